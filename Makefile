@@ -14,7 +14,7 @@ CARGO_TARGET_DIR := $(FATHOM_CACHE)/target-$(key)
 endif
 export CARGO_TARGET_DIR
 
-# Where `make checkup` looks; QUICK=1 gives an answer within half a minute. `make checkup DIR=/var/lib/mongodb`
+# Where `make checkup` looks; QUICK=1 gives an answer in about 45 seconds. `make checkup DIR=/var/lib/mongodb`
 DIR ?= $(FATHOM_CACHE)/checkup
 QUICK ?=
 # Seconds for each fuzz target in `make fuzz`.
@@ -129,9 +129,10 @@ fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
 
-bench: dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, the cost of watching
+# The packaged program is measured; the program of `make build` is built first, to be measured beside it.
+bench: build dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, reading recordings, the cost of watching
 	@setup/install.sh bench
-	for task in disk server load router watch; do \
+	for task in disk server load router recordings watch builds; do \
 		cargo run --profile dist --locked --package fathom-bench $(static) -- $$task; done
 
 fuzz: ## every fuzz target for FUZZ_SECONDS
@@ -142,13 +143,13 @@ fuzz: ## every fuzz target for FUZZ_SECONDS
 verdicts: setup ## record the cells of the bench of verdicts: hours, as root; ONLY=name,name selects
 	@for target in test proof; do setup/install.sh $$target; done
 	@setup/guest.sh install
-	cargo test --package fathom --locked --test tests -- --ignored --exact verdicts::record --nocapture
+	cargo test --package fathom --locked --test tests -- --ignored --exact verdicts::record capacity::record --test-threads 1 --nocapture
 
 soak: setup ## the long forms of the tests
 	@setup/install.sh proof
 	@setup/clients.sh install
 	@setup/clients.sh install ferretdb
-	cargo test --workspace --locked -- --ignored --skip helper_process --skip verdicts::
+	cargo test --workspace --locked -- --ignored --skip helper_process --skip verdicts:: --skip capacity::
 
 clean: ## remove what was built
 	cargo clean --quiet

@@ -14,7 +14,7 @@ cache=${FATHOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/fathom}
 PATH=$PATH:/usr/local/go/bin
 
 # FerretDB is not in the list: only the long tests ask for it.
-all=(python node go java tools)
+all=(python node axe go java tools)
 
 say() { echo "clients: $*" >&2; }
 
@@ -26,6 +26,7 @@ runtime() {
     case $1 in
         python) echo "Python 3.11 with pip" ;;
         node) echo "Node.js 20.19 with npm" ;;
+        axe) echo "Node.js 18 with npm" ;;
         go | tools) echo "Go 1.21" ;;
         ferretdb) echo "Go 1.22" ;;
         java) echo "a JDK 17 with Maven" ;;
@@ -40,6 +41,7 @@ version() {
         python) wanted=3.11 found=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) &&
             python3 -m pip --version >/dev/null 2>&1 ;;
         node) wanted=20.19 found=$(node --version 2>/dev/null | tr -d v) && command -v npm >/dev/null ;;
+        axe) wanted=18 found=$(node --version 2>/dev/null | tr -d v) && command -v npm >/dev/null ;;
         go | tools) wanted=1.21 found=$(go env GOVERSION 2>/dev/null | sed 's/^go//') ;;
         ferretdb) wanted=1.22 found=$(go env GOVERSION 2>/dev/null | sed 's/^go//') ;;
         java) wanted=17 found=$(javac -version 2>&1 | sed -n 's/^javac //p') && command -v mvn >/dev/null ;;
@@ -50,7 +52,7 @@ version() {
 sources() {
     case $1 in
         python) echo requirements.txt ;;
-        node) echo package.json package-lock.json ;;
+        node | axe) echo package.json package-lock.json ;;
         *) (cd "$here/$1" && echo *) ;;
     esac
 }
@@ -69,10 +71,15 @@ make_python() {
 }
 
 # No package needs the scripts of its installation: prebuilt parts come as packages of their own.
-make_node() {
-    cp "$here"/node/package{,-lock}.json "$1/"
-    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+install_npm() {
+    cp "$here/$1"/package{,-lock}.json "$2/"
+    (cd "$2" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 }
+
+make_node() { install_npm node "$1"; }
+
+# Not a client of the server: the rules of accessibility that browser tests run within a page.
+make_axe() { install_npm axe "$1"; }
 
 # A copy, since go may want to write into go.mod and go.sum, and the tree is not its to change.
 build_go() {
@@ -98,7 +105,7 @@ make_ferretdb() { build_go ferretdb "$1" ferretdb=.; }
 
 make_tools() {
     local tool packages=()
-    for tool in mongodump mongorestore mongostat mongoexport mongoimport; do
+    for tool in mongodump mongorestore mongostat mongoexport mongoimport bsondump; do
         packages+=("$tool=github.com/mongodb/mongo-tools/$tool/main")
     done
     build_go tools "$1" "${packages[@]}"

@@ -1,4 +1,4 @@
-//! `fathom cleanup` after a death without warning: nothing of ours is left, nothing of anybody else's is touched.
+//! Tests `fathom cleanup` after a kill: all our resources are removed, and no other resources are touched.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fathom_process::{Ledger, ProcessId, Thing};
+use fathom_process::{Ledger, ProcessId, Resource};
 use fathom_storage::{
     Array, ArrayKind, Backing, Base, Cap, CapLimits, Filesystem, FilesystemOptions, LoopDevice, LoopOptions,
     QueueSettings, TargetSpec, format_and_mount,
@@ -17,10 +17,10 @@ use fathom_testkit::{
 };
 use fathom_units::Bytes;
 
-/// Tells the helper process where to make its things; the test binary itself is the helper.
+/// The variable with the helper process's folder; the test binary itself is the helper.
 const PLACE: &str = "FATHOM_TEST_LEAVE_BEHIND";
 
-/// Not a test of its own: makes one of everything, as any verb would, and waits to be killed.
+/// Not a test itself: makes one of each resource, as any verb would, and waits to be killed.
 #[test]
 #[ignore = "the helper process of the other tests here"]
 fn helper_process() {
@@ -30,7 +30,7 @@ fn helper_process() {
     let (_file, file) = ledger.create_file(&place.join("fathom-folder/fathom-file")).unwrap();
     let mut sleeper =
         Command::new("sleep").arg("600").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let process = ledger.will_make(Thing::process(sleeper.id()).unwrap()).unwrap();
+    let process = ledger.will_make(Resource::process(sleeper.id()).unwrap()).unwrap();
     let privileged = is_root().then(|| {
         let options = LoopOptions { direct_io: false, backing: Backing::Sparse, logical_block_size: None };
         let device = LoopDevice::create(&ledger, &place, Bytes(32 << 20), options).unwrap();
@@ -81,7 +81,7 @@ impl Helper {
         let start = Instant::now();
         let sleeper = loop {
             let text = fs::read_to_string(&ready).unwrap_or_default();
-            if let Some(id) = text.parse().ok().and_then(ProcessId::of) {
+            if let Some(id) = text.parse().ok().and_then(ProcessId::read) {
                 break id;
             }
             assert!(child.try_wait().unwrap().is_none(), "the helper could not make its things");
@@ -135,7 +135,7 @@ fn after_kill_9_nothing_is_left() {
     assert_eq!(helper.left(), Vec::<String>::new());
     assert!(!helper.sleeper.lives());
     assert_eq!(cleanup(&helper.place(), &[]).expect_code(0).stdout, "nothing to undo\n");
-    // Without root there was neither a device nor a mount nor a group among them.
+    // Without root they included no device, mount or group.
     need_root();
 }
 

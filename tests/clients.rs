@@ -1,22 +1,23 @@
-//! Clients that nobody here wrote, as their registries have them, against the program on both engines.
+//! Tests the program on both engines with foreign clients, in their published versions.
 //!
 //! Their programs below `clients/` print one line for each check. A client that is not in the cache (`setup/clients.sh`)
-//! ends its test as skipped. What a check is called stands in docs/clients.md, or the test fails.
+//! ends its test as skipped. The name of each check must be in docs/clients.md, or the test fails.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fathom_testkit::{Fathom, LabServer, Need, Output, Running, Scratch, assert, assert_eq, skip, test};
+use fathom_testkit::{
+    Fathom, LabServer, Need, Output, RunningProgram, Scratch, assert, assert_eq, skip, test,
+};
 
 pub(crate) const WIRED_TIGER: &str = "wiredTiger";
 pub(crate) const ROCKSDB: &str = "rocksdb";
 
-/// The workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The folder of a client in the cache; the test ends as skipped where it is not installed.
+/// The folder of a client in the cache; the test ends as skipped if it is not installed.
 pub(crate) fn client(name: &str) -> PathBuf {
     let output = Command::new(root().join("setup/clients.sh")).args(["path", name]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -40,7 +41,7 @@ pub(crate) fn serve(engine: &str, scratch: &Scratch, flags: &[&str]) -> LabServe
         .unwrap_or_else(|output| panic!("{output:?}"))
 }
 
-/// Stops a server, which must have found no fault with itself.
+/// Stops a server, which must not have reported a fault.
 pub(crate) fn stop(server: LabServer) {
     let output = server.stop().expect_code(0);
     let faults = output.stdout.lines().filter(|line| {
@@ -50,11 +51,11 @@ pub(crate) fn stop(server: LabServer) {
     assert_eq!(faults.collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
-/// How docs/clients.md calls them.
+/// The names of the clients in docs/clients.md.
 const LABELS: [(&str, &str); 5] =
     [("python", "pymongo"), ("node", "Node"), ("go", "Go"), ("java", "Java"), ("mongosh", "mongosh")];
 
-/// What a client is asked to do, and the server that it needs for it.
+/// The task of a client, and the server that it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Plain,
@@ -77,7 +78,7 @@ impl Mode {
     }
 }
 
-/// A driver's program, put together in a scratch folder; the test ends as skipped where the driver is not installed.
+/// A driver's program, built in a scratch folder; the test ends as skipped if the driver is not installed.
 pub(crate) fn program(name: &str, scratch: &Path) -> Fathom {
     let programs = root().join("tests/clients").join(name);
     let installed = client(name);
@@ -87,7 +88,7 @@ pub(crate) fn program(name: &str, scratch: &Path) -> Fathom {
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .arg(programs.join("main.py")),
         "node" => {
-            // A module finds its packages beside itself only.
+            // A module finds its packages only in its own folder.
             std::os::unix::fs::symlink(installed.join("node_modules"), scratch.join("node_modules")).unwrap();
             for file in std::fs::read_dir(&programs).unwrap() {
                 let file = file.unwrap();
@@ -106,7 +107,7 @@ pub(crate) fn program(name: &str, scratch: &Path) -> Fathom {
     }
 }
 
-/// mongosh at a connection string, with its home in a scratch folder; the test ends as skipped where it is not installed.
+/// Runs mongosh on a connection string, with its home in a scratch folder; the test ends as skipped if it is not installed.
 pub(crate) fn mongosh(uri: &str, home: &Path) -> Fathom {
     let installed = client("node");
     Fathom::new("node")
@@ -115,7 +116,7 @@ pub(crate) fn mongosh(uri: &str, home: &Path) -> Fathom {
         .args(["--quiet", "--norc", uri])
 }
 
-/// Has mongosh run one of our programs, with what they share loaded first.
+/// Makes mongosh run one of our programs, with their shared code loaded first.
 pub(crate) fn with_program(call: Fathom, name: &str) -> Fathom {
     let programs = root().join("tests/clients/mongosh");
     call.arg("--file").arg(programs.join("harness.js")).arg("--file").arg(programs.join(format!("{name}.js")))
@@ -154,7 +155,7 @@ fn drive(name: &str, mode: Mode, engine: &str) {
     stop(server);
 }
 
-/// All checks passed, and the docs know them.
+/// Asserts that all checks passed and are in the docs.
 pub(crate) fn assert_passed(name: &str, output: &Output) {
     let failed: Vec<&str> = output.stdout.lines().filter(|line| !line.starts_with("ok ")).collect();
     let passed = output.stdout.lines().filter_map(|line| line.strip_prefix("ok "));
@@ -225,8 +226,8 @@ mod proof {
     }
 }
 
-/// FerretDB, another server, on any port; the test ends as skipped where it is not installed.
-fn ferretdb(scratch: &Scratch) -> (Running, u16) {
+/// Starts FerretDB, another server, on any port; the test ends as skipped if it is not installed.
+fn ferretdb(scratch: &Scratch) -> (RunningProgram, u16) {
     let ferretdb = client("ferretdb");
     let data = scratch.path().join("ferretdb");
     std::fs::create_dir(&data).unwrap();
@@ -259,7 +260,7 @@ fn ycsb_on_ferretdb() {
     }
 }
 
-/// What FerretDB, another server, makes of the same program: it lacks some of this, and the list is only told.
+/// Runs the same program on FerretDB, another server: it lacks some features, and the list is only printed.
 #[test]
 #[ignore = "a comparison, not a test: make soak"]
 fn pymongo_on_ferretdb() {

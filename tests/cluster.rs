@@ -1,4 +1,4 @@
-//! `fathom cluster` with our own server: a cluster of one, from its making to its end.
+//! Tests `fathom cluster` with our own server: a cluster of one, from its creation to its end.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use serde_json::Value;
 use crate::serve_run::{connect, count, run};
 
 /// A cluster's folder, with the calls for it. Destroyed at the end, also when the test fails.
-pub(crate) struct Place {
+pub(crate) struct ClusterFixture {
     pub(crate) scratch: Scratch,
     pub(crate) port: u16,
     _ports: Ports,
 }
 
-impl Place {
-    pub(crate) fn new(ports: u16) -> Place {
+impl ClusterFixture {
+    pub(crate) fn new(ports: u16) -> ClusterFixture {
         let ports = Ports::reserve(ports).unwrap();
-        Place { scratch: Scratch::new().unwrap(), port: ports.first(), _ports: ports }
+        ClusterFixture { scratch: Scratch::new().unwrap(), port: ports.first(), _ports: ports }
     }
 
     pub(crate) fn folder(&self) -> PathBuf {
@@ -58,12 +58,12 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ClusterFixture {
     fn drop(&mut self) {
         if self.folder().exists() {
             let _ = self.run("destroy", &[]);
         }
-        for process in self.processes().into_iter().filter_map(ProcessId::of) {
+        for process in self.processes().into_iter().filter_map(ProcessId::read) {
             let _ = process.signal(Signal::KILL);
         }
     }
@@ -73,13 +73,13 @@ fn pid(server: &Value) -> u32 {
     u32::try_from(server["pid"].as_u64().expect("it runs")).unwrap()
 }
 
-/// Every way to end a server and to start it again; its document stays.
-fn stop_and_start(place: &Place) {
+/// Tests every way to stop and restart a server; its document remains.
+fn stop_and_start(place: &ClusterFixture) {
     let stopped = place.run("stop", &[]).expect_code(0);
-    assert!(stopped.stdout.contains("sent signal 15 to 1 process"), "{}", stopped.stdout);
+    assert!(stopped.stdout.contains("1 server stopped"), "{}", stopped.stdout);
     assert_eq!(place.list()[0]["status"], "down");
     assert!(place.processes().is_empty());
-    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("to 0 processes"));
+    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("0 servers stopped"));
     place.run("start", &["single"]).expect_code(0);
     assert_eq!(count(&mut connect(place.port)), 1);
     let before = pid(&place.list()[0]);
@@ -87,7 +87,7 @@ fn stop_and_start(place: &Place) {
     assert_ne!(pid(&place.list()[0]), before);
     place.run("kill", &["--signal", "SIGKILL"]).expect_code(0);
     assert_eq!(place.list()[0]["status"], "down");
-    // What differs holds for one start only.
+    // Different options apply to one start only.
     place.run("start", &["--slowms", "9"]).expect_code(0);
     assert!(place.list()[0]["startup_command"].as_str().unwrap().contains("--slowms 7"));
     let options = run(&mut connect(place.port), &doc! { "getCmdLineOpts": 1 });
@@ -97,7 +97,7 @@ fn stop_and_start(place: &Place) {
 
 #[test]
 fn a_single_server_lives_from_init_to_destroy() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let arguments = [
         "--single",
         "--binarypath",
@@ -110,10 +110,14 @@ fn a_single_server_lives_from_init_to_destroy() {
         "syncdelay=33",
     ];
     let made = place.init(&arguments).run().expect_code(0);
+    let program = format!("fathom {} (WiredTiger)", env!("CARGO_PKG_VERSION"));
+    assert!(made.stdout.contains(&format!("servers: {program}\n")), "{}", made.stdout);
+    let table = place.run("list", &[]).expect_code(0).stdout;
+    assert!(table.starts_with("PROCESS") && table.contains(&program), "{table}");
     let uri = format!("mongodb://localhost:{}/", place.port);
     assert!(made.stdout.contains(&format!("connect with {uri}")), "{}", made.stdout);
     assert_eq!(place.run("list", &["--uri"]).expect_code(0).stdout, format!("{uri}\n"));
-    // Where mlaunch has things.
+    // The same places as with mlaunch.
     assert!(place.folder().join("db").is_dir() && place.folder().join("mongod.log").is_file());
 
     let mut connection = connect(place.port);
@@ -135,7 +139,7 @@ fn a_single_server_lives_from_init_to_destroy() {
         rustix::process::getsid(rustix::process::Pid::from_raw(pid(&first[0]).cast_signed())).unwrap();
     assert_eq!(session.as_raw_nonzero().get().cast_unsigned(), pid(&first[0]), "it has a session of its own");
 
-    // The same again says what runs; something else is refused.
+    // The same call again lists the running servers; a different one is refused.
     let again = place.init(&arguments).run().expect_code(3);
     assert!(
         again.stderr.contains("1 of the 1 servers of the cluster in") && again.stderr.contains("run"),
@@ -158,7 +162,7 @@ fn a_single_server_lives_from_init_to_destroy() {
 
 #[test]
 fn a_paused_server_is_listed_and_goes_on() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     place
         .init(&["--single", "--binarypath", "fathom", "--storageEngine", "ephemeralForTest"])
         .run()
@@ -169,7 +173,7 @@ fn a_paused_server_is_listed_and_goes_on() {
     assert!(place.run("pause", &[]).expect_code(0).stdout.contains("0 servers paused"));
     assert!(place.run("resume", &["paused"]).expect_code(0).stdout.contains("1 server resumed"));
     run(&mut connect(place.port), &doc! { "ping": 1 });
-    // A paused one is stopped all the same.
+    // A paused server is stopped too.
     place.run("pause", &[]).expect_code(0);
     place.run("stop", &[]).expect_code(0);
     assert!(place.processes().is_empty());
@@ -177,7 +181,7 @@ fn a_paused_server_is_listed_and_goes_on() {
 
 #[test]
 fn users_log_in_and_the_password_is_written_nowhere() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let made = place
         .init(&[
             "--single",
@@ -212,7 +216,7 @@ fn users_log_in_and_the_password_is_written_nowhere() {
 
 #[test]
 fn a_server_that_cannot_start_says_why_and_leaves_nothing() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let output = place
         .init(&["--single", "--binarypath", "fathom", "--setParameter", "nonsense=1"])
         .run()
@@ -224,7 +228,7 @@ fn a_server_that_cannot_start_says_why_and_leaves_nothing() {
     );
     assert_eq!(output.stderr.lines().count(), 1, "{}", output.stderr);
     assert!(!place.folder().exists() && place.processes().is_empty());
-    // A folder that was there stays as it was.
+    // An existing folder is not changed.
     fs::create_dir(place.folder()).unwrap();
     fs::write(place.folder().join("notes"), "mine").unwrap();
     place.init(&["--single", "--binarypath", "fathom", "--setParameter", "nonsense=1"]).run().expect_code(3);
@@ -235,9 +239,9 @@ fn a_server_that_cannot_start_says_why_and_leaves_nothing() {
 
 #[test]
 fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let state = place.scratch.path().join("state");
-    // It answers nobody: `init` waits for it.
+    // It does not answer, so `init` waits for it.
     let program = place.scratch.path().join("mongod");
     let script = "#!/bin/sh\ncase \"$1\" in\n--version) echo 'db version v4.4.0' ;;\n--help) echo '  --port arg' ;;\n*) exec sh -c 'read line < \"$0\"' \"$FATHOM_TEST_FIFO\" \"$@\" ;;\nesac\n";
     fs::write(&program, script).unwrap();
@@ -253,7 +257,7 @@ fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
         let begun = std::time::Instant::now();
         let servers =
             || place.processes().into_iter().filter(|pid| *pid != running.pid()).collect::<Vec<_>>();
-        // Its number is written down after it was let go.
+        // Its number is recorded after it was released.
         let state = || fs::read_to_string(place.folder().join(".fathom_cluster")).unwrap_or_default();
         let waits = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline"))
@@ -265,13 +269,13 @@ fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
         }
         running
     };
-    // A signal: everything goes.
+    // A signal removes everything.
     let running = start(&fifo);
     running.signal(Signal::INT);
     let output = running.wait().expect_code(3);
     assert!(output.stderr.contains("interrupted by a signal"), "{}", output.stderr);
     assert!(place.processes().is_empty() && !place.folder().exists());
-    // A kill: the ledger knows.
+    // After a kill the ledger has the records.
     let running = start(&fifo);
     running.signal(Signal::KILL);
     running.wait();

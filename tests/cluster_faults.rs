@@ -1,4 +1,4 @@
-//! `fathom cluster` under faults: the proxy delays and cuts, limits hold, and neither outlives its cluster.
+//! Tests `fathom cluster` under faults: the proxy delays and cuts, limits hold, and neither outlives its cluster.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use bson::doc;
 use fathom_client::{Address, Connection, Target};
 use fathom_testkit::{Need, assert, assert_eq, assert_ne, need_root, skip, test};
 
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 use crate::cluster_stub::{Binaries, SHIFT};
 
 const OWN: [&str; 5] = ["--single", "--binarypath", "fathom", "--storageEngine", "ephemeralForTest"];
@@ -28,7 +28,7 @@ fn ping(connection: &mut Connection) -> fathom_client::Result<Duration> {
 
 #[test]
 fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
-    let place = Place::new(2);
+    let place = ClusterFixture::new(2);
     place.init(&OWN).arg("--proxied").run().expect_code(0);
     assert_eq!(place.processes().len(), 2, "a server and a proxy");
     let minute = Duration::from_secs(60);
@@ -51,7 +51,7 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
     while connection(place.port, Duration::from_millis(500)).is_ok() {
         assert!(begun.elapsed() < minute, "no cut");
     }
-    // We reach the server all the same: it is running, and not reached by others.
+    // The program still reaches the server: it runs, but other servers cannot reach it.
     assert_eq!(place.list()[0]["status"], "running");
     place.run("heal", &[]).expect_code(0);
     ping(&mut open).unwrap();
@@ -66,7 +66,7 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
 
 #[test]
 fn members_are_cut_apart_while_clients_reach_both() {
-    let place = Place::new(4);
+    let place = ClusterFixture::new(4);
     let binaries = Binaries::new(&place.scratch.path(), "4.4.29");
     let arguments = ["--replicaset", "--nodes", "2", "--proxied", "--binarypath", &binaries.path()];
     place.init(&arguments).env(SHIFT, "2").run().expect_code(0);
@@ -90,7 +90,7 @@ fn members_are_cut_apart_while_clients_reach_both() {
 
 #[test]
 fn faults_of_the_network_need_proxies() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     place.init(&OWN).run().expect_code(0);
     for (action, arguments) in
         [("partition", &["all"][..]), ("delay", &["--round-trip", "1ms"]), ("heal", &[])]
@@ -98,7 +98,7 @@ fn faults_of_the_network_need_proxies() {
         let output = place.run(action, arguments).expect_code(3);
         assert!(output.stderr.contains("--proxied"), "{}", output.stderr);
     }
-    assert!(place.run("partition", &[]).expect_code(2).stderr.contains("whom to cut off"));
+    assert!(place.run("partition", &[]).expect_code(2).stderr.contains("no servers to cut off"));
 }
 
 /// The control groups that a process is in, as the kernel lists them.
@@ -109,7 +109,7 @@ fn groups(pid: u64) -> String {
 #[test]
 fn limits_hold_from_the_start_and_go_with_the_server() {
     need_root();
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let limits = ["--member", "1={limits: {cpus: 0.5, memory: 512M}}"];
     let made = place.init(&OWN).args(limits).run();
     if made.code == 3 && made.stderr.contains("control group") {

@@ -1,18 +1,18 @@
-//! `fathom cluster` with sets and shards of our own servers: made, used, broken and mended, destroyed.
+//! Tests `fathom cluster` with sets and shards of our own servers: created, used, broken, repaired and destroyed.
 
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use fathom_client::Connection;
 
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 
-fn connect(place: &Place) -> Connection {
+fn connect(place: &ClusterFixture) -> Connection {
     let uri = place.run("list", &["--uri"]).expect_code(0).stdout;
     Connection::connect(&uri.trim().parse().unwrap()).unwrap()
 }
 
-fn roles(place: &Place) -> Vec<String> {
+fn roles(place: &ClusterFixture) -> Vec<String> {
     let mut roles: Vec<String> =
         place.list().iter().map(|server| server["process"].as_str().unwrap().to_owned()).collect();
     roles.sort();
@@ -30,7 +30,7 @@ fn count(connection: &mut Connection) -> usize {
 
 #[test]
 fn a_set_of_ours_fails_over_and_mends() {
-    let place = Place::new(3);
+    let place = ClusterFixture::new(3);
     let begun = Instant::now();
     place
         .init(&["--replicaset", "--binarypath", "fathom", "--wiredTigerCacheSizeGB", "0.25"])
@@ -56,13 +56,12 @@ fn a_set_of_ours_fails_over_and_mends() {
 
 #[test]
 fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
-    let place = Place::new(4);
+    let place = ClusterFixture::new(4);
+    // As with mlaunch: one server for each shard.
     let arguments = [
-        "--replicaset",
         "--sharded",
         "2",
-        "--nodes",
-        "1",
+        "--single",
         "--binarypath",
         "fathom",
         "--wiredTigerCacheSizeGB",
@@ -71,7 +70,13 @@ fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
         "test.c={_id: hashed}",
     ];
     let begun = Instant::now();
-    place.init(&arguments).run().expect_code(0);
+    let made = place.init(&arguments).run().expect_code(0);
+    assert!(made.stderr.contains("each shard is a replica set of one member"), "{}", made.stderr);
+    assert!(
+        made.stdout.contains("(WiredTiger), fathom") && made.stdout.contains("(router)"),
+        "{}",
+        made.stdout
+    );
     println!("2 shards ready after {} ms", begun.elapsed().as_millis());
     let mut router = connect(&place);
     let documents: Vec<Document> = (0..100).map(|id| doc! { "_id": id }).collect();
@@ -80,18 +85,18 @@ fn a_sharded_cluster_of_ours_holds_data_on_every_shard() {
     let shard = |at: u16| count(&mut crate::serve_run::connect(place.port + at));
     let (first, second) = (shard(1), shard(2));
     assert!(first > 10 && second > 10 && first + second == 100, "{first} {second}");
-    // All of it stops and comes back.
+    // All servers stop and restart.
     place.run("stop", &[]).expect_code(0);
     assert!(place.processes().is_empty());
     place.run("start", &[]).expect_code(0);
     assert_eq!(count(&mut connect(&place)), 100);
 }
 
-/// Where a chunk has gone, its documents stay for as long as somebody reads them. A secondary, which is told of no migration, once took
-/// all that it has for its shard's own if the collection was empty when it was asked first.
+/// After a chunk has moved, its documents remain as long as a cursor reads them. A secondary, which is not notified of migrations, once
+/// took all its documents for its shard's own if the collection was empty at the first query.
 #[test]
 fn a_secondary_counts_no_documents_that_have_gone_to_another_shard() {
-    let place = Place::new(6);
+    let place = ClusterFixture::new(6);
     let arguments = [
         "--replicaset",
         "--sharded",
@@ -128,7 +133,7 @@ fn a_secondary_counts_no_documents_that_have_gone_to_another_shard() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{} of 200, from {from}", counted(&mut router));
         std::thread::sleep(Duration::from_millis(50));
     }
-    // They are still there.
+    // The documents still exist.
     let direct = |at: u16| {
         let mut member = crate::serve_run::connect(place.port + at);
         let there =

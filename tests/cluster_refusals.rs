@@ -1,17 +1,17 @@
-//! `fathom cluster`: what it refuses, each in one sentence with the right exit code, and nothing left behind.
+//! Tests the refusals of `fathom cluster`: one sentence each with the right exit code, and nothing left behind.
 
 use std::fs;
 use std::net::TcpListener;
 
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 
 #[test]
 fn bad_input_is_one_sentence() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     for (arguments, code, part) in [
         (&["init"][..], 2, "nothing says what to make"),
         (&["init", "--single", "--arbiter"], 2, "--arbiter belongs to a set"),
-        (&["init", "--single", "--sharded", "2"], 2, "a shard is a replica set"),
+        (&["init", "--single", "--sharded", "2", "--nodes", "2"], 2, "--nodes belongs to a set"),
         (&["init", "--replicaset", "--name", "a b"], 2, "cannot be the name of a set"),
         (&["init", "--replicaset", "--name", "admin"], 2, "cannot be the name of a set"),
         (&["init", "--replicaset", "--mongos", "2"], 2, "belong to a sharded cluster"),
@@ -53,7 +53,7 @@ fn bad_input_is_one_sentence() {
 
 #[test]
 fn a_port_in_use_is_named_with_its_owner() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     let _taken = TcpListener::bind(("127.0.0.1", place.port)).unwrap();
     let output = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
     let expected = format!("port {} is in use", place.port);
@@ -69,7 +69,7 @@ fn a_port_in_use_is_named_with_its_owner() {
 
 #[test]
 fn data_of_a_cluster_whose_state_is_lost_is_not_touched() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     fs::create_dir_all(place.folder().join("db")).unwrap();
     fs::write(place.folder().join("db/WiredTiger"), "x").unwrap();
     let output = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
@@ -86,7 +86,7 @@ fn data_of_a_cluster_whose_state_is_lost_is_not_touched() {
 
 #[test]
 fn an_environment_of_mlaunch_is_read_and_not_written() {
-    let place = Place::new(1);
+    let place = ClusterFixture::new(1);
     fs::create_dir_all(place.folder().join("db")).unwrap();
     let command = format!(
         "\\\"mongod\\\"  --dbpath \\\"{0}/db\\\" --logpath \\\"{0}/mongod.log\\\" --port {1} --fork",
@@ -107,12 +107,12 @@ fn an_environment_of_mlaunch_is_read_and_not_written() {
     let listed = place.run("list", &["--startup", "--tags"]).expect_code(0).stdout;
     assert!(listed.contains("down") && listed.contains("--dbpath") && !listed.contains("--fork"), "{listed}");
     assert!(!listed.contains("hunter2"));
-    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("0 processes"));
+    assert!(place.run("stop", &[]).expect_code(0).stdout.contains("0 servers stopped"));
     let refused = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
     assert!(refused.stderr.contains("that mlaunch made"), "{}", refused.stderr);
     let refused = place.run("destroy", &[]).expect_code(3);
     assert!(refused.stderr.contains("not ours to remove"), "{}", refused.stderr);
-    // With our server in the place of its mongod.
+    // With our server in place of its mongod.
     place.run("start", &["--binarypath", "fathom", "--storageEngine", "ephemeralForTest"]).expect_code(0);
     assert_eq!(place.list()[0]["status"], "running");
     assert_eq!(fs::read_to_string(&file).unwrap(), text);

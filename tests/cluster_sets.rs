@@ -1,15 +1,15 @@
-//! `fathom cluster` with sets and shards: the exact command lines for each version of MongoDB, and what is sent to whom. The servers
-//! are stand-ins (`cluster_stub`).
+//! Tests `fathom cluster` with sets and shards: the exact command lines for each version of MongoDB, and the commands to each
+//! server. The servers are stand-ins (`cluster_stub`).
 
 use std::fs;
 
 use serde_json::Value;
 
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 use crate::cluster_stub::{Binaries, SET, VERSIONS};
 
-/// Command lines without what differs from run to run.
-fn plain(text: &str, place: &Place) -> String {
+/// Command lines without the parts that differ between runs.
+fn plain(text: &str, place: &ClusterFixture) -> String {
     let mut text = text.replace(&place.folder().display().to_string(), "DIR");
     for at in (0..30).rev() {
         text = text.replace(&(place.port + at).to_string(), &format!("PORT+{at}"));
@@ -19,7 +19,7 @@ fn plain(text: &str, place: &Place) -> String {
 
 #[test]
 fn command_lines_are_right_for_each_version() {
-    let place = Place::new(8);
+    let place = ClusterFixture::new(8);
     let pem = place.scratch.path().join("server.pem");
     fs::write(&pem, "").unwrap();
     let pem = pem.display().to_string();
@@ -60,7 +60,7 @@ fn command_lines_are_right_for_each_version() {
 
 #[test]
 fn a_sharded_cluster_is_set_up_step_by_step() {
-    let place = Place::new(9);
+    let place = ClusterFixture::new(9);
     let binaries = Binaries::new(&place.scratch.path(), "5.0.31");
     let arguments = [
         "--replicaset",
@@ -98,7 +98,7 @@ fn a_sharded_cluster_is_set_up_step_by_step() {
     let key = fs::metadata(place.folder().join("keyfile")).unwrap();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
 
-    // Who is who, by tags.
+    // The servers by their tags.
     let tagged = |tags: &[&str]| -> Vec<u64> {
         let words: Vec<&str> = ["--tags"].iter().chain(tags).copied().collect();
         let text = place.run("list", &words).expect_code(0).stdout;
@@ -119,7 +119,7 @@ fn a_sharded_cluster_is_set_up_step_by_step() {
     assert_eq!(tagged(&["mongos", "2"]), [1]);
     assert_eq!(place.processes().len(), 7);
     let stopped = place.run("stop", &["shard", "2", "arbiter"]).expect_code(0);
-    assert!(stopped.stdout.contains("to 1 process"), "{}", stopped.stdout);
+    assert!(stopped.stdout.contains("1 server stopped"), "{}", stopped.stdout);
     assert_eq!(tagged(&["down"]), [5]);
     place.run("start", &[]).expect_code(0);
     assert_eq!(place.processes().len(), 7);
@@ -127,7 +127,7 @@ fn a_sharded_cluster_is_set_up_step_by_step() {
     assert!(place.processes().is_empty() && !place.folder().exists());
 }
 
-/// Sets are initiated at once, so their commands come in any order.
+/// Sets are initiated at the same time, so their commands arrive in any order.
 fn in_order(commands: &[String]) -> String {
     let mut commands = commands.to_vec();
     let (mut sets, rest): (Vec<String>, Vec<String>) =
@@ -139,7 +139,7 @@ fn in_order(commands: &[String]) -> String {
 
 #[test]
 fn a_set_from_a_file_has_all_kinds_of_members() {
-    let place = Place::new(5);
+    let place = ClusterFixture::new(5);
     let binaries = Binaries::new(&place.scratch.path(), "4.4.29");
     let slow = place.scratch.path().join("slow");
     fs::create_dir(&slow).unwrap();
@@ -165,7 +165,7 @@ fn a_set_from_a_file_has_all_kinds_of_members() {
     assert_eq!(of("process"), ["primary", "secondary", "mongod", "arbiter", "arbiter"]);
     let uri = place.run("list", &["--uri"]).expect_code(0).stdout;
     assert!(uri.ends_with("/?replicaSet=mixed\n"), "{uri}");
-    // Who stays down is not waited for.
+    // The call does not wait for servers that stay down.
     let ports: Vec<String> = (1..3).map(|at| (place.port + at).to_string()).collect();
     ports.iter().for_each(|port| drop(place.run("stop", &[port]).expect_code(0)));
     place.run("start", &[&ports[1]]).expect_code(0);
@@ -176,7 +176,7 @@ fn a_set_from_a_file_has_all_kinds_of_members() {
 
 #[test]
 fn without_routers_one_adds_the_shards_and_is_stopped() {
-    let place = Place::new(4);
+    let place = ClusterFixture::new(4);
     let binaries = Binaries::new(&place.scratch.path(), "4.0.28");
     let arguments =
         ["--replicaset", "--sharded", "1", "--nodes", "1", "--mongos", "0", "--binarypath", &binaries.path()];
@@ -196,7 +196,7 @@ fn without_routers_one_adds_the_shards_and_is_stopped() {
 
 #[test]
 fn servers_of_another_set_or_of_none_are_not_taken() {
-    let place = Place::new(3);
+    let place = ClusterFixture::new(3);
     let binaries = Binaries::new(&place.scratch.path(), "4.4.29");
     for (set, part) in
         [("", "is no member of a set"), ("other", "belongs to the set 'other', and not to 'replset'")]

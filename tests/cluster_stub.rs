@@ -1,5 +1,5 @@
-//! A stand-in for mongod and mongos of each version: it records the exact command line, answers `--version` and `--help`, and plays
-//! the few commands by which sets and shards are made. It holds no data and elects whoever is told to initiate.
+//! A stand-in for mongod and mongos of each version: it records the exact command line, answers `--version` and `--help`, and
+//! simulates the few commands that create sets and shards. It holds no data and elects the member that receives the initiate command.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -15,16 +15,16 @@ use bson::{Document, doc};
 use fathom_client::{Address, Connection, Target};
 use fathom_wire::{Header, Message, OpMsgWriter};
 
-/// Tells the helper process where to write down what it is asked.
+/// The variable with the file in which the helper process records its commands.
 const RECORD: &str = "FATHOM_TEST_STUB_RECORD";
 
-/// Tells it the name of the set that it is in from the start; without a name it is in none, whatever its command line says.
+/// The variable with the name of its set from the start; without a name it is in no set, whatever its command line.
 pub(crate) const SET: &str = "FATHOM_TEST_STUB_SET";
 
-/// Tells it how far below its own port the one is by which others know it.
+/// The variable with the difference between its own port and the lower one that other servers use.
 pub(crate) const SHIFT: &str = "FATHOM_TEST_STUB_SHIFT";
 
-/// The versions that are played.
+/// The versions that are simulated.
 pub(crate) const VERSIONS: [&str; 7] = ["4.0.28", "4.2.24", "4.4.29", "5.0.31", "6.0.20", "7.0.16", "8.0.4"];
 
 /// Options that `mongod --help` lists, with the first and the last version that has them.
@@ -61,7 +61,7 @@ const MONGOD: [(&str, &str, &str); 30] = [
     ("--tlsCAFile arg", "4.2", "9"),
 ];
 
-/// Those of mongos.
+/// Options that only mongos has.
 const MONGOS: [&str; 9] = [
     "-h [ --help ]",
     "-f [ --config ] arg",
@@ -97,7 +97,7 @@ impl Binaries {
         self.folder.display().to_string()
     }
 
-    /// What was recorded: command lines, sorted, and commands in their order.
+    /// The recorded lines: command lines, sorted, and commands in their order.
     pub(crate) fn recorded(&self, kind: &str) -> Vec<String> {
         let text = fs::read_to_string(&self.record).unwrap_or_default();
         let prefix = format!("{kind} ");
@@ -133,7 +133,7 @@ fn helper_process() {
     if let Some(log) = value("--logpath") {
         fs::write(&log, "stub\n").unwrap();
         if value("--dbpath").is_none() {
-            // mongos keeps its diagnostics beside its log, and mongod in its folder of data.
+            // mongos keeps its diagnostics next to its log, and mongod in its data folder.
             let diagnostics = Path::new(&log).with_extension("diagnostic.data");
             fs::create_dir_all(&diagnostics).unwrap();
             fs::write(diagnostics.join("metrics.interim"), "stub\n").unwrap();
@@ -165,7 +165,7 @@ fn remembered(path: &Path) -> Option<(Document, bool)> {
 struct Stub {
     record: PathBuf,
     port: u16,
-    /// Where it remembers the set's configuration.
+    /// The file that keeps the set's configuration.
     memory: Option<PathBuf>,
     is_router: bool,
     set: Option<String>,

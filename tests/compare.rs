@@ -1,4 +1,4 @@
-//! `fathom compare`: studies that run, on real storage and servers, in sizes of seconds.
+//! Tests `fathom compare` with studies on real storage and servers, in sizes of seconds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 /// A folder with a study, a place to work, runs and state.
-pub(crate) struct Place(Scratch);
+pub(crate) struct StudyFixture(Scratch);
 
-impl Place {
-    pub(crate) fn new(text: &str) -> Place {
-        let place = Place(Scratch::new().unwrap());
+impl StudyFixture {
+    pub(crate) fn new(text: &str) -> StudyFixture {
+        let place = StudyFixture(Scratch::new().unwrap());
         fs::write(place.path("study.yaml"), text).unwrap();
         fs::create_dir(place.path("work")).unwrap();
         fs::create_dir(place.path("state")).unwrap();
@@ -38,7 +38,7 @@ impl Place {
         fathom.arg(self.path("study.yaml")).args(["--dir"]).arg(self.path("work"))
     }
 
-    /// Runs it, and checks that nothing is left but its record.
+    /// Runs it, and checks that only its record is left.
     fn run(&self) -> Value {
         let document = self.compare(&["--json"]).run().expect_code(0).json();
         self.nothing_is_left();
@@ -106,7 +106,7 @@ design: {blocks: 2, twin: false}
 
 #[test]
 fn a_study_runs_and_leaves_only_its_record() {
-    let place = Place::new(ENGINES);
+    let place = StudyFixture::new(ENGINES);
     let document = place.run();
     let study = &document["study"];
     assert_eq!((&document["state"], &study["blocks_complete"]), (&"complete".into(), &2.into()));
@@ -114,7 +114,7 @@ fn a_study_runs_and_leaves_only_its_record() {
         assert!(
             value(study, cell, "throughput") > 50.0 && value(study, cell, "server_cpu_per_operation") > 1.0
         );
-        // Each trial can be looked at by itself.
+        // Each trial can be examined by itself.
         let trial = place.study().join(study["cells"][cell]["runs"][0].as_str().unwrap()).join("run");
         let run = trial.join(names(&trial).into_iter().find(|name| name.contains("ycsb")).unwrap());
         let explained = place.fathom(&["explain"]).arg(&run).run();
@@ -125,16 +125,17 @@ fn a_study_runs_and_leaves_only_its_record() {
         (&one["level"], &one["baseline"], &one["verdict"]),
         (&"rocksdb".into(), &"wiredTiger".into(), &"undecided".into())
     );
+    assert!(!place.study().join("report.html").exists(), "a document for a script has no page beside it");
     let page = place.path("page.html");
     place.fathom(&["report"]).arg(place.study()).args(["-o"]).arg(&page).run().expect_code(0);
     let page = fs::read_to_string(page).unwrap();
     assert!(page.contains("Which engine?") && page.contains("rocksdb"), "the page does not show the study");
 }
 
-/// Killed in the middle, cleaned up after, gone on with: no trial is lost and none runs twice.
+/// A study that is killed, cleaned up and resumed loses no trial and runs none twice.
 #[test]
 fn a_study_that_is_killed_goes_on() {
-    let place = Place::new(&ENGINES.replace("time: 3s", "time: 1s"));
+    let place = StudyFixture::new(&ENGINES.replace("time: 3s", "time: 1s"));
     for round in 0..2 {
         let arguments: &[&str] = if round == 0 { &[] } else { &["--resume"] };
         let running = place.compare(arguments).spawn();
@@ -147,7 +148,7 @@ fn a_study_that_is_killed_goes_on() {
             thread::sleep(Duration::from_millis(20));
         }
         thread::sleep(Duration::from_millis(400));
-        // Its children are in groups of their own and live on.
+        // Its children are in their own groups and survive.
         running.signal(Signal::KILL);
         drop(running.wait());
         place.fathom(&["cleanup"]).run().expect_code(0);
@@ -164,7 +165,7 @@ fn a_study_that_is_killed_goes_on() {
 
 #[test]
 fn ctrl_c_keeps_what_ran() {
-    let place = Place::new(ENGINES);
+    let place = StudyFixture::new(ENGINES);
     let running = place.compare(&[]).spawn();
     for _ in 0..1000 {
         if names(&place.path("runs")).len() == 1 && !place.trials().is_empty() {
@@ -176,20 +177,20 @@ fn ctrl_c_keeps_what_ran() {
     let Output { code, stderr, stdout, .. } = running.wait();
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("'fathom compare --resume' goes on") && stdout.contains("Which engine?"),
+        stderr.contains("'fathom compare --resume' continues") && stdout.contains("Which engine?"),
         "{stderr}\n{stdout}"
     );
     place.nothing_is_left();
 }
 
-/// A server that does not start breaks its trials and no others.
+/// A server that does not start fails its trials and no others.
 #[test]
 fn a_broken_cell_is_reported_and_the_rest_goes_on() {
     let text = ENGINES.replace(
         "engine: [wiredTiger, rocksdb]",
         "variant: [{name: good, engine: wiredTiger}, {name: bad, parameters: {noSuchParameter: 1}}]",
     );
-    let place = Place::new(&text.replace("time: 3s", "time: 1s"));
+    let place = StudyFixture::new(&text.replace("time: 3s", "time: 1s"));
     let output = place.compare(&["--json"]).run().expect_code(1);
     let study = &output.json()["study"];
     assert_eq!(study["cells"][0]["broken"], Value::Null);
@@ -204,11 +205,11 @@ mod proof {
     use super::*;
     use fathom_testkit::{assert, assert_eq, skip, test};
 
-    /// Two caps that are equal and one of twice as much: the truth is known.
+    /// Two equal caps and one of twice as much, so that the true effect is known.
     #[test]
     fn what_is_known_is_found_and_equal_things_are_called_the_same() {
         need_root();
-        let place = Place::new(
+        let place = StudyFixture::new(
             "name: caps\nquestion: Which cap?\nmeasures: probe\n\
              factors:\n  variant: [{name: a, cap: {iops: 300}}, {name: b, cap: {iops: 300}}, {name: c, cap: {iops: 600}}]\n\
              settings: {filesystem: ext4, disk_size: 64M, file_size: 16M, depth: 8, probe_time: 1500ms}\n\
@@ -228,7 +229,7 @@ mod proof {
         let of = |level: &str| {
             comparisons.iter().find(|one| one["level"] == level && one["metric"] == "iops").unwrap()
         };
-        // A machine that is busy with other things may be too noisy for "the same", and then its twins must show it.
+        // A busy machine may be too noisy for "the same"; its twins must then show it.
         let noise = document["study"]["noise"].as_array().unwrap();
         let floor = noise.iter().find(|one| one["metric"] == "iops").unwrap()["floor"].as_f64().unwrap();
         let verdict = of("b")["verdict"].as_str().unwrap();
@@ -247,7 +248,7 @@ mod proof {
     #[test]
     fn an_lsm_member_stands_beside_its_siblings() {
         need_root();
-        let place = Place::new(
+        let place = StudyFixture::new(
             "name: mixed\nquestion: What do w and j cost?\nmeasures: load\n\
              factors:\n  write_concern: [majority, 1]\n  journaled: [off, on]\n\
              settings:\n  engine: [wiredTiger, wiredTiger, rocksdb]\n  members: 3\n  per_member: on\n  filesystem: ext4\n  disk_size: 400M\n\
@@ -273,7 +274,7 @@ mod proof {
                 members.iter().all(|member| member["shared_devices"].as_array().is_none_or(Vec::is_empty))
             );
         }
-        // On a busy machine one that lags may write nothing in a window of three seconds, but not in four of them.
+        // On a busy machine a lagging member may write nothing in one window of three seconds, but not in four of them.
         assert_eq!(written.len(), 3, "each member's disk is seen by itself: {study}");
         assert_eq!(study["interactions"].as_array().unwrap().len(), 1);
     }
@@ -281,7 +282,7 @@ mod proof {
     /// Article 4 in seconds: two scenarios on one shard and on two, as one table with speed-ups.
     #[test]
     fn micro_shards_make_one_table() {
-        let place = Place::new(
+        let place = StudyFixture::new(
             "name: shards\nquestion: Do shards pay?\nmeasures: load\n\
              factors:\n  workload: [S2, S5]\n  shards: [1, 2]\n\
              settings: {cache: 256M, chunks: 8, records: 300, operations: 1000000, time: 2s, threads: 4}\n\

@@ -1,4 +1,4 @@
-//! `fathom compare`: what it refuses before it makes anything, each in one sentence with the line and the right exit code.
+//! Tests the refusals of `fathom compare` before it makes anything: one sentence each with the line and the right exit code.
 
 use std::fs;
 use std::hint::spin_loop;
@@ -42,7 +42,7 @@ const REFUSED: &[(&str, &str, i32, &str)] = &[
     ("records: 100", "array: lvm-striped", 2, "needs a file system on it (line 7)"),
     ("records: 100", "write_concern: 3", 2, "no write can be on 3 members where there are 1 (line 7)"),
     ("records: 100", "threads: 101", 2, "more threads than operations (line 7)"),
-    ("records: 100", "workload: no-such-workload", 2, "neither a workload that is included"),
+    ("records: 100", "workload: no-such-workload", 2, "neither a built-in workload"),
     ("records: 100", "device: {path: /dev/sdb}", 2, "both 'path' and 'name' are wanted"),
     (
         "records: 100",
@@ -75,7 +75,7 @@ const REFUSED: &[(&str, &str, i32, &str)] = &[
     ("name: refused", "name: [", 2, "line"),
 ];
 
-/// Whether the study makes storage: only root can, and any other user hears that first.
+/// Returns whether the study makes storage: only root can, and any other user gets that error first.
 fn makes_storage(to: &str) -> bool {
     to.starts_with("filesystem")
 }
@@ -103,7 +103,7 @@ fn assert_refused(is_chosen: impl Fn(&str) -> bool) {
     }
 }
 
-/// The same bound as that of `fathom disk`, told before the first trial.
+/// The same bound as that of `fathom disk`, reported before the first trial.
 #[test]
 fn a_test_file_that_no_probe_takes_is_refused() {
     let folder = Scratch::new().unwrap();
@@ -133,7 +133,7 @@ fn a_study_with_too_few_blocks_says_so_before_its_first_trial() {
              metrics: {{primary: [iops, request_latency]}}\ndesign: {{blocks: {blocks}, twin: false}}\n"
         )
     };
-    let sentence = "With one block and 8 comparisons no difference can be told from chance at 5 percent; 9 blocks are the fewest that could";
+    let sentence = "With one block and 8 comparisons no difference can be distinguished from chance at 5 percent; 9 blocks are the fewest that could";
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let planned = compare(&folder, &study(1), &["--dry-run"]).expect_code(0);
     assert!(flat(&planned.stdout).contains(sentence), "{}", planned.stdout);
@@ -201,7 +201,7 @@ fn names_and_sizes_that_do_not_exist_are_told_with_those_that_do() {
     let output = fathom().args(["no/such/study.yaml"]).run().expect_code(3);
     assert!(output.stderr.contains("no/such/study.yaml"), "{}", output.stderr);
     let output = fathom().args(["--resume"]).run().expect_code(3);
-    assert!(output.stderr.contains("no study that was broken off"), "{}", output.stderr);
+    assert!(output.stderr.contains("no interrupted study"), "{}", output.stderr);
     fathom().run().expect_code(2);
 }
 
@@ -232,4 +232,10 @@ fn every_included_study_can_be_listed_printed_and_planned() {
         assert!(factors.contains(word), "{factors}");
     }
     assert!(factors.lines().all(|line| line.chars().count() <= 80), "{factors}");
+    let studies = fathom(&["--list", "--json"]).expect_code(0).json();
+    assert_eq!(studies["studies"].as_array().unwrap().len(), 5, "{studies}");
+    let document = fathom(&["--factors", "--json"]).expect_code(0).json();
+    assert!(document["factors"].as_array().unwrap().len() > 10, "{document}");
+    assert!(document["metrics"].as_array().unwrap().iter().any(|one| one["name"] == "iops"), "{document}");
+    fathom(&["--list", "--quick"]).expect_code(2);
 }

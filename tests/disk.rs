@@ -1,4 +1,4 @@
-//! What the tests of `fathom disk` share: a probe of one directory with a state folder of its own.
+//! Shared code of the tests of `fathom disk`: a probe of one directory with its own state folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use fathom_record::Run;
 use fathom_testkit::{Fathom, Output, RealDisk, Scratch, leftovers};
 use serde_json::Value;
 
-/// One place to probe, and where the program keeps its state meanwhile.
+/// One directory to probe, and the program's state folder for it.
 pub(crate) struct Probe {
     pub(crate) dir: PathBuf,
     state: Scratch,
@@ -15,8 +15,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Probes of `dir`; what is there now is somebody else's.
-    pub(crate) fn of(dir: &Path) -> Probe {
+    /// Probes of `dir`; its present contents are not the program's.
+    pub(crate) fn new(dir: &Path) -> Probe {
         Probe { dir: dir.to_owned(), state: Scratch::new().unwrap(), before: names(dir) }
     }
 
@@ -35,7 +35,6 @@ impl Probe {
         self.disk().args(arguments).run()
     }
 
-    /// The state folder.
     pub(crate) fn state(&self) -> PathBuf {
         self.state.path()
     }
@@ -45,7 +44,7 @@ impl Probe {
         self.dir.join("fathom-probe.dat")
     }
 
-    /// What is there now that was not there before, and what the undo journals owe.
+    /// The new files, and the entries that remain in the undo journals.
     pub(crate) fn left(&self) -> Vec<String> {
         let mut left = names(&self.dir);
         left.retain(|name| !self.before.contains(name));
@@ -67,7 +66,6 @@ impl Probe {
         folders
     }
 
-    /// The latest run.
     #[track_caller]
     pub(crate) fn last_run(&self) -> Run {
         Run::open(self.run_folders().last().expect("a run folder")).unwrap()
@@ -94,7 +92,7 @@ pub(crate) fn operations<'a>(step: &'a Value, kind: &str) -> Option<&'a Value> {
     step["streams"][0]["operations"].as_array().unwrap().iter().find(|operations| operations["kind"] == kind)
 }
 
-/// A person reads it: one or few sentences, no panic, no debug dump.
+/// Asserts that a message is readable: one or few sentences, no panic, no debug dump.
 #[track_caller]
 pub(crate) fn assert_sentence(output: &Output) {
     let stderr = &output.stderr;
@@ -103,7 +101,7 @@ pub(crate) fn assert_sentence(output: &Output) {
     assert_eq!(errors.count(), 1, "one sentence: {stderr}");
 }
 
-/// The probe came to its end: a finding is no failure (a busy test machine is one).
+/// Asserts that the probe completed: a finding is not a failure (a busy test machine causes one).
 #[track_caller]
 pub(crate) fn assert_probed(output: &Output) -> Value {
     assert!(output.code == 0 || output.code == 1, "{output:?}");
@@ -113,7 +111,7 @@ pub(crate) fn assert_probed(output: &Output) -> Value {
     document
 }
 
-/// Whether the machine was too busy for the figures of a step to be the disk's.
+/// Returns whether the machine was too busy for the figures of a step to be the disk's.
 pub(crate) fn is_cpu_bound(step: &Value) -> bool {
     step["run_queue_wait_pct"].as_f64().is_some_and(|pct| pct > 5.0)
 }

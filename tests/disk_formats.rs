@@ -1,5 +1,5 @@
-//! What `fathom disk` prints and keeps: strict JSON, lines, fio's shape beside fio itself, text that fits a
-//! terminal, and a run folder that this and later versions read back.
+//! Tests the output and records of `fathom disk`: strict JSON, lines, fio's format compared with fio itself, text that
+//! fits a terminal, and a run folder that this and later versions can read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn counts<'a>(steps: impl Iterator<Item = &'a Value>) -> BTreeMap<String, u64> {
     counts
 }
 
-/// The run says the same as these steps.
+/// Asserts that the run has the same counts as these steps.
 fn assert_logs(run: &Run, counts: &BTreeMap<String, u64>) {
     assert_eq!(run.latency_names().unwrap(), counts.keys().cloned().collect::<Vec<_>>());
     for (name, count) in counts {
@@ -45,7 +45,7 @@ fn assert_logs(run: &Run, counts: &BTreeMap<String, u64>) {
 #[test]
 fn the_document_is_strict_and_says_what_the_run_folder_says() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let output = probe.disk().args(SHAPE).arg("--json").run();
     let document = assert_probed(&output);
     assert_eq!(output.stdout.lines().count(), 1);
@@ -55,7 +55,7 @@ fn the_document_is_strict_and_says_what_the_run_folder_says() {
     assert_eq!([&document["verb"], &document["state"]], ["disk", "complete"]);
     assert_eq!(document["schema"], SCHEMA);
 
-    // Every result is one that the record knows, word for word: no key is lost on the way in or out.
+    // Every result is of a known type of the record: no key is lost in reading or writing.
     let entries = document["results"].as_array().unwrap();
     for entry in entries {
         let typed: Entry = serde_json::from_value(entry.clone()).unwrap();
@@ -79,7 +79,7 @@ fn the_document_is_strict_and_says_what_the_run_folder_says() {
 #[test]
 fn every_line_is_a_document_and_the_last_is_the_end() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let output = probe.disk().args(SHAPE).arg("--json=lines").run();
     assert!(output.code <= 1, "{output:?}");
     let lines: Vec<Value> =
@@ -109,7 +109,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Every key that both have is of the same kind; what only one has is counted, to be sure of an overlap.
+/// Checks that every common key has the same kind; counts keys, to ensure an overlap.
 fn same_shape(ours: &Value, theirs: &Value, path: &str) -> usize {
     assert_eq!(kind(ours), kind(theirs), "{path}");
     match (ours, theirs) {
@@ -125,7 +125,7 @@ fn same_shape(ours: &Value, theirs: &Value, path: &str) -> usize {
     }
 }
 
-/// What fio-plot and its like read.
+/// Checks the fields that fio-plot and similar tools read.
 fn assert_fio_job(job: &Value, who: &str) {
     for direction in ["read", "write"] {
         for key in ["iops", "bw", "io_bytes", "total_ios", "bw_bytes", "runtime", "iops_mean", "iops_stddev"]
@@ -150,7 +150,7 @@ fn assert_fio_job(job: &Value, who: &str) {
     }
 }
 
-/// The document in fio's shape; each of its jobs is looked at.
+/// The document in fio's format; each of its jobs is checked.
 fn written_for_fio(probe: &Probe) -> Value {
     let output = probe.disk().args(SHAPE).args(["--engine", "psync", "--json=fio"]).run();
     assert!(output.code <= 1, "{output:?}");
@@ -164,7 +164,7 @@ fn written_for_fio(probe: &Probe) -> Value {
 #[test]
 fn what_is_written_for_fio_has_the_figures_of_the_record() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let ours = written_for_fio(&probe);
     let jobs = ours["jobs"].as_array().unwrap();
     let run = probe.last_run();
@@ -196,7 +196,7 @@ fn fios_shape_is_fios() {
     let text = String::from_utf8_lossy(&fio.stdout);
     let theirs: Value = serde_json::from_str(&text[text.find('{').unwrap()..]).unwrap();
     assert_fio_job(&theirs["jobs"][0], "fio");
-    let ours = written_for_fio(&Probe::of(&scratch.path()));
+    let ours = written_for_fio(&Probe::new(&scratch.path()));
     let shared = same_shape(&ours, &theirs, "");
     assert!(shared > 120, "only {shared} keys in common");
 }
@@ -241,7 +241,7 @@ mod proof {
     #[test]
     fn text_fits_a_terminal() {
         let scratch = Scratch::new().unwrap();
-        let probe = Probe::of(&scratch.path());
+        let probe = Probe::new(&scratch.path());
         let shapes: &[&[&str]] = &[
             &["--pattern", "randrw", "--durable", "fdatasync", "--depth", "1..1024", "--time", "50ms"],
             &["--pattern", "append", "--time", "200ms", "--engine", "io_uring"],

@@ -1,4 +1,4 @@
-//! `fathom disk` on real file systems: every shape, engine and durability, limits of the kernel's throttle, and
+//! Tests `fathom disk` on real file systems: every shape, engine and durability, limits of the kernel's throttle, and
 //! damage that `--verify` must find.
 
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use crate::disk::{
     Probe, assert_device, assert_probed, assert_sentence, finding, is_cpu_bound, operations, results,
 };
 
-/// What the quick profile must have run: phase, pattern and depths.
+/// The steps that the quick profile must run: phase, pattern and depths.
 const SHAPES: &[(&str, &str, &[u64])] = &[
     ("random reads", "randread", &[1, 4, 16]),
     ("page reads", "randread", &[1, 32]),
@@ -29,7 +29,7 @@ const SHAPES: &[(&str, &str, &[u64])] = &[
 
 fn profile_of(filesystem: Filesystem) {
     let disk = RealDisk::new(filesystem, Bytes::mib(512));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     let document = assert_probed(&probe.run(&["--quick", "--size", "64M", "--json"]));
     assert_eq!(document["state"], "complete");
     let subject = results(&document, "subject")[0];
@@ -67,12 +67,12 @@ fn the_profile_runs_on_ext4() {
 fn a_cap_of_the_kernel_is_measured_named_and_gone_when_lifted() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
     let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     let arguments = ["--pattern", "randread", "--depth", "1..16", "--size", "16M", "--json", "--time"];
     let capped = || probe.disk().args(arguments).arg("2s").under_cap(cap.processes_file()).run();
     let mut document = assert_probed(&capped().expect_code(1));
     if results(&document, "step").into_iter().any(is_cpu_bound) {
-        // A machine busy with other tests gets a second chance, and no third.
+        // A machine busy with other tests gets a second attempt, but no third.
         document = assert_probed(&capped().expect_code(1));
     }
     let mut depths = Vec::new();
@@ -111,7 +111,7 @@ fn best_interval(step: &Value) -> f64 {
     rates.filter_map(Value::as_f64).fold(0.0, f64::max)
 }
 
-/// Whether a shape is one; the others must be refused.
+/// Returns whether a combination is valid; the others must be refused.
 fn makes_sense(engine: &str, pattern: &str, durable: &str) -> bool {
     match durable {
         "none" => true,
@@ -123,7 +123,7 @@ fn makes_sense(engine: &str, pattern: &str, durable: &str) -> bool {
 
 fn every_shape_of(engine: &str) {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     for pattern in ["randread", "randwrite", "randrw", "append", "checkpoint"] {
         for durable in ["none", "fdatasync", "dsync"] {
             let shape = ["--engine", engine, "--pattern", pattern, "--durable", durable, "--depth", "4"];
@@ -167,7 +167,7 @@ fn every_shape_of_mmap_holds_what_it_wrote() {
 /// sixteenth of it) a damaged one is laid out again, so damage goes elsewhere.
 fn kept_file(seed: &str) -> (Scratch, Probe) {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let shape = ["--pattern", "randread", "--depth", "1", "--time", "50ms", "--size", "16M"];
     let output = probe.disk().args(shape).args(["--verify", "--keep", "--seed", seed]).run();
     assert!(output.code <= 1, "{output:?}");
@@ -224,7 +224,7 @@ fn damage_in_a_kept_file_is_found_and_placed() {
     let output = read_back(&probe);
     assert!(output.stderr.contains("laid out again"), "{}", output.stderr);
     assert_probed(&output);
-    // A file that was kept stays, whatever happened to it since.
+    // A kept file remains, whatever its contents.
     assert_eq!(probe.left(), ["fathom-probe.dat"]);
 }
 
@@ -272,7 +272,7 @@ mod proof {
     #[test]
     fn a_thousand_requests_in_flight_work_in_every_engine() {
         let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(192));
-        let probe = Probe::of(disk.path());
+        let probe = Probe::new(disk.path());
         for (engine, pattern) in [
             ("psync", "randread"),
             ("psync", "randrw"),
@@ -296,14 +296,14 @@ mod proof {
     #[test]
     fn a_disk_that_answers_nothing_in_time_is_an_error_and_no_clean_bill() {
         let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
-        let probe = Probe::of(disk.path());
+        let probe = Probe::new(disk.path());
         let shape = ["--pattern", "randread", "--depth", "1", "--block", "64K"];
         let arguments = ["--time", "10ms", "--size", "16M", "--json"];
         assert_probed(&probe.disk().args(shape).args(arguments).arg("--keep").run());
         // A block takes eight seconds; the probe waits five for the first.
         let limits = CapLimits { read_bytes_per_s: Some(8192), ..CapLimits::default() };
         let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
-        // The kernel lets a few through at first; the second run finds the second used up.
+        // The kernel admits a few requests at first; the second run finds that second's limit used up.
         let capped = |_| probe.disk().args(shape).args(arguments).under_cap(cap.processes_file()).run();
         let output = (0..3).map(capped).find(|output| output.stderr.contains("no request"));
         let output = output.expect("at eight seconds a read, five see none").expect_code(1);

@@ -1,4 +1,4 @@
-//! `fathom disk` where it must not or cannot work: one clear sentence, the right exit code, and nothing lost.
+//! Tests the refusals of `fathom disk`: one clear sentence, the right exit code, and no data lost.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,7 +18,7 @@ use fathom_units::Bytes;
 
 use crate::disk::{Probe, assert_probed, assert_sentence, finding, results};
 
-/// A short probe, for where something else is wrong.
+/// A short probe, for tests in which something else is wrong.
 const SHORT: [&str; 7] = ["--pattern", "randrw", "--depth", "2", "--time", "100ms", "--json"];
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn refused(output: Output, code: i32, words: &str) {
 #[test]
 fn nonsense_on_the_command_line_is_refused_before_anything_is_made() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let nonsense: &[&[&str]] = &[
         &["--depth", "0"],
         &["--depth", "1025"],
@@ -91,7 +91,7 @@ fn nonsense_on_the_command_line_is_refused_before_anything_is_made() {
 #[test]
 fn what_does_not_fit_the_file_is_refused_before_it_is_laid_out() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let misfits: &[(&[&str], &str)] = &[
         (&["--block", "1M", "--depth", "1024"], "too few blocks"),
         (&["--block", "64K", "--depth", "1..1024"], "too few blocks"),
@@ -105,7 +105,7 @@ fn what_does_not_fit_the_file_is_refused_before_it_is_laid_out() {
         refused(probe.disk().args(size).args(*arguments).run(), 2, words);
         probe.assert_clean();
     }
-    // A ladder that nobody asked for in full ends where the file has no block more.
+    // A ladder without a requested depth ends where the file has no more blocks.
     let short = ["--block", "512K", "--size", "16M", "--pattern", "randrw", "--time", "20ms", "--json"];
     let document = assert_probed(&probe.run(&short));
     let depths = results(&document, "step");
@@ -118,19 +118,19 @@ fn what_is_no_directory_to_probe_is_refused() {
     let scratch = Scratch::new().unwrap();
     let file = scratch.path().join("file");
     fs::write(&file, "theirs").unwrap();
-    refused(Probe::of(&scratch.path().join("missing")).run(&SHORT), 3, "No such file");
-    refused(Probe::of(&file).run(&SHORT), 3, "is a file");
-    refused(Probe::of(&file.join("below")).run(&SHORT), 3, "Not a directory");
-    refused(Probe::of(Path::new("/dev/null")).run(&SHORT), 3, "not a directory");
-    refused(Probe::of(Path::new("/proc")).run(&SHORT), 3, "/proc");
+    refused(Probe::new(&scratch.path().join("missing")).run(&SHORT), 3, "No such file");
+    refused(Probe::new(&file).run(&SHORT), 3, "is a file");
+    refused(Probe::new(&file.join("below")).run(&SHORT), 3, "Not a directory");
+    refused(Probe::new(Path::new("/dev/null")).run(&SHORT), 3, "not a directory");
+    refused(Probe::new(Path::new("/proc")).run(&SHORT), 3, "/proc");
     assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
 }
 
-/// `fathom explain` takes the newest run folder: one without a measurement would stand before those that have one.
+/// `fathom explain` takes the newest run folder: one without a measurement would hide those that have one.
 #[test]
 fn a_call_that_measured_nothing_leaves_no_run_folder() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let responder = NullResponder::start(&rawdoc! { "_id": "user1", "field0": "x" }).unwrap();
     let uri = format!("mongodb://127.0.0.1:{}/y", responder.port());
     let url = format!("mongodb.url={uri}");
@@ -162,19 +162,19 @@ fn a_call_that_measured_nothing_leaves_no_run_folder() {
 #[test]
 fn a_file_system_mounted_read_only_is_refused() {
     let disk = RealDisk::read_only(Filesystem::Ext4, Bytes::mib(16));
-    refused(Probe::of(disk.path()).run(&SHORT), 3, "read-only");
+    refused(Probe::new(disk.path()).run(&SHORT), 3, "read-only");
 }
 
 #[test]
 fn a_full_file_system_is_refused_for_the_file_and_for_the_state() {
     let disk = RealDisk::full(Filesystem::Ext4, Bytes::mib(64));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     refused(probe.run(&SHORT), 3, "free");
     refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "does not fit");
     probe.assert_clean();
-    // Nor does a state folder on it work; that is an environment to repair, no crash.
+    // A state folder on it does not work either; this is an error of the environment, not a crash.
     let elsewhere = Scratch::new().unwrap();
-    let call = Probe::of(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
+    let call = Probe::new(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
     let output = call.state(disk.path().join("state")).run().expect_code(3);
     assert!(output.stderr.contains("No space left") && !output.stderr.contains("panicked"));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
@@ -183,7 +183,7 @@ fn a_full_file_system_is_refused_for_the_file_and_for_the_state() {
 #[test]
 fn a_file_larger_than_what_is_free_is_refused() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     for size in ["60M", "10G", "9000P"] {
         refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "does not fit");
     }
@@ -193,7 +193,7 @@ fn a_file_larger_than_what_is_free_is_refused() {
 #[test]
 fn a_file_system_in_user_space_is_refused_unless_asked_for() {
     let mount = FuseMount::mount();
-    let probe = Probe::of(mount.path());
+    let probe = Probe::new(mount.path());
     refused(probe.run(&SHORT), 3, "fuse");
     let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
     assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
@@ -205,7 +205,7 @@ fn a_file_system_in_user_space_is_refused_unless_asked_for() {
 #[test]
 fn memory_is_probed_and_called_memory() {
     let memory = Tmpfs::new(Bytes::mib(64));
-    let probe = Probe::of(memory.path());
+    let probe = Probe::new(memory.path());
     let mut output = probe.disk().args(SHORT).args(["--size", "16M"]).run();
     if output.stderr.contains("no direct I/O") {
         // Before Linux 6.6; the sentence says what to do.
@@ -225,7 +225,7 @@ fn what_is_not_ours_stays_as_it_was() {
         let path = scratch.path().join(name);
         let append = ["--pattern", "append", "--time", "100ms", "--size", "16M"];
         let refuse = || {
-            let probe = Probe::of(&scratch.path());
+            let probe = Probe::new(&scratch.path());
             refused(probe.run(&append), 3, "is not a file of ours");
             probe.assert_clean();
         };
@@ -257,11 +257,11 @@ fn what_is_not_ours_stays_as_it_was() {
 #[test]
 fn two_probes_in_one_directory_do_not_meet() {
     let scratch = Scratch::new().unwrap();
-    let first = Probe::of(&scratch.path());
+    let first = Probe::new(&scratch.path());
     let long = ["--pattern", "randrw", "--depth", "2", "--size", "16M", "--time", "2s", "--json=lines"];
     let mut running = first.disk().args(long).args(["--verify"]).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
-    let second = Probe::of(&scratch.path());
+    let second = Probe::new(&scratch.path());
     refused(second.run(&SHORT), 3, "another probe is at work");
     assert_eq!(second.left(), Vec::<String>::new());
     assert!(first.data_file().exists());
@@ -271,7 +271,7 @@ fn two_probes_in_one_directory_do_not_meet() {
 
     // Started at the same moment, one of them wins and none spoils it.
     for _ in 0..4 {
-        let probes: Vec<Probe> = (0..3).map(|_| Probe::of(&scratch.path())).collect();
+        let probes: Vec<Probe> = (0..3).map(|_| Probe::new(&scratch.path())).collect();
         let running: Vec<_> =
             probes.iter().map(|probe| probe.disk().args(SHORT).args(["--size", "16M"]).spawn()).collect();
         let outputs: Vec<Output> = running.into_iter().map(|running| running.wait()).collect();
@@ -288,9 +288,9 @@ fn two_probes_in_one_directory_do_not_meet() {
 fn a_folder_without_permission_is_refused() {
     let (theirs, state) = (Scratch::new().unwrap(), Scratch::new().unwrap());
     let allow = |folder: &Path, mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
-    // Root calls the program as another user, and closes what is its own; any other user closes it for himself too.
+    // Root runs the program as another user and closes its own folders; any other user closes them to himself too.
     let (read_only, closed) = if is_root() { (0o755, 0o700) } else { (0o555, 0o000) };
-    // What the test may open, `nobody` may too; only the folder to probe is closed.
+    // The user `nobody` may open the test's files; only the folder to probe is closed.
     allow(&state.path(), 0o777);
     let folder = theirs.path();
     allow(&folder, read_only);
@@ -327,7 +327,7 @@ fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
     let ledger = Ledger::open_in(&scratch.path().join("state")).unwrap();
     let options = LoopOptions { direct_io: false, ..LoopOptions::default() };
     let device = LoopDevice::create(&ledger, &scratch.path(), Bytes::mib(32), options).unwrap();
-    let probe = Probe::of(device.path());
+    let probe = Probe::new(device.path());
     let destroy = |name: &str| probe.disk().args(SHORT).args(["--destroy", name]).run();
     // Blank, but not named, or not by its name.
     refused(probe.run(&SHORT), 3, &format!("--destroy {}", device.name()));
@@ -370,7 +370,7 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     let filesystem =
         FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
     let mounted = format_and_mount(&ledger, &device, Filesystem::Ext4, &filesystem).unwrap();
-    let probe = Probe::of(mounted.path());
+    let probe = Probe::new(mounted.path());
     let long = ["--pattern", "randrw", "--depth", "4", "--size", "16M", "--time", "30s", "--json=lines"];
     let mut running = probe.disk().args(long).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
@@ -388,7 +388,7 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     assert_eq!([&last["type"], &last["state"]], ["end", "failed"]);
     assert_eq!(probe.last_run().manifest.state, State::Failed);
     probe.assert_clean();
-    // The layout pass of the next one meets it too.
+    // The layout pass of the next probe fails too.
     refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 1, "Input/output error");
     probe.assert_clean();
 }
@@ -396,7 +396,7 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
 #[test]
 fn a_file_system_that_dies_is_an_error_and_no_crash() {
     let disk = RealDisk::new(Filesystem::Xfs, Bytes::mib(300));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     let long = ["--pattern", "append", "--size", "16M", "--time", "30s", "--json=lines"];
     let mut running = probe.disk().args(long).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
@@ -404,7 +404,7 @@ fn a_file_system_that_dies_is_an_error_and_no_crash() {
     let output = running.wait().expect_code(1);
     assert_sentence(&output);
     assert!(output.stderr.contains("Input/output error"), "{}", output.stderr);
-    // The files cannot be removed, and the journal of what is owed remembers them.
+    // The files cannot be removed, and remain in the undo journal.
     assert!(!probe.left().is_empty());
 }
 
@@ -419,9 +419,9 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
     let filesystem =
         FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
     let mounted = format_and_mount(&ledger, &device, Filesystem::Ext4, &filesystem).unwrap();
-    let probe = Probe::of(mounted.path());
-    // Its file system has room, what is below has none. Whether the kernel calls that "no space" or an
-    // input/output error depends on its version.
+    let probe = Probe::new(mounted.path());
+    // Its file system has space, but the one below is full. The kernel reports "no space" or an input/output error,
+    // depending on its version.
     let output = probe.disk().args(SHORT).args(["--size", "96M"]).run();
     assert!(output.code == 1 || output.code == 3, "{output:?}");
     assert_sentence(&output);
@@ -437,10 +437,10 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
 #[test]
 fn a_disk_that_fills_up_midway_is_told_and_cleaned_up() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
-    let probe = Probe::of(disk.path());
+    let probe = Probe::new(disk.path());
     let mut running = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]).spawn();
     assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());
-    // The append file comes late in the profile; somebody takes its room before.
+    // The append file comes late in the profile; its space is used up before.
     fill(disk.path()).unwrap();
     let output = running.wait().expect_code(3);
     assert_sentence(&output);

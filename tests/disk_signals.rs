@@ -1,5 +1,5 @@
-//! `fathom disk` interrupted: a usable partial result, nothing left behind, and after a kill a readable run folder
-//! and a `fathom cleanup` that finds everything.
+//! Tests the interruption of `fathom disk`: a usable partial result, nothing left behind, and after a kill a readable
+//! run folder and a `fathom cleanup` that finds everything.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_record::{Run, State};
-use fathom_testkit::{Fathom, Output, Running, Scratch};
+use fathom_testkit::{Fathom, Output, RunningProgram, Scratch};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -18,8 +18,8 @@ const LONG: [&str; 9] =
     ["--pattern", "randrw", "--depth", "1..1024", "--block", "4K", "--size", "64M", "--verify"];
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
-/// The signal of a step. Under `nohup`, which children inherit, a hang-up is ignored as it should be, so that
-/// step is interrupted instead.
+/// The signal of a step. Under `nohup`, which children inherit, a hang-up is rightly ignored, so that step is
+/// interrupted instead.
 fn signal_of(step: u32) -> Signal {
     let signal = SIGNALS[step as usize % SIGNALS.len()];
     if signal == Signal::HUP && hang_up_is_ignored() { Signal::INT } else { signal }
@@ -32,8 +32,8 @@ fn hang_up_is_ignored() -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
 }
 
-/// Waits for `seen`; false if the program ended, or half a minute did, without.
-fn wait_for(running: &mut Running, seen: impl Fn() -> bool) -> bool {
+/// Waits for `seen`; returns false if the program ended or half a minute passed first.
+fn wait_for(running: &mut RunningProgram, seen: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !seen() {
         if running.has_ended() || start.elapsed() > Duration::from_secs(30) {
@@ -56,7 +56,7 @@ fn last_document(output: &Output) -> Value {
     serde_json::from_str(output.stdout.lines().last().expect("a document")).unwrap()
 }
 
-/// An interrupted program: told as such everywhere, and nothing left.
+/// Asserts that a program is reported as interrupted everywhere, and left nothing behind.
 #[track_caller]
 fn assert_interrupted(probe: &Probe, output: &Output) {
     assert!(output.code == 0 || output.code == 1, "{output:?}");
@@ -74,10 +74,10 @@ fn assert_interrupted(probe: &Probe, output: &Output) {
     probe.assert_clean();
 }
 
-/// Starts `fathom disk`, sends `signal` so long after its first trace, and checks what is left.
+/// Starts `fathom disk`, sends `signal` after `delay` from its first trace, and checks the remains.
 fn interrupt_after(delay: Duration, signal: Signal, format: &str) {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let mut running = probe.disk().args(LONG).args(["--time", "1s", format]).spawn();
     // Before that, nothing is made, and a signal may end it in its default way.
     assert!(wait_for(&mut running, || probe.data_file().exists()), "{}", running.stderr());
@@ -108,7 +108,7 @@ fn a_signal_at_any_of_many_moments_leaves_a_partial_result() {
 fn the_profile_and_every_format_end_early_too() {
     let scratch = Scratch::new().unwrap();
     for format in ["--json", "--json=lines", "--json=fio"] {
-        let probe = Probe::of(&scratch.path());
+        let probe = Probe::new(&scratch.path());
         let mut running = probe.disk().args(["--quick", "--size", "32M", format]).spawn();
         let begun =
             || probe.run_folders().last().is_some_and(|run| is_file_begun(&run.join("results.jsonl")));
@@ -123,7 +123,7 @@ fn the_profile_and_every_format_end_early_too() {
             assert_interrupted(&probe, &output);
         }
     }
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let mut running = probe.disk().args(["--quick", "--size", "32M"]).spawn();
     assert!(running.wait_for_stdout("random reads"), "{}", running.stderr());
     running.signal(Signal::TERM);
@@ -135,7 +135,7 @@ fn the_profile_and_every_format_end_early_too() {
 #[test]
 fn a_signal_during_the_layout_pass_ends_it() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let size = ["--size", "2G", "--pattern", "randread", "--depth", "1", "--time", "30s", "--json"];
     let mut running = probe.disk().args(size).args(["--verify"]).spawn();
     assert!(wait_for(&mut running, || is_file_begun(&probe.data_file())), "{}", running.stderr());
@@ -151,7 +151,7 @@ fn a_signal_during_the_layout_pass_ends_it() {
 #[test]
 fn a_signal_while_all_is_read_back_ends_that() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let size = ["--size", "1G", "--pattern", "randwrite", "--depth", "4", "--time", "50ms", "--json=lines"];
     let mut running = probe.disk().args(size).args(["--verify"]).spawn();
     assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());
@@ -165,7 +165,7 @@ fn a_signal_while_all_is_read_back_ends_that() {
 fn a_reader_that_went_away_is_no_failure() {
     let scratch = Scratch::new().unwrap();
     for format in ["--no-record", "--json=lines"] {
-        let probe = Probe::of(&scratch.path());
+        let probe = Probe::new(&scratch.path());
         let arguments = ["--pattern", "randrw", "--depth", "1..64", "--time", "100ms", "--size", "16M"];
         let mut running = probe.disk().args(arguments).arg(format).spawn();
         running.close_stdout();
@@ -173,15 +173,15 @@ fn a_reader_that_went_away_is_no_failure() {
         assert_eq!(output.stderr, "");
         probe.assert_clean();
     }
-    // Nobody listens to the one document at the end.
-    let probe = Probe::of(&scratch.path());
+    // The reader of the final document has closed its pipe.
+    let probe = Probe::new(&scratch.path());
     let script = "{ \"$0\" \"$@\"; echo \"code $?\" >&2; } | true";
     let call = Fathom::new("/bin/sh").args(["-c", script, env!("CARGO_BIN_EXE_fathom"), "disk", "--dir"]);
     let short = ["--pattern", "randread", "--depth", "2", "--time", "100ms", "--size", "16M", "--json"];
     let output = call.arg(&probe.dir).args(short).state(probe.state()).run();
     assert_eq!(output.stderr, "code 0\n");
     probe.assert_clean();
-    // A device that takes no byte is a failure, though, and one sentence.
+    // A full output device is a failure, though, with one sentence.
     let script = "\"$0\" \"$@\" > /dev/full";
     let call = Fathom::new("/bin/sh").args(["-c", script, env!("CARGO_BIN_EXE_fathom"), "disk", "--dir"]);
     let output = call.arg(&probe.dir).args(short).state(probe.state()).run().expect_code(3);
@@ -193,7 +193,7 @@ fn a_reader_that_went_away_is_no_failure() {
 fn after_kill_9_the_run_is_readable_and_cleanup_takes_the_rest() {
     let scratch = Scratch::new().unwrap();
     for delay in [0, 400, 1500] {
-        let probe = Probe::of(&scratch.path());
+        let probe = Probe::new(&scratch.path());
         let mut running = probe.disk().args(["--quick", "--size", "16M", "--json"]).spawn();
         assert!(wait_for(&mut running, || is_file_begun(&probe.data_file())), "{}", running.stderr());
         thread::sleep(Duration::from_millis(delay));
@@ -219,7 +219,7 @@ fn after_kill_9_the_run_is_readable_and_cleanup_takes_the_rest() {
 #[test]
 fn what_a_killed_probe_left_is_used_and_removed_by_the_next() {
     let scratch = Scratch::new().unwrap();
-    let probe = Probe::of(&scratch.path());
+    let probe = Probe::new(&scratch.path());
     let append = ["--pattern", "append", "--size", "16M", "--json=lines", "--time"];
     let mut running = probe.disk().args(append).arg("20s").spawn();
     assert!(wait_for(&mut running, || probe.dir.join("fathom-probe.journal").exists()));

@@ -1,4 +1,4 @@
-//! `fathom doctor` on six saved hosts, on this machine, and on bad input.
+//! Tests `fathom doctor` on six saved hosts, on this machine, and on bad input.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use fathom_host::doctor::RULES;
+use fathom_record::{Priority, Severity};
 use fathom_testkit::{Fathom, Output, Scratch};
 
 fn doctor(arguments: &[&str]) -> Output {
@@ -181,7 +182,7 @@ fn an_array_in_trouble_is_critical() {
     assert!(alarms_after("md-raid0", &[(&format!("{md}/level"), "raid5")]).contains(&"md-level".to_owned()));
 }
 
-/// What is missing is said, never passed over: no file of a host may be needed for an answer.
+/// A missing file is reported: no file of a host may be needed for an answer.
 #[test]
 fn a_host_with_files_missing_is_judged_without_panic() {
     fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -200,7 +201,7 @@ fn a_host_with_files_missing_is_judged_without_panic() {
         files(&scratch.path(), &mut found);
         for (at, path) in found.iter().enumerate().filter(|(_, path)| !path.ends_with("snapshot.json")) {
             let text = fs::read(path).unwrap();
-            // In turn: gone, nonsense, empty.
+            // In turn: missing, malformed, empty.
             match at % 3 {
                 0 => fs::remove_file(path).unwrap(),
                 1 => fs::write(path, "\u{fffd} -1 : = [ \0\n").unwrap(),
@@ -227,7 +228,7 @@ fn this_machine_and_its_snapshot_get_the_same_findings() {
     assert_eq!(live["findings"], later["findings"]);
     assert_eq!(live["subject"]["dir"], later["subject"]["dir"]);
     assert_eq!(later["schema"], 1);
-    // A second time into the same folder replaces it; no name of this host is in it.
+    // A second call with the same folder replaces it; it contains no name of this host.
     doctor(&["--save", &saved, "--dir", &data]).expect_code(0);
 }
 
@@ -257,6 +258,68 @@ fn a_server_is_found_and_its_secrets_are_not_kept() {
         let environment = fs::read_to_string(format!("{saved}/proc/{}/environ", server.0.id())).unwrap();
         assert_eq!(environment, "GLIBC_TUNABLES=glibc.pthread.rseq=0\0");
     }
+}
+
+fn priorities(name: &str) -> Vec<(String, String)> {
+    let document: serde_json::Value = serde_json::from_str(&judged(name, &["--json"])).unwrap();
+    let text = |finding: &serde_json::Value, key: &str| finding[key].as_str().unwrap_or("-").to_owned();
+    let findings = document["findings"].as_array().unwrap();
+    findings.iter().map(|finding| (text(finding, "id"), text(finding, "priority"))).collect()
+}
+
+/// A finding on lost data has a higher priority than one on the number of processes.
+#[test]
+fn what_risks_data_ranks_before_what_only_differs_from_the_advice() {
+    let found = priorities("iscsi");
+    let of = |id: &str| found.iter().find(|(one, _)| one == id).map(|(_, priority)| priority.as_str());
+    assert_eq!(of("barriers"), Some("critical"));
+    assert_eq!(of("write-cache"), Some("critical"));
+    assert_eq!(of("read-ahead"), Some("worth_doing"));
+    assert_eq!(of("map-count"), Some("hygiene"));
+    assert_eq!(of("dirty-limits"), Some("-"), "a note asks for nothing");
+    let text = judged("iscsi", &[]);
+    assert!(
+        text.starts_with("Of the host's settings 2 cost latency or risk data now, 4 are worth changing, 7"),
+        "{text}"
+    );
+    let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no '{word}' in {text}"));
+    assert!(at("Critical: ") < at("Worth doing: ") && at("Worth doing: ") < at("Hygiene: "), "{text}");
+    assert!(!text.contains("sysctl -w vm.max_map_count"), "hygiene is a line each: {text}");
+    assert!(judged("iscsi", &["--verbose"]).contains("undo: sysctl -w vm.max_map_count=65530"));
+}
+
+#[test]
+fn a_script_has_every_command_with_its_undo_and_replaces_nothing_unasked() {
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.path().join("fix it.sh");
+    let path = file.display().to_string();
+    let told = judged("iscsi", &["--script", &path]);
+    assert!(told.contains(&format!("{path}\nRead it, then: sudo sh ")), "{told}");
+    let script = fs::read_to_string(&file).unwrap();
+    let read = Command::new("sh").arg("-n").arg(&file).output().unwrap();
+    assert!(read.status.success(), "{read:?}");
+    for line in [
+        "    mount -o remount,barrier /data || fail barriers",
+        "    mount -o remount,barrier=0 /data || fail barriers",
+        "    sysctl -w vm.swappiness=1 || fail swappiness",
+        "    sysctl -w vm.swappiness=60 || fail swappiness",
+        "    rm -f /etc/sysctl.d/99-mongodb-vm.swappiness.conf || fail swappiness",
+        "    # echo 0 > /sys/block/sdb/queue/wbt_lat_usec",
+    ] {
+        assert!(script.lines().any(|one| one == line), "no '{line}' in {script}");
+    }
+    let folder = host("iscsi");
+    let again = doctor(&["--snapshot", &folder, "--script", &path]).expect_code(3);
+    assert!(again.stderr.contains("--force"), "{}", again.stderr);
+    fs::write(&file, "mine").unwrap();
+    let document = doctor(&["--snapshot", &folder, "--json", "--script", &path, "--force"]);
+    assert!(
+        document.json()["findings"].is_array() && document.stderr.contains("Read it"),
+        "{}",
+        document.stderr
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), script);
+    doctor(&["--snapshot", &folder, "--force"]).expect_code(2);
 }
 
 #[test]
@@ -296,7 +359,15 @@ fn page_of_rules() -> String {
         };
         writeln!(page, "- MongoDB {}; kernel {}; machines {machines}", applies.mongodb, applies.kernel)
             .unwrap();
-        writeln!(page, "- where it differs: {}", format!("{:?}", rule.severity).to_lowercase()).unwrap();
+        let severity = format!("{:?}", rule.severity).to_lowercase();
+        let priority = match rule.priority {
+            Priority::Critical => "critical",
+            Priority::WorthDoing => "worth doing",
+            Priority::Hygiene => "hygiene",
+        };
+        // A note asks for nothing.
+        let earned = if rule.severity == Severity::Note { String::new() } else { format!(", {priority}") };
+        writeln!(page, "- if it differs: {severity}{earned}. {}", rule.reason).unwrap();
         let reads: Vec<String> = rule.reads.iter().map(|path| format!("`/{path}`")).collect();
         writeln!(page, "- read from {}", reads.join(", ")).unwrap();
         writeln!(page, "- says who: {}\n", rule.page).unwrap();

@@ -1,4 +1,4 @@
-//! What other tools read: real outputs of the program against the schemas of docs/schemas, and tables of docs against the program.
+//! Tests the formats that other tools read: real outputs of the program against docs/schemas, and tables of docs against the program.
 
 #[path = "formats/goldens.rs"]
 mod goldens;

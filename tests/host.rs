@@ -1,4 +1,4 @@
-//! What `fathom-host` says of devices, caps and file systems that were made a moment ago.
+//! Tests the facts that `fathom-host` reads of newly made devices, caps and file systems.
 
 use std::process::Command;
 
@@ -12,9 +12,9 @@ fn a_cap_is_seen_with_the_file_that_sets_it() {
     let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let joined = cap.adopt_process(sleeper.id());
-    let groups = Cgroups::of(&View::live(), Some(sleeper.id()));
+    let groups = Cgroups::read(&View::live(), Some(sleeper.id()));
     let limits = groups.io_limits(disk.device_number());
-    let own = Cgroups::of(&View::live(), None).io_limits(disk.device_number());
+    let own = Cgroups::read(&View::live(), None).io_limits(disk.device_number());
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
     joined.unwrap();

@@ -1,4 +1,4 @@
-//! `fathom iostat` beside Debian's iostat on the same device and load, and its manners as a command.
+//! Tests `fathom iostat` against Debian's iostat on the same device and load, and its behaviour as a command.
 //!
 //! The exact figures and columns are tested on recorded counters in `fathom-host`; here the two programs read one
 //! live device. The load begins after both have taken their first reading and ends before their second, so
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_host::{View, diskstats};
-use fathom_testkit::{Fathom, Filesystem, Need, RealDisk, Running, assert, assert_eq, skip, test};
+use fathom_testkit::{Fathom, Filesystem, Need, RealDisk, RunningProgram, assert, assert_eq, skip, test};
 use fathom_units::Bytes;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -39,7 +39,7 @@ fn sysstat_text(arguments: &[&str]) -> String {
     String::from_utf8(sysstat(arguments).wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// Any device that has done I/O, for tests that need no load; the test ends as skipped where there is none.
+/// Any device that has done I/O, for tests that need no load; the test ends as skipped if there is none.
 fn some_device() -> String {
     let lines = diskstats::read(&View::live()).unwrap_or_default();
     let busy = lines.into_iter().find(|line| line.counters.any_io() && !line.name.starts_with("loop"));
@@ -64,7 +64,7 @@ fn disk_of(document: &Value) -> Value {
     document["sysstat"]["hosts"][0]["statistics"][0]["disk"][0].clone()
 }
 
-/// Both programs' report of the same interval and load; `None` where the machine was too slow for the load to fit.
+/// Both programs' report of the same interval and load; `None` if the machine was too slow for the load to fit.
 fn both_watch(disk: &RealDisk) -> Option<(Value, Value)> {
     let name = disk.device_name();
     let arguments = ["-d", "-x", "-y", "-o", "JSON", &name, "4", "1"];
@@ -95,7 +95,7 @@ fn sees_what_sysstat_sees_under_a_real_load() {
     assert!(alike, "four times not alike: {}", last.unwrap_or_default());
 }
 
-/// How two reports of the same load differ, or that they lack the load.
+/// The difference between two reports of the same load, or a note that they lack the load.
 fn difference(ours: &Value, theirs: &Value) -> Option<String> {
     let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
     assert_eq!(ours["disk_device"], theirs["disk_device"]);
@@ -187,7 +187,7 @@ fn json_has_the_shape_of_sysstats() {
     }
 }
 
-fn endless(arguments: &[&str]) -> Running {
+fn endless(arguments: &[&str]) -> RunningProgram {
     let mut running = fathom(arguments).spawn();
     assert!(running.wait_for_stdout("avg-cpu"), "{}", running.stderr());
     running

@@ -1,4 +1,4 @@
-//! `fathom mongoperf` as old scripts call it: their documents in, the old lines out, nothing left behind.
+//! Tests `fathom mongoperf` as old scripts call it: it takes their documents, prints the old lines, and leaves nothing behind.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn succeed(call: Fathom, folder: &Scratch) -> Output {
     output.expect_code(0)
 }
 
-/// Whether `line` is `pattern`, in which each `#` stands for a whole number.
+/// Returns whether `line` matches `pattern`, in which each `#` is a whole number.
 fn fits(line: &str, pattern: &str) -> bool {
     let mut rest = line;
     for (index, piece) in pattern.split('#').enumerate() {
@@ -192,16 +192,16 @@ fn bad_documents_are_one_sentence_and_exit_code_2() {
         (b"\n \n", "there is no document of options"),
         (b"nThreads=16", "begins with"),
         (b"{nThreads:16", "has no end"),
-        (b"{nThreads:16 r:true}", "is no JSON"),
-        (b"{nThreads:16,r:tru}", "is no JSON"),
+        (b"{nThreads:16 r:true}", "is not JSON"),
+        (b"{nThreads:16,r:tru}", "is not JSON"),
         (b"{nThreads:0,r:true}", "nThreads is 0"),
         (b"{nThreads:-1,r:true}", "nThreads is -1"),
         (b"{nThreads:1e9,r:true}", "nThreads is 1"),
         (b"{nThreads:'16',r:true}", "nThreads is a text"),
         (b"{nThreads:16}", "neither r nor w"),
         (b"{r:true,recSizeKB:8000}", "does not fit into a file"),
-        (b"{r:true} \xff", "no text in UTF-8"),
-        (big.as_bytes(), "more than 1 MiB"),
+        (b"{r:true} \xff", "not UTF-8 text"),
+        (big.as_bytes(), "larger than 1 MiB"),
     ];
     for (document, word) in bad {
         let output = mongoperf(&folder).stdin(document).run().expect_code(2);
@@ -237,7 +237,7 @@ fn what_the_environment_lacks_is_one_sentence_and_exit_code_3() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// Sends a signal at a moment, and looks at the end; an error where the folder for tests has no direct I/O or no room.
+/// Sends a signal at a moment, and checks the end; an error where the folder for tests has no direct I/O or no room.
 fn interrupt(document: &str, signal: Signal, moment: &str) -> Result<(), String> {
     let folder = Scratch::new().unwrap();
     let mut running = mongoperf(&folder).stdin(document).spawn();
@@ -257,7 +257,7 @@ fn interrupt(document: &str, signal: Signal, moment: &str) -> Result<(), String>
 
 #[test]
 fn ctrl_c_ends_it_at_any_moment_and_leaves_nothing() {
-    let large = "{nThreads:64,fileSizeMB:20000,r:true,w:true}";
+    let large = "{nThreads:64,fileSizeMB:4000,r:true,w:true}";
     let mapped = "{nThreads:64,fileSizeMB:64,mmf:true,w:true,syncDelay:3600,sleepMicros:3600000000}";
     let moments = [
         (SMALL, Signal::INT, "MB/sec"),
@@ -265,7 +265,7 @@ fn ctrl_c_ends_it_at_any_moment_and_leaves_nothing() {
         (large, Signal::INT, "creating test file"),
         (mapped, Signal::TERM, "mmf sync took"),
     ];
-    // All at the same time; a machine that cannot have one of the moments skips once the others have been looked at.
+    // All at the same time; a machine that does not reach one of the moments skips after the others were checked.
     let lacks = thread::scope(|scope| {
         let interrupted = |moment: &(&'static str, Signal, &'static str)| {
             let (document, signal, moment) = *moment;

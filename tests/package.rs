@@ -1,5 +1,5 @@
-//! What users are handed: the tarball, installed into an empty prefix and used there (`setup/package_test.sh`), and what the
-//! program makes for it: manual pages and completions.
+//! Tests the package for users: the tarball, installed into an empty prefix and used there (`setup/package_test.sh`), and
+//! the manual pages and completions that the program generates for it.
 //!
 //! The program is the one under test, not a release; `make package` does the same with that, and with the Debian package.
 
@@ -12,13 +12,13 @@ fn fathom(arguments: &[&str]) -> Output {
     Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(arguments).run()
 }
 
-/// The root of the tree that we stand in.
+/// The root of the source tree under test.
 fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| "crates/cli".into(), PathBuf::from);
     package.join("../..").canonicalize().unwrap()
 }
 
-/// Runs a script of `setup/` and gives what it printed; it must succeed.
+/// Runs a script of `setup/`, which must succeed, and returns its output.
 fn setup(script: &str, arguments: &[&Path]) -> String {
     let output = Command::new(root().join("setup").join(script)).args(arguments).output().unwrap();
     let text =
@@ -35,7 +35,7 @@ fn with_ending(folder: &Path, ending: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// The Debian package takes what is staged by lines of its own; `make package` alone would see that one is missing.
+/// The Debian package takes staged files by its own list; otherwise only `make package` would detect a missing line.
 #[test]
 fn the_debian_package_takes_every_folder_of_the_tarball() {
     let scratch = Scratch::new().unwrap();
@@ -84,7 +84,7 @@ fn one_manual_page_or_all_of_them() {
     let folder = scratch.path().join("man1");
     fathom(&["man", "--output", &folder.to_string_lossy()]).expect_code(0);
     assert_eq!(std::fs::read_to_string(folder.join("fathom-disk.1")).unwrap(), page);
-    assert!(folder.join("fathom.1").exists() && !folder.join("fathom-man.1").exists());
+    assert!(folder.join("fathom.1").exists() && !folder.join("fathom-session.1").exists());
     std::fs::write(scratch.path().join("file"), "").unwrap();
     let onto_a_file = scratch.path().join("file").to_string_lossy().into_owned();
     let refused = fathom(&["man", "--output", &onto_a_file]).expect_code(3);

@@ -1,4 +1,4 @@
-//! `fathom report`: the page of a watched load, its numbers beside those of the run folder; and of studies.
+//! Tests `fathom report`: the page of a watched load, whose numbers are compared with those of the run folder, and pages of studies.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-4 * one.abs().max(other.abs())
 }
 
-/// The run folder of a study as it stands in its fixture.
+/// The run folder of a study, as in its fixture.
 pub(crate) fn study(place: &Path) -> PathBuf {
     let fixture =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/studies/file-systems.json");
@@ -72,8 +72,10 @@ fn the_page_says_what_the_folder_holds() {
     let place = url(&server, "shop", "");
     ycsb("load", "workloada", &place, &["recordcount=1000", "--no-record"]).run().expect_code(0);
     let words = ["recordcount=1000", "operationcount=0", "maxexecutiontime=6", "-target 300", "--watch"];
-    ycsb("run", "workloada", &place, &words).arg("--runs").arg(&runs).run().expect_code(0);
+    let load = ycsb("run", "workloada", &place, &words).arg("--runs").arg(&runs).run().expect_code(0);
     let folder = std::fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
+    a_page_is_made_and_said_where(&folder, &load.stderr);
+    names_are_left_out(&folder, &format!("127.0.0.1:{}", server.port()));
     fathom(&["report"]).arg(&folder).run().expect_code(0);
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     let run = Run::open(&folder).unwrap();
@@ -112,7 +114,50 @@ fn the_page_says_what_the_folder_holds() {
     stop(server);
 }
 
-/// The rows of the table of figures: of what, what, A, B, B / A.
+/// Checks that a page is made without a second command, unless that is not wanted.
+fn a_page_is_made_and_said_where(folder: &Path, told: &str) {
+    let file = folder.join("report.html");
+    let line = format!("Page: file://{}", file.display());
+    assert!(told.lines().any(|one| one == line), "{told}");
+    for (words, is_made) in [(&["--no-report"][..], false), (&["--json"], false), (&[], true)] {
+        std::fs::remove_file(&file).unwrap_or_default();
+        let explained = fathom(&["explain"]).args(words).arg(folder).run();
+        assert!(matches!(explained.code, 0 | 1 | 4), "{explained:?}");
+        assert_eq!(file.exists(), is_made, "{words:?}");
+        assert_eq!(
+            explained.stdout.lines().last() == Some(&line),
+            is_made,
+            "{words:?}: {}",
+            explained.stdout
+        );
+    }
+    // Without a desktop no page is opened, and opening requires a page that is made.
+    let open = fathom(&["explain", "--open"]).env("DISPLAY", "").env("WAYLAND_DISPLAY", "").arg(folder).run();
+    assert!(open.stderr.contains("not opened: there is no desktop here"), "{}", open.stderr);
+    for words in [&["--open", "--json"][..], &["--redact", "--json"], &["--open", "--no-report"]] {
+        fathom(&["explain"]).args(words).arg(folder).run().expect_code(2);
+    }
+    let load =
+        fathom(&["ycsb", "run", "mongodb", "--open", "-p", "workload=CoreWorkload"]).run().expect_code(2);
+    assert!(load.stderr.contains("a load without --watch makes none"), "{}", load.stderr);
+}
+
+fn names_are_left_out(folder: &Path, server: &str) {
+    let page = |words: &[&str]| {
+        fathom(&["report", "--output", "-"]).args(words).arg(folder).run().expect_code(0).stdout
+    };
+    let (whole, redacted) = (page(&[]), page(&["--redact"]));
+    for name in [server, "shop"] {
+        assert!(whole.contains(name) && !redacted.contains(name), "{name}");
+    }
+    assert!(
+        redacted.contains("mongodb:&#x2f;&#x2f;[host 1]"),
+        "the command line says that there was a server"
+    );
+    assert_eq!(data(&whole, "client-rate"), data(&redacted, "client-rate"), "figures stay");
+}
+
+/// The rows of the table of figures: subject, figure, A, B, B / A.
 fn figures(page: &str) -> Vec<Vec<String>> {
     let table = page.split("id=\"figures\"").nth(1).unwrap().split("</table>").next().unwrap();
     let cells = |row: &str| {

@@ -1,4 +1,4 @@
-//! A sharded cluster as a person starts it: config server, shards and router as processes, YCSB and mongosh in front of it.
+//! Tests a sharded cluster as a user starts it: config server, shards and router as processes, with YCSB and mongosh as clients.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::clients::{ROCKSDB, WIRED_TIGER, assert_passed, client, mongosh, progr
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
-/// Processes that go with it.
+/// A cluster whose processes end with it.
 struct Cluster {
     router: LabServer,
     shards: Vec<LabServer>,
@@ -101,7 +101,7 @@ fn ycsb_loads_and_runs_over_shards_of_different_engines() {
     let output = ycsb("run");
     assert!(output.stdout.contains("[READ], Return=OK"), "{}", output.stdout);
     assert!(!output.stdout.contains("Return=ERROR"), "{}", output.stdout);
-    // A shard that was killed and comes again keeps what it was told, and what it is.
+    // A shard that was killed and restarted keeps its data and its identity.
     cluster.stop();
 }
 
@@ -174,7 +174,24 @@ fn what_a_router_cannot_be_started_with_is_refused_in_one_sentence() {
     assert!(version.stdout.starts_with("mongos version v4.4"), "{}", version.stdout);
 }
 
-/// Queries of one shard share a loop: one that is never answered holds nobody else up.
+/// Waits until no thread of a process runs any more: on a busy machine it may run for a while after the signal.
+#[track_caller]
+fn wait_until_stopped(pid: u32) {
+    let is_stopped = |task: std::path::PathBuf| {
+        let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+    };
+    for _ in 0..200 {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        if tasks.flatten().all(|task| is_stopped(task.path())) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the process {pid} does not stop");
+}
+
+/// Queries of one shard share a loop: one without an answer does not delay the others.
 #[test]
 fn a_shard_that_stands_still_holds_up_only_who_asks_it() {
     let scratch = Scratch::new().unwrap();
@@ -193,12 +210,13 @@ fn a_shard_that_stands_still_holds_up_only_who_asks_it() {
     };
     let still = rustix::process::Pid::from_raw(i32::try_from(cluster.shards[0].pid()).unwrap()).unwrap();
     std::thread::scope(|scope| {
-        // As many as could be in each of several loops.
+        // Enough queries that each of several loops would have one.
         let mut waiting: Vec<Connection> = (0..4).map(|_| cluster.router.connect().unwrap()).collect();
         waiting.iter_mut().for_each(|client| (0..40).for_each(|_| find(client, "still")));
         let mut others: Vec<Connection> = (0..4).map(|_| cluster.router.connect().unwrap()).collect();
         others.iter_mut().for_each(|client| (0..40).for_each(|_| find(client, "quick")));
         rustix::process::kill_process(still, rustix::process::Signal::STOP).unwrap();
+        wait_until_stopped(cluster.shards[0].pid());
         let waiting: Vec<_> =
             waiting.into_iter().map(|mut client| scope.spawn(move || find(&mut client, "still"))).collect();
         std::thread::sleep(Duration::from_millis(200));
@@ -222,7 +240,7 @@ mod proof {
     #[test]
     fn mongosh_has_its_sharding_helpers() {
         let scratch = Scratch::new().unwrap();
-        // Looked for before the cluster is made, which takes longer.
+        // Checked before the cluster is made, which takes longer.
         client("node");
         let cluster = Cluster::start(&scratch, &[WIRED_TIGER, WIRED_TIGER]);
         let shards: Vec<String> =

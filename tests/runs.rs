@@ -1,4 +1,4 @@
-//! `fathom runs` over real run folders and hostile ones: listed, searched, compared, handed on and pruned.
+//! Tests `fathom runs` on real and hostile run folders: they are listed, searched, compared, exported and pruned.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,7 +33,7 @@ pub(crate) fn names(place: &Path) -> Vec<String> {
     names
 }
 
-/// A run made by hand: of `verb`, begun so many days ago.
+/// A synthetic run of `verb`, begun `days` days ago.
 pub(crate) fn made(place: &Path, verb: &str, days: i64, findings: &[Finding]) -> PathBuf {
     let mut manifest = Manifest::new(verb, "0.1.0", ["fathom", verb, "--dir", "/data"].map(str::to_owned));
     let start = std::time::SystemTime::now() - std::time::Duration::from_secs(days.unsigned_abs() * 86_400);
@@ -56,7 +56,7 @@ pub(crate) fn made(place: &Path, verb: &str, days: i64, findings: &[Finding]) ->
     writer.finish(State::Complete, None).unwrap()
 }
 
-/// RFC 3339 to the second, by the date command, so that no calendar stands in this test.
+/// RFC 3339 to the second, by the date command, so that this test needs no calendar.
 fn stamp(time: std::time::SystemTime) -> String {
     let seconds = time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let date = std::process::Command::new("date")
@@ -66,7 +66,7 @@ fn stamp(time: std::time::SystemTime) -> String {
     String::from_utf8(date.stdout).unwrap().trim().to_owned()
 }
 
-/// So many runs, one a day until yesterday, of which the later half is slower.
+/// Makes `count` runs, one a day until yesterday, of which the later half is slower.
 pub(crate) fn with_a_fall(place: &Path, count: i64) {
     for day in 0..count {
         let folder = made(place, "disk", count - day, &[]);
@@ -96,7 +96,7 @@ fn real_runs_are_listed_searched_compared_and_handed_on() {
     let place = scratch.path().join("runs");
     let data = scratch.path().join("data");
     fs::create_dir_all(&data).unwrap();
-    let disk = Probe::of(&data);
+    let disk = Probe::new(&data);
     let (first, second) = (probe(&disk, &place, "1"), probe(&disk, &place, "4"));
 
     let list = runs(&place, &[]).run().expect_code(0);
@@ -109,7 +109,7 @@ fn real_runs_are_listed_searched_compared_and_handed_on() {
     assert_eq!(json["runs"][0]["name"], name(&second).as_str());
     assert!(json["runs"][0]["headline"]["figure"].as_str().unwrap().contains("/s"), "{json:#}");
     let none = runs(&place, &["list", "--verb", "ycsb"]).run().expect_code(0);
-    assert!(none.stdout.contains("None of the 2 runs"), "{}", none.stdout);
+    assert!(none.stdout.contains("No run matches (2 under"), "{}", none.stdout);
 
     let found = runs(&place, &["search", "RANDREAD", "kernel"]).run().expect_code(0);
     fits(&found);
@@ -119,7 +119,7 @@ fn real_runs_are_listed_searched_compared_and_handed_on() {
         found.stdout
     );
     let nothing = runs(&place, &["search", "no-such-word"]).run().expect_code(0);
-    assert!(nothing.stdout.contains("None of 2 runs"), "{}", nothing.stdout);
+    assert!(nothing.stdout.contains("No run holds 'no-such-word' (2 under"), "{}", nothing.stdout);
 
     let diff = runs(&place, &["diff", &name(&first), &name(&second)]).run().expect_code(0);
     fits(&diff);
@@ -128,13 +128,35 @@ fn real_runs_are_listed_searched_compared_and_handed_on() {
     let figures = same["figures"].as_array().unwrap();
     assert!(!figures.is_empty() && figures.iter().all(|one| one["ratio"] == 1.0), "{same:#}");
 
+    let previous = runs(&place, &["diff"]).run().expect_code(0);
+    assert_eq!(previous.stdout, diff.stdout, "the newest, and the one of its verb before it");
+    assert_eq!(runs(&place, &["diff", "last"]).run().expect_code(0).stdout, diff.stdout);
+    shown(&place, &first);
+
     let trend = runs(&place, &["trend", "throughput", "--all"]).run().expect_code(0);
     fits(&trend);
     assert!(trend.stdout.contains("Fewer than 10 runs"), "{}", trend.stdout);
     handed_on(&place, &first, &other.path());
 }
 
-/// Exported, imported elsewhere, and read there by the verbs that read runs.
+/// The text of the older of two runs of `disk`, by its name and by its place before the newest.
+fn shown(place: &Path, first: &Path) {
+    let show = |named: &str| runs(place, &["show", named]).run().expect_code(0);
+    let text = show(&name(first));
+    for part in ["$ ", "--depth 1", ", complete after ", "Probing ", "kind depth", "Run folder: "] {
+        assert!(text.stdout.contains(part), "{part}: {}", text.stdout);
+    }
+    assert_eq!(show("last~1").stdout, text.stdout);
+    assert!(show("last").stdout.contains("--depth 4"), "the newest");
+    assert_eq!(runs(place, &["show"]).run().expect_code(0).stdout, show("last").stdout);
+    let document = runs(place, &["show", "--json", "last~1"]).run().expect_code(0).json();
+    assert_eq!(document["run"]["name"], name(first).as_str());
+    assert!(document["results"].as_array().unwrap().iter().any(|one| one["type"] == "step"), "{document:#}");
+    let none = runs(place, &["show", "last~2"]).run().expect_code(3);
+    assert!(none.stderr.contains("holds 2 runs with results"), "{}", none.stderr);
+}
+
+/// Exports a run, imports it elsewhere, and reads it there with the verbs that read runs.
 fn handed_on(place: &Path, run: &Path, there: &Path) {
     let (bundle, again) = (there.join("run.tar.zst"), there.join("again.tar.zst"));
     let export = |file: &Path| runs(place, &["export", &name(run)]).arg("-o").arg(file).run();
@@ -158,7 +180,7 @@ fn handed_on(place: &Path, run: &Path, there: &Path) {
     let diff = runs(&target, &["diff", "--json"]).arg(run).arg(name(run)).run().expect_code(0).json();
     assert_eq!(diff["environment"].as_array().unwrap().len(), 0, "{diff:#}");
     let taken = runs(&target, &["import"]).arg(&bundle).run().expect_code(3);
-    assert!(taken.stderr.contains("there already"), "{}", taken.stderr);
+    assert!(taken.stderr.contains("already exists"), "{}", taken.stderr);
     let mut bytes = fs::read(&bundle).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0xff;
@@ -174,7 +196,7 @@ fn a_run_is_running_until_its_process_is_gone() {
     let scratch = Scratch::new().unwrap();
     let (place, data) = (scratch.path().join("runs"), scratch.path().join("data"));
     fs::create_dir_all(&data).unwrap();
-    let disk = Probe::of(&data);
+    let disk = Probe::new(&data);
     let words = ["--pattern", "randread", "--size", "64M", "--depth", "1..1024", "--time", "60s"];
     let going = disk.disk().args(words).arg("--runs").arg(&place).spawn();
     let begun = std::time::Instant::now();
@@ -213,7 +235,7 @@ fn what_is_hostile_or_foreign_is_named_and_steers_no_terminal() {
     fs::create_dir(place.join("broken")).unwrap();
     fs::write(place.join("broken").join("manifest.json"), "{\"schema\": 1, \"verb\": \"\x1b[31m\"").unwrap();
     for arguments in
-        [&["list"][..], &["search", "gone"], &["trend", "--all"], &["prune", "--keep", "9", "-n"]]
+        [&["list"][..], &["show"], &["search", "gone"], &["trend", "--all"], &["prune", "--keep", "9", "-n"]]
     {
         let output = runs(&place, arguments).run().expect_code(0);
         let all = format!("{}{}", output.stdout, output.stderr);
@@ -223,6 +245,17 @@ fn what_is_hostile_or_foreign_is_named_and_steers_no_terminal() {
     assert!(list.stdout.contains("\\u{1b}[2J") && list.stdout.contains("1 run under"), "{}", list.stdout);
     for stranger in ["not a run: links has a link", "not a run: broken", "not a run: \\u{1b}[31mred"] {
         assert!(list.stderr.contains(stranger), "{stranger}: {}", list.stderr);
+    }
+}
+
+#[test]
+fn a_search_finds_words_with_and_without_hyphens() {
+    let scratch = Scratch::new().unwrap();
+    let place = scratch.path();
+    made(&place, "disk", 0, &[Finding::new("x", Severity::Warning, "The read-ahead of sda is large.")]);
+    for words in [["readahead", "sda"], ["READ-AHEAD", "sda"]] {
+        let found = runs(&place, &["search", words[0], words[1]]).run().expect_code(0);
+        assert!(found.stdout.contains("finding x: The read-ahead of sda"), "{}", found.stdout);
     }
 }
 
@@ -258,7 +291,7 @@ fn prune_removes_old_runs_and_nothing_else() {
     assert!(place.join("photos/a.jpg").exists() && place.join("link").exists());
 
     let large = runs(&place, &["prune", "--larger-than", "1G", "-n"]).run().expect_code(0);
-    assert!(large.stdout.contains("No run is to go"), "each is small: {}", large.stdout);
+    assert!(large.stdout.contains("Nothing to remove"), "each is small: {}", large.stdout);
     let total = runs(&place, &["prune", "--total", "10", "-n"]).run().expect_code(0);
     assert!(total.stdout.contains("1 of 2 runs"), "{}", total.stdout);
 
@@ -290,7 +323,7 @@ fn a_stranger_finds_the_way() {
     let fresh = Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("runs").run().expect_code(0);
     assert!(fresh.stdout.contains("No runs yet"), "{}", fresh.stdout);
     runs(&place.join("nowhere"), &[]).run().expect_code(3);
-    runs(&place, &["diff", "one"]).run().expect_code(2);
+    runs(&place, &["diff", "one"]).run().expect_code(3);
     runs(&place, &["lst"]).run().expect_code(2);
     runs(&place, &["list", "--state", "odd"]).run().expect_code(2);
     let missing = runs(&place, &["diff", "nope", "nope"]).run().expect_code(3);
@@ -322,7 +355,7 @@ fn sixty_runs_with_a_fall_have_a_change_and_twenty_a_suspicion() {
     let suspect = runs(&short, &["trend"]).run().expect_code(0);
     assert!(suspect.stdout.contains("changes are suspicions"), "{}", suspect.stdout);
     assert!(!suspect.stdout.contains("! worse"), "{}", suspect.stdout);
-    // The page of a run shows the same, up to that run, and nothing where there is too little.
+    // The page of a run shows the same, up to that run, and nothing if there are too few.
     let page = |place: &Path, at: usize| {
         let run = place.join(&names(place)[at]);
         Fathom::new(env!("CARGO_BIN_EXE_fathom"))

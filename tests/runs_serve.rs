@@ -1,4 +1,4 @@
-//! `fathom runs --serve`: what it shows, and whom it refuses.
+//! Tests `fathom runs --serve`: its pages, and the requests that it refuses.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,33 +7,43 @@ use std::path::Path;
 use std::time::Duration;
 
 use fathom_record::{Finding, Severity};
-use fathom_testkit::{Running, Scratch};
+use fathom_testkit::{RunningProgram, Scratch};
 use rustix::process::Signal;
 
 use crate::runs::{made, names, runs};
 
-/// A page that is served, and where.
-struct Served {
-    running: Running,
+/// A page that is served, and its address.
+struct ServedPage {
+    running: RunningProgram,
     address: String,
 }
 
-fn serve(place: &Path) -> Served {
+fn serve(place: &Path) -> ServedPage {
     let mut running = runs(place, &["--serve", "127.0.0.1:0"]).limit(Duration::from_secs(120)).spawn();
     assert!(running.wait_for_stdout("http://127.0.0.1:"), "{}", running.stderr());
     assert!(running.wait_for_stdout("/\n"));
     let address = running.stdout().trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
-    Served { running, address }
+    ServedPage { running, address }
 }
 
-impl Served {
-    /// Sends these bytes; the answer.
+/// The list of the runs at a place, as a browser gets it.
+pub(crate) fn list_of(place: &Path) -> String {
+    let served = serve(place);
+    let answer = served.get("/");
+    served.running.signal(Signal::INT);
+    served.running.wait().expect_code(0);
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    body.to_owned()
+}
+
+impl ServedPage {
+    /// Sends these bytes, and returns the answer.
     fn ask(&self, request: &str) -> String {
         let mut socket = TcpStream::connect(&self.address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         socket.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
-        // A refusal may come before all was read.
+        // A refusal may arrive before the whole request was read.
         let _ = socket.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).into_owned()
     }
@@ -116,7 +126,7 @@ fn nobody_gets_out_of_the_folder_or_in_by_another_name() {
     }
     assert!(served.ask("\r\n\r\n").starts_with("HTTP/1.1 400"));
     assert_eq!(served.ask(&format!("GET /{} HTTP/1.1\r\n", "x".repeat(20_000))), "", "too long a request");
-    // One that asks nothing does not hold up the others.
+    // An idle connection does not delay the others.
     let _idle = TcpStream::connect(&served.address).unwrap();
     assert!(served.get("/").starts_with("HTTP/1.1 200"));
     served.running.signal(Signal::TERM);

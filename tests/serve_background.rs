@@ -1,4 +1,4 @@
-//! `fathom serve --fork`: the parent ends when clients may connect, or says why they never will.
+//! Tests `fathom serve --fork`: the parent ends when clients may connect, or reports why they never will.
 
 use std::fs;
 use std::net::TcpListener;
@@ -48,7 +48,7 @@ fn the_parent_ends_when_the_child_listens() {
     let process = options.get_document("parsed").unwrap().get_document("processManagement").unwrap();
     assert_eq!(process, &doc! { "fork": true, "pidFilePath": "pid" });
 
-    // A second one on the same directory says why not, and where its log is.
+    // A second server on the same directory reports the reason for its refusal, and the place of its log.
     let second = serve(&["--dbpath", "db", "--logpath", "log2", "--fork"]).current_dir(scratch.path()).run();
     let second = second.expect_code(3);
     assert!(
@@ -57,7 +57,7 @@ fn the_parent_ends_when_the_child_listens() {
         second.stderr
     );
 
-    let child = ProcessId::of(u32::try_from(number).unwrap()).unwrap();
+    let child = ProcessId::read(u32::try_from(number).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let begun = Instant::now();
     while child.lives() && begun.elapsed() < Duration::from_secs(30) {

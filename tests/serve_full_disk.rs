@@ -1,4 +1,4 @@
-//! The lab server on a disk that takes nothing more: it stops loudly, and all that it promised is there once there is room.
+//! Tests the lab server on a full disk: it stops with an error, and all acknowledged writes exist once space is available.
 //!
 //! A sync that fails is the power cut of `serve_durability`: from the server's side both are calls that return EIO.
 
@@ -17,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::proof::serve_durability::{PROGRAM, assert_consistent, assert_loud, run};
 use crate::serve_writers::{COLLECTION, Load, Wish, Writers, check, read_back};
 
-/// As it would be run, but for small memory and a checkpoint each second, so that a full disk is noticed soon.
+/// The usual flags, with small memory and a checkpoint each second, so that a full disk is noticed soon.
 const FLAGS: &[&str] =
     &["--wiredTigerCacheSizeGB", "0.25", "--rocksdbCacheSizeGB", "0.25", "--syncdelay", "1"];
 
@@ -43,7 +43,7 @@ fn rocksdb_stops_on_a_full_ext4_and_keeps_everything() {
 
 fn fill_under(engine: &str, filesystem: Filesystem) {
     let disk = RealDisk::new(filesystem, Bytes::gib(1));
-    // Room for the end, whatever the writers take while the disk is being filled: each start makes another journal file of 100 MB.
+    // Space for the end of the test, whatever the writers use while the disk is filled: each start makes another journal file of 100 MB.
     let reserve = disk.path().join("reserve");
     let file = fs::File::create_new(&reserve).unwrap();
     fallocate(file, FallocateFlags::empty(), 0, 512 << 20).unwrap();
@@ -65,7 +65,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     // One sentence with an advice, not a page.
     assert!(output.stderr.trim().lines().count() <= 3, "{}", output.stderr);
 
-    // Without room it does not come up, says so and does no harm. Recovery may get by with the room that it frees itself.
+    // Without space it does not start, reports this and does no harm. Recovery may succeed with the space that it frees itself.
     if let Err(refused) = LabServer::start(PROGRAM, engine, &db_path, FLAGS).map(LabServer::kill) {
         assert_eq!(refused.code, 3, "{refused:?}");
         assert!(refused.stderr.contains("No space left"), "{}", refused.stderr);

@@ -1,4 +1,4 @@
-//! What the lab server does to the disk and when, as far as a test of seconds can tell; `cargo measure io-fidelity` does the
+//! Tests the lab server's disk I/O and its timing, as far as a test of seconds can; `cargo measure io-fidelity` does the
 //! rest.
 
 use std::thread;
@@ -25,7 +25,7 @@ fn number(document: &RawDocument, path: &[&str]) -> i64 {
     number(document.get_document(*name).unwrap(), rest)
 }
 
-/// Writes for a while, so that a checkpoint has something to do; returns how many there were.
+/// Writes for a while, so that checkpoints have work; returns the number of checkpoints.
 fn checkpoints_in(connection: &mut Connection, time: Duration) -> i64 {
     let before = checkpoints(connection);
     let begun = Instant::now();
@@ -41,12 +41,12 @@ fn the_interval_of_checkpoints_changes_at_run_time() {
     let scratch = Scratch::new().unwrap();
     let server = LabServer::start(PROGRAM, "wiredTiger", &scratch.path().join("db"), &[]).unwrap();
     let mut connection = server.connect().unwrap();
-    // With mongod's 60 s there is none in the first seconds.
+    // With mongod's 60 s no checkpoint occurs in the first seconds.
     assert_eq!(checkpoints_in(&mut connection, Duration::from_secs(6)), 0);
     let reply = connection.run("admin", &doc! { "setParameter": 1, "syncdelay": 5 }).unwrap();
     assert_eq!(number_or_float(&reply, "was"), 60.0, "{reply:?}");
     // Each begins 5 s after the last one's end, and a busy disk makes one long: two take 10 s at least, and with 60 s between them
-    // there is no second one.
+    // no second one occurs.
     let begun = Instant::now();
     let mut made = 0;
     while made < 2 && begun.elapsed() < Duration::from_secs(60) {

@@ -1,4 +1,4 @@
-//! `fathom serve` where it must not or cannot start: one clear sentence, the right exit code, nothing left behind.
+//! Tests the refusals of `fathom serve` to start: one clear sentence, the right exit code, nothing left behind.
 
 use std::fs;
 use std::net::TcpListener;
@@ -28,7 +28,7 @@ fn nonsense_is_a_usage_error_before_anything_is_made() {
         (vec!["--storageEngine", "mmapv1"], "one of wiredTiger, rocksdb"),
         (vec!["--replSet", "/a,b"], "--replSet takes the name of a set"),
         (vec!["--shardsvr", "--configsvr"], "--shardsvr and --configsvr cannot both be given"),
-        (vec!["--directoryperdb"], "all tables stand in one directory"),
+        (vec!["--directoryperdb"], "all tables are in one directory"),
         (vec!["--timeZoneInfo", "/usr/share/zoneinfo"], "no time zones"),
         (vec!["--fork"], "--fork needs --logpath"),
         (

@@ -1,4 +1,4 @@
-//! `fathom serve` in the foreground: it starts, keeps what it was given, begins new logs, and stops as it should.
+//! Tests `fathom serve` in the foreground: it starts, keeps its data, begins new logs, and stops correctly.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use bson::{Document, doc};
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::{Fathom, Running, Scratch};
+use fathom_testkit::{Fathom, RunningProgram, Scratch};
 use rustix::process::Signal;
 
-/// The line that says where clients may connect.
+/// The log text that shows that clients may connect.
 const WAITING: &str = "Waiting for connections";
 
 /// `fathom serve` with a port of its own choice.
@@ -39,7 +39,7 @@ pub(crate) fn count(connection: &mut Connection) -> usize {
 
 /// Starts it and waits until clients may connect.
 #[track_caller]
-fn start(arguments: &[&str]) -> (Running, Connection) {
+fn start(arguments: &[&str]) -> (RunningProgram, Connection) {
     let mut running = serve(arguments).spawn();
     assert!(running.wait_for_stdout(WAITING), "{}{}", running.stdout(), running.stderr());
     let connection = connect(port_in(&running.stdout()));
@@ -69,7 +69,7 @@ fn what_was_written_is_there_after_sigterm_and_another_start() {
         running.signal(Signal::TERM);
         let output = running.wait().expect_code(0);
         assert!(output.stdout.contains("Now exiting") && output.stderr.is_empty(), "{}", output.stderr);
-        // What says whether the last owner stopped cleanly.
+        // The lock file shows whether the last owner stopped cleanly.
         assert_eq!(fs::read_to_string(scratch.path().join("db/mongod.lock")).unwrap(), "");
 
         let (running, mut connection) = start(&arguments);

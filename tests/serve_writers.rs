@@ -1,9 +1,9 @@
-//! Clients that write to the lab server until it dies and remember what they were promised; used by the tests of its
+//! Clients that write to the lab server until it dies and record the acknowledged writes, for the tests of its
 //! durability.
 //!
-//! Each writer has documents of its own and waits for each answer, so it knows of each document which version was promised,
-//! how firmly and when. A document's bytes follow from its writer, number and version, and carry a checksum: a mixture of
-//! two versions, or of two documents, cannot pass.
+//! Each writer has its own documents and waits for each answer, so it knows for each document the acknowledged version, its
+//! durability and its time. A document's bytes follow from its writer, number and version, and carry a checksum: a mixture
+//! of two versions, or of two documents, cannot pass.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,13 @@ use std::time::{Duration, Instant};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_client::Connection;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_testkit::LabServer;
 
-/// Where they write.
 pub(crate) const DATABASE: &str = "test";
 pub(crate) const COLLECTION: &str = "durable";
-const LONGEST_BYTES: u64 = 3000;
+const MAX_BYTES: u64 = 3000;
 
-/// Who writes what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) writers: i64,
@@ -32,37 +30,36 @@ pub(crate) struct Load {
     pub(crate) seed: u64,
 }
 
-/// What the writers ask for.
+/// The write concern of the writers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Half of the writers want the journal synced before each answer, the others do not.
+    /// Half of the writers require a synced journal before each answer, the others do not.
     Mixed,
-    /// Nobody waits for the journal.
+    /// No writer waits for the journal.
     Unsynced,
 }
 
-/// An answer that said a write is done.
+/// An answer that acknowledged a write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
     pub(crate) key: (i64, i64),
     pub(crate) version: i64,
-    /// Whether it was asked to be in the journal.
+    /// True if it was asked to be in the journal.
     pub(crate) durable: bool,
     pub(crate) asked: Instant,
     pub(crate) answered: Instant,
 }
 
-/// What one writer remembers.
+/// The acknowledged writes of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) promises: Vec<Promise>,
     /// The latest version of each document that was sent, answered or not.
     pub(crate) sent: HashMap<(i64, i64), i64>,
-    /// Why it stopped, in the server's words.
+    /// The reason for its end, in the server's words.
     pub(crate) ended: String,
 }
 
-/// Writers at work.
 #[derive(Debug)]
 pub(crate) struct Writers {
     stop: Arc<AtomicBool>,
@@ -70,7 +67,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// Starts them on what is there already.
+    /// Starts the writers on the existing documents.
     pub(crate) fn start(server: &LabServer, load: Load, there: &HashMap<(i64, i64), i64>) -> Writers {
         let stop = Arc::<AtomicBool>::default();
         let start = |writer: i64| {
@@ -89,7 +86,7 @@ impl Writers {
     }
 }
 
-/// One writer, until the server is gone or it is told to stop.
+/// One writer, until the server has ended or the test stops it.
 fn write(
     connection: &mut Connection,
     writer: i64,
@@ -98,7 +95,7 @@ fn write(
     stop: &AtomicBool,
 ) -> Memory {
     let mut memory = Memory::default();
-    let mut random = Seeded::from_seed(load.seed).split(writer.unsigned_abs());
+    let mut random = SeededRandom::from_seed(load.seed).split(writer.unsigned_abs());
     let durable = load.wish == Wish::Mixed && writer % 2 == 0;
     while !stop.load(Ordering::Acquire) {
         let next = versions.len() as i64;
@@ -110,7 +107,7 @@ fn write(
         let asked = Instant::now();
         memory.sent.insert(key, version);
         match connection.run(DATABASE, &command) {
-            // A server whose storage failed says so in an answer that is ok: not written, or written but not synced.
+            // A server whose storage failed reports it in an answer that is ok: not written, or written but not synced.
             Ok(reply)
                 if ["writeErrors", "writeConcernError"]
                     .iter()
@@ -133,7 +130,13 @@ fn write(
     memory
 }
 
-fn command(key: (i64, i64), version: i64, durable: bool, insert: bool, random: &mut Seeded) -> Document {
+fn command(
+    key: (i64, i64),
+    version: i64,
+    durable: bool,
+    insert: bool,
+    random: &mut SeededRandom,
+) -> Document {
     let whole = document(key, version);
     let mut command = if insert {
         doc! { "insert": COLLECTION, "documents": [whole] }
@@ -165,8 +168,8 @@ fn document(key: (i64, i64), version: i64) -> Document {
 /// Bytes that no other key or version has, and that do not compress.
 fn content(key: (i64, i64), version: i64) -> Vec<u8> {
     let seed = key.0.unsigned_abs() << 48 | key.1.unsigned_abs() << 24 | version.unsigned_abs();
-    let mut random = Seeded::from_seed(seed);
-    let length = 40 + random.below(LONGEST_BYTES) as usize;
+    let mut random = SeededRandom::from_seed(seed);
+    let length = 40 + random.below(MAX_BYTES) as usize;
     (0..length.div_ceil(8)).flat_map(|_| random.bits().to_le_bytes()).take(length).collect()
 }
 
@@ -185,7 +188,7 @@ pub(crate) fn read_back(connection: &mut Connection) -> HashMap<(i64, i64), i64>
     there
 }
 
-/// Whether two documents have the same fields, in any order: `$set` keeps the order that was there.
+/// Returns whether two documents have the same fields, in any order: `$set` keeps the order that was there.
 fn same_fields(one: &RawDocument, other: &RawDocument) -> bool {
     let fields = |document: &RawDocument| {
         let mut fields: Vec<_> = document
@@ -200,7 +203,7 @@ fn same_fields(one: &RawDocument, other: &RawDocument) -> bool {
     fields(one) == fields(other)
 }
 
-/// How many documents were lost of those promised without the journal, and the age at `death` of the oldest.
+/// The number of lost documents that were acknowledged without the journal, and the age of the oldest at `death`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Loss {
     pub(crate) promises: usize,
@@ -210,8 +213,8 @@ pub(crate) struct Loss {
     pub(crate) oldest: Duration,
 }
 
-/// Holds what is there against what was promised. Whatever was answered before `horizon` must be there, and whatever was
-/// asked to be in the journal; so must all that was answered before such a write was asked for, since the journal is one
+/// Compares the existing documents with the acknowledged writes. All writes answered before `horizon` must exist, and
+/// all journaled writes. So must all writes answered before a journaled write was sent, since the journal is one
 /// sequence.
 #[track_caller]
 pub(crate) fn check(

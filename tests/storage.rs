@@ -1,4 +1,4 @@
-//! Real file systems on loop devices, and limits on them: made, used, undone.
+//! Tests real file systems on loop devices, and limits on them: made, used, undone.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

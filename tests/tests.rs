@@ -1,4 +1,4 @@
-//! End to end: the built program, as a person or a script runs it. One module per topic.
+//! End to end: the built program, as a user or a script runs it. One module per topic.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod capacity;
 mod checkup;
 mod cleanup;
 mod clients;
@@ -25,19 +26,27 @@ mod disk_formats;
 mod disk_real;
 mod disk_refusals;
 mod disk_signals;
+mod disk_sustain;
+mod docs_section;
 mod doctor;
+mod explain_logs;
+mod explain_recordings;
 mod faults;
 mod formats;
+mod ftdc;
 mod host;
 mod iostat;
 mod mongoperf;
 mod package;
+mod program_names;
+mod progress;
 mod proof;
 mod report;
 mod route;
 mod runs;
 mod runs_serve;
 mod serve_background;
+mod serve_diagnostics;
 mod serve_full_disk;
 mod serve_io;
 mod serve_refusals;

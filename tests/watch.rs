@@ -1,4 +1,4 @@
-//! `fathom watch` and `fathom explain` as a person or a script runs them, on the lab server.
+//! Tests `fathom watch` and `fathom explain` as a user or a script runs them, on the lab server.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -83,7 +83,7 @@ fn the_page_of_metrics_has_the_servers_series() {
     stop(server);
 }
 
-/// The screen, through a terminal of `script`, ended by its time or by a signal: either way the terminal is given back.
+/// Tests the screen on a terminal of `script`, ended by its time or by a signal: in both cases the terminal is restored.
 #[test]
 fn the_terminal_is_given_back() {
     let scratch = Scratch::new().unwrap();
@@ -103,7 +103,7 @@ fn the_terminal_is_given_back() {
             .unwrap();
         if signalled {
             thread::sleep(Duration::from_secs(3));
-            // The key, as a person would press it.
+            // The key, as a user would press it.
             child.stdin.as_mut().unwrap().write_all(b"mq").unwrap();
         }
         let output = child.wait_with_output().unwrap();
@@ -189,6 +189,11 @@ fn what_makes_no_sense_is_refused() {
     let scratch = Scratch::new().unwrap();
     fathom(&["watch", "--interval", "1ms"]).run().expect_code(2);
     fathom(&["watch", "--uri", "nonsense"]).run().expect_code(2);
+    // "$(fathom cluster list --uri)" without a cluster.
+    for verb in ["watch", "explain"] {
+        let empty = fathom(&[verb, "--uri", ""]).run().expect_code(2);
+        assert!(empty.stderr.contains("the connection string is empty"), "{verb}: {}", empty.stderr);
+    }
     fathom(&["watch", "--uri", "mongodb://127.0.0.1:1/", "--for", "1s"]).run().expect_code(3);
     fathom(&["explain", "--uri", "mongodb://127.0.0.1:1/", "--for", "6s", "--no-record"])
         .run()

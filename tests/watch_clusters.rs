@@ -1,5 +1,5 @@
-//! `fathom watch` and `fathom explain` on sets and sharded clusters of our own servers: who is waited for, who lags, the path through
-//! a router, and members that go and come back.
+//! Tests `fathom watch` and `fathom explain` on sets and sharded clusters of our own servers: the awaited member, lagging members,
+//! the path through a router, and members that stop and return.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use fathom_record::Run;
 use fathom_testkit::Fathom;
 use serde_json::Value;
 
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 use crate::serve_run::{connect, run};
 use crate::ycsb::ycsb;
 
@@ -20,15 +20,15 @@ fn fathom(arguments: &[&str]) -> Fathom {
 }
 
 /// The cluster's connection string with a database and more options.
-fn url(place: &Place, options: &str) -> String {
+fn url(place: &ClusterFixture, options: &str) -> String {
     let uri = place.run("list", &["--uri"]).expect_code(0).stdout;
     let (hosts, own) = uri.trim().split_once("/?").unwrap_or((uri.trim().trim_end_matches('/'), ""));
     let options: Vec<&str> = [own, options].into_iter().filter(|one| !one.is_empty()).collect();
     format!("{hosts}/ycsb?{}", options.join("&"))
 }
 
-/// A load at majority that is watched, and what is made of it.
-fn explained(place: &Place, seconds: &str) -> Value {
+/// A watched load with write concern majority, and its judgement.
+fn explained(place: &ClusterFixture, seconds: &str) -> Value {
     let runs = place.scratch.path().join("runs");
     let url = format!("mongodb.url={}", url(place, "w=majority"));
     ycsb("load", "workloada", &url, &["recordcount=300", "-threads 8", "--no-record"]).run().expect_code(0);
@@ -38,8 +38,9 @@ fn explained(place: &Place, seconds: &str) -> Value {
     let folder = only(&runs);
     let text = fathom(&["explain"]).arg(&folder).run();
     println!("{}", text.stdout);
-    // A command is never wrapped.
-    let is_narrow = |line: &str| line.chars().count() <= 80 || line.trim_start().starts_with("$ ");
+    // A command and an address are never wrapped.
+    let is_whole = |line: &str| line.trim_start().starts_with("$ ") || line.starts_with("Page: file://");
+    let is_narrow = |line: &str| line.chars().count() <= 80 || is_whole(line);
     assert!(text.stdout.lines().all(is_narrow), "{}", text.stdout);
     let series = Run::open(&folder).unwrap().series().unwrap();
     assert!(series.iter().count() > 50);
@@ -68,10 +69,10 @@ fn layer<'d>(document: &'d Value, member: &str, operations: &str, name: &str) ->
     budget["layers"].as_array().unwrap().iter().find(|layer| layer["name"] == name)
 }
 
-/// Whatever else runs on the machine may withhold the verdict, not who is named.
+/// Other programs on the machine may withhold the verdict, but not change the named member.
 #[test]
 fn the_member_that_a_majority_needs_is_named() {
-    let place = Place::new(4);
+    let place = ClusterFixture::new(4);
     place.init(&["--replicaset", "--nodes", "2", "--proxied"]).args(CACHE).run().expect_code(0);
     place.run("delay", &["secondary", "--round-trip", "60ms"]).expect_code(0);
     let document = explained(&place, "14");
@@ -86,8 +87,8 @@ fn the_member_that_a_majority_needs_is_named() {
     place.run("destroy", &[]).expect_code(0);
 }
 
-/// Has all members copy from the primary: one that copied from the slow member would be as late.
-fn follow_the_primary(place: &Place) {
+/// Makes all members copy from the primary: one that copied from the slow member would lag as much.
+fn follow_the_primary(place: &ClusterFixture) {
     let mut primary = connect(place.port);
     let mut config =
         run(&mut primary, &doc! { "replSetGetConfig": 1 }).get_document("config").unwrap().clone();
@@ -101,7 +102,7 @@ fn follow_the_primary(place: &Place) {
 
 #[test]
 fn a_slow_member_that_nobody_needs_lags_and_is_not_waited_for() {
-    let place = Place::new(6);
+    let place = ClusterFixture::new(6);
     place.init(&["--replicaset", "--nodes", "3", "--proxied"]).args(CACHE).run().expect_code(0);
     let last = (place.port + 2).to_string();
     follow_the_primary(&place);
@@ -118,7 +119,7 @@ fn a_slow_member_that_nobody_needs_lags_and_is_not_waited_for() {
 
 #[test]
 fn the_path_through_a_router_shows_both_shards() {
-    let place = Place::new(4);
+    let place = ClusterFixture::new(4);
     place
         .init(&[
             "--replicaset",
@@ -163,7 +164,7 @@ fn the_path_through_a_router_shows_both_shards() {
 
 #[test]
 fn a_member_that_goes_and_comes_back_and_a_failover_are_seen() {
-    let place = Place::new(3);
+    let place = ClusterFixture::new(3);
     place.init(&["--replicaset", "--nodes", "3"]).args(CACHE).run().expect_code(0);
     let runs = place.scratch.path().join("runs");
     let uri = url(&place, "");

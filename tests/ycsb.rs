@@ -1,4 +1,4 @@
-//! `fathom ycsb load`: the records that YCSB would have written, read back by another client.
+//! Tests `fathom ycsb load`: the records are those that YCSB would have written, read by another client.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,13 +47,13 @@ pub(crate) fn ycsb(phase: &str, file: &str, url: &str, words: &[&str]) -> Fathom
     call
 }
 
-/// A report: metric, measurement, value.
+/// A report, as rows of metric, measurement and value.
 #[derive(Debug)]
 pub(crate) struct Report(BTreeMap<(String, String), String>);
 
 impl Report {
-    /// Reads what wrappers read: `[METRIC], measurement, value`.
-    pub(crate) fn of(text: &str) -> Report {
+    /// Reads the lines that wrappers read: `[METRIC], measurement, value`.
+    pub(crate) fn from_text(text: &str) -> Report {
         let line = |line: &str| {
             let (metric, rest) = line.strip_prefix('[')?.split_once("], ")?;
             let (measurement, value) = rest.split_once(", ")?;
@@ -72,7 +72,7 @@ impl Report {
         value.unwrap_or_else(|| panic!("no [{metric}], {measurement} in {self:?}")).parse().unwrap()
     }
 
-    /// How often an operation ended so; 0 where the report does not say.
+    /// The number of operations with this status; 0 if the report lacks it.
     pub(crate) fn returned(&self, metric: &str, status: &str) -> u64 {
         self.get(metric, &format!("Return={status}")).map_or(0, |count| count.parse().unwrap())
     }
@@ -85,7 +85,7 @@ impl Report {
 }
 
 pub(crate) fn report(output: &Output) -> Report {
-    Report::of(&output.stdout)
+    Report::from_text(&output.stdout)
 }
 
 /// All documents of a table, by their keys.
@@ -98,7 +98,7 @@ pub(crate) fn table(
     found.map(|document| (document.get_str("_id").unwrap().to_owned(), document)).collect()
 }
 
-/// FNV-1a over the number's bytes, lowest first; written anew, so that one slip does not hide another.
+/// FNV-1a over the number's bytes, lowest first; a second implementation, so that one error does not hide another.
 pub(crate) fn key(number: u64) -> String {
     let mut hash = 14_695_981_039_346_656_037_u128;
     for place in 0..8 {
@@ -208,7 +208,7 @@ fn values_that_say_what_they_must_be_are_checked() {
 
     let clean = ycsb("run", "workloadc", &url, &words).run().expect_code(0);
     assert_eq!(report(&clean).returned("VERIFY", "OK"), 400);
-    // Updates write what must be there.
+    // Updates write the expected values.
     let updated = ycsb("run", "workloada", &url, &words).run().expect_code(0);
     let updates = report(&updated).returned("UPDATE", "OK");
     assert!(updates > 100 && report(&updated).returned("VERIFY", "OK") == 400 - updates);
@@ -234,7 +234,12 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
     let again = ycsb("load", "workloada", &url, &words).run().expect_code(1);
     let last = again.stderr.lines().next_back().unwrap();
     assert!(last.starts_with("fathom: the run was given up: an insert failed: E11000"), "{}", again.stderr);
-    // On request it goes on, by single documents and by batches, and counts each that failed.
+    assert!(
+        again.stderr.contains("fathom: y.usertable already holds records with these keys"),
+        "{}",
+        again.stderr
+    );
+    // On request it continues, by single documents and by batches, and counts each that failed.
     for batch in ["batchsize=1", "batchsize=7"] {
         let words = [
             "recordcount=310",
@@ -253,7 +258,7 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
         let delete = doc! { "q": { "_id": { "$in": (300..310).map(key).collect::<Vec<_>>() } }, "limit": 0 };
         connection.run("y", &doc! { "delete": "usertable", "deletes": [delete] }).unwrap();
     }
-    // A retry that fails too counts once.
+    // An operation whose retry fails too counts once.
     let words = [
         "recordcount=3",
         "--no-record",

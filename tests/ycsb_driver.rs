@@ -1,4 +1,4 @@
-//! `fathom ycsb --driver official`: the same workload through MongoDB's Rust driver, on the same data and with the same report.
+//! Tests `fathom ycsb --driver official`: the same workload through MongoDB's Rust driver, on the same data and with the same report.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -23,7 +23,7 @@ fn ycsb(driver: &str, phase: &str, file: &str, port: u16, pairs: &[&str]) -> Fat
     pairs.iter().fold(call, |call, pair| call.args(["-p", pair]))
 }
 
-/// A number of the report; 0 where it does not say.
+/// A number of the report; 0 if it has none.
 fn figure(output: &Output, metric: &str, measurement: &str) -> f64 {
     let start = format!("[{metric}], {measurement}, ");
     let value = output.stdout.lines().find_map(|line| line.strip_prefix(&start));
@@ -34,7 +34,7 @@ fn returned(output: &Output, metric: &str, status: &str) -> u64 {
     figure(output, metric, &format!("Return={status}")) as u64
 }
 
-/// All that the table holds.
+/// The number of records in the table.
 fn records(server: &LabServer) -> i64 {
     let mut connection = server.connect().unwrap();
     let reply = connection.run("y", &doc! { "count": "usertable" }).unwrap();
@@ -58,7 +58,7 @@ fn same_data_by_both(engine: &str) {
         let (reads, updates) = (returned(&output, "READ", "OK"), returned(&output, "UPDATE", "OK"));
         assert_eq!(reads + updates, 900, "{driver}: {}", output.stdout);
         assert_eq!(returned(&output, "VERIFY", "OK"), reads, "{driver}");
-        // Scans read their cursors to the end, and inserts go on behind what is there.
+        // Scans read their cursors to the end, and inserts continue after the existing records.
         let pairs = [
             "recordcount=600",
             "operationcount=300",
@@ -199,7 +199,7 @@ fn a_server_that_is_killed_and_comes_back_is_survived() {
     let mut again = again.spawn();
     assert!(again.wait_for_stdout("Waiting for connections"), "{}", again.stdout());
     let begun = Instant::now();
-    // Operations failed, and the exit code says so.
+    // Operations failed, and the exit code shows it.
     let output = running.wait().expect_code(1);
     assert!(begun.elapsed() < Duration::from_secs(20), "no hang");
     let failed = returned(&output, "UPDATE", "ERROR");

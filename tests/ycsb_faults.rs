@@ -1,4 +1,4 @@
-//! `fathom ycsb` with servers that die, hang or talk nonsense, and users who have seen enough: it goes on or ends with its report.
+//! Tests `fathom ycsb` with servers that die, hang or send invalid replies, and users who interrupt it: it continues or ends with its report.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bson::rawdoc;
 use fathom_record::{Run, State};
 use fathom_testkit::{
-    Bytes, Fathom, Manner, NullResponder, Output, Ports, Running, Scratch, Tmpfs, assert, assert_eq, fill,
-    test,
+    Bytes, Fathom, Manner, NullResponder, Output, Ports, RunningProgram, Scratch, Tmpfs, assert, assert_eq,
+    fill, test,
 };
 use rustix::process::Signal;
 
@@ -16,7 +16,7 @@ use crate::ycsb::{report, ycsb};
 use crate::ycsb_run::loaded;
 
 /// A server on a port, up.
-fn serve_on(port: u16, db: &Path) -> Running {
+fn serve_on(port: u16, db: &Path) -> RunningProgram {
     let mut running = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
         .args(["serve", "--wiredTigerCacheSizeGB", "0.25", "--port", &port.to_string(), "--dbpath"])
         .arg(db)
@@ -63,7 +63,7 @@ fn killed_and_restarted(more: &[&str]) {
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let report = report(&output);
     let failed = report.returned("READ", "ERROR") + report.returned("UPDATE", "ERROR");
-    // One operation was under way on each connection, at a rate perhaps on none, and a server that starts may close some more.
+    // One operation was in progress on each connection, or with a rate perhaps on none, and a starting server may close some more.
     let fewest = u64::from(more.is_empty());
     assert!((fewest..=30).contains(&failed), "{failed}");
     let output = output.expect_code(i32::from(failed > 0));
@@ -72,7 +72,7 @@ fn killed_and_restarted(more: &[&str]) {
         "{}",
         output.stderr
     );
-    assert!(output.stderr.contains("connections were made anew"), "{}", output.stderr);
+    assert!(output.stderr.contains("connections were established again"), "{}", output.stderr);
     // It worked again at the end.
     let last = output.stderr.lines().rfind(|line| line.contains(" current ops/sec; ")).unwrap();
     let seconds: Vec<&str> =
@@ -128,12 +128,12 @@ fn against(manner: Manner, words: &[&str]) -> Output {
 
 #[test]
 fn a_server_that_never_answers() {
-    // Each operation's own deadline counts it, and the connection is made anew.
+    // Each operation's own deadline counts it, and the client connects again.
     let late = against(Manner::Silent, &["operationcount=6", "operationdeadline=0.5"]).expect_code(1);
     assert_eq!((report(&late).returned("READ", "ERROR"), report(&late).all_returned()), (6, 6));
     assert!(late.stderr.contains("fathom: 6 x no reply: no reply within 500ms"), "{}", late.stderr);
     assert!(report(&late).number("READ-FAILED", "MinLatency(us)") >= 500_000.0);
-    // Operations that are lost are no progress.
+    // Lost operations are not progress.
     for more in
         [&["operationdeadline=0.4"][..], &["operationdeadline=0"], &["operationdeadline=0.4", "-target 20"]]
     {
@@ -184,7 +184,7 @@ fn signals_end_a_run_with_its_report_and_run_folder() {
     }
 }
 
-/// The run folder that a run told of.
+/// The run folder that a run printed.
 fn folder(output: &Output) -> &Path {
     let line = output.stderr.lines().find_map(|line| line.strip_prefix("Run folder: "));
     Path::new(line.unwrap_or_else(|| panic!("{}", output.stderr)))

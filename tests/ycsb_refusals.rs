@@ -1,4 +1,4 @@
-//! `fathom ycsb` where it cannot do what it was told: one clear sentence within five seconds, and the right exit code.
+//! Tests the refusals of `fathom ycsb`: one clear sentence within five seconds, and the right exit code.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use crate::disk::assert_sentence;
 use crate::ycsb::{report, url, workload, ycsb};
 use crate::ycsb_run::loaded;
 
-/// Nobody listens there: port 1 is nobody's on a test machine.
+/// No process listens on port 1 of a test machine.
 const NOBODY: &str = "mongodb.url=mongodb://127.0.0.1:1/y";
 
 #[track_caller]
@@ -67,7 +67,7 @@ fn properties_that_cannot_be() {
         let output = refused(ycsb("run", "workloada", NOBODY, &pairs).current_dir(&folder), 2, words);
         assert_sentence(&output);
     }
-    // Zipfian needs operationcount, which this file has not.
+    // Zipfian needs operationcount, which this file lacks.
     let file = folder.join("zipfian");
     fs::write(
         &file,
@@ -103,16 +103,20 @@ fn command_lines_that_cannot_be() {
             vec!["run", "mongodb", "-P", &file, "-threads", "x", "-p", NOBODY],
             "threadcount takes a whole number from 0 on, not 'x' (-threads)",
         ),
+        (vec!["run", "mongodb", "-P", &file, "-thread", "4"], "a similar argument exists: '--threads'"),
+        (vec!["run", "mongodb", "-P", "workloadz"], "a built-in workload: workloada, workloadb"),
+        (vec!["load", "mongodb", "--workload", "nested"], "a built-in workload: bank-transfer"),
         (vec!["shell", "mongodb"], "'shell'"),
         (vec!["run", "mongodb", "-P", &file, "-x"], "-x"),
         (vec!["run", "mongodb", "-P", &file, "stray"], "stray"),
     ] {
         let output = refused(called(&words), 2, told);
         assert_sentence(&output);
+        assert!(!output.stderr.contains("as a value"), "{}", output.stderr);
     }
 }
 
-/// A place where nobody answers a connection: its queue is full.
+/// An address at which no process accepts a connection: its queue is full.
 fn black_hole() -> (TcpListener, Vec<TcpStream>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -129,7 +133,7 @@ fn black_hole() -> (TcpListener, Vec<TcpStream>, SocketAddr) {
 #[test]
 fn servers_that_cannot_be_reached() {
     let to = |address: &str| format!("mongodb.url=mongodb://{address}/y");
-    // Workload D asks the server where to go on before it begins.
+    // Workload D asks the server for the next record before it begins.
     for file in ["workloada", "workloadd"] {
         assert_sentence(&refused(
             ycsb("run", file, NOBODY, &[]),
@@ -142,14 +146,14 @@ fn servers_that_cannot_be_reached() {
             3,
             &hole.to_string(),
         ));
-        // One that takes connections and says nothing.
+        // A server that accepts connections and does not answer.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap().to_string();
         assert_sentence(&refused(ycsb("run", file, &to(&address), &["-threads 2"]), 3, &address));
     }
     let unknown = to("no-such-host.invalid");
     assert_sentence(&refused(ycsb("load", "workloada", &unknown, &[]), 3, "no-such-host.invalid"));
-    // Something else listens there.
+    // Another program listens on the port.
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -248,7 +252,7 @@ fn a_full_disk_loses_no_report_and_no_run() {
     assert!(output.stderr.contains("No space left"), "{}", output.stderr);
     assert_eq!(report(&output).returned("READ", "OK"), 1000, "it is not lost");
 
-    // The run folder on a full disk is told, and nothing else suffers.
+    // A full disk under the run folder is reported, and nothing else suffers.
     let output = ycsb("run", "workloadc", &url, &["recordcount=10"])
         .arg("--runs")
         .arg(disk.path())

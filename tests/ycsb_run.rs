@@ -1,4 +1,4 @@
-//! `fathom ycsb run`: the workloads of the repository, the report in each of its forms, and the options of a run.
+//! Tests `fathom ycsb run`: the workloads of the repository, the report in each of its forms, and the options of a run.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ pub(crate) fn loaded(scratch: &Scratch, records: u64, flags: &[&str]) -> LabServ
     server
 }
 
-/// Whether a line is YCSB's status line: the words that wrappers look for.
+/// Returns whether a line is YCSB's status line: the words that wrappers look for.
 fn is_status(line: &str, label: &str) -> bool {
     let Some(line) = line.strip_prefix(label) else { return false };
     let words: Vec<&str> = line.split(' ').collect();
@@ -130,7 +130,7 @@ fn reports_in_all_their_forms() {
     let to_file = run(&[&format!("exportfile={}", file.display())]);
     assert!(!to_file.stdout.contains("[OVERALL]"), "{}", to_file.stdout);
     let text = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(crate::ycsb::Report::of(&text).all_returned(), 100);
+    assert_eq!(crate::ycsb::Report::from_text(&text).all_returned(), 100);
 
     let array = run(&["exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter"]);
     let start = array.stdout.find('[').unwrap();
@@ -192,7 +192,7 @@ fn files_and_flags_in_their_order_and_blanks() {
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 100, &[]);
     let file = scratch.path().join("more");
-    // What fails in YCSB: blanks behind a number. Continued lines and the other separators are Java's.
+    // Blanks after a number fail in YCSB. Continued lines and the other separators are Java's.
     std::fs::write(&file, "# more\nrecordcount=100   \noperationcount : 5 \nthread\\\n  count 2\t\n! no\n")
         .unwrap();
     let call = |file: &std::path::Path| {
@@ -227,7 +227,21 @@ fn a_second_run_that_inserts_goes_on_behind_the_first() {
     let told =
         format!("fathom: {failed} x DuplicateKey(11000): E11000 duplicate key error collection: y.usertable");
     assert!(failed > 10 && collide.stderr.contains(&told), "{}", collide.stderr);
+    assert!(collide.stderr.contains("leave insertresume=false out"), "{}", collide.stderr);
     run(&["insertresume=false", "--ycsb-exit-codes"]).expect_code(0);
+    stop(server);
+}
+
+#[test]
+fn a_run_over_more_records_than_were_loaded_says_so() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 1000, &[]);
+    let words = ["operationcount=400", "recordcount=2000", "requestdistribution=uniform", "--no-record"];
+    let output = ycsb("run", "workloadc", &url(&server, "y", ""), &words).run().expect_code(1);
+    let missing = report(&output).returned("READ", "NOT_FOUND");
+    let told =
+        format!("fathom: {missing} of 400 operations found no record: y.usertable holds fewer records");
+    assert!(missing > 100 && output.stderr.contains(&told), "{}", output.stderr);
     stop(server);
 }
 
@@ -264,7 +278,7 @@ fn scans_deletes_and_what_nothing_answers() {
         &[&silent[..], &["--no-record", "-threads 2"]].concat(),
     );
     call.run().expect_code(0);
-    // The last of them may still be on their way in the server.
+    // The last operations may still be in progress in the server.
     let begun = Instant::now();
     while table(&mut connection, "y", "silent").len() < 5000 && begun.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(20));
@@ -298,7 +312,7 @@ fn rates_warm_up_and_time() {
         let timed = [&["-target 400", "maxexecutiontime=2", "operationcount=0"], more.as_slice()].concat();
         let output = run(&timed);
         let report = report(&output);
-        // The time to connect is in the report's.
+        // The time to connect is part of the report's time.
         let count = report.all_returned() as f64;
         println!("{more:?}: {count} of 800 in {}", report.number("OVERALL", "RunTime(ms)"));
         assert!((count / 800.0 - 1.0).abs() < spread, "{}", output.stdout);

@@ -2,16 +2,21 @@
 //!
 //! A task is one row of [`TASKS`]. Nothing in the product may import this package.
 
+mod builds;
 mod disk;
 mod io_fidelity;
 mod lab;
 mod load;
 mod record_demo;
+mod recordings;
 mod router;
 mod server;
 mod watch;
 
 use std::process::ExitCode;
+
+// A static program finds the source of random numbers by linking it.
+use fathom_random_sys as _;
 
 use xtask::tasks::{self, Task};
 
@@ -24,13 +29,23 @@ static TASKS: &[Task] = &[
         about: "what a read costs through the router, as a ratio (make bench)",
         run: router::run,
     },
+    Task {
+        name: "builds",
+        about: "make build's program beside the packaged one (make bench)",
+        run: builds::run,
+    },
+    Task {
+        name: "recordings",
+        about: "reading recordings and logs beside another reader (make bench)",
+        run: recordings::run,
+    },
     Task { name: "watch", about: "what watching and judging cost (make bench)", run: watch::run },
     Task {
         name: "io-fidelity",
         about: "the lab server's I/O beside a real mongod's, as ratios",
         run: io_fidelity::run,
     },
-    Task { name: "record-demo", about: "record the run that 'fathom demo' shows", run: record_demo::run },
+    Task { name: "record-demo", about: "record the runs that 'fathom demo' shows", run: record_demo::run },
 ];
 
 fn main() -> ExitCode {

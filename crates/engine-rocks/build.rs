@@ -1,11 +1,11 @@
-//! Finds the installed RocksDB, makes Rust declarations of the part of its C interface that is used, and links it.
+//! Finds the installed RocksDB, generates Rust declarations for the part of its C interface that is used, and links it.
 //!
-//! `ROCKSDB_INCLUDE_DIR` and `ROCKSDB_LIB_DIR` name another RocksDB than the system's; its directory is then also where
-//! the program looks at run time. Else pkg-config is asked, and last the compiler's own directories are taken. RocksDB
-//! older than 7 is refused: its defaults and statistics are others. Nothing is downloaded or compiled.
+//! `ROCKSDB_INCLUDE_DIR` and `ROCKSDB_LIB_DIR` name another RocksDB than the system's; the program then also looks in its
+//! directory at run time. Otherwise pkg-config is used, and last the compiler's own directories. RocksDB older than 7 is
+//! refused: its defaults and statistics differ. Nothing is downloaded or compiled.
 //!
-//! A static program (`-C target-feature=+crt-static`) takes the archives of RocksDB and of what it needs; zstd comes from the crate
-//! zstd-sys, which the program holds anyway.
+//! A static program (`-C target-feature=+crt-static`) links the archives of RocksDB and of its dependencies; zstd comes from
+//! the crate zstd-sys, which the program contains anyway.
 
 use std::env;
 use std::error::Error;
@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The C functions that the crate calls, and no more: what a later RocksDB drops from this list must be noticed here.
+/// The C functions that the crate calls, and no others, so that the build fails if a later RocksDB drops one of them.
 const FUNCTIONS: &str = "rocksdb_(open|close|free|cancel_all_background_work\
     |write|get_pinned|pinnableslice_(value|destroy)\
     |create_snapshot|release_snapshot|get_latest_sequence_number\
@@ -33,10 +33,10 @@ const FUNCTIONS: &str = "rocksdb_(open|close|free|cancel_all_background_work\
     |options_(create|destroy|enable_statistics|set_create_if_missing|set_wal_dir|set_ratelimiter\
     |set_block_based_table_factory))";
 
-/// What a static program links of RocksDB, in the order in which they need each other.
+/// The archives that a static program links for RocksDB, in the order of their dependencies.
 const ARCHIVES: [&str; 6] = ["rocksdb", "snappy", "lz4", "bz2", "z", "stdc++"];
 
-/// The oldest major version that is taken.
+/// The oldest major version that is accepted.
 const OLDEST_MAJOR: u32 = 7;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -72,7 +72,7 @@ fn link() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     if let Some(dir) = env::var_os("ROCKSDB_LIB_DIR").map(PathBuf::from) {
         println!("cargo:rustc-link-search=native={}", dir.display());
         println!("cargo:rustc-link-arg=-Wl,-rpath,{}", dir.display());
-        // A binary of another package is told by its own build script; cargo hands this on to it.
+        // A binary of another package gets it from its own build script, through cargo.
         println!("cargo:lib_dir={}", dir.display());
         println!("cargo:rustc-link-lib=dylib=rocksdb");
         let include = named.or_else(|| dir.parent().map(|parent| parent.join("include")));
@@ -116,7 +116,7 @@ fn link_archives() -> Result<Vec<PathBuf>, Box<dyn Error>> {
     Ok(include.or(of_lib).into_iter().chain(usual).collect())
 }
 
-/// Whether the compiler finds a library of this name; it repeats the name of what it does not find.
+/// Whether the compiler finds a library of this name. It prints the bare name of a library that it does not find.
 fn compiler_has(file: &str) -> bool {
     let compiler = env::var_os("CC").unwrap_or_else(|| "cc".into());
     let asked = Command::new(compiler).arg(format!("-print-file-name={file}")).output();

@@ -1,22 +1,22 @@
-//! Finds or builds WiredTiger, tells the linker, and makes the bindings from its own header.
+//! Finds or builds WiredTiger, passes it to the linker, and generates the bindings from its own header.
 //!
-//! Three ways, in this order: `FATHOM_WIREDTIGER_DIR` names a directory with `include/` and `lib/`;
-//! `FATHOM_WIREDTIGER=system` takes what the machine has installed (3.2 or newer); otherwise `setup/wiredtiger.sh` builds the
+//! It tries three ways, in this order: `FATHOM_WIREDTIGER_DIR` names a directory with `include/` and `lib/`;
+//! `FATHOM_WIREDTIGER=system` uses the installed library (3.2 or newer); otherwise `setup/wiredtiger.sh` builds the
 //! pinned version once into the cache. The C sources are never compiled from here, so a change of Rust compiles only Rust.
-//! It refuses to guess: what is asked for and missing is an error with a sentence.
+//! It does not guess: if the requested library is missing, the build fails with a message.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-/// The oldest version whose interface the engine was tried with.
+/// The oldest version whose interface the engine was tested with.
 const OLDEST: &str = "3.2.0";
-/// The compressors of MongoDB's options that are libraries of the system; zstd comes from the crate zstd-sys, which the program holds anyway.
+/// The compressors of MongoDB's options that are system libraries; zstd comes from the crate zstd-sys, which the program contains anyway.
 const COMPRESSORS: [(&str, &str); 2] = [("snappy", "snappy"), ("zlib", "z")];
 
-/// Where the header lies, and the compressors that are loaded at run time because they are not in the library.
-struct Found {
+/// The path of the header, and the compressors that are loaded at run time because they are not in the library.
+struct BuildInputs {
     include: PathBuf,
     extensions: Vec<PathBuf>,
 }
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn find() -> Result<Found, String> {
+fn find() -> Result<BuildInputs, String> {
     if let Some(prefix) = env::var_os("FATHOM_WIREDTIGER_DIR").filter(|prefix| !prefix.is_empty()) {
         return prefixed(Path::new(&prefix));
     }
@@ -51,8 +51,8 @@ fn find() -> Result<Found, String> {
     }
 }
 
-/// A directory with include/ and lib/, as our script or WiredTiger's own installation makes it.
-fn prefixed(prefix: &Path) -> Result<Found, String> {
+/// A directory with include/ and lib/, as our script or WiredTiger's own installation creates it.
+fn prefixed(prefix: &Path) -> Result<BuildInputs, String> {
     let (include, lib) = (prefix.join("include"), prefix.join("lib"));
     let archive = lib.join("libwiredtiger.a");
     let header = include.join("wiredtiger.h");
@@ -76,7 +76,7 @@ fn prefixed(prefix: &Path) -> Result<Found, String> {
     for library in ["pthread", "dl"] {
         println!("cargo:rustc-link-lib={kind}={library}");
     }
-    Ok(Found { include, extensions: Vec::new() })
+    Ok(BuildInputs { include, extensions: Vec::new() })
 }
 
 /// Runs the script that builds once into the cache; its last line is the directory.
@@ -96,9 +96,9 @@ fn built() -> Result<PathBuf, String> {
     }
 }
 
-/// What the machine has: by pkg-config, or else simply -lwiredtiger and the compiler's own paths.
-fn installed() -> Result<Found, String> {
-    let mut found = Found { include: PathBuf::from("/usr/include"), extensions: Vec::new() };
+/// The installed library: found by pkg-config, or else -lwiredtiger and the compiler's own paths.
+fn installed() -> Result<BuildInputs, String> {
+    let mut found = BuildInputs { include: PathBuf::from("/usr/include"), extensions: Vec::new() };
     match pkg_config::Config::new().atleast_version(OLDEST).probe("wiredtiger") {
         Ok(library) => {
             if let Some(include) =

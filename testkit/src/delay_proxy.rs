@@ -1,7 +1,7 @@
-//! A longer way to a server: what passes through is handed on unchanged, half of a round trip later in each direction.
+//! A proxy that adds latency to a server: it forwards all bytes unchanged, half of a round trip later in each direction.
 //!
-//! Two threads for each direction of a connection, so that bytes which come close behind each other are late by the same time and
-//! not by sums of it. The delay can be changed while connections are open.
+//! Each direction of a connection has two threads, so that bytes in quick succession are late by the same time and not by sums of
+//! it. The delay can be changed while connections are open.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -28,19 +28,19 @@ impl DelayProxy {
         let half_us = Arc::clone(&proxy.half_us);
         thread::Builder::new().name("delay-proxy".to_owned()).spawn(move || {
             for client in listener.incoming().flatten() {
-                // A server that is not there is an end of the connection for the client, as it is without a proxy.
+                // A missing server closes the client's connection, as it does without a proxy.
                 let _ = join(client, server, &half_us);
             }
         })?;
         Ok(proxy)
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// From now on a round trip takes this much longer.
+    /// Sets the time by which each round trip is longer from now on.
     pub fn set_round_trip(&self, round_trip: Duration) {
         let half_us = u64::try_from(round_trip.as_micros() / 2).unwrap_or(u64::MAX);
         self.half_us.store(half_us, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Measurements that are worth nothing where the machine was not theirs: a virtual machine is paused, a host is overcommitted,
-//! another program keeps the processors busy.
+//! Detects disturbed measurements: a virtual machine is paused, a host is overcommitted, or another program keeps the
+//! processors busy.
 //!
-//! What decides is what the machine says of itself while the work runs: the time that the hypervisor stole, the time in which a
-//! runnable task waited for a processor, and by how much a thread that only sleeps overslept. None of these is what the work
-//! measures, so a measurement cannot excuse itself.
+//! The decision rests on figures of the machine during the work: the time that the hypervisor stole, the time in which a
+//! runnable task waited for a processor, and the time by which a sleeping thread overslept. The work measures none of these, so
+//! a measurement cannot excuse itself.
 
 use std::fmt;
 use std::fs;
@@ -16,27 +16,27 @@ use crate::skip::{note_in, test_name};
 
 const ATTEMPTS: usize = 2;
 const NAP: Duration = Duration::from_millis(5);
-/// A virtual machine that shares its host well loses well below a hundredth.
+/// A virtual machine on a host that is not overcommitted loses well below a hundredth.
 const MAX_STEAL_SHARE: f64 = 0.05;
 
-/// How far the machine was from standing still for the work alone.
+/// The measured disturbance of the machine during the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Disturbance {
     /// The longest time by which a sleeping thread overslept.
     pub standstill: Duration,
     /// The share of all processor time that the hypervisor stole.
     pub steal_share: f64,
-    /// The share of the time in which at least one task waited for a processor (`/proc/pressure/cpu`); 0 where the kernel
-    /// does not say.
+    /// The share of the time in which at least one task waited for a processor (`/proc/pressure/cpu`); 0 if the kernel
+    /// does not show it.
     pub wait_share: f64,
 }
 
-/// What a measurement bears.
+/// The limits within which a measurement counts.
 #[derive(Clone, Copy, Debug)]
 pub struct DisturbanceLimit {
-    /// Of [`Disturbance::standstill`].
+    /// The limit of [`Disturbance::standstill`].
     pub standstill: Duration,
-    /// Of [`Disturbance::wait_share`]; 1 for work that keeps all processors busy by itself.
+    /// The limit of [`Disturbance::wait_share`]; 1 for work that keeps all processors busy by itself.
     pub wait_share: f64,
 }
 
@@ -51,7 +51,7 @@ impl Disturbance {
         }
     }
 
-    /// Whether the measurement is worth nothing.
+    /// Returns whether the measurement is invalid.
     pub fn exceeds(&self, limit: DisturbanceLimit) -> bool {
         self.standstill > limit.standstill
             || self.steal_share > MAX_STEAL_SHARE
@@ -71,7 +71,7 @@ impl fmt::Display for Disturbance {
     }
 }
 
-/// What `work` returns, together with how the machine was disturbed meanwhile.
+/// Runs `work`, and returns its result with the disturbance of the machine meanwhile.
 pub fn with_disturbance<T>(work: impl FnOnce() -> T) -> (T, Disturbance) {
     let (begun, before, sleeper) = (Instant::now(), ProcessorTimes::now(), Sleeper::start());
     let done = work();
@@ -79,11 +79,10 @@ pub fn with_disturbance<T>(work: impl FnOnce() -> T) -> (T, Disturbance) {
     (done, ProcessorTimes::now().since(&before, begun.elapsed(), standstill))
 }
 
-/// The result of `work`, which says how the machine was disturbed meanwhile; beyond `limit` it runs once more.
+/// Returns the result of `work`, which reports the disturbance meanwhile; beyond `limit` it runs once more.
 ///
-/// # Panics
-/// With a message that begins with "disturbed", where the machine was disturbed each time, whatever the results were. The test is
-/// then noted in the file that `FATHOM_DISTURBED` names.
+/// # Panics With a message that begins with "disturbed", if the machine was disturbed each time, regardless of the results. The
+/// test is then noted in the file that `FATHOM_DISTURBED` names.
 #[track_caller]
 pub fn undisturbed<T>(limit: DisturbanceLimit, mut work: impl FnMut() -> (T, Disturbance)) -> T {
     for attempt in 1..=ATTEMPTS {
@@ -142,7 +141,7 @@ impl ProcessorTimes {
     }
 }
 
-/// A thread that naps, and knows by how much it overslept at worst.
+/// A thread that sleeps repeatedly, and records the longest time by which it overslept.
 struct Sleeper {
     woken: Arc<AtomicBool>,
     thread: Option<JoinHandle<Duration>>,
@@ -170,7 +169,7 @@ impl Sleeper {
     }
 }
 
-/// Also where the work panics.
+/// Ends the thread, also if the work panics.
 impl Drop for Sleeper {
     fn drop(&mut self) {
         self.woken.store(true, Ordering::Relaxed);

@@ -1,7 +1,7 @@
-//! The program under test: run with a time limit, a state folder of its own, and no inherited settings.
+//! Runs the program under test with a time limit, its own state folder, and no inherited settings.
 //!
-//! It never outlives its test: a child that overstays is killed with its whole process group, and what it left is
-//! undone.
+//! The program never outlives its test: a child that exceeds its time is killed with its whole process group, and its
+//! remains are undone.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read, Write};
@@ -19,10 +19,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use crate::Scratch;
 use crate::skip::count_assertion;
 
-/// Longer than any test should take, shorter than anybody's patience.
+/// Longer than any test should take.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
 
-/// A call that is being put together.
+/// A call that is being built.
 #[derive(Debug)]
 pub struct Fathom {
     program: PathBuf,
@@ -35,16 +35,14 @@ pub struct Fathom {
     limit: Duration,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The exit code; 128 + number for a death by signal, as a shell counts; -1 for one that overstayed.
     pub code: i32,
-    /// Standard output.
     pub stdout: String,
-    /// Standard error.
     pub stderr: String,
-    /// Whether it had to be killed for overstaying.
+    /// True if it had to be killed for overstaying.
     pub timed_out: bool,
 }
 
@@ -63,7 +61,7 @@ impl Output {
         self
     }
 
-    /// Standard output as one JSON document; the test fails where it is not.
+    /// Standard output as one JSON document; the test fails if it is not one.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
@@ -86,14 +84,12 @@ impl Fathom {
         }
     }
 
-    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Fathom {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// Adds several arguments.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Fathom {
         self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
@@ -107,7 +103,7 @@ impl Fathom {
         self
     }
 
-    /// What it reads from standard input; nothing, unless said.
+    /// Its standard input; empty by default.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Fathom {
         self.input = input.into();
@@ -121,7 +117,7 @@ impl Fathom {
         self
     }
 
-    /// Its state folder; one of its own that goes with it, unless said.
+    /// Its state folder; by default a new one that is deleted after the call.
     #[must_use]
     pub fn state(mut self, folder: impl Into<PathBuf>) -> Fathom {
         self.state = Some(folder.into());
@@ -135,7 +131,7 @@ impl Fathom {
         self
     }
 
-    /// How long it may take before it is killed.
+    /// The time after which it is killed.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Fathom {
         self.limit = limit;
@@ -150,7 +146,7 @@ impl Fathom {
 
     /// Starts it and leaves it running, for signals.
     #[track_caller]
-    pub fn spawn(self) -> Running {
+    pub fn spawn(self) -> RunningProgram {
         let scratch = Scratch::new().unwrap_or_else(|e| panic!("{e}"));
         let state = self.state.clone().unwrap_or_else(|| scratch.path());
         let mut command = match &self.processes_file {
@@ -171,18 +167,17 @@ impl Fathom {
             command.spawn().unwrap_or_else(|e| panic!("cannot start {}: {e}", self.program.display()));
         if let Some(mut stdin) = child.stdin.take() {
             let input = self.input;
-            // A program that reads nothing closes its end; then there is nobody to write to.
+            // A program that reads nothing closes its end, and writes to it fail.
             thread::spawn(move || drop(stdin.write_all(&input)));
         }
-        let (stdout, stderr) = (Stream::of(child.stdout.take()), Stream::of(child.stderr.take()));
+        let (stdout, stderr) = (Stream::new(child.stdout.take()), Stream::new(child.stderr.take()));
         let deadline = Instant::now() + self.limit;
-        Running { child, status: None, stdout, stderr, deadline, state, scratch }
+        RunningProgram { child, status: None, stdout, stderr, deadline, state, scratch }
     }
 }
 
-/// A running program.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningProgram {
     child: Child,
     status: Option<ExitStatus>,
     stdout: Stream,
@@ -192,13 +187,11 @@ pub struct Running {
     scratch: Scratch,
 }
 
-impl Running {
-    /// Its process number.
+impl RunningProgram {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Its state folder.
     pub fn state(&self) -> &Path {
         &self.state
     }
@@ -215,17 +208,17 @@ impl Running {
         self.stdout.close();
     }
 
-    /// What it has written to standard output so far.
+    /// Standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
-    /// What it has written to standard error so far.
+    /// Standard error so far.
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
 
-    /// Waits until standard output holds `text`; false if the program ended, or its time did, without.
+    /// Waits until standard output holds `text`; returns false if the program or its time ended first.
     pub fn wait_for_stdout(&mut self, text: &str) -> bool {
         loop {
             let ended = self.has_ended() || Instant::now() >= self.deadline;
@@ -239,10 +232,10 @@ impl Running {
         }
     }
 
-    /// Whether it has ended. What it started in its process group then ends too.
+    /// Returns whether it has ended. Its process group then ends too.
     pub fn has_ended(&mut self) -> bool {
         if self.status.is_none() {
-            // Seen but not yet collected, it keeps its number, so that the group that is killed is surely its own.
+            // An ended process that was not waited for keeps its number, so that the killed group is certainly its own.
             let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             let seen = self.raw_pid().map(|pid| waitid(WaitId::Pid(pid), how));
             if matches!(seen, Some(Ok(Some(_)))) {
@@ -282,10 +275,10 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         self.kill();
-        // A folder that the test named is the test's to look into.
+        // A folder that the test named is left for the test to check.
         if self.state == self.scratch.path() {
             let _ = ledger::undo_dead_in(&self.state);
         }
@@ -301,7 +294,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn of(pipe: Option<impl Read + Send + 'static>) -> Stream {
+    fn new(pipe: Option<impl Read + Send + 'static>) -> Stream {
         let bytes: Arc<Mutex<Vec<u8>>> = Arc::default();
         let closing: Arc<AtomicBool> = Arc::default();
         let (into, closed) = (Arc::clone(&bytes), Arc::clone(&closing));

@@ -1,10 +1,10 @@
-//! A folder behind a file system in user space (Debian's `bindfs`), which a disk probe must recognise.
+//! A fixture with a FUSE file system (Debian's `bindfs`), which a disk probe must recognise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Result};
-use fathom_process::{Guard, Thing, Tool};
+use fathom_process::{Guard, Resource, Tool};
 
 use crate::scratch::{Scratch, fixture_ledger, root_fixture};
 use crate::skip::Need;
@@ -20,13 +20,12 @@ pub struct FuseMount {
 }
 
 impl FuseMount {
-    /// Mounts an empty one. The test ends as skipped where this machine cannot have it.
+    /// Mounts an empty one. The test ends as skipped if this machine does not support it.
     #[track_caller]
     pub fn mount() -> FuseMount {
         root_fixture(Need::Fuse, make)
     }
 
-    /// Its top folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -39,9 +38,9 @@ fn make() -> Result<FuseMount> {
     fs::create_dir(&below).map_err(|e| Error::io("create", &below, e))?;
     let path = scratch.path().join(ledger.unique_name() + ".mnt");
     let folder = ledger.create_directory(&path)?.guard();
-    // bindfs names the folder below as what is mounted.
+    // bindfs shows the folder below as the mounted source.
     let source = below.to_string_lossy().into_owned();
-    let entry = ledger.will_make(Thing::mount(&path, source))?;
+    let entry = ledger.will_make(Resource::mount(&path, source))?;
     let mount = entry.guard();
     // It returns once the file system is mounted, and serves it from the background.
     Tool::new("bindfs", "bindfs")?.arg(&below).arg(&path).run()?;

@@ -1,8 +1,9 @@
-//! A guest under QEMU with Debian's own kernel. It has what this machine's kernel may lack (md, device mapper), and it bears what must not happen to
-//! this machine (a pause, a step of the clock). A test program runs one of its tests again in the guest, as root.
+//! Runs tests in a QEMU guest with Debian's own kernel. The guest has features that this machine's kernel may lack (md, device mapper), and can
+//! suffer events that must not happen to this machine (a pause, a step of the clock). A test program runs one of its tests again in the guest, as
+//! root.
 //!
-//! KVM where it works, else emulation, which is some ten times slower. Its kernel and programs are those of setup/guest.sh; where
-//! these or QEMU are missing there is no guest, with the reason printed.
+//! It uses KVM if that works, else emulation, which is about ten times slower. Its kernel and programs are those of
+//! setup/guest.sh; without these or QEMU the reason is printed and no guest starts.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -23,22 +24,22 @@ use crate::ports::Ports;
 use crate::scratch::{Scratch, note_process};
 use crate::skip::{Need, count_fixture, end_as_skipped};
 
-/// On the kernel's command line in the guest, so that nobody runs what is meant for it on a machine that matters.
+/// The mark on the guest's kernel command line, so that the init script refuses to run on any other machine.
 const MARK: &str = "fathom.guest";
 const QEMU: &str = "qemu-system-x86_64";
 /// The arguments that all machines have.
 const QEMU_ARGUMENTS: [&str; 11] =
     ["-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-nographic", "-no-reboot", "-serial", "stdio"];
-/// Where the server of a guest listens, in there.
+/// The port of a server inside the guest.
 pub const SERVER_PORT: u16 = 27017;
-/// The libraries of a program that the guest has itself: the loader and the C library.
+/// The libraries that the guest itself has: the loader and the C library.
 const GUEST_LIBRARIES: [&str; 7] =
     ["ld-linux", "libc.so", "libm.so", "libgcc_s.so", "libdl.so", "libpthread.so", "librt.so"];
-/// Emulated on a busy machine; the guest needs a tenth of that on an idle one.
-const PATIENCE: Duration = Duration::from_secs(1500);
-/// A kernel that KVM really runs has said its name by then.
-const KVM_PATIENCE: Duration = Duration::from_secs(10);
-/// What the guest's init prints before the exit code of the program.
+/// The time limit for an emulated guest on a busy machine; on an idle one it needs a tenth of that.
+const GUEST_TIMEOUT: Duration = Duration::from_secs(1500);
+/// The time in which a kernel under working KVM prints its name.
+const KVM_TIMEOUT: Duration = Duration::from_secs(10);
+/// The prefix that the guest's init prints before the exit code of the program.
 const EXIT: &str = "guest: exit ";
 /// The disk to work on; it takes only what is written.
 const WORK: Bytes = Bytes::gib(3);
@@ -46,7 +47,6 @@ const WORK: Bytes = Bytes::gib(3);
 /// A disk of the guest: the first is `/dev/vdc`, since the program and the folder for its work have the two before.
 #[derive(Clone, Debug)]
 pub enum Drive {
-    /// An empty one.
     Empty(Bytes),
     /// A file of this machine, which can only be read.
     Holding(PathBuf),
@@ -54,12 +54,12 @@ pub enum Drive {
     Written(PathBuf),
 }
 
-/// What it takes to boot a guest.
+/// The files that boot a guest.
 #[derive(Debug)]
 pub struct Guest(PathBuf);
 
 impl Guest {
-    /// The test ends as skipped where QEMU or the guest is missing.
+    /// Finds the files; the test ends as skipped if QEMU or the guest is missing.
     #[track_caller]
     pub fn find() -> Guest {
         count_fixture();
@@ -79,13 +79,13 @@ impl Guest {
         end_as_skipped(Need::Guest, &why)
     }
 
-    /// Whether this process runs in the guest.
+    /// Returns whether this process runs in the guest.
     pub fn is_here() -> bool {
         let told = fs::read_to_string("/proc/cmdline").unwrap_or_default();
         told.split_whitespace().any(|word| word == MARK)
     }
 
-    /// Says something in the guest, to whoever reads its console.
+    /// Prints a line on the guest's console.
     #[expect(clippy::print_stdout, reason = "the guest's console is its standard output")]
     pub fn say(text: &str) {
         println!("guest: {text}");
@@ -93,13 +93,12 @@ impl Guest {
 
     /// Boots a guest, runs the ignored test `name` of this very test program in it, and returns what it [said](Guest::say).
     ///
-    /// # Errors
-    /// Where the guest did not come to an end, or the test failed; with everything on its console.
+    /// # Errors If the guest did not end, or the test failed; with all console output.
     pub fn run(&self, name: &str, drives: &[Drive]) -> Result<Vec<String>> {
         let scratch = Scratch::new()?;
         let program = own_program(&scratch.path())?;
         let machine = Machine::start(self.command(&scratch.path(), &program, name, drives)?)?;
-        let (ended, said) = machine.until(EXIT, PATIENCE);
+        let (ended, said) = machine.until(EXIT, GUEST_TIMEOUT);
         if !ended || !said.last().is_some_and(|line| line.ends_with(&format!("{EXIT}0"))) {
             let why = if ended { "the test failed in the guest" } else { "the guest came to no end" };
             return Err(Error::new(Kind::Stopped, format!("{why}:\n{}", said.join("\n"))));
@@ -120,7 +119,7 @@ impl Guest {
         let mut command = self.command(&scratch.path(), &program, name, drives)?;
         let forward = format!("user,id=net0,hostfwd=tcp:127.0.0.1:{}-:{SERVER_PORT}", ports.first());
         command.args(["-netdev", &forward, "-device", "virtio-net-pci,netdev=net0"]);
-        let call = Fathom::new(QEMU).args(command.get_args()).limit(PATIENCE);
+        let call = Fathom::new(QEMU).args(command.get_args()).limit(GUEST_TIMEOUT);
         let started = LabServer::at(call, ports.first());
         // QEMU keeps its disks open, whatever becomes of the folder.
         started.map_err(|output| Error::new(Kind::Stopped, output.stdout))
@@ -134,7 +133,7 @@ impl Guest {
         let mut command = Command::new(QEMU);
         command.args(QEMU_ARGUMENTS).args(["-accel", "kvm", "-kernel"]).arg(self.0.join("vmlinuz"));
         command.args(["-append", "console=ttyS0 panic=-1"]);
-        let works = Machine::start(command)?.until("Linux version", KVM_PATIENCE).0;
+        let works = Machine::start(command)?.until("Linux version", KVM_TIMEOUT).0;
         Ok(if works { "kvm" } else { "tcg" })
     }
 
@@ -200,7 +199,7 @@ pub fn packed(program: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Copies a program without what only a debugger reads, which is most of it; whole, where there is no `strip`. QEMU reads whole
+/// Copies a program without its debug information, which is most of it; without `strip`, copies all of it. QEMU reads whole
 /// sectors, so the copy is filled up to one.
 fn stripped(program: &Path, copy: &Path) -> Result<()> {
     match Tool::new("strip", "binutils") {
@@ -213,7 +212,7 @@ fn stripped(program: &Path, copy: &Path) -> Result<()> {
     file.set_len(length.next_multiple_of(512)).map_err(failed)
 }
 
-/// A running QEMU; ended when this goes, and by the next test run if this one is killed.
+/// A running QEMU; ended on drop, and by the next test run if this one is killed.
 #[derive(Debug)]
 struct Machine {
     child: Child,
@@ -228,7 +227,7 @@ impl Machine {
         let output = child.stdout.take().map(BufReader::new);
         let (sender, lines) = channel();
         thread::spawn(move || {
-            // Fonts and firmware write what is no text.
+            // Fonts and firmware write bytes that are not text.
             for line in
                 output.into_iter().flat_map(|output| output.split(b'\n')).map_while(std::io::Result::ok)
             {
@@ -241,7 +240,7 @@ impl Machine {
         Ok(Machine { child, lines, _noted: noted })
     }
 
-    /// Everything said until a line that holds `wanted`, or all where it does not come within `patience`.
+    /// The console's output up to a line that holds `wanted`, or all of it if none comes within `patience`.
     fn until(&self, wanted: &str, patience: Duration) -> (bool, Vec<String>) {
         let start = Instant::now();
         let mut said = Vec::new();

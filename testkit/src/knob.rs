@@ -1,4 +1,4 @@
-//! A setting of the kernel, changed for a test and set back at its end, also in a panic.
+//! Changes a setting of the kernel for a test, and restores it at the end, also after a panic.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ impl Knob {
 
 impl Drop for Knob {
     fn drop(&mut self) {
-        // A device that is gone has no setting left.
+        // A device that no longer exists has no setting to restore.
         let _ = fs::write(&self.path, &self.before);
     }
 }

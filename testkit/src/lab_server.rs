@@ -1,7 +1,7 @@
-//! The lab server as a child process, on any free port, with a folder and a log of its own.
+//! Runs the lab server as a child process, on any free port, with its own folder and log.
 //!
-//! It is the built program, not the library: what a test kills is what a person would run. Refuses to guess the port: the
-//! server's own log says it.
+//! It is the built program, not the library: a test kills the same program that a user runs. The port is read from the
+//! server's own log, never guessed.
 
 use std::path::Path;
 use std::thread;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use fathom_client::{Address, Connection, Target};
 use rustix::process::Signal;
 
-use crate::{Fathom, Output, Running};
+use crate::{Fathom, Output, RunningProgram};
 
-/// What the log line says when clients may come.
+/// The text of the log line that says that the server accepts clients.
 const READY: &str = "Waiting for connections";
 
 /// A running `fathom serve`.
 #[derive(Debug)]
 pub struct LabServer {
-    running: Running,
+    running: RunningProgram,
     port: u16,
 }
 
 impl LabServer {
-    /// Starts the program `fathom` on a dbPath with an engine (`wiredTiger`, `rocksdb`) and further flags; an error is what
-    /// it said when it did not come up.
+    /// Starts the program `fathom` on a dbPath with an engine (`wiredTiger`, `rocksdb`) and further flags; the error is its
+    /// output if it did not start.
     pub fn start(
         program: impl AsRef<Path>,
         engine: &str,
@@ -36,7 +36,7 @@ impl LabServer {
             .arg(db_path)
             .args(flags)
             .limit(Duration::from_secs(600));
-        LabServer::ready(call)
+        LabServer::from_call(call)
     }
 
     /// The same of a router (`fathom route`) in front of a config server.
@@ -46,18 +46,22 @@ impl LabServer {
             .arg(format!("127.0.0.1:{}", config.port))
             .args(flags)
             .limit(Duration::from_secs(600));
-        LabServer::ready(call)
+        LabServer::from_call(call)
     }
 
-    /// The same of a call whose server says that it is ready, and which clients reach at another port than it says.
+    /// The same for a call whose server reports readiness, but which clients reach at another port than it reports.
     pub(crate) fn at(call: Fathom, port: u16) -> Result<LabServer, Output> {
-        let server = LabServer::ready(call)?;
+        let server = LabServer::from_call(call)?;
         Ok(LabServer { port, ..server })
     }
 
-    fn ready(call: Fathom) -> Result<LabServer, Output> {
+    /// Starts it by a prepared call, for example under an I/O cap.
+    ///
+    /// # Errors
+    /// The output of a server that did not come up.
+    pub fn from_call(call: Fathom) -> Result<LabServer, Output> {
         let mut running = call.spawn();
-        // The line may still be on its way when its first words are there.
+        // The line may be incomplete when its first words have arrived.
         let port = loop {
             if !running.wait_for_stdout(READY) {
                 return Err(running.wait());
@@ -70,12 +74,11 @@ impl LabServer {
         Ok(LabServer { running, port })
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process number.
     pub fn pid(&self) -> u32 {
         self.running.pid()
     }
@@ -99,7 +102,7 @@ impl LabServer {
         self.running.wait()
     }
 
-    /// Whether it has ended by itself.
+    /// Returns whether it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.running.has_ended()
     }
@@ -110,7 +113,7 @@ impl LabServer {
     }
 }
 
-/// The port in the line that says that the server is ready, once the line is whole.
+/// The port in the line that reports readiness, once the line is complete.
 fn port_of(log: &str) -> Option<u16> {
     let line = log.split_inclusive('\n').find(|line| line.contains(READY) && line.ends_with('\n'))?;
     let line: serde_json::Value = serde_json::from_str(line).ok()?;

@@ -1,4 +1,4 @@
-//! What is still there of what a program made, for the assertion that nothing is.
+//! Finds resources that a program made and did not remove, for the assertion that none is left.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use fathom_errors::Result;
 use fathom_host::{Mounts, View};
 use fathom_process::ProcessId;
 
-/// Loop devices and mounts on anything below `folder`, everything in it named by our prefix, the journals below
-/// it, and the cgroups that the process `pid` made; one line each. An empty list is the wanted answer.
+/// Loop devices and mounts on anything below `folder`, everything in it named by our prefix, the journals below it, and
+/// the cgroups that the process `pid` made; one line each. The list should be empty.
 pub fn leftovers(folder: &Path, pid: Option<u32>) -> Result<Vec<String>> {
     let view = View::live();
     let mounts = Mounts::read(&view)?;
@@ -38,7 +38,7 @@ pub fn processes_naming(folder: &Path) -> Vec<u32> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        ProcessId::of(*pid).is_some() && String::from_utf8_lossy(&words).contains(&folder)
+        ProcessId::read(*pid).is_some() && String::from_utf8_lossy(&words).contains(&folder)
     })
     .collect()
 }

@@ -1,4 +1,4 @@
-//! A control group of a test's own that limits the processors or the memory of a process while it runs (cgroups(7)).
+//! A control group for one test that limits the processors or the memory of a running process (cgroups(7)).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
 use fathom_host::cgroup::Cgroups;
-use fathom_process::{Guard, Thing};
+use fathom_process::{Guard, Resource};
 use fathom_units::Bytes;
 
 use crate::scratch::{fixture_ledger, root_fixture};
@@ -15,7 +15,7 @@ use crate::skip::Need;
 /// The period of a quota, in microseconds (the kernel's default).
 const PERIOD_US: f64 = 100_000.0;
 
-/// A group, without limits at first. Dropped, its processes are in its parent again.
+/// A group, without limits at first. On drop, its processes move back to the parent.
 #[derive(Debug)]
 pub struct LimitGroup {
     _group: Guard,
@@ -30,9 +30,14 @@ impl LimitGroup {
         root_fixture(Need::Cgroup, || make(controller))
     }
 
-    /// Puts a running process in, with all its threads. What memory it has already stays with its former group.
+    /// Puts a running process in, with all its threads. Its present memory stays with its former group.
     pub fn adopt_process(&self, pid: u32) -> Result<()> {
         self.write("cgroup.procs", &pid.to_string())
+    }
+
+    /// The file that takes the numbers of processes, for [`Fathom::under_cap`](crate::Fathom::under_cap).
+    pub fn processes_file(&self) -> PathBuf {
+        self.path.join("cgroup.procs")
     }
 
     /// Limits the processors that the group may use; `None` ends the limit.
@@ -73,14 +78,14 @@ impl LimitGroup {
 
 fn make(controller: &str) -> Result<LimitGroup> {
     let view = View::live();
-    let groups = Cgroups::of(&view, None);
+    let groups = Cgroups::read(&view, None);
     let (parent, is_unified) = match groups.controller_folder(controller).filter(|folder| folder.is_dir()) {
         Some(folder) => (folder, false),
         None => (unified(&groups, controller)?, true),
     };
     let ledger = fixture_ledger()?;
     let path = parent.join(ledger.unique_name());
-    let entry = ledger.will_make(Thing::Cgroup { path: path.clone() })?;
+    let entry = ledger.will_make(Resource::Cgroup { path: path.clone() })?;
     let group = entry.guard();
     fs::create_dir(&path).map_err(|e| Error::io("create the control group", &path, e))?;
     Ok(LimitGroup { _group: group, path, is_unified })

@@ -1,8 +1,8 @@
-//! Hosts of a test's own: network namespaces on one bridge, which can be cut off from one another.
+//! Simulated hosts for a test: network namespaces on one bridge, which can be cut off from each other.
 //!
-//! The namespaces have no names and last only while somebody holds them, so that a test that was killed leaves none. The
-//! bridge lies in one of its own, in which the test's clients are too: nothing of it is seen or changed in the machine's own
-//! network, and any number of tests may use the same addresses. Needs root and iproute2.
+//! The namespaces have no names and exist only while a process holds them, so that a killed test leaves none. The bridge is
+//! in a separate namespace with the test's clients: the machine's own network is not changed and does not show it, and any
+//! number of tests may use the same addresses. Needs root and iproute2.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -19,9 +19,9 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::scratch::root_fixture;
 use crate::skip::Need;
 
-/// One try to reach a host: what is not answered within it was lost, and would be sent again only after a second.
+/// The time of one attempt to reach a host: an unanswered packet was lost, and would be sent again only after a second.
 const TRY: Duration = Duration::from_millis(500);
-/// How long the bridge may take until it passes on what hosts send.
+/// The time limit for the bridge to begin forwarding packets.
 const UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Hosts `0..n` with the addresses `10.0.0.1` and on, each linked to a bridge.
@@ -32,53 +32,53 @@ pub struct Network {
 }
 
 impl Network {
-    /// So many hosts (at most 200), all connected. The test ends as skipped where this machine cannot have them.
+    /// Makes this number of hosts (at most 200), all connected. The test ends as skipped if this machine does not support them.
     #[track_caller]
     pub fn new(hosts: u8) -> Network {
         root_fixture(Need::Network, || make(hosts))
     }
 
-    /// Where a host is.
+    /// The address of a host.
     pub fn address(&self, host: usize) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, 0, u8::try_from(host + 1).unwrap_or(u8::MAX))
     }
 
-    /// Moves this thread to where the clients are: they reach each host that is plugged in.
+    /// Moves this thread to the clients' namespace, which reaches each host that is plugged in.
     pub fn enter(&self) -> Result<()> {
         self.hub.enter()
     }
 
-    /// Does something where the clients are; a program that it starts is there.
+    /// Runs `work` in the clients' namespace; a program that it starts is in it too.
     pub fn among_clients<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.hub.within(work)
     }
 
-    /// Does something on a host; a program that it starts is on that host.
+    /// Runs `work` on a host; a program that it starts is on that host.
     pub fn on<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
         self.host(host)?.within(work)
     }
 
-    /// Takes a host's cable out: nothing reaches it and it reaches nobody, clients included.
+    /// Unplugs a host: no packet reaches it or leaves it, also of clients.
     pub fn unplug(&self, host: usize) -> Result<()> {
         self.hub.ip(&format!("link set host{host} down"))
     }
 
-    /// Puts it back.
+    /// Connects the host again.
     pub fn plug(&self, host: usize) -> Result<()> {
         self.hub.ip(&format!("link set host{host} up"))
     }
 
-    /// Nothing that a host sends reaches another one any more; clients are still answered.
+    /// Blocks all packets from one host to another; clients are still answered.
     pub fn block(&self, from: usize, to: usize) -> Result<()> {
         self.host(from)?.ip(&format!("route add blackhole {}/32", self.address(to)))
     }
 
-    /// Undoes a [`Network::block`].
+    /// Undoes a [`Network::block`] of this pair.
     pub fn unblock(&self, from: usize, to: usize) -> Result<()> {
         self.host(from)?.ip(&format!("route del blackhole {}/32", self.address(to)))
     }
 
-    /// Of a hundred packets that reach a host so many are lost, at random; 0 ends this. Needs nftables.
+    /// Drops this percentage of the packets to a host, at random; 0 ends this. Needs nftables.
     pub fn lose(&self, host: usize, percent: u8) -> Result<()> {
         let mut steps = vec![
             vec!["add", "table", "ip", "loss"],
@@ -97,11 +97,11 @@ impl Network {
         self.host(host)?.within(|| steps.into_iter().try_for_each(nft))?
     }
 
-    /// Waits until each host answers: the kernel opens a bridge's port some time after `ip` has ended, and forgets what came before.
+    /// Waits until each host answers: the kernel opens a bridge's port some time after `ip` has ended, and drops earlier packets.
     fn wait_until_up(&self) -> Result<()> {
         let begin = Instant::now();
         for host in 0..self.hosts.len() {
-            // Nobody listens there: a host that is reached refuses.
+            // No process listens on that port: a reachable host refuses the connection.
             let at = SocketAddr::from((self.address(host), 9));
             let answers = || match TcpStream::connect_timeout(&at, TRY) {
                 Ok(_) => true,
@@ -114,7 +114,7 @@ impl Network {
                         format!("host {host} of a test's network does not answer"),
                     ));
                 }
-                // A route that is not there yet is refused at once.
+                // A missing route is refused at once.
                 thread::sleep(Duration::from_millis(10));
             }
         }
@@ -152,13 +152,13 @@ fn make(hosts: u8) -> Result<Network> {
     Ok(network)
 }
 
-/// A network namespace, for as long as this or a process in it lives.
+/// A network namespace that exists as long as this or a process in it.
 #[derive(Debug)]
 struct Namespace(File);
 
 impl Namespace {
     fn new() -> Result<Namespace> {
-        // A program that gives back what it reads is the first in it; it has begun once it answers.
+        // Its first program echoes its input; it has started once it answers.
         let call = Command::new("unshare")
             .args(["--net", "cat"])
             .stdin(Stdio::piped())
@@ -178,7 +178,7 @@ impl Namespace {
         }
     }
 
-    /// Where `ip` finds it.
+    /// The path by which `ip` finds it.
     fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
@@ -188,7 +188,7 @@ impl Namespace {
         moved.map_err(|e| Error::io("enter", "a network namespace", e))
     }
 
-    /// Does something in it, in a thread of its own: a thread that has entered stays.
+    /// Runs `work` in it, in a new thread, since a thread that has entered cannot leave.
     fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let entered = || self.enter().map(|()| work());
         match thread::scope(|scope| scope.spawn(entered).join()) {
@@ -218,7 +218,7 @@ mod tests {
         let connect = || TcpStream::connect_timeout(&at, TRY).map(drop);
         let reaches = || network.on(0, connect).unwrap().is_ok();
         let is_reached = || network.hub.within(connect).unwrap().is_ok();
-        // A machine that stands still for the length of a try fails it, whoever answers.
+        // An attempt fails if the machine stops for its whole length, whichever host answers.
         let twice = |reached: &dyn Fn() -> bool| reached() || reached();
         assert!(twice(&reaches) && twice(&is_reached));
         network.block(1, 0).unwrap();

@@ -1,8 +1,8 @@
-//! A server that does nothing: whatever message comes, the same reply goes back; only a `hello` gets one of its own, so that
-//! drivers and load generators take it for a server.
+//! A server that does no work: it answers every message with the same reply, except `hello`, so that drivers and load
+//! generators accept it as a server.
 //!
-//! It is what a server of these message sizes would reach at best on this machine: the sockets, the scheduler and the
-//! client cost the same, and no work is done in between. One thread per connection, as the lab server and mongod have.
+//! It shows the best that a server with these message sizes could reach on this machine: the sockets, the scheduler and the
+//! client cost the same, without any work in between. It has one thread per connection, like the lab server and mongod.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 use bson::{RawDocument, rawdoc};
 use fathom_wire::{Header, OpMsgWriter};
 
-/// How a responder answers what is no `hello`.
+/// The behaviour of a responder on messages other than `hello`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// At once.
+    /// Answers every request at once.
     Prompt,
-    /// At once but for a part of each period, as a server that stands still for a checkpoint: what comes then is answered
-    /// at that part's end, on all connections. It lies in the middle of the period, so that a run of whole periods has each
-    /// of them whole, however late after the responder it begins.
+    /// Answers at once except during a part of each period, like a server that stalls for a checkpoint: requests in that
+    /// part are answered at its end, on all connections. The part is in the middle of the period, so that a run of whole
+    /// periods contains each part whole, however late after the responder it begins.
     Stalls {
-        /// From the beginning of the responder on.
+        /// The period, from the start of the responder on.
         period: Duration,
         /// The part in its middle.
         pause: Duration,
     },
-    /// Not at all.
+    /// Never answers a request.
     Silent,
     /// Each reply of this many is cut in half, and the connection closed.
     Cuts(u64),
-    /// Instead of each reply of this many come bytes that are none.
+    /// One reply in this many is replaced by invalid bytes.
     Rubbish(u64),
-    /// Each reply of this many names a request that nobody made.
+    /// Every reply whose number is a multiple of this answers a request that was never sent.
     WrongRequest(u64),
 }
 
@@ -48,7 +48,7 @@ impl NullResponder {
         NullResponder::with_manner(document, Manner::Prompt)
     }
 
-    /// The same, in a manner of its own.
+    /// The same, with a given manner.
     pub fn with_manner(document: &RawDocument, manner: Manner) -> io::Result<NullResponder> {
         let began = Instant::now();
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -57,14 +57,14 @@ impl NullResponder {
         thread::Builder::new().name("responder".to_owned()).spawn(move || {
             for socket in listener.incoming().flatten() {
                 let reply = reply.clone();
-                // A client that went away is the end of its thread and nothing else.
+                // A client that disconnects ends only its thread.
                 thread::spawn(move || drop(answer(socket, reply, manner, began)));
             }
         })?;
         Ok(NullResponder { port })
     }
 
-    /// Where it listens.
+    /// The port that it listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -81,13 +81,13 @@ fn reply_with(document: &RawDocument) -> Vec<u8> {
     frame
 }
 
-/// Whether a message is a `hello`: the name stands behind the header, the flags, the kind of section, the body's length and the
-/// type of its first field.
+/// Returns whether a message is a `hello`: the name follows the header, the flags, the kind of section, the body's length and the type
+/// of its first field.
 fn is_hello(frame: &[u8]) -> bool {
     frame.get(26..).is_some_and(|name| name.starts_with(b"hello\0"))
 }
 
-/// The reply to a `hello`, as of a server by itself.
+/// The reply to a `hello`, as of a standalone server.
 fn hello(number: &[u8; 4]) -> Vec<u8> {
     let mut frame = Vec::new();
     let mut message = OpMsgWriter::begin(&mut frame, 1, i32::from_le_bytes(*number));
@@ -107,7 +107,7 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>, manner: Manner, began: Inst
     let mut filled = 0;
     loop {
         while let Some(frame) = whole_frame(buffer.get(..filled).unwrap_or_default())? {
-            // What is answered: the request's number goes into `responseTo`.
+            // The reply: the request's number is its `responseTo`.
             let number =
                 buffer.get(4..8).and_then(|number| number.first_chunk::<4>()).copied().unwrap_or_default();
             if let Some(place) = reply.get_mut(8..12) {
@@ -133,7 +133,7 @@ fn answer(mut socket: TcpStream, mut reply: Vec<u8>, manner: Manner, began: Inst
     }
 }
 
-/// Answers a request, the `number`th of its connection, with the reply in which its number stands.
+/// Answers a request, the `number`th of its connection, with the reply that contains its number.
 fn respond(
     socket: &mut TcpStream,
     reply: &mut [u8],
@@ -167,7 +167,7 @@ fn respond(
     socket.write_all(reply)
 }
 
-/// The length of the first message, if all of it is there.
+/// The length of the first message, if it is complete.
 fn whole_frame(bytes: &[u8]) -> io::Result<Option<usize>> {
     let Some(header) = bytes.first_chunk::<{ Header::BYTES }>() else { return Ok(None) };
     let header =

@@ -11,7 +11,7 @@ use fathom_errors::{Error, Kind, Result};
 
 use crate::scratch::base;
 
-/// Below those that the kernel gives out by itself (`ip_local_port_range` begins at 32,768).
+/// The first port, below those that the kernel assigns by itself (`ip_local_port_range` begins at 32,768).
 const FIRST_PORT: u16 = 20_000;
 
 /// Ports in a block, the most that one reservation can have.
@@ -19,7 +19,7 @@ const BLOCK_PORTS: u16 = 16;
 
 const BLOCKS: u16 = 750;
 
-/// Consecutive free ports of 127.0.0.1 that no other test is given while this exists.
+/// Consecutive free ports of 127.0.0.1 that no other test gets while this exists.
 #[derive(Debug)]
 pub struct Ports {
     first: u16,
@@ -60,14 +60,14 @@ fn folder() -> PathBuf {
     base().join(format!("fathom-testkit-ports-{}", rustix::process::geteuid().as_raw()))
 }
 
-/// Locks a block; `None` where another test has it.
+/// Locks a block; `None` if another test has it.
 fn lock(folder: &Path, first: u16) -> Result<Option<File>> {
     let path = folder.join(first.to_string());
     let file = File::create(&path).map_err(|e| Error::io("create", &path, e))?;
     Ok(file.try_lock().is_ok().then_some(file))
 }
 
-/// Whether nothing listens there, such as a server that was started by hand.
+/// Returns whether no server, such as one started by hand, listens on these ports.
 fn is_free(first: u16, count: u16) -> bool {
     (first..first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
 }

@@ -1,4 +1,4 @@
-//! A folder of a test's own, and the ledger that all fixtures of the machine share.
+//! A temporary folder for a test, and the ledger that all fixtures of the machine share.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Result};
 use fathom_host::{Mounts, View};
-use fathom_process::{Guard, Ledger, ProcessId, Thing, ledger};
+use fathom_process::{Guard, Ledger, ProcessId, Resource, ledger};
 use fathom_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::process::Signal;
@@ -18,14 +18,14 @@ use tempfile::TempDir;
 use crate::leftovers::processes_naming;
 use crate::skip::{Need, OrSkip, count_fixture, end_as_skipped};
 
-/// What the name of each test's folder begins with.
+/// The prefix of the names of test folders.
 const PREFIX: &str = "fathom-test-";
 
 /// A folder younger than this may not be locked yet by the test that makes it.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
-/// A folder that is removed with everything in it. `$FATHOM_TEST_DIR` says on which disk, else the system's
-/// folder for temporary files.
+/// A folder that is removed with everything in it. It is below `$FATHOM_TEST_DIR`, else below the system's folder for
+/// temporary files.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
@@ -45,7 +45,7 @@ impl Scratch {
         Ok(Scratch { folder, _lock: lock })
     }
 
-    /// Where it is, free of symbolic links.
+    /// Its path, free of symbolic links.
     pub fn path(&self) -> PathBuf {
         let path = self.folder.path();
         path.canonicalize().unwrap_or_else(|_| path.to_owned())
@@ -60,8 +60,8 @@ fn state() -> PathBuf {
     base().join("fathom-testkit-state")
 }
 
-/// Takes down what killed tests left, at the first call in a process: mounts and devices by their ledgers, then their folders,
-/// and servers that work there. Where that fails it is not the affair of the test that calls; the ledger remembers.
+/// Removes the remains of killed tests at the first call in a process: mounts and devices by their ledgers, then their
+/// folders, and servers that run there. A failure does not affect the calling test; the ledger keeps the record.
 fn take_down() {
     static TAKE_DOWN: Once = Once::new();
     TAKE_DOWN.call_once(|| {
@@ -81,7 +81,7 @@ fn take_down_folder(folder: &Path, min_age: Duration) {
     if lock.is_none() {
         return;
     }
-    for process in processes_naming(folder).into_iter().filter_map(ProcessId::of) {
+    for process in processes_naming(folder).into_iter().filter_map(ProcessId::read) {
         let _ = process.signal(Signal::KILL);
     }
     let is_mounted = Mounts::read(&View::live())
@@ -91,7 +91,7 @@ fn take_down_folder(folder: &Path, min_age: Duration) {
     }
 }
 
-/// Whether loop devices, mounts and cgroups can be made.
+/// Returns whether loop devices, mounts and cgroups can be made.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -105,10 +105,10 @@ pub(crate) fn fixture_ledger() -> Result<Ledger> {
 /// Notes a process that a test has started, for as long as the guard lives: if the test is killed, the first fixture of the next
 /// one ends it.
 pub fn note_process(process: u32) -> Result<Guard> {
-    Ok(fixture_ledger()?.will_make(Thing::process(process)?)?.guard())
+    Ok(fixture_ledger()?.will_make(Resource::process(process)?)?.guard())
 }
 
-/// A fixture that only root can make; the test ends as skipped where this machine cannot have it.
+/// A fixture that only root can make; the test ends as skipped if this machine does not support it.
 #[track_caller]
 pub(crate) fn root_fixture<T>(need: Need, make: impl FnOnce() -> Result<T>) -> T {
     need_root();
@@ -124,9 +124,9 @@ pub fn need_root() {
     }
 }
 
-/// Writes a file `filler` into `folder` until its file system takes no byte more.
+/// Writes a file `filler` into `folder` until its file system is full.
 pub fn fill(folder: &Path) -> Result<()> {
-    /// Ever smaller pieces, so that the last block is taken too; synced, so that late allocation is done.
+    /// Decreasing pieces, so that the last block is used too; synced, so that late allocation is done.
     const PIECES: [usize; 5] = [1 << 20, 1 << 16, 1 << 12, 1 << 9, 1];
     let path = folder.join("filler");
     let opened = OpenOptions::new().create(true).append(true).open(&path);
@@ -142,7 +142,7 @@ pub fn fill(folder: &Path) -> Result<()> {
             Err(e) if e.kind() == ErrorKind::StorageFull => (at, taken) = (at + 1, 0),
             Err(e) => return Err(Error::io("fill", &path, e)),
         }
-        // Somebody has made room meanwhile, and small pieces with a sync each would take minutes to fill it.
+        // Space was freed meanwhile, and small pieces with a sync each would take minutes to fill it.
         if at > 0 && taken >= PIECES[at - 1] {
             (at, taken) = (0, 0);
         }
@@ -150,7 +150,7 @@ pub fn fill(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes all of a file system but so many bytes, with a file whose path is returned.
+/// Fills a file system except `left` bytes, with a file whose path is returned.
 pub fn fill_to(folder: &Path, left: Bytes) -> Result<PathBuf> {
     let space = statvfs(folder).map_err(|e| Error::io("look at", folder, e))?;
     let taken = (space.f_bavail * space.f_frsize).saturating_sub(left.0);
@@ -163,6 +163,7 @@ pub fn fill_to(folder: &Path, left: Bytes) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+    use std::thread;
 
     use super::*;
     use crate::{assert, test};
@@ -177,6 +178,12 @@ mod tests {
         let program = killed.path().join("server");
         fs::copy("/bin/sleep", &program).unwrap();
         let mut server = Command::new(&program).arg("600").spawn().unwrap();
+        // The kernel lets `spawn` return before it has set the new program's command line.
+        let has_command_line = |_| {
+            thread::sleep(Duration::from_millis(5));
+            processes_naming(killed.path()).contains(&server.id())
+        };
+        assert!((0..4000).any(has_command_line));
         take_down_folder(killed.path(), MIN_AGE);
         assert!(killed.path().exists() && server.try_wait().unwrap().is_none(), "it is young");
         take_down_folder(killed.path(), Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Tests that cannot run on a machine: counted, with the reason, and a failure where they must run.
+//! Skips tests that cannot run on a machine: counts them with the reason, and fails those that must run.
 //!
 //! The standard runner calls a test that returns early "ok". Here such a test ends by [`skip!`](crate::skip!), which unwinds to
 //! [`run_test`] and leaves a line in the file that `FATHOM_SKIPPED` names; `setup/test.sh` and `cargo xtask proof` print these
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use fathom_errors::{Kind, Result};
 
-/// What a test needs of the machine, as `FATHOM_MUST_RUN` names it.
+/// A requirement of a test, by its name in `FATHOM_MUST_RUN`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The rights of root.
@@ -30,11 +30,12 @@ pub enum Need {
     Network,
     /// QEMU and the guest of `setup/guest.sh`.
     Guest,
-    /// Chromium.
     Chromium,
     /// A program that is not ours and can be installed: `fio`, `iostat`, `xfs_io`, a foreign client.
     Program,
-    /// A kernel, device or file system that shows what the test looks at.
+    /// Recordings of real servers that are not in the repository.
+    Recordings,
+    /// A kernel, device or file system with the feature under test.
     Kernel,
 }
 
@@ -51,6 +52,7 @@ impl Need {
             Need::Guest => "guest",
             Need::Chromium => "chromium",
             Need::Program => "program",
+            Need::Recordings => "recordings",
             Need::Kernel => "kernel",
         }
     }
@@ -66,8 +68,8 @@ macro_rules! skip {
     };
 }
 
-/// What unwinds from [`skip!`](crate::skip!) to [`run_test`].
-struct Skipped;
+/// The panic payload that unwinds from [`skip!`](crate::skip!) to [`run_test`].
+struct SkipUnwind;
 
 #[derive(Clone, Copy)]
 struct Test {
@@ -82,14 +84,13 @@ thread_local! {
 
 /// Runs the body of a test with the attribute `#[fathom_testkit::test]`.
 ///
-/// # Panics
-/// Where the body does, and where it took a fixture of the kit but reached none of the kit's assertions.
+/// # Panics If the body does, or if it took a fixture of the kit but reached none of the kit's assertions.
 pub fn run_test(name: &'static str, body: impl FnOnce()) {
     TEST.set(Some(Test { name, fixtures: 0, assertions: 0 }));
     let ended = catch_unwind(AssertUnwindSafe(body));
     let test = TEST.take();
     match ended {
-        Err(payload) if payload.is::<Skipped>() => {}
+        Err(payload) if payload.is::<SkipUnwind>() => {}
         Err(payload) => resume_unwind(payload),
         Ok(()) => {
             let is_empty = test.is_some_and(|test| test.fixtures > 0 && test.assertions == 0);
@@ -108,10 +109,9 @@ pub fn count_assertion() {
     TEST.set(TEST.get().map(|test| Test { assertions: test.assertions + 1, ..test }));
 }
 
-/// What [`skip!`](crate::skip!) calls.
+/// The function that [`skip!`](crate::skip!) calls.
 ///
-/// # Panics
-/// Where `FATHOM_MUST_RUN` names the need, and outside of a test with the attribute `#[fathom_testkit::test]`.
+/// # Panics If `FATHOM_MUST_RUN` names the need, or outside a test with the attribute `#[fathom_testkit::test]`.
 #[track_caller]
 pub fn end_as_skipped(need: Need, reason: &str) -> ! {
     let Some(test) = TEST.get() else {
@@ -126,7 +126,7 @@ pub fn end_as_skipped(need: Need, reason: &str) -> ! {
     );
     let line = format!("{}\t{}\t{}\n", need.name(), test.name, reason.trim().replace(['\n', '\t'], " "));
     report(&line);
-    resume_unwind(Box::new(Skipped))
+    resume_unwind(Box::new(SkipUnwind))
 }
 
 #[expect(clippy::print_stderr, reason = "a test tells its reader why it did nothing")]
@@ -150,7 +150,7 @@ pub(crate) fn test_name() -> &'static str {
     TEST.get().map_or("", |test| test.name)
 }
 
-/// Ends the test as skipped where `made` failed because the machine lacks something.
+/// Ends the test as skipped if the result is an error because the machine lacks a feature.
 pub trait OrSkip<T> {
     /// The value.
     ///

@@ -1,8 +1,8 @@
-//! A disk of a known speed: each request takes a fixed time, and so many are served side by side.
+//! A disk of a known speed: each request takes a fixed time, and a fixed number are served in parallel. It may have a token bucket in front.
 //!
-//! A loop device on a file in a file system of our own (FUSE): its threads sleep before they read or write, so that what the
-//! kernel sees is a device of that latency and parallelism, whatever the machine's real disk does. It holds its bytes in
-//! memory, and is for tests of judgement only: nothing about it is fast.
+//! It is a loop device on a file in our own file system (FUSE), whose threads sleep before they read or write. The kernel
+//! therefore sees a device of that latency and parallelism, whatever the machine's real disk does. The data is in memory.
+//! The disk is slow, and is only for tests of judgement.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::DeviceNumber;
-use fathom_process::{Guard, Ledger, Thing};
-use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
+use fathom_process::{Guard, Ledger, Resource};
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, MountGuard, format_and_mount};
 use fathom_units::Bytes;
 use fuser::{
     BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, FopenFlags, Generation,
@@ -30,13 +30,14 @@ use rustix::thread::set_current_timer_slack;
 
 use crate::scratch::{Scratch, fixture_ledger, root_fixture};
 use crate::skip::Need;
+use crate::token_bucket::{Allowance, TokenBucket};
 
-/// How fast a disk is.
+/// The speed of a disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Speed {
-    /// What each request takes.
+    /// The time of each request.
     pub service: Duration,
-    /// How many are served side by side.
+    /// The number of requests served in parallel.
     pub parallel: usize,
 }
 
@@ -44,39 +45,40 @@ pub struct Speed {
 #[derive(Debug)]
 pub struct SlowDisk {
     // Taken down in this order.
-    mounted: Mounted,
+    mounted: MountGuard,
     device: LoopDevice,
     _session: BackgroundSession,
     _fuse: Guard,
     _folder: Guard,
     service_us: Arc<AtomicU64>,
+    bucket: SharedBucket,
     ledger: Ledger,
     _scratch: Scratch,
 }
 
 impl SlowDisk {
-    /// A fresh, empty one. The test ends as skipped where this machine cannot have it.
+    /// A new, empty one. The test ends as skipped if this machine does not support it.
     #[track_caller]
     pub fn new(filesystem: Filesystem, size: Bytes, speed: Speed) -> SlowDisk {
         root_fixture(Need::Disk, || SlowDisk::make(filesystem, size, speed))
     }
 
-    /// The same outside of a test, for the bench.
+    /// The same outside a test, for the bench.
     ///
-    /// # Errors
-    /// Where this machine cannot have it.
+    /// # Errors If this machine does not support it.
     pub fn make(filesystem: Filesystem, size: Bytes, speed: Speed) -> Result<SlowDisk> {
         let scratch = Scratch::new()?;
         let ledger: Ledger = fixture_ledger()?;
         let path: PathBuf = scratch.path().join(ledger.unique_name() + ".slow");
         let folder = ledger.create_directory(&path)?.guard();
-        let fuse = ledger.will_make(Thing::mount(&path, SOURCE))?.guard();
-        // In memory: a file of a real disk would be written back meanwhile, and now and then a request would wait for that.
+        let fuse = ledger.will_make(Resource::mount(&path, SOURCE))?.guard();
+        // In memory: a file on a real disk would be written back meanwhile, and some requests would wait for that.
         let bytes = memfd_create(SOURCE, MemfdFlags::CLOEXEC)
             .map_err(|e| Error::new(Kind::Io, "cannot have a file in memory").because(e))?;
         let bytes = File::from(bytes);
         let service_us = Arc::new(AtomicU64::new(0));
-        let file_system = SlowFile::start(bytes, &service_us, speed.parallel);
+        let bucket = SharedBucket::default();
+        let file_system = SlowFile::start(bytes, &service_us, &bucket, speed.parallel);
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName(SOURCE.to_owned())];
         let session = fuser::spawn_mount(file_system, &path, &config)
@@ -92,10 +94,11 @@ impl SlowDisk {
             _fuse: fuse,
             _folder: folder,
             service_us,
+            bucket,
             ledger,
             _scratch: scratch,
         };
-        // It was as fast as it could be until here.
+        // Up to here the disk had no delay.
         disk.set_service(speed.service);
         Ok(disk)
     }
@@ -115,14 +118,21 @@ impl SlowDisk {
         self.device.number()
     }
 
-    /// The ledger it stands in, for caps on it.
+    /// The ledger that records it, for caps on it.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// From now on each request takes this long.
+    /// Sets the time of each request from now on.
     pub fn set_service(&self, service: Duration) {
         self.service_us.store(u64::try_from(service.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Puts a full bucket of this size in front of it, or removes the bucket. A disk without delay has none.
+    pub fn set_allowance(&self, allowance: Option<Allowance>) {
+        if let Ok(mut bucket) = self.bucket.lock() {
+            *bucket = allowance.map(TokenBucket::new);
+        }
     }
 }
 
@@ -131,29 +141,42 @@ const NEVER_ASKED_AGAIN: Duration = Duration::from_secs(3600);
 const FILE: INodeNo = INodeNo(2);
 
 type Job = Box<dyn FnOnce() + Send>;
+type SharedBucket = Arc<Mutex<Option<TokenBucket>>>;
+
+/// A request with its time of arrival.
+type QueuedJob = (Instant, Job);
 
 /// A folder with at most one file, whose reads and writes are slow.
 struct SlowFile {
     bytes: Arc<File>,
-    /// The name of the file, where there is one.
+    /// The name of the file, if it exists.
     name: Mutex<Option<std::ffi::OsString>>,
     service_us: Arc<AtomicU64>,
-    jobs: Sender<Job>,
+    jobs: Sender<QueuedJob>,
 }
 
 impl SlowFile {
-    fn start(bytes: File, service_us: &Arc<AtomicU64>, parallel: usize) -> SlowFile {
-        let (jobs, waiting) = channel::<Job>();
+    fn start(bytes: File, service_us: &Arc<AtomicU64>, bucket: &SharedBucket, parallel: usize) -> SlowFile {
+        let (jobs, waiting) = channel::<QueuedJob>();
         let waiting = Arc::new(Mutex::new(waiting));
         for _ in 0..parallel.max(1) {
             let (waiting, service_us) = (Arc::clone(&waiting), Arc::clone(service_us));
+            let bucket = Arc::clone(bucket);
             thread::spawn(move || {
-                // Else the kernel lets a thread sleep 50 us longer.
+                // Otherwise the kernel lets a thread sleep 50 us longer.
                 let _ = set_current_timer_slack(NonZeroU64::new(1));
+                let mut free = Instant::now();
                 loop {
                     let job = waiting.lock().ok().and_then(|waiting| waiting.recv().ok());
-                    let Some(job) = job else { return };
-                    thread::sleep(Duration::from_micros(service_us.load(Ordering::Relaxed)));
+                    let Some((coming, job)) = job else { return };
+                    // A request that was waiting begins when the previous one ended, not when this thread woke up: otherwise each
+                    // would take longer by the wake-up.
+                    let mut begin = free.max(coming);
+                    if let Ok(Some(bucket)) = bucket.lock().as_deref_mut() {
+                        begin = bucket.take(begin);
+                    }
+                    free = begin + Duration::from_micros(service_us.load(Ordering::Relaxed));
+                    thread::sleep(free.saturating_duration_since(Instant::now()));
                     job();
                 }
             });
@@ -161,12 +184,12 @@ impl SlowFile {
         SlowFile { bytes: Arc::new(bytes), name: Mutex::new(None), service_us: Arc::clone(service_us), jobs }
     }
 
-    /// Hands a request to a thread that waits first; one that is to take no time is served at once, which saves two thread switches.
+    /// Hands a request to a thread that waits first; without a delay the request is served at once, which saves two thread switches.
     fn serve(&self, job: impl FnOnce() + Send + 'static) {
         match self.service_us.load(Ordering::Relaxed) {
             0 => job(),
             _ => {
-                let _ = self.jobs.send(Box::new(job));
+                let _ = self.jobs.send((Instant::now(), Box::new(job)));
             }
         }
     }
@@ -200,7 +223,7 @@ impl SlowFile {
 
 impl fuser::Filesystem for SlowFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        // What the kernel lets be under way; more than any test's queue.
+        // The number of requests that the kernel allows in flight; more than any test's queue.
         let _ = config.set_max_background(1024);
         let _ = config.set_congestion_threshold(1024);
         // Without these the kernel waits for each request of the loop device before it sends the next.
@@ -330,8 +353,6 @@ impl fuser::Filesystem for SlowFile {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
     use crate::{assert, test};
 
@@ -343,14 +364,14 @@ mod tests {
         let time = |disk: &SlowDisk, service: Duration, offset: u64| {
             disk.set_service(service);
             let file = File::open(&device).unwrap();
-            // What is read here has not been read before, so no cache has it.
+            // The blocks read here have not been read before, so they are in no cache.
             let begun = Instant::now();
             file.read_exact_at(&mut [0; 512], offset).unwrap();
             begun.elapsed()
         };
         let slow = time(&disk, Duration::from_millis(50), 40 << 20);
         assert!(slow >= Duration::from_millis(50), "{slow:?}");
-        // Eight side by side take no longer than one.
+        // Eight in parallel take no longer than one.
         disk.set_service(Duration::from_millis(100));
         let begun = Instant::now();
         thread::scope(|scope| {

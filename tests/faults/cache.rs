@@ -32,7 +32,7 @@ fn check_page_reads(recording: &Recording) {
     diagnosis.expect_finding("cache-misses-on-path");
 }
 
-/// Eviction has one thread, so that operations help it where it falls behind.
+/// Eviction has one thread, so that operations help it when it falls behind.
 const ONE_THREAD: [&str; 2] = [
     "--wiredTigerEngineConfigString",
     "cache_size=12M,direct_io=[data],eviction=(threads_min=1,threads_max=1)",

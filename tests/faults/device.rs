@@ -91,7 +91,7 @@ fn record_neighbour(recorder: &mut Recorder) {
         ["--pattern", "randwrite", "--block", "64K", "--depth", "32", "--size", "256M", "--time", "60s"];
     let mut neighbour =
         Fathom::new(PROGRAM).arg("disk").arg("--dir").arg(disk.path()).args(words).arg("--no-record").spawn();
-    // It has laid its file out and begins; what it measures is told at its end.
+    // It has laid its file out and begins; it prints its measurements at the end.
     assert!(neighbour.wait_for_stdout("Laid out"), "{}", neighbour.stderr());
     disk.set_service(speed.service);
     thread::sleep(Duration::from_secs(5));
@@ -155,7 +155,7 @@ fn check_short_queue(recording: &Recording) {
     );
 }
 
-/// What a request of the only watched device takes with its wait.
+/// The time of a request of the only watched device, with its wait.
 fn request_ms(diagnosis: &Diagnosis) -> f64 {
     let device = diagnosis.document["ladders"][0]["device"].as_str();
     let device = device.unwrap_or_else(|| panic!("{:#}", diagnosis.document["ladders"]));

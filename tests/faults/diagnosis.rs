@@ -53,7 +53,7 @@ impl Diagnosis {
         told.filter_map(|finding| finding["id"].as_str().map(str::to_owned)).collect()
     }
 
-    /// What a series of the run adds up to.
+    /// The sum of a series of the run.
     pub(crate) fn sum(&self, name: &str) -> f64 {
         self.series(name).unwrap_or_else(|| panic!("no {name}")).iter().sum()
     }
@@ -92,12 +92,12 @@ impl Diagnosis {
         found.unwrap_or_else(|| panic!("no budget of {operations} in {layers:#?}"))
     }
 
-    /// Milliseconds of the mean operation in a layer; 0 where it is not among them.
+    /// Milliseconds of the mean operation in a layer; 0 if the budget lacks it.
     pub(crate) fn layer_ms(&self, operations: &str, layer: &str) -> f64 {
         self.layer(operations, layer, "mean_us") / 1000.0
     }
 
-    /// The share of a layer in the mean operation; 0 where it is not among them.
+    /// The share of a layer in the mean operation; 0 if the budget lacks it.
     pub(crate) fn share(&self, operations: &str, layer: &str) -> f64 {
         self.layer(operations, layer, "share")
     }

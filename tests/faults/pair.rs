@@ -55,7 +55,7 @@ fn check_pair(recording: &Recording) {
 
 fn record_checkup(recorder: &mut Recorder) {
     let disk = RealDisk::new(Filesystem::Xfs, Bytes(4 << 30));
-    let words = ["checkup", "--quick", "--size", "64M", "--json", "--dir"];
+    let words = ["checkup", "--quick", "--storageEngine", "both", "--size", "64M", "--json", "--dir"];
     // It keeps the processors busy by itself.
     recorder.record_busy("run", Fathom::new(PROGRAM).args(words).arg(disk.path()));
     disk.undo().unwrap();
@@ -68,8 +68,9 @@ fn check_checkup(recording: &Recording) {
     let text = Fathom::new(PROGRAM).arg("explain").arg(recording.folder("run")).run().stdout;
     println!("{text}");
     assert!(text.contains(" standalone wiredTiger ") && text.contains(" standalone rocksdb "), "{text}");
-    // A command is never wrapped.
-    let is_narrow = |line: &str| line.chars().count() <= 80 || line.trim_start().starts_with("$ ");
+    // A command and an address are never wrapped.
+    let is_whole = |line: &str| line.trim_start().starts_with("$ ") || line.starts_with("Page: file://");
+    let is_narrow = |line: &str| line.chars().count() <= 80 || is_whole(line);
     assert!(text.lines().all(is_narrow), "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! What a study records: a server on a real disk, a load on it that is watched, and how the machine was disturbed meanwhile.
+//! Records a study: a server on a real disk, a watched load on it, and the disturbance of the machine meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -122,7 +122,6 @@ impl LoadedServer {
         self.server.connect().unwrap().run("admin", command).unwrap();
     }
 
-    /// Stops the server.
     pub(crate) fn stop(self) {
         self.server.stop().expect_code(0);
     }

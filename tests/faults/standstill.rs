@@ -16,7 +16,7 @@ const PROCESS_STOPPED: FaultStudy =
 const FSYNC_LOCK: FaultStudy =
     FaultStudy { name: "fsync-lock", record: record_fsync_lock, check: check_fsync_lock };
 
-/// The process is stopped three times for 4 s under a load that nobody watches; only the server is watched.
+/// The process is stopped three times for 4 s under a load that is not watched; only the server is watched.
 fn record_process_stopped(recorder: &mut Recorder) {
     let scratch = Scratch::new().unwrap();
     let loaded = LoadedServer::start("wiredTiger", &scratch.path(), &[], 5_000);

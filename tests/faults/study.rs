@@ -20,9 +20,7 @@ const LIMIT: DisturbanceLimit = DisturbanceLimit { standstill: Duration::from_mi
 /// For each server that a run watched.
 const MAX_BUNDLE_BYTES: u64 = 200 << 10;
 
-/// One fault.
 pub(crate) struct FaultStudy {
-    /// Of its bundles.
     pub(crate) name: &'static str,
     /// Makes the fault and keeps the run folders.
     pub(crate) record: fn(&mut Recorder),
@@ -65,7 +63,7 @@ impl FaultStudy {
         (self.check)(&Recording { runs, _scratch: scratch });
     }
 
-    /// Records anew on this machine's devices and checks that; with `RECORD=1` the bundles are written too.
+    /// Records new runs on this machine's devices and checks them; with `RECORD=1` the bundles are written too.
     pub(crate) fn prove(&self) {
         let recording = undisturbed(LIMIT, || {
             let mut recorder = Recorder::new();

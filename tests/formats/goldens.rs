@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use base64::Engine;
-use fathom_record::catalog::{CATALOG, Kind};
+use fathom_record::catalog::{Additivity, CATALOG};
 use fathom_record::disk::{Entry, Step};
 use fathom_record::{Finding, LatencyLog, Manifest, Reading, RunWriter, State};
 use fathom_report::{FioStep, fio_json};
@@ -25,7 +25,7 @@ fn fixture(name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// What is read and written again is the same.
+/// A document that is read and written again is unchanged.
 #[track_caller]
 fn assert_round_trip<T: Serialize + DeserializeOwned>(document: &Value) -> T {
     let typed: T =
@@ -129,8 +129,8 @@ fn the_table_of_series_is_the_programs() {
         .iter()
         .map(|series| {
             let kind = match series.kind {
-                Kind::Sum => "sum",
-                Kind::Gauge => "gauge",
+                Additivity::Sum => "sum",
+                Additivity::Gauge => "gauge",
             };
             format!("| `{}` | {} | {kind} | {} |", series.name, series.unit, series.meaning.replace('|', "/"))
         })

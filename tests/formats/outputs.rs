@@ -6,7 +6,7 @@ use std::process::Command;
 
 use fathom_record::Run;
 use fathom_record::catalog::kind_of;
-use fathom_testkit::{Fathom, LabServer, Need, Scratch, assert, assert_eq, skip, test};
+use fathom_testkit::{Fathom, LabServer, Need, Scratch, assert, assert_eq, skip, test, write_recording};
 use serde_json::Value;
 
 use super::schemas::{assert_valid, assert_valid_lines};
@@ -102,6 +102,19 @@ fn the_hosts_documents() {
     let cleanup =
         parsed(&said(fathom(&["cleanup", "--dry-run", "--json"]).state(scratch.path().join("state"))));
     assert_valid("cleanup", &cleanup);
+    let recording = scratch.path().join("diagnostic.data");
+    write_recording(&recording).unwrap();
+    for (action, schema) in [("info", "ftdc-info"), ("metrics", "ftdc-metrics")] {
+        let document = parsed(&said(fathom(&["ftdc", action, "--json"]).arg(&recording)));
+        assert_valid(schema, &document);
+        assert_strict(schema, &document);
+    }
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recordings");
+    for name in ["iops-cap", "server-stopped"] {
+        let document = parsed(&said(fathom(&["explain", "--json"]).arg(recordings.join(name))));
+        assert_valid("ftdc-judgement", &document);
+        assert_strict("ftdc-judgement", &document);
+    }
     for words in [&["-x"][..], &["-xm"], &["-xs"], &["-d"], &["-m"], &["-xt"], &["--tree", "-x"], &["-c"]] {
         let call = fathom(&["iostat", "-o", "JSON"]).args(words).args(["1", "2"]);
         let document = parsed(&said(call));
@@ -145,16 +158,18 @@ fn watched(server: &LabServer) {
     assert_strict("watch", &parsed(lines.lines().last().unwrap()));
 }
 
-/// The recorded run has what the short ones above lack: findings with gains, checkpoints, a full queue.
+/// The recorded runs have what the short ones above lack: findings with gains, checkpoints, a full queue.
 #[test]
-fn the_recorded_run_and_what_is_said_of_it() {
+fn the_recorded_runs_and_what_is_said_of_them() {
     let scratch = Scratch::new().unwrap();
-    let kept = scratch.path().join("run");
+    let kept = scratch.path().join("runs");
     let output = fathom(&["demo", "--json", "--keep"]).arg(&kept).run().expect_code(0);
     let document = output.json();
     assert_valid("explain", &document);
     assert_strict("explain", &document);
-    assert_folder(&kept);
+    for name in ["before", "after", "probe"] {
+        assert_folder(&kept.join(name));
+    }
 }
 
 mod proof {
@@ -199,5 +214,19 @@ mod proof {
         };
         assert_valid("checkup", &parsed(&said(checkup("--json"))));
         assert_valid_lines("checkup-line", &said(checkup("--json=lines")));
+    }
+
+    #[test]
+    fn a_checkup_of_a_deployment() {
+        let scratch = Scratch::new().unwrap();
+        let server = serve(WIRED_TIGER, &scratch, &[]);
+        let uri = format!("mongodb://127.0.0.1:{}", server.port());
+        let runs = scratch.path().join("runs");
+        let checkup =
+            |json: &str| fathom(&["checkup", "--for", "5s", "--uri", &uri, json, "--runs"]).arg(&runs);
+        assert_valid("checkup", &parsed(&said(checkup("--json"))));
+        assert_folder(&only(&runs));
+        assert_valid_lines("checkup-line", &said(checkup("--json=lines").arg("--no-record")));
+        stop(server);
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn validator(name: &str) -> Validator {
     jsonschema::options().with_registry(&registry).build(schema).unwrap()
 }
 
-/// The document is as its schema says; the test fails and says where it is not.
+/// The document matches its schema; else the test fails and names the path.
 #[track_caller]
 pub(super) fn assert_valid(name: &str, document: &Value) {
     let validator = validator(name);
@@ -118,6 +118,15 @@ fn no_schema_lets_an_unknown_field_through() {
             }
         });
     }
+}
+
+/// A schema that lets no unknown field through cannot add one to another, so the line's has a copy of the finding's fields.
+#[test]
+fn the_findings_of_checkups_lines_have_the_fields_of_a_finding() {
+    let all = all();
+    let mut fields = all["checkup-line"]["oneOf"][0]["properties"].as_object().unwrap().clone();
+    assert_eq!(fields.remove("type").unwrap()["const"], "host_finding");
+    assert_eq!(Value::Object(fields), all["finding"]["properties"]);
 }
 
 #[test]

@@ -5,8 +5,19 @@ use serde_json::Value;
 use super::schemas::validator;
 
 /// Objects whose keys are names of things, so that any key may stand in them.
-const OPEN: [&str; 7] =
-    ["environment", "by_operation", "returns", "failed", "bins", "percentile", "job options"];
+const OPEN: [&str; 11] = [
+    "environment",
+    "by_operation",
+    "returns",
+    "failed",
+    "bins",
+    "percentile",
+    "job options",
+    "plans",
+    "applications",
+    "drivers",
+    "waits_s",
+];
 
 /// Where the fields of a document are, as pointers.
 fn fields(document: &Value, at: &str, found: &mut Vec<(String, String)>) {

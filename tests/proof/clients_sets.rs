@@ -11,16 +11,16 @@ use fathom_client::{Address, Connection, Target};
 use fathom_testkit::{LabServer, Scratch, assert, assert_eq, test};
 
 use crate::clients::{ROCKSDB, assert_passed, client, mongosh, program, stop, with_program};
-use crate::cluster::Place;
+use crate::cluster::ClusterFixture;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 /// A set waits so long before it elects another primary: short, for the test, and long enough for a busy machine.
 const ELECTION_TIMEOUT_MS: i32 = 5000;
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A set of three, the last of them on RocksDB, with tags and a mode of write concern that wants both places.
-fn set_of_three() -> Place {
-    let place = Place::new(3);
+fn set_of_three() -> ClusterFixture {
+    let place = ClusterFixture::new(3);
     let arguments = [
         "--replicaset",
         "--binarypath",
@@ -51,13 +51,13 @@ fn set_of_three() -> Place {
     place
 }
 
-fn connect(place: &Place, port: u16) -> Connection {
+fn connect(place: &ClusterFixture, port: u16) -> Connection {
     try_connect(port).unwrap_or_else(|error| panic!("{error} {:?}", place.list()))
 }
 
 fn try_connect(port: u16) -> fathom_client::Result<Connection> {
     let mut target = Target::at(Address::new("localhost", port));
-    target.socket_timeout = Some(PATIENCE);
+    target.socket_timeout = Some(TIMEOUT);
     Connection::connect(&target)
 }
 
@@ -70,7 +70,7 @@ fn run(connection: &mut Connection, database: &str, command: &Document) -> Docum
 fn until(what: &str, mut look: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !look() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -95,7 +95,7 @@ fn documents(port: u16, database: &str) -> Vec<(String, Vec<Document>)> {
     all
 }
 
-/// A driver's whole program against a set of its own; `database` is where it writes.
+/// A driver's whole program against a new set; it writes to `database`.
 fn drive(name: &str) {
     let place_of_files = Scratch::new().unwrap();
     let call = program(name, &place_of_files.path());
@@ -136,7 +136,7 @@ fn java_on_a_set() {
     drive("java");
 }
 
-/// What a member answers before it is a secondary.
+/// The reply of a member before it is a secondary.
 const NOT_PRIMARY_OR_SECONDARY: i32 = 13436;
 
 /// Over a direct connection drivers read from any member; only who gives no leave is refused.
@@ -206,7 +206,7 @@ fn is_primary(port: u16) -> bool {
 /// Our members stand behind proxies, so that each knows itself only by asking who answers at an address.
 #[test]
 fn a_proxied_set_of_ours_elects_another_when_the_primary_is_cut_off_and_heals() {
-    let place = Place::new(6);
+    let place = ClusterFixture::new(6);
     let arguments = [
         "--replicaset",
         "--proxied",

@@ -130,6 +130,46 @@ fn dump_and_restore(engine: &str) {
     stop(server);
 }
 
+/// bsondump reads what the server recorded of itself, and what `ftdc scrub` made of a real recording.
+#[test]
+fn bsondump_reads_recordings() {
+    let tools = client("tools");
+    let scratch = Scratch::new().unwrap();
+    let scrubbed = scratch.path().join("scrubbed");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/fixtures/recordings/iops-cap/diagnostic.data");
+    succeeds(
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["ftdc", "scrub"])
+            .arg(&fixture)
+            .arg("-o")
+            .arg(&scrubbed),
+    );
+    let db = scratch.path().join("db");
+    let server =
+        Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(["serve", "--port", "0", "--dbpath"]).arg(&db);
+    let running = server.args(["--setParameter", "diagnosticDataCollectionPeriodMillis=100"]).spawn();
+    let own = db.join("diagnostic.data");
+    for _ in 0..600 {
+        if own.join("metrics.interim").exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    running.signal(rustix::process::Signal::TERM);
+    running.wait().expect_code(0);
+    for folder in [own, scrubbed.join("diagnostic.data"), scrubbed] {
+        let files = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for file in files.filter(|path| path.is_file()) {
+            let output = Fathom::new(tools.join("bsondump")).arg("--quiet").arg(&file).run().expect_code(0);
+            let types = |number: u8| {
+                output.stdout.matches(&format!("\"type\":{{\"$numberInt\":\"{number}\"}}")).count()
+            };
+            assert!(types(1) > 0, "{}: {}", file.display(), output.stderr);
+        }
+    }
+}
+
 #[test]
 fn dump_and_restore_on_wired_tiger() {
     dump_and_restore(WIRED_TIGER);

@@ -12,18 +12,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_process::ledger::undo_dead_in;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_testkit::{
     Bytes, Cap, CapLimits, Filesystem, Need, OrSkip, RealDisk, assert, assert_eq, is_root, leftovers,
     need_root, test,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::compare::{Place, names, processes};
+use crate::compare::{StudyFixture, names, processes};
 
 /// Kills unless `$FATHOM_KILLS` says how many.
 const USUAL: u64 = 6;
-/// Every so many kills the study is gone on with.
+/// The study is resumed after every so many kills.
 const RESUMED: u64 = 3;
 
 const LOAD: &str = "\
@@ -47,17 +47,17 @@ design: {blocks: 2, twin: false}
 ";
 
 /// A study that is killed again and again.
-struct Killed {
-    place: Place,
+struct KilledStudy {
+    place: StudyFixture,
     length: Duration,
     trials: u64,
 }
 
-impl Killed {
+impl KilledStudy {
     /// Runs it twice to its end, to know how long that takes once the programs are in memory: on a cold machine the first run
     /// took nearly twice as long as the second.
-    fn new(text: &str, trials: u64) -> Killed {
-        let place = Place::new(text);
+    fn new(text: &str, trials: u64) -> KilledStudy {
+        let place = StudyFixture::new(text);
         fs::write(place.path("work/theirs"), "theirs").unwrap();
         let length = || {
             let _ = fs::remove_dir_all(place.path("runs"));
@@ -66,7 +66,7 @@ impl Killed {
             start.elapsed()
         };
         let length = length().min(length());
-        let killed = Killed { place, length, trials };
+        let killed = KilledStudy { place, length, trials };
         killed.assert_clean(None, "whole");
         killed
     }
@@ -90,10 +90,10 @@ impl Killed {
         running.0.id()
     }
 
-    fn start(&self) -> Running {
+    fn start(&self) -> StudyProcess {
         let _ = fs::remove_dir_all(self.place.path("runs"));
         let log = |name: &str| File::create(self.place.path(name)).unwrap();
-        Running(
+        StudyProcess(
             Command::new(env!("CARGO_BIN_EXE_fathom"))
                 .arg("compare")
                 .arg(self.place.path("study.yaml"))
@@ -135,7 +135,7 @@ impl Killed {
         }
         let before = self.place.trials().len() as u64;
         let output = self.place.compare(&["--resume", "--json"]).run();
-        if output.code == 3 && output.stderr.contains("no study that was broken off") {
+        if output.code == 3 && output.stderr.contains("no interrupted study") {
             assert!(
                 before == 0 || before == self.trials,
                 "{context}: {before} trials were left where they are"
@@ -153,17 +153,17 @@ impl Killed {
     }
 }
 
-impl Drop for Killed {
+impl Drop for KilledStudy {
     fn drop(&mut self) {
-        // After a failure: the folder goes with the test.
+        // After a failure the folder is deleted with the test.
         let _ = undo_dead_in(&self.place.path("state"));
     }
 }
 
-/// A running study; killed and waited for when this goes.
-struct Running(Child);
+/// A running study; killed and waited for on drop.
+struct StudyProcess(Child);
 
-impl Running {
+impl StudyProcess {
     /// Kills the process alone, whose programs (`mkfs`) then run on; or these with it.
     fn kill(&mut self, with_tools: bool) {
         // Its number may be another's by now.
@@ -179,7 +179,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for StudyProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -216,17 +216,17 @@ fn kill_studies(kills: u64) {
     println!(
         "{kills} kills at the points of seed {seed}; again with FATHOM_KILLS={kills} FATHOM_SEED={seed}"
     );
-    // Somebody else's loop device and mount, by a ledger in another place.
+    // A loop device and a mount of another user, by a ledger in another folder.
     let theirs = is_root().then(|| RealDisk::new(Filesystem::Ext4, Bytes::mib(16)));
     if let Some(disk) = &theirs {
         fs::write(disk.path().join("theirs"), "theirs").unwrap();
     }
     let load = LOAD.replace(", cache: 256M", &format!(", cache: 256M{}", storage(theirs.as_ref())));
-    let mut studies = vec![Killed::new(&load, 2)];
+    let mut studies = vec![KilledStudy::new(&load, 2)];
     if is_root() {
-        studies.push(Killed::new(PROBE, 4));
+        studies.push(KilledStudy::new(PROBE, 4));
     }
-    let mut random = Seeded::from_seed(seed);
+    let mut random = SeededRandom::from_seed(seed);
     let (mut owing, mut resumed) = (0_u64, 0_u64);
     for point in 0..kills {
         let count = studies.len();

@@ -3,6 +3,7 @@
 //! Where no Chromium is installed every test here ends as skipped. Two browsers and one set of pages serve all tests that run at
 //! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
 
+mod accessibility;
 mod drawn;
 mod driver;
 mod hour;
@@ -24,20 +25,17 @@ use self::pages::Page;
 /// Questions to a page; see there.
 const PROBE: &str = include_str!("report_browser/probe.js");
 
-/// Keeps every chart that uPlot makes, so that a test can ask what it holds. Runs before the page's own scripts.
-const HOOK: &str = "(() => { let made; globalThis.plots = []; Object.defineProperty(globalThis, 'uPlot', { configurable: true, \
-    get: () => made, set: (real) => { made = new Proxy(real, { construct: (of, words) => { const plot = new of(...words); \
-    plots.push(plot); return plot; } }); } }); })()";
-
-/// What the tests that run at the same time share.
-struct Shared {
+/// The fixtures that the tests which run at the same time share.
+struct Fixtures {
     /// One for each test that runs; more tests wait.
     browsers: [Mutex<Browser>; 2],
     pages: Vec<Page>,
+    /// The list that `fathom runs --serve` shows.
+    list: PathBuf,
     scratch: Scratch,
 }
 
-impl Shared {
+impl Fixtures {
     fn browser(&self) -> MutexGuard<'_, Browser> {
         // A test that failed leaves the browser as good as it was: its tab is closed.
         let free = self.browsers.iter().find_map(|browser| match browser.try_lock() {
@@ -48,6 +46,12 @@ impl Shared {
         free.unwrap_or_else(|| self.browsers[0].lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Every page by its kind, and the list of runs.
+    fn files(&self) -> Vec<(&str, &Path)> {
+        let pages = self.pages.iter().map(|page| (page.kind, page.file.as_path()));
+        pages.chain([("runs", self.list.as_path())]).collect()
+    }
+
     /// The page of a kind of run.
     fn page(&self, kind: &str) -> &Path {
         &self.pages.iter().find(|page| page.kind == kind).unwrap().file
@@ -56,8 +60,8 @@ impl Shared {
 
 /// The browsers and the pages; the test ends as skipped where there is no browser. They go when the last test that has them
 /// ends, which a static that holds them would not see.
-fn shared() -> Arc<Shared> {
-    static SHARED: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+fn shared() -> Arc<Fixtures> {
+    static SHARED: Mutex<Weak<Fixtures>> = Mutex::new(Weak::new());
     let mut kept = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(shared) = kept.upgrade() {
         return shared;
@@ -65,7 +69,8 @@ fn shared() -> Arc<Shared> {
     let browsers = [(); 2].map(|()| Mutex::new(Browser::start()));
     let scratch = Scratch::new().unwrap();
     let pages = pages::make(&scratch);
-    let shared = Arc::new(Shared { browsers, pages, scratch });
+    let list = pages::list(&scratch);
+    let shared = Arc::new(Fixtures { browsers, pages, list, scratch });
     *kept = Arc::downgrade(&shared);
     shared
 }
@@ -73,14 +78,13 @@ fn shared() -> Arc<Shared> {
 /// A tab with a page in it, and the questions.
 fn open<'b>(browser: &'b mut Browser, file: &Path, width: u32) -> Tab<'b> {
     let mut tab = browser.tab().unwrap();
-    tab.call("Page.addScriptToEvaluateOnNewDocument", json!({ "source": HOOK })).unwrap();
     tab.resize(width, 900).unwrap();
     tab.goto(file).unwrap();
     tab.evaluate(PROBE).unwrap();
     tab
 }
 
-/// The same, scrolled through, so that every chart is drawn.
+/// The same, scrolled through.
 fn walked<'b>(browser: &'b mut Browser, file: &Path, width: u32) -> Tab<'b> {
     let mut tab = open(browser, file, width);
     tab.evaluate("probe.walk()").unwrap();
@@ -107,7 +111,7 @@ fn spoil(tab: &mut Tab<'_>, style: &str) {
 }
 
 /// A copy of a page with something more before its end.
-fn with_more(shared: &Shared, kind: &str, more: &str) -> PathBuf {
+fn with_more(shared: &Fixtures, kind: &str, more: &str) -> PathBuf {
     let text = std::fs::read_to_string(shared.page(kind)).unwrap();
     let file = shared.scratch.path().join(format!("{kind}-spoiled.html"));
     std::fs::write(&file, text.replace("</body>", &format!("{more}</body>"))).unwrap();

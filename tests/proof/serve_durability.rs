@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bson::{RawDocument, RawDocumentBuf, doc};
 use fathom_client::Connection;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_storage::Filesystem;
 use fathom_testkit::{LabServer, RealDisk, Scratch, assert, assert_eq, assert_ne, test};
 use fathom_units::Bytes;
@@ -129,8 +129,8 @@ impl<'a> Lab<'a> {
     /// Writes, dies, starts again and checks. An error if the file system did not survive.
     fn round(&mut self, round: u64) -> fathom_errors::Result<()> {
         let server = self.server.take().unwrap();
-        let mut random = Seeded::from_seed(round + 1);
-        // Every third round nobody waits for the journal: what the interval alone keeps.
+        let mut random = SeededRandom::from_seed(round + 1);
+        // Every third round no client waits for the journal: only the interval protects the writes.
         let wish = if round % 3 == 2 { Wish::Unsynced } else { Wish::Mixed };
         let mut watch = server.connect().unwrap();
         let writers =
@@ -221,7 +221,7 @@ fn start(engine: &str, db_path: &Path) -> LabServer {
 /// When the journal was looked at, and how many syncs it had made then.
 type Syncs = Vec<(Instant, i64)>;
 
-/// Asks for the number of journal syncs again and again, until a time or until nobody answers.
+/// Asks for the number of journal syncs again and again, until a time or until no server answers.
 fn watch_syncs(connection: &mut Connection, until: Instant) -> Syncs {
     let mut syncs = Vec::new();
     while Instant::now() < until {

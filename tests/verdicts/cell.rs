@@ -18,7 +18,7 @@ pub(crate) struct Server {
 /// The replica set that a server is the primary of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
-    /// None.
+    /// One server, without a set.
     Standalone,
     /// Itself, a secondary on a device of its own, and an arbiter: a majority needs the secondary.
     SecondaryAndArbiter,
@@ -55,12 +55,11 @@ pub(crate) enum Rate {
     Bursts(u32, u32),
 }
 
-/// What operations are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operations {
-    /// None at all.
+    /// No operations at all.
     Nothing,
-    /// Uniform reads.
+    /// Reads with uniform keys.
     Reads,
     /// Uniform updates that do not wait for the journal.
     Updates,
@@ -80,7 +79,7 @@ pub(crate) enum Operations {
 /// The fault of half of the windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// Nothing: a control.
+    /// No fault: a control.
     None,
     /// A control group's limit on reads a second, as a share of what is read without it.
     ReadCap(f64),
@@ -145,7 +144,6 @@ pub(crate) enum Disk {
     Slow(Duration, usize),
 }
 
-/// A cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) name: &'static str,

@@ -105,7 +105,6 @@ const MEMBERS: &[&str] = &["replication-on-path"];
 const FAST: Disk = Disk::Slow(ms(0), 8);
 const ENGINE_CONFIG: &str = "wiredTigerEngineRuntimeConfig";
 
-/// The cells.
 pub(crate) static CELLS: &[Cell] = &[
     // Faults in storage.
     cell("read-cap-half", WT_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadCap(0.5), CAP),

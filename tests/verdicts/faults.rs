@@ -9,7 +9,7 @@ use std::time::Duration;
 use bson::{Bson, Document, doc};
 use fathom_client::Connection;
 use fathom_testkit::{
-    Bytes, CapLimits, Fathom, Guest, Knob, LabServer, LimitGroup, Running, assert, assert_eq, fill_to,
+    Bytes, CapLimits, Fathom, Guest, Knob, LabServer, LimitGroup, RunningProgram, assert, assert_eq, fill_to,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime, clock_settime};
@@ -23,7 +23,6 @@ const PULSE_AFTER: Duration = Duration::from_secs(12);
 /// How often documents expire.
 const EXPIRY: Duration = Duration::from_secs(10);
 
-/// Ends a fault.
 pub(crate) type Lift<'r> = Box<dyn FnOnce() + 'r>;
 
 /// Brings the server to its state without the fault, before the first window.
@@ -131,7 +130,7 @@ fn memory_limit(group: Option<&LimitGroup>, mib: u64) -> Lift<'_> {
     Box::new(move || group.set_memory(None).unwrap())
 }
 
-fn neighbour(rig: &Rig, depth: u32) -> Running {
+fn neighbour(rig: &Rig, depth: u32) -> RunningProgram {
     let depth = depth.to_string();
     let words = ["--pattern", "randwrite", "--block", "64K", "--size", "512M", "--time", "10m"];
     let disk = Fathom::new(PROGRAM).arg("disk").arg("--dir").arg(rig.storage.path());
@@ -139,7 +138,7 @@ fn neighbour(rig: &Rig, depth: u32) -> Running {
 }
 
 /// A program that is a fault while it runs.
-fn end_with<'r>(running: Running) -> Lift<'r> {
+fn end_with<'r>(running: RunningProgram) -> Lift<'r> {
     Box::new(move || {
         running.signal(Signal::INT);
         running.wait();

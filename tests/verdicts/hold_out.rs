@@ -3,7 +3,7 @@
 //!
 //! They are drawn with the hash of the commit that first held all cells. Cells whose verdicts were seen before are never among them.
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use super::cell::Cell;
 use super::cells::CELLS;
@@ -33,6 +33,6 @@ pub(crate) fn holds(cell: &Cell) -> bool {
     let mut names: Vec<&str> = table().filter(|name| !SEEN.contains(name)).collect();
     // The draw must not depend on the order of the table.
     names.sort_unstable();
-    Seeded::from_seed(DRAW).shuffle(&mut names);
+    SeededRandom::from_seed(DRAW).shuffle(&mut names);
     names.iter().take(count).any(|name| *name == cell.name)
 }

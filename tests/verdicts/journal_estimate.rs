@@ -1,4 +1,4 @@
-//! The estimate of the wait for the journal, beside the exact wait that only the lab server counts.
+//! The estimate of the wait for the journal, compared with the exact wait that only the lab server counts.
 //!
 //! No mongod counts this wait. What is said of one rests on the estimate, so recordings are judged with the counter and without it.
 

@@ -62,7 +62,7 @@ fn keep(truth: Truth) {
 /// The verdict on a bundle.
 fn answer_of(bundle: &Path) -> Answer {
     let scratch = Scratch::new().unwrap();
-    Answer::of(&Diagnosis::of_run(&import_bundle(bundle, &scratch.path().join("run"))))
+    Answer::new(&Diagnosis::of_run(&import_bundle(bundle, &scratch.path().join("run"))))
 }
 
 /// A recorded cell with its verdict.
@@ -173,12 +173,12 @@ fn record() {
 mod proof {
     use std::process::Command;
 
-    use fathom_stats::Seeded;
+    use fathom_stats::SeededRandom;
     use fathom_testkit::{DisturbanceLimit, Scratch, assert, test, with_disturbance};
 
     use super::*;
 
-    /// What a recording bears: faults that keep the processors busy do so on purpose.
+    /// The limits of a recording: faults that keep the processors busy do so on purpose.
     const LIMIT: DisturbanceLimit =
         DisturbanceLimit { standstill: Duration::from_millis(500), wait_share: 1.0 };
 
@@ -194,7 +194,7 @@ mod proof {
             truth.is_some_and(|truth| cell.is_control() || cell.is_made() && truth.holds_back(cell))
         };
         let mut cells: Vec<&Cell> = CELLS.iter().filter(is_recorded).collect();
-        Seeded::from_seed(seed).shuffle(&mut cells);
+        SeededRandom::from_seed(seed).shuffle(&mut cells);
         cells.truncate(2);
         cells
     }

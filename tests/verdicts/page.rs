@@ -1,9 +1,7 @@
-//! What the docs show of the bench: its table in `docs/known-truth.md`, and the picture of claimed against true costs.
+//! The bench in the docs: its table in `docs/known-truth.md`, and the picture of claimed against true costs.
 
-use std::env;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use fathom_testkit::assert_eq;
 
@@ -11,6 +9,7 @@ use super::CellVerdict;
 use super::cell::Cell;
 use super::hold_out;
 use super::scoring::{Answer, Score, Truth, score};
+use crate::docs_section;
 
 const BEGIN: &str = "<!-- The bench of verdicts: FATHOM_UPDATE_DOCS=1 writes this. -->";
 const END: &str = "<!-- End of the bench of verdicts. -->";
@@ -18,27 +17,17 @@ const END: &str = "<!-- End of the bench of verdicts. -->";
 const SIDE: f64 = 400.0;
 const MARGIN: f64 = 50.0;
 
-fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
-}
-
 /// Fails if the docs show something else than these verdicts; `FATHOM_UPDATE_DOCS=1` writes them.
 pub(crate) fn check(judged: &[CellVerdict], truths: &[Truth]) {
-    let path = docs().join("known-truth.md");
-    let text = fs::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(BEGIN).expect("the begin of the table");
-    let (_, after) = rest.split_once(END).expect("the end of the table");
-    let wanted = format!("{before}{BEGIN}\n{}{END}{after}", table(judged, truths));
-    let picture = docs().join("verdicts.svg");
+    docs_section::check("known-truth.md", (BEGIN, END), &table(judged, truths), "verdicts");
+    let picture = docs_section::docs().join("verdicts.svg");
     let drawing = scatter(judged);
-    if env::var_os("FATHOM_UPDATE_DOCS").is_some() {
-        fs::write(&path, wanted).unwrap();
+    if docs_section::is_update() {
         fs::write(&picture, drawing).unwrap();
         return;
     }
-    let stale = "the docs are stale: FATHOM_UPDATE_DOCS=1 cargo test -p fathom --test tests verdicts::";
-    assert_eq!(text, wanted, "{stale}");
-    assert_eq!(fs::read_to_string(&picture).unwrap_or_default(), drawing, "{stale}");
+    let shown = fs::read_to_string(&picture).unwrap_or_default();
+    assert_eq!(shown, drawing, "{}", docs_section::stale("verdicts"));
 }
 
 fn percent(share: f64) -> String {
@@ -93,7 +82,7 @@ fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
     text
 }
 
-/// What was said of all recordings of the controls, when they were recorded.
+/// The verdicts on all recordings of the controls, when they were recorded.
 fn controls(judged: &[CellVerdict], truths: &[Truth]) -> String {
     let cells: Vec<&Cell> = judged.iter().map(|one| one.cell).filter(|cell| cell.is_control()).collect();
     let said: Vec<(Score, &Answer)> = cells

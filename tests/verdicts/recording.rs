@@ -11,8 +11,8 @@ use std::time::{Duration, Instant, SystemTime};
 use fathom_record::disk::Entry;
 use fathom_record::load::Load as LoadResult;
 use fathom_record::{Manifest, Point, Reading, Run, RunWriter, State};
-use fathom_stats::Seeded;
-use fathom_testkit::{Fathom, Guest, Running, Scratch, assert, with_disturbance};
+use fathom_stats::SeededRandom;
+use fathom_testkit::{Fathom, Guest, RunningProgram, Scratch, assert, with_disturbance};
 
 use super::cell::{Cell, Fault, Load, Operations, Rate, Set};
 use super::faults::{inject, settle};
@@ -83,7 +83,7 @@ fn order(cell: &Cell) -> Vec<bool> {
     }
     let seed =
         cell.name.bytes().fold(17u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
-    let mut stream = Seeded::from_seed(seed);
+    let mut stream = SeededRandom::from_seed(seed);
     (0..PAIRS)
         .flat_map(|_| {
             let first = stream.uniform() < 0.5;
@@ -142,7 +142,7 @@ fn rate(rig: &Rig) -> Rate {
     Rate::Target((per_s.expect("the rate of a closed loop") * share) as u32)
 }
 
-/// One run, in whose windows the fault comes and goes.
+/// One run, in whose windows the fault is made and lifted.
 fn by_windows(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
     let time = WARM_UP + (SETTLE + JUDGED) * u32::try_from(order.len()).unwrap() + TAIL;
     let load = &rig.cell.load;
@@ -183,9 +183,9 @@ fn by_runs(rig: &Rig, order: &[bool], rate: Rate, folder: &Path) -> Session {
     session
 }
 
-fn finish(running: Running) {
+fn finish(running: RunningProgram) {
     let output = running.wait();
-    // A verdict that cannot be told is a result of its own.
+    // "Cannot tell" is a result of its own.
     assert!([0, 1, 4].contains(&output.code), "{}\n{}", output.stdout, output.stderr);
 }
 

@@ -12,7 +12,7 @@ use fathom_host::DeviceNumber;
 use fathom_process::Tool;
 use fathom_testkit::{
     Bytes, Cap, CapLimits, DelayProxy, Fathom, Filesystem, LabServer, LimitGroup, Need, Network, OrSkip,
-    RealDisk, Running, Scratch, SlowDisk, Speed, Tmpfs,
+    RealDisk, RunningProgram, Scratch, SlowDisk, Speed, Tmpfs,
 };
 
 use super::cell::{Cell, Disk, Fault, Set};
@@ -76,7 +76,7 @@ impl Storage {
     }
 }
 
-/// What each request of the slow device of five members takes. No majority needs that member while all are up.
+/// The time of each request of the slow device of five members. No majority needs that member while all are up.
 const SLOW_MEMBER: Duration = Duration::from_millis(20);
 
 /// The server of a cell.
@@ -131,7 +131,7 @@ impl Rig {
         };
         let server_group = match cell.fault {
             Fault::Quota(_) => Some(LimitGroup::new("cpu")),
-            // What the page cache holds belongs to the group that brought it there.
+            // Pages in the page cache belong to the group that read them.
             Fault::MemoryLimit(_) => Some(LimitGroup::new("memory")),
             _ => None,
         };
@@ -186,7 +186,7 @@ impl Rig {
     }
 
     /// Starts the load where the clients are, within their limits.
-    pub(crate) fn start(&self, load: Fathom) -> Running {
+    pub(crate) fn start(&self, load: Fathom) -> RunningProgram {
         let running = match &self.network {
             Some(network) => network.among_clients(|| load.spawn()).unwrap(),
             None => load.spawn(),
@@ -226,7 +226,6 @@ impl Rig {
         cap
     }
 
-    /// Stops the servers.
     pub(crate) fn stop(self) {
         self.members.into_iter().for_each(|member| drop(member.server.stop()));
         self.loaded.stop();
@@ -293,7 +292,7 @@ fn members(cell: &Cell, primary: &LabServer) -> Vec<Member> {
     members
 }
 
-/// What a fault needs in the server before the first window.
+/// The collections that a fault needs in the server before the first window.
 fn prepare(cell: &Cell, loaded: &LoadedServer) {
     let Fault::TtlPasses(documents) = cell.fault else { return };
     let mut connection = loaded.server.connect().unwrap();

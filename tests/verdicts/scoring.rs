@@ -64,7 +64,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) fn of(diagnosis: &Diagnosis) -> Answer {
+    pub(crate) fn new(diagnosis: &Diagnosis) -> Answer {
         let verdict = &diagnosis.document["verdict"];
         let cost = &verdict["cost"];
         let interval = cost["interval"][0].as_f64().zip(cost["interval"][1].as_f64());

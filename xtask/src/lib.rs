@@ -1,4 +1,4 @@
-//! Work on the tree itself that no user of Fathom needs: its rules, and the slow tier of its tests.
+//! Tasks on the source tree that users of Fathom do not need: its rules, and the slow tier of its tests.
 //!
 //! Every change builds this package before it is checked, so it depends on no other package of the tree. Nothing in the product may
 //! import it.

@@ -11,7 +11,7 @@ static TASKS: &[Task] = &[
         about: "the tests that are slow by nature, as one table (make proof)",
         run: proof::run,
     },
-    Task { name: "tidy", about: "check the rules of the house (CONTRIBUTING.md)", run: tidy::run },
+    Task { name: "tidy", about: "check the rules of the tree (CONTRIBUTING.md)", run: tidy::run },
 ];
 
 fn main() -> ExitCode {

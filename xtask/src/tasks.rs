@@ -10,16 +10,16 @@ use crate::tidy::FLOORS;
 
 /// One task of a program.
 pub struct Task {
-    /// As the command line has it.
+    /// The name on the command line.
     pub name: &'static str,
     /// For the list of tasks.
     pub about: &'static str,
-    /// Gets the root of the tree and the arguments after the task's name; `false` means it found something.
+    /// Takes the root of the tree and the arguments after the task's name; returns `false` if it found a fault.
     pub run: fn(PathBuf, &[String]) -> Result<bool>,
 }
 
-/// Runs the task that the command line names. The exit code is 1 when the task found something, 2 when there is no such task, and 3
-/// when the task could not be done.
+/// Runs the task that the command line names. The exit code is 1 if the task found a fault, 2 if there is no such task, and 3 if
+/// the task could not be done.
 pub fn run_named(program: &str, tasks: &[Task]) -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (name, rest) =
@@ -44,13 +44,13 @@ fn usage(program: &str, tasks: &[Task], name: &str) -> ExitCode {
     for task in tasks {
         text.push_str(&format!("  {:12} {}\n", task.name, task.about));
     }
-    // A reader that went away is not worth a message.
+    // A closed output needs no message.
     let _ =
         if asked { io::stdout().write_all(text.as_bytes()) } else { io::stderr().write_all(text.as_bytes()) };
     ExitCode::from(if asked { 0 } else { 2 })
 }
 
-/// The root of the tree that we stand in. Not the path known at build time: one build may serve several clones.
+/// The root of the tree that contains the working folder. It is not the path at build time, since one build may serve several clones.
 fn root() -> Result<PathBuf> {
     let here = std::env::current_dir().context("cannot tell the current directory")?;
     let root = here.ancestors().find(|folder| folder.join(FLOORS).is_file());

@@ -1,4 +1,4 @@
-//! A thousand threads: how much memory each program takes for them, and how soon all of them run.
+//! Measures a thousand threads: the memory that each program takes for them, and the time until all of them run.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use fathom_stats::median;
 use serde::Serialize;
 
 use super::duel::fine;
-use super::place::Place;
+use super::place::TestLocation;
 use super::program::{Program, Programs, document, iops};
 use super::shape::{Pattern, Shape};
-use super::watch::{Running, has_moved, status_number, threads};
+use super::watch::{ChildProgram, has_moved, status_number, threads};
 
 /// Threads, each with one request in flight.
 pub(super) const THREADS: u32 = 1024;
-/// Memory of `fathom disk` with all of them, at most (issue 2, "Beside fio").
+/// The maximum memory of `fathom disk` with all of them (issue 2, "Beside fio").
 pub(super) const MEMORY_TARGET_BYTES: u64 = 200 << 20;
-/// Seconds until all of them run, at most.
+/// The maximum time until all of them run, in seconds.
 pub(super) const START_TARGET_S: f64 = 1.0;
-/// How often a program is asked how many threads it has.
+/// The interval between two counts of a program's threads.
 const EVERY: Duration = Duration::from_millis(2);
 /// A run must outlast the start of its threads.
 const SECONDS: u64 = 2;
@@ -34,7 +34,6 @@ pub(super) struct Figures {
     pub(super) all_running_s: f64,
     /// The longest of the rounds.
     pub(super) all_running_max_s: f64,
-    /// Operations per second.
     pub(super) iops: f64,
 }
 
@@ -43,13 +42,11 @@ pub(super) struct Figures {
 pub(super) struct Crowd {
     /// Threads that did the work.
     pub(super) threads: u32,
-    /// Our program.
     pub(super) fathom: Figures,
-    /// fio.
     pub(super) fio: Figures,
-    /// Whether our memory is below the target.
+    /// True if our memory is below the target.
     pub(super) memory_ok: bool,
-    /// Whether our threads all ran in time.
+    /// True if our threads all ran in time.
     pub(super) start_ok: bool,
 }
 
@@ -59,7 +56,12 @@ pub(super) fn name() -> String {
 }
 
 /// Runs both programs with [`THREADS`] threads, `rounds` times.
-pub(super) fn gather(programs: &Programs, place: &Place, rounds: u64, signals: &Signals) -> Result<Crowd> {
+pub(super) fn gather(
+    programs: &Programs,
+    place: &TestLocation,
+    rounds: u64,
+    signals: &Signals,
+) -> Result<Crowd> {
     let mut fathom = Vec::new();
     let mut fio = Vec::new();
     for _ in 0..rounds {
@@ -81,14 +83,15 @@ pub(super) fn gather(programs: &Programs, place: &Place, rounds: u64, signals: &
 /// Peak bytes, seconds until all ran, operations per second.
 type Run = (u64, f64, f64);
 
-fn once(programs: &Programs, program: Program, place: &Place, signals: &Signals) -> Result<Run> {
+fn once(programs: &Programs, program: Program, place: &TestLocation, signals: &Signals) -> Result<Run> {
     let shape = Shape { pattern: Pattern::RandRead, engine: "psync", depth: THREADS };
-    let mut running = Running::start(programs.command(program, place, shape, SECONDS), SECONDS, signals)?;
+    let mut running =
+        ChildProgram::start(programs.command(program, place, shape, SECONDS), SECONDS, signals)?;
     running.until(EVERY, |pid| status_number(pid, "Threads:") > Some(u64::from(THREADS)))?;
     let mut busy = HashSet::new();
     let all_run = |pid| {
         for thread in threads(pid) {
-            // Once seen, a thread is not asked again: a thousand files are much to read each time.
+            // A thread that was seen running is not read again: a thousand files are too many to read each time.
             if thread != pid && !busy.contains(&thread) && has_moved(pid, thread) {
                 busy.insert(thread);
             }

@@ -1,7 +1,7 @@
-//! One shape, run by both programs in turn, and what the pairs of runs say.
+//! Runs one shape by both programs in turn, and compares the pairs of runs.
 //!
-//! The order changes each round, so that a disk that slows down over time favours nobody. Ratios are taken within a
-//! round, between runs that follow each other, and their median is judged: a disturbed round moves it little.
+//! The order changes each round, so that a disk that slows down over time favours neither. Ratios are taken within a
+//! round, between runs that follow each other, and their median is judged, which a disturbed round changes little.
 
 use anyhow::{Context, Result};
 use fathom_process::Signals;
@@ -9,16 +9,16 @@ use fathom_stats::median;
 use serde::Serialize;
 
 use super::neighbours::{Neighbours, Patience};
-use super::place::Place;
+use super::place::TestLocation;
 use super::program::{Program, Programs, document, iops};
 use super::shape::{Pattern, Shape};
-use super::watch::{Counted, Running};
+use super::watch::{BlockCounts, ChildProgram};
 
-/// IOPS of `fathom disk` as a share of fio's, at least (issue 2, "Beside fio").
+/// The minimum IOPS of `fathom disk` as a share of fio's (issue 2, "Beside fio").
 pub(super) const IOPS_TARGET: f64 = 0.98;
-/// CPU time per I/O of `fathom disk` as a share of fio's, at most.
+/// The maximum CPU time per I/O of `fathom disk` as a share of fio's.
 pub(super) const CPU_TARGET: f64 = 1.05;
-/// The middle of a run, as shares of its length after the first request: what start and end cost stays outside.
+/// The middle of a run, as shares of its length after the first request; it excludes the cost of start and end.
 const MIDDLE: (f64, f64) = (0.3, 0.85);
 const BLOCK_BYTES: u64 = 4096;
 
@@ -26,7 +26,7 @@ const BLOCK_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     iops: f64,
-    counted: Option<Counted>,
+    counted: Option<BlockCounts>,
 }
 
 /// Two programs' figures and their ratio, over the rounds.
@@ -34,21 +34,19 @@ struct Sample {
 pub(super) struct Comparison {
     /// Median of our program.
     pub(super) fathom: f64,
-    /// Median of fio.
     pub(super) fio: f64,
     /// Median of the rounds' ratios, ours to fio's.
     pub(super) ratio: f64,
     /// Smallest ratio of a round.
     pub(super) ratio_min: f64,
-    /// Largest.
     pub(super) ratio_max: f64,
-    /// Whether the median ratio reaches the target.
+    /// True if the median ratio reaches the target.
     pub(super) ok: bool,
 }
 
 impl Comparison {
     /// Compares paired figures; `None` without any.
-    fn of(pairs: &[(f64, f64)], reaches: impl Fn(f64) -> bool) -> Option<Comparison> {
+    fn new(pairs: &[(f64, f64)], reaches: impl Fn(f64) -> bool) -> Option<Comparison> {
         let column = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).collect::<Vec<f64>>();
         let ratios = column(|(fathom, fio)| fathom / fio);
         let ratio = median(&ratios)?;
@@ -66,26 +64,23 @@ impl Comparison {
 /// One row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// The place's name.
     pub(super) place: &'static str,
-    /// The shape's name.
     pub(super) shape: String,
-    /// Pairs of runs.
     pub(super) rounds: u64,
-    /// How many of them other programs disturbed.
+    /// The number of rounds that other programs disturbed.
     pub(super) disturbed: u64,
     /// Operations per second, by the programs' own account.
     pub(super) iops: Comparison,
-    /// CPU microseconds per I/O, by the kernel's account; absent where it keeps none.
+    /// CPU microseconds per I/O, by the kernel's account; absent if it keeps none.
     pub(super) cpu_us_per_io: Option<Comparison>,
-    /// Blocks per second that the kernel counted in the middle of the runs: whether the programs tell the truth.
+    /// Blocks per second that the kernel counted in the middle of the runs, to check the programs' own figures.
     pub(super) counted_per_s: Option<Comparison>,
 }
 
 /// Runs `shape` in `place`, `rounds` times by each program, and disturbed rounds again while `patience` lasts.
 pub(super) fn fight(
     programs: &Programs,
-    place: &Place,
+    place: &TestLocation,
     shape: Shape,
     rounds: u64,
     patience: &mut Patience,
@@ -119,7 +114,7 @@ pub(super) fn fight(
 fn sample(
     programs: &Programs,
     program: Program,
-    place: &Place,
+    place: &TestLocation,
     shape: Shape,
     signals: &Signals,
 ) -> Result<Sample> {
@@ -127,13 +122,13 @@ fn sample(
         place.empty_fio_journal()?;
     }
     let command = programs.command(program, place, shape, place.seconds);
-    let mut running = Running::start(command, place.seconds, signals)?;
+    let mut running = ChildProgram::start(command, place.seconds, signals)?;
     let counted = running.count(place.seconds, MIDDLE, BLOCK_BYTES)?;
     let (output, _) = running.finish(fine(program))?;
     Ok(Sample { iops: iops(program, &document(&output)?)?, counted })
 }
 
-/// The exit codes that are no failure: `fathom disk` ends with 1 when it found something worth telling.
+/// The exit codes that are not failures: `fathom disk` ends with 1 when it has findings.
 pub(super) fn fine(program: Program) -> &'static [i32] {
     match program {
         Program::Fathom => &[0, 1],
@@ -143,7 +138,7 @@ pub(super) fn fine(program: Program) -> &'static [i32] {
 
 fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)], disturbed: u64) -> Option<Row> {
     let own: Vec<(f64, f64)> = pairs.iter().map(|(fathom, fio)| (fathom.iops, fio.iops)).collect();
-    let counted = |pick: fn(&Counted) -> f64| -> Vec<(f64, f64)> {
+    let counted = |pick: fn(&BlockCounts) -> f64| -> Vec<(f64, f64)> {
         let both = |(fathom, fio): &(Sample, Sample)| Some((pick(&fathom.counted?), pick(&fio.counted?)));
         pairs.iter().filter_map(both).collect()
     };
@@ -153,9 +148,9 @@ fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)], disturbed:
         shape: shape.to_string(),
         rounds: pairs.len() as u64,
         disturbed,
-        iops: Comparison::of(&own, at_least)?,
-        cpu_us_per_io: Comparison::of(&counted(|c| c.cpu_us_per_io), |ratio| ratio <= CPU_TARGET),
-        counted_per_s: Comparison::of(&counted(|c| c.io_per_s), at_least),
+        iops: Comparison::new(&own, at_least)?,
+        cpu_us_per_io: Comparison::new(&counted(|c| c.cpu_us_per_io), |ratio| ratio <= CPU_TARGET),
+        counted_per_s: Comparison::new(&counted(|c| c.io_per_s), at_least),
     })
 }
 
@@ -165,18 +160,20 @@ mod tests {
 
     #[test]
     fn the_median_of_paired_ratios_is_judged() {
-        // The disk halves its speed in the last round: the ratio of medians would be 0.9, the pairs say 1.0.
+        // The disk halves its speed in the last round: the ratio of medians would be 0.9, that of the pairs is 1.0.
         let pairs = [(100.0, 100.0), (90.0, 100.0), (50.0, 50.0)];
-        let comparison = Comparison::of(&pairs, |ratio| ratio >= IOPS_TARGET).unwrap();
+        let comparison = Comparison::new(&pairs, |ratio| ratio >= IOPS_TARGET).unwrap();
         assert_eq!((comparison.fathom, comparison.fio, comparison.ratio), (90.0, 100.0, 1.0));
         assert_eq!((comparison.ratio_min, comparison.ratio_max, comparison.ok), (0.9, 1.0, true));
-        assert!(Comparison::of(&[], |_| true).is_none());
+        assert!(Comparison::new(&[], |_| true).is_none());
     }
 
     #[test]
     fn a_missed_target_is_said_and_a_missing_account_is_absent() {
-        let sample =
-            |iops, cpu_us_per_io| Sample { iops, counted: Some(Counted { cpu_us_per_io, io_per_s: iops }) };
+        let sample = |iops, cpu_us_per_io| Sample {
+            iops,
+            counted: Some(BlockCounts { cpu_us_per_io, io_per_s: iops }),
+        };
         let [shape, ..] = Shape::ALL;
         let slow = row("disk", shape, &[(sample(97.0, 5.0), sample(100.0, 4.0))], 0).unwrap();
         assert!(!slow.iops.ok && !slow.cpu_us_per_io.unwrap().ok);

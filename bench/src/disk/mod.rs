@@ -1,7 +1,7 @@
 //! `cargo measure disk`: compares `fathom disk` with fio; the results are ratios.
 //!
-//! Both do the same to the same file, in turn, watched from outside. A missed target is printed and fails nothing:
-//! the bench measures a machine, and only a program that breaks is a failure.
+//! Both run the same requests on the same file, in turn, and are measured from outside. A missed target is printed but
+//! is not a failure: the bench measures a machine, and fails only if a program fails.
 
 mod crowd;
 mod duel;
@@ -25,7 +25,7 @@ use crowd::Crowd;
 use duel::Row;
 use neighbours::Patience;
 use options::Options;
-use place::Place;
+use place::TestLocation;
 use program::Programs;
 use shape::Pattern;
 pub(crate) use watch::status_number;
@@ -41,7 +41,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         crowd: None,
         places: Vec::new(),
         failures: Vec::new(),
-        patience: Patience::of(options.patience_s),
+        patience: Patience::new(options.patience_s),
         options,
         ledger,
         signals,
@@ -52,11 +52,11 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         bench.programs.fio_version, bench.options.rounds
     ))?;
     if bench.is_wanted("disk") {
-        let place = Place::on_disk(&root, &bench.options, &bench.ledger)?;
+        let place = TestLocation::on_disk(&root, &bench.options, &bench.ledger)?;
         bench.compare(place)?;
     }
     if bench.is_wanted("loop") {
-        match Place::in_memory(&bench.options, &bench.ledger) {
+        match TestLocation::in_memory(&bench.options, &bench.ledger) {
             Ok(place) => bench.compare(place)?,
             Err(error) => bench.say(&format!("\nloop: skipped: {error:#}"))?,
         }
@@ -84,14 +84,14 @@ impl Bench {
         !self.options.shapes(place).is_empty() || (place == "disk" && self.options.wants(&crowd::name()))
     }
 
-    /// Everything that is wanted in a place, which is taken away again.
-    fn compare(&mut self, mut place: Place) -> Result<()> {
+    /// Runs all wanted comparisons in a place, and removes the place afterwards.
+    fn compare(&mut self, mut place: TestLocation) -> Result<()> {
         let compared = self.compare_in(&mut place);
         let undone = place.undo().or_else(|error| self.failed(&error));
         compared.and(undone)
     }
 
-    fn compare_in(&mut self, place: &mut Place) -> Result<()> {
+    fn compare_in(&mut self, place: &mut TestLocation) -> Result<()> {
         let shapes = self.options.shapes(place.name);
         let writes = shapes.iter().any(|shape| shape.pattern != Pattern::RandRead);
         if let Err(error) = place.lay_out(&self.programs, &self.ledger, &self.signals, writes) {
@@ -138,7 +138,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Notes a failure and goes on; an interruption ends all.
+    /// Notes a failure and continues; an interruption ends all.
     fn failed(&mut self, error: &anyhow::Error) -> Result<()> {
         if self.signals.stopped() {
             bail!("interrupted");
@@ -173,7 +173,7 @@ impl Bench {
         Ok(self.failures.is_empty())
     }
 
-    /// A line for people: on standard output, or beside it where that carries JSON.
+    /// Prints a line for the user: on standard output, or on standard error if the former carries JSON.
     fn say(&self, text: &str) -> Result<()> {
         if self.options.json {
             writeln!(io::stderr(), "{text}")?

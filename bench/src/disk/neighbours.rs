@@ -1,8 +1,8 @@
-//! What other programs did to the machine while ours were measured.
+//! Detects other programs' use of the machine while ours were measured.
 //!
-//! Pairs of runs favour nobody over time, but a compiler that starts between the two runs of a pair does. Such a
-//! pair is run again, whatever it showed, for as long as the bench has patience; after that it counts and is said to
-//! have been disturbed. Only CPU time is seen: a neighbour that keeps to the disk is not.
+//! Pairs of runs favour neither over time, but a compiler that starts between the two runs of a pair does. Such a pair
+//! is run again, whatever its result, as long as the bench has patience; after that it counts and is reported as
+//! disturbed. Only CPU time is seen: a neighbour that uses only the disk is not.
 
 use std::fs;
 use std::thread;
@@ -14,11 +14,11 @@ use fathom_process::Signals;
 /// The share of all CPUs, percent, that other programs may use before a pair is disturbed. Two idle CPUs with the
 /// usual daemons stay below 1.
 const LIMIT_PCT: f64 = 5.0;
-/// How long a look takes that waits for calm.
+/// The length of one check while waiting for calm.
 const LOOK: Duration = Duration::from_secs(1);
 /// Clock ticks per second of proc_pid_stat(5); the same on every Linux that Rust runs on.
 const TICKS_PER_S: f64 = 100.0;
-/// The flag of a kernel thread in proc_pid_stat(5) (`PF_KTHREAD`); what it does may be done for us.
+/// The flag of a kernel thread in proc_pid_stat(5) (`PF_KTHREAD`); its work may be done for our programs.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// The CPU time of all other programs, at one moment when none of ours runs.
@@ -28,7 +28,7 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Looks now. The programs that this process started and waited for are in its own account, which is left out.
+    /// Reads the present state. The programs that this process started and waited for are in its own account, which is left out.
     pub(super) fn look() -> Neighbours {
         let own = std::process::id();
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -38,7 +38,7 @@ impl Neighbours {
         Neighbours { at: Instant::now(), ticks }
     }
 
-    /// Whether other programs were at work since.
+    /// Returns whether other programs have used the processors since.
     pub(super) fn disturbed(&self) -> bool {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let used_s = Neighbours::look().ticks.saturating_sub(self.ticks) as f64 / TICKS_PER_S;
@@ -64,12 +64,12 @@ pub(super) struct Patience {
 
 impl Patience {
     /// Patience for `seconds` in all.
-    pub(super) fn of(seconds: u64) -> Patience {
+    pub(super) fn new(seconds: u64) -> Patience {
         Patience { left: Duration::from_secs(seconds) }
     }
 
-    /// Whether there is time to throw away what was measured since `before`; if so, waits until the machine is
-    /// calm, or patience ends.
+    /// Returns whether there is time to discard the measurement since `before`; if so, waits until the machine is calm,
+    /// or patience ends.
     pub(super) fn allows(&mut self, before: &Neighbours, signals: &Signals) -> Result<bool> {
         if self.left.is_zero() {
             return Ok(false);
@@ -104,9 +104,9 @@ mod tests {
     #[test]
     fn patience_ends() {
         let signals = Signals::install().unwrap();
-        let mut patience = Patience::of(1);
+        let mut patience = Patience::new(1);
         assert!(patience.allows(&Neighbours::look(), &signals).unwrap());
         assert!(!patience.allows(&Neighbours::look(), &signals).unwrap());
-        assert!(!Patience::of(0).allows(&Neighbours::look(), &signals).unwrap());
+        assert!(!Patience::new(0).allows(&Neighbours::look(), &signals).unwrap());
     }
 }

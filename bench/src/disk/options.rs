@@ -1,4 +1,4 @@
-//! What the environment and the command line ask of the bench. Refused: what would measure nothing, or take a day.
+//! The options of the bench, from the environment and the command line. Options that would measure nothing, or take a day, are refused.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use anyhow::{Context, Result, bail};
 
 use super::shape::Shape;
 
-/// What is to be run, and how long.
+/// The parts to run, and their lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
-    /// `BENCH_ROUNDS`: how often each shape is run by each program.
+    /// `BENCH_ROUNDS`: the number of runs of each shape by each program.
     pub(super) rounds: u64,
-    /// `BENCH_SECONDS`: how long one run lasts.
+    /// `BENCH_SECONDS`: the length of one run.
     pub(super) seconds: u64,
-    /// `BENCH_PATIENCE`: how many seconds in all may go into runs that other programs disturbed.
+    /// `BENCH_PATIENCE`: the total number of seconds for runs that other programs disturbed.
     pub(super) patience_s: u64,
-    /// `BENCH_DIR`: a folder on the disk; where absent, one in the tree's own target folder.
+    /// `BENCH_DIR`: a folder on the disk; if absent, one in the tree's own target folder.
     pub(super) dir: Option<PathBuf>,
     /// `BENCH_FIO`: further options for fio, such as `--fixedbufs --registerfiles`.
     pub(super) fio: Vec<String>,
@@ -60,7 +60,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether the filter lets a row of this name run.
+    /// Returns whether the filter lets a row of this name run.
     pub(super) fn wants(&self, name: &str) -> bool {
         self.filter.iter().all(|word| name.contains(word.as_str()))
     }

@@ -1,24 +1,24 @@
-//! Where the programs are compared: a folder on the disk, and an ext4 on a loop device whose file lies in memory.
+//! The places in which the programs are compared: a folder on the disk, and an ext4 on a loop device whose file is in memory.
 //!
-//! The disk shows what a person sees; the loop device has no disk noise and shows what the programs themselves cost.
-//! All that is made here is in the ledger first, undone at the end, and left to `fathom cleanup` after a crash.
+//! The disk shows the performance that users see; the loop device has no disk noise and shows the cost of the programs
+//! themselves. All resources are recorded in the ledger first, undone at the end, and left to `fathom cleanup` after a crash.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, bail};
-use fathom_process::{Guard, Identity, Ledger, Signals, Thing};
-use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mounted, format_and_mount};
+use fathom_process::{Guard, Identity, Ledger, Resource, Signals};
+use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, MountGuard, format_and_mount};
 use fathom_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 
 use super::options::Options;
 use super::program::{FATHOM_DATA, FIO_DATA, FIO_JOURNAL, Programs, document, fio_job};
 use super::shape::Shape;
-use super::watch::Running;
+use super::watch::ChildProgram;
 
-/// Where Linux keeps a memory file system for everybody (POSIX shared memory, shm_overview(7)).
+/// The memory file system that Linux provides to all users (POSIX shared memory, shm_overview(7)).
 const MEMORY: &str = "/dev/shm";
 /// The file system number of tmpfs (statfs(2)).
 const TMPFS: u64 = 0x0102_1994;
@@ -26,27 +26,25 @@ const TMPFS: u64 = 0x0102_1994;
 const LOOP_SIZE: Bytes = Bytes::gib(2);
 
 /// A folder to compare in, with the files in it.
-pub(super) struct Place {
-    /// `disk` or `loop`.
+pub(super) struct TestLocation {
+    /// `disk` or `loop`, as in reports.
     pub(super) name: &'static str,
-    /// What it is, for people.
     pub(super) what: String,
-    /// The folder.
     pub(super) dir: PathBuf,
     /// Size of each file.
     pub(super) size: Bytes,
-    /// How long a run lasts here.
+    /// The length of a run here.
     pub(super) seconds: u64,
     // Undone in this order.
     files: Vec<Guard>,
     folder: Option<Guard>,
-    mounted: Option<Mounted>,
+    mounted: Option<MountGuard>,
     device: Option<LoopDevice>,
 }
 
-impl Place {
+impl TestLocation {
     /// A new folder in `BENCH_DIR`, or in the tree's target folder.
-    pub(super) fn on_disk(root: &Path, options: &Options, ledger: &Ledger) -> Result<Place> {
+    pub(super) fn on_disk(root: &Path, options: &Options, ledger: &Ledger) -> Result<TestLocation> {
         let parent = options.dir.clone().unwrap_or_else(|| root.join("target"));
         if options.dir.is_none() {
             fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
@@ -57,7 +55,7 @@ impl Place {
         let folder = Some(ledger.create_directory(&dir)?.guard());
         let (size, seconds) = (Bytes::gib(1), options.seconds);
         let what = String::from("the disk");
-        Ok(Place {
+        Ok(TestLocation {
             name: "disk",
             what,
             dir,
@@ -71,7 +69,7 @@ impl Place {
     }
 
     /// An ext4 on a loop device in memory. Needs root. Without disk noise two thirds of the time are enough.
-    pub(super) fn in_memory(options: &Options, ledger: &Ledger) -> Result<Place> {
+    pub(super) fn in_memory(options: &Options, ledger: &Ledger) -> Result<TestLocation> {
         let folder = Path::new(MEMORY);
         let found = statfs(folder).with_context(|| format!("cannot look at {MEMORY}"))?;
         if found.f_type as u64 != TMPFS || found.f_bavail * (found.f_bsize as u64) < LOOP_SIZE.get() {
@@ -86,7 +84,7 @@ impl Place {
         let dio = fs::read_to_string(format!("/sys/block/{}/loop/dio", device.name())).unwrap_or_default();
         let mounted = format_and_mount(ledger, &device, Filesystem::Ext4, &FilesystemOptions::default())?;
         let seconds = (options.seconds * 2 / 3).max(1);
-        Ok(Place {
+        Ok(TestLocation {
             name: "loop",
             what: format!(
                 "a loop device on tmpfs (direct-io {})",
@@ -102,8 +100,8 @@ impl Place {
         })
     }
 
-    /// Writes the files that both programs then work on: ours, and fio's own of the same size. `writes` says
-    /// whether fio's are needed at all.
+    /// Writes the files that both programs then work on: ours, and fio's own of the same size. fio's files are made
+    /// only if `writes` is set.
     pub(super) fn lay_out(
         &mut self,
         programs: &Programs,
@@ -112,10 +110,10 @@ impl Place {
         writes: bool,
     ) -> Result<()> {
         let path = self.dir.join(FATHOM_DATA);
-        let mut entry = ledger.will_make(Thing::file(&path))?;
+        let mut entry = ledger.will_make(Resource::file(&path))?;
         let [shape, ..] = Shape::ALL;
         let said = run(programs.fathom(self, shape, "100ms"), &[0, 1], signals).context("fathom disk")?;
-        entry.made_as(Thing::File { identity: Some(Identity::at(&path)?), path })?;
+        entry.made_as(Resource::File { identity: Some(Identity::at(&path)?), path })?;
         self.files.push(entry.guard());
         let said = document(&said)?;
         let subject = &said["results"][0];
@@ -127,7 +125,7 @@ impl Place {
         for name in [FIO_DATA, FIO_JOURNAL] {
             let (_, entry) = ledger.create_file(&self.dir.join(name))?;
             self.files.push(entry.guard());
-            // A file that is too short fio would take away and make anew, and then it were not ours to remove.
+            // fio would remove a file that is too short and create another one, which this program could not identify for removal.
             self.reserve(name)?;
         }
         let mut command = fio_job(&self.dir.join(FIO_DATA), self.size.get());
@@ -137,8 +135,8 @@ impl Place {
     }
 
     /// Gives fio's append file the state in which ours begins each run: room reserved, nothing written. It is
-    /// larger than ours so that fio never comes round to blocks it has written already; our own program takes the
-    /// cost of beginning anew.
+    /// larger than ours so that fio never reaches blocks again that it has written already; our own program pays the
+    /// cost of starting over.
     pub(super) fn empty_fio_journal(&self) -> Result<()> {
         self.reserve(FIO_JOURNAL)
     }
@@ -155,15 +153,15 @@ impl Place {
         reserve().with_context(|| format!("cannot reserve room for {}", path.display()))
     }
 
-    /// Takes away all that was made.
+    /// Removes all that was made.
     pub(super) fn undo(self) -> Result<()> {
-        let Place { files, folder, mounted, device, .. } = self;
+        let TestLocation { files, folder, mounted, device, .. } = self;
         let mut first = Ok(());
         for guard in files.into_iter().chain(folder) {
             first = first.and(guard.undo());
         }
-        // A failure must not keep the rest from being tried.
-        first = first.and(mounted.map_or(Ok(()), Mounted::undo));
+        // A failure must not prevent the remaining steps.
+        first = first.and(mounted.map_or(Ok(()), MountGuard::undo));
         first = first.and(device.map_or(Ok(()), LoopDevice::undo));
         first.map_err(|error| anyhow!(error).context("not all could be taken away; run 'fathom cleanup'"))
     }
@@ -172,5 +170,5 @@ impl Place {
 /// Runs a program that is not measured, to its end.
 fn run(command: Command, fine: &[i32], signals: &Signals) -> Result<String> {
     // Laying out a file on a slow disk takes minutes.
-    Ok(Running::start(command, 600, signals)?.finish(fine)?.0)
+    Ok(ChildProgram::start(command, 600, signals)?.finish(fine)?.0)
 }

@@ -1,7 +1,7 @@
-//! The two programs: how each is told a shape, and how each tells its rate.
+//! The two programs: the options for each shape, and how each reports its rate.
 //!
-//! fio is told what `fathom disk` does anyway: O_DIRECT, offsets drawn anew each time, data that never repeats, and
-//! threads instead of processes. A run that either program calls failed is a failure here, never a slow result.
+//! fio gets the options for the behaviour that `fathom disk` has by default: O_DIRECT, offsets drawn each time, data that never
+//! repeats, and threads instead of processes. A run that either program reports as failed is a failure here, never a slow result.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::place::Place;
+use super::place::TestLocation;
 use super::shape::{Pattern, Shape};
 use crate::lab::beside;
 
@@ -17,7 +17,7 @@ use crate::lab::beside;
 pub(super) const FIO_DATA: &str = "fio.dat";
 /// The file that fio appends to.
 pub(super) const FIO_JOURNAL: &str = "fio.journal";
-/// What `fathom disk` calls its data file.
+/// The name of the data file of `fathom disk`.
 pub(super) const FATHOM_DATA: &str = "fathom-probe.dat";
 
 /// One of the two.
@@ -37,16 +37,16 @@ impl Program {
     }
 }
 
-/// Where the programs are.
+/// The paths of the programs.
 pub(super) struct Programs {
     fathom: PathBuf,
     fio_options: Vec<String>,
-    /// As fio tells it (`fio-3.33`).
+    /// The version that fio reports (`fio-3.33`).
     pub(super) fio_version: String,
 }
 
 impl Programs {
-    /// The `fathom` that was built beside this program, and the fio on the path.
+    /// The `fathom` that was built with this program, and the fio on the path.
     pub(super) fn find(fio_options: &[String]) -> Result<Programs> {
         let fathom = beside("fathom")?;
         let answer = Command::new("fio").arg("--version").output();
@@ -56,7 +56,13 @@ impl Programs {
     }
 
     /// `program` on `shape` in `place` for `seconds`.
-    pub(super) fn command(&self, program: Program, place: &Place, shape: Shape, seconds: u64) -> Command {
+    pub(super) fn command(
+        &self,
+        program: Program,
+        place: &TestLocation,
+        shape: Shape,
+        seconds: u64,
+    ) -> Command {
         match program {
             Program::Fathom => self.fathom(place, shape, &format!("{seconds}s")),
             Program::Fio => self.fio(place, shape, seconds),
@@ -64,7 +70,7 @@ impl Programs {
     }
 
     /// Our own program; it keeps its data file for the next run.
-    pub(super) fn fathom(&self, place: &Place, shape: Shape, time: &str) -> Command {
+    pub(super) fn fathom(&self, place: &TestLocation, shape: Shape, time: &str) -> Command {
         let mut command = Command::new(&self.fathom);
         command.args(["disk", "--block", "4K", "--keep", "--no-record", "--json"]);
         command.arg("--dir").arg(&place.dir).args(["--size", &place.size.get().to_string()]);
@@ -73,7 +79,7 @@ impl Programs {
         command
     }
 
-    fn fio(&self, place: &Place, shape: Shape, seconds: u64) -> Command {
+    fn fio(&self, place: &TestLocation, shape: Shape, seconds: u64) -> Command {
         let (file, pattern) = match shape.pattern {
             Pattern::RandRead => (FATHOM_DATA, "randread"),
             Pattern::RandWrite => (FIO_DATA, "randwrite"),
@@ -109,7 +115,7 @@ pub(super) fn document(output: &str) -> Result<Value> {
     serde_json::from_str(json).context("what it printed is no JSON")
 }
 
-/// Operations per second by the program's own account: reads and writes, a write counting once its sync is done.
+/// Operations per second as reported by the program: reads and writes; a write counts once its sync is done.
 pub(super) fn iops(program: Program, document: &Value) -> Result<f64> {
     let per_s = match program {
         Program::Fathom => fathom_iops(document)?,

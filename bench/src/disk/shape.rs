@@ -1,11 +1,11 @@
-//! The shapes that are compared: what a database does to a disk, in the words of both programs.
+//! The shapes that are compared: a database's access patterns, in the terms of both programs.
 
 use std::fmt;
 
 /// One shape; the block is 4 KiB throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// What is done.
+    /// The kind of requests.
     pub(super) pattern: Pattern,
     /// `psync` or `io_uring`; both programs use these names.
     pub(super) engine: &'static str,
@@ -13,14 +13,14 @@ pub(super) struct Shape {
     pub(super) depth: u32,
 }
 
-/// What a shape does to its file.
+/// The requests of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
     /// Random reads of the file that both share.
     RandRead,
     /// Random writes of data that never repeats, each program to its own file.
     RandWrite,
-    /// Writes one after the other into room that was reserved, each followed by fdatasync: a journal.
+    /// Sequential writes into reserved space, each followed by fdatasync, as in a journal.
     Append,
 }
 
@@ -40,7 +40,7 @@ const fn shape(pattern: Pattern, engine: &'static str, depth: u32) -> Shape {
 }
 
 impl Shape {
-    /// All of them, in the order they run.
+    /// All shapes, in the order in which they run.
     pub(super) const ALL: [Shape; 10] = [
         shape(Pattern::RandRead, "psync", 1),
         shape(Pattern::RandRead, "psync", 8),

@@ -1,12 +1,12 @@
-//! The comparison for people: a table that grows row by row, and the targets at its end.
+//! Prints the comparison: a table that grows row by row, with the targets at its end.
 
 use fathom_units::{count, decimal};
 
 use super::crowd::{Crowd, MEMORY_TARGET_BYTES, START_TARGET_S};
 use super::duel::{CPU_TARGET, Comparison, IOPS_TARGET, Row};
 
-/// How far a program's own account may be from the kernel's before it is said: the two do not cover quite the same
-/// seconds.
+/// The difference between a program's own figure and the kernel's above which a note is printed: the two do not cover
+/// exactly the same seconds.
 const DOUBT: f64 = 0.10;
 
 /// The two lines above the rows of a place.
@@ -36,7 +36,7 @@ pub(super) fn header() -> String {
     )
 }
 
-/// One row, and a line below it where the programs' own account is in doubt.
+/// One row, and a line below it if the programs' own figures are in doubt.
 pub(super) fn row(row: &Row) -> String {
     let mut line = format!("{:28}{}", row.shape, side(&row.iops, &count, 9, 10));
     match &row.cpu_us_per_io {

@@ -1,7 +1,7 @@
-//! A program at work, watched from outside by the kernel's own accounts (proc(5)), so that both are measured by the
-//! same ruler.
+//! Measures a running program from outside by the kernel's own accounts (proc(5)), so that both programs are measured
+//! in the same way.
 //!
-//! CPU time is the sum over the program's threads; what kernel threads and interrupts spend for it is in neither
+//! CPU time is the sum over the program's threads; the time of kernel threads and interrupts for it is in neither
 //! program's account. A program that hangs is ended: every wait has a limit.
 
 use std::fs;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use fathom_process::Signals;
 
-/// How often a program is looked at while nothing is measured.
+/// The interval between two checks of a program outside the measurement.
 const GLANCE: Duration = Duration::from_millis(10);
-/// How much longer than asked for a run may take: start, end, and a machine that is busy.
+/// The time by which a run may exceed its requested length: for start, end, and a busy machine.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A started program; ended when this goes.
-pub(super) struct Running {
+/// A started program, which is ended when this is dropped.
+pub(super) struct ChildProgram {
     child: Child,
     outputs: Vec<JoinHandle<String>>,
     started: Instant,
@@ -37,39 +37,39 @@ pub(super) struct Account {
     moved_bytes: u64,
 }
 
-/// What the kernel counted between two accounts.
+/// The kernel's counts between two accounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Counted {
+pub(super) struct BlockCounts {
     /// CPU time per block moved, microseconds.
     pub(super) cpu_us_per_io: f64,
-    /// Blocks per second.
+    /// 512-byte blocks a second, as the kernel counts.
     pub(super) io_per_s: f64,
 }
 
-impl Counted {
-    /// `None` when nothing moved, which says that the kernel does not count (`CONFIG_TASK_IO_ACCOUNTING`) or that
-    /// the program had ended.
-    fn between(from: Account, to: Account, block_bytes: u64) -> Option<Counted> {
+impl BlockCounts {
+    /// `None` when nothing moved, which means that the kernel does not count (`CONFIG_TASK_IO_ACCOUNTING`) or that the
+    /// program had ended.
+    fn between(from: Account, to: Account, block_bytes: u64) -> Option<BlockCounts> {
         let blocks = to.moved_bytes.checked_sub(from.moved_bytes)? as f64 / block_bytes as f64;
         let cpu_us = to.cpu_ns.checked_sub(from.cpu_ns)? as f64 / 1e3;
         let seconds = to.at.duration_since(from.at).as_secs_f64();
-        (blocks >= 1.0).then(|| Counted { cpu_us_per_io: cpu_us / blocks, io_per_s: blocks / seconds })
+        (blocks >= 1.0).then(|| BlockCounts { cpu_us_per_io: cpu_us / blocks, io_per_s: blocks / seconds })
     }
 }
 
-impl Running {
-    /// Starts `command`, which is meant to last `seconds`.
-    pub(super) fn start(mut command: Command, seconds: u64, signals: &Signals) -> Result<Running> {
+impl ChildProgram {
+    /// Starts `command`, which should last `seconds`.
+    pub(super) fn start(mut command: Command, seconds: u64, signals: &Signals) -> Result<ChildProgram> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = Instant::now();
         let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         let outputs = vec![drain(child.stdout.take()), drain(child.stderr.take())];
         let deadline = started + Duration::from_secs(seconds) + GRACE;
-        Ok(Running { child, outputs, started, deadline, peak_bytes: 0, signals: signals.clone() })
+        Ok(ChildProgram { child, outputs, started, deadline, peak_bytes: 0, signals: signals.clone() })
     }
 
-    /// Waits until `condition` of the process number holds; returns how long after the start that was, or `None`
-    /// when the program ended first.
+    /// Waits until `condition` of the process number holds; returns the time since the start, or `None` when the
+    /// program ended first.
     pub(super) fn until(
         &mut self,
         every: Duration,
@@ -90,7 +90,7 @@ impl Running {
         seconds: u64,
         (from, to): (f64, f64),
         block_bytes: u64,
-    ) -> Result<Option<Counted>> {
+    ) -> Result<Option<BlockCounts>> {
         let idle = moved_bytes(self.child.id()).unwrap_or(0);
         let first = self.until(GLANCE, |pid| moved_bytes(pid).is_some_and(|bytes| bytes > idle))?;
         if first.is_none() {
@@ -100,13 +100,13 @@ impl Running {
         let begin = account(self.child.id());
         self.pause(Duration::from_secs_f64(seconds as f64 * (to - from)))?;
         let end = account(self.child.id());
-        Ok(begin.zip(end).and_then(|(begin, end)| Counted::between(begin, end, block_bytes)))
+        Ok(begin.zip(end).and_then(|(begin, end)| BlockCounts::between(begin, end, block_bytes)))
     }
 
     /// Waits for its end; returns its standard output, and the most memory it held in bytes.
     ///
     /// # Errors
-    /// When it is told to stop, hangs, or ends with a code other than those in `fine`.
+    /// When it is asked to stop, hangs, or ends with a code other than those in `fine`.
     pub(super) fn finish(mut self, fine: &[i32]) -> Result<(String, u64)> {
         while !self.glance()? {
             self.pause(GLANCE)?;
@@ -122,7 +122,7 @@ impl Running {
         Ok((output, self.peak_bytes))
     }
 
-    /// Whether it has ended; keeps its peak memory in mind while it has not.
+    /// Returns whether it has ended; until then, records its peak memory.
     fn glance(&mut self) -> Result<bool> {
         let peak = status_number(self.child.id(), "VmHWM:").map_or(0, |kib| kib << 10);
         self.peak_bytes = self.peak_bytes.max(peak);
@@ -143,7 +143,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ChildProgram {
     fn drop(&mut self) {
         // Already ended in the ordinary case, and then both do nothing.
         let _ = self.child.kill();
@@ -151,12 +151,12 @@ impl Drop for Running {
     }
 }
 
-/// Reads a pipe to its end beside everything else, so that a program never waits for us to listen.
+/// Reads a pipe to its end on a thread, so that a program never waits for us to read.
 fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read until an error is all that there is to show.
+            // After an error only the bytes before it can be shown.
             let _ = pipe.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -166,7 +166,7 @@ fn drain(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<String> {
 fn account(pid: u32) -> Option<Account> {
     let mut cpu_ns = 0;
     for thread in threads(pid) {
-        // A thread that ended in between takes its account along; the programs keep theirs to the end.
+        // A thread that ends in between loses its account; the programs keep their threads to the end.
         let path = format!("/proc/{pid}/task/{thread}/schedstat");
         let text = fs::read_to_string(path).unwrap_or_default();
         cpu_ns += text.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
@@ -174,7 +174,7 @@ fn account(pid: u32) -> Option<Account> {
     Some(Account { at: Instant::now(), cpu_ns, moved_bytes: moved_bytes(pid)? })
 }
 
-/// The thread numbers of a process; none once it has ended.
+/// The thread numbers of a process; an empty list once it has ended.
 pub(super) fn threads(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
@@ -185,7 +185,7 @@ fn moved_bytes(pid: u32) -> Option<u64> {
     io_bytes(&format!("/proc/{pid}/io"))
 }
 
-/// Whether a thread has moved a first byte.
+/// Returns whether a thread has moved a first byte.
 pub(super) fn has_moved(pid: u32, thread: u32) -> bool {
     io_bytes(&format!("/proc/{pid}/task/{thread}/io")).is_some_and(|bytes| bytes > 0)
 }
@@ -223,10 +223,10 @@ mod tests {
         let at = Instant::now();
         let from = Account { at, cpu_ns: 1_000, moved_bytes: 4096 };
         let to = Account { at: at + Duration::from_secs(2), cpu_ns: 41_000, moved_bytes: 4096 * 11 };
-        let counted = Counted::between(from, to, 4096).unwrap();
-        assert_eq!(counted, Counted { cpu_us_per_io: 4.0, io_per_s: 5.0 });
-        assert_eq!(Counted::between(from, from, 4096), None);
-        assert_eq!(Counted::between(to, from, 4096), None);
+        let counted = BlockCounts::between(from, to, 4096).unwrap();
+        assert_eq!(counted, BlockCounts { cpu_us_per_io: 4.0, io_per_s: 5.0 });
+        assert_eq!(BlockCounts::between(from, from, 4096), None);
+        assert_eq!(BlockCounts::between(to, from, 4096), None);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let run = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            Running::start(command, 1, &signals).unwrap().finish(&[0, 1])
+            ChildProgram::start(command, 1, &signals).unwrap().finish(&[0, 1])
         };
         assert_eq!(run("echo out; exit 1").unwrap().0, "out\n");
         let error = run("echo out; echo 'no room' >&2; exit 3").unwrap_err().to_string();

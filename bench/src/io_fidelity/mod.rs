@@ -1,8 +1,8 @@
-//! `cargo measure io-fidelity`: the two loads that a real mongod was measured under, run on the lab server, ratio by ratio.
+//! `cargo measure io-fidelity`: runs on the lab server the two loads of a measured real mongod, and compares them by ratios.
 //!
 //! The reference is mongod 4.0.3 on an XFS loop device of 12 GiB under go-ycsb v1.0.1 with 16 threads (`rows` has its
 //! figures). The same device, client, sizes and rate are used here, and the same counters: `/proc/diskstats` of the loop
-//! device and the differences of `serverStatus`. RocksDB stands beside it under the same loads; nothing is held against it.
+//! device and the differences of `serverStatus`. RocksDB's figures under the same loads are printed next to them, and not compared.
 //! Needs root, 12 GiB of room at most, and about seven minutes.
 
 mod rows;
@@ -27,7 +27,7 @@ const OPERATIONS: u64 = 260_000;
 const RATE_PER_S: u64 = 2000;
 const DEVICE: Bytes = Bytes::gib(12);
 
-/// What one engine did under both loads.
+/// The figures of one engine under both loads.
 pub(crate) struct Figures {
     engine: Engine,
     load: Phase,
@@ -58,11 +58,11 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     for engine in engines {
         all.push(measure(engine, &flags, &parent, &ledger, &ycsb, &signals)?);
     }
-    write!(io::stdout(), "{}", table::of(&all))?;
+    write!(io::stdout(), "{}", table::text(&all))?;
     Ok(true)
 }
 
-/// One engine on a device of its own, which is taken away again.
+/// Measures one engine on its own device, which is removed afterwards.
 fn measure(
     engine: Engine,
     flags: &[&str],
@@ -71,7 +71,7 @@ fn measure(
     ycsb: &Ycsb,
     signals: &Signals,
 ) -> Result<Figures> {
-    // `BENCH_LOOP=buffered` sends the device's requests through the page cache: then they may be larger.
+    // `BENCH_LOOP=buffered` sends the device's requests through the page cache: they may then be larger.
     let direct_io = std::env::var_os("BENCH_LOOP").is_none_or(|how| how != "buffered");
     let device =
         LoopDevice::create(ledger, parent, DEVICE, LoopOptions { direct_io, ..LoopOptions::default() })?;

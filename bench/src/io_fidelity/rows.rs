@@ -1,6 +1,6 @@
-//! Table: what is compared, how it is computed from the counters, and what a real mongod 4.0.3 showed.
+//! Table: the compared figures, their computation from the counters, and the figures of a real mongod 4.0.3.
 //!
-//! One run of mongod each: its figures stand for their order of size and shape, within 10 to 15 %.
+//! The reference is one run of mongod each: its figures hold within 10 to 15 %.
 
 use bson::RawDocumentBuf;
 
@@ -9,7 +9,7 @@ use crate::lab::{Device, number};
 /// The counters' differences over one load.
 pub(super) struct Phase {
     pub(super) seconds: f64,
-    /// Inserts and updates.
+    /// Inserts and updates together.
     pub(super) writes: f64,
     pub(super) disk: Device,
     pub(super) process_written_bytes: u64,
@@ -32,13 +32,12 @@ impl Phase {
     }
 }
 
-/// One figure.
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) value: fn(&Phase) -> Option<f64>,
-    /// Mongod's, under the load and under workload A; `None` where the model has none.
+    /// Mongod's figures, under the load and under workload A; `None` if the model has none.
     pub(super) reference: [Option<f64>; 2],
-    /// Decimal places.
+    /// Decimal places in the printed table.
     pub(super) places: usize,
 }
 

@@ -4,11 +4,11 @@ use super::Figures;
 use super::rows::{ROWS, Row};
 use crate::lab::Engine;
 
-/// How far a ratio may be from mongod's.
+/// The permitted deviation of a ratio from mongod's.
 const WITHIN: f64 = 0.15;
 
 /// One table for each load.
-pub(super) fn of(all: &[Figures]) -> String {
+pub(super) fn text(all: &[Figures]) -> String {
     let mut text = String::new();
     for (load, title) in
         ["load, 300,000 inserts", "workload A, uniform, 2,000 operations/s"].into_iter().enumerate()
@@ -50,7 +50,7 @@ fn shown(value: Option<f64>, places: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.places$}"))
 }
 
-/// The quotient and whether it is near enough to 1; nothing is a share of zero.
+/// The quotient and whether it is near enough to 1; a reference of zero has no quotient.
 fn verdict(reference: Option<f64>, value: Option<f64>) -> String {
     match (reference, value) {
         (None, _) => " | |".to_owned(),

@@ -39,7 +39,7 @@ impl Device {
         })
     }
 
-    /// What was added since `before`.
+    /// The growth since `before`.
     pub(crate) fn since(self, before: Device) -> Device {
         Device {
             reads: self.reads.saturating_sub(before.reads),

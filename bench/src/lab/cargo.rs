@@ -1,10 +1,10 @@
-//! The optimised programs that were built beside this one.
+//! The optimised programs that were built with this one.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-/// The program `name` beside this one; refuses an unoptimised build, which measures nothing.
+/// The program `name` in the same directory; refuses an unoptimised build, which measures nothing.
 pub(crate) fn beside(name: &str) -> Result<PathBuf> {
     if cfg!(debug_assertions) {
         bail!(

@@ -1,5 +1,5 @@
-//! What the tasks share that run the lab server: the server, go-ycsb and a responder as child processes, the kernel's accounts
-//! of them, and how ratios are shown. Nothing here judges.
+//! Code shared by the tasks that run the lab server: the server, go-ycsb and a responder as child processes, the kernel's
+//! accounts of them, and the display of ratios. This module does not judge.
 
 mod accounts;
 mod cargo;

@@ -1,4 +1,4 @@
-//! How ratios and their targets are shown.
+//! Formats ratios and their targets.
 
 /// The least and the most of some ratios.
 pub(crate) fn span(ratios: &[f64]) -> String {
@@ -7,7 +7,7 @@ pub(crate) fn span(ratios: &[f64]) -> String {
     format!("{least:.2}-{most:.2}")
 }
 
-/// Whether a target was met, in a word.
+/// A word for a target that was met or missed.
 pub(crate) fn verdict(ok: bool) -> &'static str {
     if ok { "ok" } else { "missed" }
 }

@@ -1,6 +1,6 @@
-//! A responder that does nothing, as a process of its own like the servers that stand beside it.
+//! A responder that does no work, in a separate process like the servers that it is compared with.
 //!
-//! It is this program again: a task that measures against it answers to the word [`RESPOND`] with [`respond`].
+//! It is this program again: a task that measures against it runs [`respond`] for the word [`RESPOND`].
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use fathom_testkit::NullResponder;
 /// The word that makes a task of this program the responder.
 pub(crate) const RESPOND: &str = "--respond";
 
-/// Answers each find with the document until standard input ends, which it does when the bench goes; the port is the only
+/// Answers each find with the document until standard input ends, which it does when the bench ends. The port is the only
 /// line printed.
 pub(crate) fn respond(document: &RawDocument) -> Result<bool> {
     let responder = NullResponder::start(document)?;
@@ -43,7 +43,6 @@ impl Responder {
         Ok(responder)
     }
 
-    /// Where it listens.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }

@@ -1,5 +1,4 @@
-//! `fathom serve` as a child process: started on a folder, asked for its status, stopped by SIGTERM, or killed when what
-//! holds it goes.
+//! `fathom serve` as a child process: started on a folder, asked for its status, stopped by SIGTERM, or killed on drop.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::beside;
 
-/// What the log says when clients may come.
+/// The line of the log that says that clients may connect.
 const READY: &str = "Waiting for connections";
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// A last checkpoint of a full cache on a slow disk takes its time.
+/// The time limit for a stop: the last checkpoint of a full cache on a slow disk takes long.
 const STOP_LIMIT: Duration = Duration::from_secs(120);
 
 /// The engines that are compared.
@@ -40,7 +39,6 @@ impl Engine {
     }
 }
 
-/// A running server.
 pub(crate) struct LabServer {
     child: Child,
     port: u16,
@@ -56,10 +54,21 @@ impl LabServer {
         flags: &[&str],
         signals: &Signals,
     ) -> Result<LabServer> {
+        LabServer::start_program(&beside("fathom")?, engine, folder, flags, signals)
+    }
+
+    /// The same with this program.
+    pub(crate) fn start_program(
+        program: &Path,
+        engine: Engine,
+        folder: &Path,
+        flags: &[&str],
+        signals: &Signals,
+    ) -> Result<LabServer> {
         let log = folder.join("server.log");
         // The port of an earlier server must not be read from it.
         let _ = fs::remove_file(&log);
-        let mut command = Command::new(beside("fathom")?);
+        let mut command = Command::new(program);
         command
             .args(["serve", "--port", "0", "--storageEngine", engine.name(), "--dbpath"])
             .arg(folder.join("db"));
@@ -131,14 +140,14 @@ impl Drop for LabServer {
     }
 }
 
-/// The port in the line that says that the server is ready, once the line is whole.
+/// The port in the line that reports readiness, once the line is complete.
 fn port_of(log: &str) -> Option<u16> {
     let line = log.split_inclusive('\n').find(|line| line.contains(READY) && line.ends_with('\n'))?;
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     line.get("attr")?.get("port")?.as_u64()?.try_into().ok()
 }
 
-/// A number of a status by its path; `None` where it is missing.
+/// A number of a status by its path; `None` if it is missing.
 pub(crate) fn number(status: &RawDocument, path: &[&str]) -> Option<f64> {
     let (name, rest) = path.split_first()?;
     let value = status.get(*name).ok()??;

@@ -1,6 +1,6 @@
-//! go-ycsb, the load that the measured model of mongod was made with, as a child process.
+//! Runs go-ycsb, the load generator behind the measured model of mongod, as a child process.
 //!
-//! `setup/go-ycsb.sh` builds it once. What it prints at its end is read; an operation that it calls failed fails the run.
+//! `setup/go-ycsb.sh` builds it once. Its final output is read; an operation that it reports as failed fails the run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ pub(crate) struct Ycsb {
     signals: Signals,
 }
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct YcsbRun {
     /// Processor time of the client, its start included.

@@ -1,6 +1,6 @@
-//! The least that a client can do: one thread, many sockets, the same request written again as soon as a reply is whole.
+//! A minimal client: one thread, many sockets, and the same request written again as soon as a reply is complete.
 //!
-//! It makes no document, draws no key, looks at no reply and measures no latency.
+//! It makes no document, draws no key, parses no reply and measures no latency.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,6 @@ use anyhow::{Context, Result, bail};
 use fathom_wire::{Header, OpMsgWriter};
 use rustix::event::epoll;
 
-/// What it came to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bare {
     pub(super) per_s: f64,
@@ -30,7 +29,7 @@ fn request() -> Vec<u8> {
     frame
 }
 
-/// Works so many connections for a time.
+/// Drives this number of connections for a time.
 pub(super) fn work(port: u16, connections: usize, time: Duration) -> Result<Bare> {
     let request = request();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

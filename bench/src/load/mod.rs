@@ -1,7 +1,7 @@
-//! `cargo measure load`: what the load generator costs, as ratios, each taken within one run of the bench.
+//! `cargo measure load`: measures the cost of the load generator as ratios, each within one run of the bench.
 //!
-//! Beside a loop that only writes and reads the same bytes stands how much of what a processor can do is left; beside go-ycsb's
-//! client and the server's own cost stands whether the client can be the limit. A missed target is printed and fails nothing.
+//! A loop that only writes and reads the same bytes shows how much of a processor's capacity is left. go-ycsb's client and
+//! the server's own cost show whether the client can be the limit. A missed target is printed, but is not a failure.
 
 mod bare_loop;
 mod rows;

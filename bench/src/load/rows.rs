@@ -1,4 +1,4 @@
-//! The rows of the bench: what each compares, and the target that its ratio is held against (issue 4, "It must show").
+//! The rows of the bench: the comparison of each, and the target for its ratio (issue 4, "It must show").
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,37 +6,37 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fathom_load::measurements::{Measured, Status};
+use fathom_load::measurements::{OperationMeasurements, Status};
 use fathom_process::Signals;
-use fathom_stats::{Seeded, median};
+use fathom_stats::{SeededRandom, median};
 use fathom_units::count;
 
 use super::TASK;
 use super::bare_loop::{self, Bare};
 use crate::lab::{LabServer, Responder, Ycsb, cpu_of_children_s, cpu_s, resident_bytes, span, verdict};
 
-/// The rate beside the bare loop's, at least.
+/// The least ratio of the rate to the bare loop's.
 const CEILING_TARGET: f64 = 0.8;
 const CEILING_CONNECTIONS: usize = 32;
-/// Processor time per operation beside go-ycsb's, at most, and what is aimed at.
+/// The most processor time per operation as a ratio to go-ycsb's, and the aim.
 const CPU_TARGET: f64 = 0.25;
-/// Memory of so many connections.
+/// The number of connections in the memory row.
 const MEMORY_CONNECTIONS: u64 = 1024;
 const MEMORY_TARGET_MIB: f64 = 100.0;
 const RECORDING_TARGET_NS: f64 = 100.0;
-/// The server's rate of point reads beside the responder's, at least (issue 3, "Speed").
+/// The least ratio of the server's rate of point reads to the responder's (issue 3, "Speed").
 const READ_TARGET: f64 = 0.5;
 const RECORDS: u64 = 200_000;
 const OPERATIONS: u64 = 200_000;
 const ROUNDS: usize = 5;
 
-/// What it takes to measure one operation: the recording of both its latencies.
+/// The cost of measuring one operation: the recording of both its latencies.
 pub(super) fn recording() -> Result<()> {
-    let mut random = Seeded::from_seed(1);
+    let mut random = SeededRandom::from_seed(1);
     let latencies: Vec<u64> = (0..4096).map(|_| 20_000 + random.exponential(200_000.0) as u64).collect();
     let mut each = Vec::new();
     for _ in 0..ROUNDS {
-        let mut measured = Measured::default();
+        let mut measured = OperationMeasurements::default();
         let begun = Instant::now();
         let turns = 500;
         for _ in 0..turns {
@@ -66,7 +66,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { program, signals, responder: Responder::start(TASK)? })
     }
 
-    /// `fathom ycsb` with these properties; its processor time and what it printed.
+    /// Runs `fathom ycsb` with these properties; returns its processor time and its output.
     fn fathom(&self, what: &str, pinned: bool, properties: &[(&str, String)]) -> Result<(f64, String)> {
         self.fathom_by("own", what, pinned, properties)
     }
@@ -98,7 +98,7 @@ impl<'a> Bench<'a> {
         Ok((cpu_of_children_s()? - before_s, said))
     }
 
-    /// The rate on one processor beside the bare loop's, against the responder on another.
+    /// The rate on one processor compared with the bare loop's, against the responder on another.
     pub(super) fn ceiling(&mut self) -> Result<()> {
         if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
             return say("ceiling: skipped: it needs a processor for the client and one for the responder");
@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
         self.fathom("load", false, &workload_c(server.port(), RECORDS)).map(drop)
     }
 
-    /// The lab server's rate of point reads by `_id` beside the responder's, driven by this generator in turns. The bench of
+    /// The lab server's rate of point reads by `_id` compared with the responder's, driven by this generator in turns. The bench of
     /// the server has the same row with a client of its own that costs almost nothing.
     pub(super) fn reads(&mut self, server: &LabServer) -> Result<()> {
         let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
@@ -204,7 +204,7 @@ impl<'a> Bench<'a> {
         figure(&said, "[OVERALL], Throughput(ops/sec), ")
     }
 
-    /// Processor time per operation of workload C, beside the official Rust driver's: what a driver costs.
+    /// Processor time per operation of workload C, compared with the official Rust driver's: the cost of a driver.
     pub(super) fn driver(&mut self, server: &LabServer) -> Result<()> {
         let (mut ratios, mut ours_us, mut theirs_us) = (Vec::new(), Vec::new(), Vec::new());
         let (mut ours_per_s, mut theirs_per_s) = (Vec::new(), Vec::new());
@@ -230,7 +230,7 @@ impl<'a> Bench<'a> {
         ))
     }
 
-    /// Processor time per operation of workload C, beside go-ycsb's and the server's own.
+    /// Processor time per operation of workload C, compared with go-ycsb's and the server's own.
     pub(super) fn cpu(&mut self, server: &LabServer, ycsb: &Ycsb) -> Result<()> {
         let port = server.port();
         let theirs = |operations: u64| {
@@ -297,7 +297,7 @@ fn pinned_bare(port: u16) -> Result<Bare> {
     worker.join().map_err(|_| anyhow::anyhow!("the bare loop panicked"))?
 }
 
-/// A number behind the start of a line.
+/// The number after the start of a line.
 fn figure(text: &str, start: &str) -> Result<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
     line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("no {start} in:\n{text}"))

@@ -1,4 +1,4 @@
-//! A run folder without what names the machine, and as a bundle.
+//! Removes names of the machine from a run folder, and packs the folder as a bundle.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,12 @@ use fathom_record::bundle;
 use fathom_record::folders::look;
 use serde_json::{Value, json};
 
-/// Facts of the environment that stay: what judging and showing need, and what nobody can be found by.
+/// Facts of the environment that are kept: those needed for judging and display that do not identify an owner.
 const KEPT_FACTS: [&str; 3] = ["server.", "device.", "note."];
-/// And of these, what names the process or a folder goes.
+/// Of these, names of the process and of folders are removed.
 const LOST_ENDINGS: [&str; 2] = [".pid", ".dbpath"];
 
-/// Takes the machine out of the manifest: its facts but those that judging needs, and the paths of the command line.
+/// Removes the machine from the manifest: the facts that judging does not need, and the paths of the command line.
 pub(super) fn clean(folder: &Path) -> Result<()> {
     let path = folder.join("manifest.json");
     let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
@@ -25,7 +25,7 @@ pub(super) fn clean(folder: &Path) -> Result<()> {
         facts.retain(|name, _| is_kept(name) && !LOST_ENDINGS.iter().any(|lost| name.ends_with(lost)));
     }
     fs::write(&path, format!("{manifest:#}\n"))?;
-    // It is made anew for the page that is wanted.
+    // It is written again when the page is requested.
     let page = folder.join("report.html");
     if page.exists() {
         fs::remove_file(page)?;
@@ -33,12 +33,15 @@ pub(super) fn clean(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The program by its name only, and no '--runs FOLDER'.
+/// Options whose value is a folder of this machine.
+const LOST_OPTIONS: [&str; 2] = ["--runs", "--dir"];
+
+/// The program by its name only, and no option with a folder.
 fn without_paths(words: &[Value]) -> Vec<Value> {
     let mut kept = vec![json!("fathom")];
     let mut words = words.iter().skip(1);
     while let Some(word) = words.next() {
-        if word.as_str() == Some("--runs") {
+        if word.as_str().is_some_and(|word| LOST_OPTIONS.contains(&word)) {
             words.next();
         } else {
             kept.push(word.clone());
@@ -47,7 +50,7 @@ fn without_paths(words: &[Value]) -> Vec<Value> {
     kept
 }
 
-/// The folder as a bundle: the same for the same record, and what `fathom runs import` reads.
+/// Packs the folder as a bundle for `fathom runs import`; the same record gives the same bundle.
 pub(super) fn packed(folder: &Path) -> Result<Vec<u8>> {
     let run = look(folder).map_err(|why| anyhow!("the recording {why}"))?;
     let mut bytes = Vec::new();

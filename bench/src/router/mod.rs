@@ -1,8 +1,8 @@
-//! `cargo measure router`: what a targeted point read costs through `fathom route` beside the same read from the shard itself, as a
+//! `cargo measure router`: the cost of a targeted point read through `fathom route` compared with the same read from the shard itself, as a
 //! ratio of processor time, in turns within one run.
 //!
-//! Counted is the time of the servers alone (the router's and the shard's); beside it stands what the whole machine spends, the client
-//! with them. A missed target is printed and fails nothing.
+//! Only the time of the servers counts (the router's and the shard's); the time of the whole machine, with the client, is printed next to
+//! it. A missed target is printed, but is not a failure.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,18 +15,17 @@ use serde_json::Value;
 
 use crate::lab::{beside, cpu_of_children_s, cpu_s, span, verdict};
 
-/// Processor time through the router beside that without it, at most (issue 7, "It must show").
+/// The most processor time through the router as a ratio to that without it (issue 7, "It must show").
 const TARGET: f64 = 2.5;
-/// As many as `server` has.
+/// The same number as in `server`.
 const RECORDS: u64 = 200_000;
 const OPERATIONS: u64 = 60_000;
 const ROUNDS: usize = 9;
 /// Connections of the load.
 const THREADS: usize = 16;
-/// Far from what other programs of the house take.
+/// The first port, far from those of other programs of this tree.
 const FIRST_PORT: u16 = 31_400;
 
-/// Runs the bench.
 pub(crate) fn run(root: PathBuf, _: &[String]) -> Result<bool> {
     let signals = Signals::install()?;
     let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
@@ -43,7 +42,7 @@ fn measure(cluster: &Cluster, signals: &Signals) -> Result<()> {
     let (mut routed, mut direct, mut ratios, mut whole) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         ensure!(!signals.stopped(), "interrupted");
-        // Which goes first changes from round to round.
+        // The order changes from round to round.
         let (through, without) = if round % 2 == 0 {
             let through = cluster.cost(cluster.router.port)?;
             (through, cluster.cost(cluster.shard.port)?)
@@ -120,12 +119,11 @@ impl Cluster {
         }
     }
 
-    /// Ends it.
     fn end(&self) -> Result<()> {
         call(&self.program, "destroy", &self.folder, &[]).map(drop)
     }
 
-    /// What each point read by way of a port costs.
+    /// The cost of each point read through a port.
     fn cost(&self, port: u16) -> Result<Cost> {
         let spent = || Ok::<f64, anyhow::Error>(cpu_s(self.router.pid)? + cpu_s(self.shard.pid)?);
         let (before_s, client_before_s) = (spent()?, cpu_of_children_s()?);
@@ -169,7 +167,7 @@ fn call(program: &Path, action: &str, folder: &Path, arguments: &[&str]) -> Resu
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The first server with a tag in what `fathom cluster list --json` prints.
+/// The first server with a tag in the output of `fathom cluster list --json`.
 fn server(listed: &str, tag: &str) -> Result<Server> {
     let listed: Value = serde_json::from_str(listed).context("fathom cluster list printed no JSON")?;
     let servers = listed["servers"].as_array().context("fathom cluster list printed no servers")?;

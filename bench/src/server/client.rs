@@ -1,7 +1,7 @@
-//! A load client that costs next to nothing: requests written in advance, answers looked at by their length and number.
+//! A load client with minimal cost: requests are written in advance, and only the length and number of replies are checked.
 //!
-//! The same client drives the lab server and the responder that does nothing, so that the ratio of their rates is the
-//! server's doing. One connection and one thread each, one request at a time, as a driver's thread has it.
+//! The same client drives the lab server and the responder that does no work, so that the ratio of their rates is due
+//! to the server. Each client has one connection, one thread and one request at a time, like a driver's thread.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use bson::raw::CString;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::{Header, OpMsgWriter};
 
-/// Connections, as the issue has them.
+/// The number of connections in the issue.
 const CONNECTIONS: u64 = 16;
 /// The database and collection.
 const DATABASE: &str = "bench";
@@ -24,7 +24,7 @@ const COLLECTION: &str = "c";
 const REQUEST_ID: usize = 4;
 const RESPONSE_TO: usize = 8;
 
-/// What the connections do.
+/// The load of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Work {
     /// Finds of one document by `_id`, drawn from this many.
@@ -33,16 +33,16 @@ pub(super) enum Work {
     Insert { first: u64 },
 }
 
-/// What they came to.
+/// The result of all clients together.
 #[derive(Clone, Debug)]
-pub(super) struct Done {
+pub(super) struct ClientTotals {
     pub(super) operations: u64,
     pub(super) seconds: f64,
     /// Operations in each tenth of a second.
     pub(super) tenths: Vec<u64>,
 }
 
-impl Done {
+impl ClientTotals {
     pub(super) fn per_s(&self) -> f64 {
         self.operations as f64 / self.seconds
     }
@@ -56,7 +56,7 @@ impl Done {
 
 /// A document of 1 KB: an `_id` and ten fields of 91 bytes that do not compress.
 pub(super) fn document(number: u64) -> RawDocumentBuf {
-    let mut random = Seeded::from_seed(number);
+    let mut random = SeededRandom::from_seed(number);
     let mut document = rawdoc! { "_id": i64::try_from(number).unwrap_or(i64::MAX) };
     for field in 0..10 {
         let Ok(name) = CString::try_from(format!("f{field}")) else { continue };
@@ -66,15 +66,15 @@ pub(super) fn document(number: u64) -> RawDocumentBuf {
     document
 }
 
-/// Works for a time on all connections.
-pub(super) fn work(port: u16, work: Work, time: Duration, seed: u64) -> Result<Done> {
+/// Drives all connections for a time.
+pub(super) fn work(port: u16, work: Work, time: Duration, seed: u64) -> Result<ClientTotals> {
     let stop = AtomicBool::new(false);
     let next = AtomicU64::new(0);
     let counts: Vec<AtomicU64> = (0..CONNECTIONS).map(|_| AtomicU64::new(0)).collect();
     let begun = Instant::now();
     let (tenths, results) = thread::scope(|scope| {
         let start = |(place, count)| {
-            let random = Seeded::from_seed(seed).split(place as u64);
+            let random = SeededRandom::from_seed(seed).split(place as u64);
             let (stop, next) = (&stop, &next);
             scope.spawn(move || connection(port, work, random, next, count, stop))
         };
@@ -90,10 +90,10 @@ pub(super) fn work(port: u16, work: Work, time: Duration, seed: u64) -> Result<D
     let seconds = begun.elapsed().as_secs_f64();
     results.into_iter().collect::<Result<()>>()?;
     let each: Vec<u64> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    Ok(Done { operations: each.iter().sum(), seconds, tenths })
+    Ok(ClientTotals { operations: each.iter().sum(), seconds, tenths })
 }
 
-/// Notes every tenth of a second how many operations were done in it.
+/// Records the number of operations in every tenth of a second.
 fn watch(counts: &[AtomicU64], begun: Instant, time: Duration) -> Vec<u64> {
     let mut tenths = Vec::new();
     let mut before = 0;
@@ -110,7 +110,7 @@ fn watch(counts: &[AtomicU64], begun: Instant, time: Duration) -> Vec<u64> {
 fn connection(
     port: u16,
     work: Work,
-    mut random: Seeded,
+    mut random: SeededRandom,
     next: &AtomicU64,
     count: &AtomicU64,
     stop: &AtomicBool,
@@ -118,7 +118,7 @@ fn connection(
     let mut socket = TcpStream::connect(("127.0.0.1", port)).context("cannot connect")?;
     socket.set_nodelay(true)?;
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;
-    let mut template = Template::of(work)?;
+    let mut template = Template::for_work(work)?;
     let mut answer = vec![0; 64 * 1024];
     let mut number: i32 = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -175,7 +175,7 @@ struct Template {
 const MARK: i64 = 0x0123_4567_89ab_cdef;
 
 impl Template {
-    fn of(work: Work) -> Result<Template> {
+    fn for_work(work: Work) -> Result<Template> {
         let mut frame = Vec::new();
         let mut message = OpMsgWriter::begin(&mut frame, 0, 0);
         match work {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_template_carries_its_numbers() {
-        let mut template = Template::of(Work::Insert { first: 0 }).unwrap();
+        let mut template = Template::for_work(Work::Insert { first: 0 }).unwrap();
         let frame = template.with(9, 77).to_vec();
         assert_eq!(Header::of_frame(&frame).unwrap().request_id, 9);
         let fathom_wire::Message::Msg(message) = fathom_wire::Message::parse(&frame).unwrap() else {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_the_longest_run_of_empty_tenths() {
-        let done = Done { operations: 6, seconds: 0.7, tenths: vec![1, 0, 2, 0, 0, 3, 0] };
+        let done = ClientTotals { operations: 6, seconds: 0.7, tenths: vec![1, 0, 2, 0, 0, 3, 0] };
         assert_eq!(done.longest_stall_s(), 0.2);
     }
 }

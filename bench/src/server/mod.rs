@@ -1,8 +1,8 @@
-//! `cargo measure server`: the lab server's speed as ratios, each taken within one run of the bench.
+//! `cargo measure server`: measures the lab server's speed as ratios, each within one run of the bench.
 //!
-//! Point reads stand against a responder that does nothing, processor time against that of go-ycsb's own client, inserts
-//! against reads. Rates are compared in turns, so that a busy machine disturbs both; processor time per operation is hardly
-//! disturbed at all. A missed target is printed and fails nothing.
+//! Point reads are compared with a responder that does no work, processor time with that of go-ycsb's own client, and
+//! inserts with reads. Rates are compared in turns, so that a busy machine disturbs both; processor time per operation is
+//! hardly disturbed. A missed target is printed, but is not a failure.
 
 mod client;
 mod options;
@@ -20,7 +20,7 @@ use rows::Bench;
 /// The name of this task.
 const TASK: &str = "server";
 
-/// Runs every row on the engines that are asked for; `false` when something broke.
+/// Runs every row on the requested engines; returns `false` after a failure.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if arguments.first().is_some_and(|argument| argument == RESPOND) {
         return respond(&client::document(1));

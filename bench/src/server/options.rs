@@ -1,4 +1,4 @@
-//! What the environment and the command line ask of the bench of the server.
+//! The options of the bench of the server, from the environment and the command line.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::lab::Engine;
 
-/// What is to be run, and how long.
+/// The parts to run, and their lengths.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     /// Engines named on the command line; both if none is.
@@ -16,14 +16,14 @@ pub(super) struct Options {
     rows: Vec<String>,
     /// `BENCH_ROUNDS`: pairs of runs for each ratio.
     pub(super) rounds: u64,
-    /// `BENCH_SECONDS`: how long one run of a pair lasts.
+    /// `BENCH_SECONDS`: the length of one run of a pair.
     pub(super) seconds: u64,
-    /// `BENCH_MINUTES`: how long memory is watched.
+    /// `BENCH_MINUTES`: the time for which memory is watched.
     pub(super) minutes: u64,
-    /// `BENCH_CACHE_GB`: the engine's cache; mongod's default for the machine where absent. Below ten times the data, updates
-    /// reach the dirty target of 5 % and eviction writes pages all the time, which is another question.
+    /// `BENCH_CACHE_GB`: the engine's cache; if absent, mongod's default for the machine. Below ten times the data, updates
+    /// reach the dirty target of 5 % and eviction writes pages all the time, which is not the subject here.
     cache_gb: Option<u64>,
-    /// `BENCH_DIR`: where the data goes; where absent, into the tree's own target folder.
+    /// `BENCH_DIR`: the directory of the data; by default the tree's own target folder.
     pub(super) dir: Option<PathBuf>,
 }
 
@@ -70,12 +70,11 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether a row is wanted.
+    /// Returns whether a row is wanted.
     pub(super) fn wants(&self, row: &str) -> bool {
         self.rows.is_empty() || self.rows.iter().any(|name| name == row)
     }
 
-    /// The server's flags.
     pub(super) fn flags(&self) -> Vec<String> {
         let gb = self.cache_gb.iter();
         gb.flat_map(|gb| ["wiredTiger", "rocksdb"].map(|engine| format!("--{engine}CacheSizeGB={gb}")))

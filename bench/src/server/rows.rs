@@ -1,4 +1,4 @@
-//! The rows of the bench: what each does to the server, and the target that its ratio is held against.
+//! The rows of the bench: the load of each on the server, and the target for its ratio.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use fathom_stats::{median, theil_sen_slope};
 use fathom_units::count;
 
 use super::TASK;
-use super::client::{Done, Work, work};
+use super::client::{ClientTotals, Work, work};
 use super::options::Options;
 use crate::lab::{Engine, LabServer, Responder, Ycsb, cpu_s, number, resident_bytes, span, verdict};
 
@@ -17,17 +17,17 @@ use crate::lab::{Engine, LabServer, Responder, Ycsb, cpu_s, number, resident_byt
 const DOCUMENTS: u64 = 200_000;
 /// Operations of each go-ycsb run.
 const OPERATIONS: u64 = 150_000;
-/// Rate of point reads as a share of the responder's, at least (issue 3, "Speed").
+/// The minimum rate of point reads as a share of the responder's (issue 3, "Speed").
 const READ_TARGET: f64 = 0.5;
-/// The server's processor time per operation as a share of go-ycsb's own, at most: workloads C and A.
+/// The maximum of the server's processor time per operation as a share of go-ycsb's own: workloads C and A.
 const CPU_TARGETS: [(&str, &str, f64); 2] = [("C", "1", 0.5), ("A", "0.5", 0.7)];
 /// The longest time without any insert, seconds.
 const STALL_TARGET_S: f64 = 1.0;
-/// What memory beside the engine's cache may grow by in a minute at the end, of what is resident ("memory steady").
+/// The most growth of memory besides the engine's cache in a minute at the end, as a share of resident memory ("memory steady").
 const STEADY: f64 = 0.005;
-/// That is the slope of so many readings, one a minute, the last ones.
+/// The number of last readings, one a minute, whose slope is that growth.
 const LAST_MINUTES: usize = 4;
-/// In less time it is not to be told ("over 10 minutes").
+/// A shorter run does not show it ("over 10 minutes").
 const STEADY_AFTER_MINUTES: u64 = 10;
 
 /// One engine's server under the bench.
@@ -37,7 +37,7 @@ pub(super) struct Bench<'a> {
     options: &'a Options,
     ycsb: &'a Ycsb,
     signals: &'a Signals,
-    /// The next `_id` that nobody has inserted.
+    /// The next `_id` that was not inserted yet.
     next: u64,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Bench<'a> {
         Ok(Bench { server: start()?, engine, options, ycsb, signals, next })
     }
 
-    /// Reads all documents into the cache. Drawn at random, three times as many reads leave one document in twenty out, and
+    /// Reads all documents into the cache. With random keys, three times as many reads miss one document in twenty, but
     /// hardly a page.
     fn warm(&self) -> Result<()> {
         let mut reads = 0;
@@ -69,8 +69,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Fills the server, runs the wanted rows and stops it. What is measured is a server that has run for a while: pages that were
-    /// written and read again, not the lists of what was just inserted. Those have a row of their own.
+    /// Fills the server, runs the wanted rows and stops it. The measured server has run for a while: its pages were written and
+    /// read again, and are not lists of recent inserts. Those have their own row.
     pub(super) fn run(mut self, start: &impl Fn() -> Result<LabServer>) -> Result<()> {
         self.fill()?;
         let mut bench = self.restarted(start)?;
@@ -99,7 +99,7 @@ impl<'a> Bench<'a> {
         bench.server.stop()
     }
 
-    /// Inserts until the wanted number of documents is there, and says what stalled.
+    /// Inserts the wanted number of documents, and reports stalls.
     fn fill(&mut self) -> Result<()> {
         let (mut done, mut seconds, mut worst) = (0, 0.0, 0.0_f64);
         while self.next < DOCUMENTS {
@@ -113,19 +113,19 @@ impl<'a> Bench<'a> {
         self.say(&format!("longest stall of the load {worst:.1} s: {}", verdict(worst <= STALL_TARGET_S)))
     }
 
-    fn insert(&mut self, time: Duration) -> Result<Done> {
+    fn insert(&mut self, time: Duration) -> Result<ClientTotals> {
         self.check()?;
         let done = work(self.server.port(), Work::Insert { first: self.next }, time, self.next)?;
         self.next += done.operations;
         Ok(done)
     }
 
-    fn read(&self, port: u16, seed: u64) -> Result<Done> {
+    fn read(&self, port: u16, seed: u64) -> Result<ClientTotals> {
         self.check()?;
         work(port, Work::Read { documents: DOCUMENTS }, Duration::from_secs(self.options.seconds), seed)
     }
 
-    /// Point reads beside the responder that does nothing, in turns.
+    /// Point reads compared with the responder that does nothing, in turns.
     fn reads(&mut self) -> Result<()> {
         let responder = Responder::start(TASK)?;
         let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
         ))
     }
 
-    /// Inserts beside reads of the same bytes, in turns.
+    /// Inserts compared with reads of the same bytes, in turns.
     fn load(&mut self) -> Result<()> {
         let (mut ratios, mut worst) = (Vec::new(), 0.0_f64);
         for round in 0..self.options.rounds {
@@ -169,7 +169,7 @@ impl<'a> Bench<'a> {
         ))
     }
 
-    /// Processor time per operation beside go-ycsb's own.
+    /// Processor time per operation compared with go-ycsb's own.
     fn cpu(&self, what: &str, targets: &[(&str, &str, f64)]) -> Result<()> {
         for &(name, reads, target) in targets {
             let settings = workload(reads, OPERATIONS);
@@ -194,8 +194,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Memory under workload A as fast as it goes, minute by minute, and how much of it is the engine's cache, which may grow to
-    /// its limit.
+    /// Measures memory under workload A at full speed, minute by minute, and the part of the engine's cache, which may grow
+    /// to its limit.
     fn memory(&mut self) -> Result<()> {
         let minutes = self.options.minutes;
         let (server, begun) = (&mut self.server, Instant::now());
@@ -206,7 +206,7 @@ impl<'a> Bench<'a> {
         let ended = self.ycsb.run("run", server.port(), &settings, &mut || {
             let minute = begun.elapsed().as_secs_f64() / 60.0;
             if minute >= (seen.len() + 1) as f64 {
-                seen.push(Memory::of(server, minute)?);
+                seen.push(Memory::new(server, minute)?);
             }
             if begun.elapsed() > end { bail!("time is over") } else { Ok(()) }
         });
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
             "the engine's cache of it: {:.0} to {:.0}; the rest: {rest}",
             first.cache_mib, last.cache_mib
         ))?;
-        // The cache may grow to its limit; what stands beside it may not go on growing. It does so for minutes before it levels off.
+        // The cache may grow to its limit; other memory must stop growing. It grows for minutes before it levels off.
         if minutes < STEADY_AFTER_MINUTES {
             return self.say(&format!(
                 "whether the rest levels off takes {STEADY_AFTER_MINUTES} minutes to tell (BENCH_MINUTES)"
@@ -248,34 +248,34 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A line for people.
+    /// Prints a line for the user.
     fn say(&self, text: &str) -> Result<()> {
         Ok(writeln!(io::stdout(), "{}: {text}", self.engine.name())?)
     }
 }
 
-/// What a server holds at a time.
+/// The memory of a server at a time.
 struct Memory {
     minute: f64,
     resident_mib: f64,
-    /// 0 where the engine does not say.
+    /// 0 if the engine does not report it.
     cache_mib: f64,
 }
 
 impl Memory {
-    fn of(server: &mut LabServer, minute: f64) -> Result<Memory> {
+    fn new(server: &mut LabServer, minute: f64) -> Result<Memory> {
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         let cache = number(&server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
         let resident_mib = mib(resident_bytes(server.pid())? as f64);
         Ok(Memory { minute, resident_mib, cache_mib: cache.map_or(0.0, mib) })
     }
 
-    /// What is not the engine's cache.
+    /// The memory besides the engine's cache.
     fn rest_mib(&self) -> f64 {
         self.resident_mib - self.cache_mib
     }
 
-    /// The values, and how they grow.
+    /// The values and their growth.
     fn row(seen: &[Memory], value: impl Fn(&Memory) -> f64) -> String {
         let points: Vec<(f64, f64)> = seen.iter().map(|one| (one.minute, value(one))).collect();
         let texts: Vec<String> = points.iter().map(|(_, mib)| format!("{mib:.0}")).collect();

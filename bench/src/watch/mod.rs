@@ -1,8 +1,8 @@
-//! `cargo measure watch`: what watching and judging cost.
+//! `cargo measure watch`: measures the cost of watching and judging.
 //!
-//! A loaded lab server is watched with all samplers at their default periods: processor time of the samplers and time of the
-//! server for them. Then the run's second minute is written again and again until there is an hour of samples, and that hour
-//! is judged and made a page: time, memory, size. A missed target is printed and fails nothing.
+//! A loaded lab server is watched with all samplers at their default periods, which gives the processor time of the samplers
+//! and the server's time for them. Then the run's second minute is repeated to an hour of samples, which is judged and made
+//! a page, for time, memory and size. A missed target is printed, but is not a failure.
 
 use std::fs;
 use std::io::Write;
@@ -18,15 +18,15 @@ use crate::disk::status_number;
 use crate::lab::{Engine, LabServer, beside, verdict};
 
 /// The targets of the watching's cost: of one core, and of a second of the server's time.
-const MOST_CORE_SHARE: f64 = 0.01;
-const MOST_SERVER_MS_PER_S: f64 = 1.0;
+const MAX_CORE_SHARE: f64 = 0.01;
+const MAX_SERVER_MS_PER_S: f64 = 1.0;
 /// The targets of judging an hour.
-const MOST_JUDGING: Duration = Duration::from_secs(2);
-const MOST_BYTES: u64 = 300 << 20;
+const MAX_JUDGING_TIME: Duration = Duration::from_secs(2);
+const MAX_BYTES: u64 = 300 << 20;
 /// The targets of the page of an hour (issue 6, "It must show").
-const MOST_PAGING: Duration = Duration::from_secs(1);
-const MOST_PAGE_BYTES: u64 = 3_000_000;
-/// How long the load is watched, and how long the made-up run is.
+const MAX_PAGE_TIME: Duration = Duration::from_secs(1);
+const MAX_PAGE_BYTES: u64 = 3_000_000;
+/// The time for which the load is watched, and the length of the synthetic run.
 const WATCHED_S: u64 = 60;
 const HOUR_S: u64 = 3600;
 const RECORDS: u64 = 50_000;
@@ -54,7 +54,7 @@ pub(crate) fn run(root: PathBuf, _arguments: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-/// Loads records and runs a calm workload beside the samplers; the run folder.
+/// Loads records and runs a calm workload with the samplers; returns the run folder.
 fn watched(program: &Path, server: &LabServer, place: &Path) -> Result<PathBuf> {
     let url = format!("mongodb.url=mongodb://127.0.0.1:{}/ycsb", server.port());
     let count = format!("recordcount={RECORDS}");
@@ -76,7 +76,7 @@ fn ycsb(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What `fathom explain` says of a run, how long it took, and how much memory at its peak.
+/// The output of `fathom explain` on a run, its time, and its peak memory.
 fn judged(program: &Path, run: &Path) -> Result<(Value, Duration, u64)> {
     let begun = Instant::now();
     let mut child = Command::new(program)
@@ -105,7 +105,7 @@ fn judged(program: &Path, run: &Path) -> Result<(Value, Duration, u64)> {
     Ok((serde_json::from_str(&text)?, took, peak_bytes))
 }
 
-/// The same run, an hour long: its readings come again and again, later each time. Lines, as of a run that was killed.
+/// Writes the same run with a length of an hour: its readings are repeated at later times. They are lines, as of a run that was killed.
 fn an_hour(run: &Path, hour: &Path) -> Result<PathBuf> {
     fs::create_dir_all(hour.join("latency"))?;
     for file in ["manifest.json", "results.jsonl"] {
@@ -136,8 +136,8 @@ fn show_cost(engine: Engine, document: &Value) -> Result<()> {
         "watching {}: {:.2} % of one core ({}), {server_ms:.2} ms of server time a second ({})",
         engine.name(),
         100.0 * share,
-        verdict(share < MOST_CORE_SHARE),
-        verdict(server_ms < MOST_SERVER_MS_PER_S)
+        verdict(share < MAX_CORE_SHARE),
+        verdict(server_ms < MAX_SERVER_MS_PER_S)
     )?;
     Ok(())
 }
@@ -150,15 +150,15 @@ fn show_judging(program: &Path, hour: &Path) -> Result<()> {
             out,
             "judging an hour: {:.2} s ({}), {} MiB ({})",
             took.as_secs_f64(),
-            verdict(took < MOST_JUDGING),
+            verdict(took < MAX_JUDGING_TIME),
             peak_bytes >> 20,
-            verdict(peak_bytes < MOST_BYTES)
+            verdict(peak_bytes < MAX_BYTES)
         )?;
     }
     Ok(())
 }
 
-/// How long the page of an hour takes, the start of the program included, and how large it is.
+/// Measures the time of the page of an hour, with the start of the program, and its size.
 fn show_page(program: &Path, hour: &Path, page: &Path) -> Result<()> {
     let mut out = std::io::stdout();
     for _ in 0..3 {
@@ -173,9 +173,9 @@ fn show_page(program: &Path, hour: &Path, page: &Path) -> Result<()> {
             out,
             "the page of an hour: {:.2} s ({}), {} bytes ({})",
             took.as_secs_f64(),
-            verdict(took < MOST_PAGING),
+            verdict(took < MAX_PAGE_TIME),
             bytes,
-            verdict(bytes < MOST_PAGE_BYTES)
+            verdict(bytes < MAX_PAGE_BYTES)
         )?;
     }
     Ok(())

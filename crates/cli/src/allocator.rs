@@ -1,19 +1,19 @@
-//! How the C library's allocator serves a verb that runs for long and holds an engine: on huge pages, from few arenas.
+//! Sets up the C library's allocator for a verb that runs for long and holds an engine: huge pages, and few arenas.
 //!
-//! An engine's cache is looked up at random: with pages of 4 KB the processor spends a twelfth of a point read on finding
-//! where each lies (docs/journal/2026-11-21-lab-server-speed.md). Where the kernel gives huge pages to who asks for them
-//! ("madvise"), glibc asks if told to. MongoDB wants huge pages from 8.0 on.
+//! An engine reads its cache at random addresses: with pages of 4 KB the processor spends a twelfth of a point read on translating
+//! them (docs/journal/2026-11-21-lab-server-speed.md). If the kernel gives huge pages to programs that ask for them
+//! ("madvise"), glibc asks for them if a tunable says so. MongoDB wants huge pages from 8.0 on.
 //!
-//! glibc gives eight arenas for each processor to as many threads, and what one thread takes from its arena and another gives
-//! back (an update, and eviction that frees it) leaves holes there that the other arenas cannot fill: under updates the memory
-//! beside WiredTiger's cache still grew after ten minutes, where with an arena for each of two processors it levels off after
-//! seven, a quarter lower, and far more of it comes onto huge pages (docs/journal/2026-11-23-lab-server-memory.md). So there are
+//! glibc gives up to eight arenas for each processor to its threads. If one thread allocates memory from its arena and another frees
+//! it (an update, and the eviction that follows), that leaves holes which the other arenas cannot fill. Under updates the memory
+//! outside WiredTiger's cache still grew after ten minutes; with an arena for each of two processors it levels off after
+//! seven, a quarter lower, and far more of it is on huge pages (docs/journal/2026-11-23-lab-server-memory.md). So there are
 //! as many arenas as processors.
 //!
-//! Both are read from `GLIBC_TUNABLES` when a program starts, and only then. So the program starts itself once more in its own
-//! place, once: a program with file capabilities does not get the tunables that it was started with, so a mark of our own says
-//! that it has been done. A value that the user set is left alone: `glibc.malloc.hugetlb=0` keeps small pages,
-//! `glibc.malloc.arena_max` or `MALLOC_ARENA_MAX` another number of arenas.
+//! Both are read from `GLIBC_TUNABLES` only when a program starts. So the program replaces itself by a new start of itself, once. A
+//! program with file capabilities does not see the tunables that it was started with, so a variable of its own marks that this has
+//! been done. A value that the user set is not changed: `glibc.malloc.hugetlb=0` keeps small pages,
+//! `glibc.malloc.arena_max` or `MALLOC_ARENA_MAX` sets another number of arenas.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -28,14 +28,14 @@ const ARENAS_OF_OLD: &str = "MALLOC_ARENA_MAX";
 /// Set in the program that was started again.
 const MARK: &str = "FATHOM_ALLOCATOR_SETTLED";
 const POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-/// One processor's threads wait for each other in a single arena.
-const FEWEST_ARENAS: usize = 2;
+/// With a single arena, the threads of one processor would wait for each other.
+const MIN_ARENAS: usize = 2;
 
-/// What is so on this machine before anything is asked for.
-struct Situation<'a> {
+/// The allocator's state on this machine before any change.
+struct AllocatorEnvironment<'a> {
     /// Whether this is the program that was started again.
     is_settled: bool,
-    /// `GLIBC_TUNABLES`.
+    /// The value of `GLIBC_TUNABLES`.
     tunables: Option<&'a OsStr>,
     /// Whether the number of arenas is set by its older name.
     has_arenas_of_old: bool,
@@ -44,17 +44,17 @@ struct Situation<'a> {
     processors: usize,
 }
 
-/// Starts the program again, with the same arguments and process id, if that changes how it gets memory; returns if it does not,
-/// and where it cannot be done: the allocator's defaults serve too.
+/// Starts the program again, with the same arguments and process id, if that changes its allocator. Returns if it does not,
+/// or if the start fails: the allocator's defaults work too.
 pub(crate) fn settle() {
     let policy = std::fs::read_to_string(POLICY).unwrap_or_default();
     let tunables = std::env::var_os(TUNABLES);
-    let situation = Situation {
+    let situation = AllocatorEnvironment {
         is_settled: std::env::var_os(MARK).is_some(),
         tunables: tunables.as_deref(),
         has_arenas_of_old: std::env::var_os(ARENAS_OF_OLD).is_some(),
         policy: &policy,
-        processors: std::thread::available_parallelism().map_or(FEWEST_ARENAS, usize::from),
+        processors: std::thread::available_parallelism().map_or(MIN_ARENAS, usize::from),
     };
     let Some(tunables) = situation.wanted() else { return };
     let (Ok(program), mut words) = (std::env::current_exe(), std::env::args_os()) else { return };
@@ -62,12 +62,12 @@ pub(crate) fn settle() {
     if let Some(name) = words.next() {
         command.arg0(name);
     }
-    // Returns only when it failed.
+    // This only returns if it failed.
     let _ = command.args(words).env(TUNABLES, tunables).env(MARK, "1").exec();
 }
 
-impl Situation<'_> {
-    /// The tunables to start with; none where they would change nothing.
+impl AllocatorEnvironment<'_> {
+    /// The tunables to start with; `None` if they would change nothing.
     fn wanted(&self) -> Option<OsString> {
         if self.is_settled || !cfg!(target_env = "gnu") {
             return None;
@@ -76,7 +76,7 @@ impl Situation<'_> {
         let is_set = |name: &str| given.as_bytes().windows(name.len()).any(|part| part == name.as_bytes());
         let mut added = Vec::new();
         if !is_set(ARENAS) && !self.has_arenas_of_old {
-            added.push(format!("{ARENAS}={}", self.processors.max(FEWEST_ARENAS)));
+            added.push(format!("{ARENAS}={}", self.processors.max(MIN_ARENAS)));
         }
         if !is_set(HUGE_PAGES) && self.policy.contains("[madvise]") {
             added.push(format!("{HUGE_PAGES}=1"));
@@ -99,9 +99,9 @@ mod tests {
 
     const MADVISE: &str = "always [madvise] never\n";
 
-    fn situation<'a>(tunables: Option<&'a str>, policy: &'a str) -> Situation<'a> {
+    fn situation<'a>(tunables: Option<&'a str>, policy: &'a str) -> AllocatorEnvironment<'a> {
         let tunables = tunables.map(OsStr::new);
-        Situation { is_settled: false, tunables, has_arenas_of_old: false, policy, processors: 6 }
+        AllocatorEnvironment { is_settled: false, tunables, has_arenas_of_old: false, policy, processors: 6 }
     }
 
     fn after(tunables: &str, policy: &str) -> Option<String> {
@@ -130,18 +130,18 @@ mod tests {
         assert_eq!(after("glibc.malloc.hugetlb=0:glibc.malloc.arena_max=3", MADVISE), None);
         let huge = "glibc.malloc.arena_max=3:glibc.malloc.hugetlb=1";
         assert_eq!(after("glibc.malloc.arena_max=3", MADVISE).as_deref(), Some(huge));
-        assert_eq!(Situation { has_arenas_of_old: true, ..situation(None, "") }.wanted(), None);
+        assert_eq!(AllocatorEnvironment { has_arenas_of_old: true, ..situation(None, "") }.wanted(), None);
     }
 
     #[test]
     fn one_processor_has_two_arenas() {
-        let wanted = Situation { processors: 1, ..situation(None, "") }.wanted();
+        let wanted = AllocatorEnvironment { processors: 1, ..situation(None, "") }.wanted();
         assert_eq!(wanted.unwrap(), "glibc.malloc.arena_max=2");
     }
 
-    /// glibc keeps tunables from a program with file capabilities; it must not start itself for ever.
+    /// glibc hides tunables from a program with file capabilities; such a program must not restart itself forever.
     #[test]
     fn it_is_started_again_once_whatever_became_of_the_tunables() {
-        assert_eq!(Situation { is_settled: true, ..situation(None, MADVISE) }.wanted(), None);
+        assert_eq!(AllocatorEnvironment { is_settled: true, ..situation(None, MADVISE) }.wanted(), None);
     }
 }

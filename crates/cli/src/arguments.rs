@@ -1,4 +1,4 @@
-//! The arguments that several verbs share: what to monitor, for the verbs that watch; documents and I/O engine, for those that probe a
+//! The arguments that several verbs share: the servers and devices to monitor, and the documents and I/O engine of verbs that probe a
 //! disk.
 
 use std::path::PathBuf;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use fathom_errors::{Error, Result};
-use fathom_probe::Engine;
-use fathom_probe::judge::Documents;
+use fathom_probe::IoEngine;
+use fathom_probe::judge::DatasetSize;
 use fathom_session::MonitorSpec;
 use fathom_units::Bytes;
 
 use crate::output;
 
-/// What to watch, on the command line of every verb that watches.
+/// The arguments of every verb that watches: the servers, devices and metrics to read.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MonitorArgs {
     /// The deployment to watch: one server, a replica set, or routers; repeated, several side by side
@@ -25,12 +25,12 @@ pub(crate) struct MonitorArgs {
     /// A device to watch, by the kernel's name; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "dir")]
     device: Vec<String>,
-    /// The collection whose latency counts, without which that of all operations does
+    /// Only count this collection's latency [default: all operations]
     #[arg(long, value_name = "DATABASE.COLLECTION", requires = "uri")]
     namespace: Option<String>,
     /// The server's log on this host: slow operations are taken from it
-    #[arg(long, value_name = "PATH", requires = "uri")]
-    log: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) log: Vec<PathBuf>,
 }
 
 impl MonitorArgs {
@@ -39,18 +39,27 @@ impl MonitorArgs {
         !self.uri.is_empty() || self.dir.is_some() || !self.device.is_empty()
     }
 
-    /// The specification; where nothing is named, of the devices below the working directory.
+    /// The specification. If no server or device is named, it is for the devices below the working directory.
     ///
     /// # Errors
-    /// When a connection string cannot be read, or the namespace has no dot.
+    /// When a connection string cannot be read, the namespace has no dot, or a log is not of one server.
     pub(crate) fn spec(&self, interval: Duration) -> Result<MonitorSpec> {
+        let log = match self.log.as_slice() {
+            [] => None,
+            [log] if !self.uri.is_empty() => Some(log.clone()),
+            [_] => return Err(Error::usage("--log is the log of a server, and --uri names none")),
+            [_, second, ..] => {
+                let what = format!("one log is followed at a time, and {} is a second one", second.display());
+                return Err(Error::usage(what));
+            }
+        };
         let here = (!self.names_something()).then(|| PathBuf::from("."));
         let spec = MonitorSpec {
             uris: self.uri.clone(),
             dir: self.dir.clone().or(here),
             devices: self.device.clone(),
             namespace: self.namespace.clone(),
-            log: self.log.clone(),
+            log,
             interval,
             ..MonitorSpec::default()
         };
@@ -63,7 +72,7 @@ impl MonitorArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DocumentArgs {
     /// Documents to speak of in sentences
-    #[arg(long, default_value_t = Documents::default().count, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, default_value_t = DatasetSize::default().count, value_parser = clap::value_parser!(u64).range(1..))]
     documents: u64,
     /// Bytes of each of them
     #[arg(long, default_value = "1K")]
@@ -71,22 +80,22 @@ pub(crate) struct DocumentArgs {
 }
 
 impl DocumentArgs {
-    /// The same, refused where it makes no sense.
-    pub(crate) fn documents(&self) -> Result<Documents> {
+    /// The documents of the user; an error if their numbers contradict each other.
+    pub(crate) fn documents(&self) -> Result<DatasetSize> {
         if self.document_size == Bytes(0) {
             return Err(Error::usage("documents of 0 bytes make no sense"));
         }
-        Ok(Documents { count: self.documents, bytes: self.document_size })
+        Ok(DatasetSize { count: self.documents, bytes: self.document_size })
     }
 }
 
-/// io_uring where the kernel gives it; the thread engine, with a note, where it does not.
-pub(crate) fn default_engine() -> Engine {
+/// io_uring if the kernel allows it, else the thread engine, with a note.
+pub(crate) fn default_engine() -> IoEngine {
     match fathom_probe::io_uring_available() {
-        Ok(()) => Engine::IoUring,
+        Ok(()) => IoEngine::IoUring,
         Err(error) => {
             output::note(&format!("fathom: {error}; probing with psync"));
-            Engine::Psync
+            IoEngine::Psync
         }
     }
 }

@@ -1,10 +1,10 @@
-//! An assessment as text for people and as a JSON document: the layers, the findings, what could not be read, what monitoring cost.
+//! An assessment as text and as a JSON document: the layers, the findings, the readings that failed, and the cost of monitoring.
 
 use std::path::Path;
 
 use fathom_explain::{Evidence, Judgement, MonitoringCost};
 use fathom_record::disk::Entry;
-use fathom_record::{ServerEventKind, State};
+use fathom_record::{Finding, ServerEventKind, State};
 use fathom_report::{
     amplification_lines, budget_blocks, findings_text, member_lines, queue_lines, verdict_lines,
 };
@@ -15,13 +15,13 @@ use crate::output::WIDTH;
 
 const SECOND_NS: f64 = 1e9;
 
-/// The text of a run that ended so, or of a deployment that was monitored; `folder` is where it was recorded.
+/// The text of an assessed run or of a monitored deployment; `folder` is the run folder, if it was recorded.
 pub(crate) fn text(assessment: &Assessment, state: State, folder: Option<&Path>) -> String {
     let Assessment { subject, evidence, judgement, notes } = assessment;
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
     let mut blocks: Vec<String> =
         judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
-    blocks.push(format!("{subject}: {seconds:.0} s on one clock{}", state_word(state)));
+    blocks.push(format!("{subject}: watched for {seconds:.0} s{}", state_word(state)));
     blocks.extend(members(evidence));
     blocks.extend(figures(judgement));
     let findings = findings_text(&judgement.findings, WIDTH, false);
@@ -32,7 +32,7 @@ pub(crate) fn text(assessment: &Assessment, state: State, folder: Option<&Path>)
         blocks.push(lines.join("\n"));
     }
     let mut last = Vec::new();
-    if let Some(cost) = MonitoringCost::of(evidence) {
+    if let Some(cost) = MonitoringCost::from_evidence(evidence) {
         last.push(format!(
             "Watching took {:.2} % of one core and {:.2} ms of the servers' time a second.",
             100.0 * cost.core_share,
@@ -44,7 +44,29 @@ pub(crate) fn text(assessment: &Assessment, state: State, folder: Option<&Path>)
     blocks.join("\n\n")
 }
 
-/// The figures that findings rest on: budgets, queues, amplification, the servers side by side; a block each.
+/// The answer alone: the verdict, the first steps to take, and the readings that failed.
+pub(crate) fn brief_text(assessment: &Assessment) -> String {
+    const MAX_LINES: usize = 3;
+    let Assessment { subject, evidence, judgement, notes } = assessment;
+    let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
+    let mut blocks: Vec<String> =
+        judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
+    blocks.push(format!("{subject}: watched for {seconds:.0} s, nothing was written there"));
+    blocks.extend(members(evidence));
+    let first: Vec<Finding> =
+        judgement.findings.iter().filter(|one| one.is_alarm()).take(MAX_LINES).cloned().collect();
+    blocks.extend((!first.is_empty()).then(|| findings_text(&first, WIDTH, false)));
+    let unread = notes.iter().take(MAX_LINES);
+    let mut lines: Vec<String> =
+        unread.flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH)).collect();
+    if notes.len() > MAX_LINES {
+        lines.push(format!("  ? and {} more; --verbose shows them", notes.len() - MAX_LINES));
+    }
+    blocks.extend((!lines.is_empty()).then(|| lines.join("\n")));
+    blocks.join("\n")
+}
+
+/// The figures on which findings rest: budgets, queues, amplification, and a comparison of the servers; a block each.
 fn figures(judgement: &Judgement) -> Vec<String> {
     let Judgement { budgets, ladders, amplifications, members, .. } = judgement;
     let mut blocks: Vec<String> = Vec::new();
@@ -84,7 +106,7 @@ fn state_word(state: State) -> &'static str {
     }
 }
 
-/// A line for each server: who it is.
+/// A line for each server: its name and kind.
 fn members(evidence: &Evidence) -> Option<String> {
     let line = |member: String| {
         let fact = |what: &str| evidence.environment.get(&format!("server.{member}{what}")).cloned();
@@ -100,9 +122,9 @@ fn members(evidence: &Evidence) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What changed among the servers while they were watched: failovers, members that went and came back.
+/// Changes of the servers during monitoring: failovers, and members that left and came back.
 fn changes(evidence: &Evidence) -> Vec<String> {
-    const MOST: usize = 20;
+    const MAX_LINES: usize = 20;
     let told: Vec<String> = evidence
         .results
         .iter()
@@ -113,9 +135,12 @@ fn changes(evidence: &Evidence) -> Vec<String> {
             _ => None,
         })
         .collect();
-    let surplus = told.len().saturating_sub(MOST);
-    let mut lines: Vec<String> =
-        told.iter().take(MOST).flat_map(|line| fathom_report::wrapped(line, "  * ", "    ", WIDTH)).collect();
+    let surplus = told.len().saturating_sub(MAX_LINES);
+    let mut lines: Vec<String> = told
+        .iter()
+        .take(MAX_LINES)
+        .flat_map(|line| fathom_report::wrapped(line, "  * ", "    ", WIDTH))
+        .collect();
     if surplus > 0 {
         lines.push(format!("  * and {surplus} more changes"));
     }
@@ -134,7 +159,7 @@ pub(crate) fn document(assessment: &Assessment, state: State, folder: Option<&Pa
         "state": state,
         "window_s": [begin_ns as f64 / SECOND_NS, end_ns as f64 / SECOND_NS],
         "run_folder": folder,
-        "cost": MonitoringCost::of(evidence),
+        "cost": MonitoringCost::from_evidence(evidence),
     });
     if let Some(document) = document.as_object_mut() {
         document.extend(judged_fields(assessment));
@@ -142,7 +167,7 @@ pub(crate) fn document(assessment: &Assessment, state: State, folder: Option<&Pa
     document
 }
 
-/// Where the time went under load, server by server, and what was found; empty where nothing was judged.
+/// The layers of the time under load, server by server, and the findings; empty if nothing was judged.
 pub(crate) fn text_under_load(assessments: &[Assessment]) -> String {
     let mut blocks = Vec::new();
     for one in assessments {
@@ -161,10 +186,12 @@ pub(crate) fn text_under_load(assessments: &[Assessment]) -> String {
 
 /// The same as a document.
 pub(crate) fn document_under_load(assessments: &[Assessment]) -> Value {
-    let one = |one: &Assessment| {
-        let mut fields = judged_fields(one);
-        fields.insert("server".to_owned(), json!(one.subject));
-        Value::Object(fields)
-    };
-    Value::Array(assessments.iter().map(one).collect())
+    Value::Array(assessments.iter().map(document_of_server).collect())
+}
+
+/// All judgements of a server or a deployment, as a document.
+pub(crate) fn document_of_server(assessment: &Assessment) -> Value {
+    let mut fields = judged_fields(assessment);
+    fields.insert("server".to_owned(), json!(assessment.subject));
+    Value::Object(fields)
 }

@@ -1,7 +1,7 @@
-//! A verb that goes on in the background: the parent waits until the child is ready, and only then ends.
+//! Continues a verb in the background: the parent waits until the child is ready, and only then ends.
 //!
-//! The program is started again, in a session of its own and without a terminal, with the same arguments. Its standard
-//! input is a pipe to the parent, by which it says once that it is ready, or in one sentence why it cannot be.
+//! The program is started again with the same arguments, in a new session and without a terminal. Its standard
+//! input is a pipe to the parent, through which it reports once that it is ready, or the reason for its failure in one sentence.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -12,41 +12,41 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
-/// Tells the child that it is one.
+/// The environment variable that marks the child.
 const MARK: &str = "FATHOM_IN_BACKGROUND";
 const READY: &str = "ready";
-/// How long a child may take to exit once it has closed its pipe.
+/// The time in which a child must exit after it has closed its pipe.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two looks at whether it has.
+/// The pause between two checks of whether it has exited.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The end of the pipe that the child holds.
 #[derive(Debug)]
 pub(crate) struct Parent(std::fs::File);
 
-/// What came of starting a child.
+/// The outcome of starting a child.
 #[derive(Debug)]
-enum Started {
+enum ChildStart {
     /// It is ready; its process id.
     Ready(u32),
-    /// It ended, with this sentence if it said one.
+    /// It ended, with the sentence that it reported, if any.
     Failed(u32, ExitStatus, String),
 }
 
-/// Starts the child, and says what mongod's parent says; complaints call the child `what`.
-pub(crate) fn go(what: &str, log: Option<&Path>) -> Result<Outcome> {
+/// Starts the child, and prints the lines of mongod's parent process; errors call the child `what`.
+pub(crate) fn go(what: &str, log: Option<&Path>) -> Result<VerbOutcome> {
     output::line("about to fork child process, waiting until server is ready for connections.")?;
     let log = log.unwrap_or(Path::new("")).display();
     match start()? {
-        Started::Ready(pid) => {
+        ChildStart::Ready(pid) => {
             output::line(&format!("forked process: {pid}"))?;
             output::line("child process started successfully, parent exiting")?;
-            Ok(Outcome::Clean)
+            Ok(VerbOutcome::Clean)
         }
-        Started::Failed(pid, status, said) => {
+        ChildStart::Failed(pid, status, said) => {
             let why = if said.is_empty() { format!("process {pid} ended with {status}") } else { said };
             let what = format!("the {what} could not go into the background");
             Err(Error::new(Kind::Unsupported, what).because(why).advise(format!("the log is {log}")).into())
@@ -54,7 +54,7 @@ pub(crate) fn go(what: &str, log: Option<&Path>) -> Result<Outcome> {
     }
 }
 
-/// The parent, if this process is the child; it then has left the parent's session and folder.
+/// The connection to the parent, if this process is the child. The child has then left the parent's session and directory.
 pub(crate) fn parent() -> Result<Option<Parent>> {
     if std::env::var_os(MARK).is_none() {
         return Ok(None);
@@ -63,25 +63,25 @@ pub(crate) fn parent() -> Result<Option<Parent>> {
         |error: std::io::Error| Error::new(Kind::Unsupported, "cannot go into the background").because(error);
     let pipe = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     rustix::process::setsid().map_err(|error| failed(error.into()))?;
-    // A folder that somebody may want to unmount is not held.
+    // The child must not keep a file system from being unmounted.
     std::env::set_current_dir("/").map_err(failed)?;
     Ok(Some(Parent(pipe.into())))
 }
 
 impl Parent {
-    /// Says that all went well. A parent that is gone needs not know.
+    /// Reports success to the parent. A parent that has ended is no error.
     pub(crate) fn ready(mut self) {
         let _ = self.0.write_all(READY.as_bytes());
     }
 
-    /// Says why it cannot be.
+    /// Reports the reason for a failure to the parent.
     pub(crate) fn failed(mut self, error: &Error) {
         let _ = self.0.write_all(error.to_string().as_bytes());
     }
 }
 
 /// Starts this program again as a child in the background.
-fn start() -> Result<Started> {
+fn start() -> Result<ChildStart> {
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.args(std::env::args_os().skip(1)).env(MARK, "1");
     started(command, EXIT_TIMEOUT)
@@ -92,11 +92,11 @@ fn failed(error: std::io::Error) -> Error {
 }
 
 /// Starts a child, and waits until it is ready or has ended.
-fn started(mut command: Command, exit_timeout: Duration) -> Result<Started> {
+fn started(mut command: Command, exit_timeout: Duration) -> Result<ChildStart> {
     let (mut reader, writer) = std::io::pipe().map_err(failed)?;
     command.stdin(Stdio::from(writer)).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(failed)?;
-    // Our copy of the child's end goes, or the end of its words would never be seen.
+    // This closes the parent's copy of the child's end, so that the pipe closes when the child ends.
     drop(command);
     let mut said = String::new();
     let mut chunk = [0; 1024];
@@ -106,23 +106,23 @@ fn started(mut command: Command, exit_timeout: Duration) -> Result<Started> {
             Ok(length) => said.push_str(&String::from_utf8_lossy(chunk.get(..length).unwrap_or_default())),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
-                // Nobody would learn what became of a child that cannot be heard.
+                // The outcome of a child that cannot report would remain unknown.
                 let _ = exit_status(&mut child, Duration::ZERO);
                 return Err(failed(error).into());
             }
         }
     }
     if said == READY {
-        return Ok(Started::Ready(child.id()));
+        return Ok(ChildStart::Ready(child.id()));
     }
     let (status, was_killed) = exit_status(&mut child, exit_timeout).map_err(failed)?;
     if was_killed && said.is_empty() {
         said = format!("process {} did not end after it had closed its pipe, and was killed", child.id());
     }
-    Ok(Started::Failed(child.id(), status, said))
+    Ok(ChildStart::Failed(child.id(), status, said))
 }
 
-/// Waits until a child has exited, and kills it after the timeout; tells whether it did.
+/// Waits until a child has exited, and kills it after the timeout. Returns whether it had to.
 fn exit_status(child: &mut Child, timeout: Duration) -> std::io::Result<(ExitStatus, bool)> {
     let until = Instant::now() + timeout;
     loop {
@@ -153,24 +153,24 @@ mod tests {
     fn a_child_that_closes_its_pipe_and_does_not_end_is_killed() {
         let closed = script("exec 0<&-; exec sleep 5");
         match started(closed, Duration::from_millis(100)).unwrap() {
-            Started::Failed(_, status, said) => {
+            ChildStart::Failed(_, status, said) => {
                 assert_eq!(status.signal(), Some(9), "it was waited for until it ended by itself");
                 assert!(said.contains("did not end"), "{said}");
             }
-            Started::Ready(pid) => panic!("{pid} is ready"),
+            ChildStart::Ready(pid) => panic!("{pid} is ready"),
         }
     }
 
     #[test]
     fn a_child_is_ready_or_says_why_it_cannot_be() {
         let ready = script("printf ready >&0; exec 0<&-; exec sleep 0.2");
-        assert!(matches!(started(ready, EXIT_TIMEOUT).unwrap(), Started::Ready(_)));
+        assert!(matches!(started(ready, EXIT_TIMEOUT).unwrap(), ChildStart::Ready(_)));
         let refused = script("printf 'no room' >&0; exit 3");
         match started(refused, EXIT_TIMEOUT).unwrap() {
-            Started::Failed(_, status, said) => {
+            ChildStart::Failed(_, status, said) => {
                 assert_eq!((status.code(), said.as_str()), (Some(3), "no room"))
             }
-            Started::Ready(pid) => panic!("{pid} is ready"),
+            ChildStart::Ready(pid) => panic!("{pid} is ready"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The page of `--metrics ADDRESS`: OpenMetrics for Prometheus.
 //!
-//! The page is read only. [`LoadMetrics`] serves the figures of a load, which are updated once a second, so that a scrape costs the load
-//! nothing. [`SeriesMetrics`] serves all current series under names that follow from the catalog: `server.{member}.wait.ticket_us` is
+//! The page is read only. [`LoadMetrics`] serves the figures of a load, which are updated once a second, so that a scrape does not slow the
+//! load down. [`SeriesMetrics`] serves all current series under names that follow from the catalog: `server.{member}.wait.ticket_us` is
 //! `fathom_server_wait_ticket_us_total{member="0"}`. A word in braces becomes a label. A sum becomes a counter of all that was added
 //! since the page was opened; a gauge has its last value. A series without new readings is removed after a while.
 
@@ -11,10 +11,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fathom_errors::Result;
-use fathom_load::driving::Interval;
+use fathom_load::driving::SecondMeasurements;
 use fathom_load::measurements::Status;
 use fathom_record::Reading;
-use fathom_record::catalog::{Kind, SeriesKind, words_of};
+use fathom_record::catalog::{Additivity, SeriesKind, words_of};
 use fathom_stats::Histogram;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -25,9 +25,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::web::{self, Request, Response};
+use crate::web::{self, Response, WebRequest};
 
-/// Escapes the value of a label, which prometheus-client does not do. The name of an operation comes from the user and may hold quotes.
+/// Escapes the value of a label, which prometheus-client does not do. The name of an operation comes from the user and may contain quotes.
 fn label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -39,7 +39,7 @@ fn listen(address: &str, registry: Arc<Registry>) -> Result<()> {
     Ok(())
 }
 
-fn answer(request: &Request, registry: &Registry) -> Response {
+fn answer(request: &WebRequest, registry: &Registry) -> Response {
     if !matches!(request.path.as_str(), "/metrics" | "/") {
         return Response::text("404 Not Found", "the numbers are at /metrics");
     }
@@ -58,7 +58,7 @@ const QUANTILES: [(f64, &str); 4] = [(0.5, "0.5"), (0.95, "0.95"), (0.99, "0.99"
 type FloatGauge = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Ended {
+struct OperationLabels {
     operation: String,
     status: String,
 }
@@ -73,7 +73,7 @@ struct Quantile {
 /// The numbers of a load.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoadMetrics {
-    ended: Family<Ended, Counter>,
+    ended: Family<OperationLabels, Counter>,
     latency: Family<Quantile, FloatGauge>,
     lag: FloatGauge,
     in_flight: FloatGauge,
@@ -117,8 +117,8 @@ impl LoadMetrics {
         Ok(metrics)
     }
 
-    /// Takes the numbers of a second.
-    pub(crate) fn second(&self, interval: &Interval<'_>) {
+    /// Updates the numbers from those of a second.
+    pub(crate) fn second(&self, interval: &SecondMeasurements<'_>) {
         let seconds = |ns: Option<u64>| ns.map_or(f64::NAN, |ns| ns as f64 / 1e9);
         self.rate.set(interval.operations as f64);
         self.in_flight.set(interval.in_flight);
@@ -126,7 +126,8 @@ impl LoadMetrics {
         self.lag.set(seconds(interval.lag.quantile_ns(0.99)));
         for (operation, measured) in interval.metrics {
             for status in Status::ALL.into_iter().filter(|status| measured.returned(*status) > 0) {
-                let labels = Ended { operation: label(operation), status: status.name().to_owned() };
+                let labels =
+                    OperationLabels { operation: label(operation), status: status.name().to_owned() };
                 self.ended.get_or_create(&labels).inc_by(measured.returned(status));
             }
             let clocks =
@@ -150,14 +151,13 @@ impl LoadMetrics {
     }
 }
 
-/// How long a gauge stands that is not read again: a few of the longest periods of samplers, in nanoseconds.
+/// A gauge without a new reading expires after this time, in nanoseconds: a few of the longest periods of samplers.
 const STALE_NS: u64 = 30_000_000_000;
 
 type Labels = Vec<(&'static str, String)>;
 
-/// One series' number.
 #[derive(Clone, Copy, Debug)]
-struct Number {
+struct LatestValue {
     value: f64,
     end_ns: u64,
 }
@@ -165,12 +165,12 @@ struct Number {
 /// All series' numbers by name and labels, behind the page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeriesMetrics {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<MetricFamilies>>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    families: BTreeMap<&'static str, (&'static SeriesKind, BTreeMap<Labels, Number>)>,
+struct MetricFamilies {
+    families: BTreeMap<&'static str, (&'static SeriesKind, BTreeMap<Labels, LatestValue>)>,
     newest_ns: u64,
 }
 
@@ -188,7 +188,7 @@ impl SeriesMetrics {
         registry
     }
 
-    /// Takes readings; those that the catalog does not know are left out.
+    /// Adds readings; those that are not in the catalog are left out.
     pub(crate) fn take(&self, readings: &[Reading]) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
@@ -196,32 +196,32 @@ impl SeriesMetrics {
             let labels: Labels = words.into_iter().map(|(name, word)| (name, label(word))).collect();
             held.newest_ns = held.newest_ns.max(reading.end_ns);
             let (_, numbers) = held.families.entry(kind.name).or_insert_with(|| (kind, BTreeMap::new()));
-            let number = numbers.entry(labels).or_insert(Number { value: 0.0, end_ns: 0 });
+            let number = numbers.entry(labels).or_insert(LatestValue { value: 0.0, end_ns: 0 });
             number.value = match kind.kind {
-                Kind::Sum => number.value + reading.value,
-                Kind::Gauge => reading.value,
+                Additivity::Sum => number.value + reading.value,
+                Additivity::Gauge => reading.value,
             };
             number.end_ns = number.end_ns.max(reading.end_ns);
         }
     }
 }
 
-/// What a catalog's name is called on the page, less the prefix and a counter's `_total`.
+/// The name of a metric on the page, without the prefix and a counter's `_total`.
 pub(crate) fn metric_name(kind: &SeriesKind) -> String {
     let plain = kind.name.split('.').filter(|word| !word.starts_with('{'));
     plain.collect::<Vec<_>>().join("_")
 }
 
-/// What the page reads from.
+/// The readings that the page is made from.
 #[derive(Debug)]
-struct Page(Arc<Mutex<Held>>);
+struct Page(Arc<Mutex<MetricFamilies>>);
 
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (kind, numbers) in held.families.values() {
-            let is_sum = kind.kind == Kind::Sum;
-            let fresh = |number: &&Number| is_sum || number.end_ns + STALE_NS >= held.newest_ns;
+            let is_sum = kind.kind == Additivity::Sum;
+            let fresh = |number: &&LatestValue| is_sum || number.end_ns + STALE_NS >= held.newest_ns;
             let metric_type = if is_sum { MetricType::Counter } else { MetricType::Gauge };
             let name = metric_name(kind);
             let mut family = encoder.encode_descriptor(&name, kind.meaning, None, metric_type)?;
@@ -265,7 +265,7 @@ mod tests {
         assert!(text.contains("# TYPE fathom_server_wait_ticket_us counter"), "{text}");
     }
 
-    /// The page as scrapers get it; prometheus_client's parser of OpenMetrics takes it as it stands in the snapshot.
+    /// The page as scrapers receive it; prometheus_client's parser of OpenMetrics accepts the text of the snapshot.
     #[test]
     fn the_page_of_known_readings() {
         let metrics = SeriesMetrics::default();
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// The metrics that the expressions of the dashboard name.
+    /// The metrics that occur in the expressions of the dashboard.
     fn named_in(dashboard: &str) -> Vec<String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let starts = dashboard.match_indices("fathom_").map(|(at, _)| at);
@@ -307,7 +307,7 @@ mod tests {
     fn the_dashboard_asks_only_for_what_there_is() {
         let dashboard = include_str!("../../../grafana/fathom.json");
         let name = |kind: &SeriesKind| {
-            let total = if kind.kind == Kind::Sum { "_total" } else { "" };
+            let total = if kind.kind == Additivity::Sum { "_total" } else { "" };
             format!("fathom_{}{total}", metric_name(kind))
         };
         let known: Vec<String> = CATALOG.iter().map(name).collect();

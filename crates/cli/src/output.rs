@@ -1,6 +1,6 @@
-//! Standard output and standard error without panics: a closed pipe is an error of its own kind, not a crash.
+//! Standard output and standard error without panics: a closed pipe is an error with a kind of its own, not a crash.
 //!
-//! Results go to standard output, all else (progress, warnings) to standard error, so that a pipe gets a clean
+//! Results are written to standard output, and all other text (progress, warnings) to standard error, so that a pipe gets a clean
 //! document.
 
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ pub(crate) fn line(text: &str) -> Result<()> {
         .map_err(|e| Error::io("write to", "standard output", e))
 }
 
-/// Writes a note for a person to standard error; one that cannot be delivered is dropped.
+/// Writes a note to standard error; a note that cannot be written is dropped.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -1,20 +1,22 @@
-//! The results of a probe and of the loads after it as they come: as text, as JSON lines, or kept for a document at the end.
+//! Prints the results of a probe and of the loads after it: as text, as JSON lines, or as a document at the end.
 
-use std::io::IsTerminal;
+use std::time::Instant;
 
 use fathom_errors::Result;
-use fathom_probe::{Outcome, Track};
+use fathom_probe::{StepOutcome, StepProgress, Track};
+use fathom_record::Finding;
 use fathom_record::disk::Entry;
-use fathom_report::{FioStep, entry_lines, phase_heading};
+use fathom_report::{FioStep, entry_lines, findings_text, phase_heading};
 use fathom_session::Events;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::output::{self, WIDTH};
+use crate::progress::{layout_bar, progress_bar, step_words};
 
-/// What standard output gets.
+/// The format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Lines for people, as results come.
+    /// Lines of text, as results come.
     Text,
     /// One JSON document at the end.
     Document,
@@ -24,33 +26,52 @@ pub(crate) enum Format {
     Fio,
 }
 
-/// Prints results.
+/// Results as text, with a heading at the beginning of each phase.
+#[derive(Debug, Default)]
+pub(crate) struct ResultText {
+    heading: String,
+}
+
+impl ResultText {
+    /// The lines of the next result. A verdict has none, since it follows the findings.
+    pub(crate) fn lines(&mut self, entry: &Entry) -> Vec<String> {
+        let heading = match entry {
+            Entry::Verdict(_) => return Vec::new(),
+            Entry::Step(step) => phase_heading(step),
+            Entry::Meaning(_) => "meaning".to_owned(),
+            Entry::Load(load) => load.server.clone(),
+            _ => String::new(),
+        };
+        let header = heading != self.heading;
+        self.heading = heading;
+        entry_lines(entry, header, WIDTH)
+    }
+}
+
 pub(crate) struct ResultPrinter {
     pub(crate) format: Format,
     /// The steps with their whole distributions, for fio's document.
     pub(crate) fio: Vec<FioStep>,
-    heading: String,
-    progress: Option<ProgressBar>,
+    text: ResultText,
+    bar: Option<ProgressBar>,
+    /// The current step of the probe, and the time of its start.
+    step: Option<(StepProgress, Instant)>,
 }
 
 impl ResultPrinter {
     pub(crate) fn new(format: Format) -> ResultPrinter {
-        ResultPrinter { format, fio: Vec::new(), heading: String::new(), progress: None }
-    }
-
-    fn bar(&mut self, total: u64) -> &ProgressBar {
-        self.progress.get_or_insert_with(|| {
-            if !std::io::stderr().is_terminal() {
-                return ProgressBar::hidden();
-            }
-            let style =
-                ProgressStyle::with_template("laying out {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}");
-            ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        })
+        ResultPrinter { format, fio: Vec::new(), text: ResultText::default(), bar: None, step: None }
     }
 
     fn clear_bar(&mut self) {
-        self.progress.take().into_iter().for_each(|progress| progress.finish_and_clear());
+        self.bar.take().into_iter().for_each(|bar| bar.finish_and_clear());
+    }
+
+    /// Shows the progress of the current step.
+    fn show_step(&self) {
+        if let (Some(bar), Some((step, begun))) = (&self.bar, &self.step) {
+            bar.set_message(step_words(step, begun.elapsed()));
+        }
     }
 }
 
@@ -62,34 +83,33 @@ impl Drop for ResultPrinter {
 
 impl Events for ResultPrinter {
     fn layout_progress(&mut self, done_bytes: u64, total_bytes: u64) {
-        self.bar(total_bytes).set_position(done_bytes);
+        self.bar.get_or_insert_with(|| layout_bar(total_bytes)).set_position(done_bytes);
+    }
+
+    fn probe_step_begins(&mut self, step: &StepProgress) {
+        self.clear_bar();
+        let bar = progress_bar("{bar:20} {wide_msg}", Some(u64::from(step.steps_max)));
+        bar.set_position(u64::from(step.number.saturating_sub(1)));
+        self.bar = Some(bar);
+        self.step = Some((step.clone(), Instant::now()));
+        self.show_step();
+    }
+
+    fn probe_interval(&mut self) {
+        self.show_step();
     }
 
     fn result(&mut self, entry: &Entry) -> Result<()> {
         self.clear_bar();
         match self.format {
-            // The verb prints the verdict after the findings.
-            Format::Text if matches!(entry, Entry::Verdict(_)) => {}
-            Format::Text => {
-                let heading = match entry {
-                    Entry::Step(step) => phase_heading(step),
-                    Entry::Meaning(_) => "meaning".to_owned(),
-                    Entry::Load(load) => load.server.clone(),
-                    _ => String::new(),
-                };
-                let header = heading != self.heading;
-                self.heading = heading;
-                for line in entry_lines(entry, header, WIDTH) {
-                    output::line(&line)?;
-                }
-            }
+            Format::Text => self.text.lines(entry).iter().try_for_each(|line| output::line(line))?,
             Format::Lines => output::line(&output::json(entry)?)?,
             Format::Document | Format::Fio => {}
         }
         Ok(())
     }
 
-    fn probe_step(&mut self, outcome: &Outcome) {
+    fn probe_step(&mut self, outcome: &StepOutcome) {
         if self.format == Format::Fio {
             for (stream, tracks) in outcome.tracks.iter().enumerate() {
                 self.fio.push(FioStep {
@@ -108,4 +128,11 @@ impl Events for ResultPrinter {
 pub(crate) fn verdict_text(results: &[Entry]) -> Option<String> {
     let verdict = results.iter().find(|entry| matches!(entry, Entry::Verdict(_)))?;
     Some(entry_lines(verdict, false, WIDTH).join("\n"))
+}
+
+/// The findings of a probe and the verdict on the disk, as text.
+pub(crate) fn disk_answer(results: &[Entry], findings: &[Finding]) -> Vec<String> {
+    let findings = findings_text(findings, WIDTH, false);
+    let findings = (!findings.is_empty()).then(|| format!("\n{findings}"));
+    findings.into_iter().chain(verdict_text(results)).collect()
 }

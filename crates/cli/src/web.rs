@@ -1,8 +1,8 @@
-//! The little that this program serves over HTTP: pages that are read, by a browser or a scraper beside it.
+//! A minimal HTTP server: read-only pages for a browser or a scraper on the same host.
 //!
-//! It listens where it is told and nowhere else; a bare port means the loopback. Only GET and HEAD are answered, of requests that come
-//! whole within a few seconds and a few kilobytes; each on a thread of its own, as browsers hold connections open that ask nothing,
-//! and no more than so many. It knows no upload, no cookie and no connection that is kept.
+//! It listens only on the given address; a bare port means the loopback interface. It answers only GET and HEAD, and only requests that
+//! arrive completely within a few seconds and have at most a few kilobytes. Each connection has a thread of its own, because browsers keep
+//! connections open without a request, and their number is limited. It has no uploads, no cookies and no persistent connections.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,26 +13,25 @@ use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
 
-/// How long a client may take to ask, and to take a part of the answer.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// The longest request that is read.
+/// The time in which a client must send its request, and accept a part of the answer.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(4);
+/// The largest size of a request that is read.
 const REQUEST_BYTES: usize = 8 << 10;
-/// Clients that are answered at the same time.
-const CLIENTS_MAX: usize = 16;
+/// The number of clients that are answered at the same time.
+const MAX_CLIENTS: usize = 16;
 
-/// What was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
-    /// The part before `?`, as it was written.
+pub(crate) struct WebRequest {
+    /// The part before `?`, unchanged.
     pub(crate) path: String,
-    /// The part behind it.
+    /// The part after `?`.
     pub(crate) query: String,
-    /// The name by which the client knows us.
+    /// The name by which the client addresses this server.
     pub(crate) host: Option<String>,
 }
 
-impl Request {
-    /// A value of the query; empty where it has none.
+impl WebRequest {
+    /// A value of the query; empty if the name does not occur in it.
     pub(crate) fn value(&self, name: &str) -> String {
         let pairs = self.query.split('&').filter_map(|pair| pair.split_once('='));
         let found = pairs.into_iter().find(|(key, _)| *key == name);
@@ -40,28 +39,25 @@ impl Request {
     }
 }
 
-/// What is answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
-    /// `200 OK`.
+    /// Status code and text: `200 OK`.
     pub(crate) status: &'static str,
-    /// The content's type.
     pub(crate) kind: &'static str,
-    /// The content.
     pub(crate) body: String,
-    /// More heads, whole lines.
+    /// Additional headers, as whole lines.
     pub(crate) heads: &'static [&'static str],
 }
 
 impl Response {
-    /// A plain sentence.
+    /// A response that is one plain sentence.
     pub(crate) fn text(status: &'static str, sentence: &str) -> Response {
         let body = format!("{sentence}\n");
         Response { status, kind: "text/plain; charset=utf-8", body, heads: &[] }
     }
 }
 
-/// The address in what a person writes: `9216`, `:9216` or `host:9216`.
+/// The address in an argument: `9216`, `:9216` or `host:9216`.
 pub(crate) fn parse_address(address: &str) -> Result<SocketAddr> {
     let port = address.strip_prefix(':').unwrap_or(address);
     if let Ok(port) = port.parse::<u16>() {
@@ -70,17 +66,17 @@ pub(crate) fn parse_address(address: &str) -> Result<SocketAddr> {
     let local = address.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok());
     local.map(|port| SocketAddr::from(([127, 0, 0, 1], port))).or_else(|| address.parse().ok()).ok_or_else(
         || {
-            Error::usage(format!("'{}' is no address to listen on", address.escape_debug()))
+            Error::usage(format!("'{}' is not an address to listen on", address.escape_debug()))
                 .advise("write a port, or ADDRESS:PORT")
         },
     )
 }
 
-/// Listens at `address`, and answers on threads of their own from then on; where that is, since port 0 takes a free one.
+/// Listens at `address` and answers in separate threads. Returns the address, since port 0 takes a free one.
 pub(crate) fn serve(
     address: SocketAddr,
     name: &'static str,
-    answer: impl Fn(&Request) -> Response + Send + Sync + 'static,
+    answer: impl Fn(&WebRequest) -> Response + Send + Sync + 'static,
 ) -> Result<SocketAddr> {
     let listener = TcpListener::bind(address).map_err(|error| {
         Error::new(Kind::Unsupported, format!("cannot listen on {address}")).because(error)
@@ -92,7 +88,7 @@ pub(crate) fn serve(
         for socket in listener.incoming() {
             match socket {
                 Ok(socket) => hand_over(socket, name, &answer, &clients),
-                // Too many open files, say: they come back.
+                // Too many open files, for example: the condition may pass.
                 Err(_) => thread::sleep(Duration::from_millis(50)),
             }
         }
@@ -102,10 +98,10 @@ pub(crate) fn serve(
     Ok(bound)
 }
 
-/// Counts a client for as long as it is answered.
-struct Client(Arc<AtomicUsize>);
+/// Counts a client while it is answered.
+struct WebClientGuard(Arc<AtomicUsize>);
 
-impl Drop for Client {
+impl Drop for WebClientGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -113,24 +109,24 @@ impl Drop for Client {
 
 fn hand_over<A>(socket: TcpStream, name: &str, answer: &Arc<A>, clients: &Arc<AtomicUsize>)
 where
-    A: Fn(&Request) -> Response + Send + Sync + 'static,
+    A: Fn(&WebRequest) -> Response + Send + Sync + 'static,
 {
-    let client = Client(Arc::clone(clients));
-    if clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS_MAX {
+    let client = WebClientGuard(Arc::clone(clients));
+    if clients.fetch_add(1, Ordering::AcqRel) >= MAX_CLIENTS {
         return;
     }
     let answer = Arc::clone(answer);
     let work = move || {
         let _client = client;
-        // A client that goes away is its own affair.
+        // A client that disconnects is no error.
         let _ = converse(&socket, answer.as_ref());
     };
-    // Where no thread can be had the client is let go, and may ask again.
+    // Without a thread the connection is closed, and the client may retry.
     let _ = thread::Builder::new().name(name.to_owned()).spawn(work);
 }
 
-fn converse(socket: &TcpStream, answer: &dyn Fn(&Request) -> Response) -> std::io::Result<()> {
-    socket.set_write_timeout(Some(PATIENCE))?;
+fn converse(socket: &TcpStream, answer: &dyn Fn(&WebRequest) -> Response) -> std::io::Result<()> {
+    socket.set_write_timeout(Some(CLIENT_TIMEOUT))?;
     let Some(head) = read_head(socket)? else { return Ok(()) };
     let (response, with_body) = match parse(&head) {
         Ok((request, with_body)) => (answer(&request), with_body),
@@ -150,13 +146,13 @@ fn converse(socket: &TcpStream, answer: &dyn Fn(&Request) -> Response) -> std::i
     socket.write_all(text.as_bytes())
 }
 
-/// The request up to its empty line; `None` where it did not come whole.
+/// The request up to its empty line; `None` if it is incomplete.
 fn read_head(mut socket: &TcpStream) -> std::io::Result<Option<String>> {
     let begun = Instant::now();
     let mut head = Vec::new();
     let mut part = [0; 2048];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = PATIENCE.saturating_sub(begun.elapsed());
+        let left = CLIENT_TIMEOUT.saturating_sub(begun.elapsed());
         if left.is_zero() || head.len() > REQUEST_BYTES {
             return Ok(None);
         }
@@ -171,7 +167,7 @@ fn read_head(mut socket: &TcpStream) -> std::io::Result<Option<String>> {
 }
 
 /// The request, and whether its answer has a body; or the answer that refuses it.
-fn parse(head: &str) -> std::result::Result<(Request, bool), Response> {
+fn parse(head: &str) -> std::result::Result<(WebRequest, bool), Response> {
     let bad = || Response::text("400 Bad Request", "this is no request");
     let mut lines = head.lines();
     let mut words = lines.next().unwrap_or_default().split(' ');
@@ -194,10 +190,10 @@ fn parse(head: &str) -> std::result::Result<(Request, bool), Response> {
     if hosts.next().is_some() {
         return Err(bad());
     }
-    Ok((Request { path: path.to_owned(), query: query.to_owned(), host }, method == "GET"))
+    Ok((WebRequest { path: path.to_owned(), query: query.to_owned(), host }, method == "GET"))
 }
 
-/// What `%41` and its like stand for; `None` where they stand for nothing.
+/// The decoded form of `%41` and similar escapes; `None` for invalid ones.
 pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,4 +1,4 @@
-//! Where a server listens: a host and a port, as replica set members and connection strings write it.
+//! The address of a server: a host and a port, as replica set members and connection strings write it.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use fathom_errors::{Error, Result};
 
-/// The port that mongod listens on unless told otherwise.
+/// The port that mongod listens on by default.
 const DEFAULT_PORT: u16 = 27017;
 
 /// A host name or IP address, and a port.
@@ -14,12 +14,10 @@ const DEFAULT_PORT: u16 = 27017;
 pub struct Address {
     /// Name or address; an IPv6 address without its brackets.
     pub host: String,
-    /// The port.
     pub port: u16,
 }
 
 impl Address {
-    /// An address.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Address { host: host.into(), port }
     }
@@ -46,7 +44,7 @@ impl FromStr for Address {
             }
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
         };
-        // Brackets hold an IPv6 address, which may name its interface after a percent sign; all else is a name or IPv4.
+        // Brackets enclose an IPv6 address, which may name its interface after a percent sign; anything else is a name or IPv4.
         let is_host = if text.starts_with('[') {
             host.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok())
         } else {

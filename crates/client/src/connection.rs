@@ -1,8 +1,8 @@
-//! A connection: one request at a time, each answered before the next.
+//! A connection that sends one request at a time, each answered before the next.
 //!
-//! Buffers are used again, so that a load generator spends its time on the server. After a network error every further
-//! call fails at once: what is still to come on the socket belongs to a request that nobody waits for. A connection
-//! that is ready for commands can be taken apart for an event loop that drives many of them itself.
+//! Buffers are reused, so that a load generator does not measure its own allocations. After a network error every further call
+//! fails at once: later bytes on the socket belong to a request that no caller waits for any more. A connection that is ready for
+//! commands can be taken apart for an event loop that drives many of them.
 
 use std::fmt;
 use std::net::TcpStream;
@@ -16,20 +16,20 @@ use fathom_wire::{
     never_compressed, write_query_command,
 };
 
-use crate::transport::Stream;
+use crate::transport::TransportStream;
 use crate::{Address, Error, Result, Transport};
 
 /// A connection that is ready for commands.
 #[derive(Debug)]
 pub struct Connection {
-    pub(crate) stream: Stream,
+    pub(crate) stream: TransportStream,
     address: Address,
     codec: Codec,
     compressor: Option<Compressor>,
-    /// The request as written, and as sent when it is compressed.
+    /// The request as written, and as sent if it is compressed.
     request: Vec<u8>,
     packed: Vec<u8>,
-    /// A reply that came compressed.
+    /// A compressed reply after decompression.
     unpacked: Vec<u8>,
     request_id: i32,
     hello: RawDocumentBuf,
@@ -39,7 +39,7 @@ pub struct Connection {
 
 impl Connection {
     /// A connection before its handshake.
-    pub(crate) fn new(stream: Stream, address: Address) -> Connection {
+    pub(crate) fn new(stream: TransportStream, address: Address) -> Connection {
         Connection {
             stream,
             address,
@@ -60,22 +60,21 @@ impl Connection {
         &self.hello
     }
 
-    /// How long hello took when the connection was made, without connecting and logging in.
+    /// The duration of hello when the connection was made, without connecting and logging in.
     pub fn hello_round_trip(&self) -> Duration {
         self.hello_round_trip
     }
 
-    /// Whether the server took writes when the connection was made.
+    /// Whether the server accepted writes when the connection was made.
     pub fn is_writable_primary(&self) -> bool {
         ["isWritablePrimary", "ismaster"].into_iter().any(|name| self.hello.get_bool(name).unwrap_or(false))
     }
 
-    /// The server's address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// What messages are compressed with, if both sides agreed on something.
+    /// The agreed compressor, if both sides share one.
     pub fn compressor(&self) -> Option<Compressor> {
         self.compressor
     }
@@ -85,7 +84,7 @@ impl Connection {
         self.broken
     }
 
-    /// How long a reply may take from now on; for ever with `None`.
+    /// Sets the time limit for replies from now on; `None` for no limit.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         Ok(self.stream.set_timeout(timeout.filter(|timeout| !timeout.is_zero()))?)
     }
@@ -101,15 +100,19 @@ impl Connection {
 
     /// Runs a command on `database` and returns the reply; `ok: 0` becomes [`Error::Server`]. Errors of single writes
     /// (`writeErrors`, `writeConcernError`) are part of a reply that is ok.
-    pub fn run(&mut self, database: &str, command: &(impl Command + ?Sized)) -> Result<RawDocumentBuf> {
+    pub fn run(
+        &mut self,
+        database: &str,
+        command: &(impl CommandDocument + ?Sized),
+    ) -> Result<RawDocumentBuf> {
         self.run_with_sequences(database, command, &[])
     }
 
-    /// Runs a command whose array fields travel beside it, such as `documents` of insert.
+    /// Runs a command whose array fields are document sequences, such as `documents` of insert.
     pub fn run_with_sequences(
         &mut self,
         database: &str,
-        command: &(impl Command + ?Sized),
+        command: &(impl CommandDocument + ?Sized),
         sequences: &[(&str, &[RawDocumentBuf])],
     ) -> Result<RawDocumentBuf> {
         let compressed = !never_compressed(command.name());
@@ -121,7 +124,7 @@ impl Connection {
     pub fn send_only(
         &mut self,
         database: &str,
-        command: &(impl Command + ?Sized),
+        command: &(impl CommandDocument + ?Sized),
         sequences: &[(&str, &[RawDocumentBuf])],
     ) -> Result<()> {
         self.send(!never_compressed(command.name()), |message| {
@@ -130,38 +133,38 @@ impl Connection {
         })
     }
 
-    /// Sends the message that `build` writes and returns the reply where it lies, without a copy. For commands that may be
+    /// Sends the message that `build` writes and returns the reply in the receive buffer, without a copy. For commands that may be
     /// compressed; `$db` is up to the caller.
     pub fn call(&mut self, build: impl FnOnce(&mut OpMsgWriter<'_>)) -> Result<&RawDocument> {
         self.send(true, build)?;
         self.receive()
     }
 
-    /// Sends the message that `build` writes; [`Connection::finish`] takes the reply, before anything else is sent. So may one
-    /// thread have requests to several servers under way.
+    /// Sends the message that `build` writes; [`Connection::finish`] takes the reply, before anything else is sent. This lets one
+    /// thread have requests to several servers outstanding.
     pub fn begin(&mut self, build: impl FnOnce(&mut OpMsgWriter<'_>)) -> Result<()> {
         self.send(true, build)
     }
 
-    /// Whether calls do what can be done now, for one thread that has many connections: then requests must be small enough to be sent
-    /// at once, and [`Connection::finish`] comes after [`Connection::has_reply`].
+    /// Makes calls do only what they can without waiting, for one thread with many connections: requests must then be small enough
+    /// to be sent at once, and [`Connection::finish`] must follow [`Connection::has_reply`].
     pub fn set_nonblocking(&mut self, nonblocking: bool) -> Result<()> {
         Ok(self.stream.set_nonblocking(nonblocking)?)
     }
 
-    /// Takes what has come of the reply and says whether it is whole.
+    /// Takes the available bytes of the reply and returns whether it is complete.
     pub fn has_reply(&mut self) -> Result<bool> {
         let whole = self.stream.has_frame();
         self.broken |= whole.is_err();
         Ok(whole?)
     }
 
-    /// The reply to the message of [`Connection::begin`], where it lies.
+    /// The reply to the message of [`Connection::begin`], borrowed from the buffer.
     pub fn finish(&mut self) -> Result<&RawDocument> {
         self.receive()
     }
 
-    /// Runs a command as drivers before OP_MSG did, by OP_QUERY and OP_REPLY.
+    /// Runs a command as drivers did before OP_MSG, with OP_QUERY and OP_REPLY.
     pub fn run_by_query(&mut self, database: &str, command: &RawDocument) -> Result<RawDocumentBuf> {
         self.next_request()?;
         write_query_command(&mut self.request, self.request_id, database, command);
@@ -199,7 +202,7 @@ impl Connection {
 
     fn receive(&mut self) -> Result<&RawDocument> {
         let Connection { stream, codec, unpacked, request_id, broken, .. } = self;
-        // Whatever goes wrong before the reply is read in full leaves the connection unusable.
+        // Any failure before the reply is read in full leaves the connection unusable.
         *broken = true;
         let mut frame = stream.receive()?;
         let mut header = Header::of_frame(frame).map_err(Error::protocol)?;
@@ -233,7 +236,7 @@ impl Connection {
     }
 }
 
-/// For polls.
+/// Lets callers poll the socket.
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
@@ -243,7 +246,7 @@ impl AsFd for Connection {
 fn write(
     message: &mut OpMsgWriter<'_>,
     database: &str,
-    command: &(impl Command + ?Sized),
+    command: &(impl CommandDocument + ?Sized),
     sequences: &[(&str, &[RawDocumentBuf])],
 ) {
     let mut body = message.body();
@@ -256,8 +259,8 @@ fn write(
     }
 }
 
-/// A command document, of which the first field names the command.
-pub trait Command {
+/// A command document, whose first field names the command.
+pub trait CommandDocument {
     /// Writes the fields into the body of a message.
     fn write(&self, body: &mut DocumentWriter<'_>);
 
@@ -265,7 +268,7 @@ pub trait Command {
     fn name(&self) -> &str;
 }
 
-impl Command for RawDocument {
+impl CommandDocument for RawDocument {
     fn write(&self, body: &mut DocumentWriter<'_>) {
         body.extend_raw(self);
     }
@@ -275,7 +278,7 @@ impl Command for RawDocument {
     }
 }
 
-impl Command for RawDocumentBuf {
+impl CommandDocument for RawDocumentBuf {
     fn write(&self, body: &mut DocumentWriter<'_>) {
         body.extend_raw(self);
     }
@@ -285,7 +288,7 @@ impl Command for RawDocumentBuf {
     }
 }
 
-impl Command for Document {
+impl CommandDocument for Document {
     fn write(&self, body: &mut DocumentWriter<'_>) {
         body.extend(self);
     }
@@ -295,7 +298,7 @@ impl Command for Document {
     }
 }
 
-/// The labels that drivers act on; others stay a field of the failure.
+/// The labels that drivers act on; other labels stay a field of the failure.
 const LABELS: [&str; 6] = [
     "RetryableWriteError",
     "TransientTransactionError",
@@ -341,26 +344,25 @@ fn failure(reply: &RawDocument) -> Failure {
     failure
 }
 
-/// What a connection is made of, after the handshake and the login.
-pub struct Parts {
-    /// The socket, blocking and with the target's time-outs until told otherwise.
+/// The parts of a connection after the handshake and login.
+pub struct ConnectionParts {
+    /// The socket, blocking and with the target's time-outs until changed.
     pub transport: Transport,
     /// Compresses and decompresses for this connection.
     pub codec: Codec,
-    /// What both sides agreed to compress with.
+    /// The agreed compressor, if any.
     pub compressor: Option<Compressor>,
     /// The number of the last request; the next is one more.
     pub request_id: i32,
-    /// The server's address.
     pub address: Address,
     /// The reply to hello.
     pub hello: RawDocumentBuf,
 }
 
 impl Connection {
-    /// Takes the connection apart. No reply may be outstanding: bytes that came without being asked for are an error, and so
-    /// is a connection that a network error has ended.
-    pub fn into_parts(self) -> Result<Parts> {
+    /// Takes the connection apart. No reply may be outstanding: unrequested bytes are an error, and so is a connection that a
+    /// network error has ended.
+    pub fn into_parts(self) -> Result<ConnectionParts> {
         let Connection { stream, address, codec, compressor, request_id, hello, broken, .. } = self;
         if broken {
             let what = format!("the connection to {address} was ended by an error before");
@@ -371,11 +373,11 @@ impl Connection {
             let what = format!("it sent {unread_bytes} bytes that were not asked for");
             return Err(Error::protocol(what));
         }
-        Ok(Parts { transport, codec, compressor, request_id, address, hello })
+        Ok(ConnectionParts { transport, codec, compressor, request_id, address, hello })
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for ConnectionParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts")
             .field("transport", &self.transport)
@@ -386,19 +388,19 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// The means to end a connection; the thread that waits on it gets an error.
+/// A handle that ends a connection; the thread that waits on it gets an error.
 #[derive(Debug)]
 pub struct Interrupter(TcpStream);
 
 impl Interrupter {
-    /// Ends it. A connection that has ended already stays so.
+    /// Ends the connection; no effect if it has ended already.
     pub fn interrupt(&self) {
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 
 impl Connection {
-    /// The means to end this connection from another thread.
+    /// A handle to end this connection from another thread.
     pub fn interrupter(&self) -> Result<Interrupter> {
         Ok(Interrupter(self.stream.socket()?))
     }

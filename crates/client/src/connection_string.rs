@@ -1,7 +1,7 @@
-//! `mongodb://user:password@host:port,host:port/database?option=value`, taken apart; and `mongodb+srv://`, which names one host.
+//! Parses `mongodb://user:password@host:port,host:port/database?option=value`, and `mongodb+srv://`, which names one host.
 //!
-//! What concerns a connection is checked here and refused when it makes no sense; what concerns drivers (write concern,
-//! pools, retries) is kept by name. No error repeats what might be a password.
+//! Options that concern a connection are checked here and refused if invalid; options for drivers (write concern, pools, retries)
+//! are kept by name. No error message repeats text that might be a password.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_wire::Compressor;
 use fathom_wire::scram::Mechanism;
 
-use crate::options::{Options, decoded, load_balanced};
+use crate::options::{UriOptions, decoded, load_balanced};
 use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
 use crate::{Address, Credential, Target};
@@ -21,13 +21,18 @@ impl FromStr for Target {
         let (rest, by_name) = match (text.strip_prefix("mongodb://"), text.strip_prefix("mongodb+srv://")) {
             (Some(rest), _) => (rest, false),
             (_, Some(rest)) => (rest, true),
+            // An empty result of a shell substitution must not be taken for a server.
+            _ if text.trim().is_empty() => {
+                return Err(Error::usage("the connection string is empty")
+                    .advise("name the servers: mongodb://HOST:PORT"));
+            }
             _ => {
                 let what = "a connection string starts with mongodb:// or mongodb+srv://";
                 return Err(Error::usage(what));
             }
         };
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        // An unescaped slash in a password would end the servers here; the at sign after it gives it away.
+        // An unescaped slash in a password would end the list of servers here; the at sign after it reveals the mistake.
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         if database.contains('@') {
             return Err(unescaped());
@@ -36,7 +41,7 @@ impl FromStr for Target {
             Some((login, hosts)) => (Some(login), hosts),
             None => (None, authority),
         };
-        let mut options = Options::read(options)?;
+        let mut options = UriOptions::read(options)?;
         let mut target = Target { addresses: Vec::new(), ..Target::at(Address::new("", 0)) };
         if by_name {
             target.seed_list = Some(SeedList::read(&decoded(hosts)?, &mut options)?);
@@ -60,8 +65,8 @@ impl FromStr for Target {
     }
 }
 
-/// What the drivers refuse too: options of which one makes no sense with the other.
-fn refuse_contradictions(target: &Target, options: &mut Options) -> Result<()> {
+/// Refuses options that contradict each other, as the drivers do.
+fn refuse_contradictions(target: &Target, options: &mut UriOptions) -> Result<()> {
     if target.direct_connection && (target.seed_list.is_some() || target.addresses.len() > 1) {
         return Err(Error::usage("directConnection=true takes mongodb:// and one server"));
     }
@@ -80,7 +85,7 @@ fn refuse_contradictions(target: &Target, options: &mut Options) -> Result<()> {
 
 fn credential(
     login: Option<&str>,
-    options: &mut Options,
+    options: &mut UriOptions,
     database: Option<&str>,
 ) -> Result<Option<Credential>> {
     let mechanism = match options.take("authMechanism").as_deref() {
@@ -111,9 +116,9 @@ fn credential(
     Ok(Some(Credential { user, password, source, mechanism }))
 }
 
-/// `tls` under both its names; anything that belongs to it switches it on, as with the drivers, unless it is off by name;
-/// `mongodb+srv://` does so too.
-fn tls(options: &mut Options, by_name: bool) -> Result<Option<ClientTls>> {
+/// Reads `tls` under both its names; any option that belongs to it switches it on, as in the drivers, unless it is switched off
+/// explicitly; `mongodb+srv://` switches it on too.
+fn tls(options: &mut UriOptions, by_name: bool) -> Result<Option<ClientTls>> {
     let switch = match (options.truth("tls")?, options.truth("ssl")?) {
         (Some(one), Some(other)) if one != other => {
             return Err(Error::usage("the connection string has tls both on and off"));
@@ -130,8 +135,8 @@ fn tls(options: &mut Options, by_name: bool) -> Result<Option<ClientTls>> {
     Ok(Some(tls).filter(|tls| switch.unwrap_or(by_name || *tls != ClientTls::default())))
 }
 
-/// The compressors by name; one that is not known stays among the options that are not used, because a list is a wish.
-fn compressors(options: &mut Options) -> Vec<Compressor> {
+/// Reads the compressors by name; an unknown one stays among the unused options, because the list only states preferences.
+fn compressors(options: &mut UriOptions) -> Vec<Compressor> {
     let wished = options.take("compressors").unwrap_or_default();
     let mut known = Vec::new();
     for name in wished.split(',').map(str::trim).filter(|name| !name.is_empty()) {

@@ -1,16 +1,16 @@
-//! A connection string with another database or with more options: the text is changed and not read.
+//! Changes the database of a connection string, or adds options to it, as text and without parsing it.
 //!
-//! Its parts are kept as they were written, since a driver of somebody else gets the text and may know options that we do not.
+//! All other parts stay as written, since another driver gets the text and may know options that this crate does not.
 
-/// A connection string with another database in its path. Its user stays known where they were: in the database that was there, else in
-/// `admin` (the URI specification), since a driver would otherwise look for the user in the new database.
+/// A connection string with another database in its path. The authentication source stays the same: the database that was in the
+/// path, else `admin` (the URI specification), since a driver would otherwise look for the user in the new database.
 pub fn with_database(uri: &str, database: &str) -> String {
     let (start, options) = uri.split_once('?').unwrap_or((uri, ""));
     let (scheme, rest) = start.split_once("://").unwrap_or(("mongodb", start));
     let (hosts, old) = rest.split_once('/').unwrap_or((rest, ""));
     let lower = options.to_lowercase();
     let has_source = lower.contains("authsource=");
-    // Mechanisms other than SCRAM have sources of their own, and an SRV record may name one.
+    // Other mechanisms than SCRAM have sources of their own, and an SRV record may name one.
     let is_scram = lower.split('&').all(|option| {
         option.strip_prefix("authmechanism=").is_none_or(|mechanism| mechanism.starts_with("scram"))
     });
@@ -25,7 +25,7 @@ pub fn with_database(uri: &str, database: &str) -> String {
     with_options(&uri, source.map(|source| ("authSource", source.to_owned())))
 }
 
-/// A connection string that has options already, or ends in `?`, with more of them.
+/// Adds options to a connection string that has some already, or ends in `?`.
 pub fn with_options(uri: &str, options: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let mut uri = uri.to_owned();
     for (name, value) in options {

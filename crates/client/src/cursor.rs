@@ -1,20 +1,24 @@
-//! Goes through what find, aggregate, listCollections and their like answer, batch by batch.
+//! Iterates over the cursors that find, aggregate, listCollections and similar commands return, batch by batch.
 
 use bson::{RawDocument, RawDocumentBuf, doc};
 
-use crate::{Command, Connection, Error, Result};
+use crate::{CommandDocument, Connection, Error, Result};
 
 impl Connection {
-    /// Runs a command that answers with a cursor, and goes through its documents.
-    pub fn cursor(&mut self, database: &str, command: &(impl Command + ?Sized)) -> Result<Cursor<'_>> {
-        Cursor::open(self, database, command)
+    /// Runs a command that returns a cursor, and iterates over its documents.
+    pub fn cursor(
+        &mut self,
+        database: &str,
+        command: &(impl CommandDocument + ?Sized),
+    ) -> Result<RemoteCursor<'_>> {
+        RemoteCursor::open(self, database, command)
     }
 }
 
-/// The documents of a cursor. It asks for more when a batch is used up; a cursor that is not read to its end stays on the
-/// server until [`Cursor::close`], or until the server gives it up.
+/// The documents of a cursor. It requests more when a batch is used up; a cursor that is not read to its end stays on the server
+/// until [`RemoteCursor::close`], or until the server times it out.
 #[derive(Debug)]
-pub struct Cursor<'c> {
+pub struct RemoteCursor<'c> {
     connection: &'c mut Connection,
     database: String,
     collection: String,
@@ -23,14 +27,14 @@ pub struct Cursor<'c> {
     batch_size: Option<i32>,
 }
 
-impl<'c> Cursor<'c> {
+impl<'c> RemoteCursor<'c> {
     fn open(
         connection: &'c mut Connection,
         database: &str,
-        command: &(impl Command + ?Sized),
-    ) -> Result<Cursor<'c>> {
+        command: &(impl CommandDocument + ?Sized),
+    ) -> Result<RemoteCursor<'c>> {
         let reply = connection.run(database, command)?;
-        let mut cursor = Cursor {
+        let mut cursor = RemoteCursor {
             connection,
             database: database.to_owned(),
             collection: String::new(),
@@ -42,19 +46,19 @@ impl<'c> Cursor<'c> {
         Ok(cursor)
     }
 
-    /// How many documents a further batch may have.
+    /// Sets the number of documents in further batches.
     #[must_use]
     pub fn batch_size(mut self, count: i32) -> Self {
         self.batch_size = Some(count);
         self
     }
 
-    /// The server's number of the cursor; 0 when it has no more.
+    /// The cursor's id on the server; 0 once it is exhausted.
     pub fn id(&self) -> i64 {
         self.id
     }
 
-    /// Ends the cursor on the server, if it is open there.
+    /// Closes the cursor on the server, if it is open there.
     pub fn close(self) -> Result<()> {
         if self.id != 0 {
             let command = doc! { "killCursors": &self.collection, "cursors": [self.id] };
@@ -83,7 +87,7 @@ impl<'c> Cursor<'c> {
         });
         self.batch = documents.collect::<Result<Vec<_>, _>>().map_err(Error::protocol)?.into_iter();
         self.id = cursor.get_i64("id").map_err(Error::protocol)?;
-        // getMore names the collection, which the server may have made up (as for listCollections).
+        // getMore names the collection, which the server may have invented (as for listCollections).
         if let Ok((_, collection)) =
             cursor.get_str("ns").map(|name| name.split_once('.').unwrap_or(("", name)))
         {
@@ -93,7 +97,7 @@ impl<'c> Cursor<'c> {
     }
 }
 
-impl Iterator for Cursor<'_> {
+impl Iterator for RemoteCursor<'_> {
     type Item = Result<RawDocumentBuf>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,24 +1,24 @@
-//! From the name in `mongodb+srv://HOST` to servers: what the name service says about a seed list, and which of it is taken
+//! Resolves the name in `mongodb+srv://HOST` to servers: checks and applies the name service's records for a seed list
 //! (mongodb/specifications:source/initial-dns-seedlist-discovery/initial-dns-seedlist-discovery.md).
 //!
-//! Servers outside the name's own domain are refused, because whoever answers for the name service could else send passwords
+//! Servers outside the name's own domain are refused, because a forged answer of the name service could otherwise send passwords
 //! anywhere.
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::name_service::Records;
-use crate::options::{Options, load_balanced};
+use crate::name_service::SeedRecords;
+use crate::options::{UriOptions, load_balanced};
 use crate::tls::random_bytes;
 use crate::{Address, NameService, SeedList, Target};
 
 impl Target {
-    /// The same target with the servers that the system's name service lists for it; nothing is asked without a seed list.
-    /// Must not be called from within an asynchronous runtime.
+    /// The same target with the servers that the system's name service lists for it; without a seed list no query is sent. Must not
+    /// be called from within an asynchronous runtime.
     pub fn resolve(&self) -> Result<Target> {
         self.resolve_by(&NameService::system())
     }
 
-    /// [`Target::resolve`] by another name service.
+    /// As [`Target::resolve`], with another name service.
     pub fn resolve_by(&self, names: &NameService) -> Result<Target> {
         match &self.seed_list {
             Some(seeds) => seeds.settle(self, names.look_up(seeds, self.connect_timeout)?),
@@ -28,8 +28,8 @@ impl Target {
 }
 
 impl SeedList {
-    /// `target` with what the name service answered.
-    fn settle(&self, target: &Target, records: Records) -> Result<Target> {
+    /// Applies the name service's answer to `target`.
+    fn settle(&self, target: &Target, records: SeedRecords) -> Result<Target> {
         let mut target = Target { seed_list: None, ..target.clone() };
         self.apply_text(&mut target, &records.texts)?;
         if self.hosts_max > 0 && target.replica_set.is_some() {
@@ -51,7 +51,7 @@ impl SeedList {
         Ok(target)
     }
 
-    /// The part of the name that servers must share: without its first label, if then two are left.
+    /// The part of the name that servers must share: without its first label, if two labels remain.
     fn domain(&self) -> &str {
         match self.host().split_once('.') {
             Some((_, domain)) if domain.contains('.') => domain,
@@ -63,7 +63,7 @@ impl SeedList {
         host.to_ascii_lowercase().strip_suffix(self.domain()).is_some_and(|rest| rest.ends_with('.'))
     }
 
-    /// The options of the TXT record, as far as the connection string does not have them.
+    /// Applies the options of the TXT record that the connection string does not set.
     fn apply_text(&self, target: &mut Target, texts: &[Vec<u8>]) -> Result<()> {
         let text = match texts {
             [] => return Ok(()),
@@ -73,8 +73,8 @@ impl SeedList {
                 return Err(Error::new(Kind::Malformed, what));
             }
         };
-        let mut options =
-            Options::read(text).map_err(|cause| self.bad_text("is not a list of options").because(cause))?;
+        let mut options = UriOptions::read(text)
+            .map_err(|cause| self.bad_text("is not a list of options").because(cause))?;
         if let (Some(source), Some(credential)) =
             (options.take("authSource").filter(|_| !self.auth_source_given), &mut target.credential)
         {
@@ -98,14 +98,14 @@ impl SeedList {
         Error::new(Kind::Malformed, format!("the TXT record of {} {problem}", self.host()))
     }
 
-    /// As many as are wanted, each with the same chance.
+    /// Chooses the wanted number of servers at random, each with the same chance.
     fn choose(&self, mut services: Vec<Address>) -> Result<Vec<Address>> {
         if self.hosts_max == 0 || self.hosts_max >= services.len() {
             return Ok(services);
         }
         let mut chosen = Vec::with_capacity(self.hosts_max);
         while chosen.len() < self.hosts_max && !services.is_empty() {
-            // Of 2^64 values, far more than there are servers: that some come once more than others does not matter.
+            // Of 2^64 values, far more than there are servers: the slight excess of some values does not matter.
             let random = u64::from_le_bytes(random_bytes()?);
             chosen.push(services.swap_remove((random % services.len() as u64) as usize));
         }
@@ -119,7 +119,7 @@ mod tests {
 
     fn settled(uri: &str, hosts: &[&str], texts: &[&str]) -> Result<Target> {
         let target: Target = uri.parse()?;
-        let records = Records {
+        let records = SeedRecords {
             services: hosts.iter().map(|host| Address::new(*host, 27017)).collect(),
             texts: texts.iter().map(|text| text.as_bytes().to_vec()).collect(),
         };

@@ -1,17 +1,17 @@
-//! Why a command did not succeed: the way to the server failed, or the server said no.
+//! The reasons why a command did not succeed: the connection to the server failed, or the server answered with an error.
 //!
-//! The difference decides what the caller may do: after [`Error::Network`] the connection is gone and nobody knows whether the
-//! command was carried out; after [`Error::Server`] the connection is as good as before.
+//! The difference decides what the caller may do: after [`Error::Network`] the connection is lost and it is unknown whether the
+//! command was executed; after [`Error::Server`] the connection remains usable.
 
 use std::fmt;
 
 use fathom_errors::Kind;
 use fathom_wire::Failure;
 
-/// Why a command did not succeed.
+/// The reason why a command did not succeed.
 #[derive(Debug)]
 pub enum Error {
-    /// No connection, a broken one, a time-out, or an answer that is not one. The connection is no longer usable.
+    /// No connection, a broken one, a time-out, or an invalid reply. The connection is no longer usable.
     Network(fathom_errors::Error),
     /// The server answered with `ok: 0`.
     Server(Failure),
@@ -26,7 +26,7 @@ impl Error {
         }
     }
 
-    /// Whether the connection is gone.
+    /// Whether the connection is lost.
     pub fn is_network(&self) -> bool {
         matches!(self, Error::Network(_))
     }
@@ -52,7 +52,7 @@ impl From<Failure> for Error {
     }
 }
 
-/// For callers that report to people.
+/// For callers that report errors to users.
 impl From<Error> for fathom_errors::Error {
     fn from(error: Error) -> Self {
         match error {

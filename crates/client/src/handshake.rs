@@ -1,9 +1,9 @@
-//! How a connection becomes ready for commands: the first exchange says who we are, what the server is, and what both
-//! sides agree on; the login follows.
+//! Makes a connection ready for commands: the first exchange identifies the client and the server and agrees on their options; the
+//! login follows.
 //!
-//! `hello` first, and `isMaster` where that is not known (before 4.4.2). A server before 3.6 does not understand OP_MSG
-//! and is refused. The login is SCRAM over commands: begun inside hello where the server takes that, and by `saslStart`
-//! where not.
+//! It sends `hello` first, and `isMaster` if the server does not know that (before 4.4.2). A server before 3.6 does not understand
+//! OP_MSG and is refused. The login uses SCRAM through commands: begun inside hello if the server accepts that, by `saslStart`
+//! otherwise.
 
 use std::time::Instant;
 
@@ -14,15 +14,15 @@ use fathom_wire::scram::{ClientConversation, Mechanism};
 use fathom_wire::{Code, Compressor};
 
 use crate::tls::random_bytes;
-use crate::transport::Stream;
+use crate::transport::TransportStream;
 use crate::{Address, Connection, Credential, Error, Result, Target};
 
-/// The oldest wire version that has OP_MSG: MongoDB 3.6.
-const WIRE_VERSION_MIN: i32 = 6;
+/// The oldest wire version with OP_MSG: MongoDB 3.6.
+const MIN_WIRE_VERSION: i32 = 6;
 
 impl Connection {
-    /// Connects to the first of the target's servers that will do, shakes hands and logs in. With `replicaSet` and several
-    /// addresses only the primary will do. A seed list is resolved first.
+    /// Connects to the first suitable server of the target, shakes hands and logs in. With `replicaSet` and several addresses only
+    /// the primary is suitable. A seed list is resolved first.
     pub fn connect(target: &Target) -> Result<Connection> {
         if target.seed_list.is_some() {
             return Connection::connect(&target.resolve()?);
@@ -35,7 +35,7 @@ impl Connection {
                     let what = format!("no primary among {target}");
                     last = fathom_errors::Error::new(Kind::NotFound, what).into();
                 }
-                // Another server knows no other password.
+                // Another server of the deployment would refuse the same password.
                 Err(Error::Server(failure)) => return Err(failure.into()),
                 Err(error) => last = error,
                 Ok(connection) => return Ok(connection),
@@ -46,14 +46,14 @@ impl Connection {
 
     /// Connects to one server, shakes hands and logs in.
     pub fn open(address: &Address, target: &Target) -> Result<Connection> {
-        let mut connection = Connection::new(Stream::connect(address, target)?, address.clone());
+        let mut connection = Connection::new(TransportStream::connect(address, target)?, address.clone());
         shake_hands(&mut connection, target)?;
         connection.stream.set_timeout(target.socket_timeout)?;
         Ok(connection)
     }
 }
 
-/// Shakes hands on a new connection, agrees on compression and proves who we are.
+/// Performs the handshake on a new connection, agrees on compression and logs in.
 fn shake_hands(connection: &mut Connection, target: &Target) -> Result<()> {
     let mut authentication = target.credential.as_ref().map(Authentication::start).transpose()?;
     let mut command = doc! { "hello": 1, "helloOk": true, "client": client(target) };
@@ -78,9 +78,9 @@ fn shake_hands(connection: &mut Connection, target: &Target) -> Result<()> {
     };
     let round_trip = began.elapsed();
     let version = hello.get_i32("maxWireVersion").unwrap_or(0);
-    if version < WIRE_VERSION_MIN {
+    if version < MIN_WIRE_VERSION {
         let what = format!(
-            "the server speaks wire version {version}, and {WIRE_VERSION_MIN} (MongoDB 3.6) is the least"
+            "the server speaks wire version {version}, and {MIN_WIRE_VERSION} (MongoDB 3.6) is the least"
         );
         return Err(fathom_errors::Error::new(Kind::Unsupported, what).into());
     }
@@ -93,7 +93,7 @@ fn shake_hands(connection: &mut Connection, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// What drivers say of themselves (mongodb/specifications:source/mongodb-handshake/handshake.md).
+/// The client's metadata, as drivers send them (mongodb/specifications:source/mongodb-handshake/handshake.md).
 fn client(target: &Target) -> Document {
     let mut client = doc! {
         "driver": { "name": "fathom", "version": env!("CARGO_PKG_VERSION") },
@@ -109,7 +109,7 @@ fn names(compressors: &[Compressor]) -> Vec<&'static str> {
     compressors.iter().map(|compressor| compressor.name()).collect()
 }
 
-/// The first of our compressors that the server has too.
+/// The first of our compressors that the server supports too.
 fn agreed(hello: &RawDocumentBuf, target: &Target) -> Option<Compressor> {
     let theirs = hello.get_array("compression").ok()?;
     let has = |compressor: &Compressor| {
@@ -128,10 +128,10 @@ fn check_replica_set(hello: &RawDocumentBuf, target: &Target) -> Result<()> {
     Err(fathom_errors::Error::new(Kind::NotFound, what).into())
 }
 
-/// How often the server may answer before it must be done: two with a skipped empty exchange, three without.
-const EXCHANGES_MAX: usize = 4;
+/// The maximum number of server replies in a login: two with a skipped empty exchange, three without.
+const MAX_EXCHANGES: usize = 4;
 
-/// A login under way.
+/// A login in progress.
 #[derive(Debug)]
 pub(crate) struct Authentication<'a> {
     credential: &'a Credential,
@@ -151,14 +151,14 @@ impl<'a> Authentication<'a> {
         Ok(Authentication { credential, conversation, first })
     }
 
-    /// The `saslStart` in hello that saves an exchange.
+    /// The `saslStart` inside hello that saves an exchange.
     pub(crate) fn speculation(&self) -> Document {
         let mut command = self.sasl_start();
         command.insert("db", &self.credential.source);
         command
     }
 
-    /// Logs in, going on from what hello answered.
+    /// Completes the login, continuing from the reply to hello.
     pub(crate) fn complete(&mut self, connection: &mut Connection, hello: &RawDocument) -> Result<()> {
         if let Ok(reply) = hello.get_document("speculativeAuthenticate") {
             return self.converse(connection, reply);
@@ -187,7 +187,7 @@ impl<'a> Authentication<'a> {
 
     fn converse(&mut self, connection: &mut Connection, first: &RawDocument) -> Result<()> {
         let mut reply = first.to_owned();
-        for _ in 0..EXCHANGES_MAX {
+        for _ in 0..MAX_EXCHANGES {
             let theirs = reply.get_binary("payload").map_err(Error::protocol)?;
             let done = reply.get_bool("done").map_err(Error::protocol)?;
             let message = if done && self.conversation.is_proved() {
@@ -216,7 +216,7 @@ fn payload(bytes: Vec<u8>) -> Binary {
     Binary { subtype: BinarySubtype::Generic, bytes }
 }
 
-/// Random text that nobody can guess.
+/// Unpredictable random text for the login.
 fn nonce() -> Result<String> {
     let bytes = random_bytes::<24>()?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

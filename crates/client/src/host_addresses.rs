@@ -1,8 +1,8 @@
-//! The addresses of a host's name, without the system's resolver library.
+//! Resolves a host's name to addresses, without the system's resolver library.
 //!
-//! A static program cannot load the modules of the C library's name service (NSS), so this reads what nearly every host has instead:
-//! `/etc/hosts`, then the servers, search domains and `ndots` of `/etc/resolv.conf`. `localhost` and the host's own name work without any
-//! file. What only an NSS module knows (LDAP, mDNS) is not found.
+//! A static program cannot load the modules of the C library's name service (NSS), so this module reads what nearly every host has
+//! instead: `/etc/hosts`, then the servers, search domains and `ndots` of `/etc/resolv.conf`. `localhost` and the host's own name
+//! work without any file. Names that only an NSS module knows (LDAP, mDNS) are not found.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -15,11 +15,11 @@ use hickory_resolver::proto::rr::{Name, RecordType};
 
 use crate::NameService;
 
-/// How long a server may look for the addresses of a name of its own.
+/// The time limit of a server for looking up addresses of its own.
 pub const LOOK_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The addresses of `host`, which is a name or an address itself, in the order in which they are to be tried: those that this host has a
-/// route to first, of IPv6 and IPv4 in turn.
+/// The addresses of `host`, a name or an address, in the order in which to try them: those that this host has a route to first,
+/// alternating between IPv6 and IPv4.
 ///
 /// The look-up takes `timeout` at most, and less if `/etc/resolv.conf` says so. A name without addresses is [`io::ErrorKind::NotFound`].
 pub fn host_addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Vec<SocketAddr>> {
@@ -37,7 +37,7 @@ pub fn host_addresses(host: &str, port: u16, timeout: Duration) -> io::Result<Ve
     Ok(in_turn(found.into_iter().map(|address| SocketAddr::new(address, port)).collect()))
 }
 
-/// An address as digits; one of IPv6 may name its interface behind `%`, by name or number.
+/// A numeric address; an IPv6 address may name its interface after `%`, by name or number.
 fn numeric(host: &str, port: u16) -> Option<SocketAddr> {
     let (address, interface) = host.split_once('%').unwrap_or((host, ""));
     if interface.is_empty() {
@@ -64,7 +64,7 @@ fn is_own_name(host: &str) -> bool {
     own.nodename().to_str().is_ok_and(|own| own.eq_ignore_ascii_case(host.trim_end_matches('.')))
 }
 
-/// The addresses in `/etc/hosts`; none where the file cannot be read.
+/// The addresses in `/etc/hosts`; empty if the file cannot be read.
 fn of_hosts_file(host: &str) -> Vec<IpAddr> {
     let (Ok(hosts), Ok(name)) = (Hosts::from_system(), Name::from_utf8(host)) else { return Vec::new() };
     let kinds = [RecordType::AAAA, RecordType::A];
@@ -75,7 +75,7 @@ fn of_hosts_file(host: &str) -> Vec<IpAddr> {
         .collect()
 }
 
-/// Addresses with a route first, and of each kind one in turn, as RFC 8305 has it in section 4.
+/// Puts addresses with a route first, and alternates between the two kinds, as in RFC 8305, section 4.
 fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let (reachable, others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(has_route);
     let mut ordered = Vec::new();
@@ -88,7 +88,7 @@ fn in_turn(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     ordered
 }
 
-/// Connecting a datagram socket sends nothing, and fails where no route leads.
+/// Connecting a datagram socket sends nothing, and fails without a route.
 fn has_route(address: &SocketAddr) -> bool {
     let any: IpAddr =
         if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };

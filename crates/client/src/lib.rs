@@ -1,8 +1,8 @@
-//! One thin, blocking connection to a MongoDB, for tests, benches, launcher and load generator.
+//! A thin, blocking connection to a MongoDB server, for tests, benchmarks, launcher and load generator.
 //!
-//! It connects, shakes hands, proves who it is and sends commands. It keeps no pool, retries nothing and hides no error: who
-//! measures a server must see what it does. Which servers there are is asked once, and again when the caller wants to know
-//! ([`Deployment`]); nothing watches them in between.
+//! It connects, shakes hands, logs in and sends commands. It keeps no pool, retries nothing and hides no error: a program that
+//! measures a server must see the server's behaviour. The list of servers is read once, and again when the caller asks
+//! ([`Deployment`]); no thread monitors them in between.
 
 mod address;
 mod connection;
@@ -14,6 +14,7 @@ mod discovery;
 mod error;
 mod handshake;
 mod host_addresses;
+mod managed_service;
 mod name_service;
 mod options;
 mod seed_list;
@@ -22,16 +23,17 @@ pub mod tls;
 mod transport;
 
 pub use address::Address;
-pub use connection::{Command, Connection, Interrupter, Parts};
-pub use cursor::Cursor;
-pub use deployment::{Deployment, DeploymentKind, Member, ReadMode, ReadPreference, Role};
+pub use connection::{CommandDocument, Connection, ConnectionParts, Interrupter};
+pub use cursor::RemoteCursor;
+pub use deployment::{Deployment, DeploymentKind, DeploymentServer, ReadMode, ReadPreference, Role};
 pub use error::Error;
 pub use fathom_wire::{Code, Failure};
 pub use host_addresses::{LOOK_UP_TIMEOUT, host_addresses};
+pub use managed_service::ManagedService;
 pub use name_service::NameService;
 pub use seed_list::SeedList;
 pub use target::{AddressList, Credential, Target};
 pub use transport::Transport;
 
-/// What every function of a connection returns.
+/// The result of every function of a connection.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
-//! Asks the name service (DNS) for the addresses of hosts, and for the SRV and TXT records behind `mongodb+srv://`.
+//! Queries the name service (DNS) for the addresses of hosts, and for the SRV and TXT records of `mongodb+srv://`.
 //!
-//! The system's own `getaddrinfo` knows no such records, and a static program cannot have it, so this speaks to the servers of
-//! `/etc/resolv.conf` itself. The library for it is asynchronous; a runtime lives for as long as one look-up takes.
+//! The system's own `getaddrinfo` does not support these records, and a static program cannot use it, so this module queries the
+//! servers of `/etc/resolv.conf` itself. The DNS library is asynchronous; a runtime exists only for the duration of a look-up.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,51 +18,49 @@ use hickory_resolver::system_conf::parse_resolv_conf;
 use crate::Address;
 use crate::seed_list::SeedList;
 
-/// Where to ask.
 #[derive(Clone, Debug, Default)]
 pub struct NameService {
-    source: Source,
+    source: NameServerSource,
 }
 
 #[derive(Clone, Debug, Default)]
-enum Source {
-    /// `/etc/resolv.conf`.
+enum NameServerSource {
+    /// The servers that `/etc/resolv.conf` names.
     #[default]
     System,
-    /// One server.
     Server(SocketAddr),
-    /// A text like that file, and the port of its servers.
+    /// The text of such a file, and the port of its servers.
     Text(String, u16),
 }
 
-/// What the name service says of a seed list.
-pub(crate) struct Records {
-    /// The servers, with names that are free of a last full stop.
+/// The records of the name service for a seed list.
+pub(crate) struct SeedRecords {
+    /// The servers, with names without a final full stop.
     pub(crate) services: Vec<Address>,
-    /// The TXT records, each with its pieces put together.
+    /// The TXT records, each with its pieces joined.
     pub(crate) texts: Vec<Vec<u8>>,
 }
 
 impl NameService {
-    /// What `/etc/resolv.conf` names.
+    /// The servers that `/etc/resolv.conf` names.
     pub fn system() -> NameService {
         NameService::default()
     }
 
-    /// One server of the name service, by UDP and TCP.
+    /// A single server of the name service, queried by UDP and TCP.
     pub fn at(server: SocketAddr) -> NameService {
-        NameService { source: Source::Server(server) }
+        NameService { source: NameServerSource::Server(server) }
     }
 
     /// The servers, search domains and options of a text like `/etc/resolv.conf` (resolv.conf(5)), with the servers at `port`.
     pub fn from_resolv_conf(text: &str, port: u16) -> NameService {
-        NameService { source: Source::Text(text.to_owned(), port) }
+        NameService { source: NameServerSource::Text(text.to_owned(), port) }
     }
 
     /// The addresses of a host, of IPv6 and of IPv4; a name with fewer dots than `ndots` is tried in the search domains first.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] for a name without addresses, [`io::ErrorKind::TimedOut`] where no answer comes within `timeout`.
+    /// [`io::ErrorKind::NotFound`] for a name without addresses, [`io::ErrorKind::TimedOut`] if no answer comes within `timeout`.
     pub fn addresses_of(&self, host: &str, timeout: Duration) -> io::Result<Vec<IpAddr>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -82,7 +80,7 @@ impl NameService {
     }
 
     /// Looks up both kinds of records within `timeout`.
-    pub(crate) fn look_up(&self, seeds: &SeedList, timeout: Duration) -> Result<Records> {
+    pub(crate) fn look_up(&self, seeds: &SeedList, timeout: Duration) -> Result<SeedRecords> {
         let failed = |reason: String| {
             let what = format!("cannot find the servers of mongodb+srv://{}: {reason}", seeds.host());
             Error::new(Kind::NotFound, what).advise("check the name, or list the servers with mongodb://")
@@ -103,14 +101,14 @@ impl NameService {
 
     fn resolver(&self) -> Result<TokioResolver, NetError> {
         let mut builder = match &self.source {
-            Source::System => TokioResolver::builder_tokio()?,
-            Source::Server(server) => {
+            NameServerSource::System => TokioResolver::builder_tokio()?,
+            NameServerSource::Server(server) => {
                 let mut config = NameServerConfig::udp_and_tcp(server.ip());
                 config.connections.iter_mut().for_each(|connection| connection.port = server.port());
                 let config = ResolverConfig::from_name_servers(vec![config]);
                 TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
             }
-            Source::Text(text, port) => {
+            NameServerSource::Text(text, port) => {
                 let (config, options) = parse_resolv_conf(text)?;
                 let (domain, search, mut servers) = config.into_parts();
                 let connections = servers.iter_mut().flat_map(|server| &mut server.connections);
@@ -125,8 +123,8 @@ impl NameService {
     }
 }
 
-/// Both look-ups; what is wrong, as the end of a sentence.
-async fn ask(resolver: &TokioResolver, seeds: &SeedList) -> Result<Records, String> {
+/// Performs both look-ups; an error is the end of a sentence.
+async fn ask(resolver: &TokioResolver, seeds: &SeedList) -> Result<SeedRecords, String> {
     let query = seeds.query();
     let servers = answers(resolver, &query, RecordType::SRV)
         .await?
@@ -144,7 +142,7 @@ async fn ask(resolver: &TokioResolver, seeds: &SeedList) -> Result<Records, Stri
         RData::TXT(text) => Some(text.txt_data.concat()),
         _ => None,
     });
-    Ok(Records { services, texts: texts.collect() })
+    Ok(SeedRecords { services, texts: texts.collect() })
 }
 
 /// The records of one kind; `None` if the name has none of them.
@@ -153,7 +151,7 @@ async fn answers(
     name: &str,
     kind: RecordType,
 ) -> Result<Option<Vec<RData>>, String> {
-    // With its last full stop the name is complete: no search domains of the machine are tried.
+    // A final full stop makes the name complete: the machine's search domains are not tried.
     match resolver.lookup(format!("{name}."), kind).await {
         Ok(found) => Ok(Some(found.answers().iter().map(|record| record.data.clone()).collect())),
         Err(cause) if cause.is_no_records_found() => Ok(None),

@@ -1,29 +1,28 @@
-//! `name=value&name=value`, in a connection string and in the TXT record beside `mongodb+srv://`.
+//! The options `name=value&name=value`, in a connection string and in the TXT record of `mongodb+srv://`.
 
 use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-/// The options that are not taken yet, in their order.
-pub(crate) struct Options(pub(crate) Vec<(String, String)>);
+/// The options that are not taken yet, in order.
+pub(crate) struct UriOptions(pub(crate) Vec<(String, String)>);
 
-impl Options {
-    /// Reads `name=value&name=value`.
-    pub(crate) fn read(text: &str) -> Result<Options> {
+impl UriOptions {
+    pub(crate) fn read(text: &str) -> Result<UriOptions> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let read = pairs.map(|pair| match pair.split_once('=') {
             Some((name, value)) if !name.is_empty() => Ok((decoded(name)?, decoded(value)?)),
             _ => Err(Error::usage("an option of the connection string is not written name=value")),
         });
-        Ok(Options(read.collect::<Result<_>>()?))
+        Ok(UriOptions(read.collect::<Result<_>>()?))
     }
 
-    /// Whether an option is there and not taken yet.
+    /// Whether an option is present and not taken yet.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key.eq_ignore_ascii_case(name))
     }
 
-    /// Takes an option out; names are compared without case, and the last value holds, as with the drivers.
+    /// Takes an option out; names ignore case, and the last value applies, as in the drivers.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         let mut found = None;
         self.0.retain_mut(|(key, value)| {
@@ -36,7 +35,7 @@ impl Options {
         found
     }
 
-    /// `true` or `false`.
+    /// Takes an option whose value is `true` or `false`.
     pub(crate) fn truth(&mut self, name: &str) -> Result<Option<bool>> {
         match self.take(name).as_deref() {
             None => Ok(None),
@@ -48,7 +47,7 @@ impl Options {
         }
     }
 
-    /// A duration; 0 means none, as with the drivers.
+    /// Takes a duration; 0 means none, as in the drivers.
     pub(crate) fn milliseconds(&mut self, name: &str) -> Result<Option<Duration>> {
         let Some(text) = self.take(name) else { return Ok(None) };
         let number: u64 = text.parse().map_err(|_| {
@@ -68,7 +67,7 @@ impl Options {
     }
 }
 
-/// A part with its percent escapes undone.
+/// Decodes the percent escapes of a part.
 pub(crate) fn decoded(text: &str) -> Result<String> {
     let invalid = || {
         Error::usage("the connection string has a percent sign that escapes nothing")
@@ -87,7 +86,7 @@ pub(crate) fn decoded(text: &str) -> Result<String> {
     String::from_utf8(bytes).map_err(|_| Error::usage("an escape in the connection string is not UTF-8"))
 }
 
-/// A load balancer in front of routers wants service ids that we do not keep.
+/// The error for a load balancer in front of routers, which requires service ids that this client does not keep.
 pub(crate) fn load_balanced() -> Error {
     Error::new(Kind::Unsupported, "loadBalanced=true is not supported").advise("name the routers themselves")
 }

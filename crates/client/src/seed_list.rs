@@ -1,34 +1,34 @@
-//! `mongodb+srv://HOST`: the rules for the name, and for the options that belong to it
+//! The seed list of `mongodb+srv://HOST`: the rules for the name, and for the options that belong to it
 //! (mongodb/specifications:source/initial-dns-seedlist-discovery/initial-dns-seedlist-discovery.md).
 //!
-//! Nothing is looked up here.
+//! This module performs no look-up.
 
 use std::net::Ipv4Addr;
 
 use fathom_errors::{Error, Result};
 
-use crate::options::Options;
+use crate::options::UriOptions;
 
-/// The longest name and the longest part of one that the name service takes (RFC 1035, section 2.3.4).
-const NAME_BYTES_MAX: usize = 253;
-const LABEL_BYTES_MAX: usize = 63;
+/// The maximum length of a name and of a label in the name service (RFC 1035, section 2.3.4).
+const MAX_NAME_BYTES: usize = 253;
+const MAX_LABEL_BYTES: usize = 63;
 
 /// The name under which the name service lists the servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedList {
     host: String,
-    /// `srvServiceName`.
+    /// From `srvServiceName`; `mongodb` by default.
     service: String,
-    /// `srvMaxHosts`: so many of the servers, chosen at random; all with 0.
+    /// `srvMaxHosts`: this many of the servers, chosen at random; 0 for all.
     pub(crate) hosts_max: usize,
-    /// Whether the connection string says it itself, so that the TXT record does not count.
+    /// Whether the connection string sets it itself, so that the TXT record is ignored.
     pub(crate) auth_source_given: bool,
     pub(crate) load_balanced_given: bool,
 }
 
 impl SeedList {
     /// Reads the host of a connection string and the options that belong to it.
-    pub(crate) fn read(host: &str, options: &mut Options) -> Result<SeedList> {
+    pub(crate) fn read(host: &str, options: &mut UriOptions) -> Result<SeedList> {
         if host.contains(',') {
             return Err(Error::usage(
                 "mongodb+srv:// takes one host, and the name service lists the servers",
@@ -69,15 +69,15 @@ impl SeedList {
 
 fn is_name(host: &str) -> bool {
     let is_label = |label: &str| {
-        (1..=LABEL_BYTES_MAX).contains(&label.len())
+        (1..=MAX_LABEL_BYTES).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
-    host.len() <= NAME_BYTES_MAX && host.split('.').all(is_label)
+    host.len() <= MAX_NAME_BYTES && host.split('.').all(is_label)
 }
 
 /// RFC 6335, section 5.1, but as long as a label may be with its underscore.
 fn is_service(name: &str) -> bool {
-    name.len() < LABEL_BYTES_MAX
+    name.len() < MAX_LABEL_BYTES
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         && name.bytes().any(|byte| byte.is_ascii_alphabetic())
         && name.split('-').all(|part| !part.is_empty())

@@ -1,6 +1,5 @@
-//! Whom to connect to and how: what a connection string says, in the words of its options, and the servers of a shard
-//! or of the config servers, as `config.shards` and mongos' `--configdb` write them: `set/host:port,host:port`, or one
-//! `host:port` by itself.
+//! The target of a connection: the servers and options of a connection string, or the servers of a shard or of the config servers,
+//! as `config.shards` and mongos' `--configdb` write them: `set/host:port,host:port`, or a single `host:port`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,37 +13,36 @@ use crate::Address;
 use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
 
-/// What to connect to. Made from a connection string (`"mongodb://...".parse()`) or from [`Target::at`].
+/// The servers and options of a connection. Made from a connection string (`"mongodb://...".parse()`) or from [`Target::at`].
 #[derive(Clone)]
 pub struct Target {
-    /// The servers to try, in this order; none before [`Target::resolve`] if there is a seed list.
+    /// The servers to try, in this order; empty before [`Target::resolve`] if there is a seed list.
     pub addresses: Vec<Address>,
     /// `mongodb+srv://`: the name under which the name service lists the servers.
     pub seed_list: Option<SeedList>,
     /// The database in the path, `defaultauthdb`.
     pub database: Option<String>,
-    /// Who to be.
+    /// The identity to log in with.
     pub credential: Option<Credential>,
-    /// `tls` and what belongs to it; plain text without.
+    /// `tls` and the options that belong to it; plain text if `None`.
     pub tls: Option<ClientTls>,
     /// `compressors`, the preferred one first.
     pub compressors: Vec<Compressor>,
-    /// `replicaSet`: only members of that set will do, and of several addresses only the primary's.
+    /// `replicaSet`: only members of that set qualify, and of several addresses only the primary's.
     pub replica_set: Option<String>,
-    /// `directConnection=true`: this one server only, whatever else belongs to it.
+    /// `directConnection=true`: only this server, whatever deployment it belongs to.
     pub direct_connection: bool,
-    /// `appName`.
     pub app_name: Option<String>,
-    /// `connectTimeoutMS`: for the connection and for each message until it is ready.
+    /// `connectTimeoutMS`: the time limit for connecting and for each message until the connection is ready.
     pub connect_timeout: Duration,
-    /// `socketTimeoutMS`: how long a reply may take; for ever without.
+    /// `socketTimeoutMS`: the time limit for a reply; none if `None`.
     pub socket_timeout: Option<Duration>,
-    /// Options that do not concern a connection, with their values: for whoever needs them, or to be warned about.
+    /// Options that do not concern a connection, with their values: for other users, or for warnings.
     pub other_options: Vec<(String, String)>,
 }
 
 impl Target {
-    /// A server without more ado.
+    /// A server with default options.
     pub fn at(address: Address) -> Target {
         Target {
             addresses: vec![address],
@@ -69,13 +67,13 @@ impl Target {
         Some(value)
     }
 
-    /// The names of the options that a connection makes no use of.
+    /// The names of the options that a connection does not use.
     pub fn unused_options(&self) -> impl Iterator<Item = &str> {
         self.other_options.iter().map(|(name, _)| name.as_str())
     }
 }
 
-/// Values of options that we do not know may be secrets: only their names are shown.
+/// Values of unknown options may be secrets: only their names are shown.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target")
@@ -109,20 +107,18 @@ impl fmt::Display for Target {
     }
 }
 
-/// A user, the password, and where the user is known.
+/// A user, the password, and the database that holds the user.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The user.
     pub user: String,
-    /// The password.
     pub password: String,
     /// `authSource`: the database that holds the user.
     pub source: String,
-    /// `authMechanism`; the strongest that the server has for the user if `None`.
+    /// `authMechanism`; if `None`, the strongest that the server supports for the user.
     pub mechanism: Option<Mechanism>,
 }
 
-/// The password stays out of logs.
+/// Keeps the password out of logs.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential")
@@ -136,14 +132,14 @@ impl fmt::Debug for Credential {
 /// Addresses, and the replica set that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AddressList {
-    /// The set's name; none for a server by itself.
+    /// The set's name; `None` for a standalone server.
     pub set: Option<String>,
-    /// At least one; just one without a set.
+    /// At least one; exactly one without a set.
     pub addresses: Vec<Address>,
 }
 
 impl AddressList {
-    /// What to connect to.
+    /// The target to connect to.
     pub fn target(&self) -> Target {
         let mut target = Target::at(Address::new("", 0));
         target.addresses.clone_from(&self.addresses);

@@ -1,10 +1,10 @@
-//! TLS as MongoDB's options describe it, for this client and for the server: PEM files in, configurations of rustls out.
+//! TLS as MongoDB's options describe it, for this client and for the server: turns PEM files into rustls configurations.
 //!
-//! One file holds a certificate, those that signed it, and its key (`tlsCertificateKeyFile`); another the certificates that are
-//! trusted (`tlsCAFile`). TLS 1.2 and 1.3 only. Encrypted keys are refused by name.
+//! One file holds a certificate, the certificates that signed it, and its key (`tlsCertificateKeyFile`); another holds the trusted
+//! certificates (`tlsCAFile`). Only TLS 1.2 and 1.3 are supported. Encrypted keys are refused with a specific message.
 //!
-//! Where `tlsAllowInvalidCertificates` or `tlsAllowInvalidHostnames` ask for it, the verifier looks away. Even then the
-//! handshake's signatures are checked, so that what the server shows is at least its own.
+//! If `tlsAllowInvalidCertificates` or `tlsAllowInvalidHostnames` is set, the verifier skips the corresponding check. It still
+//! checks the handshake's signatures, so the server owns at least the certificate that it presents.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,31 +23,31 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
 };
 
-/// What a client asks of a server's certificate, and shows of its own.
+/// The requirements of a client on a server's certificate, and its own certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTls {
-    /// `tlsCAFile`: whom to trust; the system's certificates if `None`.
+    /// `tlsCAFile`: the trusted certificates; the system's if `None`.
     pub ca_file: Option<PathBuf>,
     /// `tlsCertificateKeyFile`: the client's own certificate and key.
     pub certificate_key_file: Option<PathBuf>,
-    /// `tlsAllowInvalidCertificates`: take any certificate.
+    /// `tlsAllowInvalidCertificates`: accept any certificate.
     pub allow_invalid_certificates: bool,
-    /// `tlsAllowInvalidHostnames`: take a trusted certificate for any host.
+    /// `tlsAllowInvalidHostnames`: accept a trusted certificate for any host.
     pub allow_invalid_hostnames: bool,
 }
 
-/// What a server shows, and asks of clients.
+/// The certificate of a server, and its requirements on clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
-    /// `net.tls.certificateKeyFile`.
+    /// The file of mongod's `net.tls.certificateKeyFile`.
     pub certificate_key_file: PathBuf,
-    /// `net.tls.CAFile`: whom clients' certificates must come from. Without it none is asked for.
+    /// `net.tls.CAFile`: the authorities that must have signed clients' certificates. Without it no certificate is requested.
     pub ca_file: Option<PathBuf>,
-    /// `net.tls.allowConnectionsWithoutCertificates`: with a CA file, let clients without a certificate in too.
+    /// `net.tls.allowConnectionsWithoutCertificates`: with a CA file, also accept clients without a certificate.
     pub allow_connections_without_certificates: bool,
 }
 
-/// Where Linux distributions keep the certificates that the system trusts.
+/// The files in which Linux distributions keep the system's trusted certificates.
 const SYSTEM_AUTHORITIES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -79,7 +79,7 @@ pub fn client_config(tls: &ClientTls) -> Result<Arc<ClientConfig>> {
     let config = match &tls.certificate_key_file {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let Identity { certificates, key } = load_identity(path)?;
+            let TlsIdentity { certificates, key } = load_identity(path)?;
             builder.with_client_auth_cert(certificates, key).map_err(|cause| unusable(path, cause))?
         }
     };
@@ -105,7 +105,7 @@ pub fn server_config(tls: &ServerTls) -> Result<Arc<ServerConfig>> {
         }
     };
     let path = &tls.certificate_key_file;
-    let Identity { certificates, key } = load_identity(path)?;
+    let TlsIdentity { certificates, key } = load_identity(path)?;
     let config = builder.with_single_cert(certificates, key).map_err(|cause| unusable(path, cause))?;
     Ok(Arc::new(config))
 }
@@ -133,23 +133,23 @@ fn unusable(path: &Path, cause: impl std::error::Error + Send + Sync + 'static) 
     misconfigured(&path.display().to_string(), cause)
 }
 
-/// A certificate, those that signed it, and its key.
-pub struct Identity {
-    /// One's own certificate first.
+/// A certificate, the certificates that signed it, and its key.
+pub struct TlsIdentity {
+    /// The end-entity certificate comes first.
     pub certificates: Vec<CertificateDer<'static>>,
-    /// The key to it.
+    /// The private key of that certificate.
     pub key: PrivateKeyDer<'static>,
 }
 
-/// The key stays out of logs.
-impl fmt::Debug for Identity {
+/// Keeps the key out of logs.
+impl fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").field("certificates", &self.certificates.len()).finish_non_exhaustive()
     }
 }
 
 /// Loads a certificate and its key from one file, in any order.
-pub fn load_identity(path: &Path) -> Result<Identity> {
+pub fn load_identity(path: &Path) -> Result<TlsIdentity> {
     let text = read(path)?;
     let certificates = certificates(path, &text)?;
     if text.windows(ENCRYPTED.len()).any(|bytes| bytes == ENCRYPTED)
@@ -161,14 +161,14 @@ pub fn load_identity(path: &Path) -> Result<Identity> {
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|cause| {
         Error::new(Kind::Malformed, format!("{} holds no usable private key", path.display())).because(cause)
     })?;
-    Ok(Identity { certificates, key })
+    Ok(TlsIdentity { certificates, key })
 }
 
-/// Loads the certificates that are trusted.
+/// Loads the trusted certificates.
 pub fn load_authorities(path: &Path) -> Result<RootCertStore> {
     let text = read(path)?;
     let mut store = RootCertStore::empty();
-    // A system's list may hold a few that this library does not take; they are then not trusted, which is safe.
+    // A system's list may hold some that this library does not accept; those are then not trusted, which is safe.
     let (taken, _) = store.add_parsable_certificates(certificates(path, &text)?);
     if taken > 0 {
         return Ok(store);
@@ -177,7 +177,7 @@ pub fn load_authorities(path: &Path) -> Result<RootCertStore> {
     Err(Error::new(Kind::Malformed, what))
 }
 
-/// How the two ways to encrypt a key in a PEM file begin.
+/// The first words of the two formats of an encrypted key in a PEM file.
 const ENCRYPTED: &[u8] = b"BEGIN ENCRYPTED PRIVATE KEY";
 const OLD_ENCRYPTED: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 
@@ -195,22 +195,22 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|cause| Error::io("read", path, cause))
 }
 
-/// A verifier that lets pass what its user asked it to.
+/// A verifier that skips the checks that its user disabled.
 #[derive(Debug)]
 struct LenientVerifier {
-    /// Who decides about all but the host's name; nobody if `None`.
+    /// Verifies everything except the host's name; no verification if `None`.
     strict: Option<Arc<WebPkiServerVerifier>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl LenientVerifier {
-    /// Takes any certificate.
+    /// Accepts any certificate, as `tlsInsecure` does.
     fn of_any(provider: &CryptoProvider) -> Arc<Self> {
         let algorithms = provider.signature_verification_algorithms;
         Arc::new(LenientVerifier { strict: None, algorithms })
     }
 
-    /// Takes any certificate that `strict` takes for some host.
+    /// Accepts any certificate that `strict` accepts for some host.
     fn of_any_host(strict: Arc<WebPkiServerVerifier>, provider: &CryptoProvider) -> Arc<Self> {
         let algorithms = provider.signature_verification_algorithms;
         Arc::new(LenientVerifier { strict: Some(strict), algorithms })
@@ -228,7 +228,7 @@ impl ServerCertVerifier for LenientVerifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         let Some(strict) = &self.strict else { return Ok(ServerCertVerified::assertion()) };
         match strict.verify_server_cert(certificate, intermediates, name, ocsp, now) {
-            // The chain of trust is checked before the name.
+            // The chain of trust is checked before the host name.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -259,7 +259,6 @@ impl ServerCertVerifier for LenientVerifier {
     }
 }
 
-/// `N` random bytes.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     rustls::crypto::ring::default_provider()

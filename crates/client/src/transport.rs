@@ -1,9 +1,9 @@
-//! A socket, in the clear or through TLS, for those who wait for it and for those who are told when it is ready; and
-//! the frames that a connection cuts from its bytes.
+//! A socket, in plain text or with TLS, for blocking callers and for those that poll it; and the frames that a connection reads
+//! from its bytes.
 //!
-//! With [`Transport::set_nonblocking`] every call does what can be done now. Of TLS a write may be taken and not be
-//! sent yet, and what is read may want an answer: then [`Transport::wants_write`] says so until a `flush` succeeds.
-//! Reading never waits for sending, so that two sides that both have much to say do not wait for each other.
+//! With [`Transport::set_nonblocking`] every call does only what it can without waiting. With TLS, written bytes may be buffered
+//! and not sent yet, and reading may produce bytes to send: then [`Transport::wants_write`] returns true until a `flush` succeeds.
+//! Reading never waits for sending, so that two sides with much data to send do not block each other.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -22,14 +22,14 @@ use crate::{Address, Target, host_addresses};
 
 /// A connected socket; with TLS, after the handshake.
 pub enum Transport {
-    /// In the clear.
+    /// A connection without TLS.
     Plain(TcpStream),
-    /// Through TLS. Its parts are for questions about the session: bytes go through [`Read`] and [`Write`] of this type.
+    /// A connection with TLS. Its parts are for questions about the session: bytes pass through [`Read`] and [`Write`] of this type.
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Transport {
-    /// The socket below.
+    /// The TCP socket under TLS.
     pub fn socket(&self) -> &TcpStream {
         match self {
             Transport::Plain(socket) => socket,
@@ -37,12 +37,12 @@ impl Transport {
         }
     }
 
-    /// Whether calls return [`io::ErrorKind::WouldBlock`] where they would wait. Time-outs do not matter then.
+    /// Makes calls return [`io::ErrorKind::WouldBlock`] instead of waiting, or not. Time-outs do not apply then.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         self.socket().set_nonblocking(nonblocking)
     }
 
-    /// Whether bytes of TLS are still to be sent: ask for readiness to write, then `flush`.
+    /// Whether TLS bytes remain to be sent: poll for readiness to write, then `flush`.
     pub fn wants_write(&self) -> bool {
         match self {
             Transport::Plain(_) => false,
@@ -52,8 +52,8 @@ impl Transport {
 }
 
 impl Read for Transport {
-    /// With TLS, one call may return less than was received: read until [`io::ErrorKind::WouldBlock`], since a poll sees only
-    /// what is still in the socket.
+    /// With TLS, one call may return less than was received: read until [`io::ErrorKind::WouldBlock`], since a poll sees only the
+    /// bytes that are still in the socket.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let StreamOwned { conn, sock } = match self {
             Transport::Plain(socket) => return socket.read(buffer),
@@ -66,7 +66,7 @@ impl Read for Transport {
             }
             conn.read_tls(sock)?;
             if let Err(cause) = conn.process_new_packets() {
-                // What is wrong is told to the other side, as far as it goes.
+                // Sends the TLS alert to the peer, if that is still possible.
                 let _ = conn.write_tls(sock);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, cause));
             }
@@ -75,7 +75,7 @@ impl Read for Transport {
 }
 
 impl Write for Transport {
-    /// With TLS, takes as much as its buffer has room for, and sends of that what the socket takes now.
+    /// With TLS, accepts as many bytes as its buffer has room for, and sends as many as the socket accepts now.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let StreamOwned { conn, sock } = match self {
             Transport::Plain(socket) => return socket.write(bytes),
@@ -84,13 +84,13 @@ impl Write for Transport {
         let mut taken = conn.writer().write(bytes)?;
         let sent = send(conn, sock);
         if taken == 0 && !bytes.is_empty() {
-            // The buffer was full. Without room by now, the caller must wait as for a full socket.
+            // The buffer was full. If it has no room now either, the caller must wait as for a full socket.
             taken = conn.writer().write(bytes)?;
             if taken == 0 {
                 return Err(sent.err().unwrap_or_else(|| io::ErrorKind::WouldBlock.into()));
             }
         }
-        // An error of the socket comes again at the next call; that these bytes were taken would be lost.
+        // A socket error is reported again by the next call; reporting it here would hide that these bytes were accepted.
         Ok(taken)
     }
 
@@ -115,7 +115,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// Sends what TLS has ready.
+/// Sends the bytes that TLS has ready.
 fn send(conn: &mut ClientConnection, sock: &mut TcpStream) -> io::Result<()> {
     while conn.wants_write() {
         match conn.write_tls(sock) {
@@ -128,26 +128,25 @@ fn send(conn: &mut ClientConnection, sock: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// How much is asked of the socket at a time, so that small replies come in one read.
+/// The size of a read from the socket, so that a small reply takes one read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A connection's bytes.
-pub(crate) struct Stream {
+pub(crate) struct TransportStream {
     transport: Transport,
     address: Address,
     timeout: Option<Duration>,
-    /// Bytes received and not used up yet: `buffer[start..end]`.
+    /// Bytes received and not consumed yet: `buffer[start..end]`.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Stream {
-    /// Connects to `address`; until [`Stream::set_timeout`] every wait is limited by the target's connect time-out.
-    pub(crate) fn connect(address: &Address, target: &Target) -> Result<Stream> {
+impl TransportStream {
+    /// Connects to `address`; until [`TransportStream::set_timeout`] every wait is limited by the target's connect time-out.
+    pub(crate) fn connect(address: &Address, target: &Target) -> Result<TransportStream> {
         let socket = connect(address, target.connect_timeout)?;
         let failed = |cause| connect_failed(address, cause);
-        // A request is written at once and whole: waiting for more to send would only add to its latency.
+        // A request is written whole in one call: waiting for more to send would only add latency.
         socket.set_nodelay(true).map_err(failed)?;
         socket.set_read_timeout(Some(target.connect_timeout)).map_err(failed)?;
         socket.set_write_timeout(Some(target.connect_timeout)).map_err(failed)?;
@@ -156,7 +155,7 @@ impl Stream {
             Some(tls) => Transport::Tls(Box::new(shake_hands(address, tls, socket)?)),
         };
         let timeout = Some(target.connect_timeout);
-        Ok(Stream {
+        Ok(TransportStream {
             transport,
             address: address.clone(),
             timeout,
@@ -166,7 +165,7 @@ impl Stream {
         })
     }
 
-    /// Limits every further wait.
+    /// Sets the time limit of every further wait.
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<()> {
         let socket = self.transport.socket();
         let failed = |cause| Error::new(Kind::Io, "cannot set a time-out").because(cause);
@@ -176,13 +175,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Another handle of the socket.
+    /// Another handle to the socket.
     pub(crate) fn socket(&self) -> Result<TcpStream> {
         let socket = self.transport.socket().try_clone();
         socket.map_err(|cause| Error::new(Kind::Io, "cannot take a second handle of a socket").because(cause))
     }
 
-    /// The socket, and how many bytes were received and not used up.
+    /// The socket, and the number of bytes that were received and not consumed.
     pub(crate) fn into_transport(self) -> (Transport, usize) {
         (self.transport, self.end - self.start)
     }
@@ -193,13 +192,13 @@ impl Stream {
         sent.map_err(|cause| self.failed("send to", cause))
     }
 
-    /// Whether calls do what can be done now, and nothing else.
+    /// Makes calls do only what they can without waiting, or not.
     pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> Result<()> {
         let failed = |cause| Error::new(Kind::Io, "cannot change how a socket waits").because(cause);
         self.transport.set_nonblocking(nonblocking).map_err(failed)
     }
 
-    /// Reads until a frame is whole; false where the socket has no more now and does not wait.
+    /// Reads until a frame is complete; false if the non-blocking socket has no more bytes now.
     pub(crate) fn has_frame(&mut self) -> Result<bool> {
         loop {
             let have = self.end - self.start;
@@ -219,7 +218,7 @@ impl Stream {
         }
     }
 
-    /// The length of the frame whose header has come.
+    /// The length of the frame whose header has arrived.
     fn length(&self) -> Result<usize> {
         let header = self.buffer.get(self.start..).and_then(|bytes| bytes.first_chunk());
         let header = header.map(Header::parse).transpose().map_err(|failure| {
@@ -229,9 +228,9 @@ impl Stream {
         Ok(header.map_or(0, |header| header.length_bytes))
     }
 
-    /// The next frame, whole.
+    /// The next complete frame.
     pub(crate) fn receive(&mut self) -> Result<&[u8]> {
-        // A socket that waits has nothing now only when its time is up.
+        // A blocking socket returns without data only when its time-out has passed.
         if !self.has_frame()? {
             return Err(self.failed("receive from", io::ErrorKind::WouldBlock.into()));
         }
@@ -240,7 +239,7 @@ impl Stream {
         Ok(self.buffer.get(frame).unwrap_or_default())
     }
 
-    /// Makes room for a frame of `wanted` bytes behind those that are there.
+    /// Makes room for a frame of `wanted` bytes after the buffered ones.
     fn make_room(&mut self, wanted: usize) {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -260,19 +259,19 @@ impl Stream {
                 let waited = self.timeout.unwrap_or_default();
                 Error::new(Kind::Io, format!("cannot {action} {}: no progress for {waited:?}", self.address))
             }
-            // A closed pipe here is the server's end, not our own output.
+            // A closed pipe here is the server's side, not our own output.
             _ => Error::new(Kind::Io, format!("cannot {action} {}", self.address)).because(cause),
         }
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for TransportStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.transport.as_fd()
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for TransportStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream")
             .field("address", &self.address)
@@ -281,8 +280,8 @@ impl fmt::Debug for Stream {
     }
 }
 
-/// Connects to the first of the host's addresses that answers, all within `timeout`. Each may take its share of the time that is left, so
-/// that one that does not answer leaves some for the next.
+/// Connects to the first of the host's addresses that answers, all within `timeout`. Each address gets a share of the remaining
+/// time, so that an unresponsive one leaves some for the next.
 fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
     let deadline = Instant::now() + timeout;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -304,7 +303,7 @@ fn connect(address: &Address, timeout: Duration) -> Result<TcpStream> {
     Err(connect_failed(address, last))
 }
 
-/// The TLS handshake, done at once so that what is wrong with certificates is said here.
+/// Performs the TLS handshake at once, so that certificate errors are reported here.
 fn shake_hands(
     address: &Address,
     tls: &ClientTls,
@@ -324,7 +323,7 @@ fn shake_hands(
     Ok(stream)
 }
 
-/// The one error of connecting that is [`Kind::NotFound`].
+/// The only connection error that is [`Kind::NotFound`].
 fn unresolved(address: &Address, cause: io::Error) -> Error {
     let what = format!("cannot connect to {address}, whose name cannot be resolved");
     Error::new(Kind::NotFound, what).because(cause).advise("check the name")

@@ -1,4 +1,4 @@
-//! How we reach the servers ourselves: under the name that the cluster has, at their own ports, as who the key file makes us.
+//! Connects to the servers: by the cluster's host name, at their own ports, as the user that the key file authenticates.
 
 use std::fs;
 use std::path::Path;
@@ -13,22 +13,22 @@ use fathom_wire::scram::Mechanism;
 use crate::layout::Node;
 use crate::topology::Topology;
 
-/// How long one server may take to answer hello.
+/// The time limit for a server's reply to hello.
 const HELLO: Duration = Duration::from_secs(2);
-/// How long a command may take that waits for others.
+/// The time limit for a command that waits for other members.
 const COMMAND: Duration = Duration::from_secs(60);
 
-/// How to reach the servers of a cluster.
+/// The way to connect to the servers of a cluster.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     host: String,
     plain: Target,
-    /// The members' own user, whom the key file lets in.
+    /// The internal user of the members, authenticated by the key file.
     member: Option<Credential>,
 }
 
 impl Contact {
-    /// For a cluster; its key file, if clients must log in.
+    /// The contact for a cluster; takes its key file, if clients must log in.
     pub(crate) fn new(topology: &Topology, key_file: Option<&Path>) -> Result<Contact> {
         let mut plain = Target::at(Address::new(topology.host.clone(), 0));
         plain.tls = topology.tls.client();
@@ -51,13 +51,13 @@ impl Contact {
         Ok(Contact { host: topology.host.clone(), plain, member })
     }
 
-    /// What a server says of itself, without logging in.
+    /// A server's reply to hello, without logging in.
     pub(crate) fn hello(&self, node: &Node) -> fathom_client::Result<Hello> {
         let connection = Connection::open(&self.address(node), &self.plain)?;
-        Ok(Hello::of(connection.hello()))
+        Ok(Hello::from_reply(connection.hello()))
     }
 
-    /// What servers say of themselves, all asked at once; `None` for those that do not answer.
+    /// The replies of servers to hello, all asked at once; `None` for those that do not answer.
     pub(crate) fn hellos(&self, nodes: &[&Node]) -> Vec<Option<Hello>> {
         thread::scope(|scope| {
             let asked: Vec<_> = nodes.iter().map(|node| scope.spawn(|| self.hello(node).ok())).collect();
@@ -65,7 +65,7 @@ impl Contact {
         })
     }
 
-    /// A connection for commands: as a member of the cluster, or as nobody where no user is known yet.
+    /// A connection for commands: as a member of the cluster, or without a user if none is known yet.
     pub(crate) fn connect(&self, node: &Node) -> fathom_client::Result<Connection> {
         let address = self.address(node);
         if let Some(member) = &self.member {
@@ -90,7 +90,7 @@ impl Contact {
         Ok(Document::try_from(&*reply).map_err(unreadable)?)
     }
 
-    /// The same on `admin`.
+    /// As `run`, on the database `admin`.
     pub(crate) fn admin(&self, node: &Node, command: &Document) -> fathom_client::Result<Document> {
         self.run(node, "admin", command)
     }
@@ -100,18 +100,18 @@ impl Contact {
     }
 }
 
-/// What matters of a reply to hello.
+/// The relevant fields of a reply to hello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) role: Role,
     pub(crate) set: Option<String>,
-    /// Whether it is what it is to be: primary, secondary (seen by clients or not), arbiter.
+    /// Whether it has its intended role: primary, secondary (hidden or not), arbiter.
     pub(crate) has_settled: bool,
 }
 
 impl Hello {
-    fn of(reply: &RawDocument) -> Hello {
-        let role = Role::of(reply);
+    fn from_reply(reply: &RawDocument) -> Hello {
+        let role = Role::from_hello(reply);
         let is_secondary = reply.get_bool("secondary").unwrap_or(false);
         let has_settled = is_secondary || matches!(role, Role::Primary | Role::Secondary | Role::Arbiter);
         Hello { role, set: reply.get_str("setName").ok().map(str::to_owned), has_settled }

@@ -1,7 +1,7 @@
-//! A cluster described in a file: YAML in which everything may be left out that has a default.
+//! Reads a cluster's description from a YAML file in which every setting with a default may be omitted.
 //!
-//! A count stands for so many plain members, shards or routers, and a list for each by itself. A name that is unknown is refused,
-//! with its place in the file. docs/cluster.md has an example of everything.
+//! A count creates that many plain members, shards or routers; a list describes each of them. An unknown name is refused, with its
+//! position in the file. docs/cluster.md has an example of everything.
 
 use std::fs;
 use std::path::Path;
@@ -12,29 +12,28 @@ use serde::Deserialize;
 
 use crate::tls_arguments::TlsArguments;
 use crate::topology::{
-    Auth, CONFIG_SET, Member, ReplicaSet, ServerOptions, Shape, ShardedCollection, Topology,
+    Auth, CONFIG_SET, ClusterShape, MemberOptions, ReplicaSet, ServerOptions, ShardedCollection, Topology,
 };
 
 /// The largest file that is read, in bytes.
-const LARGEST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
-/// mlaunch's roles of the user that is made.
+/// The roles that mlaunch gives to the user it creates.
 pub const ROLES: [&str; 4] =
     ["dbAdminAnyDatabase", "readWriteAnyDatabase", "userAdminAnyDatabase", "clusterAdmin"];
 
-/// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Description {
+struct ClusterDescription {
     port: Option<u16>,
     hostname: Option<String>,
     binaries: Option<String>,
-    single: Option<Server>,
-    replica_set: Option<Set>,
-    sharded: Option<Sharded>,
-    /// What every mongod gets where it does not say otherwise.
+    single: Option<ServerDescription>,
+    replica_set: Option<SetDescription>,
+    sharded: Option<ShardedDescription>,
+    /// The default options of every mongod.
     #[serde(default)]
-    defaults: Server,
+    defaults: ServerDescription,
     #[serde(default)]
     tls: TlsArguments,
     auth: Option<Login>,
@@ -42,37 +41,37 @@ struct Description {
     proxied: bool,
 }
 
-/// Options of one server, strictly read.
+/// Options of one server; unknown names are refused.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Server {
+struct ServerDescription {
     #[serde(flatten)]
     options: ServerOptions,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Set {
+struct SetDescription {
     name: Option<String>,
     #[serde(default = "three")]
-    members: Many<Member>,
+    members: CountOrList<MemberOptions>,
     #[serde(default)]
     arbiters: usize,
 }
 
-/// So many plain ones, or each by itself.
+/// A count of plain items, or a list that describes each.
 #[derive(Debug)]
-enum Many<T> {
+enum CountOrList<T> {
     Count(usize),
     Each(Vec<T>),
 }
 
-/// Written out, so that a mistake within the list is told with its place; an untagged enum would lose it.
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
+/// Implemented by hand, so that the error of an item names its path; an untagged enum would lose it.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for CountOrList<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
-            type Value = Many<T>;
+            type Value = CountOrList<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a count or a list")
@@ -80,7 +79,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
 
             fn visit_u64<E: serde::de::Error>(self, count: u64) -> Result<Self::Value, E> {
                 let count = usize::try_from(count).ok().filter(|count| *count <= 200);
-                count.map(Many::Count).ok_or_else(|| E::custom("a count is 200 at most"))
+                count.map(CountOrList::Count).ok_or_else(|| E::custom("a count is 200 at most"))
             }
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -88,41 +87,41 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
                 while let Some(one) = list.next_element()? {
                     each.push(one);
                 }
-                Ok(Many::Each(each))
+                Ok(CountOrList::Each(each))
             }
         }
         deserializer.deserialize_any(Visitor(std::marker::PhantomData))
     }
 }
 
-fn three() -> Many<Member> {
-    Many::Count(3)
+fn three() -> CountOrList<MemberOptions> {
+    CountOrList::Count(3)
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Sharded {
-    shards: Many<Set>,
+struct ShardedDescription {
+    shards: CountOrList<SetDescription>,
     /// Members of the config servers' set.
     #[serde(default = "one")]
-    config_servers: Many<Member>,
+    config_servers: CountOrList<MemberOptions>,
     #[serde(default = "one_server")]
-    routers: Many<Server>,
-    /// Members of each shard that is only counted.
+    routers: CountOrList<ServerDescription>,
+    /// Members of each shard that is given only as a count.
     #[serde(default = "three")]
-    members: Many<Member>,
+    members: CountOrList<MemberOptions>,
     #[serde(default)]
     arbiters: usize,
     #[serde(default)]
     collections: Vec<ShardedCollection>,
 }
 
-fn one() -> Many<Member> {
-    Many::Count(1)
+fn one() -> CountOrList<MemberOptions> {
+    CountOrList::Count(1)
 }
 
-fn one_server() -> Many<Server> {
-    Many::Count(1)
+fn one_server() -> CountOrList<ServerDescription> {
+    CountOrList::Count(1)
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,13 +133,12 @@ struct Login {
     key_file: Option<std::path::PathBuf>,
 }
 
-/// Reads a file.
 pub fn read(path: &Path) -> Result<Topology> {
     let failed = |error| Error::io("read the description", path, error);
     let length = fs::metadata(path).map_err(failed)?.len();
-    if length > LARGEST_BYTES {
+    if length > MAX_BYTES {
         return Err(Error::usage(format!(
-            "{} is no description of a cluster: {length} bytes",
+            "{} is too large for a cluster description: {length} bytes, the limit is 1 MiB",
             path.display()
         )));
     }
@@ -150,17 +148,27 @@ pub fn read(path: &Path) -> Result<Topology> {
     })
 }
 
-/// What the text of a file describes.
+/// Parses the text of a file.
 pub fn parse(text: &str) -> Result<Topology> {
-    let description: Description =
-        serde_yaml_ng::from_str(text).map_err(|cause| Error::usage("it does not fit").because(cause))?;
+    let description: ClusterDescription = serde_yaml_ng::from_str(text)
+        .map_err(|cause| Error::usage("it is not a valid cluster description").because(cause))?;
     let plain = Topology::default();
-    let Description { port, hostname, binaries, single, replica_set, sharded, defaults, tls, auth, proxied } =
-        description;
+    let ClusterDescription {
+        port,
+        hostname,
+        binaries,
+        single,
+        replica_set,
+        sharded,
+        defaults,
+        tls,
+        auth,
+        proxied,
+    } = description;
     let mut collections = Vec::new();
     let shape = match (single, replica_set, sharded) {
-        (Some(server), None, None) => Shape::Single(server.options),
-        (None, Some(set), None) => Shape::ReplicaSet(set.build("replset".to_owned())),
+        (Some(server), None, None) => ClusterShape::Single(server.options),
+        (None, Some(set), None) => ClusterShape::ReplicaSet(set.build("replset".to_owned())),
         (None, None, Some(mut sharded)) => {
             collections = std::mem::take(&mut sharded.collections);
             sharded.build()
@@ -186,7 +194,7 @@ pub fn parse(text: &str) -> Result<Topology> {
 }
 
 /// One member, as `--member N=...` describes it.
-pub fn member(text: &str) -> Result<Member> {
+pub fn member(text: &str) -> Result<MemberOptions> {
     serde_yaml_ng::from_str(text)
         .map_err(|cause| Error::usage(format!("'{text}' describes no member")).because(cause))
 }
@@ -197,41 +205,46 @@ pub fn key(text: &str) -> Result<bson::Document> {
         .map_err(|cause| Error::usage(format!("'{text}' is no shard key")).because(cause))
 }
 
-impl Set {
+impl SetDescription {
     fn build(self, name: String) -> ReplicaSet {
         let name = self.name.unwrap_or(name);
         match self.members {
-            Many::Count(count) => ReplicaSet::plain(name, count, self.arbiters),
-            Many::Each(mut members) => {
-                members.extend((0..self.arbiters).map(|_| Member { arbiter: true, ..Member::default() }));
+            CountOrList::Count(count) => ReplicaSet::plain(name, count, self.arbiters),
+            CountOrList::Each(mut members) => {
+                members.extend(
+                    (0..self.arbiters).map(|_| MemberOptions { arbiter: true, ..MemberOptions::default() }),
+                );
                 ReplicaSet { name, members }
             }
         }
     }
 }
 
-impl Sharded {
-    fn build(self) -> Shape {
-        let Sharded { shards, config_servers, routers, members, arbiters, collections: _ } = self;
+impl ShardedDescription {
+    fn build(self) -> ClusterShape {
+        let ShardedDescription { shards, config_servers, routers, members, arbiters, collections: _ } = self;
         let name = |at: usize| format!("shard{:02}", at + 1);
         let plain = |at: usize| match &members {
-            Many::Count(count) => ReplicaSet::plain(name(at), *count, arbiters),
-            Many::Each(each) => {
-                let arbiter = || Member { arbiter: true, ..Member::default() };
+            CountOrList::Count(count) => ReplicaSet::plain(name(at), *count, arbiters),
+            CountOrList::Each(each) => {
+                let arbiter = || MemberOptions { arbiter: true, ..MemberOptions::default() };
                 let members = each.iter().cloned().chain((0..arbiters).map(|_| arbiter())).collect();
                 ReplicaSet { name: name(at), members }
             }
         };
         let shards = match shards {
-            Many::Count(count) => (0..count).map(plain).collect(),
-            Many::Each(each) => each.into_iter().enumerate().map(|(at, set)| set.build(name(at))).collect(),
+            CountOrList::Count(count) => (0..count).map(plain).collect(),
+            CountOrList::Each(each) => {
+                each.into_iter().enumerate().map(|(at, set)| set.build(name(at))).collect()
+            }
         };
-        let config = Set { name: Some(CONFIG_SET.to_owned()), members: config_servers, arbiters: 0 };
+        let config =
+            SetDescription { name: Some(CONFIG_SET.to_owned()), members: config_servers, arbiters: 0 };
         let routers = match routers {
-            Many::Count(count) => vec![ServerOptions::default(); count],
-            Many::Each(each) => each.into_iter().map(|server| server.options).collect(),
+            CountOrList::Count(count) => vec![ServerOptions::default(); count],
+            CountOrList::Each(each) => each.into_iter().map(|server| server.options).collect(),
         };
-        Shape::Sharded { shards, config: config.build(String::new()), routers }
+        ClusterShape::Sharded { shards, config: config.build(String::new()), routers }
     }
 }
 

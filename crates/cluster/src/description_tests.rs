@@ -1,4 +1,4 @@
-//! Descriptions of clusters: all that can be said, and what is refused.
+//! Tests of cluster descriptions: all supported settings, and the refused ones.
 
 use super::*;
 use crate::topology::Limits;
@@ -14,7 +14,7 @@ fn everything_a_file_can_say() {
          \x20 - {hidden: true, priority: 0, votes: 0, tags: {dc: east}, parameters: {syncdelay: 20}, directory: /mnt/slow}\n",
     )
     .unwrap();
-    let Shape::ReplicaSet(set) = &topology.shape else { panic!("{topology:?}") };
+    let ClusterShape::ReplicaSet(set) = &topology.shape else { panic!("{topology:?}") };
     assert_eq!((topology.first_port, topology.host.as_str(), topology.proxied), (30000, "127.0.0.1", true));
     assert_eq!(set.members.iter().map(|one| one.arbiter).collect::<Vec<_>>(), [false, false, true, true]);
     let first = &set.members[0].options;
@@ -42,11 +42,11 @@ fn counts_stand_for_plain_servers() {
          \x20 collections: [{namespace: ycsb.usertable, key: {_id: hashed}, chunks: 8}]\n",
     )
     .unwrap();
-    let Shape::Sharded { shards, config, routers } = &topology.shape else { panic!("{topology:?}") };
+    let ClusterShape::Sharded { shards, config, routers } = &topology.shape else { panic!("{topology:?}") };
     let names: Vec<&str> = shards.iter().map(|shard| shard.name.as_str()).collect();
     assert_eq!((names, config.members.len(), routers.len()), (vec!["shard01", "shard02"], 3, 2));
     assert_eq!(topology.collections[0].chunks, Some(8));
-    // What is written down is read again.
+    // A written description can be read again.
     let json = serde_json::to_string(&topology).unwrap();
     assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), topology);
 }
@@ -55,7 +55,7 @@ fn counts_stand_for_plain_servers() {
 fn routers_take_of_the_defaults_what_they_have() {
     let text = "defaults: {engine: rocksdb, parameters: {syncdelay: 1}, arguments: [--slowms, '1'], binaries: fathom, \
                 limits: {cpus: 1, writeIops: 5}}\nsharded: {shards: 1}";
-    let Shape::Sharded { shards, config, routers } = parse(text).unwrap().shape else { panic!() };
+    let ClusterShape::Sharded { shards, config, routers } = parse(text).unwrap().shape else { panic!() };
     assert_eq!(
         (shards[0].members[0].options.engine.as_deref(), config.members[0].options.engine.as_deref()),
         (Some("rocksdb"), None)
@@ -98,7 +98,7 @@ fn what_makes_no_sense_is_one_sentence() {
         ("sharded: {shards: 1, collections: [{namespace: a.b}]}", "key"),
         ("sharded: {shards: 1, collections: [{namespace: a.b, key: {}}]}", "has no shard key"),
         ("sharded: {shards: 1, collections: [{namespace: a.b, key: {x: 2}}]}", "neither 1, -1 nor hashed"),
-        ("sharded: {shards: 1, collections: [{namespace: ab, key: {x: 1}}]}", "no namespace"),
+        ("sharded: {shards: 1, collections: [{namespace: ab, key: {x: 1}}]}", "not a namespace"),
         ("sharded: {shards: 1, collections: [{namespace: a.b, key: {x: 1}, chunks: 4}]}", "only a hashed"),
         ("port: 99999\nsingle: {}", "port"),
     ] {

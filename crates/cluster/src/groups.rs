@@ -1,8 +1,8 @@
-//! Control groups that hold what a server may use: processors, memory, and I/O on the disk of its data (cgroups(7),
+//! Control groups that limit a server's resources: processors, memory, and I/O on the disk of its data (cgroups(7),
 //! torvalds/linux:Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/).
 //!
-//! A controller is in the tree of one version at a time, so the machine decides between the two. A server joins before its first
-//! instruction. What the machine cannot limit is refused; nothing is limited by half.
+//! A controller belongs to the tree of one version at a time, so the machine decides between the two. A server joins before its
+//! first instruction. A limit that the machine cannot enforce is refused as a whole, never applied in part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,40 +10,39 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::cgroup::Cgroups;
 use fathom_host::{BlockTree, DeviceNumber, Mounts, View};
-use fathom_process::{Guard, Ledger, Thing};
+use fathom_process::{Guard, Ledger, Resource};
 use fathom_units::Bytes;
 
 use crate::topology::Limits;
 
-/// What a period of the processor's quota lasts, in microseconds (the kernel's default).
+/// The period of the processor's quota, in microseconds (the kernel's default).
 const PERIOD_US: u64 = 100_000;
 
-/// A limit as one version of the interface wants it: the controller, the file, the text.
+/// A limit in the form of one version of the interface: the controller, the file, the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Setting {
+struct ControllerSetting {
     controller: &'static str,
     file: String,
     text: String,
 }
 
-/// Groups that were made, which go again when this is dropped.
+/// Created groups, which are removed when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(crate) struct ControlGroups {
     guards: Vec<Guard>,
-    /// Their folders.
     pub(crate) folders: Vec<PathBuf>,
 }
 
-impl Groups {
-    /// Lets them stand.
+impl ControlGroups {
+    /// Keeps the groups when the value is dropped.
     pub(crate) fn let_go(self) -> Result<()> {
         self.guards.into_iter().try_for_each(Guard::keep)
     }
 }
 
-/// Makes the groups for a server with its data at `db_path`, which may still be to come.
-pub(crate) fn make(ledger: &Ledger, limits: &Limits, db_path: Option<&Path>) -> Result<Groups> {
-    let mut groups = Groups::default();
+/// Creates the groups for a server with its data at `db_path`, which may not exist yet.
+pub(crate) fn make(ledger: &Ledger, limits: &Limits, db_path: Option<&Path>) -> Result<ControlGroups> {
+    let mut groups = ControlGroups::default();
     if limits.is_empty() {
         return Ok(groups);
     }
@@ -62,7 +61,7 @@ pub(crate) fn make(ledger: &Ledger, limits: &Limits, db_path: Option<&Path>) -> 
         };
         let folder = parent.join(&name);
         if !groups.folders.contains(&folder) {
-            let entry = ledger.will_make(Thing::Cgroup { path: folder.clone() })?;
+            let entry = ledger.will_make(Resource::Cgroup { path: folder.clone() })?;
             if let Err(cause) = fs::create_dir(&folder) {
                 entry.undone()?;
                 return Err(advise(Error::io("create the control group", &folder, cause)));
@@ -80,7 +79,7 @@ pub(crate) fn make(ledger: &Ledger, limits: &Limits, db_path: Option<&Path>) -> 
 /// Removes groups whose processes have ended.
 pub(crate) fn remove(ledger: &Ledger, folders: &[PathBuf]) -> Result<()> {
     for path in folders.iter().filter(|path| path.exists()) {
-        ledger.will_make(Thing::Cgroup { path: path.clone() })?.undo()?;
+        ledger.will_make(Resource::Cgroup { path: path.clone() })?.undo()?;
     }
     Ok(())
 }
@@ -90,7 +89,7 @@ fn has_io(limits: &Limits) -> bool {
     read_iops.is_some() || write_iops.is_some() || read_bandwidth.is_some() || write_bandwidth.is_some()
 }
 
-/// The limits on I/O with their names in version 1 and in version 2.
+/// The I/O limits with their names in version 1 and in version 2.
 fn io(limits: &Limits) -> Result<Vec<(u64, &'static str, &'static str)>> {
     let bytes =
         |text: &Option<String>| text.as_ref().map(|text| text.parse::<Bytes>().map(Bytes::get)).transpose();
@@ -108,8 +107,9 @@ fn quota_us(cpus: f64) -> u64 {
     (cpus * PERIOD_US as f64).round() as u64
 }
 
-fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Setting>> {
-    let setting = |controller, file: &str, text| Setting { controller, file: file.to_owned(), text };
+fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<ControllerSetting>> {
+    let setting =
+        |controller, file: &str, text| ControllerSetting { controller, file: file.to_owned(), text };
     let mut settings = Vec::new();
     if let Some(cpus) = limits.cpus {
         settings.push(setting("cpu", "cpu.max", format!("{} {PERIOD_US}", quota_us(cpus))));
@@ -125,8 +125,8 @@ fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Settin
     Ok(settings)
 }
 
-fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Setting>> {
-    let setting = |controller, file: String, text| Setting { controller, file, text };
+fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<ControllerSetting>> {
+    let setting = |controller, file: String, text| ControllerSetting { controller, file, text };
     let mut settings = Vec::new();
     if let Some(cpus) = limits.cpus {
         settings.push(setting("cpu", "cpu.cfs_period_us".to_owned(), PERIOD_US.to_string()));
@@ -144,7 +144,7 @@ fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Settin
     Ok(settings)
 }
 
-/// The disk under the data: a whole one, since the kernel limits no partitions.
+/// The disk under the data: a whole disk, since the kernel limits no partitions.
 fn disk_of(view: &View, db_path: Option<&Path>) -> Result<DeviceNumber> {
     let path = db_path.ok_or_else(|| Error::usage("a router has no disk whose I/O could be limited"))?;
     let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
@@ -159,7 +159,7 @@ fn disk_of(view: &View, db_path: Option<&Path>) -> Result<DeviceNumber> {
     })
 }
 
-/// The group of version 2 below which ours can be made, if that version has all controllers that are needed.
+/// The version 2 group below which ours can be created, if that version has all required controllers.
 fn unified_parent(view: &View, limits: &Limits) -> Result<Option<PathBuf>> {
     let needed: Vec<&str> = [
         limits.cpus.map(|_| "cpu"),
@@ -182,12 +182,12 @@ fn unified_parent(view: &View, limits: &Limits) -> Result<Option<PathBuf>> {
     if !has_all(&root.join("cgroup.controllers")) {
         return Ok(None);
     }
-    let own = Cgroups::of(view, None).unified_folder().unwrap_or_else(|| root.clone());
+    let own = Cgroups::read(view, None).unified_folder().unwrap_or_else(|| root.clone());
     let passing = own.ancestors().take_while(|group| group.starts_with(&root));
     if let Some(group) = passing.into_iter().find(|group| has_all(&group.join("cgroup.subtree_control"))) {
         return Ok(Some(group.to_owned()));
     }
-    // Passing a controller on limits nothing, so that it is not taken back.
+    // Delegating a controller limits nothing, so it is not undone.
     let control = root.join("cgroup.subtree_control");
     let text: Vec<String> = needed.iter().map(|controller| format!("+{controller}")).collect();
     fs::write(&control, text.join(" "))
@@ -196,10 +196,12 @@ fn unified_parent(view: &View, limits: &Limits) -> Result<Option<PathBuf>> {
 }
 
 fn version_1_parent(view: &View, controller: &str) -> Result<PathBuf> {
-    Cgroups::of(view, None).controller_folder(controller).filter(|folder| folder.is_dir()).ok_or_else(|| {
-        let what = format!("no control group tree with the controller {controller} is mounted");
-        Error::new(Kind::Unsupported, what).advise("limits need one, and root")
-    })
+    Cgroups::read(view, None).controller_folder(controller).filter(|folder| folder.is_dir()).ok_or_else(
+        || {
+            let what = format!("no control group tree with the controller {controller} is mounted");
+            Error::new(Kind::Unsupported, what).advise("limits need one, and root")
+        },
+    )
 }
 
 fn advise(error: Error) -> Error {
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn limits_are_written_as_each_version_wants_them() {
         let device = Some(DeviceNumber { major: 8, minor: 16 });
-        let texts = |settings: Vec<Setting>| -> Vec<String> {
+        let texts = |settings: Vec<ControllerSetting>| -> Vec<String> {
             settings.into_iter().map(|one| format!("{} {} {}", one.controller, one.file, one.text)).collect()
         };
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Starts a server in a session of its own, so that it lives on after us, and so that none is ever without an owner.
+//! Starts a server in a session of its own, so that it outlives this process, and so that it always has an owner.
 //!
-//! A child is first this program again, which waits for a word on its standard input. Only when the child is in the ledger is the
-//! word given; then it leaves our session, joins its control groups and becomes the server. Killed at any moment, we leave either a
-//! child that ends by itself or one that `fathom cleanup` knows. Process number and start time stay the same through all this.
+//! A child first runs this program again, which waits for a word on its standard input. The word is sent only when the child is in the
+//! ledger; then the child leaves our session, joins its control groups and becomes the server. If we are killed at any moment, we leave
+//! either a child that ends by itself or one that `fathom cleanup` knows. Process number and start time stay the same through all this.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -12,17 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_process::{Guard, Ledger, ProcessId, Thing};
+use fathom_process::{Guard, Ledger, ProcessId, Resource};
 
 /// The word that lets a child become a server.
 const GO: &str = "go";
 
-/// How this program is called to become a server: `fathom cluster launch`.
+/// The way to start this program as a server: `fathom cluster launch`.
 #[derive(Clone, Debug)]
 pub struct Launcher {
-    /// This program.
     pub program: PathBuf,
-    /// Its arguments before those that say what to become.
+    /// The arguments before those that name the server.
     pub words: Vec<String>,
 }
 
@@ -40,30 +39,27 @@ impl Launcher {
     }
 }
 
-/// What a server is made of.
+/// The parameters of a server's process.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
-    /// The program.
     pub program: &'a Path,
-    /// Its arguments.
     pub arguments: &'a [String],
-    /// What it prints goes there; the file is emptied first.
+    /// The file for its output, which is truncated first.
     pub console: &'a Path,
-    /// Control groups that it joins before it begins.
+    /// Control groups that it joins before it starts.
     pub groups: &'a [PathBuf],
 }
 
-/// A server that was started, and ends when this is dropped, unless it is let go.
+/// A started server, which ends when this is dropped, unless it is released.
 #[derive(Debug)]
-pub struct Started {
-    /// The process.
+pub struct ServerGuard {
     pub id: ProcessId,
     child: Child,
     guard: Guard,
 }
 
-impl Started {
-    /// How it ended, if it has.
+impl ServerGuard {
+    /// The exit status, if it has ended.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -73,17 +69,17 @@ impl Started {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Lets it run on without us.
+    /// Releases it, so that it outlives this process.
     pub fn let_go(self) -> Result<()> {
         self.guard.keep()
     }
 }
 
-/// Starts a server. It begins only once the ledger has it.
+/// Starts a server. It begins only once the ledger contains it.
 ///
 /// # Errors
 /// When it cannot be started or recorded; then no process is left.
-pub fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Result<Started> {
+pub fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Result<ServerGuard> {
     let failed = |cause| Error::io("start", launch.program, cause);
     let console = OpenOptions::new().create(true).write(true).truncate(true).open(launch.console);
     let console = console.map_err(|cause| Error::io("create", launch.console, cause))?;
@@ -96,36 +92,36 @@ pub fn launch(launcher: &Launcher, ledger: &Ledger, launch: Launch<'_>) -> Resul
     let second = console.try_clone().map_err(failed)?;
     command.stdin(Stdio::piped()).stdout(console).stderr(second);
     let mut child = command.spawn().map_err(failed)?;
-    let recorded = ProcessId::of(child.id())
+    let recorded = ProcessId::read(child.id())
         .ok_or_else(|| Error::new(Kind::NotFound, format!("process {} ended at once", child.id())))
-        .and_then(|id| Ok((id, ledger.will_make(Thing::Process(id))?.guard())));
+        .and_then(|id| Ok((id, ledger.will_make(Resource::Process(id))?.guard())));
     let (id, guard) = match recorded {
         Ok(recorded) => recorded,
         Err(error) => {
-            // Its input closes, and it ends.
+            // Its standard input closes, and it ends.
             drop(child.stdin.take());
             let _ = child.wait();
             return Err(error);
         }
     };
     let_begin(&mut child);
-    Ok(Started { id, child, guard })
+    Ok(ServerGuard { id, child, guard })
 }
 
-/// Gives the word to a child that waits for it in [`become_server`].
+/// Sends the word to a child that waits for it in [`become_server`].
 fn let_begin(child: &mut Child) {
     if let Some(mut stdin) = child.stdin.take() {
-        // One that has ended already is found when it does not answer.
+        // A child that has already ended is noticed when it does not answer.
         let _ = writeln!(stdin, "{GO}");
     }
 }
 
-/// Becomes a server, or any other program, once the parent has said so on standard input; returns only if that fails.
+/// Becomes a server, or any other program, once the parent has sent the word on standard input; returns only if that fails.
 pub fn become_server(groups: &[PathBuf], program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> Error {
     let mut word = String::new();
     let read = io::stdin().lock().read_line(&mut word);
     if read.is_err() || word.trim_end() != GO {
-        return Error::new(Kind::Stopped, "whoever wanted a server has ended before it began");
+        return Error::new(Kind::Stopped, "the launching process ended before the server started");
     }
     if let Err(cause) = rustix::process::setsid() {
         return Error::new(Kind::Unsupported, "cannot begin a session").because(io::Error::from(cause));
@@ -140,7 +136,7 @@ pub fn become_server(groups: &[PathBuf], program: &OsStr, arguments: &[impl AsRe
     Error::io("become", Path::new(program), cause)
 }
 
-/// Why a server ended, from what it printed and logged: one line, the most telling that is there.
+/// The reason why a server ended, from its output and log: the most informative line.
 pub(crate) fn last_words(console: &Path, log: &Path) -> String {
     const TAIL_BYTES: usize = 64 * 1024;
     let tail = |path: &Path| {
@@ -156,7 +152,7 @@ pub(crate) fn last_words(console: &Path, log: &Path) -> String {
             || matches!(before, Some("E" | "F"))
     };
     let console = tail(console);
-    // Who is called in a wrong way says so first and then how to be called; others end with what went wrong.
+    // After a usage error the first line names it and the usage follows; other failures are named in the last line.
     let mut lines = console.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_error = |line: &&str| line.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     let printed = lines.clone().find(is_error).or_else(|| lines.next_back());
@@ -166,15 +162,15 @@ pub(crate) fn last_words(console: &Path, log: &Path) -> String {
     found.unwrap_or_else(|| "it said nothing".to_owned())
 }
 
-/// A line of a log without what is the same in every line.
+/// A line of a log without the parts that are the same in every line.
 fn readable(line: &str) -> String {
-    const LONGEST: usize = 400;
+    const MAX_CHARACTERS: usize = 400;
     let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
     let text = parsed.and_then(|line| {
         let message = line.get("msg")?.as_str()?.to_owned();
         Some(line.get("attr").map_or(message.clone(), |attributes| format!("{message} {attributes}")))
     });
-    text.unwrap_or_else(|| line.to_owned()).chars().take(LONGEST).collect()
+    text.unwrap_or_else(|| line.to_owned()).chars().take(MAX_CHARACTERS).collect()
 }
 
 #[cfg(test)]

@@ -1,62 +1,58 @@
-//! Where the servers of a cluster are: ports and folders, as mlaunch lays them out.
+//! Assigns ports and folders to the servers of a cluster, in mlaunch's layout.
 //!
-//! Ports: routers first, then shard by shard (in the order of the members), then config servers. Folders below the cluster's:
-//! `db` and `mongod.log` of a single server; `SET/rsN`, `SET/arb`; `mongos.log`, or `mongos/mongos_PORT.log` of several
-//! (rueckstiess/mtools:mtools/mlaunch/mlaunch.py). Pure: nothing is made here.
+//! Ports: routers first, then shard by shard (in the order of the members), then config servers. Folders below the cluster's: `db`
+//! and `mongod.log` of a single server; `SET/rsN`, `SET/arb`; `mongos.log`, or `mongos/mongos_PORT.log` of several
+//! (rueckstiess/mtools:mtools/mlaunch/mlaunch.py). Pure: this module creates nothing.
 
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::topology::{Member, ReplicaSet, ServerOptions, Shape, Topology};
+use crate::topology::{ClusterShape, MemberOptions, ReplicaSet, ServerOptions, Topology};
 
-/// What a server is for.
+/// The purpose of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A server by itself.
+    /// A single, standalone server.
     Single,
-    /// A member of a set that holds data.
+    /// A data-bearing member of a set.
     Data,
     /// A member of a set that only votes.
     Arbiter,
     /// A member of the config servers' set.
     Config,
-    /// A router.
     Router,
 }
 
 /// One server of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where clients and members reach it.
+    /// The port that clients and members connect to.
     pub port: u16,
-    /// Where it listens itself: another port where a proxy stands before it.
+    /// The port that it actually listens on: a different one behind a proxy.
     pub own_port: u16,
-    /// What it is for.
     pub purpose: Purpose,
-    /// Its set, if it is in one.
+    /// Its set, if it belongs to one.
     pub set: Option<String>,
     /// Whether its set is a shard.
     pub in_shard: bool,
-    /// Where its data is; a router has none.
+    /// The data directory; a router has none.
     pub db_path: Option<PathBuf>,
-    /// Its log.
     pub log_path: PathBuf,
-    /// Whether it runs only while the cluster is made.
+    /// Whether it runs only while the cluster is created.
     pub temporary: bool,
-    /// What it is given.
     pub options: ServerOptions,
 }
 
 impl Node {
-    /// What it prints besides its log.
+    /// The file for its output other than its log.
     pub fn console_path(&self) -> PathBuf {
         self.log_path.with_extension("console")
     }
 
-    /// Where mongos keeps its diagnostics: beside its log (`getMongoSPath` in MongoDB's `ftdc/util.cpp`). A mongod has them in its data.
+    /// The folder of mongos's diagnostics: next to its log (`getMongoSPath` in MongoDB's `ftdc/util.cpp`). A mongod has them in its data.
     pub(crate) fn diagnostics_path(&self) -> Option<PathBuf> {
         (!self.is_mongod()).then(|| self.log_path.with_extension("diagnostic.data"))
     }
@@ -66,7 +62,7 @@ impl Node {
         self.purpose != Purpose::Router
     }
 
-    /// `the config server on port 27020`.
+    /// The title for messages, such as `the config server on port 27020`.
     pub fn title(&self) -> String {
         let what = match (self.purpose, &self.set) {
             (Purpose::Single, _) => "the server".to_owned(),
@@ -83,7 +79,7 @@ impl Node {
 /// All servers of a cluster, by port.
 pub fn layout(topology: &Topology, folder: &Path) -> Result<Vec<Node>> {
     let mut nodes = match &topology.shape {
-        Shape::Single(options) => {
+        ClusterShape::Single(options) => {
             vec![node(
                 Purpose::Single,
                 Some(db_path(folder, &[], options)),
@@ -91,8 +87,8 @@ pub fn layout(topology: &Topology, folder: &Path) -> Result<Vec<Node>> {
                 options,
             )]
         }
-        Shape::ReplicaSet(set) => of_set(folder, set, Purpose::Data, false),
-        Shape::Sharded { shards, config, routers } => {
+        ClusterShape::ReplicaSet(set) => of_set(folder, set, Purpose::Data, false),
+        ClusterShape::Sharded { shards, config, routers } => {
             let mut nodes = of_routers(folder, routers);
             nodes.extend(shards.iter().flat_map(|shard| of_set(folder, shard, Purpose::Data, true)));
             nodes.extend(of_set(folder, config, Purpose::Config, false));
@@ -118,7 +114,7 @@ fn node(purpose: Purpose, db_path: Option<PathBuf>, log_path: PathBuf, options: 
     }
 }
 
-/// Within a directory that was named, which may hold other things, a folder of its own.
+/// A folder of its own within a given directory, which may hold other files.
 fn db_path(folder: &Path, below: &[&str], options: &ServerOptions) -> PathBuf {
     match &options.directory {
         Some(directory) if below.is_empty() => directory.join("db"),
@@ -141,7 +137,7 @@ fn of_set(folder: &Path, set: &ReplicaSet, purpose: Purpose, in_shard: bool) -> 
     nodes
 }
 
-/// The logs of several have their ports in their names, which come later.
+/// With several routers, the log names contain the ports, which are assigned later.
 fn of_routers(folder: &Path, routers: &[ServerOptions]) -> Vec<Node> {
     let log = || folder.join("mongos.log");
     if routers.is_empty() {
@@ -151,17 +147,17 @@ fn of_routers(folder: &Path, routers: &[ServerOptions]) -> Vec<Node> {
     routers.iter().map(|options| node(Purpose::Router, None, log(), options)).collect()
 }
 
-fn member_folder(member: &Member, data: &mut usize, arbiters: &mut usize) -> String {
+fn member_folder(member: &MemberOptions, data: &mut usize, arbiters: &mut usize) -> String {
     if !member.arbiter {
         *data += 1;
         return format!("rs{data}");
     }
     *arbiters += 1;
-    // mlaunch has one at most, without a number.
+    // mlaunch supports at most one, without a number.
     if *arbiters == 1 { "arb".to_owned() } else { format!("arb{arbiters}") }
 }
 
-/// Gives out the ports; behind proxies, the servers' own ports follow the ones that clients use.
+/// Assigns the ports; behind proxies, the servers' own ports follow the ones that clients use.
 fn number(nodes: &mut [Node], topology: &Topology) -> Result<()> {
     let count = nodes.len() * if topology.proxied { 2 } else { 1 };
     let first = usize::from(topology.first_port);
@@ -201,7 +197,7 @@ mod tests {
     fn sharded(shards: usize, nodes: usize, arbiters: usize, config: usize, routers: usize) -> Topology {
         let shard = |at: usize| ReplicaSet::plain(format!("shard{:02}", at + 1), nodes, arbiters);
         Topology {
-            shape: Shape::Sharded {
+            shape: ClusterShape::Sharded {
                 shards: (0..shards).map(shard).collect(),
                 config: ReplicaSet::plain(crate::CONFIG_SET, config, 0),
                 routers: vec![ServerOptions::default(); routers],
@@ -213,7 +209,7 @@ mod tests {
     #[test]
     fn a_single_server_and_a_set_are_where_mlaunch_has_them() {
         assert_eq!(lines(&Topology::default()), ["27017 Single db mongod.log"]);
-        let set = Shape::ReplicaSet(ReplicaSet::plain("replset", 2, 2));
+        let set = ClusterShape::ReplicaSet(ReplicaSet::plain("replset", 2, 2));
         let topology = Topology { shape: set, first_port: 30000, ..Topology::default() };
         assert_eq!(
             lines(&topology),

@@ -1,7 +1,7 @@
-//! Topologies of MongoDB servers on one machine: one server, a replica set, a sharded cluster, real ones or our own.
+//! Runs topologies of MongoDB servers on one machine: one server, a replica set or a sharded cluster, of MongoDB's programs or the built-in ones.
 //!
-//! What a cluster is, where its servers are and how each is called is decided by pure code; the rest starts processes and speaks to
-//! them. It refuses to touch a process that it did not start, and to leave one behind without an owner.
+//! Pure code decides the topology, the addresses and the command lines; the rest starts processes and communicates with them. It
+//! never touches a process that it did not start, and never leaves one behind without an owner.
 
 mod arguments;
 mod cluster;
@@ -24,21 +24,22 @@ mod topology;
 mod version;
 mod wait;
 
-pub use arguments::{CommandLine, Given, Maker, Plan, Program, Secrets, split_secrets};
-pub use cluster::{Cluster, HeldCluster, Overrides, Stopping, Tools, Wish};
+pub use arguments::{CommandLine, CommandLinePlan, Maker, Program, Secrets, TypedOption, split_secrets};
+pub use cluster::{Cluster, ClusterPlan, HeldCluster, Overrides, StopOptions, Tools};
 pub use description::ROLES;
-pub use launch::{Launch, Launcher, Started, become_server, launch};
+pub use launch::{Launch, Launcher, ServerGuard, become_server, launch};
 pub use layout::{Node, Purpose, layout};
 pub use mlaunch::{Environment, MLAUNCH_FILE, quoted, shard_names};
 pub use network::{Rules, serve as serve_proxy};
 pub use programs::{OWN, Programs};
 pub use server_process::signal;
 pub use set_config::connection_string;
-pub use state::{Phase, STATE_FILE, Server, State};
-pub use tags::{Live, Selection, tags_of};
+pub use state::{ClusterState, CreationPhase, STATE_FILE, ServerState};
+pub use tags::{ServerCondition, TagSelection, tags_of};
 pub use tls_arguments::TlsArguments;
 pub use topology::{
-    Auth, CONFIG_SET, Limits, Member, ReplicaSet, ServerOptions, Shape, ShardedCollection, Topology,
+    Auth, CONFIG_SET, ClusterShape, Limits, MemberOptions, ReplicaSet, ServerOptions, ShardedCollection,
+    Topology,
 };
 pub use version::Version;
 

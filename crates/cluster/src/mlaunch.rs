@@ -1,7 +1,7 @@
-//! Environments that mlaunch made: its state file `.mlaunch_startup` is read and never written.
+//! Reads environments that mlaunch created: its state file `.mlaunch_startup` is read and never written.
 //!
-//! Version 2 holds the parsed arguments and a shell command for each port; version 1 only the arguments, from which the commands
-//! are made anew. The password that stands there in clear text is not taken over.
+//! Version 2 holds the parsed arguments and a shell command for each port; version 1 holds only the arguments, from which the
+//! commands are computed. The clear-text password in it is not taken over.
 //!
 //! A command in the state file was written for a shell, with double quotes around paths.
 
@@ -15,21 +15,19 @@ use fathom_errors::{Error, Kind, Result};
 use serde_json::{Map, Value};
 
 use crate::tls_arguments::TlsArguments;
-use crate::topology::{Auth, CONFIG_SET, ReplicaSet, ServerOptions, Shape, Topology};
+use crate::topology::{Auth, CONFIG_SET, ClusterShape, ReplicaSet, ServerOptions, Topology};
 
-/// mlaunch's state file.
 pub const MLAUNCH_FILE: &str = ".mlaunch_startup";
 
 /// An environment of mlaunch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Environment {
-    /// What it is.
     pub topology: Topology,
-    /// Program and arguments of each port, without `--fork`; empty of version 1.
+    /// Program and arguments of each port, without `--fork`; empty for version 1.
     pub commands: BTreeMap<u16, Vec<String>>,
 }
 
-/// Reads the environment in a folder; `None` where there is none.
+/// Reads the environment in a folder; `None` if there is none.
 pub(crate) fn read(folder: &Path) -> Result<Option<Environment>> {
     let path = folder.join(MLAUNCH_FILE);
     let text = match fs::read_to_string(&path) {
@@ -77,7 +75,7 @@ fn missing(name: &str) -> Error {
 fn command((port, line): (&String, &Value)) -> Result<(u16, Vec<String>)> {
     let port = port.parse().map_err(|_| missing("port before each command"))?;
     let mut words = split(line.as_str().unwrap_or_default())?;
-    // The server is to stay our child.
+    // Without this option, the server stays our child.
     words.retain(|word| word != "--fork");
     if words.is_empty() {
         return Err(missing("command"));
@@ -90,7 +88,7 @@ fn strings(value: Option<&Value>) -> Vec<String> {
     list.filter_map(|one| one.as_str().map(str::to_owned)).collect()
 }
 
-/// Parsed arguments as a topology; what older versions of mlaunch did not write has its default.
+/// The parsed arguments as a topology; fields that older versions of mlaunch did not write get defaults.
 fn topology(arguments: &Map<String, Value>, unknown: &[String]) -> Result<Topology> {
     let flag = |name: &str| arguments.get(name).and_then(Value::as_bool).unwrap_or(false);
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -111,15 +109,15 @@ fn topology(arguments: &Map<String, Value>, unknown: &[String]) -> Result<Topolo
     };
     let shards = shard_names(&strings(arguments.get("sharded")))?;
     let shape = if !shards.is_empty() {
-        Shape::Sharded {
+        ClusterShape::Sharded {
             shards: shards.iter().map(|name| set(name)).collect(),
             config: ReplicaSet::plain(CONFIG_SET, count("config", 1).max(1), 0),
             routers: vec![ServerOptions::default(); count("mongos", 1).min(usize::from(u16::MAX))],
         }
     } else if flag("replicaset") {
-        Shape::ReplicaSet(set(&text("name").unwrap_or_else(|| "replset".to_owned())))
+        ClusterShape::ReplicaSet(set(&text("name").unwrap_or_else(|| "replset".to_owned())))
     } else {
-        Shape::Single(ServerOptions::default())
+        ClusterShape::Single(ServerOptions::default())
     };
     let mut tls = TlsArguments::default();
     for (name, value) in TlsArguments::options() {
@@ -161,7 +159,7 @@ pub fn shard_names(words: &[String]) -> Result<Vec<String>> {
     }
 }
 
-/// Splits as a POSIX shell does, without expanding anything. What a shell would run as more than one program is refused.
+/// Splits as a POSIX shell does, without expanding anything. A line that a shell would run as more than one program is refused.
 pub(crate) fn split(line: &str) -> Result<Vec<String>> {
     let refused =
         |what: &str| Error::new(Kind::Malformed, format!("a start command in .mlaunch_startup {what}"));
@@ -192,7 +190,7 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>> {
     Ok(words)
 }
 
-/// A word as a shell would need it, for people to copy.
+/// Quotes a word for a shell, for users to copy.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -205,7 +203,7 @@ pub fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// As mtools 1.7.2 writes it, shortened.
+    /// A file of mtools 1.7.2, shortened.
     const VERSION_2: &str = r#"{
 "protocol_version": 2, "mtools_version": "1.7.2",
 "parsed_args": {"no_progressbar": false, "command": "init", "single": false, "replicaset": true, "nodes": 2,
@@ -221,7 +219,9 @@ mod tests {
     fn version_2_is_read_without_its_password() {
         let environment = parse(VERSION_2).unwrap();
         let topology = &environment.topology;
-        let Shape::Sharded { shards, config, routers } = &topology.shape else { panic!("{topology:?}") };
+        let ClusterShape::Sharded { shards, config, routers } = &topology.shape else {
+            panic!("{topology:?}")
+        };
         assert_eq!((shards.len(), shards[1].name.as_str(), shards[0].members.len()), (2, "shard02", 3));
         assert_eq!((shards[0].members[0].priority, shards[0].members[2].arbiter), (Some(10.0), true));
         assert_eq!((config.members.len(), routers.len()), (1, 1));
@@ -244,7 +244,7 @@ mod tests {
     fn version_1_is_the_bare_arguments() {
         let text = r#"{"single": true, "replicaset": false, "port": 30000, "authentication": true, "username": "u"}"#;
         let environment = parse(text).unwrap();
-        assert_eq!(environment.topology.shape, Shape::Single(ServerOptions::default()));
+        assert_eq!(environment.topology.shape, ClusterShape::Single(ServerOptions::default()));
         assert_eq!(environment.topology.first_port, 30000);
         assert!(environment.topology.auth.is_some() && environment.commands.is_empty());
     }

@@ -1,6 +1,6 @@
-//! Whether ports are free, and who has them if not, as far as `/proc` tells.
+//! Checks whether ports are free, and names the process that holds one, as far as `/proc` shows it.
 //!
-//! Nothing is bound to find out: a port that is tried could be in somebody's way for a moment (proc_net_tcp(5), proc_pid_fd(5)).
+//! The check binds no port: that could get in another program's way for a moment (proc_net_tcp(5), proc_pid_fd(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use fathom_host::View;
 /// The state of a socket that listens (torvalds/linux:include/net/tcp_states.h).
 const LISTEN: &str = "0A";
 
-/// Refuses with one sentence if one of the ports is taken; names at most a few.
+/// Fails with one sentence if one of the ports is taken; names at most a few.
 pub(crate) fn check_free(ports: &[u16]) -> Result<()> {
     const SHOWN: usize = 4;
     let listening = listening(&View::live());
@@ -33,36 +33,36 @@ pub(crate) fn check_free(ports: &[u16]) -> Result<()> {
     Err(Error::new(Kind::Busy, what).advise("choose others with --port, or stop what uses them"))
 }
 
-/// The sockets that listen, by port.
+/// The listening sockets, by port.
 pub(crate) fn listening(view: &View) -> BTreeMap<u16, u64> {
     let tables = ["proc/net/tcp", "proc/net/tcp6"].map(|path| view.text(path).unwrap_or_default());
-    let sockets = tables.iter().flat_map(|table| table.lines().filter_map(Socket::parse));
+    let sockets = tables.iter().flat_map(|table| table.lines().filter_map(TcpEntry::parse));
     sockets.filter(|socket| socket.listens).map(|socket| (socket.local_port, socket.inode)).collect()
 }
 
 /// A line of `/proc/net/tcp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Socket {
+pub(crate) struct TcpEntry {
     pub(crate) local_port: u16,
     pub(crate) remote_port: u16,
     pub(crate) listens: bool,
     pub(crate) inode: u64,
 }
 
-impl Socket {
+impl TcpEntry {
     /// `0: 0100007F:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 4711 ...`
-    pub(crate) fn parse(line: &str) -> Option<Socket> {
+    pub(crate) fn parse(line: &str) -> Option<TcpEntry> {
         let mut fields = line.split_ascii_whitespace();
         let port = |address: &str| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok();
         let local_port = port(fields.nth(1)?)?;
         let remote_port = port(fields.next()?)?;
         let listens = fields.next()? == LISTEN;
         let inode = fields.nth(5)?.parse().ok()?;
-        Some(Socket { local_port, remote_port, listens, inode })
+        Some(TcpEntry { local_port, remote_port, listens, inode })
     }
 }
 
-/// Who holds a socket: `mongod, process 4711`.
+/// The holder of a socket, such as `mongod, process 4711`.
 fn owner(inode: u64) -> Option<String> {
     let pids = fs::read_dir("/proc")
         .ok()?
@@ -73,7 +73,7 @@ fn owner(inode: u64) -> Option<String> {
     Some(format!("{}, process {pid}", name.trim()))
 }
 
-/// Whether a process has a socket open; false where we may not look.
+/// Whether a process has a socket open; false if we may not look.
 pub(crate) fn holds(pid: u32, inode: u64) -> bool {
     let wanted = format!("socket:[{inode}]");
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn lines_of_the_kernels_table() {
         let line = "   0: 0100007F:6989 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0000 100 0";
-        let socket = Socket { local_port: 27017, remote_port: 0, listens: true, inode: 4711 };
-        assert_eq!(Socket::parse(line), Some(socket));
-        assert_eq!(Socket::parse("  sl  local_address rem_address   st tx_queue rx_queue"), None);
+        let socket = TcpEntry { local_port: 27017, remote_port: 0, listens: true, inode: 4711 };
+        assert_eq!(TcpEntry::parse(line), Some(socket));
+        assert_eq!(TcpEntry::parse("  sl  local_address rem_address   st tx_queue rx_queue"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! The programs that servers are made of: found on the path or where it was said, and asked for version and options.
+//! Finds the programs of servers, on the path or at a given path, and asks each for its version and options.
 //!
-//! Without a `mongod` on the path it is this program's own server. A folder that was named and holds no `mongod` is refused, and so
-//! is one that does not say its version: nothing is guessed.
+//! Without a `mongod` on the path, the servers are this program's own. A given folder without a `mongod` is refused, and so is a
+//! program that does not print its version: this module guesses nothing.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,10 +15,10 @@ use crate::arguments::{Maker, Program, listed_options};
 use crate::layout::Node;
 use crate::version::Version;
 
-/// The word for this program's own server, in the place of a folder.
+/// The word for this program's own server, in place of a folder.
 pub const OWN: &str = "fathom";
 
-/// The programs of a cluster, each looked at once.
+/// The programs of a cluster, each examined once.
 #[derive(Debug)]
 pub struct Programs {
     /// This program, whose `serve` and `route` are the built-in servers.
@@ -32,7 +32,7 @@ impl Programs {
         Programs { own, found: BTreeMap::new() }
     }
 
-    /// Finds the program of each server. `binaries` is where they are, unless a server has its own.
+    /// Finds the program of each server. `binaries` is their location, unless a server has its own.
     pub fn find(&mut self, nodes: &[Node], binaries: Option<&str>) -> Result<()> {
         for node in nodes {
             let key = key(node, binaries);
@@ -44,13 +44,13 @@ impl Programs {
         Ok(())
     }
 
-    /// The program of a server that was found before.
-    pub fn of(&self, node: &Node, binaries: Option<&str>) -> Result<&Program> {
+    /// The previously found program of a server.
+    pub fn program(&self, node: &Node, binaries: Option<&str>) -> Result<&Program> {
         let missing = || Error::new(Kind::NotFound, format!("no program was found for {}", node.title()));
         self.found.get(&key(node, binaries)).ok_or_else(missing)
     }
 
-    /// All that were found.
+    /// All programs that were found.
     pub fn all(&self) -> Vec<&Program> {
         self.found.values().collect()
     }
@@ -65,7 +65,7 @@ impl Programs {
             Some(OWN) => own(&self.own),
             Some(folder) => {
                 let path = Path::new(folder);
-                // mlaunch takes the folder; the program itself is meant as well.
+                // mlaunch takes the folder; a path to the program itself is accepted as well.
                 let file = if path.is_dir() { path.join(name) } else { path.with_file_name(name) };
                 if !is_executable(&file) {
                     let what =
@@ -76,7 +76,7 @@ impl Programs {
                 let file = std::path::absolute(&file).map_err(|cause| Error::io("find", &file, cause))?;
                 describe(Maker::MongoDb, file, Vec::new())
             }
-            // Both kinds are of one maker: a mongos needs a mongod's config servers.
+            // Both kinds come from one maker: a mongos needs a mongod's config servers.
             None => match (on_path("mongod"), on_path(name)) {
                 (None, _) => own(&self.own),
                 (Some(_), Some(file)) => describe(Maker::MongoDb, file, Vec::new()),
@@ -104,7 +104,7 @@ fn describe(maker: Maker, path: PathBuf, words: Vec<String>) -> Result<Program> 
     Ok(Program { maker, path, words, version, options })
 }
 
-/// What a program prints for one option and then ends.
+/// The output of a program that prints text for one option and ends.
 fn ask(path: &Path, words: &[String], option: &str) -> Result<String> {
     let output = Command::new(path)
         .args(words)

@@ -1,7 +1,7 @@
-//! The processes of a cluster: told apart from all others by number, start time and the folder they work on.
+//! Identifies the processes of a cluster by number, start time and the folder that they work on.
 //!
-//! A signal goes only to a process that was recorded when it was started and that still has our folder on its command line; of an
-//! environment of mlaunch, which records no processes, to one that has exactly its folder and its port there.
+//! A signal is sent only to a process that was recorded when it was started and whose command line still contains our folder; in an
+//! environment of mlaunch, which records no processes, to a process with exactly its folder and its port on the command line.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::{ProcessId, Signals};
 use rustix::process::Signal;
 
-/// Between two looks at processes that are to end.
+/// The pause between two checks for processes that should end.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The words of a command line that belong to one server alone.
+/// The words of a command line that identify one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(Vec<[String; 2]>);
 
 impl Mark {
-    /// From the arguments that a server was started with: its folder, or a router's log, and its port.
-    pub(crate) fn of(arguments: &[String]) -> Mark {
+    /// Built from the arguments that a server was started with: its folder, or a router's log, and its port.
+    pub(crate) fn new(arguments: &[String]) -> Mark {
         let pair = |name: &str| {
             let place = arguments.iter().position(|word| word == name)?;
             Some([name.to_owned(), arguments.get(place + 1)?.clone()])
@@ -27,7 +27,7 @@ impl Mark {
         Mark(pair("--dbpath").or_else(|| pair("--logpath")).into_iter().chain(pair("--port")).collect())
     }
 
-    /// The words of a command line that stand behind each other.
+    /// The adjacent words of a command line.
     pub(crate) fn between(words: &[&str]) -> Mark {
         Mark(
             words
@@ -45,17 +45,17 @@ impl Mark {
         self.0.len() == 2 && self.0.iter().all(has)
     }
 
-    /// Whether a recorded process runs and is the server.
+    /// Whether a recorded process runs and is this server.
     pub(crate) fn is_of(&self, id: ProcessId) -> bool {
         id.lives() && self.is_on(&command_line(id.pid))
     }
 
-    /// The process that has these words, whoever started it.
+    /// The process with this command line, even if another process started it.
     pub(crate) fn search(&self) -> Option<ProcessId> {
         let entries = fs::read_dir("/proc").ok()?.flatten();
         let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let pid = pids.find(|pid| self.is_on(&command_line(*pid)))?;
-        ProcessId::of(pid)
+        ProcessId::read(pid)
     }
 }
 
@@ -64,13 +64,13 @@ fn command_line(pid: u32) -> Vec<String> {
     bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Whether a process is stopped in its tracks (state T of proc_pid_stat(5)).
+/// Whether a process is paused (state T of proc_pid_stat(5)).
 pub(crate) fn is_paused(id: ProcessId) -> bool {
     let text = fs::read_to_string(format!("/proc/{}/stat", id.pid)).unwrap_or_default();
     text.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
 }
 
-/// Waits until all have ended; those that have not when the time is over, or when we are to stop.
+/// Waits until all have ended; returns those that have not at the time limit, or when we are to stop.
 pub(crate) fn wait_until_ended(
     mut ids: Vec<ProcessId>,
     limit: Duration,
@@ -115,7 +115,7 @@ pub fn signal(text: &str) -> Result<Signal> {
     })
 }
 
-/// Whether a process that gets this signal is expected to end.
+/// Whether this signal is expected to end a process.
 pub(crate) fn is_final(signal: Signal) -> bool {
     [Signal::TERM, Signal::INT, Signal::QUIT, Signal::KILL, Signal::ABORT].contains(&signal)
 }
@@ -130,9 +130,9 @@ mod tests {
     fn only_the_recorded_process_with_our_folder_is_ours() {
         let arguments: Vec<String> =
             ["--dbpath", "/c/db", "--port", "7"].iter().map(|&word| word.to_owned()).collect();
-        let mark = Mark::of(&arguments);
+        let mark = Mark::new(&arguments);
         let start = |words: &[&str]| {
-            // It waits for a line, and so ends with us at the latest.
+            // It waits for a line, and so ends with this process at the latest.
             Command::new("sh")
                 .args(["-c", "read line", "sh"])
                 .args(words)
@@ -142,8 +142,8 @@ mod tests {
         };
         let mut ours = start(&["--dbpath", "/c/db", "--port", "7"]);
         let mut other = start(&["--dbpath", "/c/db", "--port", "8"]);
-        let (our_id, other_id) = (ProcessId::of(ours.id()).unwrap(), ProcessId::of(other.id()).unwrap());
-        // The shell has its words only after it was executed.
+        let (our_id, other_id) = (ProcessId::read(ours.id()).unwrap(), ProcessId::read(other.id()).unwrap());
+        // The command line of the shell is complete only after exec.
         while command_line(our_id.pid).len() < 5 || command_line(other_id.pid).len() < 5 {
             std::thread::sleep(PAUSE);
         }
@@ -154,7 +154,7 @@ mod tests {
         }
         assert_eq!(results, (true, false, Some(our_id)));
         assert!(!mark.is_of(our_id) && mark.search().is_none());
-        assert!(!Mark::of(&[]).is_on(&arguments));
+        assert!(!Mark::new(&[]).is_on(&arguments));
     }
 
     #[test]

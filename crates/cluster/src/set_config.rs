@@ -1,16 +1,16 @@
-//! The document of `replSetInitiate`, the shard's name for `addShard`, and connection strings.
+//! Builds the document of `replSetInitiate`, the shard's host string for `addShard`, and connection strings.
 
 use bson::{Document, doc};
 
 use crate::layout::{Node, Purpose};
 use crate::tls_arguments;
-use crate::topology::{ReplicaSet, Shape, Topology};
+use crate::topology::{ClusterShape, ReplicaSet, Topology};
 use crate::version::Version;
 
-/// From this version on, what stays behind on purpose does so by `secondaryDelaySecs`.
+/// The first version in which a delayed member is configured by `secondaryDelaySecs`.
 const SECONDARY_DELAY: Version = Version::release(5, 0);
 
-/// What `replSetInitiate` takes. The nodes of the set are in the order of its members.
+/// The document for `replSetInitiate`. The nodes of the set are in the order of its members.
 pub(crate) fn initiate(set: &ReplicaSet, nodes: &[&Node], host: &str, version: Version) -> Document {
     let mut config = doc! { "_id": &set.name, "version": 1 };
     if nodes.iter().any(|node| node.purpose == Purpose::Config) {
@@ -47,7 +47,7 @@ pub(crate) fn initiate(set: &ReplicaSet, nodes: &[&Node], host: &str, version: V
     config
 }
 
-/// `set/host:port,host:port`, as `addShard` and `--configdb` take it; arbiters are left out.
+/// The text `set/host:port,host:port`, as `addShard` and `--configdb` take it, without arbiters.
 pub(crate) fn seed_list(set: &str, nodes: &[Node], host: &str) -> String {
     let of_set =
         nodes.iter().filter(|node| node.set.as_deref() == Some(set) && node.purpose != Purpose::Arbiter);
@@ -55,12 +55,12 @@ pub(crate) fn seed_list(set: &str, nodes: &[Node], host: &str) -> String {
     format!("{set}/{}", hosts.join(","))
 }
 
-/// What a client connects with. Where users must log in, `<password>` stands for the password.
+/// The connection string for clients. If users must log in, it has `<password>` in place of the password.
 pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
     let wanted = |node: &&Node| match topology.shape {
-        Shape::Single(_) => true,
-        Shape::ReplicaSet(_) => node.purpose == Purpose::Data,
-        Shape::Sharded { .. } => node.purpose == Purpose::Router && !node.temporary,
+        ClusterShape::Single(_) => true,
+        ClusterShape::ReplicaSet(_) => node.purpose == Purpose::Data,
+        ClusterShape::Sharded { .. } => node.purpose == Purpose::Router && !node.temporary,
     };
     let hosts: Vec<String> =
         nodes.iter().filter(wanted).map(|node| format!("{}:{}", topology.host, node.port)).collect();
@@ -68,7 +68,7 @@ pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
         return String::new();
     }
     let mut options = Vec::new();
-    if let Shape::ReplicaSet(set) = &topology.shape {
+    if let ClusterShape::ReplicaSet(set) = &topology.shape {
         options.push(format!("replicaSet={}", set.name));
     }
     options.extend(topology.tls.client_options());
@@ -87,18 +87,18 @@ mod tests {
 
     use super::*;
     use crate::layout::layout;
-    use crate::topology::{Auth, Member, ServerOptions};
+    use crate::topology::{Auth, MemberOptions, ServerOptions};
 
     fn set() -> ReplicaSet {
         let mut set = ReplicaSet::plain("rs", 3, 1);
         set.members[0].priority = Some(10.0);
-        let late = Member {
+        let late = MemberOptions {
             priority: Some(0.0),
             votes: Some(0),
             hidden: true,
             delay_secs: Some(60),
             tags: [("dc".to_owned(), "east".to_owned())].into(),
-            ..Member::default()
+            ..MemberOptions::default()
         };
         set.members[2] = late;
         set
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn every_property_of_a_member_reaches_the_set() {
-        let topology = Topology { shape: Shape::ReplicaSet(set()), ..Topology::default() };
+        let topology = Topology { shape: ClusterShape::ReplicaSet(set()), ..Topology::default() };
         let nodes = layout(&topology, Path::new("/c")).unwrap();
         let nodes: Vec<&Node> = nodes.iter().collect();
         let expected = |delay: &str| {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn connection_strings_lead_to_who_takes_clients() {
-        let mut topology = Topology { shape: Shape::ReplicaSet(set()), ..Topology::default() };
+        let mut topology = Topology { shape: ClusterShape::ReplicaSet(set()), ..Topology::default() };
         let nodes = layout(&topology, Path::new("/c")).unwrap();
         let hosts = "localhost:27017,localhost:27018,localhost:27019";
         assert_eq!(connection_string(&topology, &nodes), format!("mongodb://{hosts}/?replicaSet=rs"));
@@ -140,7 +140,7 @@ mod tests {
             connection_string(&topology, &nodes),
             format!("mongodb://a%40b:<password>@{hosts}/?replicaSet=rs&authSource=admin")
         );
-        let shape = Shape::Sharded {
+        let shape = ClusterShape::Sharded {
             shards: vec![ReplicaSet::plain("a", 1, 0)],
             config: ReplicaSet::plain("c", 1, 0),
             routers: vec![ServerOptions::default(); 2],

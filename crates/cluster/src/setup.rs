@@ -1,7 +1,7 @@
-//! What turns running servers into sets and a sharded cluster: initiating, adding shards, users, sharded collections.
+//! Sets up running servers as sets and a sharded cluster: initiates sets, adds shards and users, shards collections.
 //!
-//! Each step looks first whether it was done before, so that an `init` that was broken off can be done again. What a server refuses
-//! for good is said at once; what may still come true (members that start, an election) is tried until the time is over.
+//! Each step first checks whether it was already done, so that an interrupted `init` can be repeated. A permanent refusal by a
+//! server is reported at once; a temporary one (members that start, an election) is retried until the time limit.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,21 +16,21 @@ use crate::layout::{Node, Purpose};
 use crate::set_config::{initiate, seed_list};
 use crate::topology::{Auth, ReplicaSet, Topology};
 use crate::version::Version;
-use crate::wait::Patience;
+use crate::wait::WaitLimit;
 
-/// MongoDB's codes for what was done before, and for what may still come true.
+/// MongoDB's codes for steps that were already done, and for temporary failures.
 const ALREADY_INITIALIZED: i32 = 23;
 const USER_EXISTS: i32 = 51003;
 const MAY_COME_TRUE: [i32; 12] = [6, 7, 74, 89, 91, 94, 107, 133, 189, 10107, 11602, 13435];
-/// From this version on a shard with arbiters wants a write concern to be set first.
+/// The first version in which a shard with arbiters requires a default write concern.
 const DEFAULT_WRITE_CONCERN: Version = Version::release(5, 0);
 
-/// After how long a member that was not elected is asked again to run.
+/// The time after which a member that was not elected is asked to run again.
 const STEP_UP_AGAIN: Duration = Duration::from_secs(2);
 
 /// A cluster that is being set up.
 #[derive(Clone, Copy)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct ClusterSetup<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) nodes: &'a [Node],
     pub(crate) versions: &'a [Version],
@@ -39,7 +39,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) signals: &'a Signals,
 }
 
-impl Setup<'_> {
+impl ClusterSetup<'_> {
     /// Initiates all sets, at once.
     pub(crate) fn sets(&self) -> Result<()> {
         let sets = self.topology.sets();
@@ -51,7 +51,7 @@ impl Setup<'_> {
         done.into_iter().collect()
     }
 
-    /// Initiates one set, and waits until it has a primary and all members are what they are to be.
+    /// Initiates one set, and waits until it has a primary and all members have their intended roles.
     fn set(&self, set: &ReplicaSet) -> Result<()> {
         let members = self.members(set);
         let electable =
@@ -85,7 +85,7 @@ impl Setup<'_> {
         self.command(first, "admin", &command, &what, &[ALREADY_INITIALIZED])
     }
 
-    /// Waits until a set has a primary among these members, and all of them are what they are to be.
+    /// Waits until a set has a primary among these members, and all of them have their intended roles.
     pub(crate) fn settle(&self, set: &ReplicaSet, members: &[&Node]) -> Result<()> {
         let mut asked: Option<Instant> = None;
         self.patience(format!("the set '{}' is not ready", set.name)).until(|| {
@@ -105,8 +105,8 @@ impl Setup<'_> {
         })
     }
 
-    /// Has the member of the highest priority run for primary at once, where by itself it would wait for the election time-out of ten
-    /// seconds. Where that does not help, that time-out does.
+    /// Makes the member of the highest priority call an election at once, since by itself it would wait for the election time-out
+    /// of ten seconds. If that fails, the time-out applies.
     fn elect(&self, set: &ReplicaSet, members: &[&Node], hellos: &[Option<Hello>]) {
         let of_set = self.members(set);
         let priority = |node: &Node| {
@@ -122,7 +122,7 @@ impl Setup<'_> {
             members.iter().zip(hellos).filter(|(_, hello)| is_secondary(hello)).map(|(node, _)| *node);
         let mut best: Option<&Node> = None;
         for node in ready.filter(|node| priority(node) > 0.0) {
-            // Of equals the first, as the ports count.
+            // Of members with equal priority the first, in the order of ports.
             if best.is_none_or(|before| priority(node) > priority(before)) {
                 best = Some(node);
             }
@@ -132,7 +132,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Adds the shards that are not there yet.
+    /// Adds the shards that are not in the cluster yet.
     pub(crate) fn shards(&self) -> Result<()> {
         let Some(router) = self.nodes.iter().find(|node| node.purpose == Purpose::Router) else {
             return Ok(());
@@ -165,7 +165,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Shards the collections that are to be sharded.
+    /// Shards the collections that the topology lists.
     pub(crate) fn collections(&self) -> Result<()> {
         let Some(router) = self.nodes.iter().find(|node| node.purpose == Purpose::Router) else {
             return Ok(());
@@ -193,7 +193,7 @@ impl Setup<'_> {
         Ok(())
     }
 
-    /// Makes the user: on the server, the set, or the router and every shard.
+    /// Creates the user: on the server, the set, or the router and every shard.
     pub(crate) fn users(&self, auth: &Auth, password: &str) -> Result<()> {
         let Some(user) = &auth.user else { return Ok(()) };
         let mut command = doc! { "createUser": user };
@@ -234,7 +234,7 @@ impl Setup<'_> {
         })
     }
 
-    /// Runs a command until it succeeds or was done before; gives up at once where waiting does not help.
+    /// Runs a command until it succeeds or was already done; fails at once if waiting does not help.
     fn command(
         &self,
         node: &Node,
@@ -272,7 +272,7 @@ impl Setup<'_> {
         place.and_then(|at| self.versions.get(at).copied()).unwrap_or(Version::release(4, 4))
     }
 
-    fn patience(&self, what: String) -> Patience<'_> {
-        Patience { what, until: self.until, signals: self.signals }
+    fn patience(&self, what: String) -> WaitLimit<'_> {
+        WaitLimit { what, until: self.until, signals: self.signals }
     }
 }

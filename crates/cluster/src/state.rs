@@ -1,6 +1,6 @@
-//! The file that says what a cluster is and what runs of it, in the cluster's folder. It holds no secret.
+//! The state file of a cluster, in its folder: the topology and the running processes. It holds no secret.
 //!
-//! It is replaced whole, so that a kill at any moment leaves one that can be read. mlaunch's own file is never written.
+//! It is replaced as a whole, so that a kill at any moment leaves a readable file. mlaunch's own file is never written.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -16,65 +16,90 @@ use crate::arguments::Maker;
 use crate::topology::Topology;
 use crate::version::Version;
 
-/// The file's name.
 pub const STATE_FILE: &str = ".fathom_cluster";
-/// The layout of the file; a newer one is refused by name.
+/// The format version of the file; a newer one is refused by name.
 const FORMAT: u32 = 1;
 
-/// How far the making of a cluster has come.
+/// The progress of a cluster's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Servers were started, and not everything is set up.
+pub enum CreationPhase {
+    /// Servers were started, but not everything is set up.
     Making,
-    /// Sets are initiated, shards added, users made.
+    /// Sets are initiated, shards added, users created.
     Made,
 }
 
-/// What is known of a cluster.
+/// The state of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct ClusterState {
     format: u32,
     /// The version of Fathom that wrote it.
     pub fathom_version: String,
-    /// How far it has come.
-    pub phase: Phase,
-    /// What was asked for.
+    /// The progress of its creation.
+    pub phase: CreationPhase,
     pub topology: Topology,
     /// Its servers, in the order of their ports.
-    pub servers: Vec<Server>,
-    /// The proxy before its servers, if there is one.
+    pub servers: Vec<ServerState>,
+    /// The proxy in front of its servers, if there is one.
     pub proxy: Option<ProcessId>,
-    /// Folders that were made outside of the cluster's, which go with it.
+    /// Folders that were created outside of the cluster's, and are removed with it.
     pub folders: Vec<PathBuf>,
 }
 
-/// A server as it was started last.
+/// A server with its last command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Server {
+pub struct ServerState {
     /// The port that clients use.
     pub port: u16,
-    /// Whose program it is.
+    /// The maker of its program.
     pub maker: Maker,
-    /// The program.
     pub program: PathBuf,
-    /// Its version; unknown of a cluster that mlaunch made.
+    /// Its version; unknown for a cluster that mlaunch created.
     pub version: Option<Version>,
-    /// Its arguments; passwords are left out.
+    /// Its arguments, without passwords.
     pub arguments: Vec<String>,
-    /// The process, as long as it was not stopped by us.
+    /// The process, until we have stopped it.
     pub process: Option<ProcessId>,
     /// Control groups that hold its limits.
     pub groups: Vec<PathBuf>,
 }
 
-impl State {
-    /// The state of a cluster that is about to be made.
-    pub fn new(topology: Topology, servers: Vec<Server>) -> State {
-        State {
+impl ServerState {
+    /// The program with its version for messages: `mongod 7.0.12`, or `fathom 0.1.0 (WiredTiger)` for a built-in server.
+    pub fn title(&self) -> String {
+        let name = self.program.file_name().unwrap_or_default().to_string_lossy();
+        match (self.maker, self.version) {
+            (Maker::Fathom, _) => format!("fathom {} ({})", env!("CARGO_PKG_VERSION"), self.kind()),
+            (Maker::MongoDb, Some(version)) => format!("{name} {version}"),
+            (Maker::MongoDb, None) => name.into_owned(),
+        }
+    }
+
+    /// The engine of a built-in server, or that it is a router.
+    fn kind(&self) -> &str {
+        let value = |name: &str| {
+            let place = self.arguments.iter().position(|word| word == name)?;
+            self.arguments.get(place + 1).map(String::as_str)
+        };
+        if value("--configdb").is_some() {
+            return "router";
+        }
+        match value("--storageEngine") {
+            None | Some("wiredTiger") => "WiredTiger",
+            Some("rocksdb") => "RocksDB",
+            Some(other) => other,
+        }
+    }
+}
+
+impl ClusterState {
+    /// The state of a cluster whose creation begins.
+    pub fn new(topology: Topology, servers: Vec<ServerState>) -> ClusterState {
+        ClusterState {
             format: FORMAT,
             fathom_version: env!("CARGO_PKG_VERSION").to_owned(),
-            phase: Phase::Making,
+            phase: CreationPhase::Making,
             topology,
             servers,
             proxy: None,
@@ -82,8 +107,8 @@ impl State {
         }
     }
 
-    /// Reads the state in a cluster's folder; `None` where there is none.
-    pub fn read(folder: &Path) -> Result<Option<State>> {
+    /// Reads the state in a cluster's folder; `None` if there is none.
+    pub fn read(folder: &Path) -> Result<Option<ClusterState>> {
         let path = folder.join(STATE_FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -125,12 +150,12 @@ impl State {
     }
 }
 
-/// Keeps other calls of `fathom cluster` off the same cluster until it is dropped.
+/// Keeps other calls of `fathom cluster` away from the same cluster until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] OwnedFd);
 
 impl Lock {
-    /// Takes the lock on an existing folder, or says that somebody else has it.
+    /// Takes the lock on an existing folder, or reports that another process has it.
     pub(crate) fn take(folder: &Path) -> Result<Lock> {
         let file = File::open(folder).map_err(|cause| Error::io("open", folder, cause))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -152,14 +177,14 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(State::read(folder.path()).unwrap(), None);
+        assert_eq!(ClusterState::read(folder.path()).unwrap(), None);
         let auth = Auth {
             user: Some("me".into()),
             database: "admin".into(),
             roles: vec!["root".into()],
             key_file: None,
         };
-        let server = Server {
+        let server = ServerState {
             port: 27017,
             maker: Maker::Fathom,
             program: "/bin/fathom".into(),
@@ -168,9 +193,33 @@ mod tests {
             process: Some(ProcessId { pid: 7, start_time: 8 }),
             groups: Vec::new(),
         };
-        let state = State::new(Topology { auth: Some(auth), ..Topology::default() }, vec![server]);
+        let state = ClusterState::new(Topology { auth: Some(auth), ..Topology::default() }, vec![server]);
         state.write(folder.path()).unwrap();
-        assert_eq!(State::read(folder.path()).unwrap(), Some(state));
+        assert_eq!(ClusterState::read(folder.path()).unwrap(), Some(state));
+    }
+
+    #[test]
+    fn a_server_says_what_program_it_is() {
+        let title = |maker, program: &str, version, arguments: &str| {
+            let server = ServerState {
+                port: 1,
+                maker,
+                program: program.into(),
+                version,
+                arguments: arguments.split(' ').map(str::to_owned).collect(),
+                process: None,
+                groups: Vec::new(),
+            };
+            server.title()
+        };
+        let own = |arguments: &str| title(Maker::Fathom, "/opt/x", None, arguments);
+        let of_ours = |kind: &str| format!("fathom {} ({kind})", env!("CARGO_PKG_VERSION"));
+        assert_eq!(own("serve --dbpath /d"), of_ours("WiredTiger"));
+        assert_eq!(own("serve --storageEngine rocksdb --dbpath /d"), of_ours("RocksDB"));
+        assert_eq!(own("route --configdb c/localhost:1"), of_ours("router"));
+        let release = Some(Version { major: 7, minor: 0, patch: 12 });
+        assert_eq!(title(Maker::MongoDb, "/usr/bin/mongod", release, "--port 1"), "mongod 7.0.12");
+        assert_eq!(title(Maker::MongoDb, "mongos", None, ""), "mongos");
     }
 
     #[test]
@@ -182,7 +231,7 @@ mod tests {
             ("{\"format\": 1}", Kind::Malformed),
         ] {
             fs::write(folder.path().join(STATE_FILE), text).unwrap();
-            assert_eq!(State::read(folder.path()).unwrap_err().kind(), kind, "{text}");
+            assert_eq!(ClusterState::read(folder.path()).unwrap_err().kind(), kind, "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
-//! Which servers are meant: mlaunch's tags, of which several mean the servers that have all of them.
+//! Selects servers by mlaunch's tags; several tags select the servers that have all of them.
 //!
-//! A tag that is unknown, and a number that nothing has, are refused: where a slip of the pen means all servers, the wrong ones are
+//! An unknown tag, and a number that no server has, are refused: if a typing error selected all servers, the wrong ones would be
 //! killed.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,9 @@ use fathom_errors::{Error, Result};
 
 use crate::layout::{Node, Purpose};
 
-/// Tags that may stand before a number.
+/// Tags that may precede a number.
 const NUMBERED: [&str; 4] = ["mongos", "shard", "secondary", "config"];
-/// Tags that there are in every cluster, whether a server has them now or not.
+/// Tags that exist in every cluster, whether or not a server has them now.
 const ALWAYS: [&str; 12] = [
     "all",
     "running",
@@ -28,24 +28,24 @@ const ALWAYS: [&str; 12] = [
     "shard",
 ];
 
-/// What a server is now.
+/// The present state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Live {
+pub struct ServerCondition {
     /// Whether its process runs.
     pub runs: bool,
-    /// Whether it is stopped in its tracks (SIGSTOP).
+    /// Whether it is paused (SIGSTOP).
     pub paused: bool,
-    /// What it says that it is; `None` where it does not answer.
+    /// The role that it reports; `None` if it does not answer.
     pub role: Option<Role>,
 }
 
-impl Live {
+impl ServerCondition {
     /// A server that does not run.
-    pub const DOWN: Live = Live { runs: false, paused: false, role: None };
+    pub const DOWN: ServerCondition = ServerCondition { runs: false, paused: false, role: None };
 }
 
 /// The tags of a server, as `list --tags` shows them.
-pub fn tags_of(node: &Node, live: Live) -> BTreeSet<String> {
+pub fn tags_of(node: &Node, live: ServerCondition) -> BTreeSet<String> {
     let mut tags: BTreeSet<String> = ["all".to_owned(), node.port.to_string()].into();
     let mut add = |tag: &str| tags.insert(tag.to_owned());
     add(if live.runs { "running" } else { "down" });
@@ -59,7 +59,7 @@ pub fn tags_of(node: &Node, live: Live) -> BTreeSet<String> {
         Purpose::Arbiter => add("arbiter"),
         _ => false,
     };
-    // Of config servers mlaunch does not say who is primary, so that `secondary` means shards.
+    // mlaunch does not show which config server is primary, so `secondary` applies to shards only.
     match live.role.filter(|_| node.purpose == Purpose::Data) {
         Some(Role::Primary) => add("primary"),
         Some(Role::Secondary) => add("secondary"),
@@ -74,25 +74,27 @@ pub fn tags_of(node: &Node, live: Live) -> BTreeSet<String> {
 
 /// One condition: a tag, or the Nth server of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wanted {
+enum TagCondition {
     Tag(String),
     Nth(String, usize),
 }
 
-/// What was asked for.
+/// The servers that tags select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection(Vec<Wanted>);
+pub struct TagSelection(Vec<TagCondition>);
 
-impl Selection {
-    /// Reads tags as they were typed; none means all servers.
-    pub fn read(words: &[String]) -> Result<Selection> {
+impl TagSelection {
+    /// Reads tags as the user typed them; an empty list means all servers.
+    pub fn read(words: &[String]) -> Result<TagSelection> {
         let mut wanted = Vec::new();
         for word in words {
-            // As in mlaunch, one or two digits count, and more are a port.
+            // As in mlaunch, one or two digits are an index, more are a port.
             let number = word.parse::<usize>().ok().filter(|_| word.len() <= 2);
             match (number, wanted.pop()) {
-                (Some(number), Some(Wanted::Tag(tag))) if NUMBERED.contains(&tag.as_str()) && number > 0 => {
-                    wanted.push(Wanted::Nth(tag, number));
+                (Some(number), Some(TagCondition::Tag(tag)))
+                    if NUMBERED.contains(&tag.as_str()) && number > 0 =>
+                {
+                    wanted.push(TagCondition::Nth(tag, number));
                 }
                 (Some(_), _) => {
                     let what = format!("the number {word} counts nothing");
@@ -101,39 +103,39 @@ impl Selection {
                 }
                 (None, before) => {
                     wanted.extend(before);
-                    wanted.push(Wanted::Tag(word.clone()));
+                    wanted.push(TagCondition::Tag(word.clone()));
                 }
             }
         }
-        Ok(Selection(wanted))
+        Ok(TagSelection(wanted))
     }
 
-    /// Whether it asks what servers say of themselves.
+    /// Whether it depends on the roles that servers report.
     pub fn needs_roles(&self) -> bool {
         let of_role = |tag: &str| matches!(tag, "primary" | "secondary");
         self.0.iter().any(|wanted| match wanted {
-            Wanted::Tag(tag) | Wanted::Nth(tag, _) => of_role(tag),
+            TagCondition::Tag(tag) | TagCondition::Nth(tag, _) => of_role(tag),
         })
     }
 
-    /// The places of the servers that are meant.
-    pub fn choose(&self, nodes: &[Node], live: &[Live]) -> Result<Vec<usize>> {
+    /// The indexes of the selected servers.
+    pub fn choose(&self, nodes: &[Node], live: &[ServerCondition]) -> Result<Vec<usize>> {
         let tagged: Vec<BTreeSet<String>> = nodes
             .iter()
             .enumerate()
-            .map(|(at, node)| tags_of(node, live.get(at).copied().unwrap_or(Live::DOWN)))
+            .map(|(at, node)| tags_of(node, live.get(at).copied().unwrap_or(ServerCondition::DOWN)))
             .collect();
         let mut chosen: Vec<usize> = (0..nodes.len()).collect();
         for wanted in &self.0 {
             let has: Vec<usize> = match wanted {
-                Wanted::Tag(tag) => {
+                TagCondition::Tag(tag) => {
                     let has: Vec<usize> = places(&tagged, tag);
                     if has.is_empty() && !ALWAYS.contains(&tag.as_str()) {
                         return Err(unknown(tag, &tagged));
                     }
                     has
                 }
-                Wanted::Nth(tag, number) => nth(tag, *number, nodes, &tagged)?,
+                TagCondition::Nth(tag, number) => nth(tag, *number, nodes, &tagged)?,
             };
             chosen.retain(|at| has.contains(at));
         }
@@ -183,11 +185,11 @@ mod tests {
 
     use super::*;
     use crate::layout::layout;
-    use crate::topology::{CONFIG_SET, ReplicaSet, ServerOptions, Shape, Topology};
+    use crate::topology::{CONFIG_SET, ClusterShape, ReplicaSet, ServerOptions, Topology};
 
     /// Two shards of three members and an arbiter, two config servers, two routers: ports 1000 to 1011.
-    fn cluster() -> (Vec<Node>, Vec<Live>) {
-        let shape = Shape::Sharded {
+    fn cluster() -> (Vec<Node>, Vec<ServerCondition>) {
+        let shape = ClusterShape::Sharded {
             shards: vec![ReplicaSet::plain("a", 3, 1), ReplicaSet::plain("b", 3, 1)],
             config: ReplicaSet::plain(CONFIG_SET, 2, 0),
             routers: vec![ServerOptions::default(); 2],
@@ -200,16 +202,16 @@ mod tests {
             (_, Purpose::Router) => Role::Router,
             _ => Role::Secondary,
         };
-        let live = |node: &Node| Live { runs: true, paused: false, role: Some(role(node)) };
-        let mut live: Vec<Live> = nodes.iter().map(live).collect();
-        live[11] = Live::DOWN;
+        let live = |node: &Node| ServerCondition { runs: true, paused: false, role: Some(role(node)) };
+        let mut live: Vec<ServerCondition> = nodes.iter().map(live).collect();
+        live[11] = ServerCondition::DOWN;
         (nodes, live)
     }
 
     fn ports(words: &str) -> Result<Vec<u16>> {
         let (nodes, live) = cluster();
         let words: Vec<String> = words.split_ascii_whitespace().map(str::to_owned).collect();
-        Ok(Selection::read(&words)?.choose(&nodes, &live)?.into_iter().map(|at| nodes[at].port).collect())
+        Ok(TagSelection::read(&words)?.choose(&nodes, &live)?.into_iter().map(|at| nodes[at].port).collect())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Table: MongoDB's TLS options: their names before and since 4.2, for servers and for our own connections.
+//! Table of MongoDB's TLS options: their names before and since 4.2, for servers and for our own connections.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,36 +12,33 @@ use crate::version::Version;
 /// The first version with the newer names.
 const SINCE: Version = Version::release(4, 2);
 
-/// What an option takes.
+/// The kind of an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
-    /// A word: `requireTLS`.
+enum ValueKind {
+    /// A TLS mode: `requireTLS`, `preferTLS`.
     Mode,
-    /// A file.
     File,
-    /// Other text.
     Text,
-    /// Nothing.
     Nothing,
 }
 
-/// The newer name, the older one, and what it takes.
-const NAMES: [(&str, &str, Takes); 10] = [
-    ("tlsMode", "sslMode", Takes::Mode),
-    ("tlsCAFile", "sslCAFile", Takes::File),
-    ("tlsCRLFile", "sslCRLFile", Takes::File),
-    ("tlsAllowInvalidHostnames", "sslAllowInvalidHostnames", Takes::Nothing),
-    ("tlsAllowInvalidCertificates", "sslAllowInvalidCertificates", Takes::Nothing),
-    ("tlsCertificateKeyFile", "sslPEMKeyFile", Takes::File),
-    ("tlsClusterFile", "sslClusterFile", Takes::File),
-    ("tlsDisabledProtocols", "sslDisabledProtocols", Takes::Text),
-    ("tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates", Takes::Nothing),
-    ("tlsFIPSMode", "sslFIPSMode", Takes::Nothing),
+/// The newer name, the older name, and the kind of the value.
+const NAMES: [(&str, &str, ValueKind); 10] = [
+    ("tlsMode", "sslMode", ValueKind::Mode),
+    ("tlsCAFile", "sslCAFile", ValueKind::File),
+    ("tlsCRLFile", "sslCRLFile", ValueKind::File),
+    ("tlsAllowInvalidHostnames", "sslAllowInvalidHostnames", ValueKind::Nothing),
+    ("tlsAllowInvalidCertificates", "sslAllowInvalidCertificates", ValueKind::Nothing),
+    ("tlsCertificateKeyFile", "sslPEMKeyFile", ValueKind::File),
+    ("tlsClusterFile", "sslClusterFile", ValueKind::File),
+    ("tlsDisabledProtocols", "sslDisabledProtocols", ValueKind::Text),
+    ("tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates", ValueKind::Nothing),
+    ("tlsFIPSMode", "sslFIPSMode", ValueKind::Nothing),
 ];
-/// mlaunch's names of the certificate with which it connects itself.
+/// mlaunch's names for the certificate of its own connections.
 const CLIENT_CERTIFICATE: [&str; 3] =
     ["tlsClientCertificateKeyFile", "sslClientPEMKeyFile", "sslClientCertificate"];
-/// The passwords, which are secrets and no part of a cluster's description.
+/// The password options, which are secrets and not part of a cluster's description.
 const PASSWORDS: [(&str, &str); 2] =
     [("tlsCertificateKeyFilePassword", "sslPEMKeyPassword"), ("tlsClusterPassword", "sslClusterPassword")];
 
@@ -74,20 +71,20 @@ impl From<TlsArguments> for BTreeMap<String, Option<String>> {
 }
 
 impl TlsArguments {
-    /// Every option that a command line may have, with what its value is called; none for a switch.
+    /// Every option that a command line may have, with the name of its value; `None` for a switch.
     pub fn options() -> Vec<(&'static str, Option<&'static str>)> {
-        let value = |takes: Takes| match takes {
-            Takes::Mode => Some("MODE"),
-            Takes::File => Some("FILE"),
-            Takes::Text => Some("LIST"),
-            Takes::Nothing => None,
+        let value = |takes: ValueKind| match takes {
+            ValueKind::Mode => Some("MODE"),
+            ValueKind::File => Some("FILE"),
+            ValueKind::Text => Some("LIST"),
+            ValueKind::Nothing => None,
         };
         let both =
             NAMES.iter().flat_map(|&(newer, older, takes)| [(newer, value(takes)), (older, value(takes))]);
         both.chain(CLIENT_CERTIFICATE.map(|name| (name, Some("FILE")))).collect()
     }
 
-    /// Sets an option by its newer or older name, without dashes. Files must exist, and become absolute.
+    /// Sets an option by its newer or older name, without dashes. Files must exist; their paths become absolute.
     pub fn set(&mut self, name: &str, value: Option<String>) -> Result<()> {
         if CLIENT_CERTIFICATE.contains(&name) {
             let file = existing(name, value.as_deref())?;
@@ -99,18 +96,18 @@ impl TlsArguments {
             return Err(Error::usage(format!("'{name}' is no TLS option")));
         };
         let value = match (takes, value) {
-            (Takes::Mode, Some(mode)) => Some(newer_mode(name, &mode)?),
-            (Takes::File, value) => Some(existing(name, value.as_deref())?),
-            (Takes::Text, Some(text)) => Some(text),
-            (Takes::Nothing, None) => None,
-            (Takes::Nothing, Some(_)) => return Err(Error::usage(format!("--{name} takes no value"))),
+            (ValueKind::Mode, Some(mode)) => Some(newer_mode(name, &mode)?),
+            (ValueKind::File, value) => Some(existing(name, value.as_deref())?),
+            (ValueKind::Text, Some(text)) => Some(text),
+            (ValueKind::Nothing, None) => None,
+            (ValueKind::Nothing, Some(_)) => return Err(Error::usage(format!("--{name} takes no value"))),
             (_, None) => return Err(Error::usage(format!("--{name} takes a value"))),
         };
         self.0.insert(newer.to_owned(), value);
         Ok(())
     }
 
-    /// What a server of this version is given.
+    /// The arguments for a server of this version.
     pub(crate) fn server_arguments(
         &self,
         version: Version,
@@ -122,7 +119,7 @@ impl TlsArguments {
             let is_newer = version >= SINCE || options.contains(&format!("--{newer}"));
             words.push(format!("--{}", if is_newer { newer } else { older }));
             match value {
-                Some(mode) if takes == Takes::Mode && !is_newer => words.push(mode.replace("TLS", "SSL")),
+                Some(mode) if takes == ValueKind::Mode && !is_newer => words.push(mode.replace("TLS", "SSL")),
                 Some(value) => words.push(value.clone()),
                 None => {}
             }
@@ -130,7 +127,7 @@ impl TlsArguments {
         Ok(words)
     }
 
-    /// How we connect ourselves; in the clear where servers take that.
+    /// The TLS settings of our own connections; plain text if the servers accept it.
     pub fn client(&self) -> Option<ClientTls> {
         let mode = self.0.get("tlsMode")?.as_deref()?;
         if !matches!(mode, "requireTLS" | "preferTLS") {
@@ -139,7 +136,7 @@ impl TlsArguments {
         let file = |name: &str| self.0.get(name)?.as_ref().map(PathBuf::from);
         let ca_file = file("tlsCAFile");
         Some(ClientTls {
-            // Who names no authority has signed the certificate himself, as mlaunch takes it.
+            // A user who names no authority has signed the certificate himself, as mlaunch assumes.
             allow_invalid_certificates: ca_file.is_none()
                 || self.0.contains_key("tlsAllowInvalidCertificates"),
             ca_file,
@@ -148,7 +145,7 @@ impl TlsArguments {
         })
     }
 
-    /// The same for a connection string.
+    /// The same settings as connection string options.
     pub(crate) fn client_options(&self) -> Vec<String> {
         let Some(tls) = self.client() else { return Vec::new() };
         let file = |name: &str, path: Option<PathBuf>| {
@@ -188,7 +185,7 @@ fn newer_mode(name: &str, mode: &str) -> Result<String> {
     known.then_some(newer).ok_or_else(refused)
 }
 
-/// The name, with dashes, that an option has in other versions, with its value there.
+/// The name, with dashes, that an option has in the other versions, with its value there.
 pub(crate) fn other_name(option: &str, value: Option<&str>) -> Option<(String, Option<String>)> {
     let name = option.strip_prefix("--")?;
     let pairs = NAMES.iter().map(|(newer, older, _)| (*newer, *older)).chain(PASSWORDS);
@@ -205,7 +202,7 @@ pub(crate) fn other_name(option: &str, value: Option<&str>) -> Option<(String, O
     Some((format!("--{other}"), value))
 }
 
-/// With what a connection string gives a meaning to written as percent signs.
+/// Percent-encodes the characters that have a meaning in a connection string.
 pub(crate) fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes()

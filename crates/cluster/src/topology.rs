@@ -1,7 +1,7 @@
-//! What a cluster is: its servers, how they belong together, and what each is given.
+//! The topology of a cluster: its servers, their groups, and the options of each.
 //!
-//! This is what a command line or a file comes to, and what the state file keeps. It holds no secret: a password is never part of
-//! it. Nothing is opened here.
+//! A command line or a file is parsed into this form, and the state file stores it. It holds no secret: a password is never part of
+//! it. This module opens no files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::tls_arguments::TlsArguments;
 
 /// The name of the config servers' set (mlaunch's).
 pub const CONFIG_SET: &str = "configRepl";
-/// Names that other things in a cluster's folder have, and databases that MongoDB keeps for itself.
+/// Names of other entries in a cluster's folder, and databases that MongoDB reserves.
 const RESERVED: [&str; 11] = [
     "db",
     "mongos",
@@ -30,149 +30,144 @@ const RESERVED: [&str; 11] = [
     "local",
     "config",
 ];
-/// What MongoDB allows in a set, and how many of them vote.
-const MEMBERS_MAX: usize = 50;
-const VOTING_MAX: usize = 7;
+/// The maximum number of members in a set, and of voting members.
+const MAX_MEMBERS: usize = 50;
+const MAX_VOTING: usize = 7;
 
-/// A whole cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
-    /// How the servers belong together.
-    pub shape: Shape,
-    /// The first of the ports, which are counted up from it.
+    /// The grouping of the servers.
+    pub shape: ClusterShape,
+    /// The first port; the others follow in ascending order.
     pub first_port: u16,
-    /// The name by which clients and members find the servers.
+    /// The host name by which clients and members reach the servers.
     pub host: String,
-    /// Where `mongod` and `mongos` are; the word `fathom` for the built-in server. By itself, what the path has.
+    /// The folder of `mongod` and `mongos`, or the word `fathom` for the built-in server. If `None`, the programs on the path.
     pub binaries: Option<String>,
-    /// Options that were handed through, for every server that has them.
+    /// Passed-through options, for every server that accepts them.
     pub pass_through: Vec<String>,
-    /// TLS options, in MongoDB's words of 4.2 and later.
+    /// TLS options, under the names of 4.2 and later.
     pub tls: TlsArguments,
-    /// Whether clients must log in, and who is made at the start.
+    /// Authentication: set if clients must log in, with the user to create.
     pub auth: Option<Auth>,
-    /// Whether a proxy stands before each server, which can delay and cut.
+    /// Whether each server has a proxy in front of it, which can delay and cut connections.
     pub proxied: bool,
     /// Collections that are sharded at the start.
     pub collections: Vec<ShardedCollection>,
 }
 
-/// How servers belong together.
+/// The grouping of the servers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shape {
-    /// One server by itself.
+pub enum ClusterShape {
+    /// A single standalone server.
     Single(ServerOptions),
-    /// One replica set.
     ReplicaSet(ReplicaSet),
     /// Shards, each a set; config servers; routers.
     Sharded {
         /// The shards, in the order of their ports.
         shards: Vec<ReplicaSet>,
-        /// The config servers.
         config: ReplicaSet,
-        /// The routers; none means that one adds the shards and is stopped again.
+        /// The routers; if empty, a temporary one adds the shards.
         routers: Vec<ServerOptions>,
     },
 }
 
-/// A replica set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplicaSet {
-    /// Its name.
     pub name: String,
     /// Its members, in the order of their ports.
-    pub members: Vec<Member>,
+    pub members: Vec<MemberOptions>,
 }
 
-/// A member of a set. What is `None` is left to MongoDB.
+/// A member of a set. MongoDB decides the fields that are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
-pub struct Member {
+pub struct MemberOptions {
     /// Votes and holds no data.
     pub arbiter: bool,
     /// 0 to 1000; 0 never becomes primary.
     pub priority: Option<f64>,
-    /// 0 or 1.
+    /// Votes in elections: 0 or 1.
     pub votes: Option<u8>,
-    /// Clients do not see it.
+    /// Whether clients do not see it.
     pub hidden: bool,
-    /// How far it stays behind on purpose, in seconds.
+    /// The deliberate delay, in seconds.
     pub delay_secs: Option<u64>,
     /// Its tags, for write concerns and read preferences.
     pub tags: BTreeMap<String, String>,
-    /// What its server is given.
+    /// The options of its server.
     #[serde(flatten)]
     pub options: ServerOptions,
 }
 
-/// What one server is given.
+/// The options of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerOptions {
-    /// `--storageEngine`.
+    /// The value of `--storageEngine`.
     pub engine: Option<String>,
     /// The cache of its engine, in GiB.
     #[serde(rename = "cacheSizeGB")]
     pub cache_size_gb: Option<f64>,
-    /// `--setParameter`.
+    /// The values of `--setParameter`.
     pub parameters: BTreeMap<String, Value>,
-    /// Further arguments, as they are.
+    /// Further arguments, passed on unchanged.
     pub arguments: Vec<String>,
-    /// Where its data goes in place of its folder in the cluster's: on another device, say.
+    /// Its data directory, if it is not its folder in the cluster's: on another device, for example.
     pub directory: Option<PathBuf>,
     /// Another version: a folder with `mongod` and `mongos`, or the word `fathom`.
     pub binaries: Option<String>,
-    /// What it may use of the machine.
+    /// Its limits on this machine.
     pub limits: Limits,
 }
 
-/// What a server may use of the machine; held by the kernel's control groups.
+/// Limits of a server on this machine; enforced by the kernel's control groups.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Limits {
-    /// Processors: 0.5 is half of one.
+    /// Processors: 0.5 is half a processor.
     pub cpus: Option<f64>,
-    /// Memory, page cache included, as `512M`.
+    /// Memory, page cache included, such as `512M`.
     pub memory: Option<String>,
-    /// Reads a second on the disk of its data.
+    /// Reads per second on the disk of its data.
     pub read_iops: Option<u64>,
-    /// Writes a second.
+    /// Writes per second on that disk.
     pub write_iops: Option<u64>,
-    /// Bytes read a second, as `20M`.
+    /// Bytes read per second, such as `20M`.
     pub read_bandwidth: Option<String>,
-    /// Bytes written a second.
+    /// Bytes written per second, as above.
     pub write_bandwidth: Option<String>,
 }
 
-/// Who may log in.
+/// Authentication settings of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Auth {
-    /// The user who is made at the start, if one is.
+    /// The user to create at the start, if any.
     pub user: Option<String>,
-    /// Where the user is made.
+    /// The database in which the user is created.
     pub database: String,
     /// Names of roles, or role documents.
     pub roles: Vec<Bson>,
-    /// A key file that was named; else one is made.
+    /// A given key file; if `None`, one is created.
     pub key_file: Option<PathBuf>,
 }
 
-/// A collection that is sharded when the cluster is made.
+/// A collection that is sharded when the cluster is created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct ShardedCollection {
-    /// `database.collection`.
+    /// The namespace, as `database.collection`.
     pub namespace: String,
     /// The shard key: names of fields with 1, -1 or `hashed`.
     pub key: Document,
     /// Whether the key must be unique.
     #[serde(default)]
     pub unique: bool,
-    /// Chunks at the start, of a hashed key.
+    /// The number of initial chunks, for a hashed key.
     #[serde(default)]
     pub chunks: Option<u32>,
 }
@@ -181,7 +176,7 @@ impl Default for Topology {
     /// One server at mlaunch's port.
     fn default() -> Topology {
         Topology {
-            shape: Shape::Single(ServerOptions::default()),
+            shape: ClusterShape::Single(ServerOptions::default()),
             first_port: 27017,
             host: "localhost".to_owned(),
             binaries: None,
@@ -198,15 +193,15 @@ impl Topology {
     /// All sets: shards in their order, then the config servers.
     pub fn sets(&self) -> Vec<&ReplicaSet> {
         match &self.shape {
-            Shape::Single(_) => Vec::new(),
-            Shape::ReplicaSet(set) => vec![set],
-            Shape::Sharded { shards, config, .. } => shards.iter().chain([config]).collect(),
+            ClusterShape::Single(_) => Vec::new(),
+            ClusterShape::ReplicaSet(set) => vec![set],
+            ClusterShape::Sharded { shards, config, .. } => shards.iter().chain([config]).collect(),
         }
     }
 
-    /// Refuses what makes no sense, or what MongoDB would refuse after everything was started.
+    /// Refuses invalid topologies, and those that MongoDB would refuse after everything was started.
     pub fn check(&self) -> Result<()> {
-        if let Shape::Sharded { shards, .. } = &self.shape {
+        if let ClusterShape::Sharded { shards, .. } = &self.shape {
             if shards.is_empty() {
                 return Err(Error::usage("a sharded cluster needs at least one shard"));
             }
@@ -225,16 +220,20 @@ impl Topology {
 }
 
 impl ReplicaSet {
-    /// `count` members with data, `arbiters` behind them, as mlaunch makes them: beyond the seventh vote nobody votes.
+    /// `count` data-bearing members, then `arbiters`, as mlaunch creates them: only seven members vote.
     pub fn plain(name: impl Into<String>, count: usize, arbiters: usize) -> ReplicaSet {
-        // One too many is enough to be refused for.
-        let (count, arbiters) = (count.min(MEMBERS_MAX + 1), arbiters.min(MEMBERS_MAX + 1));
-        let voters = VOTING_MAX.saturating_sub(arbiters).max(1);
+        // One member too many is enough for the refusal.
+        let (count, arbiters) = (count.min(MAX_MEMBERS + 1), arbiters.min(MAX_MEMBERS + 1));
+        let voters = MAX_VOTING.saturating_sub(arbiters).max(1);
         let voter = |at: usize| {
             let silent = at >= voters;
-            Member { votes: silent.then_some(0), priority: silent.then_some(0.0), ..Member::default() }
+            MemberOptions {
+                votes: silent.then_some(0),
+                priority: silent.then_some(0.0),
+                ..MemberOptions::default()
+            }
         };
-        let arbiter = || Member { arbiter: true, ..Member::default() };
+        let arbiter = || MemberOptions { arbiter: true, ..MemberOptions::default() };
         let members = (0..count).map(voter).chain((0..arbiters).map(|_| arbiter())).collect();
         ReplicaSet { name: name.into(), members }
     }
@@ -251,23 +250,23 @@ impl ReplicaSet {
         if data == 0 {
             return Err(Error::usage(format!("the set '{name}' has no member that holds data")));
         }
-        if members.len() > MEMBERS_MAX {
-            return Err(Error::usage(format!("the set '{name}' has more than {MEMBERS_MAX} members")));
+        if members.len() > MAX_MEMBERS {
+            return Err(Error::usage(format!("the set '{name}' has more than {MAX_MEMBERS} members")));
         }
         let voting = members.iter().filter(|member| member.votes != Some(0)).count();
-        if !(1..=VOTING_MAX).contains(&voting) {
-            let what = format!("the set '{name}' has {voting} voting members, and needs 1 to {VOTING_MAX}");
+        if !(1..=MAX_VOTING).contains(&voting) {
+            let what = format!("the set '{name}' has {voting} voting members, and needs 1 to {MAX_VOTING}");
             return Err(Error::usage(what).advise("give the others 'votes: 0' and 'priority: 0'"));
         }
         members.iter().enumerate().try_for_each(|(at, member)| member.check(name, at + 1))?;
-        if !members.iter().any(Member::is_electable) {
+        if !members.iter().any(MemberOptions::is_electable) {
             return Err(Error::usage(format!("no member of the set '{name}' can become primary")));
         }
         Ok(())
     }
 }
 
-impl Member {
+impl MemberOptions {
     fn is_electable(&self) -> bool {
         !self.arbiter && self.priority != Some(0.0)
     }
@@ -304,12 +303,12 @@ impl Member {
 }
 
 impl Limits {
-    /// Whether nothing is limited.
+    /// Whether no limit is set.
     pub fn is_empty(&self) -> bool {
         *self == Limits::default()
     }
 
-    /// Refuses limits of nothing, and sizes that are none.
+    /// Refuses zero limits, and invalid sizes.
     pub fn check(&self) -> Result<()> {
         if self.cpus.is_some_and(|cpus| !(0.01..=4096.0).contains(&cpus)) {
             return Err(Error::usage("a limit of processors is at least 0.01"));
@@ -332,7 +331,9 @@ impl ShardedCollection {
         let parts =
             namespace.split_once('.').filter(|(database, name)| !database.is_empty() && !name.is_empty());
         if parts.is_none() {
-            return Err(Error::usage(format!("'{namespace}' is no namespace, which is database.collection")));
+            return Err(Error::usage(format!(
+                "'{namespace}' is not a namespace, which is database.collection"
+            )));
         }
         if self.key.is_empty() {
             let what = format!("the collection {namespace} has no shard key");
@@ -354,13 +355,15 @@ impl ShardedCollection {
 }
 
 impl Topology {
-    /// Rewrites the paths in it by `name`: what is relative now is not for a later call from elsewhere.
+    /// Rewrites the paths in it by `name`: a relative path would be wrong for a later call from another directory.
     pub fn name_places(&mut self, name: &dyn Fn(&Path) -> Result<PathBuf>) -> Result<()> {
         let mut options: Vec<&mut ServerOptions> = Vec::new();
         match &mut self.shape {
-            Shape::Single(one) => options.push(one),
-            Shape::ReplicaSet(set) => options.extend(set.members.iter_mut().map(|one| &mut one.options)),
-            Shape::Sharded { shards, config, routers } => {
+            ClusterShape::Single(one) => options.push(one),
+            ClusterShape::ReplicaSet(set) => {
+                options.extend(set.members.iter_mut().map(|one| &mut one.options))
+            }
+            ClusterShape::Sharded { shards, config, routers } => {
                 let members = shards.iter_mut().chain([config]).flat_map(|set| &mut set.members);
                 options.extend(members.map(|one| &mut one.options));
                 options.extend(routers);
@@ -373,18 +376,18 @@ impl Topology {
         Ok(())
     }
 
-    /// Gives every mongod what it does not say itself; the engine is not for config servers. Routers take binaries and limits.
+    /// Fills in the options that a mongod does not set itself; the engine is not for config servers. Routers take binaries and limits.
     pub fn give_defaults(&mut self, defaults: &ServerOptions) {
         let of_set =
             |set: &mut ReplicaSet| set.members.iter_mut().for_each(|one| one.options.complete(defaults));
         match &mut self.shape {
-            Shape::Single(options) => options.complete(defaults),
-            Shape::ReplicaSet(set) => of_set(set),
-            Shape::Sharded { shards, config, routers } => {
+            ClusterShape::Single(options) => options.complete(defaults),
+            ClusterShape::ReplicaSet(set) => of_set(set),
+            ClusterShape::Sharded { shards, config, routers } => {
                 shards.iter_mut().for_each(of_set);
                 let bare = ServerOptions { engine: None, ..defaults.clone() };
                 config.members.iter_mut().for_each(|one| one.options.complete(&bare));
-                // A router has neither an engine's parameters nor a disk.
+                // A router has neither engine parameters nor a disk.
                 let Limits { cpus, memory, .. } = defaults.limits.clone();
                 let limits = Limits { cpus, memory, ..Limits::default() };
                 let bare =
@@ -396,7 +399,7 @@ impl Topology {
 }
 
 impl ServerOptions {
-    /// Takes from `defaults` what is not said here; parameters one by one.
+    /// Takes unset options from `defaults`; parameters one by one.
     fn complete(&mut self, defaults: &ServerOptions) {
         let ServerOptions { engine, cache_size_gb, parameters, arguments, directory: _, binaries, limits } =
             defaults;

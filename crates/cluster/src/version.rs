@@ -1,6 +1,6 @@
-//! Which version a server binary is, from what it prints for `--version`.
+//! Determines the version of a server binary from its `--version` output.
 //!
-//! A binary that says nothing of the kind is refused: guessing a version would choose the wrong options.
+//! A binary that prints no version is refused: a guessed version would choose the wrong options.
 
 use std::fmt;
 
@@ -9,21 +9,18 @@ use serde::{Deserialize, Serialize};
 /// A version of MongoDB; release candidates count as their release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version {
-    /// The first number.
     pub major: u16,
-    /// The second number.
     pub minor: u16,
-    /// The third number.
     pub patch: u16,
 }
 
 impl Version {
-    /// A release, such as 4.2, which all its patches are at least.
+    /// A release, such as 4.2; every patch of it compares as at least this.
     pub const fn release(major: u16, minor: u16) -> Version {
         Version { major, minor, patch: 0 }
     }
 
-    /// Reads `db version v4.0.3` or `mongos version v8.0.0-rc1` wherever it stands in the output.
+    /// Finds `db version v4.0.3` or `mongos version v8.0.0-rc1` anywhere in the output.
     pub fn find(output: &str) -> Option<Version> {
         let lines = output.lines().filter(|line| line.contains("version"));
         lines.flat_map(str::split_ascii_whitespace).find_map(Version::parse)
@@ -34,7 +31,7 @@ impl Version {
         let word = word.trim_start_matches('v').trim_end_matches(',');
         let mut numbers = word.split(['.', '-']).map(str::parse::<u16>);
         let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        // `4.2-rc0` has no third number.
+        // Versions such as `4.2-rc0` have no third number.
         let patch = numbers.next().and_then(Result::ok).unwrap_or(0);
         Some(Version { major, minor, patch })
     }

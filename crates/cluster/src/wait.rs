@@ -1,4 +1,4 @@
-//! Waiting for something to come true, for a while: never for ever, and never past a signal.
+//! Waits for a condition, up to a time limit and until a signal arrives.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::Signals;
 
 /// The first pause between two attempts, and the longest.
-const FIRST: Duration = Duration::from_millis(10);
-const LONGEST: Duration = Duration::from_millis(250);
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(250);
 
-/// What is waited for, and how long.
-pub(crate) struct Patience<'a> {
-    /// The sentence for when it does not come true.
+/// The subject of a wait, and its time limit.
+pub(crate) struct WaitLimit<'a> {
+    /// The sentence for the case that the condition is not met.
     pub(crate) what: String,
     pub(crate) until: Instant,
     pub(crate) signals: &'a Signals,
 }
 
-impl Patience<'_> {
-    /// Tries until it works; the last failure is the cause when the time is over.
+impl WaitLimit<'_> {
+    /// Retries until it works; at the time limit, the last failure becomes the cause.
     pub(crate) fn until<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut pause = FIRST;
+        let mut pause = FIRST_PAUSE;
         loop {
             if self.signals.stopped() {
                 return Err(interrupted());
@@ -34,12 +34,11 @@ impl Patience<'_> {
                 return Err(error.advise("give it more time with --timeout, or look into the logs"));
             }
             self.signals.wait(pause);
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 }
 
-/// A signal came.
 pub(crate) fn interrupted() -> Error {
     Error::new(Kind::Stopped, "interrupted by a signal")
 }

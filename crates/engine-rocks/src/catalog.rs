@@ -1,7 +1,7 @@
-//! Which tables there are: records under prefix 0, and a copy of them in memory.
+//! The catalog of tables: records under prefix 0, and a copy of them in memory.
 //!
-//! `metadata-<ident>` holds a small JSON document of a table; `droppedprefix-<prefix>` is there from the drop of a table
-//! until its space is reclaimed; `nextprefix` is the prefix that the next table gets, so that none is used twice.
+//! `metadata-<ident>` holds a small JSON document of a table. `droppedprefix-<prefix>` exists from the drop of a table
+//! until its space is reclaimed. `nextprefix` is the prefix that the next table gets, so that no prefix is used twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use fathom_engine::{Error, KeyKind, Kind, Result, Table, TableSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::keys::{self, LARGEST, OWN};
-use crate::native::{Batch, Database, ReadOptions, Scan};
+use crate::keys::{self, MAX_PREFIX, OWN};
+use crate::native::{Database, RangeScan, ReadOptions, WriteBatch};
 use crate::store::cannot_read;
 
 const METADATA: &str = "metadata-";
 const DROPPED: &str = "droppedprefix-";
 const NEXT: &str = "nextprefix";
 
-/// What the keys of a table are, as the document says it.
+/// The kind of a table's keys, as the document names it.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Keys {
@@ -27,29 +27,28 @@ enum Keys {
 
 /// The document of a table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Document {
+pub(crate) struct TableDocument {
     prefix: u32,
     keys: Keys,
     journaled: bool,
     config: String,
 }
 
-/// The tables.
 #[derive(Debug)]
-pub(crate) struct Catalog {
-    tables: BTreeMap<String, Document>,
+pub(crate) struct TableCatalog {
+    tables: BTreeMap<String, TableDocument>,
     next: u32,
 }
 
-impl Catalog {
-    /// Reads the records of a database; beside the tables, the dropped prefixes that are not reclaimed yet.
+impl TableCatalog {
+    /// Reads the records of a database, and the dropped prefixes that are not reclaimed yet.
     ///
     /// # Errors
     /// [`Kind::Corruption`] for a record that cannot be understood.
-    pub(crate) fn read(database: &Arc<Database>) -> Result<(Catalog, Vec<u32>)> {
-        let mut catalog = Catalog { tables: BTreeMap::new(), next: OWN + 1 };
+    pub(crate) fn read(database: &Arc<Database>) -> Result<(TableCatalog, Vec<u32>)> {
+        let mut catalog = TableCatalog { tables: BTreeMap::new(), next: OWN + 1 };
         let mut dropped = Vec::new();
-        let mut scan = Scan::new(database, ReadOptions::new(), None, keys::bounds(OWN));
+        let mut scan = RangeScan::new(database, ReadOptions::new(), None, keys::bounds(OWN));
         let mut found = scan.first().map_err(cannot_read)?;
         while found {
             catalog.take(scan.key().unwrap_or_default(), scan.value().unwrap_or_default(), &mut dropped)?;
@@ -65,7 +64,7 @@ impl Catalog {
         let name = String::from_utf8_lossy(key.get(4..).unwrap_or_default()).into_owned();
         let bad = || Error::new(Kind::Corruption, format!("the engine's record '{name}' makes no sense"));
         if let Some(ident) = name.strip_prefix(METADATA) {
-            let document: Document = serde_json::from_slice(value).map_err(|e| bad().because(e))?;
+            let document: TableDocument = serde_json::from_slice(value).map_err(|e| bad().because(e))?;
             self.tables.insert(ident.to_owned(), document);
         } else if let Some(prefix) = name.strip_prefix(DROPPED) {
             dropped.push(prefix.parse().map_err(|_| bad())?);
@@ -78,16 +77,16 @@ impl Catalog {
         Ok(())
     }
 
-    /// Puts a new table into the batch and returns it; it exists once the batch is written and [`Catalog::created`] called.
+    /// Puts a new table into the batch and returns it. It exists once the batch is written and [`TableCatalog::created`] is called.
     ///
     /// # Errors
-    /// [`Kind::Duplicate`] if there is such a table, [`Kind::Usage`] for settings of its own, which RocksDB has not.
+    /// [`Kind::Duplicate`] if the table exists, [`Kind::Usage`] for settings of its own, which RocksDB does not have.
     pub(crate) fn create(
         &self,
         ident: &str,
         spec: &TableSpec,
-        batch: &mut Batch,
-    ) -> Result<(Table, Document)> {
+        batch: &mut WriteBatch,
+    ) -> Result<(Table, TableDocument)> {
         if self.tables.contains_key(ident) {
             return Err(Error::new(Kind::Duplicate, format!("there is a table {ident} already")));
         }
@@ -97,7 +96,7 @@ impl Catalog {
                 Error::usage(what).advise("its tables share one tree: give settings for the whole engine")
             );
         }
-        if self.next > LARGEST {
+        if self.next > MAX_PREFIX {
             return Err(Error::new(Kind::NoSpace, "all prefixes of tables are used up"));
         }
         let keys = match spec.keys {
@@ -105,14 +104,14 @@ impl Catalog {
             KeyKind::Bytes => Keys::Bytes,
         };
         let config = spec.config.clone();
-        let document = Document { prefix: self.next, keys, journaled: spec.journaled, config };
+        let document = TableDocument { prefix: self.next, keys, journaled: spec.journaled, config };
         batch.put(&own_key(METADATA, ident), document.text().as_bytes());
         batch.put(&own_key(NEXT, ""), (self.next + 1).to_string().as_bytes());
         Ok((document.table(ident), document))
     }
 
-    /// Notes a table whose batch was written.
-    pub(crate) fn created(&mut self, ident: &str, document: Document) {
+    /// Adds a table whose batch was written.
+    pub(crate) fn created(&mut self, ident: &str, document: TableDocument) {
         self.next = document.prefix.saturating_add(1);
         self.tables.insert(ident.to_owned(), document);
     }
@@ -120,8 +119,8 @@ impl Catalog {
     /// Puts the drop of a table and of all its keys into the batch.
     ///
     /// # Errors
-    /// [`Kind::NotFound`] if it is not there.
-    pub(crate) fn remove(&self, table: &Table, batch: &mut Batch) -> Result<u32> {
+    /// [`Kind::NotFound`] if it does not exist.
+    pub(crate) fn remove(&self, table: &Table, batch: &mut WriteBatch) -> Result<u32> {
         let prefix = self.document(table)?.prefix;
         let [start, end] = keys::bounds(prefix);
         batch.delete(&own_key(METADATA, table.ident()));
@@ -138,16 +137,16 @@ impl Catalog {
     /// The table of that name.
     ///
     /// # Errors
-    /// [`Kind::NotFound`] if it is not there.
+    /// [`Kind::NotFound`] if it does not exist.
     pub(crate) fn open(&self, ident: &str) -> Result<Table> {
         self.tables.get(ident).map(|document| document.table(ident)).ok_or_else(|| absent(ident))
     }
 
-    /// The document of a table that is still there.
+    /// The document of a table that still exists.
     ///
     /// # Errors
-    /// [`Kind::NotFound`] if it is not there.
-    pub(crate) fn document(&self, table: &Table) -> Result<&Document> {
+    /// [`Kind::NotFound`] if it does not exist.
+    pub(crate) fn document(&self, table: &Table) -> Result<&TableDocument> {
         let found = self.tables.get(table.ident());
         found.filter(|one| u64::from(one.prefix) == table.slot()).ok_or_else(|| absent(table.ident()))
     }
@@ -158,8 +157,8 @@ impl Catalog {
     }
 }
 
-impl Document {
-    /// As it is stored.
+impl TableDocument {
+    /// The text that is stored.
     pub(crate) fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

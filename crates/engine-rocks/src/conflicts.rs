@@ -1,9 +1,9 @@
-//! Who writes which key, and when it was last committed: the first writer of a key wins.
+//! The conflict table: which transaction writes which key, and when a key was last committed. The first writer of a key wins.
 //!
 //! mongo-rocks 3.4 keeps such a table too, because plain RocksDB has no transactions. Keys are kept as 64-bit hashes,
-//! seeded anew at each start: two keys with one hash can at worst cause a conflict too many, which is tried again. A committed key is
-//! remembered until no open view is older than its commit. Memory is bounded: where a view stays open for very long,
-//! the oldest commits are forgotten, and writers with views from before them get a conflict to be on the safe side.
+//! seeded at each start: two keys with one hash can at worst cause a needless conflict, which is retried. A committed key is
+//! remembered until no open view is older than its commit. Memory is bounded: if a view stays open for very long,
+//! the oldest commits are forgotten, and writers with views from before them get a conflict, to be safe.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, VecDeque};
@@ -11,10 +11,10 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 
 use parking_lot::Mutex;
 
-/// Shards, so that writers seldom meet at a lock.
+/// The number of shards, so that writers seldom contend for a lock.
 const SHARDS: usize = 64;
 /// Commits that a shard remembers; 64 shards of these take some 250 MB, near mongo-rocks' `maxConflictCheckSizeMB` of 200.
-const REMEMBERED_MAX: usize = 1 << 16;
+const MAX_REMEMBERED: usize = 1 << 16;
 /// Old commits forgotten at each write: more than one, so that the table shrinks, and few, so that no write waits.
 const FORGOTTEN_AT_ONCE: usize = 4;
 
@@ -22,16 +22,15 @@ const FORGOTTEN_AT_ONCE: usize = 4;
 pub(crate) type Owner = u64;
 const NOBODY: Owner = 0;
 
-/// The table.
 pub(crate) struct Conflicts {
-    shards: Vec<Mutex<Shard>>,
+    shards: Vec<Mutex<ConflictShard>>,
     remembered_max: usize,
     hashing: RandomState,
 }
 
 #[derive(Default)]
-struct Shard {
-    entries: HashMap<u64, Entry, BuildHasherDefault<AsIs>>,
+struct ConflictShard {
+    entries: HashMap<u64, KeyState, BuildHasherDefault<AsIs>>,
     /// The commits that are remembered, oldest first, with their keys.
     remembered: VecDeque<(u64, u64)>,
     /// How many entries have an owner.
@@ -41,27 +40,26 @@ struct Shard {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Entry {
+struct KeyState {
     owner: Owner,
     /// The tick of the last commit, 0 if none is remembered.
     committed: u64,
 }
 
-/// What came of asking for a key.
+/// The result of claiming a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// It is ours from now on.
+    /// The caller holds it from now on.
     New,
-    /// It was ours before.
+    /// The caller held it already.
     Held,
-    /// Another transaction has written it since our view, or is about to.
+    /// Another transaction has written it since the caller's view, or is about to.
     Conflict,
 }
 
 impl Conflicts {
-    /// An empty table.
     pub(crate) fn new() -> Self {
-        Conflicts::remembering(REMEMBERED_MAX)
+        Conflicts::remembering(MAX_REMEMBERED)
     }
 
     fn remembering(remembered_max: usize) -> Self {
@@ -69,12 +67,12 @@ impl Conflicts {
         Conflicts { shards, remembered_max, hashing: RandomState::new() }
     }
 
-    /// The hash under which a whole key stands.
+    /// The hash of a whole key.
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         self.hashing.hash_one(key)
     }
 
-    /// Asks for a key for `owner`, who reads as of `tick`; `oldest` is the tick of the oldest open view.
+    /// Claims a key for `owner`, which reads as of `tick`; `oldest` is the tick of the oldest open view.
     pub(crate) fn claim(&self, hash: u64, owner: Owner, tick: u64, oldest: u64) -> Claim {
         let Some(mut shard) = self.shard(hash) else { return Claim::Conflict };
         shard.forget(oldest);
@@ -93,7 +91,7 @@ impl Conflicts {
         }
     }
 
-    /// Gives keys back that were claimed and not written.
+    /// Releases keys that were claimed and not written.
     pub(crate) fn release(&self, hashes: &[u64], owner: Owner, oldest: u64) {
         for &hash in hashes {
             let Some(mut shard) = self.shard(hash) else { continue };
@@ -109,14 +107,14 @@ impl Conflicts {
         }
     }
 
-    /// Gives keys back that were committed at `tick`. `oldest` must have been asked for after the commit ticked.
+    /// Releases keys that were committed at `tick`. `oldest` must have been read after the commit ticked.
     pub(crate) fn commit(&self, hashes: &[u64], owner: Owner, tick: u64, oldest: u64) {
         for &hash in hashes {
             let Some(mut shard) = self.shard(hash) else { continue };
             let before = if oldest >= tick {
                 shard.entries.remove(&hash)
             } else {
-                shard.entries.insert(hash, Entry { owner: NOBODY, committed: tick })
+                shard.entries.insert(hash, KeyState { owner: NOBODY, committed: tick })
             };
             debug_assert_eq!(before.map(|entry| entry.owner), Some(owner));
             shard.held -= 1;
@@ -135,13 +133,13 @@ impl Conflicts {
         })
     }
 
-    fn shard(&self, hash: u64) -> Option<parking_lot::MutexGuard<'_, Shard>> {
-        // Bits that the shard's map makes no use of: it takes the highest and the lowest.
+    fn shard(&self, hash: u64) -> Option<parking_lot::MutexGuard<'_, ConflictShard>> {
+        // Bits that the shard's map does not use: it uses the highest and the lowest.
         self.shards.get((hash >> 40) as usize % SHARDS).map(Mutex::lock)
     }
 }
 
-impl Shard {
+impl ConflictShard {
     /// Forgets some of the commits that every open view has seen.
     fn forget(&mut self, oldest: u64) {
         for _ in 0..FORGOTTEN_AT_ONCE {
@@ -152,7 +150,7 @@ impl Shard {
         }
     }
 
-    /// Forgets the oldest commit although somebody might still ask, where there are too many.
+    /// Forgets the oldest commit if there are too many, although a transaction might still need it.
     fn bound(&mut self, remembered_max: usize) {
         if self.remembered.len() > remembered_max
             && let Some(&(tick, hash)) = self.remembered.front()

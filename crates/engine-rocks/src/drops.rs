@@ -1,9 +1,9 @@
-//! Gives the space of dropped tables back, in the background.
+//! Reclaims the space of dropped tables in the background.
 //!
-//! A drop removes the table's record and all its keys in one batch; what is left is bytes. One thread deletes the
+//! A drop removes the table's record and all its keys in one batch; only its space remains in use. One thread deletes the
 //! files that hold nothing else and compacts the rest, then removes the mark of the drop. A mark that outlives the
-//! process is taken up again at the next opening. mongo-rocks does this with a compaction filter, which the C interface
-//! would have to call back into; one range deletion says the same.
+//! process is processed at the next opening. mongo-rocks does this with a compaction filter, for which the C interface
+//! would need callbacks; one range deletion has the same effect.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::catalog::dropped_key;
 use crate::keys;
-use crate::native::Batch;
+use crate::native::WriteBatch;
 use crate::store::Store;
 
-/// How often the thread looks whether the last reader of a dropped table has gone.
+/// How often the thread checks whether the last reader of a dropped table has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The thread and its work.
@@ -29,12 +29,12 @@ pub(crate) struct Drops {
 
 #[derive(Default)]
 struct Queue {
-    state: Mutex<State>,
+    state: Mutex<DropQueue>,
     wake: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct DropQueue {
     /// Dropped prefixes, each with the tick of its drop.
     waiting: VecDeque<(u32, u64)>,
     stopping: bool,
@@ -58,18 +58,18 @@ impl Drops {
         Ok(Drops { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Takes on a prefix that was dropped at `tick`.
+    /// Queues a prefix that was dropped at `tick`.
     pub(crate) fn add(&self, prefix: u32, tick: u64) {
         self.queue.state.lock().waiting.push_back((prefix, tick));
         self.queue.wake.notify_one();
     }
 
-    /// How many are not reclaimed yet.
+    /// The number of prefixes that are not reclaimed yet.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.state.lock().waiting.len()
     }
 
-    /// Asks the thread to end after what it is at.
+    /// Asks the thread to end after its current work.
     pub(crate) fn stop(&self) {
         self.queue.state.lock().stopping = true;
         self.queue.wake.notify_one();
@@ -78,7 +78,7 @@ impl Drops {
     /// Waits for the thread to end.
     pub(crate) fn join(&self) {
         if let Some(thread) = self.thread.lock().take() {
-            // A panic in it was printed when it happened; the marks stay, so nothing is lost.
+            // A panic of the thread was printed when it happened; the marks stay, so nothing is lost.
             let _ = thread.join();
         }
     }
@@ -91,21 +91,21 @@ impl Queue {
             if store.database.delete_files(&start, &end).is_ok() {
                 store.database.compact(&start, &end);
                 if self.state.lock().stopping {
-                    // The compaction may have been broken off: the mark stays.
+                    // The compaction may have been interrupted: the mark stays.
                     return;
                 }
-                let mut batch = Batch::new();
+                let mut batch = WriteBatch::new();
                 batch.delete(&dropped_key(prefix));
                 if store.check().and_then(|()| store.write(&batch)).is_err() {
                     return;
                 }
             }
-            // Where files could not be deleted, the mark stays, and the next opening tries again.
+            // If files could not be deleted, the mark stays, and the next opening tries again.
             self.state.lock().waiting.pop_front();
         }
     }
 
-    /// Waits for a prefix that nobody can read any more; none if the thread is to end.
+    /// Waits for a prefix that no reader can see any more, or returns `None` if the thread is to end.
     fn next(&self, store: &Store) -> Option<u32> {
         let mut state = self.state.lock();
         loop {

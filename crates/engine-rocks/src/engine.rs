@@ -1,4 +1,4 @@
-//! The engine: opening and closing, tables, durability, upkeep.
+//! The engine: opening and closing, tables, durability, maintenance.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use fathom_engine::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
 use parking_lot::{Mutex, RwLock};
 
-use crate::catalog::Catalog;
+use crate::catalog::TableCatalog;
 use crate::drops::Drops;
 use crate::home::Home;
-use crate::native::{Batch, Cache, Database, ReadOptions, Scan};
+use crate::native::{BlockCache, Database, RangeScan, ReadOptions, WriteBatch};
 use crate::options::Options;
 use crate::session::RocksSession;
 use crate::store::{Store, cannot_read};
@@ -18,24 +18,24 @@ use crate::{keys, options, statistics};
 
 /// RocksDB under the options of mongo-rocks.
 ///
-/// Tables share one tree and one log, so [`TableSpec::journaled`] makes no difference: everything is journaled, or with
-/// [`Options::journal`] off nothing is. mongo-rocks does the same. What it means for a study: in a replica set this engine writes
-/// more to its log than WiredTiger does, as mongo-rocks did.
+/// Tables share one tree and one log, so [`TableSpec::journaled`] makes no difference: everything is journaled, or, with
+/// [`Options::journal`] off, nothing is. mongo-rocks does the same. For a study this means that in a replica set this engine
+/// writes more to its log than WiredTiger does, as mongo-rocks did.
 pub struct RocksEngine {
-    /// None once closed.
+    /// `None` once the engine is closed.
     store: RwLock<Option<Arc<Store>>>,
-    catalog: Mutex<Catalog>,
+    catalog: Mutex<TableCatalog>,
     drops: Drops,
-    cache: Cache,
+    cache: BlockCache,
     options: Options,
 }
 
 impl RocksEngine {
-    /// Opens the database in `options.dir`, or makes one where there is nothing.
+    /// Opens the database in `options.dir`, or makes one if there is none.
     ///
     /// # Errors
-    /// [`Kind::Busy`] if another process has it open, [`Kind::NotOurs`] if something else is there, [`Kind::Usage`] for
-    /// options that RocksDB does not take, [`Kind::Unsupported`] for a compression that it lacks.
+    /// [`Kind::Busy`] if another process has it open, [`Kind::NotOurs`] if the directory holds something else, [`Kind::Usage`]
+    /// for options that RocksDB does not accept, [`Kind::Unsupported`] for a compression that it lacks.
     pub fn open(options: Options) -> Result<Self> {
         let home = Home::prepare(&options.dir)?;
         let cache = options::cache(&options);
@@ -50,7 +50,7 @@ impl RocksEngine {
             }
         })?;
         let store = Arc::new(Store::new(database, options.journal, options.single_delete_index));
-        let (catalog, unfinished) = Catalog::read(&store.database)?;
+        let (catalog, unfinished) = TableCatalog::read(&store.database)?;
         store.dropped.write().extend(&unfinished);
         let drops = Drops::start(&store, unfinished)?;
         Ok(RocksEngine {
@@ -67,7 +67,7 @@ impl RocksEngine {
         &self.options
     }
 
-    /// How many dropped tables still take space.
+    /// The number of dropped tables that still take space.
     pub fn unfinished_drops(&self) -> usize {
         self.drops.waiting()
     }
@@ -89,7 +89,7 @@ impl RocksEngine {
         work(&store, keys::bounds(keys::prefix_of(table)?))
     }
 
-    /// Ends background work and lets go of the database, which closes when its last session has gone.
+    /// Ends background work and releases the database, which closes when its last session is dropped.
     fn shut(&self, store: &Store) {
         self.drops.stop();
         store.stop(|| "it was closed".to_owned());
@@ -110,7 +110,7 @@ impl Engine for RocksEngine {
     }
 
     fn session(&self) -> Result<Box<dyn Session>> {
-        // Under the lock, so that a close does not miss it.
+        // This happens under the lock, so that a close does not miss the session.
         let store = self.store.read();
         let store = store.as_ref().ok_or_else(closed)?;
         store.check()?;
@@ -120,7 +120,7 @@ impl Engine for RocksEngine {
     fn create_table(&self, ident: &str, spec: &TableSpec) -> Result<Table> {
         let store = self.store()?;
         let mut catalog = self.catalog.lock();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let (table, document) = catalog.create(ident, spec, &mut batch)?;
         store.write(&batch)?;
         catalog.created(ident, document);
@@ -135,7 +135,7 @@ impl Engine for RocksEngine {
     fn drop_table(&self, table: &Table) -> Result<()> {
         let store = self.store()?;
         let mut catalog = self.catalog.lock();
-        let mut batch = Batch::new();
+        let mut batch = WriteBatch::new();
         let prefix = catalog.remove(table, &mut batch)?;
         store.dropped.write().insert(prefix);
         store.write(&batch)?;
@@ -165,7 +165,7 @@ impl Engine for RocksEngine {
         Ok(statistics::read(self.store()?.as_ref(), &self.cache, &self.drops))
     }
 
-    /// RocksDB counts nothing by table.
+    /// Empty: RocksDB counts nothing by table.
     fn table_statistics(&self, table: &Table) -> Result<Statistics> {
         self.on_table(table, |_, _| Ok(Statistics::default()))
     }
@@ -177,7 +177,7 @@ impl Engine for RocksEngine {
         Ok(TableMetadata { creation: document.text(), uri: format!("rocksdb:{}", table.ident()) })
     }
 
-    /// What RocksDB estimates of the files; what is still in memtables does not count.
+    /// RocksDB's estimate from the files; data that is still in memtables does not count.
     fn size_on_disk(&self, table: &Table) -> Result<u64> {
         self.on_table(table, |store, [start, end]| {
             store.database.approximate_size(&start, &end).map_err(cannot_read)
@@ -191,10 +191,10 @@ impl Engine for RocksEngine {
         })
     }
 
-    /// Reads every block of the table and checks its checksum; what is in the cache was checked when it came in.
+    /// Reads every block of the table and verifies its checksum; cached blocks were verified when they were read.
     fn verify(&self, table: &Table) -> Result<()> {
         self.on_table(table, |store, bounds| {
-            let mut scan = Scan::new(&store.database, ReadOptions::walk(), None, bounds);
+            let mut scan = RangeScan::new(&store.database, ReadOptions::walk(), None, bounds);
             let mut found = scan.first().map_err(cannot_read)?;
             while found {
                 if keys::decode(table.keys(), scan.key().unwrap_or_default()).is_none() {
@@ -207,7 +207,7 @@ impl Engine for RocksEngine {
         })
     }
 
-    /// Flushes, syncs and closes. [`Kind::Busy`], and nothing done, while sessions are open.
+    /// Flushes, syncs and closes. While sessions are open it does nothing and returns [`Kind::Busy`].
     fn close(&self) -> Result<()> {
         let mut slot = self.store.write();
         let store = slot.as_ref().ok_or_else(closed)?;
@@ -229,7 +229,7 @@ impl Engine for RocksEngine {
 impl Drop for RocksEngine {
     fn drop(&mut self) {
         if let Some(store) = self.store.get_mut().take() {
-            // Who wants to know how it went calls `close`; the log has what a failed flush leaves out.
+            // A caller that needs the result calls `close`; the log has what a failed flush leaves out.
             let _ = store.flush().and_then(|()| store.sync());
             self.shut(&store);
         }

@@ -1,7 +1,7 @@
-//! The directory: whether it is ours, new, or somebody else's.
+//! The data directory: determines whether it is ours, new, or another program's.
 //!
-//! Opening a RocksDB changes it, so whose it is must be known before. A marker file beside RocksDB's own says that the
-//! keys within are laid out as this engine does, and in which format.
+//! Opening a RocksDB database changes it, so its owner must be known before. A marker file next to RocksDB's own files says
+//! that the keys are laid out by this engine, and in which format.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -9,17 +9,16 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
-/// The marker; RocksDB leaves alone what it has not named.
+/// The marker's name; RocksDB ignores files that it has not named.
 const MARKER: &str = "FATHOM";
-/// What the marker says, before the number of the format.
+/// The text of the marker, before the number of the format.
 const TITLE: &str = "Fathom's RocksDB engine, format ";
 /// The format of keys and metadata that this version reads and writes.
 const FORMAT: u32 = 1;
 
-/// Where an engine lives.
+/// The directories of an engine.
 #[derive(Debug)]
 pub(crate) struct Home {
-    /// RocksDB's directory.
     pub(crate) data: PathBuf,
     /// The directory of its log.
     pub(crate) log: PathBuf,
@@ -28,10 +27,10 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    /// Looks at `dir/db`, and marks it as ours where there is nothing.
+    /// Checks `dir/db`, and marks it as ours if it does not exist.
     ///
     /// # Errors
-    /// [`Kind::NotOurs`] if something else is there, [`Kind::Unsupported`] if a newer version wrote it.
+    /// [`Kind::NotOurs`] if it holds something else, [`Kind::Unsupported`] if a newer version wrote it.
     pub(crate) fn prepare(dir: &Path) -> Result<Home> {
         let data = dir.join("db");
         fs::create_dir_all(&data).map_err(|e| Error::io("make directory", &data, e))?;
@@ -44,7 +43,7 @@ impl Home {
             }
             mark(&data)?;
         }
-        // A crash while the database was being made leaves files, but neither the name of its root nor tables.
+        // A crash while the database was being created leaves files, but neither the name of its root nor tables.
         let has_tables = names.iter().any(|name| name.ends_with(".sst"));
         let create = !names.iter().any(|name| name == "CURRENT") && !has_tables;
         Ok(Home { log: data.join("journal"), data, create })
@@ -61,7 +60,7 @@ fn names(data: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Whether the marker is there; an empty one is of a crash before anything else was made.
+/// Whether the marker exists; an empty one is left by a crash before anything else was created.
 fn check_marker(path: &Path) -> Result<bool> {
     let text = match fs::read_to_string(path) {
         Ok(text) if text.is_empty() => return Ok(false),

@@ -1,21 +1,21 @@
-//! How the keys of all tables share one key space: four bytes of the table's prefix, then the key.
+//! The encoding of the keys of all tables in one key space: four bytes of the table's prefix, then the key.
 //!
-//! A record number is written with its sign bit turned over and its high byte first, so that bytes order as numbers do.
+//! A record number is written with its sign bit inverted and its high byte first, so that bytes order as numbers do.
 //! Prefix 0 holds the engine's own records (`catalog`).
 
 use fathom_engine::{Error, Key, KeyKind, Kind, Result, Table};
 
-/// A table's prefix as it stands before each of its keys.
+/// A table's prefix, with which each of its keys begins.
 pub(crate) type Prefix = [u8; 4];
 
 /// The prefix of the engine's own records.
 pub(crate) const OWN: u32 = 0;
 /// The largest prefix that a table may get: its end must be a prefix too.
-pub(crate) const LARGEST: u32 = u32::MAX - 1;
+pub(crate) const MAX_PREFIX: u32 = u32::MAX - 1;
 
 const SIGN: u64 = 1 << 63;
 
-/// Where the keys of a prefix begin, and where they have ended.
+/// The first possible key of a prefix, and the first one beyond it.
 pub(crate) fn bounds(prefix: u32) -> [Prefix; 2] {
     [prefix.to_be_bytes(), prefix.saturating_add(1).to_be_bytes()]
 }
@@ -27,11 +27,11 @@ pub(crate) fn bounds(prefix: u32) -> [Prefix; 2] {
 pub(crate) fn prefix_of(table: &Table) -> Result<u32> {
     u32::try_from(table.slot())
         .ok()
-        .filter(|prefix| (OWN + 1..=LARGEST).contains(prefix))
+        .filter(|prefix| (OWN + 1..=MAX_PREFIX).contains(prefix))
         .ok_or_else(|| Error::new(Kind::Usage, format!("table {} is not one of this engine", table.ident())))
 }
 
-/// Puts the whole key into `out`, in place of what was there.
+/// Writes the whole key to `out`, replacing its content.
 ///
 /// # Errors
 /// [`Kind::Usage`] if the key is not of the table's kind.
@@ -52,7 +52,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, table: &Table, key: Key<'_>) -> Result<(
     Ok(())
 }
 
-/// The key that a whole key stands for; none if it is too short or long for its kind.
+/// The key within a whole key; `None` if it is too short or long for its kind.
 pub(crate) fn decode(kind: KeyKind, whole: &[u8]) -> Option<Key<'_>> {
     let (_, rest) = whole.split_first_chunk::<4>()?;
     match kind {

@@ -1,13 +1,13 @@
-//! RocksDB's C interface made safe: handles that free themselves, statuses that are errors, borrowed bytes with lifetimes.
+//! Safe wrappers of RocksDB's C interface: handles that free themselves, statuses as errors, borrowed bytes with lifetimes.
 //!
-//! All unsafe code of the crate is below here. Nothing in it knows tables, transactions or MongoDB's defaults.
+//! All unsafe code of the crate is in this module. It knows nothing of tables, transactions or MongoDB's defaults.
 
 mod database;
 mod iterator;
 mod options;
 mod status;
 
-pub(crate) use database::{Batch, Database, Snapshot};
-pub(crate) use iterator::Scan;
-pub(crate) use options::{Cache, Native, NativeOptions, ReadOptions};
-pub(crate) use status::Status;
+pub(crate) use database::{Database, DatabaseSnapshot, WriteBatch};
+pub(crate) use iterator::RangeScan;
+pub(crate) use options::{BlockCache, Native, NativeOptions, ReadOptions};
+pub(crate) use status::RocksStatus;

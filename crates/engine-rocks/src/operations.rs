@@ -1,7 +1,7 @@
-//! What a session does for its caller: transactions, point reads and writes, and cursors, which are RocksDB's iterator
-//! merged with what the open transaction has changed.
+//! The operations of a session: transactions, point reads and writes, and cursors, which merge RocksDB's iterator
+//! with the changes of the open transaction.
 //!
-//! The changes are looked at anew with each step, so a cursor sees what its own session has written since it was
+//! The changes are read again with each step, so a cursor sees what its own session has written since it was
 //! placed. While a transaction has changed nothing, which is the common case, keys and values are RocksDB's own bytes.
 
 use std::ops::Bound;
@@ -9,10 +9,10 @@ use std::ops::Bound;
 use fathom_engine::{Cursor, Durability, Error, Key, KeyKind, Result, Session, Table};
 
 use crate::keys::{self, Prefix};
-use crate::native::{Batch, ReadOptions, Scan};
+use crate::native::{RangeScan, ReadOptions, WriteBatch};
 use crate::session::RocksSession;
 use crate::store::cannot_read;
-use crate::transaction::{Changes, Target, Transaction};
+use crate::transaction::{Changes, KeyTarget, Transaction};
 
 impl Session for RocksSession {
     fn begin(&self) -> Result<()> {
@@ -87,7 +87,7 @@ impl Session for RocksSession {
                 if to.is_some() && key > end {
                     break;
                 }
-                let target = Target { key: &key, kind: table.keys() };
+                let target = KeyTarget { key: &key, kind: table.keys() };
                 self.change(|transaction| transaction.remove(&self.store, self.owner, target))?;
                 found = cursor.next()?;
             }
@@ -100,11 +100,11 @@ impl Session for RocksSession {
         Ok(Box::new(RocksCursor::new(self, table)?))
     }
 
-    /// A session keeps nothing of a table between operations; only memory is given back.
+    /// Frees memory. A session keeps nothing of a table between operations.
     fn release(&self, _table: Option<&Table>) {
         self.key.take();
         if !self.in_transaction() {
-            self.batch.replace(Batch::new());
+            self.batch.replace(WriteBatch::new());
         }
     }
 }
@@ -114,10 +114,10 @@ pub(crate) struct RocksCursor<'s> {
     session: &'s RocksSession,
     table: Table,
     bounds: [Prefix; 2],
-    scan: Option<Scan>,
-    /// The state that the scan reads: the session's epoch, and outside a transaction the newest write of then.
+    scan: Option<RangeScan>,
+    /// The state that the scan reads: the session's epoch, and outside a transaction the newest write at that time.
     state: (u64, u64),
-    place: Place,
+    place: CursorPosition,
     /// The changed key and value under the cursor.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -125,12 +125,12 @@ pub(crate) struct RocksCursor<'s> {
 
 /// Where the cursor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// On no key.
+enum CursorPosition {
+    /// Positioned on no key.
     Nowhere,
     /// On the key that the scan is on.
     Stored,
-    /// On the changed key in `key`; the scan stands somewhere on the side that the cursor came towards.
+    /// On the changed key in `key`. The scan is ahead of it, in the direction in which the cursor moved.
     Changed(Way),
 }
 
@@ -149,24 +149,24 @@ impl<'s> RocksCursor<'s> {
             table: table.clone(),
             scan: None,
             state: (0, 0),
-            place: Place::Nowhere,
+            place: CursorPosition::Nowhere,
             key: Vec::new(),
             value: Vec::new(),
         })
     }
 
-    /// The whole key under the cursor, empty if it is nowhere.
+    /// The whole key under the cursor, empty if it has no position.
     pub(crate) fn whole_key(&self) -> &[u8] {
         match self.place {
-            Place::Nowhere => &[],
-            Place::Stored => self.scan.as_ref().and_then(Scan::key).unwrap_or_default(),
-            Place::Changed(_) => &self.key,
+            CursorPosition::Nowhere => &[],
+            CursorPosition::Stored => self.scan.as_ref().and_then(RangeScan::key).unwrap_or_default(),
+            CursorPosition::Changed(_) => &self.key,
         }
     }
 
-    /// Goes to the first key on the way from `from`, which counts itself; from the table's end where none is given.
+    /// Moves to the first key in direction `way`, starting at `from` inclusive, or at the table's end if it is not given.
     fn place(&mut self, way: Way, from: Option<Key<'_>>) -> Result<bool> {
-        self.place = Place::Nowhere;
+        self.place = CursorPosition::Nowhere;
         self.session.store.check()?;
         let mut target = std::mem::take(&mut self.key);
         match from {
@@ -187,7 +187,7 @@ impl<'s> RocksCursor<'s> {
             open.as_ref().map(|transaction| transaction.changes()).filter(|changes| !changes.is_empty());
         let Some(changes) = changes else {
             self.key = target;
-            self.place = if stored { Place::Stored } else { Place::Nowhere };
+            self.place = if stored { CursorPosition::Stored } else { CursorPosition::Nowhere };
             return Ok(stored);
         };
         let [start, end] = &self.bounds;
@@ -198,37 +198,37 @@ impl<'s> RocksCursor<'s> {
         };
         let changed = next_change(changes, way, start, &self.bounds);
         self.place = settle(scan, changes, way, changed, &self.bounds, &mut self.key, &mut self.value)?;
-        Ok(self.place != Place::Nowhere)
+        Ok(self.place != CursorPosition::Nowhere)
     }
 
-    /// Goes one key on.
+    /// Moves one key in direction `way`.
     fn step(&mut self, way: Way) -> Result<bool> {
         self.session.store.check()?;
-        if self.place == Place::Nowhere {
+        if self.place == CursorPosition::Nowhere {
             return Err(Error::usage("the cursor is on no key"));
         }
         if self.state.0 != self.session.epoch() {
-            self.place = Place::Nowhere;
+            self.place = CursorPosition::Nowhere;
             return Err(Error::usage("the cursor was placed in a transaction that has ended"));
         }
-        let place = std::mem::replace(&mut self.place, Place::Nowhere);
+        let place = std::mem::replace(&mut self.place, CursorPosition::Nowhere);
         let open = self.session.open();
         let changes =
             open.as_ref().map(|transaction| transaction.changes()).filter(|changes| !changes.is_empty());
         let Some(scan) = self.scan.as_mut() else { return Ok(false) };
-        if place == Place::Stored {
+        if place == CursorPosition::Stored {
             if changes.is_some() {
                 self.key.clear();
                 self.key.extend_from_slice(scan.key().unwrap_or_default());
             }
             let stored = go(scan, way)?;
             if changes.is_none() {
-                self.place = if stored { Place::Stored } else { Place::Nowhere };
+                self.place = if stored { CursorPosition::Stored } else { CursorPosition::Nowhere };
                 return Ok(stored);
             }
         } else {
-            if place != Place::Changed(way) {
-                // We turned round: the scan is on the other side.
+            if place != CursorPosition::Changed(way) {
+                // The direction changed: the scan is on the other side.
                 let found = match way {
                     Way::Forward => scan.seek(&self.key),
                     Way::Back => scan.seek_back(&self.key),
@@ -243,10 +243,10 @@ impl<'s> RocksCursor<'s> {
         let changes = changes.unwrap_or(&none);
         let changed = next_change(changes, way, Bound::Excluded(&self.key), &self.bounds);
         self.place = settle(scan, changes, way, changed, &self.bounds, &mut self.key, &mut self.value)?;
-        Ok(self.place != Place::Nowhere)
+        Ok(self.place != CursorPosition::Nowhere)
     }
 
-    /// Makes the scan read the state that it should: the transaction's, or the newest.
+    /// Makes the scan read the right state: the transaction's, or the newest.
     fn renew(&mut self) {
         let store = &self.session.store;
         let open = self.session.open();
@@ -254,21 +254,21 @@ impl<'s> RocksCursor<'s> {
         let state = (self.session.epoch(), newest);
         if self.scan.is_none() || self.state != state {
             let snapshot = open.as_ref().map(|transaction| transaction.view().snapshot());
-            self.scan = Some(Scan::new(&store.database, ReadOptions::new(), snapshot, self.bounds));
+            self.scan = Some(RangeScan::new(&store.database, ReadOptions::new(), snapshot, self.bounds));
             self.state = state;
         }
     }
 }
 
-type Entry<'c> = (&'c Vec<u8>, &'c Option<Vec<u8>>);
+type ChangeEntry<'c> = (&'c Vec<u8>, &'c Option<Vec<u8>>);
 
-/// The first change of the table on the way from `from`.
+/// The first change of the table in direction `way`, starting at `from`.
 fn next_change<'c>(
     changes: &'c Changes,
     way: Way,
     from: Bound<&[u8]>,
     bounds: &[Prefix; 2],
-) -> Option<Entry<'c>> {
+) -> Option<ChangeEntry<'c>> {
     let [start, end] = bounds;
     let (key, change) = match way {
         Way::Forward => changes.range::<[u8], _>((from, Bound::Unbounded)).next(),
@@ -277,28 +277,28 @@ fn next_change<'c>(
     (key.as_slice() >= start.as_slice() && key.as_slice() < end.as_slice()).then_some((key, &change.value))
 }
 
-/// From a scan and a change that both stand at or after the place to go to, the place: the nearer of the two, where a change
-/// hides what is stored, and a removal is passed over.
+/// The new position, from a scan and a change that are both at it or beyond it: the nearer of the two. A change hides the
+/// stored key, and a removal is skipped.
 fn settle<'c>(
-    scan: &mut Scan,
+    scan: &mut RangeScan,
     changes: &'c Changes,
     way: Way,
-    mut changed: Option<Entry<'c>>,
+    mut changed: Option<ChangeEntry<'c>>,
     bounds: &[Prefix; 2],
     key: &mut Vec<u8>,
     value: &mut Vec<u8>,
-) -> Result<Place> {
+) -> Result<CursorPosition> {
     while let Some((changed_key, changed_value)) = changed {
         let order = scan.key().map(|stored| match way {
             Way::Forward => stored.cmp(changed_key.as_slice()),
             Way::Back => changed_key.as_slice().cmp(stored),
         });
         match (order, changed_value) {
-            (Some(std::cmp::Ordering::Less), _) => return Ok(Place::Stored),
+            (Some(std::cmp::Ordering::Less), _) => return Ok(CursorPosition::Stored),
             (_, Some(bytes)) => {
                 key.clone_from(changed_key);
                 value.clone_from(bytes);
-                return Ok(Place::Changed(way));
+                return Ok(CursorPosition::Changed(way));
             }
             (order, None) => {
                 if order == Some(std::cmp::Ordering::Equal) {
@@ -308,10 +308,10 @@ fn settle<'c>(
             }
         }
     }
-    Ok(if scan.key().is_some() { Place::Stored } else { Place::Nowhere })
+    Ok(if scan.key().is_some() { CursorPosition::Stored } else { CursorPosition::Nowhere })
 }
 
-fn go(scan: &mut Scan, way: Way) -> Result<bool> {
+fn go(scan: &mut RangeScan, way: Way) -> Result<bool> {
     match way {
         Way::Forward => scan.next(),
         Way::Back => scan.previous(),
@@ -354,9 +354,9 @@ impl Cursor for RocksCursor<'_> {
 
     fn value(&self) -> &[u8] {
         match self.place {
-            Place::Nowhere => &[],
-            Place::Stored => self.scan.as_ref().and_then(Scan::value).unwrap_or_default(),
-            Place::Changed(_) => &self.value,
+            CursorPosition::Nowhere => &[],
+            CursorPosition::Stored => self.scan.as_ref().and_then(RangeScan::value).unwrap_or_default(),
+            CursorPosition::Changed(_) => &self.value,
         }
     }
 }

@@ -1,21 +1,21 @@
-//! What a person can choose: the options that `storage.rocksdb.*` of mongo-rocks has, under the same names and
-//! defaults, in the words of today's RocksDB, and the settings that change at run time.
+//! The configuration: the options of mongo-rocks' `storage.rocksdb.*`, with the same names and defaults, translated to
+//! the option names of today's RocksDB, and the settings that change at run time.
 //!
-//! From mongo-rocks 3.4 and 4.0 (server.md of the facts, section 6). What became of the old generation's options:
+//! They come from mongo-rocks 3.4 and 4.0 (docs/methods.md#records-and-indexes). The options of the old generation:
 //!
-//! - The soft and hard rate limits (2.5 and 3 times a level's size) are gone from RocksDB; its successors
+//! - The soft and hard rate limits (2.5 and 3 times a level's size) were removed from RocksDB; its successors
 //!   `soft_pending_compaction_bytes_limit` and `hard_...` (64 and 256 GiB) keep RocksDB's defaults.
-//! - `max_background_compactions` and `max_background_flushes` still count, and make `max_background_jobs` of their sum.
-//! - The full bloom filter in table format 2 has its old layout; a table format from 5 on, by the config string, brings
+//! - `max_background_compactions` and `max_background_flushes` still count; their sum becomes `max_background_jobs`.
+//! - The full bloom filter in table format 2 has its old layout. A table format from 5 on, set by the config string, selects
 //!   the cache-friendly one.
-//! - mongo-rocks sends RocksDB's messages to mongod's log. The C interface cannot, and a `LOG` beside the data is worse
-//!   than none: Debian builds RocksDB 7.8 with its assertions, of which one ends the process when the `LOG` is written to
-//!   a second time on a full disk, before our write can fail properly. So only what opening says stands in `db/LOG`; the
-//!   config string `info_log_level=INFO_LEVEL` brings the rest.
+//! - mongo-rocks sends RocksDB's messages to mongod's log. The C interface cannot, and a `LOG` in the data directory is worse
+//!   than none: Debian builds RocksDB 7.8 with assertions, one of which ends the process when the `LOG` is written to
+//!   a second time on a full disk, before our write can fail properly. So only the messages of opening are in `db/LOG`; the
+//!   config string `info_log_level=INFO_LEVEL` adds the rest.
 //!
-//! Settings come as `setParameter` hands them down: `name=value;name=value`. `cache_size` is ours; everything else is
-//! RocksDB's `SetOptions`. `max_write_mb_per_sec` is refused: the C interface has no call that changes a rate limiter,
-//! and RocksDB has no option by that meaning either.
+//! Settings have the form in which `setParameter` passes them: `name=value;name=value`. `cache_size` is ours; everything
+//! else is passed to RocksDB's `SetOptions`. `max_write_mb_per_sec` is refused: the C interface has no call that changes a
+//! rate limiter, and RocksDB has no option of that meaning either.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -23,18 +23,18 @@ use std::str::FromStr;
 use fathom_errors::{Error, Kind, Result};
 use fathom_units::Bytes;
 
-use crate::native::{Cache, Database, NativeOptions, Status};
+use crate::native::{BlockCache, Database, NativeOptions, RocksStatus};
 
 const GIB: u64 = 1 << 30;
 /// The share of memory, beyond the first GiB, that the cache gets: mongo-rocks' 30 %.
 const CACHE_PERCENT: u64 = 30;
-/// What `maxWriteMBPerSec` may be, and is if nothing is said.
-pub(crate) const WRITE_MB_PER_SEC_MAX: u32 = 1024;
+/// The largest `maxWriteMBPerSec`, and its default.
+pub(crate) const MAX_WRITE_MB_PER_SEC: u32 = 1024;
 
-/// How to open the engine.
+/// The options for opening the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The `dbpath`: data goes to `db` within, the log to `db/journal`.
+    /// The `dbpath`: data is in `db` within, the log in `db/journal`.
     pub dir: PathBuf,
     /// `cacheSizeGB`, in bytes: the cache of uncompressed blocks.
     pub cache_bytes: u64,
@@ -42,24 +42,24 @@ pub struct Options {
     pub compression: Compression,
     /// `maxWriteMBPerSec`, 1 to 1024 MiB: the rate limit of flushes and compactions together.
     pub max_write_mb_per_sec: u32,
-    /// `configString`: RocksDB's own settings, `name=value;...`, put over the defaults.
+    /// `configString`: RocksDB's own settings, `name=value;...`, which override the defaults.
     pub config_string: String,
     /// `counters`: whether RocksDB counts what it does, for [`fathom_engine::Engine::statistics`].
     pub counters: bool,
-    /// `singleDeleteIndex`: whether index entries are removed with `SingleDelete`, whose markers go with the entry.
+    /// `singleDeleteIndex`: whether index entries are removed with `SingleDelete`, whose markers disappear with the entry.
     pub single_delete_index: bool,
     /// Whether there is a log; without it only flushed memtables survive a crash.
     pub journal: bool,
 }
 
 impl Options {
-    /// The defaults for `dir`, with the cache that the machine's memory suggests ([`default_cache_bytes`]).
+    /// The defaults for `dir`, with a cache of `cache_bytes` (see [`default_cache_bytes`] for the one by the machine's memory).
     pub fn new(dir: impl Into<PathBuf>, cache_bytes: u64) -> Self {
         Options {
             dir: dir.into(),
             cache_bytes,
             compression: Compression::Snappy,
-            max_write_mb_per_sec: WRITE_MB_PER_SEC_MAX,
+            max_write_mb_per_sec: MAX_WRITE_MB_PER_SEC,
             config_string: String::new(),
             counters: true,
             single_delete_index: false,
@@ -76,17 +76,13 @@ pub fn default_cache_bytes(ram_bytes: u64) -> u64 {
 /// How blocks are compressed. An installed RocksDB may lack some; opening then fails with [`Kind::Unsupported`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Blocks are not compressed.
     None,
-    /// Snappy.
     Snappy,
-    /// Zlib.
     Zlib,
-    /// LZ4.
     Lz4,
-    /// LZ4, compressing harder.
+    /// LZ4 with higher compression, slower to write.
     Lz4Hc,
-    /// Zstandard.
     Zstd,
 }
 
@@ -120,7 +116,7 @@ impl FromStr for Compression {
 }
 
 const MIB: u64 = 1 << 20;
-/// 64 shards.
+/// The cache has 2^6 = 64 shards.
 const CACHE_SHARD_BITS: i32 = 6;
 const BLOCK_BYTES: usize = 16 << 10;
 const BLOOM_BITS_PER_KEY: f64 = 10.0;
@@ -136,24 +132,29 @@ const DEFAULTS: &str = "write_buffer_size=67108864;max_write_buffer_number=4;lev
     max_bgerror_resume_count=0;";
 
 /// The block cache of these options.
-pub(crate) fn cache(options: &Options) -> Cache {
-    Cache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX), CACHE_SHARD_BITS)
+pub(crate) fn cache(options: &Options) -> BlockCache {
+    BlockCache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX), CACHE_SHARD_BITS)
 }
 
-/// RocksDB's options: mongo-rocks' defaults, the person's choices, and the config string over both.
+/// RocksDB's options: mongo-rocks' defaults, the user's choices, and the config string, which overrides both.
 ///
 /// # Errors
-/// [`Kind::Usage`] for a rate out of bounds, or a config string that RocksDB does not take.
-pub(crate) fn native(options: &Options, cache: &Cache, log: &Path, create: bool) -> Result<NativeOptions> {
+/// [`Kind::Usage`] for a rate out of bounds, or a config string that RocksDB does not accept.
+pub(crate) fn native(
+    options: &Options,
+    cache: &BlockCache,
+    log: &Path,
+    create: bool,
+) -> Result<NativeOptions> {
     let rate = options.max_write_mb_per_sec;
-    if !(1..=WRITE_MB_PER_SEC_MAX).contains(&rate) {
-        let what = format!("maxWriteMBPerSec is {rate}, not between 1 and {WRITE_MB_PER_SEC_MAX}");
+    if !(1..=MAX_WRITE_MB_PER_SEC).contains(&rate) {
+        let what = format!("maxWriteMBPerSec is {rate}, not between 1 and {MAX_WRITE_MB_PER_SEC}");
         return Err(Error::usage(what));
     }
     let compression = options.compression.rocksdb_name();
     // The last entry holds for all levels below.
     let defaults = format!("{DEFAULTS}compression_per_level=kNoCompression:kNoCompression:{compression};");
-    let refused = |status: Status| {
+    let refused = |status: RocksStatus| {
         Error::new(Kind::Unsupported, "this RocksDB does not take the defaults").because(status)
     };
     let mut native = NativeOptions::new().with_string(&defaults).map_err(refused)?;
@@ -169,11 +170,11 @@ pub(crate) fn native(options: &Options, cache: &Cache, log: &Path, create: bool)
     })
 }
 
-/// Changes what `settings` says; RocksDB's own settings are taken all or none.
+/// Applies `settings`; of RocksDB's own settings all are applied or none.
 ///
 /// # Errors
-/// [`Kind::Usage`] names what is not taken.
-pub(crate) fn apply_settings(settings: &str, cache: &Cache, database: &Database) -> Result<()> {
+/// [`Kind::Usage`] names a setting that is not accepted.
+pub(crate) fn apply_settings(settings: &str, cache: &BlockCache, database: &Database) -> Result<()> {
     let mut capacity = None;
     let mut native = Vec::new();
     for (name, value) in split(settings)? {

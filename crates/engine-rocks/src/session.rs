@@ -1,4 +1,4 @@
-//! One thread's way in: its open transaction, and how writes reach the store.
+//! A session of one thread: its open transaction, and its writes to the store.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use fathom_engine::{Durability, Error, Key, Kind, Result, Table};
 
 use crate::keys;
-use crate::native::{Batch, ReadOptions};
+use crate::native::{ReadOptions, WriteBatch};
 use crate::store::Store;
-use crate::transaction::{Target, Transaction};
+use crate::transaction::{KeyTarget, Transaction};
 
 /// A batch that grew beyond this is not kept for the next transaction.
 const KEPT_BATCH_BYTES: usize = 1 << 20;
@@ -19,15 +19,14 @@ pub(crate) struct RocksSession {
     pub(crate) store: Arc<Store>,
     pub(crate) owner: u64,
     pub(crate) transaction: RefCell<Option<Transaction>>,
-    /// Counts begins and ends, so that a cursor knows whether its position is of this transaction.
+    /// Counts begins and ends of transactions, so that a cursor knows whether its position belongs to the current one.
     epoch: Cell<u64>,
     pub(crate) newest: ReadOptions,
-    pub(crate) batch: RefCell<Batch>,
+    pub(crate) batch: RefCell<WriteBatch>,
     pub(crate) key: Cell<Vec<u8>>,
 }
 
 impl RocksSession {
-    /// A new one.
     pub(crate) fn new(store: Arc<Store>) -> Self {
         store.sessions.fetch_add(1, Ordering::SeqCst);
         RocksSession {
@@ -36,7 +35,7 @@ impl RocksSession {
             transaction: RefCell::new(None),
             epoch: Cell::new(0),
             newest: ReadOptions::new(),
-            batch: RefCell::new(Batch::new()),
+            batch: RefCell::new(WriteBatch::new()),
             key: Cell::default(),
         }
     }
@@ -51,7 +50,7 @@ impl RocksSession {
         self.transaction.borrow()
     }
 
-    /// Works on the whole key of `key`.
+    /// Runs `work` on the whole key of `key`.
     pub(crate) fn with_key<T>(
         &self,
         table: &Table,
@@ -59,22 +58,22 @@ impl RocksSession {
         work: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
         self.store.check()?;
-        // Taken rather than borrowed, so that it is free again whatever happens; its memory is kept.
+        // The buffer is taken rather than borrowed, so that it is never left borrowed; its memory is kept.
         let mut whole = self.key.take();
         let result = keys::encode(&mut whole, table, key).and_then(|()| work(&whole));
         self.key.set(whole);
         result
     }
 
-    /// Writes within the open transaction, or in one of its own.
+    /// Writes within the open transaction, or in one for this write alone.
     pub(crate) fn write<T>(
         &self,
         table: &Table,
         key: Key<'_>,
-        work: impl FnOnce(&mut Transaction, &Store, Target<'_>) -> Result<T>,
+        work: impl FnOnce(&mut Transaction, &Store, KeyTarget<'_>) -> Result<T>,
     ) -> Result<T> {
         self.with_key(table, key, |whole| {
-            let target = Target { key: whole, kind: table.keys() };
+            let target = KeyTarget { key: whole, kind: table.keys() };
             self.alone_or_within(|| self.change(|transaction| work(transaction, &self.store, target)))
         })
     }
@@ -86,7 +85,7 @@ impl RocksSession {
         }
     }
 
-    /// Runs `work` in the open transaction, or in one that ends with it.
+    /// Runs `work` in the open transaction, or in one for this work alone.
     pub(crate) fn alone_or_within<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.transaction.borrow().is_some() {
             return work();
@@ -135,7 +134,7 @@ impl RocksSession {
         drop(dropped);
         self.store.counts.commits.fetch_add(1, Ordering::Relaxed);
         if batch.bytes() > KEPT_BATCH_BYTES {
-            *batch = Batch::new();
+            *batch = WriteBatch::new();
         }
         Ok(())
     }

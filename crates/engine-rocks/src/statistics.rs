@@ -1,14 +1,14 @@
-//! What RocksDB counts, under the names that mongo-rocks gives it in `serverStatus.rocksdb`, as numbers.
+//! RocksDB's statistics as numbers, under the names that mongo-rocks uses in `serverStatus.rocksdb`.
 //!
 //! Sections:
-//! - none: properties of the tree now. Sizes are in bytes, `oldest-snapshot-time` in seconds since 1970 (0 if there is none),
-//!   `actual-delayed-write-rate` in bytes per second (0 if writes are not slowed), the rest are numbers of things.
-//! - `counters`: since the engine was opened; only with [`crate::Options::counters`]. `bytes-...` and `...-bytes` are
-//!   bytes, `stall-micros` microseconds that writers waited, the rest numbers of events.
+//! - none: current properties of the tree. Sizes are in bytes, `oldest-snapshot-time` in seconds since 1970 (0 if there is none),
+//!   `actual-delayed-write-rate` in bytes per second (0 if writes are not slowed), the rest are counts.
+//! - `counters`: totals since the engine was opened; only with [`crate::Options::counters`]. `bytes-...` and `...-bytes` are
+//!   bytes, `stall-micros` microseconds that writers waited, the rest counts of events.
 //! - `levels`: files and bytes by level.
 //! - `stalls`: how often writes were slowed or stopped, by RocksDB's names of the causes; newer versions have other names.
-//! - `block-reads`, `transaction-stats`, `compaction-scheduler`: of this engine, not of RocksDB. `block-reads.micros` is the time of the calls
-//!   that read blocks from files.
+//! - `block-reads`, `transaction-stats`, `compaction-scheduler`: counted by this engine, not by RocksDB. `block-reads.micros`
+//!   is the time of the calls that read blocks from files.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,10 +16,10 @@ use std::sync::atomic::Ordering;
 use fathom_engine::Statistics;
 
 use crate::drops::Drops;
-use crate::native::{Cache, Database};
+use crate::native::{BlockCache, Database};
 use crate::store::Store;
 
-/// Properties that are asked for by `rocksdb.<name>`. A version that lacks one is passed over.
+/// Properties, read as `rocksdb.<name>`. Those that the version lacks are left out.
 const PROPERTIES: [&str; 25] = [
     "num-immutable-mem-table",
     "mem-table-flush-pending",
@@ -48,7 +48,7 @@ const PROPERTIES: [&str; 25] = [
     "is-write-stopped",
 ];
 
-/// Our name (mongo-rocks', where it has one), and RocksDB's.
+/// Our name (mongo-rocks', if it has one), and RocksDB's.
 const COUNTERS: [(&str, &str); 24] = [
     ("num-keys-written", "rocksdb.number.keys.written"),
     ("num-keys-read", "rocksdb.number.keys.read"),
@@ -76,13 +76,12 @@ const COUNTERS: [(&str, &str); 24] = [
     ("writes-in-other-group", "rocksdb.write.other"),
 ];
 
-/// The same of histograms of times, of which the sum is taken: the name of ours ends in `-micros`.
+/// The same for histograms of times, whose sum is reported: our name ends in `-micros`.
 const TIMES: [(&str, &str); 1] = [("wal-sync-micros", "rocksdb.wal.file.sync.micros")];
 
-/// Everything.
-pub(crate) fn read(store: &Store, cache: &Cache, drops: &Drops) -> Statistics {
+pub(crate) fn read(store: &Store, cache: &BlockCache, drops: &Drops) -> Statistics {
     let mut out = Statistics::default();
-    // Lets go of the view that is only kept to be shared, so that RocksDB counts those that are read.
+    // Drops the view that is only kept to be shared, so that RocksDB counts only snapshots with readers.
     let views = store.snapshots.open();
     properties(&store.database, cache, &mut out);
     if let Some(text) = store.database.options().statistics() {
@@ -103,7 +102,7 @@ pub(crate) fn read(store: &Store, cache: &Cache, drops: &Drops) -> Statistics {
     out
 }
 
-fn properties(database: &Database, cache: &Cache, out: &mut Statistics) {
+fn properties(database: &Database, cache: &BlockCache, out: &mut Statistics) {
     for name in PROPERTIES {
         if let Some(value) = database.property(&format!("rocksdb.{name}")) {
             out.push("", name, signed(value));

@@ -1,12 +1,12 @@
-//! What the engine and its sessions share: the open database, the conflict table, the states that transactions read,
-//! and whether the store may go on.
+//! The state that the engine and its sessions share: the open database, the conflict table, the snapshots that transactions
+//! read, and whether the store has stopped.
 //!
 //! Making a snapshot takes RocksDB's big lock twice, so readers that begin between two commits share one. The commit
-//! clock counts commits; it ticks after a commit is visible. A view carries the tick at which it was asked for, so that
+//! clock counts commits; it ticks after a commit is visible. A view carries the tick at which it was requested, so that
 //! a write to a key committed at a later tick is known to be a conflict (`conflicts`).
 //!
-//! The order of steps is what makes this right. A view is registered before its snapshot is made; a commit is made
-//! visible, then ticks, then asks for the oldest view. So a commit that does not find a view in the register is in that
+//! The order of steps makes this correct. A view is registered before its snapshot is made. A commit becomes
+//! visible, then ticks, then reads the oldest view. So a commit that does not find a view in the register is in that
 //! view's snapshot.
 
 use std::collections::{BTreeMap, HashSet};
@@ -17,31 +17,31 @@ use fathom_errors::{Error, Kind, Result};
 use parking_lot::{Mutex, RwLock};
 
 use crate::conflicts::Conflicts;
-use crate::native::{Batch, Database, Snapshot, Status};
+use crate::native::{Database, DatabaseSnapshot, RocksStatus, WriteBatch};
 
 /// An open database with the state of its transactions.
 pub(crate) struct Store {
     pub(crate) database: Arc<Database>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) conflicts: Conflicts,
-    /// Prefixes of dropped tables. A commit holds it for reading while it writes, so that none can write to a table
+    /// Prefixes of dropped tables. A commit holds the read lock while it writes, so that no commit can write to a table
     /// after its keys were removed.
     pub(crate) dropped: RwLock<HashSet<u32>>,
-    /// Whether indexes are removed from with RocksDB's `SingleDelete`.
+    /// Whether index entries are removed with RocksDB's `SingleDelete`.
     pub(crate) single_delete_index: bool,
     /// Sessions that are open.
     pub(crate) sessions: AtomicUsize,
-    /// What only we can count.
-    pub(crate) counts: Counts,
+    /// The counts that RocksDB does not have.
+    pub(crate) counts: StoreCounts,
     journal: bool,
     stopped: AtomicBool,
     cause: OnceLock<String>,
     owners: AtomicU64,
 }
 
-/// What the store counts itself, since RocksDB knows nothing of our transactions.
+/// The store's own counts, since RocksDB knows nothing of our transactions.
 #[derive(Default)]
-pub(crate) struct Counts {
+pub(crate) struct StoreCounts {
     /// Commits that wrote something.
     pub(crate) commits: AtomicU64,
     /// Writes refused because another transaction was first.
@@ -49,7 +49,7 @@ pub(crate) struct Counts {
 }
 
 impl Store {
-    /// Around a database that was just opened.
+    /// A store for a database that was just opened.
     pub(crate) fn new(database: Database, journal: bool, single_delete_index: bool) -> Self {
         let database = Arc::new(database);
         Store {
@@ -59,7 +59,7 @@ impl Store {
             dropped: RwLock::default(),
             single_delete_index,
             sessions: AtomicUsize::new(0),
-            counts: Counts::default(),
+            counts: StoreCounts::default(),
             journal,
             stopped: AtomicBool::new(false),
             cause: OnceLock::new(),
@@ -67,12 +67,12 @@ impl Store {
         }
     }
 
-    /// A number for a session that no other has.
+    /// A number for a session, different from all others.
     pub(crate) fn new_owner(&self) -> u64 {
         self.owners.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether the store may be used.
+    /// Fails if the store may not be used.
     ///
     /// # Errors
     /// [`Kind::Stopped`] after a failure or the close.
@@ -80,7 +80,7 @@ impl Store {
         if self.stopped.load(Ordering::Acquire) { Err(self.why_stopped()) } else { Ok(()) }
     }
 
-    /// Ends all use; `cause` is what later callers are told, unless there was an earlier one.
+    /// Ends all use; later callers get `cause`, unless there was an earlier one.
     pub(crate) fn stop(&self, cause: impl FnOnce() -> String) {
         self.cause.get_or_init(cause);
         self.stopped.store(true, Ordering::Release);
@@ -90,11 +90,11 @@ impl Store {
     ///
     /// # Errors
     /// Any failure stops the store.
-    pub(crate) fn write(&self, batch: &Batch) -> Result<()> {
+    pub(crate) fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.database.write(batch).map_err(|status| self.fail("RocksDB could not write", status))
     }
 
-    /// Makes what is written survive a crash of the machine: by the log, or by files where there is no log.
+    /// Makes earlier writes survive a crash of the machine: by a sync of the log or, without a log, by a flush to files.
     ///
     /// # Errors
     /// Any failure stops the store.
@@ -115,7 +115,7 @@ impl Store {
         self.database.flush().map_err(|status| self.fail("RocksDB could not flush its memtables", status))
     }
 
-    fn fail(&self, what: &str, status: Status) -> Error {
+    fn fail(&self, what: &str, status: RocksStatus) -> Error {
         self.stop(|| format!("{what}: {status}"));
         let advice = "nothing more is written until it is opened again";
         Error::new(status.kind(), what).because(status).advise(advice)
@@ -133,12 +133,12 @@ impl Drop for Store {
     }
 }
 
-/// An error of a read, which stops nothing: what was read may be wrong, what is written is not.
-pub(crate) fn cannot_read(status: Status) -> Error {
+/// The error of a failed read. It does not stop the store: the data read may be wrong, the data written is not.
+pub(crate) fn cannot_read(status: RocksStatus) -> Error {
     Error::new(status.kind(), "RocksDB could not read").because(status)
 }
 
-/// What [`Snapshots::oldest`] is when no view is open.
+/// The value of [`Snapshots::oldest`] when no view is open.
 pub(crate) const NONE_OPEN: u64 = u64::MAX;
 
 /// The commit clock and the open views.
@@ -151,22 +151,22 @@ pub(crate) struct Snapshots {
 
 #[derive(Default)]
 struct Register {
-    /// The view to share; it pins nothing, because it goes with the next commit.
-    shared: Option<Arc<View>>,
+    /// The view to share. It does not pin old data, because it is dropped with the next commit.
+    shared: Option<Arc<TransactionView>>,
     /// How many views are open at each tick.
     open: BTreeMap<u64, usize>,
 }
 
 /// A state of the database as a transaction sees it.
-pub(crate) struct View {
-    snapshot: Snapshot,
+pub(crate) struct TransactionView {
+    snapshot: DatabaseSnapshot,
     tick: u64,
     sequence: u64,
     home: Arc<Snapshots>,
 }
 
 impl Snapshots {
-    /// For a database that was just opened.
+    /// The snapshots of a database that was just opened.
     pub(crate) fn new(database: Arc<Database>) -> Arc<Self> {
         Arc::new(Snapshots {
             database,
@@ -176,8 +176,8 @@ impl Snapshots {
         })
     }
 
-    /// What is committed now.
-    pub(crate) fn view(self: &Arc<Self>) -> Arc<View> {
+    /// A view of the committed state.
+    pub(crate) fn view(self: &Arc<Self>) -> Arc<TransactionView> {
         let mut register = self.register.lock();
         let tick = self.clock.load(Ordering::SeqCst);
         let sequence = self.database.sequence();
@@ -189,8 +189,8 @@ impl Snapshots {
         }
         *register.open.entry(tick).or_default() += 1;
         self.note_oldest(&register);
-        let snapshot = Snapshot::new(&self.database);
-        let view = Arc::new(View { snapshot, tick, sequence, home: Arc::clone(self) });
+        let snapshot = DatabaseSnapshot::new(&self.database);
+        let view = Arc::new(TransactionView { snapshot, tick, sequence, home: Arc::clone(self) });
         let replaced = register.shared.replace(Arc::clone(&view));
         drop(register);
         // The last holder of a view locks the register.
@@ -198,7 +198,7 @@ impl Snapshots {
         view
     }
 
-    /// The time of a commit that has just become visible.
+    /// The tick of a commit that has just become visible.
     pub(crate) fn tick(&self) -> u64 {
         let tick = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
         self.stop_sharing();
@@ -210,13 +210,13 @@ impl Snapshots {
         self.oldest.load(Ordering::SeqCst)
     }
 
-    /// How many views are open that somebody reads.
+    /// How many open views have readers.
     pub(crate) fn open(&self) -> usize {
         self.stop_sharing();
         self.register.lock().open.values().sum()
     }
 
-    /// Lets go of the view to share. Also breaks the circle of references at the end.
+    /// Drops the view to share. This also breaks the reference cycle at the end.
     pub(crate) fn stop_sharing(&self) {
         let shared = self.register.lock().shared.take();
         drop(shared);
@@ -228,19 +228,19 @@ impl Snapshots {
     }
 }
 
-impl View {
+impl TransactionView {
     /// The commits that are not in the view have later ticks.
     pub(crate) fn tick(&self) -> u64 {
         self.tick
     }
 
     /// The snapshot to read.
-    pub(crate) fn snapshot(&self) -> &Snapshot {
+    pub(crate) fn snapshot(&self) -> &DatabaseSnapshot {
         &self.snapshot
     }
 }
 
-impl Drop for View {
+impl Drop for TransactionView {
     fn drop(&mut self) {
         let mut register = self.home.register.lock();
         if let Some(count) = register.open.get_mut(&self.tick) {

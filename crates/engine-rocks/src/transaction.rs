@@ -1,4 +1,4 @@
-//! A transaction: what it reads, what it wants to write, and the batch that this becomes.
+//! A transaction: the view that it reads, its changes, and the batch that it writes.
 //!
 //! Writes wait in an ordered map, so that each key reaches the log once, with its last value, and so that cursors can
 //! walk over them. RocksDB's own batch with an index would do the same with two more copies of each value.
@@ -9,52 +9,50 @@ use std::sync::Arc;
 use fathom_engine::{Error, KeyKind, Kind, Result};
 
 use crate::conflicts::Claim;
-use crate::native::Batch;
-use crate::store::{Store, View, cannot_read};
+use crate::native::WriteBatch;
+use crate::store::{Store, TransactionView, cannot_read};
 
 /// The changes of a transaction by whole key.
-pub(crate) type Changes = BTreeMap<Vec<u8>, Change>;
+pub(crate) type Changes = BTreeMap<Vec<u8>, KeyChange>;
 
-/// What is to become of a key.
+/// The change of a key.
 #[derive(Debug)]
-pub(crate) struct Change {
-    /// The new value; none removes the key.
+pub(crate) struct KeyChange {
+    /// The new value; `None` removes the key.
     pub(crate) value: Option<Vec<u8>>,
-    /// Whether the key is there in the transaction's view; none if nobody has looked.
+    /// Whether the key exists in the transaction's view; `None` if that was not read.
     before: Option<bool>,
     /// Whether it is removed by `SingleDelete`.
     single: bool,
 }
 
-/// An open transaction.
 pub(crate) struct Transaction {
-    view: Arc<View>,
+    view: Arc<TransactionView>,
     changes: Changes,
     claimed: Vec<u64>,
 }
 
-/// A key that is to be written, and what kind of table it is in.
+/// A key to be written, and the kind of its table.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
-    /// The whole key.
+pub(crate) struct KeyTarget<'a> {
     pub(crate) key: &'a [u8],
-    /// What the table's keys are.
+    /// The kind of the table's keys.
     pub(crate) kind: KeyKind,
 }
 
 impl Transaction {
-    /// On what is committed now.
+    /// A transaction on the current committed state.
     pub(crate) fn new(store: &Store) -> Self {
         Transaction { view: store.snapshots.view(), changes: Changes::new(), claimed: Vec::new() }
     }
 
-    /// What it has changed so far.
+    /// Its changes so far.
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// What it reads, beside its changes.
-    pub(crate) fn view(&self) -> &View {
+    /// The state that it reads, without its changes.
+    pub(crate) fn view(&self) -> &TransactionView {
         &self.view
     }
 
@@ -68,8 +66,14 @@ impl Transaction {
         self.read(store, key, |value| out.extend_from_slice(value)).map(|found| found.is_some())
     }
 
-    /// Writes a key, there or not.
-    pub(crate) fn put(&mut self, store: &Store, owner: u64, target: Target<'_>, value: &[u8]) -> Result<()> {
+    /// Writes a key, whether it exists or not.
+    pub(crate) fn put(
+        &mut self,
+        store: &Store,
+        owner: u64,
+        target: KeyTarget<'_>,
+        value: &[u8],
+    ) -> Result<()> {
         self.claim(store, owner, target.key)?;
         if let Some(change) = self.changes.get_mut(target.key) {
             change.value = Some(value.to_vec());
@@ -78,16 +82,16 @@ impl Transaction {
         let single = single(store, target.kind);
         // A key to be removed singly must not be put twice: a put over it first removes it.
         let before = if single { Some(self.is_there(store, target.key)?) } else { None };
-        self.changes.insert(target.key.to_vec(), Change { value: Some(value.to_vec()), before, single });
+        self.changes.insert(target.key.to_vec(), KeyChange { value: Some(value.to_vec()), before, single });
         Ok(())
     }
 
-    /// Writes a key that must not be there.
+    /// Writes a key that must not exist yet.
     pub(crate) fn insert(
         &mut self,
         store: &Store,
         owner: u64,
-        target: Target<'_>,
+        target: KeyTarget<'_>,
         value: &[u8],
     ) -> Result<()> {
         let claim = self.claim(store, owner, target.key)?;
@@ -103,13 +107,13 @@ impl Transaction {
             return Err(duplicate());
         }
         let single = single(store, target.kind);
-        let change = Change { value: Some(value.to_vec()), before: Some(false), single };
+        let change = KeyChange { value: Some(value.to_vec()), before: Some(false), single };
         self.changes.insert(target.key.to_vec(), change);
         Ok(())
     }
 
     /// Removes a key; false if there was none.
-    pub(crate) fn remove(&mut self, store: &Store, owner: u64, target: Target<'_>) -> Result<bool> {
+    pub(crate) fn remove(&mut self, store: &Store, owner: u64, target: KeyTarget<'_>) -> Result<bool> {
         let claim = self.claim(store, owner, target.key)?;
         if let Some(change) = self.changes.get_mut(target.key) {
             return Ok(change.value.take().is_some());
@@ -119,12 +123,12 @@ impl Transaction {
             return Ok(false);
         }
         let single = single(store, target.kind);
-        self.changes.insert(target.key.to_vec(), Change { value: None, before: Some(true), single });
+        self.changes.insert(target.key.to_vec(), KeyChange { value: None, before: Some(true), single });
         Ok(true)
     }
 
     /// Puts the changes into `batch`, in the order of their keys.
-    pub(crate) fn fill(&self, batch: &mut Batch) {
+    pub(crate) fn fill(&self, batch: &mut WriteBatch) {
         batch.clear();
         for (key, change) in &self.changes {
             let was_there = change.before.unwrap_or(true);
@@ -146,12 +150,12 @@ impl Transaction {
     pub(crate) fn committed(self, store: &Store, owner: u64) {
         let tick = store.snapshots.tick();
         let Transaction { view, claimed, .. } = self;
-        // Our own view is older than our commit: it goes first, so that nothing is remembered for it.
+        // Our own view is older than our commit: it is dropped first, so that nothing is remembered for it.
         drop(view);
         store.conflicts.commit(&claimed, owner, tick, store.snapshots.oldest());
     }
 
-    /// Ends it without having written.
+    /// Ends the transaction without writing.
     pub(crate) fn abandon(self, store: &Store, owner: u64) {
         if !self.claimed.is_empty() {
             let Transaction { view, claimed, .. } = self;
@@ -183,7 +187,7 @@ impl Transaction {
         Ok(claim)
     }
 
-    /// Gives the key back that was claimed last, if it was claimed for this call.
+    /// Releases the key that was claimed last, if it was claimed for this call.
     fn unclaim(&mut self, store: &Store, owner: u64, claim: Claim) {
         if claim == Claim::New
             && let Some(hash) = self.claimed.pop()
@@ -198,5 +202,5 @@ fn single(store: &Store, kind: KeyKind) -> bool {
 }
 
 fn duplicate() -> Error {
-    Error::new(Kind::Duplicate, "the key is there already")
+    Error::new(Kind::Duplicate, "the key already exists")
 }

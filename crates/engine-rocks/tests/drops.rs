@@ -1,4 +1,4 @@
-//! Dropped tables: their space comes back, nobody loses what he reads, and a kill does not make the engine forget.
+//! Dropped tables: their space is reclaimed, readers keep their view, and a kill does not make the engine forget.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A disk that fills up: the engine stops loudly, and what was promised before is there once there is room again.
+//! Tests with a disk that fills up: the engine stops with an error, and acknowledged data is readable once there is space again.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Opening and closing: what is refused, and that refusing changes nothing.
+//! Tests of opening and closing: what is refused, and that a refusal changes nothing.
 
 use std::fs;
 

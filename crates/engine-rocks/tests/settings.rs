@@ -1,4 +1,4 @@
-//! That the defaults are mongo-rocks', that the config string lies over them, and what can change at run time.
+//! Tests of the settings: the defaults are mongo-rocks', the config string overrides them, and some change at run time.
 
 use std::fs;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn the_config_string_lies_over_the_defaults_and_leaves_the_rest() {
             "filter_policy=bloomfilter",
         ],
     );
-    // The cache, the counters and the rate limiter are objects; they must have come along.
+    // The cache, the counters and the rate limiter are objects; the copy must include them.
     let table = engine.create_table("t", &TableSpec::records()).unwrap();
     let session = engine.session().unwrap();
     fill(session.as_ref(), &table, 2000, 500);

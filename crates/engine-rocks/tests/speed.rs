@@ -1,4 +1,5 @@
-//! What operations cost, printed, not judged: `cargo test --release -p fathom-engine-rocks --test engine-rocks -- speed --ignored --nocapture`.
+//! Prints the cost of operations without judging it:
+//! `cargo test --release -p fathom-engine-rocks --test engine-rocks -- speed --ignored --nocapture`.
 
 use std::time::Instant;
 

@@ -1,11 +1,10 @@
-//! WiredTiger's C interface, as the header that is linked declares it.
+//! WiredTiger's C interface, as the linked library's header declares it.
 //!
 //! The build script finds or builds the library and makes the bindings from its own `wiredtiger.h`, so that the layout of
 //! every structure is that of the library. Nothing is added or checked here: safety is the business of `fathom-engine-wt`.
 
 #[expect(
     unsafe_code,
-    missing_docs,
     non_camel_case_types,
     non_upper_case_globals,
     reason = "generated from a C header, which decides the names and whose functions are unsafe by nature"
@@ -26,6 +25,6 @@ use zstd_sys as _;
 
 pub use bindings::*;
 
-/// Compressors that the library does not hold and must be told to load when a database is opened: paths, comma-separated.
+/// Compressors that are not in the library and must be loaded when a database is opened: paths, comma-separated.
 /// Empty for the version that `setup/wiredtiger.sh` builds.
 pub const EXTENSIONS: &str = env!("FATHOM_WIREDTIGER_EXTENSIONS");

@@ -1,9 +1,9 @@
-//! The connection, which is one open database, and its sessions, which do transactions and all that is done to whole
+//! The connection, which is one open database, and its sessions, which carry out transactions and operations on whole
 //! tables: thin wrappers of WT_CONNECTION and WT_SESSION.
 //!
-//! Who may call what and when is decided in `pool` and `engine`. WiredTiger allows all methods of a connection from any
+//! `pool` and `engine` decide which calls are made and when. WiredTiger allows all methods of a connection from any
 //! thread, except that nothing may run while or after it is closed. It allows a session on any thread, but on one at a
-//! time; `core` keeps that with a lock. The codes are WiredTiger's; 0 is success.
+//! time; `core` ensures that with a lock. The codes are WiredTiger's; 0 is success.
 
 #![expect(unsafe_code, reason = "calls into WiredTiger through its function pointers")]
 
@@ -15,16 +15,15 @@ use fathom_engine::{Error, Result};
 use fathom_engine_wt_sys as sys;
 
 use crate::cursor_handle::{CursorHandle, call};
-use crate::events::Events;
+use crate::events::EventHandler;
 
-/// An open database.
 #[derive(Debug)]
-pub(crate) struct Connection(NonNull<sys::WT_CONNECTION>);
+pub(crate) struct ConnectionHandle(NonNull<sys::WT_CONNECTION>);
 
-// SAFETY: WiredTiger's connection may be used by all threads at the same time.
-unsafe impl Send for Connection {}
+// SAFETY: all threads may use WiredTiger's connection at the same time.
+unsafe impl Send for ConnectionHandle {}
 // SAFETY: as for Send.
-unsafe impl Sync for Connection {}
+unsafe impl Sync for ConnectionHandle {}
 
 /// A string for WiredTiger, which ends at a zero byte and so cannot hold one.
 ///
@@ -42,9 +41,13 @@ pub(crate) fn version() -> (u32, u32, u32) {
     (major as u32, minor as u32, patch as u32)
 }
 
-impl Connection {
+impl ConnectionHandle {
     /// Opens or creates a database. `Err` is WiredTiger's code.
-    pub(crate) fn open(home: &Path, events: &'static Events, settings: &CStr) -> Result<Connection, c_int> {
+    pub(crate) fn open(
+        home: &Path,
+        events: &'static EventHandler,
+        settings: &CStr,
+    ) -> Result<ConnectionHandle, c_int> {
         use std::os::unix::ffi::OsStrExt;
         let home = CString::new(home.as_os_str().as_bytes()).map_err(|_| 22)?;
         let mut connection = ptr::null_mut();
@@ -53,12 +56,12 @@ impl Connection {
             sys::wiredtiger_open(home.as_ptr(), events.as_handler(), settings.as_ptr(), &mut connection)
         };
         match NonNull::new(connection) {
-            Some(connection) if code == 0 => Ok(Connection(connection)),
+            Some(connection) if code == 0 => Ok(ConnectionHandle(connection)),
             _ => Err(if code == 0 { sys::WT_ERROR } else { code }),
         }
     }
 
-    /// A new session, on snapshots.
+    /// A new session with snapshot isolation.
     pub(crate) fn open_session(&self) -> Result<SessionHandle, c_int> {
         let mut session = ptr::null_mut();
         // SAFETY: the connection is open: `close` consumes what the pool guards. No handler of its own is passed.
@@ -72,7 +75,7 @@ impl Connection {
             )
         };
         match NonNull::new(session) {
-            // SAFETY: WiredTiger made it just now, and gives it to nobody else.
+            // SAFETY: WiredTiger made it just now, and it has no other owner.
             Some(session) if code == 0 => Ok(unsafe { SessionHandle::new(session) }),
             _ => Err(if code == 0 { sys::WT_ERROR } else { code }),
         }
@@ -98,7 +101,7 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct SessionHandle(NonNull<sys::WT_SESSION>);
 
-// SAFETY: a session is not bound to the thread that opened it; that one thread uses it at a time is kept by `core`.
+// SAFETY: a session is not bound to the thread that opened it; `core` ensures that one thread uses it at a time.
 unsafe impl Send for SessionHandle {}
 
 fn optional(text: Option<&CStr>) -> *const std::ffi::c_char {
@@ -107,7 +110,7 @@ fn optional(text: Option<&CStr>) -> *const std::ffi::c_char {
 
 impl SessionHandle {
     /// # Safety
-    /// The session must be open, and nobody else may use or close it.
+    /// The session must be open, and no other code may use or close it.
     pub(crate) unsafe fn new(session: NonNull<sys::WT_SESSION>) -> Self {
         SessionHandle(session)
     }
@@ -131,7 +134,7 @@ impl SessionHandle {
         unsafe { call!(self.raw(), rollback_transaction, ptr::null()) }
     }
 
-    /// Takes all cursors off their keys and lets the snapshot go that positioned ones hold.
+    /// Resets all cursors and releases the snapshot that positioned cursors hold.
     pub(crate) fn reset(&self) -> c_int {
         // SAFETY: the session is open.
         unsafe { call!(self.raw(), reset) }
@@ -144,7 +147,7 @@ impl SessionHandle {
             call!(self.raw(), open_cursor, uri.as_ptr(), ptr::null_mut(), optional(settings), &mut cursor)
         };
         match NonNull::new(cursor) {
-            // SAFETY: WiredTiger made it just now, and gives it to nobody else.
+            // SAFETY: WiredTiger made it just now, and it has no other owner.
             Some(cursor) if code == 0 => Ok(unsafe { CursorHandle::new(cursor) }),
             _ => Err(if code == 0 { sys::WT_ERROR } else { code }),
         }
@@ -180,7 +183,7 @@ impl SessionHandle {
         unsafe { call!(self.raw(), log_flush, settings.as_ptr()) }
     }
 
-    /// Removes a range between two cursors whose keys are set; a missing one stands for the table's end.
+    /// Removes a range between two cursors whose keys are set; a missing one means the table's end.
     pub(crate) fn truncate(&self, from: Option<&mut CursorHandle>, to: Option<&mut CursorHandle>) -> c_int {
         let from = from.map_or(ptr::null_mut(), |cursor| cursor.raw());
         let to = to.map_or(ptr::null_mut(), |cursor| cursor.raw());

@@ -1,13 +1,12 @@
-//! A session of the library with the cursors that it keeps, and the lock that lets one thread at a time use them.
+//! A WiredTiger session with the cursors that it keeps, and the lock that lets one thread at a time use them.
 //!
 //! The owner of a session holds the lock during an operation, or from the beginning to the end of a transaction.
 //! Between operations a thread that removes a table may take it to close idle cursors: without that, the session of an
 //! idle connection would keep the table busy for ever. An uncontended lock costs a few nanoseconds.
 //!
-//! Cursors are kept between operations, because opening one costs more than a look-up: in the order of use, the newest
-//! last, because an operation touches the same two or three tables again and again. A handful more or less does not
-//! matter for order, so the newest few stay where they are. The oldest is closed when there are too many, as mongod
-//! does with its hundred.
+//! Cursors are kept between operations, because opening one costs more than a look-up. They are in the order of use, the
+//! newest last, because an operation uses the same two or three tables again and again. The order among the newest few does
+//! not matter, so these stay in place. The oldest is closed when there are too many, as mongod does with its hundred.
 
 #![expect(unsafe_code, reason = "the lock is held longer than a guard's scope, over a whole transaction")]
 
@@ -21,84 +20,82 @@ use crate::connection::SessionHandle;
 use crate::cursor_handle::CursorHandle;
 
 /// A session of the library and its idle cursors.
-pub(crate) struct Core {
+pub(crate) struct PooledSession {
     lock: parking_lot::RawMutex,
     session: SessionHandle,
-    cache: UnsafeCell<Cache>,
+    cache: UnsafeCell<CursorCache>,
 }
 
-// SAFETY: session and cache are only reached through `Entered`, which exists only where the lock is held.
-unsafe impl Sync for Core {}
+// SAFETY: session and cache are only reached through `CoreGuard`, which exists only where the lock is held.
+unsafe impl Sync for PooledSession {}
 
-impl fmt::Debug for Core {
+impl fmt::Debug for PooledSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Core").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
-/// The right to use a core; lets go of the lock at its end, unless it is kept for a transaction.
+/// The right to use a core. Its drop releases the lock, unless the lock is kept for a transaction.
 #[derive(Debug)]
-pub(crate) struct Entered<'c> {
-    core: &'c Core,
+pub(crate) struct CoreGuard<'c> {
+    core: &'c PooledSession,
     unlocks: bool,
 }
 
-impl Core {
+impl PooledSession {
     pub(crate) fn new(session: SessionHandle) -> Self {
-        Core { lock: parking_lot::RawMutex::INIT, session, cache: UnsafeCell::default() }
+        PooledSession { lock: parking_lot::RawMutex::INIT, session, cache: UnsafeCell::default() }
     }
 
     /// Waits for the lock.
     #[inline]
-    pub(crate) fn enter(&self) -> Entered<'_> {
+    pub(crate) fn enter(&self) -> CoreGuard<'_> {
         self.lock.lock();
-        Entered { core: self, unlocks: true }
+        CoreGuard { core: self, unlocks: true }
     }
 
-    /// Takes the lock if nobody has it.
-    pub(crate) fn try_enter(&self) -> Option<Entered<'_>> {
-        self.lock.try_lock().then_some(Entered { core: self, unlocks: true })
+    /// Takes the lock if it is free; `None` otherwise.
+    pub(crate) fn try_enter(&self) -> Option<CoreGuard<'_>> {
+        self.lock.try_lock().then_some(CoreGuard { core: self, unlocks: true })
     }
 
-    /// Enters again within a transaction, whose beginning kept the lock; does not let go of it at the end.
+    /// Enters again within a transaction, whose beginning kept the lock; does not release it at the end.
     ///
     /// # Safety
-    /// The lock must have been kept with [`Entered::keep`] by the same owner, and no other `Entered` of this core may exist.
+    /// The lock must have been kept with [`CoreGuard::keep`] by the same owner, and no other `CoreGuard` of this core may exist.
     #[inline]
-    pub(crate) unsafe fn enter_again(&self) -> Entered<'_> {
-        Entered { core: self, unlocks: false }
+    pub(crate) unsafe fn enter_again(&self) -> CoreGuard<'_> {
+        CoreGuard { core: self, unlocks: false }
     }
 }
 
-impl Entered<'_> {
-    /// The library's session.
+impl CoreGuard<'_> {
     #[inline]
     pub(crate) fn session(&self) -> &SessionHandle {
         &self.core.session
     }
 
-    /// The idle cursors.
     #[inline]
-    pub(crate) fn cache(&mut self) -> &mut Cache {
-        // SAFETY: the lock is held and this is the only `Entered` (the lock, or the promise of `enter_again`), so the borrow
+    pub(crate) fn cache(&mut self) -> &mut CursorCache {
+        // SAFETY: the lock is held and this is the only `CoreGuard` (the lock, or the promise of `enter_again`), so the borrow
         // of `self` guards the cache.
         unsafe { &mut *self.core.cache.get() }
     }
 
-    /// Keeps the lock when this ends, for a transaction.
+    /// Keeps the lock after this guard is dropped, for a transaction.
     #[inline]
     pub(crate) fn keep(mut self) {
         self.unlocks = false;
     }
 
-    /// Lets go of the lock when this ends: the transaction is over.
+    /// Releases the lock when this guard is dropped: the transaction is over.
     #[inline]
     pub(crate) fn end(mut self) {
         self.unlocks = true;
     }
 }
 
-impl Drop for Entered<'_> {
+impl Drop for CoreGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.unlocks {
@@ -109,15 +106,15 @@ impl Drop for Entered<'_> {
 }
 
 /// How many cursors a session keeps.
-const KEPT_MAX: usize = 100;
-/// So many of the newest are not moved when used again.
+const MAX_IDLE_CURSORS: usize = 100;
+/// The number of newest cursors that are not moved when used again.
 const NEWEST: usize = 8;
 /// A buffer larger than this is not kept with its cursor.
-const BUFFER_MAX_BYTES: usize = 64 * 1024;
+const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// A cursor of a table, with the buffers of whoever last walked with it.
+/// A cursor of a table, with the buffers of its last user.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct IdleCursor {
     pub(crate) handle: CursorHandle,
     /// A buffer for the key under the cursor.
     pub(crate) key: Vec<u8>,
@@ -127,22 +124,22 @@ pub(crate) struct Kept {
     strict: bool,
 }
 
-/// The cursors of one session that nobody uses just now.
+/// The idle cursors of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Cache {
-    kept: Vec<Kept>,
-    /// The engine's count of removals of tables when the cursors were last all closed.
+pub(crate) struct CursorCache {
+    kept: Vec<IdleCursor>,
+    /// The engine's count of dropped tables when all cursors were last closed.
     pub(crate) generation: u64,
 }
 
-impl Kept {
+impl IdleCursor {
     pub(crate) fn new(handle: CursorHandle, slot: u64, strict: bool) -> Self {
-        Kept { handle, key: Vec::new(), value: Vec::new(), slot, strict }
+        IdleCursor { handle, key: Vec::new(), value: Vec::new(), slot, strict }
     }
 }
 
-impl Cache {
-    /// The place of a table's cursor, if there is one; `strict` ones respect what is there (`overwrite=false`).
+impl CursorCache {
+    /// The place of a table's cursor, if there is one; `strict` cursors do not overwrite existing keys (`overwrite=false`).
     #[inline]
     pub(crate) fn place(&mut self, slot: u64, strict: bool) -> Option<usize> {
         let at = self.kept.iter().rposition(|one| one.slot == slot && one.strict == strict)?;
@@ -154,13 +151,13 @@ impl Cache {
         Some(self.kept.len() - 1)
     }
 
-    /// The cursor at a place that [`Cache::place`] or [`Cache::put`] gave.
+    /// The cursor at a place that [`CursorCache::place`] or [`CursorCache::put`] gave.
     #[inline]
-    pub(crate) fn at(&mut self, place: usize) -> Option<&mut Kept> {
+    pub(crate) fn at(&mut self, place: usize) -> Option<&mut IdleCursor> {
         self.kept.get_mut(place)
     }
 
-    /// Has a table's strict cursor let go of the key on which a look-up left it.
+    /// Makes a table's strict cursor release the key on which a look-up left it.
     #[inline]
     pub(crate) fn let_go(&mut self, slot: u64) {
         if let Some(one) = self.kept.iter_mut().rfind(|one| one.slot == slot && one.strict) {
@@ -168,23 +165,23 @@ impl Cache {
         }
     }
 
-    /// Takes a table's cursor out, for somebody who keeps a position of its own.
-    pub(crate) fn take(&mut self, slot: u64, strict: bool) -> Option<Kept> {
+    /// Takes a table's cursor out, for a caller that keeps a position of its own.
+    pub(crate) fn take(&mut self, slot: u64, strict: bool) -> Option<IdleCursor> {
         let at = self.place(slot, strict)?;
         let mut one = self.kept.remove(at);
         one.handle.reset();
         Some(one)
     }
 
-    /// Puts a cursor in or back; gives its place.
-    pub(crate) fn put(&mut self, mut one: Kept) -> usize {
+    /// Adds or returns a cursor to the cache; returns its place.
+    pub(crate) fn put(&mut self, mut one: IdleCursor) -> usize {
         one.handle.reset();
         for buffer in [&mut one.key, &mut one.value] {
-            if buffer.capacity() > BUFFER_MAX_BYTES {
+            if buffer.capacity() > MAX_BUFFER_BYTES {
                 *buffer = Vec::new();
             }
         }
-        if self.kept.len() >= KEPT_MAX {
+        if self.kept.len() >= MAX_IDLE_CURSORS {
             drop_quietly(self.kept.remove(0).handle.close());
         }
         self.kept.push(one);
@@ -198,7 +195,6 @@ impl Cache {
         }
     }
 
-    /// Closes all.
     pub(crate) fn close_all(&mut self) {
         for one in self.kept.drain(..) {
             drop_quietly(one.handle.close());
@@ -206,5 +202,5 @@ impl Cache {
     }
 }
 
-/// Closing a cursor that has no position cannot lose anything; what is wrong shows at the next operation.
+/// Ignores the code of a close. Closing a cursor without a position loses nothing; an error shows at the next operation.
 fn drop_quietly(_code: c_int) {}

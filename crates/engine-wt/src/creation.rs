@@ -1,15 +1,15 @@
-//! How tables are made: mongod's creation strings for collections and indexes, and what an existing table says of itself.
+//! The creation of tables: mongod's creation strings for collections and indexes, and the metadata of existing tables.
 //!
-//! It refuses names that are not plain file names, because the name becomes one.
+//! It refuses names that are not plain file names, because a table's name becomes a file name.
 
 use fathom_engine::{Error, KeyKind, Result, TableSpec};
 
 use crate::options::Options;
 
-/// The longest name of a table, so that the file's name with its ending stays within what file systems take.
-const LONGEST_IDENT_BYTES: usize = 200;
+/// The longest name of a table, so that the file's name with its extension stays within the limit of file systems.
+const MAX_IDENT_BYTES: usize = 200;
 
-/// The address of a table in the library.
+/// The URI of a table in WiredTiger.
 pub(crate) fn uri(ident: &str) -> String {
     format!("table:{ident}")
 }
@@ -21,13 +21,13 @@ pub(crate) fn uri(ident: &str) -> String {
 pub(crate) fn check_ident(ident: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let reserved = ident.starts_with("WiredTiger") || ident.starts_with('.');
-    if ident.is_empty() || ident.len() > LONGEST_IDENT_BYTES || reserved || !ident.chars().all(plain) {
+    if ident.is_empty() || ident.len() > MAX_IDENT_BYTES || reserved || !ident.chars().all(plain) {
         return Err(Error::usage(format!("'{ident}' cannot be the name of a table")));
     }
     Ok(())
 }
 
-/// The string that a table is created with. The user's settings come before the key and value formats, which nobody may
+/// The string that a table is created with. The user's settings come before the key and value formats, which must not
 /// change.
 pub(crate) fn creation_string(options: &Options, spec: &TableSpec) -> String {
     let mut string = match spec.keys {
@@ -58,7 +58,7 @@ pub(crate) fn creation_string(options: &Options, spec: &TableSpec) -> String {
     string
 }
 
-/// What the keys of a table are, by the format in its metadata; none if it is not a table of ours.
+/// The kind of a table's keys, by the format in its metadata; `None` if it is not a table of ours.
 pub(crate) fn key_kind(metadata: &str) -> Option<KeyKind> {
     match top_level(metadata, "key_format")? {
         "q" => Some(KeyKind::Number),

@@ -1,8 +1,8 @@
-//! Cursors: walks over a table in key order.
+//! Cursors, which scan a table in key order.
 //!
-//! The key is copied at every step, the value only when it is asked for: WiredTiger's memory is valid until the transaction ends, which
-//! the caller may do while it still holds a slice. Outside a transaction nothing keeps that memory for sure, so the value is
-//! copied at once. It refuses to step on from a position of a transaction that is over: WiredTiger would begin anew.
+//! The key is copied at every step, the value only when it is requested: WiredTiger's memory is valid until the transaction
+//! ends, and the caller may end it while it still holds a slice. Outside a transaction that memory is not guaranteed, so the
+//! value is copied at once. It refuses to step from a position of an ended transaction: WiredTiger would start over.
 
 #![expect(unsafe_code, reason = "the value is copied on demand behind a shared reference")]
 
@@ -13,20 +13,20 @@ use std::ffi::c_int;
 use fathom_engine::{Cursor, Error, Key, KeyKind, Result, Session, Table};
 use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND};
 
-use crate::core::Kept;
-use crate::pack::{self, Scratch};
+use crate::core::IdleCursor;
+use crate::pack::{self, KeyBuffer};
 use crate::session::{WtSession, raw_key};
 
-/// A walk over one table.
+/// A cursor on one table.
 pub(crate) struct WtCursor<'s> {
     session: &'s WtSession,
     table: Table,
-    /// Always there, until `drop` takes it.
-    kept: Option<Kept>,
+    /// Always present, until `drop` takes it.
+    kept: Option<IdleCursor>,
     on_key: bool,
     /// The session's epoch when the cursor was positioned.
     epoch: u64,
-    /// The session's count of writes outside a transaction then.
+    /// The session's count of writes outside a transaction at that time.
     writes: u64,
     number: i64,
     /// Whether `value` holds the value under the cursor.
@@ -35,7 +35,7 @@ pub(crate) struct WtCursor<'s> {
 }
 
 impl<'s> WtCursor<'s> {
-    pub(crate) fn new(session: &'s WtSession, table: &Table, mut kept: Kept) -> Self {
+    pub(crate) fn new(session: &'s WtSession, table: &Table, mut kept: IdleCursor) -> Self {
         let value = std::mem::take(&mut kept.value);
         session.cursor_opened();
         WtCursor {
@@ -51,8 +51,8 @@ impl<'s> WtCursor<'s> {
         }
     }
 
-    /// Does one movement and takes the key over.
-    fn step(&mut self, movement: impl FnOnce(&mut Kept) -> c_int) -> Result<bool> {
+    /// Makes one movement and copies the key.
+    fn step(&mut self, movement: impl FnOnce(&mut IdleCursor) -> c_int) -> Result<bool> {
         self.on_key = false;
         self.loaded.set(false);
         let _entered = self.session.enter()?;
@@ -92,7 +92,7 @@ impl<'s> WtCursor<'s> {
         }
     }
 
-    /// Refuses to go on from nowhere.
+    /// Refuses to move without a position.
     fn check(&self) -> Result<()> {
         if !self.on_key {
             return Err(Error::usage(format!("the cursor over {} is not on a key", self.table.ident())));
@@ -107,9 +107,9 @@ impl<'s> WtCursor<'s> {
         Ok(())
     }
 
-    /// Goes to the key asked for or the next on the wanted side of it.
+    /// Moves to the requested key or to the next one on the wanted side of it.
     fn near(&mut self, key: Key<'_>, wanted: Ordering) -> Result<bool> {
-        let mut scratch = Scratch::default();
+        let mut scratch = KeyBuffer::default();
         let raw = raw_key(&self.table, key, &mut scratch)?;
         self.step(|kept| match kept.handle.search_near(raw) {
             Ok(side) if side == Ordering::Equal || side == wanted => 0,
@@ -120,9 +120,9 @@ impl<'s> WtCursor<'s> {
     }
 }
 
-/// Goes back to the key that the cursor was on, or beside it; a write outside a transaction has lost the position.
-fn found_again(kept: &mut Kept, keys: KeyKind) -> Result<Ordering, c_int> {
-    let mut scratch = Scratch::default();
+/// Returns to the key that the cursor was on, or to a neighbour; a write outside a transaction has lost the position.
+fn found_again(kept: &mut IdleCursor, keys: KeyKind) -> Result<Ordering, c_int> {
+    let mut scratch = KeyBuffer::default();
     let stored = match keys {
         KeyKind::Number => &kept.key,
         KeyKind::Bytes => pack::stored(Key::Bytes(&kept.key), &mut scratch),
@@ -182,7 +182,7 @@ impl Cursor for WtCursor<'_> {
 
     fn value(&self) -> &[u8] {
         if !self.loaded.replace(true) {
-            // SAFETY: nobody has a reference into the buffer: this is the first request since the last movement, which had the
+            // SAFETY: there is no reference into the buffer: this is the first request since the last movement, which had the
             // cursor to itself, and later requests only read.
             let value = unsafe { &mut *self.value.get() };
             value.clear();

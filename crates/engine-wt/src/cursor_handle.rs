@@ -1,13 +1,13 @@
-//! A cursor of the library over raw keys and values: the calls of every read and write.
+//! A WiredTiger cursor over raw keys and values: the calls of every read and write.
 //!
-//! A thin wrapper of WT_CURSOR, opened with `raw`, so that keys are packed bytes on both sides. WiredTiger keeps the pointer to a key
-//! that is set until the operation that uses it; here setting and using are always one call. The codes are WiredTiger's; 0 is
-//! success.
+//! A thin wrapper of WT_CURSOR, opened with `raw`, so that keys are packed bytes on both sides. WiredTiger keeps the pointer
+//! to a key that is set until the operation that uses it; here one call always sets and uses it. The codes are WiredTiger's;
+//! 0 is success.
 //!
-//! Changes of parts of a value take the form that WiredTiger logs instead of the whole. The server's splices speak of
-//! the old value; WiredTiger applies its entries one after another. Going from the end to the start makes the two the
-//! same, as long as the splices are in order and apart. What is not so, and what is not worth it, is refused: the whole
-//! value is then written.
+//! Changes of parts of a value are converted to the form that WiredTiger logs instead of the whole value. The server's splices
+//! refer to the old value; WiredTiger applies its entries one after another. From the end to the start the two mean the
+//! same, as long as the splices are in order and do not overlap. Other splices, and those that save too little, are refused:
+//! the whole value is then written.
 
 #![expect(unsafe_code, reason = "calls into WiredTiger through its function pointers")]
 
@@ -37,13 +37,13 @@ pub(crate) use call;
 #[derive(Debug)]
 pub(crate) struct CursorHandle {
     raw: NonNull<sys::WT_CURSOR>,
-    /// Whether the library may hold a position for it.
+    /// Whether WiredTiger may hold a position for it.
     positioned: bool,
     /// The transaction in which a look-up left it on its key; 0 if none did.
     held_in: u64,
 }
 
-// SAFETY: a cursor belongs to its session and goes with it from thread to thread; one thread at a time is kept by `core`.
+// SAFETY: a cursor belongs to its session and moves with it from thread to thread; `core` keeps it to one thread at a time.
 unsafe impl Send for CursorHandle {}
 
 fn item(bytes: &[u8]) -> sys::WT_ITEM {
@@ -56,7 +56,7 @@ fn item(bytes: &[u8]) -> sys::WT_ITEM {
 
 impl CursorHandle {
     /// # Safety
-    /// The cursor must be open, and nobody else may use or close it.
+    /// The cursor must be open, and no other code may use or close it.
     pub(crate) unsafe fn new(raw: NonNull<sys::WT_CURSOR>) -> Self {
         CursorHandle { raw, positioned: false, held_in: 0 }
     }
@@ -97,7 +97,7 @@ impl CursorHandle {
         }
     }
 
-    /// Goes to a key and stays there; WT_NOTFOUND leaves no position.
+    /// Moves to a key and stays there; WT_NOTFOUND leaves no position.
     #[inline]
     pub(crate) fn search(&mut self, key: &[u8]) -> c_int {
         // SAFETY: the key lives through both calls, and the cursor is open.
@@ -132,7 +132,7 @@ impl CursorHandle {
         }
     }
 
-    /// Goes to a key or one beside it; says where that lies to the key asked for.
+    /// Moves to a key or to a neighbour; returns how that key compares with the requested one.
     pub(crate) fn search_near(&mut self, key: &[u8]) -> Result<Ordering, c_int> {
         let mut exact = 0;
         // SAFETY: as for `search`; the number is written during the call.
@@ -144,7 +144,7 @@ impl CursorHandle {
         if code == 0 { Ok(exact.cmp(&0)) } else { Err(code) }
     }
 
-    /// Goes one on, or to the first from nowhere.
+    /// Moves to the next key, or to the first one from no position.
     pub(crate) fn next(&mut self) -> c_int {
         self.held_in = 0;
         // SAFETY: the cursor is open.
@@ -153,7 +153,7 @@ impl CursorHandle {
         code
     }
 
-    /// Goes one back, or to the last from nowhere.
+    /// Moves to the previous key, or to the last one from no position.
     pub(crate) fn previous(&mut self) -> c_int {
         self.held_in = 0;
         // SAFETY: the cursor is open.
@@ -176,9 +176,9 @@ impl CursorHandle {
     }
 
     /// Changes parts of a key's value; the entries are applied in their order. Only in a transaction, which has this
-    /// number: where a look-up in it left the cursor on the key, it is not searched for again.
+    /// number: if a look-up in it left the cursor on the key, the key is not searched for again.
     pub(crate) fn modify(&mut self, key: &[u8], parts: &[(usize, usize, &[u8])], transaction: u64) -> c_int {
-        const MOST: usize = PARTS_MAX;
+        const MOST: usize = MAX_PARTS;
         // SAFETY: items and numbers, for which zero is valid.
         let mut entries: [sys::WT_MODIFY; MOST] = unsafe { std::mem::zeroed() };
         for (entry, (offset, remove, data)) in entries.iter_mut().zip(parts) {
@@ -198,7 +198,7 @@ impl CursorHandle {
         }
     }
 
-    /// Removes a key; WT_NOTFOUND if there is none, where the cursor was opened with `overwrite=false`.
+    /// Removes a key; WT_NOTFOUND if it does not exist and the cursor was opened with `overwrite=false`.
     pub(crate) fn remove(&mut self, key: &[u8]) -> c_int {
         self.positioned = true;
         // SAFETY: as for `search`.
@@ -218,7 +218,7 @@ impl CursorHandle {
         unsafe { self.set_key(key) };
     }
 
-    /// Appends the key under the cursor. Must be on a key.
+    /// Appends the key under the cursor, which must be on one.
     pub(crate) fn append_key(&self, out: &mut Vec<u8>) -> c_int {
         let mut item = item(&[]);
         // SAFETY: the cursor is open and raw: it fills one item.
@@ -227,7 +227,7 @@ impl CursorHandle {
         unsafe { append(code, &item, out) }
     }
 
-    /// Appends the value under the cursor. Must be on a key.
+    /// Appends the value under the cursor, which must be on a key.
     #[inline]
     pub(crate) fn append_value(&self, out: &mut Vec<u8>) -> c_int {
         let mut item = item(&[]);
@@ -237,7 +237,7 @@ impl CursorHandle {
         unsafe { append(code, &item, out) }
     }
 
-    /// Lets go of the position, if there is one.
+    /// Releases the position, if there is one.
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.held_in = 0;
@@ -248,9 +248,9 @@ impl CursorHandle {
         }
     }
 
-    /// Closes it.
+    /// Closes the cursor and returns WiredTiger's code.
     pub(crate) fn close(self) -> c_int {
-        // SAFETY: the cursor is open, and `self` goes with it.
+        // SAFETY: the cursor is open, and `self` is dropped with it.
         unsafe { call!(self.raw.as_ptr(), close) }
     }
 
@@ -356,22 +356,22 @@ unsafe fn text<'a>(string: *const c_char) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(string) }.to_string_lossy()
 }
 
-/// The most parts that mongod logs; more is written as a whole.
-pub(crate) const PARTS_MAX: usize = 16;
+/// The most parts that mongod logs; with more, the whole value is written.
+pub(crate) const MAX_PARTS: usize = 16;
 
 /// Offset, bytes to remove, and what takes their place.
-pub(crate) type Part<'s> = (usize, usize, &'s [u8]);
+pub(crate) type BytePatch<'s> = (usize, usize, &'s [u8]);
 
-/// Splices as parts in WiredTiger's order; how many of the buffer are used. None if the whole value is to be written.
+/// Writes splices to the buffer as parts in WiredTiger's order and returns their number. `None` if the whole value is to be written.
 ///
-/// As mongod does: bytes that replace as many bytes (its in-place damages) up to half of the value, other changes up to a
-/// tenth of it.
+/// The limits are mongod's: replacements of the same length (its in-place damages) up to half of the value, other changes up
+/// to a tenth of it.
 pub(crate) fn parts<'s>(
     splices: &'s [Splice],
     value_bytes: usize,
-    buffer: &mut [Part<'s>; PARTS_MAX],
+    buffer: &mut [BytePatch<'s>; MAX_PARTS],
 ) -> Option<usize> {
-    if splices.is_empty() || splices.len() > PARTS_MAX {
+    if splices.is_empty() || splices.len() > MAX_PARTS {
         return None;
     }
     let removed: usize = splices.iter().map(|splice| splice.remove).sum();
@@ -404,13 +404,13 @@ mod tests {
     }
 
     fn count(splices: &[Splice], value_bytes: usize) -> Option<usize> {
-        parts(splices, value_bytes, &mut [(0, 0, &[][..]); PARTS_MAX])
+        parts(splices, value_bytes, &mut [(0, 0, &[][..]); MAX_PARTS])
     }
 
     #[test]
     fn parts_come_from_the_end_to_the_start() {
         let splices = [splice(3, 1, b"x"), splice(10, 0, b"yy")];
-        let mut buffer = [(0, 0, &[][..]); PARTS_MAX];
+        let mut buffer = [(0, 0, &[][..]); MAX_PARTS];
         assert_eq!(parts(&splices, 100, &mut buffer), Some(2));
         assert_eq!(buffer[..2], [(10, 0, &b"yy"[..]), (3, 1, &b"x"[..])]);
     }

@@ -1,7 +1,6 @@
-//! The engine: the directory of a database before WiredTiger opens it, opening it, its tables, and what is done to the
-//! whole of it.
+//! The engine: prepares and opens the directory of a database, and handles its tables and operations on the whole database.
 //!
-//! It refuses a directory that another engine filled: WiredTiger itself would just put its files beside them.
+//! It refuses a directory that another engine filled: WiredTiger itself would add its files to those.
 
 use std::ffi::{CString, c_int};
 use std::fs;
@@ -11,25 +10,25 @@ use std::sync::Arc;
 use fathom_engine::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
 use fathom_engine_wt_sys::{WT_ERROR, WT_NOTFOUND, WT_STAT_DSRC_BLOCK_REUSE_BYTES, WT_STAT_DSRC_BLOCK_SIZE};
 
-use crate::connection::{self, Connection, SessionHandle, c_string};
-use crate::events::{self, Events, Log};
-use crate::fault::Fault;
+use crate::connection::{self, ConnectionHandle, SessionHandle, c_string};
+use crate::events::{self, EventHandler, MessageReceiver};
+use crate::fault::EngineFault;
 use crate::options::Options;
-use crate::pool::Shared;
+use crate::pool::EngineState;
 use crate::{creation, statistics};
 
-/// A WiredTiger database that is open. Dropping the last use of it closes it with a checkpoint.
+/// An open WiredTiger database. Dropping the last reference closes it with a checkpoint.
 #[derive(Debug)]
 pub struct WiredTiger {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
 }
 
 impl WiredTiger {
-    /// Opens the database of a directory, or makes it; recovers from the journal what a crash left.
+    /// Opens or creates the database of a directory; after a crash it recovers from the journal.
     ///
     /// # Errors
     /// `Kind::Busy` if another process has it open, `Kind::NotOurs` if another engine filled the directory,
-    /// `Kind::Corruption` if the files are damaged, `Kind::Usage` for a setting that WiredTiger does not take.
+    /// `Kind::Corruption` if the files are damaged, `Kind::Usage` for a setting that WiredTiger does not accept.
     pub fn open(options: Options) -> Result<WiredTiger> {
         WiredTiger::open_logged(options, None)
     }
@@ -38,35 +37,35 @@ impl WiredTiger {
     ///
     /// # Errors
     /// As [`WiredTiger::open`].
-    pub fn open_logged(options: Options, log: Option<Log>) -> Result<WiredTiger> {
+    pub fn open_logged(options: Options, log: Option<MessageReceiver>) -> Result<WiredTiger> {
         prepare(&options)?;
-        let events = Events::forever();
+        let events = EventHandler::forever();
         if log.is_some() {
             events.set_log(log);
         }
-        let fault = Fault::new(events);
+        let fault = EngineFault::new(events);
         if !options.journal && has_journal(&options) {
             // As mongod does: recover with the journal once, then go on without it.
             let journaled = Options { journal: true, ..options.clone() };
             let connection = connect(&journaled, events, &fault)?;
-            Shared::new(journaled, connection, events, Fault::new(events)).close()?;
+            EngineState::new(journaled, connection, events, EngineFault::new(events)).close()?;
             remove_journal(&options)?;
         }
         let connection = connect(&options, events, &fault)?;
-        Ok(WiredTiger { shared: Arc::new(Shared::new(options, connection, events, fault)) })
+        Ok(WiredTiger { shared: Arc::new(EngineState::new(options, connection, events, fault)) })
     }
 
     /// Sends the library's messages to a log, beginning with those since the opening.
-    pub fn set_log(&self, log: Log) {
+    pub fn set_log(&self, log: MessageReceiver) {
         self.shared.events.set_log(Some(log));
     }
 
-    /// What it was opened with.
+    /// The options that it was opened with.
     pub fn options(&self) -> &Options {
         &self.shared.options
     }
 
-    /// One thing done with a session of its own.
+    /// Runs one operation on a session of its own.
     fn with_session(
         &self,
         action: &str,
@@ -118,10 +117,14 @@ impl WiredTiger {
     }
 }
 
-fn connect(options: &Options, events: &'static Events, fault: &Fault) -> Result<Connection> {
+fn connect(
+    options: &Options,
+    events: &'static EventHandler,
+    fault: &EngineFault,
+) -> Result<ConnectionHandle> {
     let settings = c_string(&options.open_string())?;
     events::forget_last();
-    Connection::open(&options.dir, events, &settings)
+    ConnectionHandle::open(&options.dir, events, &settings)
         .map_err(|code| fault.opening_error(code, &options.dir.display().to_string()))
 }
 
@@ -172,8 +175,8 @@ impl Engine for WiredTiger {
             return Err(self.shared.error(WT_NOTFOUND, "drop the table", table.ident()));
         }
         self.shared.shed(table.slot());
-        // As mongod does: what is not yet written is thrown away with the table, and a checkpoint that is running is not
-        // waited for; the caller tries again.
+        // As in mongod, unwritten data is discarded with the table, and the drop does not wait for a running checkpoint;
+        // the caller tries again.
         let settings = c"force=true,checkpoint_wait=false";
         self.with_session("drop the table", table.ident(), |session| session.drop_table(&uri, settings))?;
         self.shared.forget(table.ident());
@@ -263,7 +266,7 @@ impl Engine for WiredTiger {
             })
         };
         let outcome = match verify() {
-            // Only what is written can be verified.
+            // Only data that is written to files can be verified.
             Err(error) if error.kind() == Kind::Busy => {
                 self.shared.checkpoint()?;
                 verify()
@@ -280,10 +283,10 @@ impl Engine for WiredTiger {
 
 /// The folder of the journal, as `path=journal` names it.
 const JOURNAL: &str = "journal";
-/// The file that says that a directory is WiredTiger's, and its first word.
+/// The file that marks a directory as WiredTiger's, and the first word in it.
 const MARKER: &str = "WiredTiger";
 
-/// Makes the directory and the journal's, and refuses one that is not ours.
+/// Creates the directory and the journal's, and refuses a directory that is not ours.
 ///
 /// # Errors
 /// `Kind::NotOurs` for files of another engine; the operating system's errors.
@@ -303,7 +306,7 @@ pub(crate) fn prepare(options: &Options) -> Result<()> {
     fs::create_dir_all(&journal).map_err(|error| Error::io("make the directory", &journal, error))
 }
 
-/// Refuses what MongoDB's other engines leave.
+/// Refuses the files of MongoDB's other engines.
 fn refuse_others(dir: &Path) -> Result<()> {
     let strangers = [("CURRENT", "RocksDB"), ("db/CURRENT", "RocksDB"), ("local.ns", "MMAPv1")];
     for (file, engine) in strangers {

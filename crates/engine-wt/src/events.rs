@@ -1,8 +1,8 @@
-//! What WiredTiger says: its errors and messages, handed to a log instead of standard error.
+//! WiredTiger's errors and messages, passed to a log instead of standard error.
 //!
-//! WiredTiger calls back on whatever thread it is on, its own included. Errors that end all work (a full or failing disk, a panic)
-//! are remembered with their first cause, because the call that then fails only says "panic". The last error of each
-//! thread is kept too: it names the setting that was not understood, which the returned code does not.
+//! WiredTiger calls back on the thread that it is on, which may be its own. Errors that end all work (a full or failing disk,
+//! a panic) are remembered with their first cause, because the call that then fails only reports "panic". The last error of
+//! each thread is kept too: it names the setting that was not understood, which the returned code does not.
 
 #![expect(unsafe_code, reason = "the callbacks are called from C with pointers")]
 
@@ -22,13 +22,12 @@ pub(crate) const ENOSPC: c_int = 28;
 pub(crate) const EROFS: c_int = 30;
 pub(crate) const EDQUOT: c_int = 122;
 
-/// How many messages wait for a log that is set later.
-const WAITING_MAX: usize = 200;
+/// The most messages that are kept for a log that is set later.
+const MAX_WAITING: usize = 200;
 
-/// How grave a message is.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// Progress and notes.
+pub enum EventSeverity {
     Information,
     /// An operation failed, or the engine has stopped.
     Error,
@@ -36,66 +35,66 @@ pub enum Severity {
 
 /// One message of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct EventMessage {
     /// How grave it is.
-    pub severity: Severity,
+    pub severity: EventSeverity,
     /// WiredTiger's or the operating system's code; 0 for information.
     pub code: i32,
     /// The text as WiredTiger wrote it, with its own prefix of time and thread.
     pub text: String,
 }
 
-/// Where messages go. It is called on the library's threads and must not call the engine.
-pub type Log = Arc<dyn Fn(Message) + Send + Sync>;
+/// The receiver of messages. It is called on WiredTiger's threads and must not call the engine.
+pub type MessageReceiver = Arc<dyn Fn(EventMessage) + Send + Sync>;
 
 /// The first failure that ends all work: its code and text.
 #[derive(Clone, Debug)]
-pub(crate) struct Grave {
+pub(crate) struct FatalError {
     /// The operating system's or WiredTiger's code.
     pub(crate) code: c_int,
-    /// What was being done.
+    /// The operation that failed.
     pub(crate) text: String,
 }
 
 /// The receiver of WiredTiger's callbacks; the library keeps a pointer to it as long as the connection lives.
 #[repr(C)]
-pub(crate) struct Events {
-    /// First, so that the pointer that WiredTiger passes back is also the pointer to the whole.
+pub(crate) struct EventHandler {
+    /// The first field, so that the pointer that WiredTiger passes back is also the pointer to the whole structure.
     handler: sys::WT_EVENT_HANDLER,
-    sink: Mutex<Sink>,
-    grave: Mutex<Option<Grave>>,
+    sink: Mutex<MessageSink>,
+    grave: Mutex<Option<FatalError>>,
 }
 
 #[derive(Default)]
-struct Sink {
-    log: Option<Log>,
-    waiting: Vec<Message>,
+struct MessageSink {
+    log: Option<MessageReceiver>,
+    waiting: Vec<EventMessage>,
 }
 
 thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-impl fmt::Debug for Events {
+impl fmt::Debug for EventHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").field("grave", &self.grave).finish_non_exhaustive()
     }
 }
 
 // SAFETY: the handler is a table of function pointers that never changes; the rest is behind mutexes.
-unsafe impl Send for Events {}
+unsafe impl Send for EventHandler {}
 // SAFETY: as for Send.
-unsafe impl Sync for Events {}
+unsafe impl Sync for EventHandler {}
 
-impl Events {
-    /// A receiver at an address that stays, for as long as the process runs: WiredTiger's threads may call back while a
-    /// connection that failed is closing, and a few hundred bytes for each opening are cheaper than a doubt.
-    pub(crate) fn forever() -> &'static Events {
+impl EventHandler {
+    /// A receiver at a fixed address that lives as long as the process: WiredTiger's threads may call back while a
+    /// failed connection is closing. It costs a few hundred bytes for each opening.
+    pub(crate) fn forever() -> &'static EventHandler {
         // SAFETY: all fields of the handler are optional function pointers, and zero means none.
         let mut handler: sys::WT_EVENT_HANDLER = unsafe { std::mem::zeroed() };
         handler.handle_error = Some(on_error);
         handler.handle_message = Some(on_message);
-        Box::leak(Box::new(Events { handler, sink: Mutex::default(), grave: Mutex::default() }))
+        Box::leak(Box::new(EventHandler { handler, sink: Mutex::default(), grave: Mutex::default() }))
     }
 
     /// The pointer that WiredTiger takes.
@@ -104,7 +103,7 @@ impl Events {
     }
 
     /// Sends messages to a log from now on, beginning with those that came before it; `None` drops them.
-    pub(crate) fn set_log(&self, log: Option<Log>) {
+    pub(crate) fn set_log(&self, log: Option<MessageReceiver>) {
         let waiting = {
             let mut sink = self.sink.lock();
             sink.log.clone_from(&log);
@@ -116,15 +115,15 @@ impl Events {
     }
 
     /// The first failure that ends all work, if there was one.
-    pub(crate) fn grave(&self) -> Option<Grave> {
+    pub(crate) fn grave(&self) -> Option<FatalError> {
         self.grave.lock().clone()
     }
 
-    fn take(&self, message: Message) {
-        if message.severity == Severity::Error {
+    fn take(&self, message: EventMessage) {
+        if message.severity == EventSeverity::Error {
             let text = plain(&message.text).to_owned();
             if ends_all_work(message.code, &text) {
-                self.grave.lock().get_or_insert(Grave { code: message.code, text: text.clone() });
+                self.grave.lock().get_or_insert(FatalError { code: message.code, text: text.clone() });
             }
             LAST.with_borrow_mut(|last| {
                 last.get_or_insert(text);
@@ -135,7 +134,7 @@ impl Events {
             match &sink.log {
                 Some(log) => Arc::clone(log),
                 None => {
-                    if sink.waiting.len() < WAITING_MAX {
+                    if sink.waiting.len() < MAX_WAITING {
                         sink.waiting.push(message);
                     }
                     return;
@@ -146,7 +145,7 @@ impl Events {
     }
 }
 
-/// Forgets this thread's last error; called before an operation whose errors need words.
+/// Forgets this thread's last error; called before an operation whose errors need a message.
 pub(crate) fn forget_last() {
     LAST.with_borrow_mut(Option::take);
 }
@@ -156,27 +155,27 @@ pub(crate) fn take_last() -> Option<String> {
     LAST.with_borrow_mut(Option::take)
 }
 
-/// Whether a code is a disk that is full or fails.
+/// Whether a code means that the disk is full or fails.
 pub(crate) fn disk_failed(code: c_int) -> bool {
     matches!(code, EIO | ENOSPC | EDQUOT | EFBIG | EROFS)
 }
 
-/// Whether an error means that the disk failed or the library gave up. WiredTiger's general error also stands for
-/// harmless things; of those only damaged pages count.
+/// Whether an error means that the disk failed or WiredTiger gave up. WiredTiger's general error also covers
+/// harmless cases; of these only damaged pages count.
 fn ends_all_work(code: c_int, text: &str) -> bool {
     let damaged =
         code == sys::WT_ERROR && ["checksum", "fatal read error"].iter().any(|word| text.contains(word));
     damaged || code == sys::WT_PANIC || code == sys::WT_TRY_SALVAGE || disk_failed(code)
 }
 
-/// WiredTiger's words for a code.
+/// WiredTiger's message for a code.
 pub(crate) fn describe(code: c_int) -> String {
     // SAFETY: the function takes any number; its string is static, or the C library's for this thread, and read at once.
     let text = unsafe { CStr::from_ptr(sys::wiredtiger_strerror(code)) };
     text.to_string_lossy().into_owned()
 }
 
-/// The text behind WiredTiger's prefix of time, process, session, category, function and line.
+/// The text after WiredTiger's prefix of time, process, session, category, function and line.
 fn plain(text: &str) -> &str {
     let text = match text.rfind("[ERROR]: ") {
         Some(at) => text.get(at + "[ERROR]: ".len()..).unwrap_or(text),
@@ -201,11 +200,11 @@ fn text_of(message: *const c_char) -> String {
     unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned()
 }
 
-fn pass_on(handler: *mut sys::WT_EVENT_HANDLER, message: Message) {
-    // SAFETY: the handler is the first field of an `Events` that is never freed, and WiredTiger passes back the pointer that
+fn pass_on(handler: *mut sys::WT_EVENT_HANDLER, message: EventMessage) {
+    // SAFETY: the handler is the first field of an `EventHandler` that is never freed, and WiredTiger passes back the pointer that
     // `as_handler` gave, which was made from a reference to the whole.
-    let events = unsafe { &*handler.cast::<Events>().cast_const() };
-    // A panic of the log's must not unwind through C; its message is lost, the engine is not.
+    let events = unsafe { &*handler.cast::<EventHandler>().cast_const() };
+    // A panic in the log must not unwind through C. The message is lost, but the engine continues.
     let _ = catch_unwind(AssertUnwindSafe(|| events.take(message)));
 }
 
@@ -215,7 +214,7 @@ unsafe extern "C" fn on_error(
     code: c_int,
     message: *const c_char,
 ) -> c_int {
-    pass_on(handler, Message { severity: Severity::Error, code, text: text_of(message) });
+    pass_on(handler, EventMessage { severity: EventSeverity::Error, code, text: text_of(message) });
     0
 }
 
@@ -224,7 +223,7 @@ unsafe extern "C" fn on_message(
     _session: *mut sys::WT_SESSION,
     message: *const c_char,
 ) -> c_int {
-    pass_on(handler, Message { severity: Severity::Information, code: 0, text: text_of(message) });
+    pass_on(handler, EventMessage { severity: EventSeverity::Information, code: 0, text: text_of(message) });
     0
 }
 
@@ -243,13 +242,13 @@ mod tests {
 
     #[test]
     fn messages_wait_for_the_log() {
-        let events = Events::forever();
+        let events = EventHandler::forever();
         let text = c"early";
         // SAFETY: the handler and the string are alive.
         unsafe { on_message(events.as_handler(), std::ptr::null_mut(), text.as_ptr()) };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let copy = Arc::clone(&seen);
-        events.set_log(Some(Arc::new(move |message: Message| copy.lock().push(message.text))));
+        events.set_log(Some(Arc::new(move |message: EventMessage| copy.lock().push(message.text))));
         // SAFETY: as above.
         unsafe { on_error(events.as_handler(), std::ptr::null_mut(), 28, c"no room".as_ptr()) };
         assert_eq!(*seen.lock(), ["early", "no room"]);

@@ -1,7 +1,7 @@
-//! What a code of WiredTiger's means, and fail stop: after a write or sync that failed, every call is refused.
+//! Translates WiredTiger's error codes, and implements fail stop: after a write or sync that failed, every call is refused.
 //!
-//! The call that meets the failure says what it was (`NoSpace`, `Io`, `Corruption`); all later ones say `Stopped` and repeat the
-//! cause. What is on the disk is then unknown, so nothing in this process can make it good again; a restart recovers from
+//! The call that meets the failure reports its kind (`NoSpace`, `Io`, `Corruption`); all later ones report `Stopped` and
+//! repeat the cause. The state of the disk is then unknown, so this process cannot repair it; a restart recovers from
 //! the journal.
 
 use std::ffi::c_int;
@@ -11,7 +11,7 @@ use fathom_engine::{Error, Kind, Result};
 use fathom_engine_wt_sys as sys;
 use parking_lot::Mutex;
 
-use crate::events::{self, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, Events, describe, disk_failed};
+use crate::events::{self, EDQUOT, EFBIG, EIO, ENOSPC, EROFS, EventHandler, describe, disk_failed};
 
 const ENOENT: c_int = 2;
 const EACCES: c_int = 13;
@@ -21,20 +21,20 @@ const EEXIST: c_int = 17;
 const EINVAL: c_int = 22;
 const ENOTSUP: c_int = 95;
 
-/// Whether the engine goes on, and if not, why.
+/// Whether the engine continues, and the reason if it does not.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct EngineFault {
     stopped: AtomicBool,
     cause: Mutex<String>,
-    events: &'static Events,
+    events: &'static EventHandler,
 }
 
-impl Fault {
-    pub(crate) fn new(events: &'static Events) -> Self {
-        Fault { stopped: AtomicBool::new(false), cause: Mutex::default(), events }
+impl EngineFault {
+    pub(crate) fn new(events: &'static EventHandler) -> Self {
+        EngineFault { stopped: AtomicBool::new(false), cause: Mutex::default(), events }
     }
 
-    /// Lets a call through unless the engine has stopped.
+    /// Fails if the engine has stopped.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.stopped.load(Ordering::Relaxed) { Err(self.refusal()) } else { Ok(()) }
@@ -53,9 +53,9 @@ impl Fault {
         Error::new(Kind::Stopped, format!("the storage engine has stopped: {}", self.cause.lock()))
     }
 
-    /// Turns a code into an error of what was being done; a failed disk or a panic stops the engine.
+    /// Turns a code into an error of the current operation; a failed disk or a panic stops the engine.
     ///
-    /// `words` says whether this thread's last message belongs to this call.
+    /// `words` tells whether this thread's last message belongs to this call.
     #[cold]
     pub(crate) fn error(&self, code: c_int, action: &str, object: &str, words: bool) -> Error {
         let said = if words { events::take_last() } else { None };
@@ -68,7 +68,7 @@ impl Fault {
         match code {
             sys::WT_ROLLBACK => Error::new(Kind::WriteConflict, "another transaction wrote the same key"),
             sys::WT_DUPLICATE_KEY | EEXIST => {
-                Error::new(Kind::Duplicate, format!("{what}: it is there already"))
+                Error::new(Kind::Duplicate, format!("{what}: it already exists"))
             }
             sys::WT_NOTFOUND | ENOENT => Error::new(Kind::NotFound, format!("{what}: it does not exist")),
             EBUSY => Error::new(Kind::Busy, format!("{what}: it is in use")),
@@ -80,7 +80,7 @@ impl Fault {
         }
     }
 
-    /// Stops the engine; the first to come here names the cause, the others are refused.
+    /// Stops the engine. The first call sets the cause, later ones are refused.
     fn stop(&self, code: c_int, what: &str) -> Error {
         let mut cause = self.cause.lock();
         if self.stopped.swap(true, Ordering::Relaxed) {
@@ -111,11 +111,11 @@ impl Fault {
         Error::new(kind, format!("{what}: {detail}")).advise(advice)
     }
 
-    /// What an error at opening means: there is no engine yet that could stop.
+    /// The error of a code at opening, when no engine exists yet that could stop.
     pub(crate) fn opening_error(&self, code: c_int, dir: &str) -> Error {
         let said = events::take_last().or_else(|| self.events.grave().map(|grave| grave.text));
-        // A panic within recovery may be nothing but a full disk: then the files are well, and nobody may be told to throw
-        // them away.
+        // A panic within recovery may only mean a full disk: then the files are intact, and no message may advise to delete
+        // them.
         let (code, said) = match self.events.grave() {
             Some(grave) if code == sys::WT_PANIC && disk_failed(grave.code) => (grave.code, Some(grave.text)),
             _ => (code, said),

@@ -1,12 +1,12 @@
-//! The WiredTiger engine: the storage library of MongoDB, opened and filled as mongod 4.0 does it.
+//! The WiredTiger engine: MongoDB's storage library, with the settings and tables of mongod 4.0.
 //!
-//! The settings are mongod's, in its order (`options`, `creation`); where the linked version of the library has renamed one, the new
-//! name is used. A session keeps its cursors between operations, because opening one costs more than a look-up. After a
-//! write or sync that failed the engine stops (`fault`): going on would lose what was promised.
+//! The settings are mongod's, in its order (`options`, `creation`); if the linked version of the library has renamed one, the
+//! new name is used. A session keeps its cursors between operations, because opening one costs more than a look-up. After a
+//! write or sync that failed the engine stops (`fault`): continuing could lose acknowledged writes.
 //!
-//! It refuses what it cannot keep: a key of the wrong kind, an empty key, a directory that another engine filled.
+//! It refuses input that it cannot store: a key of the wrong kind, an empty key, a directory that another engine filled.
 //!
-//! Unsafe code stands in the thin wrappers of WiredTiger's three handles (`connection`, `cursor_handle`), in the
+//! Unsafe code is in the thin wrappers of WiredTiger's three handles (`connection`, `cursor_handle`), in the
 //! callbacks (`events`) and where a lock outlives a function (`core`, `cursor`); everything else is safe.
 
 mod connection;
@@ -26,5 +26,5 @@ mod session;
 mod statistics;
 
 pub use engine::WiredTiger;
-pub use events::{Log, Message, Severity};
+pub use events::{EventMessage, EventSeverity, MessageReceiver};
 pub use options::{Options, default_cache_bytes};

@@ -1,28 +1,28 @@
 //! Table: counters that WiredTiger has renamed or moved since MongoDB 4.0's version, under both names.
 //!
-//! Monitors look for the names of MongoDB 4.0 (mongostat: "transaction checkpoints"); they are added beside today's where they count
-//! the same thing. What version 11 no longer counts at all (the async operations, the timestamp queues, the lookaside table's
-//! details) is left out and not made up.
+//! Monitors look for the names of MongoDB 4.0 (mongostat: "transaction checkpoints"). These are added to today's names if both
+//! count the same thing. Counters that version 11 no longer has (the async operations, the timestamp queues, the lookaside
+//! table's details) are left out and not made up.
 
 use fathom_engine::{Statistic, Statistics};
 
-/// A name of MongoDB 4.0's version and today's: section and name, section and name.
-struct Renamed {
+/// A counter's section and name in MongoDB 4.0's version, and today's.
+struct NamePair {
     old: (&'static str, &'static str),
     new: (&'static str, &'static str),
 }
 
-/// Whether a checkpoint is running was a flag and is now the number of its phase.
-static RUNNING: Renamed = Renamed {
+/// The state of a running checkpoint, which was a flag and is now the number of its phase.
+static RUNNING: NamePair = NamePair {
     old: ("transaction", "transaction checkpoint currently running"),
     new: ("checkpoint", "progress state"),
 };
 
-const fn renamed(old: (&'static str, &'static str), new: (&'static str, &'static str)) -> Renamed {
-    Renamed { old, new }
+const fn renamed(old: (&'static str, &'static str), new: (&'static str, &'static str)) -> NamePair {
+    NamePair { old, new }
 }
 
-const TABLE: &[Renamed] = &[
+const TABLE: &[NamePair] = &[
     renamed(
         ("transaction", "transaction checkpoints"),
         ("checkpoint", "total succeed number of checkpoints"),
@@ -218,7 +218,7 @@ const TABLE: &[Renamed] = &[
     ),
 ];
 
-/// Adds the old names that are not there, and puts every section's counters together.
+/// Adds the old names that are missing, and groups the counters by section.
 pub(crate) fn add_old(statistics: &mut Statistics) {
     statistics.sort_by_section();
     let sorted: Vec<Statistic<'_>> = statistics.iter().collect();
@@ -237,8 +237,8 @@ pub(crate) fn add_old(statistics: &mut Statistics) {
     statistics.sort_by_section();
 }
 
-/// The value of a section and name among counters that stand by section: this is asked for a hundred names each time that somebody
-/// watches the server.
+/// The value of a section and name among counters that are sorted by section. A hundred names are looked up each time that
+/// a client monitors the server.
 fn find(sorted: &[Statistic<'_>], (section, name): (&str, &str)) -> Option<i64> {
     let from = sorted.partition_point(|one| one.section < section);
     let mut own = sorted.get(from..)?.iter().take_while(|one| one.section == section);

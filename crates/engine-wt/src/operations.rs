@@ -1,4 +1,4 @@
-//! What a session does for its caller: transactions, point reads and writes, cursors.
+//! The operations of a session: transactions, point reads and writes, cursors.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use fathom_engine::{Cursor, Durability, Error, Key, Result, Session, Splice, Sta
 use fathom_engine_wt_sys::{WT_DUPLICATE_KEY, WT_NOTFOUND};
 
 use crate::cursor::WtCursor;
-use crate::pack::Scratch;
+use crate::pack::KeyBuffer;
 use crate::session::{WtSession, raw_key};
 use crate::{cursor_handle, statistics};
 
@@ -56,7 +56,7 @@ impl Session for WtSession {
     }
 
     fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool> {
-        let mut scratch = Scratch::default();
+        let mut scratch = KeyBuffer::default();
         let raw = raw_key(table, key, &mut scratch)?;
         let mut entered = self.enter()?;
         let cursor = self.kept(&mut entered, table, true)?;
@@ -64,7 +64,7 @@ impl Session for WtSession {
             0 => cursor.append_value(out),
             code => code,
         };
-        // What was read in a transaction is often changed next; the transaction's end resets the cursor.
+        // A key that was read in a transaction is often changed next; the transaction's end resets the cursor.
         if self.in_transaction.get() {
             cursor.hold(self.epoch.get());
         } else {
@@ -90,8 +90,8 @@ impl Session for WtSession {
     }
 
     fn update(&self, table: &Table, key: Key<'_>, value: &[u8], splices: Option<&[Splice]>) -> Result<()> {
-        let mut buffer: [cursor_handle::Part<'_>; cursor_handle::PARTS_MAX] =
-            [(0, 0, &[]); cursor_handle::PARTS_MAX];
+        let mut buffer: [cursor_handle::BytePatch<'_>; cursor_handle::MAX_PARTS] =
+            [(0, 0, &[]); cursor_handle::MAX_PARTS];
         let count =
             splices.and_then(|splices| cursor_handle::parts(splices, value.len(), &mut buffer)).unwrap_or(0);
         let parts = buffer.get(..count).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Session for WtSession {
     }
 
     fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()> {
-        let (mut first, mut last) = (Scratch::default(), Scratch::default());
+        let (mut first, mut last) = (KeyBuffer::default(), KeyBuffer::default());
         let from = from.map(|key| raw_key(table, key, &mut first)).transpose()?;
         let to = to.map(|key| raw_key(table, key, &mut last)).transpose()?;
         // Stored keys order as keys do.
@@ -138,7 +138,7 @@ impl Session for WtSession {
 
     fn end_operation(&self) {
         if self.used.get() && !self.in_transaction.get() {
-            // As mongod does when it lays a session by.
+            // As mongod does when it returns a session to its cache.
             let _ = self.enter_anyway().session().reset();
             self.used.set(false);
             self.counted.set(statistics::OfSession::default());

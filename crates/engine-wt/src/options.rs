@@ -1,31 +1,30 @@
-//! How a database is opened: the options, and mongod's string of settings made of them.
+//! The options for opening a database, and mongod's configuration string made of them.
 //!
 //! The order matters: in WiredTiger a later setting wins over an earlier one, so the user's own string comes after ours and
-//! before what nobody may change. It refuses nothing itself; WiredTiger says what it does not take.
+//! before those that must not change. This module refuses nothing; WiredTiger reports settings that it does not accept.
 
 use std::path::PathBuf;
 
 use fathom_engine_wt_sys::EXTENSIONS;
 
-/// One mebibyte.
 const MIB: u64 = 1024 * 1024;
 /// The smallest cache that mongod gives.
-const LEAST_CACHE_MIB: u64 = 256;
+const MIN_CACHE_MIB: u64 = 256;
 /// The largest cache that mongod accepts.
-const MOST_CACHE_MIB: u64 = 10_000_000;
+const MAX_CACHE_MIB: u64 = 10_000_000;
 /// The first version whose log setting is called `remove` and no longer `archive`.
 const REMOVE_SINCE: (u32, u32) = (10, 0);
 
-/// How to open a database; [`Options::new`] gives mongod's defaults.
+/// The options of a database; [`Options::new`] gives mongod's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The directory; it is made if it does not exist.
+    /// The directory, which is created if it does not exist.
     pub dir: PathBuf,
     /// WiredTiger's cache in bytes; whole mebibytes count (`wiredTigerCacheSizeGB`).
     pub cache_bytes: u64,
     /// Whether there is a journal (`--nojournal` switches it off).
     pub journal: bool,
-    /// The user's own settings of the whole engine (`wiredTigerEngineConfigString`), put over ours.
+    /// The user's own settings of the whole engine (`wiredTigerEngineConfigString`), which override ours.
     pub config: String,
     /// The user's own settings of every new collection table (`wiredTigerCollectionConfigString`).
     pub collection_config: String,
@@ -35,7 +34,7 @@ pub struct Options {
     pub collection_compressor: String,
     /// The compressor of the journal (`wiredTigerJournalCompressor`).
     pub journal_compressor: String,
-    /// Whether index tables store shared beginnings of keys once (`wiredTigerIndexPrefixCompression`).
+    /// Whether index tables store the common prefix of keys once (`wiredTigerIndexPrefixCompression`).
     pub index_prefix_compression: bool,
     /// The most sessions at a time, the engine's own included.
     pub session_max: u32,
@@ -46,7 +45,7 @@ impl Options {
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Options {
             dir: dir.into(),
-            cache_bytes: LEAST_CACHE_MIB * MIB,
+            cache_bytes: MIN_CACHE_MIB * MIB,
             journal: true,
             config: String::new(),
             collection_config: String::new(),
@@ -65,7 +64,7 @@ impl Options {
 
     /// The same for a given version (major, minor) and compressors to load.
     fn open_string_for(&self, version: (u32, u32, u32), extensions: &str) -> String {
-        let cache_mib = (self.cache_bytes / MIB).clamp(1, MOST_CACHE_MIB);
+        let cache_mib = (self.cache_bytes / MIB).clamp(1, MAX_CACHE_MIB);
         let remove = if (version.0, version.1) >= REMOVE_SINCE { "remove" } else { "archive" };
         let mut string = format!("create,cache_size={cache_mib}M,session_max={},", self.session_max);
         string.push_str("eviction=(threads_min=4,threads_max=4),config_base=false,statistics=(fast),");
@@ -91,11 +90,11 @@ impl Options {
     }
 }
 
-/// The cache that mongod takes by itself on a machine with so much memory, in bytes: half of what is over 1 GiB, and no
-/// less than 256 MiB.
+/// The cache size that mongod chooses on a machine with this much memory, in bytes: half of the memory above 1 GiB, and at
+/// least 256 MiB.
 pub fn default_cache_bytes(ram_bytes: u64) -> u64 {
     let half_mib = (ram_bytes / MIB).saturating_sub(1024) / 2;
-    half_mib.clamp(LEAST_CACHE_MIB, MOST_CACHE_MIB) * MIB
+    half_mib.clamp(MIN_CACHE_MIB, MAX_CACHE_MIB) * MIB
 }
 
 #[cfg(test)]
@@ -126,6 +125,6 @@ mod tests {
         assert_eq!(default_cache_bytes(16 * gib), 15 * gib / 2);
         assert_eq!(default_cache_bytes(gib), 256 * MIB);
         assert_eq!(default_cache_bytes(0), 256 * MIB);
-        assert_eq!(default_cache_bytes(1 << 60), MOST_CACHE_MIB * MIB);
+        assert_eq!(default_cache_bytes(1 << 60), MAX_CACHE_MIB * MIB);
     }
 }

@@ -1,7 +1,7 @@
-//! Keys as they are stored, so that cursors can work on raw bytes and skip the library's parser.
+//! The stored form of keys, which lets cursors work on raw bytes and skip WiredTiger's parser.
 //!
 //! Bytes are stored as they are, with one exception: WiredTiger has no empty key. A key of nothing but zero bytes, the empty one
-//! included, is stored with one zero byte more; that keeps all keys apart and in order, and MongoDB's keys never are such.
+//! included, is stored with one more zero byte. That keeps all keys distinct and in order, and MongoDB's keys are never like that.
 //! Record numbers are packed as WiredTiger's format `q`.
 //!
 //! The packed form orders as the numbers do. By the first byte: `01xxxxxx` is one byte for -64..-1, `10xxxxxx` one byte for
@@ -12,18 +12,18 @@
 use fathom_engine::Key;
 
 /// The longest packed number.
-const LONGEST: usize = 9;
+const MAX_BYTES: usize = 9;
 
-/// Where a key is put together that cannot be stored as it is.
+/// A buffer for a key that cannot be stored as it is.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    packed: [u8; LONGEST],
+pub(crate) struct KeyBuffer {
+    packed: [u8; MAX_BYTES],
     zeros: Vec<u8>,
 }
 
 /// A key as it is stored; never empty.
 #[inline]
-pub(crate) fn stored<'k>(key: Key<'k>, scratch: &'k mut Scratch) -> &'k [u8] {
+pub(crate) fn stored<'k>(key: Key<'k>, scratch: &'k mut KeyBuffer) -> &'k [u8] {
     match key {
         Key::Number(number) => pack(number, &mut scratch.packed),
         Key::Bytes(bytes) if bytes.first().is_some_and(|byte| *byte != 0) => bytes,
@@ -35,7 +35,7 @@ pub(crate) fn stored<'k>(key: Key<'k>, scratch: &'k mut Scratch) -> &'k [u8] {
     }
 }
 
-/// Turns stored bytes back into the key that they stand for.
+/// Decodes stored bytes into their key.
 #[inline]
 pub(crate) fn restore(stored: &mut Vec<u8>) {
     if stored.first() == Some(&0) && stored.iter().all(|byte| *byte == 0) {
@@ -51,34 +51,34 @@ const POSITIVE_TWO: u8 = 0xc0;
 const POSITIVE_MANY: u8 = 0xe0;
 
 /// The smallest number of one byte.
-const ONE_MIN: i64 = -64;
+const MIN_ONE: i64 = -64;
 /// The smallest number of two bytes.
-const TWO_MIN: i64 = ONE_MIN - 8192;
+const MIN_TWO: i64 = MIN_ONE - 8192;
 /// The largest number of one byte.
-const ONE_MAX: i64 = 63;
+const MAX_ONE: i64 = 63;
 /// The largest number of two bytes.
-const TWO_MAX: i64 = ONE_MAX + 8192;
+const MAX_TWO: i64 = MAX_ONE + 8192;
 
-/// Packs a number into the buffer; gives back the part that holds it.
+/// Packs a number into the buffer; returns the part that holds it.
 #[inline]
-fn pack(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
+fn pack(number: i64, buffer: &mut [u8; MAX_BYTES]) -> &[u8] {
     let length = match number {
-        ONE_MIN..=-1 => {
-            buffer[0] = NEGATIVE_ONE | (number - ONE_MIN) as u8;
+        MIN_ONE..=-1 => {
+            buffer[0] = NEGATIVE_ONE | (number - MIN_ONE) as u8;
             1
         }
-        0..=ONE_MAX => {
+        0..=MAX_ONE => {
             buffer[0] = POSITIVE_ONE | number as u8;
             1
         }
-        TWO_MIN..ONE_MIN => two(buffer, NEGATIVE_TWO, number - TWO_MIN),
-        64..=TWO_MAX => two(buffer, POSITIVE_TWO, number - (ONE_MAX + 1)),
-        i64::MIN..TWO_MIN => {
+        MIN_TWO..MIN_ONE => two(buffer, NEGATIVE_TWO, number - MIN_TWO),
+        64..=MAX_TWO => two(buffer, POSITIVE_TWO, number - (MAX_ONE + 1)),
+        i64::MIN..MIN_TWO => {
             let left_out = (number as u64).leading_ones() as usize / 8;
             many(buffer, NEGATIVE_MANY | left_out as u8, number as u64, 8 - left_out)
         }
         _ => {
-            let rest = (number - (TWO_MAX + 1)) as u64;
+            let rest = (number - (MAX_TWO + 1)) as u64;
             // The first of these numbers would need no byte at all; the format gives it one.
             let length = (8 - rest.leading_zeros() as usize / 8).max(1);
             many(buffer, POSITIVE_MANY | length as u8, rest, length)
@@ -87,13 +87,13 @@ fn pack(number: i64, buffer: &mut [u8; LONGEST]) -> &[u8] {
     buffer.get(..length).unwrap_or_default()
 }
 
-fn two(buffer: &mut [u8; LONGEST], marker: u8, rest: i64) -> usize {
+fn two(buffer: &mut [u8; MAX_BYTES], marker: u8, rest: i64) -> usize {
     buffer[0] = marker | (rest >> 8) as u8;
     buffer[1] = rest as u8;
     2
 }
 
-fn many(buffer: &mut [u8; LONGEST], first: u8, rest: u64, length: usize) -> usize {
+fn many(buffer: &mut [u8; MAX_BYTES], first: u8, rest: u64, length: usize) -> usize {
     buffer[0] = first;
     let bytes = rest.to_be_bytes();
     for (to, from) in buffer.iter_mut().skip(1).zip(bytes.iter().skip(8 - length)) {
@@ -102,7 +102,7 @@ fn many(buffer: &mut [u8; LONGEST], first: u8, rest: u64, length: usize) -> usiz
     length + 1
 }
 
-/// The number of packed bytes; none if they are not one.
+/// The number in packed bytes; `None` if they are not one.
 #[inline]
 pub(crate) fn unpack(bytes: &[u8]) -> Option<i64> {
     let (&first, rest) = bytes.split_first()?;
@@ -112,13 +112,13 @@ pub(crate) fn unpack(bytes: &[u8]) -> Option<i64> {
             let length = 8usize.checked_sub(usize::from(first & 0x0f))?;
             Some(gather(rest.get(..length)?, u64::MAX) as i64)
         }
-        0x20 | 0x30 => Some(((i64::from(first & 0x1f) << 8) | second()?) + TWO_MIN),
-        0x40..=0x7f => Some(i64::from(first & 0x3f) + ONE_MIN),
+        0x20 | 0x30 => Some(((i64::from(first & 0x1f) << 8) | second()?) + MIN_TWO),
+        0x40..=0x7f => Some(i64::from(first & 0x3f) + MIN_ONE),
         0x80..=0xbf => Some(i64::from(first & 0x3f)),
-        0xc0 | 0xd0 => Some(((i64::from(first & 0x1f) << 8) | second()?) + ONE_MAX + 1),
+        0xc0 | 0xd0 => Some(((i64::from(first & 0x1f) << 8) | second()?) + MAX_ONE + 1),
         POSITIVE_MANY => {
             let number = gather(rest.get(..usize::from(first & 0x0f))?, 0);
-            Some(number.wrapping_add(TWO_MAX as u64 + 1) as i64)
+            Some(number.wrapping_add(MAX_TWO as u64 + 1) as i64)
         }
         _ => None,
     }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn packed(number: i64) -> Vec<u8> {
-        pack(number, &mut [0; LONGEST]).to_vec()
+        pack(number, &mut [0; MAX_BYTES]).to_vec()
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         for (key, bytes) in
             [(&b""[..], &b"\0"[..]), (b"\0\0", b"\0\0\0"), (b"\0\x01", b"\0\x01"), (b"a", b"a")]
         {
-            let mut scratch = Scratch::default();
+            let mut scratch = KeyBuffer::default();
             let mut back = stored(Key::Bytes(key), &mut scratch).to_vec();
             assert_eq!(back, bytes);
             restore(&mut back);
@@ -186,7 +186,7 @@ mod tests {
             a in prop::collection::vec(0u8..3, 0..6),
             b in prop::collection::vec(0u8..3, 0..6),
         ) {
-            let (mut one, mut two) = (Scratch::default(), Scratch::default());
+            let (mut one, mut two) = (KeyBuffer::default(), KeyBuffer::default());
             let mut first = stored(Key::Bytes(&a), &mut one).to_vec();
             let second = stored(Key::Bytes(&b), &mut two);
             prop_assert_eq!(first.as_slice().cmp(second), a.cmp(&b));

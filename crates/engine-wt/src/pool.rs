@@ -1,7 +1,7 @@
-//! What all sessions share: the connection, whether it goes on, the tables by name, and the sessions that wait for use.
+//! The state that all sessions share: the connection, whether it continues, the tables by name, and the idle sessions.
 //!
-//! Sessions of the library are dear to make and are kept until the end; there are never more than were in use at once. Closing frees
-//! them all, so it is refused while one is in use: that is what makes the wrappers' promises hold.
+//! WiredTiger sessions are expensive to create and are kept until the end; there are never more than were in use at once.
+//! Closing frees them all, so it is refused while one is in use. The safety of the wrappers depends on this.
 
 #![expect(unsafe_code, reason = "closing a connection is only allowed when nothing uses it")]
 
@@ -13,22 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fathom_engine::{Error, KeyKind, Kind, Result, Table};
 use parking_lot::Mutex;
 
-use crate::connection::Connection;
-use crate::core::Core;
-use crate::events::{self, Events};
-use crate::fault::Fault;
+use crate::connection::ConnectionHandle;
+use crate::core::PooledSession;
+use crate::events::{self, EventHandler};
+use crate::fault::EngineFault;
 use crate::options::Options;
 
 /// Numbers of tables are never used twice in a process, so that a table of one engine is never taken for another's.
 static NEXT_SLOT: AtomicU64 = AtomicU64::new(1);
 
-/// The inside of an engine.
+/// The shared state of an engine.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct EngineState {
     pub(crate) options: Options,
-    pub(crate) connection: Connection,
-    pub(crate) fault: Fault,
-    pub(crate) events: &'static Events,
+    pub(crate) connection: ConnectionHandle,
+    pub(crate) fault: EngineFault,
+    pub(crate) events: &'static EventHandler,
     /// Counts removals of tables; a session that sees it changed closes its idle cursors.
     pub(crate) generation: AtomicU64,
     pool: Mutex<Pool>,
@@ -38,22 +38,21 @@ pub(crate) struct Shared {
 #[derive(Debug, Default)]
 struct Pool {
     /// Every session of the library that was made.
-    all: Vec<Arc<Core>>,
-    /// Those that nobody uses.
-    idle: Vec<Arc<Core>>,
+    all: Vec<Arc<PooledSession>>,
+    idle: Vec<Arc<PooledSession>>,
     /// How many are in use.
     used: usize,
     closed: bool,
 }
 
-impl Shared {
+impl EngineState {
     pub(crate) fn new(
         options: Options,
-        connection: Connection,
-        events: &'static Events,
-        fault: Fault,
+        connection: ConnectionHandle,
+        events: &'static EventHandler,
+        fault: EngineFault,
     ) -> Self {
-        Shared {
+        EngineState {
             options,
             connection,
             fault,
@@ -64,8 +63,8 @@ impl Shared {
         }
     }
 
-    /// A session of the library for use, kept or new, until it is given back.
-    pub(crate) fn lend(&self) -> Result<Arc<Core>> {
+    /// A WiredTiger session for use, an idle or a new one, until it is given back.
+    pub(crate) fn lend(&self) -> Result<Arc<PooledSession>> {
         self.fault.check()?;
         let mut pool = self.pool.lock();
         if pool.closed {
@@ -77,7 +76,7 @@ impl Shared {
                 events::forget_last();
                 let session =
                     self.connection.open_session().map_err(|code| self.error(code, "open a session", ""))?;
-                let core = Arc::new(Core::new(session));
+                let core = Arc::new(PooledSession::new(session));
                 pool.all.push(Arc::clone(&core));
                 core
             }
@@ -87,14 +86,14 @@ impl Shared {
     }
 
     /// Takes a session back.
-    pub(crate) fn give_back(&self, core: Arc<Core>) {
+    pub(crate) fn give_back(&self, core: Arc<PooledSession>) {
         let mut pool = self.pool.lock();
         pool.idle.push(core);
         pool.used = pool.used.saturating_sub(1);
     }
 
-    /// Closes the idle cursors of a table in all sessions that are not within an operation or a transaction; those close
-    /// theirs at their next.
+    /// Closes the idle cursors of a table in all sessions that are not within an operation or a transaction; the others close
+    /// theirs at their next operation.
     pub(crate) fn shed(&self, slot: u64) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         for core in &self.pool.lock().all {
@@ -104,7 +103,7 @@ impl Shared {
         }
     }
 
-    /// A table under its name, made known if it was not.
+    /// A table by its name, registered if it was not yet.
     pub(crate) fn register(&self, ident: &str, keys: KeyKind) -> Table {
         let mut tables = self.tables.lock();
         let new = || Table::new(ident, keys, NEXT_SLOT.fetch_add(1, Ordering::Relaxed));
@@ -116,17 +115,17 @@ impl Shared {
         self.tables.lock().get(ident).cloned()
     }
 
-    /// Forgets a table that is gone.
+    /// Forgets a table that was dropped.
     pub(crate) fn forget(&self, ident: &str) {
         self.tables.lock().remove(ident);
     }
 
-    /// An error with the library's words for it.
+    /// An error with WiredTiger's message for it.
     pub(crate) fn error(&self, code: c_int, action: &str, object: &str) -> Error {
         self.fault.error(code, action, object, true)
     }
 
-    /// Closes the connection with a last checkpoint; after a failure it is left as it is, until the process ends.
+    /// Closes the connection with a last checkpoint; after a failure it stays open until the process ends.
     pub(crate) fn close(&self) -> Result<()> {
         let mut pool = self.pool.lock();
         if pool.closed {
@@ -141,9 +140,9 @@ impl Shared {
         pool.idle.clear();
         pool.all.clear();
         events::forget_last();
-        // After a panic no transaction can be ended any more, and WiredTiger's close waits for all of them, for ever.
+        // After a panic no transaction can end any more, and WiredTiger's close would wait for all of them for ever.
         let outcome = healthy.and_then(|()| {
-            // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: whoever has a session holds
+            // SAFETY: no session is in use, so no cursor either, and `closed` lets none be made: a session in use holds
             // it as used, and the whole is only reached through `lend`.
             match unsafe { self.connection.close() } {
                 0 => Ok(()),
@@ -158,9 +157,9 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for EngineState {
     fn drop(&mut self) {
-        // Sessions hold the whole, so none is left. An error was logged by the library; there is nobody to hand it to.
+        // Sessions hold the whole, so none is left. An error was logged by the library; there is no caller to return it to.
         let _ = self.close();
     }
 }

@@ -1,8 +1,8 @@
-//! Sessions: their cursors, their transactions on snapshots, and what the engine does on a session of its own.
+//! Sessions: their cursors, their snapshot transactions, and the operations that the engine does on a session of its own.
 //!
-//! Two kinds of cursors serve a table. The strict one respects what is there and serves everything but `put`: an insert of a key that
-//! exists is a duplicate, a removal of one that does not is none. A write that meets another's is WiredTiger's rollback,
-//! which is our write conflict.
+//! A table has two kinds of cursors. The strict one does not overwrite and serves everything but `put`: an insert of an
+//! existing key is a duplicate, and a removal of a missing key removes nothing. A write that meets another transaction's
+//! gets WiredTiger's rollback code, which is our write conflict.
 
 #![expect(unsafe_code, reason = "a transaction keeps the session's lock from call to call")]
 
@@ -15,27 +15,27 @@ use fathom_engine::{Error, Key, Result, Table};
 use fathom_engine_wt_sys::WT_NOTFOUND;
 
 use crate::connection::c_string;
-use crate::core::{Core, Entered, Kept};
+use crate::core::{CoreGuard, IdleCursor, PooledSession};
 use crate::cursor_handle::CursorHandle;
-use crate::pack::{self, Scratch};
-use crate::pool::Shared;
+use crate::pack::{self, KeyBuffer};
+use crate::pool::EngineState;
 use crate::{creation, events, statistics};
 
-/// One thread's way into the engine; gives its session of the library back to the pool at the end.
+/// A session, through which one thread uses the engine. At its end it returns its WiredTiger session to the pool.
 #[derive(Debug)]
 pub(crate) struct WtSession {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) core: Arc<Core>,
+    pub(crate) shared: Arc<EngineState>,
+    pub(crate) core: Arc<PooledSession>,
     pub(crate) in_transaction: Cell<bool>,
     /// Counts beginnings and ends of transactions: a position belongs to one of them.
     pub(crate) epoch: Cell<u64>,
-    /// Counts writes outside a transaction: the library loses all positions of the session at their end.
+    /// Counts writes outside a transaction: WiredTiger resets all positions of the session at their end.
     writes: Cell<u64>,
-    /// Cursors that may stand on a key.
+    /// The number of cursors that may be on a key.
     cursors: Cell<usize>,
-    /// Whether the library was used since the last operation ended.
+    /// Whether WiredTiger was used since the last operation ended.
     pub(crate) used: Cell<bool>,
-    /// What the library counted for the operation before it was made to forget.
+    /// WiredTiger's counts for the operation, saved before a reset.
     pub(crate) counted: Cell<statistics::OfSession>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct WtSession {
 /// # Errors
 /// `Kind::Usage` if the key is not of the table's kind.
 #[inline]
-pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, scratch: &'k mut Scratch) -> Result<&'k [u8]> {
+pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, scratch: &'k mut KeyBuffer) -> Result<&'k [u8]> {
     if key.kind() == table.keys() {
         Ok(pack::stored(key, scratch))
     } else {
@@ -53,7 +53,7 @@ pub(crate) fn raw_key<'k>(table: &Table, key: Key<'k>, scratch: &'k mut Scratch)
 }
 
 impl WtSession {
-    pub(crate) fn new(shared: Arc<Shared>, core: Arc<Core>) -> Self {
+    pub(crate) fn new(shared: Arc<EngineState>, core: Arc<PooledSession>) -> Self {
         WtSession {
             shared,
             core,
@@ -66,12 +66,12 @@ impl WtSession {
         }
     }
 
-    /// Notes that a cursor comes into the world.
+    /// Counts a cursor that was opened.
     pub(crate) fn cursor_opened(&self) {
         self.cursors.set(self.cursors.get() + 1);
     }
 
-    /// Notes that a cursor is gone, and stands on no key any more.
+    /// Counts a cursor that was closed, and is on no key any more.
     pub(crate) fn cursor_closed(&self) {
         self.cursors.set(self.cursors.get().saturating_sub(1));
     }
@@ -84,19 +84,19 @@ impl WtSession {
         self.writes.get()
     }
 
-    /// The right to use the library's session, unless the engine has stopped. Never within another.
+    /// The right to use the WiredTiger session, unless the engine has stopped. It must not be nested.
     #[inline]
-    pub(crate) fn enter(&self) -> Result<Entered<'_>> {
+    pub(crate) fn enter(&self) -> Result<CoreGuard<'_>> {
         self.shared.fault.check()?;
         self.used.set(true);
         Ok(self.enter_anyway())
     }
 
-    /// The same after a stop too, to put things back. Never within another.
+    /// The same, also after a stop, for cleaning up. It must not be nested.
     #[inline]
-    pub(crate) fn enter_anyway(&self) -> Entered<'_> {
+    pub(crate) fn enter_anyway(&self) -> CoreGuard<'_> {
         if self.in_transaction.get() {
-            // SAFETY: `begin` kept the lock, and no function of ours enters within another.
+            // SAFETY: `begin` kept the lock, and none of our functions nests guards.
             return unsafe { self.core.enter_again() };
         }
         let mut entered = self.core.enter();
@@ -117,20 +117,20 @@ impl WtSession {
 
     /// A new cursor of a table.
     #[cold]
-    fn open(&self, entered: &Entered<'_>, table: &Table, strict: bool) -> Result<Kept> {
+    fn open(&self, entered: &CoreGuard<'_>, table: &Table, strict: bool) -> Result<IdleCursor> {
         let uri = c_string(&creation::uri(table.ident()))?;
         let settings = if strict { c"raw,overwrite=false" } else { c"raw,overwrite=true" };
         match entered.session().open_cursor(&uri, Some(settings)) {
-            Ok(handle) => Ok(Kept::new(handle, table.slot(), strict)),
+            Ok(handle) => Ok(IdleCursor::new(handle, table.slot(), strict)),
             Err(code) => Err(self.error(code, "open", table)),
         }
     }
 
-    /// A table's cursor in its place.
+    /// A table's cursor in the cache, opened if necessary.
     #[inline]
     pub(crate) fn kept<'e>(
         &self,
-        entered: &'e mut Entered<'_>,
+        entered: &'e mut CoreGuard<'_>,
         table: &Table,
         strict: bool,
     ) -> Result<&'e mut CursorHandle> {
@@ -145,8 +145,8 @@ impl WtSession {
         kept.map(|kept| &mut kept.handle).ok_or_else(|| self.error(WT_NOTFOUND, "keep a cursor of", table))
     }
 
-    /// A table's cursor taken out, for somebody who keeps a position.
-    pub(crate) fn take(&self, entered: &mut Entered<'_>, table: &Table) -> Result<Kept> {
+    /// A table's cursor taken out, for a caller that keeps a position.
+    pub(crate) fn take(&self, entered: &mut CoreGuard<'_>, table: &Table) -> Result<IdleCursor> {
         match entered.cache().take(table.slot(), true) {
             Some(kept) => Ok(kept),
             None => self.open(entered, table, true),
@@ -162,7 +162,7 @@ impl WtSession {
         strict: bool,
         operation: impl FnOnce(&mut CursorHandle, &[u8]) -> c_int,
     ) -> Result<c_int> {
-        let mut scratch = Scratch::default();
+        let mut scratch = KeyBuffer::default();
         let raw = raw_key(table, key, &mut scratch)?;
         let mut entered = self.enter()?;
         self.alone(&mut entered, |entered| {
@@ -177,13 +177,13 @@ impl WtSession {
         })
     }
 
-    /// Does a write in a transaction of its own, unless one is open. WiredTiger would do so by itself, but on a conflict it tries
-    /// again until the other transaction ends.
+    /// Does a write in a transaction of its own, unless one is open. WiredTiger would do so by itself, but it would retry a
+    /// conflict until the other transaction ends.
     #[inline]
     pub(crate) fn alone<'e>(
         &self,
-        entered: &mut Entered<'e>,
-        write: impl FnOnce(&mut Entered<'e>) -> Result<c_int>,
+        entered: &mut CoreGuard<'e>,
+        write: impl FnOnce(&mut CoreGuard<'e>) -> Result<c_int>,
     ) -> Result<c_int> {
         if self.in_transaction.get() {
             return write(entered);
@@ -210,12 +210,12 @@ impl WtSession {
         if code == 0 { Ok(()) } else { Err(self.error(code, "write to", table)) }
     }
 
-    /// Ends the open transaction with a code of the library's; gives the lock back.
-    pub(crate) fn end(&self, finish: impl FnOnce(&Entered<'_>) -> c_int) -> c_int {
+    /// Ends the open transaction with `finish` and returns its code; releases the lock.
+    pub(crate) fn end(&self, finish: impl FnOnce(&CoreGuard<'_>) -> c_int) -> c_int {
         let entered = self.enter_anyway();
         let code = finish(&entered);
-        // A cursor that stays on a key after the transaction would hold its snapshot for whatever comes next. The library
-        // forgets what it counted with it. A failure shows at the next call.
+        // A cursor that stays on a key after the transaction would hold its snapshot for the next operations. The reset
+        // also clears WiredTiger's counts. A failure shows at the next call.
         if self.cursors.get() > 0 {
             self.counted.set(self.counted.get().plus(statistics::of_session(entered.session())));
             let _ = entered.session().reset();
@@ -229,7 +229,7 @@ impl WtSession {
     /// Removes a range of stored keys; WiredTiger's code, or an error.
     pub(crate) fn truncate_range(
         &self,
-        entered: &mut Entered<'_>,
+        entered: &mut CoreGuard<'_>,
         table: &Table,
         from: Option<&[u8]>,
         to: Option<&[u8]>,
@@ -242,7 +242,7 @@ impl WtSession {
                 return Err(error);
             }
         };
-        // With neither end given, the range begins at the first key that is there.
+        // If neither end is given, the range begins at the first existing key.
         let whole = from.is_none() && to.is_none();
         let code = match if whole { first.handle.next() } else { 0 } {
             0 => {
@@ -262,7 +262,7 @@ impl WtSession {
     }
 }
 
-impl Shared {
+impl EngineState {
     /// A session for use.
     pub(crate) fn checkout(self: &Arc<Self>) -> Result<WtSession> {
         Ok(WtSession::new(Arc::clone(self), self.lend()?))
@@ -279,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// The creation string of a table; none if there is no such table.
+    /// The creation string of a table; `None` if there is no such table.
     pub(crate) fn metadata(self: &Arc<Self>, ident: &str) -> Result<Option<String>> {
         let session = self.checkout()?;
         let entered = session.enter()?;

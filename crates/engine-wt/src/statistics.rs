@@ -8,7 +8,7 @@ use fathom_engine_wt_sys::{self as sys, WT_NOTFOUND};
 use crate::connection::SessionHandle;
 use crate::names;
 
-/// All counters behind a statistics address.
+/// All counters of a statistics URI.
 pub(crate) fn all(session: &SessionHandle, uri: &CStr, settings: &CStr) -> Result<Statistics, c_int> {
     let mut cursor = session.open_cursor(uri, Some(settings))?;
     let mut statistics = Statistics::default();
@@ -29,7 +29,7 @@ pub(crate) fn all(session: &SessionHandle, uri: &CStr, settings: &CStr) -> Resul
     outcome
 }
 
-/// One counter behind a statistics address, by its number in the library's header.
+/// One counter of a statistics URI, by its number in WiredTiger's header.
 pub(crate) fn one(session: &SessionHandle, uri: &CStr, settings: &CStr, number: u32) -> Result<u64, c_int> {
     let mut cursor = session.open_cursor(uri, Some(settings))?;
     let value = cursor.search_statistic(number);
@@ -37,7 +37,7 @@ pub(crate) fn one(session: &SessionHandle, uri: &CStr, settings: &CStr, number: 
     value
 }
 
-/// What the library counts for one session: bytes and microseconds.
+/// WiredTiger's counts for one session: bytes and microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfSession([u64; SESSION.len()]);
 
@@ -52,7 +52,7 @@ const SESSION: [(u32, &str, &str); 7] = [
     (sys::WT_STAT_SESSION_CACHE_TIME, "timeWaitingMicros", "cache"),
 ];
 
-/// What was counted for a session since it was last reset; zeros where the library does not say.
+/// The counts of a session since it was last reset; zeros if the library has none.
 #[cold]
 pub(crate) fn of_session(session: &SessionHandle) -> OfSession {
     let mut counted = OfSession::default();
@@ -71,7 +71,7 @@ impl OfSession {
         self
     }
 
-    /// What is not zero, under mongod's names.
+    /// The counts above zero, under mongod's names.
     pub(crate) fn named(self) -> Statistics {
         let mut statistics = Statistics::default();
         for (value, (_, section, name)) in self.0.into_iter().zip(SESSION) {

@@ -1,4 +1,4 @@
-//! A process that writes is killed; what it had said to be durable is there after opening again, and nothing is half there.
+//! Crash test: after a writing process is killed, everything that it reported as durable exists, and no transaction is partial.
 //!
 
 //! The test starts itself again as the child that writes and is killed.
@@ -21,7 +21,7 @@ fn options(dir: &Path) -> Options {
     Options { cache_bytes: 64 << 20, session_max: 500, ..Options::new(dir) }
 }
 
-/// A value that says which transaction wrote it, and of a length that follows from it.
+/// A value that identifies the transaction that wrote it, and whose length depends on it.
 fn value(number: i64) -> Vec<u8> {
     let length = 100 + (number as usize * 37) % 900;
     number.to_le_bytes().iter().copied().cycle().take(length).collect()
@@ -90,7 +90,7 @@ fn start(dir: &Path, how: &str) -> Child {
         .unwrap()
 }
 
-/// Not a test of its own: what the child runs.
+/// Not a test by itself: the child runs it.
 #[test]
 #[ignore = "the helper process of the other tests here"]
 fn helper_process() {

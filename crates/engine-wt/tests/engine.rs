@@ -1,4 +1,4 @@
-//! The engine on real directories: opening, refusing, settings, statistics, tables while others use them.
+//! Tests of the engine on real directories: opening, refusals, settings, statistics, drops of tables in use.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_engine::{Durability, Engine, Key, Kind, Splice, TableSpec};
-use fathom_engine_wt::{Message, Options, WiredTiger};
+use fathom_engine_wt::{EventMessage, Options, WiredTiger};
 
 fn options(dir: &Path) -> Options {
     Options { cache_bytes: 64 << 20, session_max: 500, ..Options::new(dir) }
@@ -97,7 +97,7 @@ fn messages_go_to_the_log() {
     let engine = WiredTiger::open(options(dir.path())).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let copy = Arc::clone(&seen);
-    engine.set_log(Arc::new(move |message: Message| copy.lock().unwrap().push(message)));
+    engine.set_log(Arc::new(move |message: EventMessage| copy.lock().unwrap().push(message)));
     engine.reconfigure("no_such_thing=1").unwrap_err();
     let messages = seen.lock().unwrap();
     assert!(messages.iter().any(|message| message.text.contains("no_such_thing")), "{messages:?}");
@@ -142,7 +142,7 @@ fn idle_sessions_do_not_keep_a_table_but_a_cursor_does() {
     assert!(cursor.first().unwrap());
     assert_eq!(kind(engine.drop_table(&table)), Kind::Busy);
     drop(cursor);
-    // Nobody released anything: the others' idle cursors are closed for them.
+    // No thread released a cursor: the idle cursors of other sessions are closed for them.
     let patience = Instant::now() + Duration::from_secs(10);
     while let Err(error) = engine.drop_table(&table) {
         // The library counts the last writes as visible to all only when its own thread has looked, ten times a second.
@@ -210,7 +210,7 @@ fn small_changes_are_logged_as_changes() {
     assert_eq!(modifies(), before + 2);
     let mut out = Vec::new();
     assert!(session.get(&table, Key::Number(1), &mut out).unwrap());
-    // The second splice speaks of the old value, where the new bytes are not yet in front.
+    // The second splice refers to the old value, in which the new bytes do not yet precede it.
     let mut expected: Vec<u8> = value.clone();
     expected.truncate(value.len());
     assert_eq!(out.len(), expected.len());

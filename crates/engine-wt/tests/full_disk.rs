@@ -1,7 +1,7 @@
-//! A disk that fills up stops the engine loudly, and what was acknowledged is there once there is room again.
+//! Tests with a disk that fills up: the engine stops with an error, and acknowledged data is readable once there is space again.
 //!
 
-//! The writing happens in a child process, as it does with a server: what a stopped library holds goes with its process.
+//! A child process writes, as a server would: the resources of a stopped library are freed with its process.
 
 use std::env;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn fill(dir: &Path, checkpoints: bool) {
             Err(error) => break error,
         }
     };
-    // After the test harness's own words on the line.
+    // A new line, since the test harness has written to the current one.
     println!("\nacknowledged {acknowledged}");
     println!("first {:?} {first}", first.kind());
     session.rollback();
@@ -71,7 +71,7 @@ fn fill(dir: &Path, checkpoints: bool) {
     println!("closed");
 }
 
-/// Not a test of its own: what the child runs.
+/// Not a test by itself: the child runs it.
 #[test]
 #[ignore = "the helper process of the other tests here"]
 fn helper_process() {
@@ -102,7 +102,7 @@ fn fills_up(how: &str) {
     let first = line("first ");
     assert!(first.starts_with("NoSpace ") && first.contains("free some space"), "{first}");
 
-    // Room again: the same files on a larger disk.
+    // Space is available again: the same files on a larger disk.
     let room = tempfile::tempdir().unwrap();
     let copied = Command::new("cp").arg("-a").arg(&dir).arg(room.path()).status().unwrap();
     assert!(copied.success());

@@ -1,9 +1,8 @@
-//! What a storage engine is to the server: tables, cursors, transactions, durability, and what it counts.
+//! The interface between the server and a storage engine: tables, cursors, transactions, durability, and statistics.
 //!
-//! The server copies MongoDB's policies and leaves the bytes to an engine; this crate is the line between them, so that
-//! WiredTiger, RocksDB and an engine in memory serve the same server and pass the same suite (`conformance`, behind the
-//! feature of that name). An engine knows nothing of BSON, collections or indexes: it sees tables of ordered keys and
-//! values.
+//! The server copies MongoDB's policies and leaves the storage of bytes to an engine. Through this interface WiredTiger,
+//! RocksDB and an engine in memory serve the same server and pass the same suite (`conformance`, behind the feature of that
+//! name). An engine knows nothing of BSON, collections or indexes: it sees tables of ordered keys and values.
 //!
 //! The rules that every engine keeps:
 //!
@@ -12,8 +11,8 @@
 //!   fails at once with [`Kind::WriteConflict`]; the caller rolls back and tries again.
 //! - **Commit is atomic and visible at once.** It is durable after [`Durability::Durable`], or the next
 //!   [`Engine::flush_journal`] or [`Engine::checkpoint`]; a crash keeps a prefix of the commits in their order.
-//! - **Fail stop.** After a write or sync that failed, every call fails with [`Kind::Stopped`]: what is on the disk is
-//!   unknown, and going on would lose what was promised.
+//! - **Fail stop.** After a write or sync that failed, every call fails with [`Kind::Stopped`]: the state of the disk is
+//!   unknown, and continuing could lose acknowledged writes.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -29,13 +28,13 @@ pub use table::{Key, KeyKind, Table, TableMetadata, TableSpec};
 
 /// A storage engine over one directory. Shared by all threads; each thread works through its own [`Session`].
 pub trait Engine: Send + Sync + fmt::Debug {
-    /// The name that `--storageEngine` and `serverStatus.storageEngine.name` have for it.
+    /// Its name in `--storageEngine` and `serverStatus.storageEngine.name`.
     fn name(&self) -> &'static str;
 
-    /// The library's version, as it says itself.
+    /// The version that the library reports.
     fn version(&self) -> String;
 
-    /// A new session; sessions are cheap to keep and dear to make, so a connection keeps one.
+    /// A new session. Sessions are cheap to keep and expensive to create, so a connection keeps one.
     fn session(&self) -> Result<Box<dyn Session>>;
 
     /// Makes a table that does not exist yet; `Kind::Duplicate` if it does.
@@ -44,14 +43,14 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// Opens a table that exists; `Kind::NotFound` if it does not.
     fn open_table(&self, ident: &str) -> Result<Table>;
 
-    /// Removes a table and, at once or in the background, its bytes. `Kind::Busy` while a cursor is open on it and
-    /// the engine cannot do it then; the caller tries again later.
+    /// Removes a table and, at once or in the background, its bytes. `Kind::Busy` if a cursor is open on it and
+    /// the engine cannot drop it then; the caller tries again later.
     fn drop_table(&self, table: &Table) -> Result<()>;
 
     /// The idents of all tables, sorted, without the engine's own.
     fn tables(&self) -> Result<Vec<String>>;
 
-    /// Makes everything committed so far durable by a synced journal. Grouping callers is the server's business.
+    /// Makes everything committed so far durable by a synced journal. The server groups callers.
     /// Without a journal it makes a checkpoint.
     fn flush_journal(&self) -> Result<()>;
 
@@ -59,19 +58,19 @@ pub trait Engine: Send + Sync + fmt::Debug {
     /// its memtables).
     fn checkpoint(&self) -> Result<()>;
 
-    /// Changes settings at run time, in the engine's own words; `Kind::Usage` names what it does not take.
+    /// Changes settings at run time, in the engine's own syntax; `Kind::Usage` names a setting that it does not accept.
     fn reconfigure(&self, settings: &str) -> Result<()>;
 
-    /// What the engine counts, in its own names.
+    /// The engine's statistics, under its own names.
     fn statistics(&self) -> Result<Statistics>;
 
-    /// What the engine counts of one table; empty if it counts nothing by table.
+    /// The engine's statistics of one table; empty if it keeps none by table.
     fn table_statistics(&self, table: &Table) -> Result<Statistics>;
 
-    /// How the table was made.
+    /// The table's creation string and address.
     fn table_metadata(&self, table: &Table) -> Result<TableMetadata>;
 
-    /// Bytes of the table on the disk, as near as the engine knows.
+    /// Bytes of the table on the disk, as closely as the engine knows.
     fn size_on_disk(&self, table: &Table) -> Result<u64>;
 
     /// Bytes of the table's space that are free for reuse.
@@ -79,41 +78,41 @@ pub trait Engine: Send + Sync + fmt::Debug {
         Ok(0)
     }
 
-    /// Gives space back to the file system where the engine can (`compact`).
+    /// Returns space to the file system if the engine can (`compact`).
     fn compact(&self, table: &Table) -> Result<()>;
 
-    /// Walks the table's own structure; an error of `Kind::Corruption` says what is wrong, `Kind::Busy` that it is in use.
+    /// Checks the table's internal structure; an error of `Kind::Corruption` says what is wrong, `Kind::Busy` that it is in use.
     fn verify(&self, table: &Table) -> Result<()>;
 
-    /// Makes a last checkpoint and closes; sessions must be gone. Called once; afterwards all calls fail with `Stopped`.
+    /// Makes a last checkpoint and closes; all sessions must have been dropped. Called once; afterwards all calls fail with `Stopped`.
     fn close(&self) -> Result<()>;
 }
 
-/// Whether a commit waits until a crash cannot undo it.
+/// Whether a commit waits until a crash cannot undo it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Visible now, durable by the next journal flush (w:1).
     Buffered,
-    /// Returns after the journal holds it.
+    /// Durable when the call returns: the journal holds it.
     Durable,
 }
 
-/// One byte range of a value that changes: `remove` bytes at `offset` give way to `data`.
+/// One changed byte range of a value: `data` replaces `remove` bytes at `offset`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splice {
-    /// Where, in bytes from the start of the old value.
+    /// The offset in bytes from the start of the old value.
     pub offset: usize,
-    /// How many bytes of the old value go.
+    /// The number of bytes of the old value to remove.
     pub remove: usize,
-    /// What comes in their place.
+    /// The bytes that replace them.
     pub data: Vec<u8>,
 }
 
-/// One thread's way into an engine. At most one transaction at a time; calls outside one act as a transaction of their own.
+/// A session, through which one thread uses an engine. It has at most one transaction at a time; a call outside one is its own.
 ///
-/// Methods take `&self` so that a cursor may stay open beside point look-ups in the same transaction.
+/// Methods take `&self` so that a cursor may stay open during point look-ups in the same transaction.
 pub trait Session: Send {
-    /// Begins a transaction on a snapshot of now. It is an error if one is open.
+    /// Begins a transaction on a snapshot of the current state. It is an error if one is open.
     fn begin(&self) -> Result<()>;
 
     /// Whether a transaction is open.
@@ -122,20 +121,20 @@ pub trait Session: Send {
     /// Commits the open transaction. If it fails, the transaction is rolled back.
     fn commit(&self, durability: Durability) -> Result<()>;
 
-    /// Rolls back the open transaction, if there is one. Never fails in a way that a caller could act on.
+    /// Rolls back the open transaction, if there is one. It reports no failure, since a caller could not act on one.
     fn rollback(&self);
 
     /// Appends the value of `key` to `out`; false if there is none.
     fn get(&self, table: &Table, key: Key<'_>, out: &mut Vec<u8>) -> Result<bool>;
 
-    /// Writes a key that must not be there; `Kind::Duplicate` if it is (the transaction stays usable).
+    /// Writes a key that must not exist yet; `Kind::Duplicate` if it does (the transaction stays usable).
     fn insert(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()>;
 
-    /// Writes a key, there or not.
+    /// Writes a key, whether it exists or not.
     fn put(&self, table: &Table, key: Key<'_>, value: &[u8]) -> Result<()>;
 
-    /// Replaces the value of a key that is there. `splices`, if given, say how the new value follows from the old, so
-    /// that an engine may log the change instead of the whole (WiredTiger's modify).
+    /// Replaces the value of a key that exists. `splices`, if given, describe how the new value follows from the old, so
+    /// that an engine may log the change instead of the whole value (WiredTiger's modify).
     fn update(&self, table: &Table, key: Key<'_>, value: &[u8], splices: Option<&[Splice]>) -> Result<()> {
         let _ = splices;
         self.put(table, key, value)
@@ -150,18 +149,18 @@ pub trait Session: Send {
     /// A cursor over the table, not on any key yet.
     fn cursor<'s>(&'s self, table: &Table) -> Result<Box<dyn Cursor + 's>>;
 
-    /// What the engine read, wrote and waited for on behalf of this session since [`Session::end_operation`]: section `data` with
+    /// The engine's reads, writes and waits on behalf of this session since [`Session::end_operation`]: section `data` with
     /// `bytesRead`, `bytesWritten`, `timeReadingMicros`, `timeWritingMicros`, section `timeWaitingMicros` with `cache`,
-    /// `handleLock`, `schemaLock`, as mongod's log has it. Only what is not zero; empty if the engine does not count by session.
+    /// `handleLock`, `schemaLock`, as in mongod's log. Zeros are left out; empty if the engine does not count by session.
     fn operation_statistics(&self) -> Statistics {
         Statistics::default()
     }
 
-    /// An operation of the server has ended: its counters begin anew, and memory that it took in the engine is given back. Does
+    /// Marks the end of an operation of the server: resets its counters and frees memory that it took in the engine. Does
     /// nothing within a transaction.
     fn end_operation(&self) {}
 
-    /// Lets go of what the session keeps between operations on a table that is about to be dropped, or on all (`None`).
+    /// Releases what the session keeps between operations on a table that is about to be dropped, or on all tables (`None`).
     fn release(&self, table: Option<&Table>);
 }
 
@@ -174,27 +173,27 @@ impl fmt::Debug for dyn Session + '_ {
 /// A position in a table. It sees the session's transaction, or the newest committed state outside one; it is only valid
 /// within the transaction in which it was last positioned.
 pub trait Cursor {
-    /// Goes to the first key, in key order; false if the table is empty.
+    /// Moves to the first key, in key order; false if the table is empty.
     fn first(&mut self) -> Result<bool>;
 
-    /// Goes to the last key; false if the table is empty.
+    /// Moves to the last key; false if the table is empty.
     fn last(&mut self) -> Result<bool>;
 
-    /// Goes to the smallest key that is at least `key`; false (and nowhere) if there is none.
+    /// Moves to the smallest key that is at least `key`; false (and no position) if there is none.
     fn seek(&mut self, key: Key<'_>) -> Result<bool>;
 
-    /// Goes to the largest key that is at most `key`; false (and nowhere) if there is none.
+    /// Moves to the largest key that is at most `key`; false (and no position) if there is none.
     fn seek_back(&mut self, key: Key<'_>) -> Result<bool>;
 
-    /// Goes to the next key; false (and nowhere) after the last. Must be on a key.
+    /// Moves to the next key; false (and no position) after the last. The cursor must be on a key.
     fn next(&mut self) -> Result<bool>;
 
-    /// Goes to the previous key; false (and nowhere) before the first. Must be on a key.
+    /// Moves to the previous key; false (and no position) before the first. The cursor must be on a key.
     fn previous(&mut self) -> Result<bool>;
 
-    /// The key under the cursor. Valid until the cursor moves. Must be on a key.
+    /// The key under the cursor, valid until the cursor moves. The cursor must be on a key.
     fn key(&self) -> Key<'_>;
 
-    /// The value under the cursor. Valid until the cursor moves. Must be on a key.
+    /// The value under the cursor, valid until the cursor moves. The cursor must be on a key.
     fn value(&self) -> &[u8];
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What the keys of a table are.
+/// The kind of a table's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyKind {
     /// A signed 64-bit record number (MongoDB's RecordId), ordered as a number: a record store.
@@ -11,7 +11,7 @@ pub enum KeyKind {
     Bytes,
 }
 
-/// A key; its kind must be the table's.
+/// A key of a table, whose kind it must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key<'a> {
     /// The key of a record.
@@ -29,7 +29,7 @@ impl Key<'_> {
         }
     }
 
-    /// The record number; none for a key of bytes.
+    /// The record number; `None` for a key of bytes.
     pub fn number(&self) -> Option<i64> {
         match self {
             Key::Number(number) => Some(*number),
@@ -39,7 +39,7 @@ impl Key<'_> {
 }
 
 impl<'a> Key<'a> {
-    /// The bytes; none for a record number.
+    /// The bytes; `None` for a record number.
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self {
             Key::Number(_) => None,
@@ -48,14 +48,14 @@ impl<'a> Key<'a> {
     }
 }
 
-/// How a new table is to be made.
+/// The settings of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableSpec {
-    /// What its keys are; it also says whether MongoDB's record store or index settings apply.
+    /// The kind of its keys, which also decides whether MongoDB's record store or index settings apply.
     pub keys: KeyKind,
     /// Whether its writes go to the journal. In a replica set MongoDB journals only what is in `local`.
     pub journaled: bool,
-    /// The user's own settings (`configString`), in the engine's words, put over the defaults.
+    /// The user's own settings (`configString`), in the engine's syntax, which override the defaults.
     pub config: String,
 }
 
@@ -80,18 +80,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// For engines: `slot` is a number that the engine finds the table by (WiredTiger: its place in each session's cache of
-    /// cursors; RocksDB: the prefix of its keys).
+    /// Makes a table, for engines. `slot` is the number by which the engine finds it (WiredTiger: its place in each session's
+    /// cache of cursors; RocksDB: the prefix of its keys).
     pub fn new(ident: &str, keys: KeyKind, slot: u64) -> Self {
         Table { ident: ident.into(), keys, slot }
     }
 
-    /// The name it was made under, such as `collection-7-4611`.
+    /// The name that it was created with, such as `collection-7-4611`.
     pub fn ident(&self) -> &str {
         &self.ident
     }
 
-    /// What its keys are.
+    /// The kind of its keys.
     pub fn keys(&self) -> KeyKind {
         self.keys
     }
@@ -102,10 +102,10 @@ impl Table {
     }
 }
 
-/// How a table was made, for `collStats`.
+/// The creation string and the address of a table, for `collStats`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableMetadata {
-    /// The engine's whole configuration of it (WiredTiger's creation string); empty if the engine has none.
+    /// The engine's full configuration of it (WiredTiger's creation string); empty if the engine has none.
     pub creation: String,
     /// The engine's address of it, such as `table:collection-7-4611`.
     pub uri: String,

@@ -1,9 +1,8 @@
-//! One error for every library crate: what failed, which kind, what caused it and what to do about it.
+//! The error type of every library crate: the failure, its kind, its cause and its remedy.
 //!
-//! A person who meets an error wants one sentence and a way out, and a script wants an exit code. Both are
-//! decided where the error is made, by its [`Kind`]; nothing above has to guess from text. The type is opaque so
-//! that a library may enrich it without breaking its callers. It refuses to carry a backtrace or a debug dump:
-//! those belong in a log.
+//! A user needs one sentence and a remedy, and a script needs an exit code. Both are decided when the error is made, by
+//! its [`Kind`]; callers need not parse text. The type is opaque so that a library may extend it without breaking its
+//! callers. It carries no backtrace and no debug dump: those belong in a log.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,39 +14,39 @@ use serde::{Deserialize, Serialize};
 /// The shorthand every library function returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Which family an error belongs to; it decides the exit code.
+/// The family of an error; it decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The command line or a configuration value makes no sense.
+    /// The command line or a configuration value is invalid.
     Usage,
     /// A document (JSON, a counters file, a run folder) does not follow its grammar.
     Malformed,
     /// A file, device or program that was named does not exist.
     NotFound,
-    /// The operating system refused for want of rights.
+    /// The operating system refused permission.
     Permission,
     /// The file system is mounted read-only.
     ReadOnly,
-    /// No room left, or not enough for what was asked.
+    /// No space is left, or not enough for the request.
     NoSpace,
-    /// The kernel, the file system or the device cannot do what was asked.
+    /// The kernel, the file system or the device does not support the request.
     Unsupported,
-    /// Something that we did not make stands where we would write.
+    /// A file that Fathom did not make exists at the path to write.
     NotOurs,
-    /// Somebody else holds the thing.
+    /// Another process holds the resource.
     Busy,
     /// An input/output operation failed.
     Io,
-    /// What was read back is not what was written.
+    /// The bytes read back differ from those written.
     Corruption,
     /// Two transactions wrote the same key; roll back and try again.
     WriteConflict,
-    /// A key that must be unique is there already.
+    /// A key that must be unique already exists.
     Duplicate,
-    /// The thing was closed, or stopped itself after a failure that it must not go on from.
+    /// The component was closed, or stopped itself after a failure from which it must not continue.
     Stopped,
-    /// Whoever read our output went away; not worth a message.
+    /// The reader of our output has closed it; no message is printed.
     OutputClosed,
 }
 
@@ -64,20 +63,20 @@ impl Kind {
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ErrorBody {
     kind: Kind,
     what: String,
     advice: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What failed, of which kind, why, and what to do. Displays as one sentence.
-pub struct Error(Box<Inner>);
+/// An error: the failure, its kind, its cause and its remedy. Displays as one sentence.
+pub struct Error(Box<ErrorBody>);
 
 impl Error {
     /// An error of `kind`; `what` names the action and its object, without a full stop.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, what: what.into(), advice: None, source: None }))
+        Error(Box::new(ErrorBody { kind, what: what.into(), advice: None, source: None }))
     }
 
     /// Shorthand for a [`Kind::Usage`] error.
@@ -92,44 +91,44 @@ impl Error {
         Error::new(kind_of(&source), what).because(source)
     }
 
-    /// Adds what the reader can do about it, as a phrase without a full stop.
+    /// Adds the remedy for the reader, as a phrase without a full stop.
     #[must_use]
     pub fn advise(mut self, advice: impl Into<String>) -> Self {
         self.0.advice = Some(advice.into());
         self
     }
 
-    /// Adds the cause.
+    /// Adds the error that caused this one.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// The same error under another kind, where the caller knows better than the error number.
+    /// The same error with another kind, if the caller knows more than the error number.
     #[must_use]
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// Which family it belongs to.
+    /// The kind of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// What failed, without cause and advice.
+    /// The failure, without cause and advice.
     pub fn what(&self) -> &str {
         &self.0.what
     }
 
-    /// What to do about it, where we know.
+    /// The advice of the error, if there is one.
     pub fn advice(&self) -> Option<&str> {
         self.0.advice.as_deref()
     }
 }
 
-/// The kind that an operating system error number stands for.
+/// The kind of an operating system error number.
 pub fn kind_of(error: &io::Error) -> Kind {
     use rustix::io::Errno;
     if error.kind() == io::ErrorKind::BrokenPipe {

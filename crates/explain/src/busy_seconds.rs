@@ -33,14 +33,14 @@ pub(crate) fn find(evidence: &Evidence, judgement: &Judgement) -> Option<BusySec
     let windows: Vec<Window> = idle.iter().map(|point| (point.begin_ns, point.end_ns)).collect();
     let iowait = points(evidence, "host.cpu.iowait_pct");
     let own = spread(points(evidence, &format!("server.{member}.process.cpu_us")), &windows);
-    let seconds: Vec<Second> = idle
+    let seconds: Vec<HostSecond> = idle
         .iter()
         .zip(own)
-        .filter_map(|(idle, own_us)| Second::of(idle, iowait, own_us?, processors))
+        .filter_map(|(idle, own_us)| HostSecond::new(idle, iowait, own_us?, processors))
         .collect();
-    let (busy, calm): (Vec<&Second>, Vec<&Second>) =
+    let (busy, calm): (Vec<&HostSecond>, Vec<&HostSecond>) =
         seconds.iter().partition(|second| second.idle_pct < MAX_IDLE_PCT);
-    let mean = |of: &[&Second], value: fn(&Second) -> f64| {
+    let mean = |of: &[&HostSecond], value: fn(&HostSecond) -> f64| {
         fathom_stats::mean(&of.iter().map(|second| value(second)).collect::<Vec<_>>())
     };
     let taken = mean(&busy, |second| second.others)? - mean(&calm, |second| second.others)?;
@@ -60,21 +60,21 @@ pub(crate) fn find(evidence: &Evidence, judgement: &Judgement) -> Option<BusySec
 }
 
 /// One reading of the host, about a second long.
-struct Second {
+struct HostSecond {
     window: Window,
     idle_pct: f64,
     /// The share of all processor time that was neither idle nor the server's.
     others: f64,
 }
 
-impl Second {
-    fn of(idle: &Point, iowait: &[Point], own_us: f64, processors: f64) -> Option<Second> {
+impl HostSecond {
+    fn new(idle: &Point, iowait: &[Point], own_us: f64, processors: f64) -> Option<HostSecond> {
         let at = iowait.partition_point(|point| point.end_ns < idle.end_ns);
         let waits =
             iowait.get(at).filter(|point| point.end_ns == idle.end_ns).map_or(0.0, |point| point.value);
         let idle_pct = idle.value + waits;
         let all_us = idle.end_ns.saturating_sub(idle.begin_ns) as f64 / 1e3 * processors;
-        (idle_pct.is_finite() && all_us > 0.0).then(|| Second {
+        (idle_pct.is_finite() && all_us > 0.0).then(|| HostSecond {
             window: (idle.begin_ns, idle.end_ns),
             idle_pct,
             others: 1.0 - idle_pct / 100.0 - own_us / all_us,
@@ -90,8 +90,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A minute on two processors; in three seconds of it the host has no idle time, and operations take 60 times as long. The server takes
-    /// `own_us` then.
+    /// A minute on two processors. In three seconds of it the host has no idle time, and operations take 60 times as long. The server
+    /// takes `own_us` in these seconds.
     fn evidence(own_us: f64) -> Evidence {
         let mut series = SeriesSet::default();
         for second in 0..60 {

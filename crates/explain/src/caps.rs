@@ -1,19 +1,19 @@
-//! Limits that somebody set, as against what a device can do: a control group's, which is read, and a provider's, which can only
-//! be inferred (facts/disk.md 5).
+//! Limits by configuration, as opposed to the limit of a device: a control group's limit, which is read, and a provider's, which
+//! can only be inferred (docs/methods.md#limits-by-configuration).
 //!
-//! A limit that is set is always named with its use. It holds the system back only if it is reached while requests wait for it, and a
-//! rate that the load itself was held to is no limit: what is asked for must be more than what passes. The use is what the throttle itself
-//! counts: requests before they are merged, with flushes and discards among the writes. The device's counters hold neither.
+//! A limit that is set is always named with its use. It holds the system back only if it is reached while requests wait for it. A
+//! rate that the load itself was held to is no limit: the load must ask for more than the limit allows. The use is what the throttle
+//! itself counts: requests before they are merged, with flushes and discards among the writes. The device's counters do not show these.
 
 use fathom_record::{Confidence, Finding, Gain, Severity};
-use fathom_stats::{Seeded, bootstrap_mean, coefficient_of_variation, median, quantile};
+use fathom_stats::{SeededRandom, bootstrap_mean, coefficient_of_variation, median, quantile};
 use fathom_units::{count, decimal};
 
 use crate::path::{
     DeviceSeconds, Seconds, client_gauge, client_mean_us, leaves, operation_us, waiting_for_pages,
 };
 use crate::queue::{curve_of_reads, waiting_share};
-use crate::seconds::{Grid, mean, zip};
+use crate::seconds::{SecondGrid, mean, zip};
 use crate::{Evidence, Judgement};
 
 /// The series that caps are seen in.
@@ -33,64 +33,66 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.journal.sync_us",
 ];
 
-/// How near to its cap a rate must come to have reached it.
+/// A rate of at least this share of its cap has reached the cap.
 const REACHED: f64 = 0.9;
-/// The share of seconds that must.
-const OFTEN: f64 = 0.1;
-/// A rate above this of the cap is not held by it: buffered writes under version 1 of control groups are nobody's.
+/// The least share of seconds in which the cap must be reached.
+const MIN_REACHED_SHARE: f64 = 0.1;
+/// A rate above this part of the cap is not held by it: version 1 of control groups counts no buffered writes.
 const NOT_HELD: f64 = 1.1;
-/// A time that grows by this where the cap is reached has grown.
+/// From this number of seconds on one of them may be above that.
+const MIN_SECONDS_WITH_BURST: usize = 4;
+/// A time has grown if it is this many times as long while the cap is reached.
 const GROWN: f64 = 1.5;
-/// The share of a second in which some task waited for input or output, that counts.
+/// The share of a second in which some task waited for input or output, from which on the second counts.
 const PRESSURE: f64 = 0.2;
-/// How near to each other the highest seconds must lie to be a ceiling, and how many of all.
+/// The least ratio between the highest seconds for them to be a ceiling, and the share of all seconds that they must be.
 const CEILING: f64 = 0.97;
-const MOSTLY: f64 = 0.5;
+const MIN_CEILING_SHARE: f64 = 0.5;
 const VARIES: f64 = 0.02;
-/// What clients that were not watched must ask for in their busiest seconds, over their calmest.
+/// The least ratio of the busiest seconds' demand to the calmest seconds' for clients that were not watched.
 const MORE: f64 = 2.0;
-const FEWEST_SECONDS: usize = 20;
-/// How near to a round number a ceiling must be.
+const MIN_SECONDS: usize = 20;
+/// The largest distance of a ceiling from a round number.
 const NEAR: f64 = 0.01;
-/// Leading figures of limits that providers sell and people type (disk.md 4, the table of storage classes).
+/// Leading figures of limits that providers sell and people type (docs/methods.md#limits-by-configuration).
 const ROUND: &[f64] = &[1.0, 1.1, 1.2, 1.5, 2.0, 2.3, 2.5, 3.0, 3.2, 3.5, 4.0, 5.0, 6.0, 6.4, 7.5, 8.0];
 
-/// The part of the time that a journal is being synced, and the length of a sync in microseconds, from which on writes wait for it.
+/// The share of the time in which the journal is being synced, and the length of a sync in microseconds, above which writes wait for it.
 const SYNCING: f64 = 0.2;
 const SLOW_SYNC_US: f64 = 1000.0;
 
 /// A kind of cap.
-struct Kind {
+struct CapKind {
     /// The end of its series' name.
     name: &'static str,
-    /// The counter that it holds, of the throttle and of the device.
+    /// The counters that it limits, of the throttle and of the device.
     counter: &'static str,
-    /// What it counts.
+    /// The requests that it counts.
     what: &'static str,
     /// Its key in `io.max`.
     key: &'static str,
 }
 
-const fn kind(name: &'static str, counter: &'static str, what: &'static str, key: &'static str) -> Kind {
-    Kind { name, counter, what, key }
+const fn kind(name: &'static str, counter: &'static str, what: &'static str, key: &'static str) -> CapKind {
+    CapKind { name, counter, what, key }
 }
 
-const KINDS: &[Kind] = &[
+const KINDS: &[CapKind] = &[
     kind("read_iops", "reads", "reads a second", "riops"),
     kind("write_iops", "writes", "writes a second", "wiops"),
     kind("read_bytes_per_s", "read_bytes", "bytes read a second", "rbps"),
     kind("write_bytes_per_s", "written_bytes", "bytes written a second", "wbps"),
 ];
 
-impl Kind {
+impl CapKind {
     fn is_of_writes(&self) -> bool {
         matches!(self.counter, "writes" | "written_bytes")
     }
 }
 
-/// A cap that is set, and what was used of it second by second.
-struct Cap<'k> {
-    kind: &'k Kind,
+/// A cap that is set, and its use second by second.
+struct CapUse<'k> {
+    kind: &'k CapKind,
     /// The cap's series, and that of its use.
     name: String,
     used_name: String,
@@ -100,9 +102,14 @@ struct Cap<'k> {
     is_counted: bool,
 }
 
-impl<'k> Cap<'k> {
-    /// `None` where no such cap is set, or nothing was counted.
-    fn of(evidence: &Evidence, grid: Grid, device: &str, kind: &'k Kind) -> Option<Cap<'k>> {
+impl<'k> CapUse<'k> {
+    /// `None` if no such cap is set, or nothing was counted.
+    fn from_evidence(
+        evidence: &Evidence,
+        grid: SecondGrid,
+        device: &str,
+        kind: &'k CapKind,
+    ) -> Option<CapUse<'k>> {
         let name = format!("device.{device}.cap.{}", kind.name);
         let limit = mean(grid.means_of(evidence, &name)?.into_iter().flatten()).filter(|cap| *cap > 0.0)?;
         let of_throttle = format!("device.{device}.throttle_{}", kind.counter);
@@ -111,27 +118,28 @@ impl<'k> Cap<'k> {
         let is_counted = counted.is_some();
         let used = counted.or_else(|| grid.sums_of(evidence, &of_device))?;
         let used_name = if is_counted { of_throttle } else { of_device };
-        Some(Cap { kind, name, used_name, limit, used, is_counted })
+        Some(CapUse { kind, name, used_name, limit, used, is_counted })
     }
 
     fn reached(&self) -> Vec<bool> {
         self.used.iter().map(|used| used.is_some_and(|used| used >= REACHED * self.limit)).collect()
     }
 
-    /// The part of the seconds in which it was reached.
+    /// The share of seconds in which it was reached.
     fn often(&self) -> f64 {
         let measured = self.used.iter().flatten().count();
         self.reached().iter().filter(|reached| **reached).count() as f64 / measured.max(1) as f64
     }
 
-    /// Whether it holds these requests at all.
+    /// Whether it holds these requests at all. A single second above it does not decide, since a throttle allows more after a rest.
     fn holds(&self) -> bool {
         let measured = self.used.iter().flatten().count();
         let beyond = self.used.iter().flatten().filter(|used| **used > NOT_HELD * self.limit).count();
-        beyond as f64 <= OFTEN * measured as f64
+        let exempt = if measured >= MIN_SECONDS_WITH_BURST { 1.0 } else { 0.0 };
+        beyond as f64 <= (MIN_REACHED_SHARE * measured as f64).max(exempt)
     }
 
-    /// What was used of it, on average and in the busiest seconds, in words.
+    /// Its used share, on average and in the busiest seconds, in words.
     fn use_words(&self) -> String {
         let used: Vec<f64> = self.used.iter().flatten().copied().collect();
         let percent = |used: Option<f64>| 100.0 * used.unwrap_or(0.0) / self.limit;
@@ -150,21 +158,21 @@ impl<'k> Cap<'k> {
     }
 }
 
-/// Adds what is said of caps on every device.
+/// Adds the findings on the caps of every device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let grid = Grid::of(evidence);
+    let grid = SecondGrid::from_evidence(evidence);
     for device in devices(evidence) {
         let member = member_of(evidence, &device);
-        let caps: Vec<Cap<'_>> =
-            KINDS.iter().filter_map(|kind| Cap::of(evidence, grid, &device, kind)).collect();
-        let subject = Subject { evidence, grid, member: &member, device: &device };
+        let caps: Vec<CapUse<'_>> =
+            KINDS.iter().filter_map(|kind| CapUse::from_evidence(evidence, grid, &device, kind)).collect();
+        let subject = SpikeSubject { evidence, grid, member: &member, device: &device };
         let found: Vec<Finding> = caps.iter().map(|cap| subject.named(judgement, cap)).collect();
         if !found.iter().any(|finding| finding.id == REACHED_ID)
             && let Some(inferred) = inferred(evidence, grid, &member, &device)
         {
             judgement.add_unless_withheld(inferred);
         }
-        // A figure that is read and reached stays one, whoever was short of a processor.
+        // A figure that was read and reached is certain, also on busy processors.
         judgement.findings.extend(found);
     }
 }
@@ -178,7 +186,7 @@ fn devices(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-/// The server that a device is under: the one that names it, else the first.
+/// The server above a device: the one that names it, else the first.
 fn member_of(evidence: &Evidence, device: &str) -> String {
     let members = evidence.members();
     let its = |member: &&String| {
@@ -188,28 +196,29 @@ fn member_of(evidence: &Evidence, device: &str) -> String {
     members.iter().find(its).or(members.first()).cloned().unwrap_or_else(|| "0".to_owned())
 }
 
-/// The mean of those seconds for which `chosen` says so.
+/// The mean of the seconds for which `chosen` equals `so`.
 fn mean_where(values: &[Option<f64>], chosen: &[bool], so: bool) -> Option<f64> {
     mean(values.iter().zip(chosen).filter(|(_, chosen)| **chosen == so).filter_map(|(value, _)| *value))
 }
 
 /// The finding that a cap holds requests back.
-const REACHED_ID: &str = "capped-by-throttle";
+pub(crate) const REACHED_ID: &str = "capped-by-throttle";
 
 /// A device with caps, and the server above it.
-struct Subject<'e> {
+struct SpikeSubject<'e> {
     evidence: &'e Evidence,
-    grid: Grid,
+    grid: SecondGrid,
     member: &'e str,
     device: &'e str,
 }
 
-impl Subject<'_> {
+impl SpikeSubject<'_> {
     /// The finding on a cap: reached while requests waited for it, or its use in per cent.
-    fn named(&self, judgement: &Judgement, cap: &Cap<'_>) -> Finding {
+    fn named(&self, judgement: &Judgement, cap: &CapUse<'_>) -> Finding {
         let often = cap.often();
         let reached = cap.reached();
-        let waits = if often >= OFTEN && cap.holds() { self.waits(cap, &reached) } else { Vec::new() };
+        let waits =
+            if often >= MIN_REACHED_SHARE && cap.holds() { self.waits(cap, &reached) } else { Vec::new() };
         let (device, what) = (self.device, cap.kind.what);
         let finding = if waits.is_empty() {
             let held = if cap.holds() { "and holds nobody up" } else { "which these requests pass by" };
@@ -243,8 +252,8 @@ impl Subject<'_> {
             .window(self.evidence.window_ns)
     }
 
-    /// The lines that lift a cap and that set it again, in the file that holds it; `None` of a run that does not say which file that is.
-    fn commands(&self, cap: &Cap<'_>) -> Option<(String, String)> {
+    /// The lines that lift a cap and that set it again, in the file that holds it. `None` if the run does not say which file that is.
+    fn commands(&self, cap: &CapUse<'_>) -> Option<(String, String)> {
         let fact = |name: String| self.evidence.environment.get(&name);
         let number = fact(format!("device.{}.number", self.device));
         let number = number.map_or_else(|| format!("$(cat /sys/block/{}/dev)", self.device), Clone::clone);
@@ -252,15 +261,15 @@ impl Subject<'_> {
         let key = cap.kind.key;
         let limit = cap.limit.round();
         let line = |limit: &str| match file.contains("blkio.throttle.") {
-            // Version 1 takes 0 for none.
+            // Version 1 takes 0 for no limit.
             true => format!("echo \"{number} {}\" > {file}", if limit == "max" { "0" } else { limit }),
             false => format!("echo \"{number} {key}={limit}\" > {file}"),
         };
         Some((line("max"), line(&limit.to_string())))
     }
 
-    /// Who waited while a cap was reached, a sentence each.
-    fn waits(&self, cap: &Cap<'_>, reached: &[bool]) -> Vec<String> {
+    /// The operations and tasks that waited while a cap was reached, a sentence each.
+    fn waits(&self, cap: &CapUse<'_>, reached: &[bool]) -> Vec<String> {
         let mut waits = waits(self.evidence, self.grid, self.member, self.device, reached);
         if cap.kind.is_of_writes() {
             waits.extend(self.syncs(reached));
@@ -268,7 +277,7 @@ impl Subject<'_> {
         waits
     }
 
-    /// How long the journal's syncs took in those seconds, where they ran for much of them.
+    /// The time that the journal's syncs took in those seconds, if syncs ran for much of them.
     fn syncs(&self, reached: &[bool]) -> Option<String> {
         let sums = |name: &str| {
             let sums = self.grid.sums_of(self.evidence, &format!("server.{}.journal.{name}", self.member))?;
@@ -286,11 +295,11 @@ impl Subject<'_> {
     }
 }
 
-/// Who waited while a cap was reached, a sentence each. Requests wait for a throttle before the kernel counts them, so the
-/// device's own times may well stay as they are.
-fn waits(evidence: &Evidence, grid: Grid, member: &str, device: &str, reached: &[bool]) -> Vec<String> {
+/// The operations and tasks that waited while a cap was reached, a sentence each. Requests wait for a throttle before the kernel counts
+/// them, so the device's own times may not change.
+fn waits(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str, reached: &[bool]) -> Vec<String> {
     let mut waits = Vec::new();
-    let Some(counters) = DeviceSeconds::of(evidence, grid, device) else { return waits };
+    let Some(counters) = DeviceSeconds::from_evidence(evidence, grid, device) else { return waits };
     let within = mean_where(&counters.within, reached, true).unwrap_or(0.0);
     let waiting = waiting_for_pages(evidence, grid, member).and_then(|all| mean_where(&all, reached, true));
     if let Some(waiting) = waiting.filter(|waiting| *waiting >= within + 1.0) {
@@ -320,12 +329,12 @@ fn waits(evidence: &Evidence, grid: Grid, member: &str, device: &str, reached: &
     waits
 }
 
-/// What lifting a cap on reads would bring, where a probe of the run got past it: those who wait now, N at a time, take
-/// N / cap by Little's law, and would take the device's own time at that depth.
+/// The gain of lifting a cap on reads, if a probe of the run exceeded it. By Little's law, the N operations that wait at a time take
+/// N / cap now, and would take the device's own time at that depth.
 fn gain(
     evidence: &Evidence,
     judgement: &Judgement,
-    grid: Grid,
+    grid: SecondGrid,
     member: &str,
     device: &str,
     cap: f64,
@@ -339,7 +348,7 @@ fn gain(
         .map(|waiting| (1.0 - curve.response_us(*waiting) / (waiting / cap * 1e6)).clamp(0.0, 1.0))
         .collect();
     let part = waiting_share(judgement, member).unwrap_or(1.0);
-    let interval = bootstrap_mean(&shares, 0.95, 400, &mut Seeded::from_seed(evidence.seed).split(4))?;
+    let interval = bootstrap_mean(&shares, 0.95, 400, &mut SeededRandom::from_seed(evidence.seed).split(4))?;
     let of = if part < 1.0 {
         format!("mean time of operations of server {member}")
     } else {
@@ -354,8 +363,8 @@ fn gain(
 }
 
 /// A ceiling that looks like a limit although none could be read.
-fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Option<Finding> {
-    let counters = DeviceSeconds::of(evidence, grid, device)?;
+fn inferred(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str) -> Option<Finding> {
+    let counters = DeviceSeconds::from_evidence(evidence, grid, device)?;
     // A throttle holds requests back before the device has them, so those who wait for pages count as well.
     let waiting = waiting_for_pages(evidence, grid, member).unwrap_or_else(|| vec![None; grid.len()]);
     let asking: Seconds = counters
@@ -374,16 +383,17 @@ fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Opti
             .into_iter()
             .flatten()
             .collect();
-        let high = quantile(&busy, 0.95).filter(|_| busy.len() >= FEWEST_SECONDS)?;
+        let high = quantile(&busy, 0.95).filter(|_| busy.len() >= MIN_SECONDS)?;
         let flat: Vec<f64> = busy.iter().copied().filter(|rate| *rate >= CEILING * high).collect();
         let share = flat.len() as f64 / busy.len() as f64;
         let varies = coefficient_of_variation(&flat)?;
         let level = median(&flat)?;
-        (share >= MOSTLY && varies < VARIES && is_round(level)).then_some((level, what, share, varies))
+        (share >= MIN_CEILING_SHARE && varies < VARIES && is_round(level))
+            .then_some((level, what, share, varies))
     })?;
     let claim =
         format!("{device} stops at {} {what}, which looks like a limit that somebody set", count(level));
-    // As many in flight all the time give a flat rate on any device, and one rate in five is near a round number by chance.
+    // A constant number in flight gives a flat rate on any device, and one rate in five is near a round number by chance.
     let shown = varies_widely(&asking);
     let (severity, confidence) = match shown {
         true => (Severity::Warning, Confidence::Likely),
@@ -403,14 +413,14 @@ fn inferred(evidence: &Evidence, grid: Grid, member: &str, device: &str) -> Opti
             ))
             .advice("Look up the volume's and the machine's provisioned limits; a faster tier raises them, tuning does not")
             .next_look("A probe ('fathom disk') with two block sizes: a limit on requests gives both the same rate.")
-            .source("facts on throttling: docs/disk.md, and the providers' pages named there")
+            .source("docs/methods.md#limits-by-configuration")
             .series([format!("device.{device}.reads"), format!("device.{device}.writes")])
             .window(evidence.window_ns),
     )
 }
 
-/// Whether more was asked of a device than passed: a load held to a rate is flat too.
-fn asked_for_more(evidence: &Evidence, grid: Grid, asking: &[Option<f64>]) -> bool {
+/// Whether more was asked of a device than it served: a load held to a rate is flat too.
+fn asked_for_more(evidence: &Evidence, grid: SecondGrid, asking: &[Option<f64>]) -> bool {
     let of = |values: Option<Seconds>| values.and_then(|values| mean(values.into_iter().flatten()));
     let many = mean(asking.iter().flatten().copied()).is_some_and(|asking| asking >= 2.0);
     let (in_flight, connections) =
@@ -422,7 +432,7 @@ fn asked_for_more(evidence: &Evidence, grid: Grid, asking: &[Option<f64>]) -> bo
             in_flight >= REACHED * connections
                 || late.is_some_and(|(response, service)| response >= 2.0 * service)
         }
-        // Clients that were not watched may keep to a rate, unless what they ask for varies while what passes does not.
+        // Clients that were not watched may keep to a rate, unless their demand varies while the served rate does not.
         _ => varies_widely(asking),
     }
 }

@@ -1,4 +1,4 @@
-//! Table: the findings that name a removable cause, whose it is, and which waits go with it.
+//! Table: the findings that name a removable cause, the part of the system that each is in, and the waits that its removal removes.
 //!
 //! If several findings name the same wait, the first in the table explains it best: a cap that is reached explains slow reads better than a slow
 //! device does.
@@ -8,26 +8,25 @@ use fathom_record::verdict::Domain;
 
 use crate::removable::Wait;
 
-/// A cause.
 pub(crate) struct Cause {
     /// The id of its finding.
     pub(crate) id: &'static str,
     pub(crate) domain: Domain,
     /// The waits that its removal removes.
     pub(crate) waits: &'static [Wait],
-    /// The whole that the gain of its finding is a share of, if the gain is a cost.
+    /// The base of its finding's gain, if the gain is a cost.
     pub(crate) gain: GainBase,
-    /// What holds the system back, for "held back by".
+    /// The name of the cause in "held back by".
     pub(crate) noun: &'static str,
     /// Whether requests wait above the device, so that the device's own time remains without it.
     pub(crate) is_above_device: bool,
     /// Whether it ranks after any other cause of its waits. Its cost is then at most that cause's.
     pub(crate) is_last: bool,
-    /// Whether recordings of a known truth (`tests/verdicts`, `tests/faults`) show it in one and not in another.
+    /// Whether recordings with a known truth (`tests/verdicts`, `tests/faults`) show it in one recording and not in another.
     pub(crate) is_proven: bool,
 }
 
-/// The whole that the gain of a finding is a share of.
+/// The base that the gain of a finding is a share of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GainBase {
     /// No whole: the gain is an estimate, and the cost follows from the waits.
@@ -65,7 +64,7 @@ const fn above_device(id: &'static str, noun: &'static str) -> Cause {
     Cause { is_above_device: true, ..cause(id, Domain::Storage, DEVICE, noun) }
 }
 
-/// One that no recording of a known truth shows yet, as its output says.
+/// A cause that no recording with a known truth shows yet; its output says so.
 const fn provisional(cause: Cause) -> Cause {
     Cause { is_proven: false, ..cause }
 }
@@ -115,13 +114,13 @@ pub(crate) static CAUSES: &[Cause] = &[
     },
 ];
 
-/// The ids of the findings that name a cause, and whether recordings of a known truth show each in one and not in another.
+/// The ids of the findings that name a cause, and whether recordings with a known truth show each in one recording and not in another.
 pub fn cause_ids() -> impl Iterator<Item = (&'static str, bool)> {
     CAUSES.iter().map(|cause| (cause.id, cause.is_proven))
 }
 
 /// The cause that a finding names, and its place in the table.
-pub(crate) fn of(finding: &Finding) -> Option<(usize, &'static Cause)> {
+pub(crate) fn ranked_cause(finding: &Finding) -> Option<(usize, &'static Cause)> {
     CAUSES.iter().enumerate().find(|(_, cause)| cause.id == finding.id)
 }
 
@@ -131,7 +130,7 @@ pub(crate) fn evicts_early(finding: &Finding) -> bool {
 }
 
 impl Cause {
-    /// The waits that go with this finding: a limit on reads holds up no journal, nor one on writes the reads, and the queue that is full may be
+    /// The waits of this finding. A limit on reads does not delay the journal, and a limit on writes does not delay reads. The full queue may be
     /// the server's tickets or the client's connections.
     pub(crate) fn waits_of(&self, finding: &Finding) -> Vec<Wait> {
         let names = |part: &str| finding.series.iter().any(|name| name.contains(part));
@@ -180,7 +179,7 @@ mod tests {
         };
         let waits = |series: &[&str]| {
             let finding = finding(series);
-            of(&finding).map(|(_, cause)| cause.waits_of(&finding)).unwrap_or_default()
+            ranked_cause(&finding).map(|(_, cause)| cause.waits_of(&finding)).unwrap_or_default()
         };
         assert_eq!(waits(&["device.sdb.cap.write_iops"]), [Wait::Eviction, Wait::Journal]);
         assert_eq!(waits(&["device.sdb.cap.read_iops"]), [Wait::PageRead]);

@@ -1,6 +1,6 @@
-//! What the load's client recorded: its operations, by the kind that the server counts them as.
+//! The operations that the load's client recorded, by the kind that the server counts them as.
 //!
-//! A load may stand under a tag (`client.server-on-rocksdb.workload-a.read.per_s`) or under none. Operations that are made of
+//! The series of a load may have a tag (`client.server-on-rocksdb.workload-a.read.per_s`) or none. Operations that consist of
 //! others (a read with an update behind it) are left out, because their parts are recorded too.
 
 use fathom_record::Point;
@@ -8,45 +8,45 @@ use fathom_record::Point;
 use crate::Evidence;
 use crate::windows::{Window, apart};
 
-/// What the server counts an operation as.
+/// The kind of operation that the server counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ReadWriteType {
     Reads,
     Writes,
-    /// Not known: it is in none of the server's sums for sure.
+    /// Not known: it is certainly in none of the server's sums.
     Other,
 }
 
 /// One kind of operation of one load.
 #[derive(Clone, Debug)]
-pub(crate) struct Operation {
-    /// What its series begin with: `client.read`.
+pub(crate) struct ClientOperation {
+    /// The prefix of its series: `client.read`.
     pub(crate) prefix: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ReadWriteType,
 }
 
 /// The loads that ran in the window.
 #[derive(Clone, Debug)]
-pub(crate) struct Client {
-    /// What the series of each load begin with: `client.`, or `client.` and a tag.
+pub(crate) struct ClientLoads {
+    /// The prefix of each load's series: `client.`, or `client.` and a tag.
     pub(crate) loads: Vec<String>,
-    pub(crate) operations: Vec<Operation>,
+    pub(crate) operations: Vec<ClientOperation>,
 }
 
-/// What the server counts an operation of that name as; `None` for what is made of others and for what no server sees.
+/// The server's kind for an operation of that name; `None` for combined operations and for those that no server sees.
 /// The names are YCSB's.
-fn kind_of(name: &str) -> Option<Kind> {
+fn kind_of(name: &str) -> Option<ReadWriteType> {
     match name {
         "read-modify-write" | "readmodifywrite" | "verify" | "cleanup" | "operations" | "total" => None,
-        "read" | "scan" => Some(Kind::Reads),
-        "update" | "insert" | "delete" => Some(Kind::Writes),
-        _ => Some(Kind::Other),
+        "read" | "scan" => Some(ReadWriteType::Reads),
+        "update" | "insert" | "delete" => Some(ReadWriteType::Writes),
+        _ => Some(ReadWriteType::Other),
     }
 }
 
-impl Client {
-    /// The loads of which anything ended in the window; `None` where the client was not watched.
-    pub(crate) fn of(evidence: &Evidence) -> Option<Client> {
+impl ClientLoads {
+    /// The loads that ended any operation in the window; `None` if the client was not watched.
+    pub(crate) fn from_evidence(evidence: &Evidence) -> Option<ClientLoads> {
         const ALL: &str = "operations.per_s";
         let runs = |name: &str| !points(evidence, name).is_empty();
         let loads: Vec<String> = evidence
@@ -65,13 +65,13 @@ impl Client {
                 };
                 let prefix = format!("{load}{name}");
                 let kind = kind_of(name).filter(|_| runs(&format!("{prefix}.per_s")));
-                operations.extend(kind.map(|kind| Operation { prefix, kind }));
+                operations.extend(kind.map(|kind| ClientOperation { prefix, kind }));
             }
         }
-        (!operations.is_empty()).then_some(Client { loads, operations })
+        (!operations.is_empty()).then_some(ClientLoads { loads, operations })
     }
 
-    /// The seconds of the loads that lie within the window, the first and the last of each left out, which are seldom whole.
+    /// The seconds of the loads that lie within the window. The first and the last second of each load are left out, because they are seldom whole.
     pub(crate) fn windows(&self, evidence: &Evidence) -> Vec<Window> {
         let (begin_ns, end_ns) = evidence.window_ns;
         let mut windows = Vec::new();
@@ -84,19 +84,19 @@ impl Client {
         apart(windows)
     }
 
-    /// A gauge of each load as an area: its values times the seconds of their windows.
+    /// A gauge of each load as an area: its values times the seconds of its windows.
     pub(crate) fn areas(&self, evidence: &Evidence, name: &str) -> Vec<Vec<Point>> {
         self.loads.iter().map(|load| per_window(points(evidence, &format!("{load}{name}")))).collect()
     }
 }
 
-impl Operation {
-    /// How many succeeded, in each window that any did.
+impl ClientOperation {
+    /// The number of operations that succeeded, for each window with a success.
     pub(crate) fn counts(&self, evidence: &Evidence) -> Vec<Point> {
         per_window(points(evidence, &format!("{}.per_s", self.prefix)))
     }
 
-    /// How many failed.
+    /// Failed operations of each second.
     pub(crate) fn failures(&self, evidence: &Evidence) -> Vec<Point> {
         per_window(points(evidence, &format!("{}.failed.per_s", self.prefix)))
     }
@@ -113,7 +113,7 @@ impl Operation {
         for count in &mut times {
             let at = means.partition_point(|mean| mean.end_ns < count.end_ns);
             let mean = means.get(at).filter(|mean| mean.end_ns == count.end_ns && mean.value.is_finite());
-            // Where nothing succeeded there is no mean.
+            // Without a success there is no mean.
             count.value *= mean.map_or(0.0, |mean| mean.value / 1000.0);
         }
         times
@@ -126,7 +126,7 @@ pub(crate) fn points<'e>(evidence: &'e Evidence, name: &str) -> &'e [Point] {
     evidence.series.get(name).map_or(&[], |series| series.within(begin_ns, end_ns))
 }
 
-/// What a rate, or what was read, comes to over each window: its value times the seconds.
+/// A rate, or a gauge, as a sum over each window: its value times the seconds.
 pub(crate) fn per_window(rates: &[Point]) -> Vec<Point> {
     let seconds = |point: &Point| point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e9;
     rates.iter().map(|point| Point { value: point.value * seconds(point), ..*point }).collect()
@@ -158,13 +158,13 @@ mod tests {
             "client.a.b.count.per_s",
         ];
         let evidence = evidence(&names);
-        let client = Client::of(&evidence).unwrap();
+        let client = ClientLoads::from_evidence(&evidence).unwrap();
         assert_eq!(client.loads, ["client.a.b."]);
         let kinds: Vec<_> = client.operations.iter().map(|one| (one.prefix.as_str(), one.kind)).collect();
         let expected = [
-            ("client.a.b.count", Kind::Other),
-            ("client.a.b.read", Kind::Reads),
-            ("client.a.b.update", Kind::Writes),
+            ("client.a.b.count", ReadWriteType::Other),
+            ("client.a.b.read", ReadWriteType::Reads),
+            ("client.a.b.update", ReadWriteType::Writes),
         ];
         assert_eq!(kinds, expected);
         assert_eq!(client.windows(&evidence).len(), 2, "the first and the last are left out");
@@ -173,9 +173,9 @@ mod tests {
     #[test]
     fn a_load_without_a_tag_is_one_too_and_none_is_none() {
         let evidence_one = evidence(&["client.operations.per_s", "client.insert.per_s", "client.in_flight"]);
-        let client = Client::of(&evidence_one).unwrap();
+        let client = ClientLoads::from_evidence(&evidence_one).unwrap();
         assert_eq!((client.loads, client.operations.len()), (vec!["client.".to_owned()], 1));
-        assert!(Client::of(&evidence(&["server.0.up"])).is_none());
+        assert!(ClientLoads::from_evidence(&evidence(&["server.0.up"])).is_none());
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
             let point = Point { begin_ns: end_ns - 1_000_000_000, end_ns, value: 5000.0 };
             evidence.series.add("client.read.service.mean_ns", "ns", point);
         }
-        let client = Client::of(&evidence).unwrap();
+        let client = ClientLoads::from_evidence(&evidence).unwrap();
         let times: Vec<f64> =
             client.operations[0].times_us(&evidence, "service").iter().map(|point| point.value).collect();
         assert_eq!(times, [50.0, 0.0, 50.0, 0.0]);

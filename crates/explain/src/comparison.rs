@@ -1,16 +1,16 @@
-//! Two runs beside each other: first why they may not be comparable, then what differs in settings, environment and
+//! Compares two runs: first the reasons why they may not be comparable, then their differences in settings, environment and
 //! figures.
 //!
-//! It finds differences and proves none: the interval of a run's parts does not hold what changes from run to run
-//! (where files lie, what neighbours do, how full a cache is), and that is said in every comparison.
+//! It finds differences and proves none. The interval from the parts of a run does not include what changes from run to run
+//! (the location of files, the I/O of neighbours, the fill of a cache), and every comparison says so.
 //!
-//! The verbs' own tables of options are not known here, so an option's value is told by its shape: a word behind
-//! `--option` that does not begin with a dash. Options of YCSB (`-p name=value`, `-P file`) are named by what they set.
+//! The verbs' own tables of options are not known here, so an option's value is recognised by its shape: a word behind
+//! `--option` that does not begin with a dash. Options of YCSB (`-p name=value`, `-P file`) are named by the property that they set.
 
 use std::collections::BTreeMap;
 
 use fathom_errors::Result;
-use fathom_record::comparison::{Comparison, FigureChange, FindingChange, Side, ValueChange};
+use fathom_record::comparison::{Comparison, FactChange, FigureChange, FindingChange, Side};
 use fathom_record::disk::Entry;
 use fathom_record::figure::{Figure, figures};
 use fathom_record::folders::{Condition, RunFolder};
@@ -19,7 +19,7 @@ use fathom_record::{Finding, Manifest, Run, Severity};
 use crate::Fingerprint;
 use crate::run_noise::run_noise;
 
-/// Facts below this are notes of the watching, not of the machine.
+/// Facts with this prefix are notes on the monitoring, not on the machine.
 const NOTE: &str = "note.";
 
 /// Compares `b` with `a`.
@@ -68,7 +68,7 @@ fn change(one: &Figure, two: &Figure, (a, b): (&ReadRun, &ReadRun)) -> FigureCha
     }
 }
 
-/// Subjects of which the other has no figure at all.
+/// The subjects for which the other run has no figure at all.
 fn missing(of: &[Figure], other: &[Figure]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for figure in of.iter().filter(|figure| !other.iter().any(|two| two.key() == figure.key())) {
@@ -82,20 +82,20 @@ fn missing(of: &[Figure], other: &[Figure]) -> Vec<String> {
     names
 }
 
-/// Facts that differ; those of the machine's kind first.
-fn environment(a: &ReadRun, b: &ReadRun) -> Vec<ValueChange> {
+/// The facts that differ. Facts that identify the machine come first.
+fn environment(a: &ReadRun, b: &ReadRun) -> Vec<FactChange> {
     let (one, two) = (&a.folder.manifest.environment, &b.folder.manifest.environment);
     let mut names: Vec<&String> =
         one.keys().chain(two.keys()).filter(|name| !name.starts_with(NOTE)).collect();
     names.sort();
     names.dedup();
     names.retain(|name| !same(name, one.get(*name), two.get(*name)));
-    let of = |name: &String| ValueChange {
+    let of = |name: &String| FactChange {
         name: name.clone(),
         a: one.get(name).cloned(),
         b: two.get(name).cloned(),
     };
-    let mut changes: Vec<ValueChange> = names.into_iter().map(of).collect();
+    let mut changes: Vec<FactChange> = names.into_iter().map(of).collect();
     changes.sort_by_key(|change| !decides(&change.name));
     changes
 }
@@ -110,13 +110,13 @@ fn same(name: &str, one: Option<&String>, two: Option<&String>) -> bool {
 }
 
 fn findings(a: &[Finding], b: &[Finding]) -> Vec<FindingChange> {
-    type Both<'f> = (Option<&'f Finding>, Option<&'f Finding>);
-    // The same rule may speak of several devices or servers: the claim without its figures tells them apart.
+    type FindingPair<'f> = (Option<&'f Finding>, Option<&'f Finding>);
+    // One rule may report several devices or servers: the claim without its figures tells them apart.
     let key = |finding: &Finding| {
         let words: String = finding.claim.chars().filter(|c| !c.is_ascii_digit()).collect();
         (finding.id.clone(), words)
     };
-    let mut both: BTreeMap<(String, String), Both<'_>> = BTreeMap::new();
+    let mut both: BTreeMap<(String, String), FindingPair<'_>> = BTreeMap::new();
     let shown = |finding: &&Finding| finding.severity > Severity::Ok;
     a.iter().filter(shown).for_each(|finding| both.entry(key(finding)).or_default().0 = Some(finding));
     b.iter().filter(shown).for_each(|finding| both.entry(key(finding)).or_default().1 = Some(finding));
@@ -146,7 +146,7 @@ fn limits(changes: &[FigureChange]) -> Vec<String> {
     limits
 }
 
-/// Whether a fact makes another machine, and not another setting of the same.
+/// Whether a fact identifies another machine, and not another setting of the same one.
 fn decides(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);
     let is_device = name.starts_with("device.");
@@ -168,7 +168,7 @@ fn decides(name: &str) -> bool {
 /// The obstacles, the gravest first.
 fn obstacles(a: &ReadRun, b: &ReadRun) -> Vec<String> {
     let mut obstacles = Vec::new();
-    let prints = [a, b].map(|read| Fingerprint::of(&read.folder.manifest.environment));
+    let prints = [a, b].map(|read| Fingerprint::from_environment(&read.folder.manifest.environment));
     let [one, two] = &prints;
     for (name, was, is) in one.differences(two) {
         let value = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
@@ -215,12 +215,12 @@ fn limited(letter: &str, results: &[Entry]) -> Option<String> {
     (count > 0).then(|| format!("In {count} {steps} of {letter} the processor set the pace, not the disk."))
 }
 
-/// Options that say where things go and how they are shown, not what is measured.
+/// Options that say where output is written and how it is shown, not what is measured.
 const ABOUT_OUTPUT: [&str; 8] =
     ["--runs", "--json", "--output", "-o", "--format", "--no-record", "--metrics", "--seed"];
 
-/// Settings of both that are not the same, by name.
-fn changed_settings(a: &Manifest, b: &Manifest) -> Vec<ValueChange> {
+/// The settings that both runs have and that differ, by name.
+fn changed_settings(a: &Manifest, b: &Manifest) -> Vec<FactChange> {
     let (one, two) = (settings(&a.command_line), settings(&b.command_line));
     let mut names: Vec<&String> = one.keys().chain(two.keys()).collect();
     names.sort();
@@ -228,12 +228,12 @@ fn changed_settings(a: &Manifest, b: &Manifest) -> Vec<ValueChange> {
     names.retain(|name| one.get(*name) != two.get(*name));
     let of = |name: &String| {
         let value = |settings: &BTreeMap<String, Vec<String>>| settings.get(name).map(|all| all.join(" "));
-        ValueChange { name: name.clone(), a: value(&one), b: value(&two) }
+        FactChange { name: name.clone(), a: value(&one), b: value(&two) }
     };
     names.into_iter().map(of).collect()
 }
 
-/// The command line without the program and without what does not change a measurement: what runs of one history share.
+/// The command line without the program and without options that do not change a measurement: the runs of one history share it.
 pub(crate) fn command_words(command_line: &[String]) -> String {
     let mut kept = Vec::new();
     let mut words = command_line.iter().skip(1).peekable();
@@ -273,16 +273,14 @@ fn settings(command_line: &[String]) -> BTreeMap<String, Vec<String>> {
     settings
 }
 
-/// One run, read: so that who compares it and shows it reads it once.
+/// One run, read once for its comparison and for its display.
 #[derive(Debug)]
 pub struct ReadRun {
-    /// Its folder.
     pub folder: RunFolder,
-    /// The same, opened.
     pub run: Run,
-    /// Its results, as they stand in the folder.
+    /// Its results, as they are in the folder.
     pub results: Vec<Entry>,
-    /// Its findings, as they stand in the folder.
+    /// Its findings, as they are in the folder.
     pub findings: Vec<Finding>,
 }
 
@@ -291,7 +289,7 @@ impl ReadRun {
     ///
     /// # Errors
     /// When its manifest, its results or its findings cannot be read.
-    pub fn of(folder: RunFolder) -> Result<ReadRun> {
+    pub fn open(folder: RunFolder) -> Result<ReadRun> {
         let run = Run::open(&folder.path)?;
         Ok(ReadRun { folder, results: run.results()?, findings: run.findings()?, run })
     }

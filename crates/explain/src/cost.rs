@@ -1,68 +1,68 @@
-//! What clients would gain if operations took less time: less of it, and a shorter queue for a connection before it.
+//! The gain of clients if operations took less time: the time itself, and a shorter queue for a connection before it.
 //!
 //! A client at a target rate with `c` connections is a queue with `c` servers. How its wait changes with the service time is taken from
 //! Sakasegawa's approximation of the M/M/c queue (H. Sakasegawa, An approximation formula Lq = a rho^b / (1 - rho), Annals of the Institute
-//! of Statistical Mathematics 29, 1977): the measured wait is scaled by the ratio of the formula with and without the cause. What it waited
-//! beyond the formula's wait for bursts is the wait behind a stop, which goes only with the stop.
+//! of Statistical Mathematics 29, 1977): the measured wait is scaled by the ratio of the formula with and without the cause. The wait
+//! beyond the formula's wait for bursts is the wait behind a stop, and only disappears with the stop.
 
 use fathom_record::budget::Budget;
 use fathom_record::disk::Entry;
-use fathom_record::verdict::{Clock, Cost};
+use fathom_record::verdict::{Cost, LatencyClock};
 
 use crate::Evidence;
 use crate::path::{client_gauge, client_mean_us, client_per_s};
-use crate::seconds::{Grid, mean};
+use crate::seconds::{SecondGrid, mean};
 
-/// Above this utilization of its connections a client's queue only grows, and what counts is what is not served.
+/// Above this utilization of its connections a client's queue only grows, and the unserved operations count.
 const OVERLOADED: f64 = 0.95;
-/// The wait of bursty arrivals over that of random ones, at most: squared coefficients of variation of 4.
+/// The largest ratio of the wait of bursty arrivals to that of random ones: squared coefficients of variation of 4.
 const BURSTS: f64 = 4.0;
 
-/// The load that a budget is of.
+/// The load behind a budget.
 #[derive(Clone, Debug)]
-pub(crate) struct Load {
-    clock: Clock,
+pub(crate) struct BudgetLoad {
+    clock: LatencyClock,
     /// Mean time of an operation by that clock, and the part of it before the send, in microseconds.
     pub(crate) whole_us: f64,
     schedule_us: f64,
     /// Operations a second that ended.
     per_s: f64,
-    /// Operations a second that were asked for, where the load had a rate.
+    /// The rate that was asked for, in operations a second, if the load had a rate.
     offered_per_s: Option<f64>,
     connections: Option<f64>,
     p99_us: Option<f64>,
-    /// The part of the processors' time that is free, where the load is a closed loop: it can go no further than these let it.
+    /// The share of the processors' time that is free, if the load is a closed loop: this limits how far its rate can rise.
     free_processors: Option<f64>,
-    /// The host's processors.
+    /// Processors that the host has.
     processors: Option<f64>,
 }
 
-impl Load {
+impl BudgetLoad {
     /// The load of a budget of all operations.
-    pub(crate) fn of(evidence: &Evidence, budget: &Budget) -> Load {
+    pub(crate) fn from_evidence(evidence: &Evidence, budget: &Budget) -> BudgetLoad {
         let (begin_ns, end_ns) = budget.window_ns;
         let seconds = end_ns.saturating_sub(begin_ns) as f64 / 1e9;
         let schedule = budget.layers.iter().find(|layer| layer.name == "schedule");
-        Load {
+        BudgetLoad {
             clock: match (budget.client_mean_us, schedule) {
-                (Some(_), Some(_)) => Clock::Response,
-                (Some(_), None) => Clock::Service,
-                (None, _) => Clock::Server,
+                (Some(_), Some(_)) => LatencyClock::Response,
+                (Some(_), None) => LatencyClock::Service,
+                (None, _) => LatencyClock::Server,
             },
             whole_us: budget.whole_us(),
             schedule_us: schedule.map_or(0.0, |layer| layer.mean_us.max(0.0)),
-            // Seconds that the budget leaves out are no seconds without operations.
+            // Seconds that the budget leaves out are not seconds without operations.
             per_s: client_per_s(evidence)
                 .filter(|_| budget.client_mean_us.is_some())
                 .unwrap_or(if seconds > 0.0 { budget.count / seconds } else { 0.0 }),
             p99_us: p99_us(evidence).filter(|_| budget.client_mean_us.is_some()),
-            ..Load::of_clients(evidence)
+            ..BudgetLoad::of_clients(evidence)
         }
     }
 
     /// The same from the client's records alone; `None` without a watched client.
-    pub(crate) fn of_client(evidence: &Evidence) -> Option<Load> {
-        let grid = Grid::of(evidence);
+    pub(crate) fn of_client(evidence: &Evidence) -> Option<BudgetLoad> {
+        let grid = SecondGrid::from_evidence(evidence);
         let (mean_us, counts) = client_mean_us(evidence, grid, "response")?;
         let (mut time_us, mut count, mut seconds) = (0.0, 0.0, 0.0);
         for (mean_us, ended) in mean_us.iter().zip(&counts) {
@@ -71,24 +71,24 @@ impl Load {
             count += ended;
             seconds += 1.0;
         }
-        (count > 0.0).then(|| Load {
+        (count > 0.0).then(|| BudgetLoad {
             whole_us: time_us / count,
             per_s: count / seconds,
             p99_us: p99_us(evidence),
-            ..Load::of_clients(evidence)
+            ..BudgetLoad::of_clients(evidence)
         })
     }
 
     /// The fields that all servers share.
-    fn of_clients(evidence: &Evidence) -> Load {
-        let connections = client_gauge(evidence, Grid::of(evidence), "connections");
+    fn of_clients(evidence: &Evidence) -> BudgetLoad {
+        let connections = client_gauge(evidence, SecondGrid::from_evidence(evidence), "connections");
         let offered: Vec<f64> = loads(evidence).filter_map(|load| load.offered_per_s).collect();
-        Load {
-            clock: Clock::Response,
+        BudgetLoad {
+            clock: LatencyClock::Response,
             whole_us: 0.0,
             schedule_us: 0.0,
             per_s: 0.0,
-            // Several loads follow each other, and which of them the window is of is not known.
+            // Several loads follow each other, and it is not known which of them is in the window.
             offered_per_s: offered.first().copied().filter(|_| offered.len() == 1),
             connections: connections
                 .and_then(|all| mean(all.into_iter().flatten()))
@@ -121,7 +121,7 @@ impl Load {
         })
     }
 
-    /// The same where the share of all waiting by the response clock is known already.
+    /// The same if the share of all waiting by the response clock is known already.
     pub(crate) fn cost_of_share(&self, share: f64, interval: (f64, f64), basis: &str) -> Cost {
         let within = |share: f64| share.clamp(0.0, 1.0);
         Cost {
@@ -138,9 +138,9 @@ impl Load {
     /// The cost of stops, whose share is of the clients' response time. Without a watched client the server's own mean is the remainder of it.
     pub(crate) fn cost_of_stops(&self, share: f64, interval: (f64, f64), basis: &str) -> Cost {
         match self.clock {
-            Clock::Server if share < 1.0 => {
+            LatencyClock::Server if share < 1.0 => {
                 let whole_us = self.whole_us / (1.0 - share);
-                Load { clock: Clock::Response, whole_us, ..self.clone() }
+                BudgetLoad { clock: LatencyClock::Response, whole_us, ..self.clone() }
                     .cost_of_share(share, interval, basis)
             }
             _ => self.cost_of_share(share, interval, basis),
@@ -151,15 +151,15 @@ impl Load {
     /// when no processor is free. An operation still takes its other processor time, which is at most its remaining time. A load at a rate has no such
     /// limit.
     fn most_share(&self, us: f64, work_us: f64) -> f64 {
-        let is_closed = self.clock != Clock::Server && self.schedule_us <= 0.0;
+        let is_closed = self.clock != LatencyClock::Server && self.schedule_us <= 0.0;
         let Some(free) = self.free_processors.filter(|_| is_closed) else { return 1.0 };
         let remaining_us = (self.whole_us - us).max(0.0);
         let idle_then = self.processors.map_or(0.0, |count| 1.0 - self.per_s * remaining_us / 1e6 / count);
         free.max(idle_then).max(work_us / self.whole_us)
     }
 
-    /// The wait for a free connection, which would go with connections enough: what the formula gives for bursts, or all where the connections are
-    /// always in use.
+    /// The wait for a free connection, which more connections would remove: the formula's wait for bursts, or the whole wait if the connections
+    /// are always in use.
     pub(crate) fn queue_us(&self) -> f64 {
         let (Some(connections), Some(utilization)) = (self.connections, self.utilization(self.service_us()))
         else {
@@ -171,7 +171,7 @@ impl Load {
         self.schedule_us.min(BURSTS * wait_us(utilization, connections, self.service_us()))
     }
 
-    /// The wait to be sent that connections of this utilization do not make: operations were held up by something that stops at times.
+    /// The wait to be sent that connections of this utilization do not explain: something that stops at times delayed operations.
     pub(crate) fn stop_us(&self) -> f64 {
         self.schedule_us - self.queue_us()
     }
@@ -184,7 +184,7 @@ impl Load {
         Some(self.per_s * service_us / 1e6 / self.connections?)
     }
 
-    /// By how much the mean falls where the service time falls by `us`.
+    /// The time that the mean falls by if the service time falls by `us`.
     fn saved_us(&self, us: f64) -> f64 {
         let before_us = self.service_us();
         let after_us = (before_us - us).max(0.0);
@@ -205,7 +205,7 @@ impl Load {
         direct_us + steady_us * (1.0 - then_us / now_us).clamp(0.0, 1.0)
     }
 
-    /// Operations a second that are asked for and not served, and would be.
+    /// The operations a second that are asked for and not served now, but would be served without `us`.
     fn unserved_per_s(&self, us: f64) -> Option<f64> {
         let offered = self.offered_per_s.filter(|offered| *offered > self.per_s / OVERLOADED)?;
         let after_us = (self.service_us() - us).max(1.0);
@@ -229,7 +229,7 @@ fn p99_us(evidence: &Evidence) -> Option<f64> {
     p99_ns.map(|ns| ns as f64 / 1e3)
 }
 
-/// The mean wait before service of `count` servers of that utilization, by Sakasegawa.
+/// The mean wait before service at `count` servers of that utilization, by Sakasegawa.
 fn wait_us(utilization: f64, count: f64, service_us: f64) -> f64 {
     let rho = utilization.clamp(0.0, 0.999);
     service_us * rho.powf((2.0 * (count + 1.0)).sqrt() - 1.0) / (count * (1.0 - rho))
@@ -239,9 +239,9 @@ fn wait_us(utilization: f64, count: f64, service_us: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn load(schedule_us: f64, service_us: f64, per_s: f64, connections: f64) -> Load {
-        Load {
-            clock: Clock::Response,
+    fn load(schedule_us: f64, service_us: f64, per_s: f64, connections: f64) -> BudgetLoad {
+        BudgetLoad {
+            clock: LatencyClock::Response,
             whole_us: schedule_us + service_us,
             schedule_us,
             per_s,
@@ -273,19 +273,22 @@ mod tests {
 
     #[test]
     fn a_closed_loop_goes_no_further_than_the_processors() {
-        let full = Load { free_processors: Some(0.06), ..load(0.0, 700.0, 11_000.0, 8.0) };
+        let full = BudgetLoad { free_processors: Some(0.06), ..load(0.0, 700.0, 11_000.0, 8.0) };
         let cost = full.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
         assert_eq!((cost.share, cost.interval), (0.06, (0.06, 0.06)));
         // Half of the processors are free, for operations that wait nearly all of their time.
-        let locked =
-            Load { free_processors: Some(0.5), processors: Some(2.0), ..load(0.0, 100_000.0, 80.0, 8.0) };
+        let locked = BudgetLoad {
+            free_processors: Some(0.5),
+            processors: Some(2.0),
+            ..load(0.0, 100_000.0, 80.0, 8.0)
+        };
         let cost = locked.cost(99_000.0, (98_000.0, 99_500.0), 0.0, "x").unwrap();
         assert!((cost.share - 0.96).abs() < 1e-9, "{cost:?}");
         // Less processor time for each operation allows a higher rate.
         let cost = full.cost(190.0, (180.0, 200.0), 140.0, "x").unwrap();
         assert!((cost.share - 0.2).abs() < 1e-9, "{cost:?}");
         // A load at a rate waits less, and asks for no more than before.
-        let cost = Load { schedule_us: 1.0, ..full }.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
+        let cost = BudgetLoad { schedule_us: 1.0, ..full }.cost(190.0, (180.0, 200.0), 0.0, "x").unwrap();
         assert!(cost.share > 0.2, "{cost:?}");
     }
 
@@ -299,16 +302,16 @@ mod tests {
 
     #[test]
     fn what_was_waited_behind_a_stop_stays() {
-        // Utilization 0.1: the formula's wait is 0.1 ms, at most four times of that is a queue's.
+        // Utilization 0.1: the formula's wait is 0.1 ms, and at most four times of that is the wait of a queue.
         let cost = load(50_000.0, 1000.0, 100.0, 1.0).cost(500.0, (500.0, 500.0), 0.0, "x").unwrap();
         assert!(cost.share < 0.02, "{cost:?}");
     }
 
     #[test]
     fn stops_cost_what_clients_wait_though_none_was_watched() {
-        let server = Load { clock: Clock::Server, ..load(0.0, 100.0, 400.0, 8.0) };
+        let server = BudgetLoad { clock: LatencyClock::Server, ..load(0.0, 100.0, 400.0, 8.0) };
         let cost = server.cost_of_stops(0.99, (0.25, 0.99), "x");
-        assert_eq!(cost.clock, Clock::Response);
+        assert_eq!(cost.clock, LatencyClock::Response);
         assert!((cost.mean_us - 9_900.0).abs() < 1e-6, "{cost:?}");
         assert_eq!(load(0.0, 100.0, 400.0, 8.0).cost_of_stops(0.5, (0.5, 0.5), "x").mean_us, 50.0);
     }

@@ -1,9 +1,9 @@
-//! Whether a device itself is full: more in flight buys no more throughput, only time (facts/analysis.md A10, disk.md 4).
+//! Finds a full device: more requests in flight give no more throughput, only longer times (docs/methods.md#the-knee-of-a-disk).
 //!
-//! The share of time with a request in flight (`%util`) is never asked: a device that serves many at once is 100 % busy long
-//! before it is full. It needs to matter, too: operations that wait for pages or the journal, or requests that take longer the
-//! more there are. A queue's or a control group's cap explains the same figures better and comes first; where the processor
-//! was short, the verdict is withheld.
+//! The share of time with a request in flight (`%util`) is not used: a device that serves many requests at once is 100 % busy long
+//! before it is full. A full device must also matter: operations wait for pages or the journal, or requests take longer the
+//! more of them are in flight. The cap of a queue or of a control group explains the same figures better and comes first. If the
+//! processor was short, the verdict is withheld.
 
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::median;
@@ -11,7 +11,7 @@ use fathom_units::{Nanos, count, decimal};
 
 use crate::path::{DeviceSeconds, leaves};
 use crate::queue::curve_of_reads;
-use crate::seconds::{Grid, mean};
+use crate::seconds::{SecondGrid, mean};
 use crate::{Evidence, Judgement};
 
 /// The series that it is judged by.
@@ -23,23 +23,23 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.wait.page_read_us",
 ];
 
-/// The part of the mean that must wait for the device.
-const MATTERS: f64 = 0.2;
-/// Of the probe's highest throughput, and of the depth at its knee, what the run must reach to be past the knee.
+/// The least share of the mean that must be a wait for the device.
+const MIN_WAIT_SHARE: f64 = 0.2;
+/// The shares of the probe's highest throughput and of the depth at its knee that the run must reach to be past the knee.
 const NEAR_HIGHEST: f64 = 0.8;
 const PAST_KNEE: f64 = 1.5;
-/// Between the third of the seconds with the least in flight and the third with the most: how much more must be in flight,
-/// how little throughput may grow, and how much time must.
+/// The comparison of the third of the seconds with the least in flight with the third with the most: the least growth of the requests
+/// in flight, the most growth of throughput, and the least growth of time.
 const MORE: f64 = 2.0;
-const FLAT: f64 = 1.15;
-const LONGER: f64 = 1.5;
-const FEWEST_SECONDS: usize = 15;
-/// What explains a full device better than the device does.
+const MAX_THROUGHPUT_GROWTH: f64 = 1.15;
+const MIN_TIME_GROWTH: f64 = 1.5;
+const MIN_SECONDS: usize = 15;
+/// The findings that explain a full device better than the device does.
 const BETTER: &[&str] = &["queue-cap", "capped-by-throttle", "looks-capped", "neighbour-io"];
 
 /// Adds `device-saturated` for each full device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let grid = Grid::of(evidence);
+    let grid = SecondGrid::from_evidence(evidence);
     for member in evidence.members() {
         for device in leaves(evidence, &member) {
             let found = saturated(evidence, judgement, grid, &member, &device);
@@ -54,7 +54,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 fn saturated(
     evidence: &Evidence,
     judgement: &Judgement,
-    grid: Grid,
+    grid: SecondGrid,
     member: &str,
     device: &str,
 ) -> Option<Finding> {
@@ -65,11 +65,11 @@ fn saturated(
     if explained {
         return None;
     }
-    let counters = DeviceSeconds::of(evidence, grid, device)?;
+    let counters = DeviceSeconds::from_evidence(evidence, grid, device)?;
     let waits = waits_for_device(judgement, member);
     let by_probe =
-        past_knee(evidence, device, &counters).filter(|_| waits.is_some_and(|share| share >= MATTERS));
-    let by_growth = grows(&counters).filter(|_| waits.is_none_or(|share| share >= MATTERS));
+        past_knee(evidence, device, &counters).filter(|_| waits.is_some_and(|share| share >= MIN_WAIT_SHARE));
+    let by_growth = grows(&counters).filter(|_| waits.is_none_or(|share| share >= MIN_WAIT_SHARE));
     let certain = by_probe.is_some() && by_growth.is_some();
     let why: Vec<String> = by_probe.into_iter().chain(by_growth).collect();
     if why.is_empty() {
@@ -85,7 +85,7 @@ fn saturated(
              over more or faster devices",
         )
         .next_look("What is written and read for each user byte, and whether another program uses the device too.")
-        .source("facts: Lazowska and others, Quantitative System Performance, 1984, chapter 5")
+        .source("Lazowska and others, Quantitative System Performance, 1984, chapter 5; docs/methods.md#the-knee-of-a-disk")
         .series(["reads", "writes", "read_ms", "write_ms"].map(|name| format!("device.{device}.{name}")))
         .window(evidence.window_ns);
     finding.evidence = why;
@@ -143,7 +143,7 @@ fn grows(counters: &DeviceSeconds) -> Option<String> {
         .filter_map(|((within, per_s), await_us)| Some(((*within)?, (*per_s)?, (*await_us)?)))
         .filter(|(within, ..)| *within >= 1.0)
         .collect();
-    if seconds.len() < FEWEST_SECONDS {
+    if seconds.len() < MIN_SECONDS {
         return None;
     }
     seconds.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -154,7 +154,9 @@ fn grows(counters: &DeviceSeconds) -> Option<String> {
     };
     let low = of(seconds.get(..third)?)?;
     let high = of(seconds.get(seconds.len() - third..)?)?;
-    let full = high.0 >= MORE * low.0 && high.1 <= FLAT * low.1 && high.2 >= LONGER * low.2;
+    let full = high.0 >= MORE * low.0
+        && high.1 <= MAX_THROUGHPUT_GROWTH * low.1
+        && high.2 >= MIN_TIME_GROWTH * low.2;
     let time = |us: f64| Nanos((us * 1e3) as u64);
     full.then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! What a judgement may look at: the series of a run, its environment, and its results.
+//! The input of a judgement: the series of a run, its environment, and its results.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ pub struct Evidence {
     pub results: Vec<Entry>,
     /// The part that is judged, in nanoseconds since the run's start; warm-up and cool-down lie outside.
     pub window_ns: (u64, u64),
-    /// Seed of resampling.
     pub seed: u64,
 }
 
@@ -26,7 +25,7 @@ impl Evidence {
     ///
     /// # Errors
     /// When the folder's series or results cannot be read.
-    pub fn of(run: &Run) -> Result<Evidence> {
+    pub fn from_run(run: &Run) -> Result<Evidence> {
         Evidence::with_results(run, run.results()?)
     }
 
@@ -54,16 +53,29 @@ impl Evidence {
         self.series.words_after("server.").into_iter().map(str::to_owned).collect()
     }
 
-    /// The sum of a [`fathom_record::catalog::Kind::Sum`] series over the window, or `None` where it was not read.
+    /// The sum of a [`fathom_record::catalog::Additivity::Sum`] series over the window, or `None` if it was not read.
     pub fn sum(&self, name: &str) -> Option<f64> {
         let series = self.series.get(name)?;
         Some(series.within(self.window_ns.0, self.window_ns.1).iter().map(|point| point.value).sum())
     }
 
-    /// The sum of a series over another window; `None` where nothing was read in it.
+    /// The sum of a series over another window; `None` if nothing was read in it.
     pub(crate) fn sum_within(&self, name: &str, (begin_ns, end_ns): (u64, u64)) -> Option<f64> {
         let points = self.series.get(name)?.within(begin_ns, end_ns);
         (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
+    }
+
+    /// The seconds of the window in which a series was read; `None` if it was not.
+    pub(crate) fn read_s(&self, name: &str) -> Option<f64> {
+        let points = self.series.get(name)?.within(self.window_ns.0, self.window_ns.1);
+        let seconds: f64 =
+            points.iter().map(|point| point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e9).sum();
+        (seconds > 0.0).then_some(seconds)
+    }
+
+    /// The sum of a series for each second in which it was read, because samplers do not read at the same moments.
+    pub(crate) fn rate_per_s(&self, name: &str) -> Option<f64> {
+        Some(self.sum(name)? / self.read_s(name)?)
     }
 
     /// A fact of the manifest. A sampler withdraws its fact by an empty text.
@@ -71,14 +83,14 @@ impl Evidence {
         self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The mean of a gauge over the window, or `None` where it was not read.
+    /// The mean of a gauge over the window, or `None` if it was not read.
     pub fn mean(&self, name: &str) -> Option<f64> {
         let points = self.series.get(name)?.within(self.window_ns.0, self.window_ns.1);
         (!points.is_empty())
             .then(|| points.iter().map(|point| point.value).sum::<f64>() / points.len() as f64)
     }
 
-    /// The part of the processors' time in which nothing ran, in percent: a processor that waits for a device is free.
+    /// The share of the processors' time in which nothing ran, in percent. A processor that waits for a device is free.
     pub(crate) fn idle_pct(&self) -> Option<f64> {
         let idle_pct = self.mean("host.cpu.idle_pct")?;
         Some(idle_pct + self.mean("host.cpu.iowait_pct").unwrap_or(0.0))

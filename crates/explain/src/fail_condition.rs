@@ -11,12 +11,12 @@ use fathom_units::Nanos;
 #[derive(Clone, Debug, PartialEq)]
 pub struct FailCondition {
     operation: Option<String>,
-    figure: Figure,
+    figure: LatencyFigure,
     limit: Nanos,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figure {
+enum LatencyFigure {
     Mean,
     P50,
     P99,
@@ -24,22 +24,22 @@ enum Figure {
     Max,
 }
 
-const FIGURES: [(&str, Figure); 5] = [
-    ("mean", Figure::Mean),
-    ("p50", Figure::P50),
-    ("p99", Figure::P99),
-    ("p99.9", Figure::P999),
-    ("max", Figure::Max),
+const FIGURES: [(&str, LatencyFigure); 5] = [
+    ("mean", LatencyFigure::Mean),
+    ("p50", LatencyFigure::P50),
+    ("p99", LatencyFigure::P99),
+    ("p99.9", LatencyFigure::P999),
+    ("max", LatencyFigure::Max),
 ];
 
 /// Whether the condition holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// It does: the run fails.
+pub enum ConditionAnswer {
+    /// The condition holds: the run fails.
     Yes,
-    /// It does not.
+    /// The rules do not apply.
     No,
-    /// The run does not tell.
+    /// The run does not contain the figure.
     Unknown,
 }
 
@@ -67,8 +67,8 @@ impl FromStr for FailCondition {
 }
 
 impl FailCondition {
-    /// Whether it holds for the loads of a run, and a sentence that says why. Times count from when an operation was due.
-    pub fn check(&self, results: &[Entry]) -> (Answer, String) {
+    /// Whether it holds for the loads of a run, and a sentence with the reason. Times count from when an operation was due.
+    pub fn check(&self, results: &[Entry]) -> (ConditionAnswer, String) {
         let loads = || {
             results.iter().filter_map(|entry| if let Entry::Load(load) = entry { Some(load) } else { None })
         };
@@ -85,7 +85,7 @@ impl FailCondition {
                 "cannot tell whether {self}: the run has no {} of {what} as a client saw it",
                 self.figure_name()
             );
-            return (Answer::Unknown, why);
+            return (ConditionAnswer::Unknown, why);
         };
         let holds = value > self.limit;
         let sentence = format!(
@@ -95,17 +95,17 @@ impl FailCondition {
             if holds { "above" } else { "within" },
             self.limit
         );
-        (if holds { Answer::Yes } else { Answer::No }, sentence)
+        (if holds { ConditionAnswer::Yes } else { ConditionAnswer::No }, sentence)
     }
 
     fn value_of(&self, operation: &LoadOperation) -> Option<Nanos> {
         let latency: &Latency = operation.response.as_ref().or(operation.service.as_ref())?;
         match self.figure {
-            Figure::Mean => Some(Nanos(latency.mean_ns.max(0.0).round() as u64)),
-            Figure::P50 => Some(Nanos(latency.p50_ns)),
-            Figure::P99 => latency.p99_ns.map(Nanos),
-            Figure::P999 => latency.p999_ns.map(Nanos),
-            Figure::Max => Some(Nanos(latency.max_ns)),
+            LatencyFigure::Mean => Some(Nanos(latency.mean_ns.max(0.0).round() as u64)),
+            LatencyFigure::P50 => Some(Nanos(latency.p50_ns)),
+            LatencyFigure::P99 => latency.p99_ns.map(Nanos),
+            LatencyFigure::P999 => latency.p999_ns.map(Nanos),
+            LatencyFigure::Max => Some(Nanos(latency.max_ns)),
         }
     }
 
@@ -162,18 +162,18 @@ mod tests {
         let held = |text: &str| text.parse::<FailCondition>().unwrap().check(&results);
         assert_eq!(
             held("p99>10ms"),
-            (Answer::Yes, "p99 of UPDATE is 12.0 ms: above the limit of 10.0 ms".to_owned())
+            (ConditionAnswer::Yes, "p99 of UPDATE is 12.0 ms: above the limit of 10.0 ms".to_owned())
         );
-        assert_eq!(held("read p99 > 10ms").0, Answer::No);
-        assert_eq!(held("mean>1ms").0, Answer::No);
-        assert_eq!(held("max>39ms").0, Answer::Yes);
+        assert_eq!(held("read p99 > 10ms").0, ConditionAnswer::No);
+        assert_eq!(held("mean>1ms").0, ConditionAnswer::No);
+        assert_eq!(held("max>39ms").0, ConditionAnswer::Yes);
         let (unknown, why) = held("p99.9>10ms");
-        assert_eq!(unknown, Answer::Unknown);
+        assert_eq!(unknown, ConditionAnswer::Unknown);
         assert!(why.starts_with("cannot tell whether p99.9>10.0 ms"), "{why}");
-        assert_eq!(held("scan p99>1ms").0, Answer::Unknown);
+        assert_eq!(held("scan p99>1ms").0, ConditionAnswer::Unknown);
         let loading = [load("load", "INSERT", Some(90_000_000))];
-        assert_eq!("p99>10ms".parse::<FailCondition>().unwrap().check(&loading).0, Answer::Yes);
-        assert_eq!("p99>10ms".parse::<FailCondition>().unwrap().check(&[]).0, Answer::Unknown);
+        assert_eq!("p99>10ms".parse::<FailCondition>().unwrap().check(&loading).0, ConditionAnswer::Yes);
+        assert_eq!("p99>10ms".parse::<FailCondition>().unwrap().check(&[]).0, ConditionAnswer::Unknown);
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! What kind of machine a run was made on, rounded so that a reboot, a kernel update or a remount does not make another of it.
+//! The kind of machine that a run was made on, rounded so that a reboot, a kernel update or a remount does not make it another machine.
 //!
-//! What an operator changes to see what it brings (scheduler, read-ahead, huge pages, caps) is left out on purpose: a history has to go
-//! through such a change to show it. Device names are left out too, since they are given out anew at each boot.
+//! Settings that an operator changes to try their effect (scheduler, read-ahead, huge pages, caps) are left out on purpose, so that a history
+//! shows the effect of such a change. Device names are left out too, since they are assigned at each boot.
 
 use std::collections::BTreeMap;
 
-/// The facts that make a machine, by name, rounded.
+/// The rounded facts that identify a machine, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
     facts: BTreeMap<String, String>,
 }
 
 impl Fingerprint {
-    /// Of a run's facts.
-    pub fn of(environment: &BTreeMap<String, String>) -> Fingerprint {
+    /// The fingerprint of a run's facts.
+    pub fn from_environment(environment: &BTreeMap<String, String>) -> Fingerprint {
         let mut facts = BTreeMap::new();
         let taken = ["cpu.model", "cpu.count", "virtualisation", "container", "fs.type"];
         for name in taken.into_iter().chain(["cgroup.cpu_max"]) {
@@ -45,7 +45,7 @@ impl Fingerprint {
         differing.map(|name| (name.clone(), pair(name).0, pair(name).1)).collect()
     }
 
-    /// In words, with a short number that tells it from others alike.
+    /// The fingerprint in words, with a short number that distinguishes it from similar ones.
     pub fn words(&self) -> String {
         let fact = |name: &str| self.facts.get(name).map(String::as_str);
         let mut words = Vec::new();
@@ -65,7 +65,7 @@ fn fnv(text: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// Bytes to a quarter of a power of two: a kernel keeps another megabyte for itself at each update.
+/// Rounds bytes to a quarter of a power of two: a kernel keeps another megabyte for itself at each update.
 fn rounded(bytes: &str) -> Option<String> {
     let bytes: f64 = bytes.parse().ok().filter(|bytes| *bytes >= 1.0)?;
     let rounded = ((bytes.log2() * 4.0).round() / 4.0).exp2();
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_reboot_is_the_same_machine_and_more_memory_is_another() {
-        let first = Fingerprint::of(&environment(&[]));
+        let first = Fingerprint::from_environment(&environment(&[]));
         let rebooted = [
             ("kernel", "6.12.3"),
             ("memory.bytes", "16589000000"),
@@ -105,13 +105,16 @@ mod tests {
             ("device.sdb.model", "Virtual disk"),
             ("device.sdb.size_bytes", "107374182400"),
         ];
-        assert_eq!(first, Fingerprint::of(&environment(&rebooted)));
+        assert_eq!(first, Fingerprint::from_environment(&environment(&rebooted)));
         assert!(
             first.words().starts_with("8 CPUs, about 16 GiB memory, xfs, Virtual disk"),
             "{}",
             first.words()
         );
-        let larger = Fingerprint::of(&environment(&[("memory.bytes", "33274740736"), ("cpu.count", "16")]));
+        let larger = Fingerprint::from_environment(&environment(&[
+            ("memory.bytes", "33274740736"),
+            ("cpu.count", "16"),
+        ]));
         let names: Vec<String> = first.differences(&larger).into_iter().map(|(name, ..)| name).collect();
         assert_eq!(names, ["cpu.count", "memory.bytes"]);
         assert_ne!(first.words(), larger.words());

@@ -1,6 +1,6 @@
-//! A server that `fsync` locked: its writes wait until `fsyncUnlock`, and no disk is slow.
+//! Finds a server that `fsync` locked: its writes wait until `fsyncUnlock`, and no disk is slow.
 //!
-//! Backups lock a server to copy its files. To clients it looks like a stop of storage; `currentOp` tells (`fsyncLock: true`).
+//! Backups lock a server to copy its files. To clients it looks like a stop of storage; `currentOp` reports it (`fsyncLock: true`).
 
 use fathom_record::{Confidence, Finding, Severity};
 
@@ -31,7 +31,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// When it was locked: the stretches without a write in which it said so.
+/// The times at which it was locked: the stretches without a write in which it said so.
 fn locks(evidence: &Evidence, member: &str) -> Vec<Window> {
     let seconds = |begin_ns: u64, end_ns: u64| (begin_ns as f64 / 1e9, end_ns as f64 / 1e9);
     let told = points(evidence, &format!("server.{member}.fsync_locked"));

@@ -1,41 +1,48 @@
-//! The run-queue guard: where the processor is short, time that looks like the disk's is waiting for a processor.
+//! The run-queue guard: if the processor is short, time that looks like the disk's is a wait for a processor.
 //!
-//! It runs before all other rules. Above 5 % of waiting for a processor the verdicts on the disk are withheld and the finding
-//! names who waited (DESIGN.md, "the tool measures itself"). One figure of the server's is not enough: threads that wake up
-//! together always wait a little, so the host must be busy too, where that was read.
+//! It runs before all other rules. Above 5 % of waiting for a processor the verdicts on the disk are withheld, and the finding
+//! names the threads that waited (docs/methods.md#waiting-for-a-processor). One figure of the server is not enough: threads that wake
+//! up together always wait a little, so the host must be busy too, if its processors were read.
 
 use fathom_record::{Confidence, Finding, Gain, Point, Severity};
 use fathom_stats::MAX_CLIENT_CPU_SHARE;
 
-use crate::client::{Client, points};
+use crate::client::{ClientLoads, points};
 use crate::standstill::gain_of_stops;
 use crate::windows::Window;
 use crate::{Evidence, Judgement, busy_seconds};
 
-/// Waiting for a processor above this part of the time makes timings untrue, in percent.
-const MOST_WAIT_PCT: f64 = 5.0;
+/// Above this share of waiting for a processor timings are unreliable, in percent.
+const MAX_WAIT_PCT: f64 = 5.0;
 /// The samplers' limit on a host with idle processors. The samplers wake up together once a second and wait for each other. A quota on their own
 /// control group makes them wait longer than this.
 const MAX_WAIT_WITH_IDLE_PCT: f64 = 20.0;
 /// Time that the hypervisor gave to other machines, above which the host is short, in percent.
 const MAX_STEAL_PCT: f64 = 5.0;
-/// Time that a control group was held back by its quota, above which a server is short of processors, in percent.
+/// Time for which a control group was throttled by its quota, above which a server is short of processors, in percent.
 const MAX_THROTTLED_PCT: f64 = 5.0;
 /// A host with more idle time than this is not short of processors, in percent.
 pub(crate) const IDLE_PCT: f64 = 20.0;
-/// Tasks that run or want to, for each processor, above which the host is short whatever else was read.
-const MOST_RUNNABLE: f64 = 2.0;
+/// Tasks that run or want to run, for each processor, above which the host is short whatever other readings say.
+const MAX_RUNNABLE: f64 = 2.0;
 /// From this share of all processor time on, the load and the servers watched fill the machine themselves.
 const MIN_OWN_SHARE: f64 = 0.7;
 /// Pressure: part of the time in which at least one task waited for a processor, in percent, on a host that is busy.
-const MOST_PRESSURE_PCT: f64 = 20.0;
+const MAX_PRESSURE_PCT: f64 = 20.0;
 
 /// The throttled time of Fathom's own process, which samples and, in a load, is the client.
 const OWN_QUOTA: &str = "monitor.throttled_us";
+/// The findings that say that processors are short. The first of them gives the reason of a limit.
+pub(crate) const PROCESSOR_SHORTAGES: [&str; 2] = ["processor-is-short", "client-limited"];
 
-/// Whether the client, the samplers, the servers or the host were short of processors.
+/// Whether a finding says that the processors are short, as a capacity does whose limit they are.
+pub fn is_processor_shortage(finding: &Finding) -> bool {
+    PROCESSOR_SHORTAGES.contains(&finding.id.as_str())
+}
+
+/// Judges whether the client, the samplers, the servers or the host were short of processors.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let client = Client::of(evidence).map(|client| client_share(evidence, &client));
+    let client = ClientLoads::from_evidence(evidence).map(|client| client_share(evidence, &client));
     let has_client = client.is_some();
     if let Some((share, name)) = client.filter(|(share, _)| *share > MAX_CLIENT_CPU_SHARE) {
         judgement
@@ -69,10 +76,10 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     )
     .confidence(Confidence::Certain)
     .advice("Free processors (stop what else runs, a smaller load, more processors) and measure again.")
-    .next_look("Look which processes use the processors (top, pidstat).")
+    .next_look("See which processes use the processors (top, pidstat).")
     .window(evidence.window_ns);
     if let Some(top) = evidence.fact("host.top.cpu") {
-        finding = finding.evidence(format!("Most processor time meanwhile: {top}."));
+        finding = finding.evidence(format!("Most processor time went to {top}."));
     }
     if fills_the_machine(evidence) {
         finding.claim =
@@ -101,8 +108,8 @@ fn quota_of_one(evidence: &Evidence) -> Option<Sign> {
     quota(evidence, member)
 }
 
-/// What operations waited in the seconds in which a quota, whose throttled time is that series, held a process back, above the others. `None` if these
-/// are most of the seconds, or if several servers were watched.
+/// The additional wait of operations in the seconds in which a quota throttled a process, compared with the other seconds. `series` is its throttled
+/// time. `None` if these are most of the seconds, or if several servers were watched.
 fn gain_of_quota(evidence: &Evidence, judgement: &Judgement, series: &str) -> Option<Gain> {
     let members = evidence.members();
     let [member] = members.as_slice() else { return None };
@@ -117,11 +124,13 @@ fn gain_of_quota(evidence: &Evidence, judgement: &Judgement, series: &str) -> Op
     if are_few { gain_of_stops(evidence, judgement, member, &windows) } else { None }
 }
 
-/// Whether most of what the processors did was for the load and the servers watched, on one host.
+/// Whether most of the processor time went to the load and the servers watched, on one host.
 pub(crate) fn fills_the_machine(evidence: &Evidence) -> bool {
     let share = evidence.fact("host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
     let has_idle = evidence.idle_pct().is_some_and(|idle_pct| idle_pct > IDLE_PCT);
-    Client::of(evidence).is_some() && !has_idle && share.is_some_and(|share| share >= MIN_OWN_SHARE)
+    ClientLoads::from_evidence(evidence).is_some()
+        && !has_idle
+        && share.is_some_and(|share| share >= MIN_OWN_SHARE)
 }
 
 /// One thing that waited.
@@ -135,7 +144,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
     let mut signs = Vec::new();
     let idle_pct = evidence.idle_pct();
     let has_idle = idle_pct.is_some_and(|idle| idle > IDLE_PCT);
-    let most_pct = if has_idle { MAX_WAIT_WITH_IDLE_PCT } else { MOST_WAIT_PCT };
+    let most_pct = if has_idle { MAX_WAIT_WITH_IDLE_PCT } else { MAX_WAIT_PCT };
     if let Some(wait_pct) = mean(evidence, "monitor.run_wait_pct").filter(|wait| *wait > most_pct) {
         signs.push(Sign {
             reason: format!("the samplers waited for a processor {wait_pct:.0} % of the time."),
@@ -145,7 +154,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
             series: "monitor.run_wait_pct".to_owned(),
         });
     }
-    // A member that only follows keeps clients waiting through replication, which says so itself.
+    // A member that only follows delays clients through replication, which has its own finding.
     let leads = |member: &&String| !crate::member::follows(evidence, member);
     signs.extend(evidence.members().iter().filter(leads).filter_map(|member| quota(evidence, member)));
     if let Some(steal_pct) = mean(evidence, "host.cpu.steal_pct").filter(|steal| *steal > MAX_STEAL_PCT) {
@@ -164,17 +173,17 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
         signs.extend(server_waits(evidence, &member, idle_pct));
     }
     let runnable = mean(evidence, "host.runnable").zip(mean(evidence, "host.cpu.count"));
-    if let Some((runnable, count)) = runnable.filter(|(runnable, count)| *runnable > MOST_RUNNABLE * count) {
+    if let Some((runnable, count)) = runnable.filter(|(runnable, count)| *runnable > MAX_RUNNABLE * count) {
         signs.push(Sign {
-            reason: format!("{runnable:.1} tasks want the host's {count:.0} processors."),
-            evidence: format!("{runnable:.1} tasks run or want to on {count:.0} processors, on average."),
+            reason: format!("{runnable:.1} tasks at a time competed for the host's {count:.0} processors."),
+            evidence: format!("On average {runnable:.1} tasks competed for {count:.0} processors."),
             series: "host.runnable".to_owned(),
         });
     }
-    let pressure = rate_pct(evidence, "host.pressure.cpu.some_us").filter(|pct| *pct > MOST_PRESSURE_PCT);
+    let pressure = rate_pct(evidence, "host.pressure.cpu.some_us").filter(|pct| *pct > MAX_PRESSURE_PCT);
     if let Some((pressure, idle)) = pressure.zip(idle_pct) {
         signs.push(Sign {
-            reason: format!("tasks of the host waited for a processor {pressure:.0} % of the time."),
+            reason: format!("at least one task waited for a processor {pressure:.0} % of the time."),
             evidence: format!(
                 "At least one task waited for a processor {pressure:.0} % of the time, and the processors were idle for {idle:.0} %."
             ),
@@ -184,7 +193,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
     signs
 }
 
-/// What is said of the members that only follow and that a quota holds back.
+/// A sentence on each member that only follows and that a quota holds back.
 pub(crate) fn followers_under_quota(evidence: &Evidence) -> Vec<String> {
     let members = evidence.members();
     let follows = members.iter().filter(|member| crate::member::follows(evidence, member));
@@ -196,7 +205,7 @@ pub(crate) fn is_under_quota(evidence: &Evidence, member: &str) -> bool {
     quota(evidence, member).is_some()
 }
 
-/// A server whose control groups hold it back from processors that the host may well have idle.
+/// A server that its control groups hold back, although the host may have idle processors.
 fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
     let series = format!("server.{member}.process.throttled_us");
     let throttled_pct = rate_pct(evidence, &series).filter(|pct| *pct > MAX_THROTTLED_PCT)?;
@@ -211,10 +220,10 @@ fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
     })
 }
 
-/// What a server's threads waited for a processor, of the time that its operations took and of what they ran.
+/// The time that a server's threads waited for a processor, as a share of the time of its operations and of their run time.
 fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Option<Sign> {
     let sum = |tail: &str| total(evidence, &format!("server.{member}.{tail}"));
-    // What a member that only follows waits is held against no operations of clients.
+    // A wait of a member that only follows delays no operation of a client.
     if crate::member::follows(evidence, member) {
         return None;
     }
@@ -222,13 +231,15 @@ fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Opt
     let ran_us = sum("process.cpu_us")?;
     let time_us = sum("reads.latency_us")? + sum("writes.latency_us")?;
     let (of_time, of_run) = (100.0 * waits_us / time_us, 100.0 * waits_us / (waits_us + ran_us));
-    if time_us <= 0.0 || of_time <= MOST_WAIT_PCT || of_run <= MOST_WAIT_PCT {
+    if time_us <= 0.0 || of_time <= MAX_WAIT_PCT || of_run <= MAX_WAIT_PCT {
         return None;
     }
     let idle = idle_pct.map_or(String::new(), |idle| format!("; the processors were idle for {idle:.0} %"));
     Some(Sign {
         reason: format!(
-            "server {member}'s threads waited for a processor {of_time:.0} % of the time of its operations."
+            "server {member}'s threads waited {:.1} s for a processor, while its operations took {:.1} s.",
+            waits_us / 1e6,
+            time_us / 1e6
         ),
         evidence: format!(
             "Server {member}'s threads waited {:.1} s for a processor and ran {:.1} s, while its operations took {:.1} s{idle}.",
@@ -241,7 +252,7 @@ fn server_waits(evidence: &Evidence, member: &str, idle_pct: Option<f64>) -> Opt
 }
 
 /// The busiest load's share, and the name of its series.
-fn client_share(evidence: &Evidence, client: &Client) -> (f64, String) {
+fn client_share(evidence: &Evidence, client: &ClientLoads) -> (f64, String) {
     let shares = client.loads.iter().map(|load| {
         let name = format!("{load}cpu_share");
         (mean(evidence, &name).unwrap_or(0.0), name)
@@ -277,7 +288,7 @@ fn client_limited(share: f64, series: String, evidence: &Evidence) -> Finding {
         .series([series])
 }
 
-/// The mean of what was read of a gauge, numbers only.
+/// The mean of the readings of a gauge, without those that are no numbers.
 fn mean(evidence: &Evidence, name: &str) -> Option<f64> {
     let values: Vec<f64> =
         points(evidence, name).iter().map(|point| point.value).filter(|value| value.is_finite()).collect();
@@ -289,7 +300,7 @@ fn total(evidence: &Evidence, name: &str) -> Option<f64> {
     (!points.is_empty()).then(|| points.iter().map(|point| point.value).sum())
 }
 
-/// Microseconds counted, of the time they were counted in, in percent.
+/// The microseconds of a counter as a share of the time over which it was counted, in percent.
 fn rate_pct(evidence: &Evidence, name: &str) -> Option<f64> {
     let points = points(evidence, name);
     let time_us: f64 = points.iter().map(|one| one.end_ns.saturating_sub(one.begin_ns) as f64 / 1000.0).sum();

@@ -1,19 +1,20 @@
 //! Figures of many runs as histories: the same metric of the same subject, by the same command, on the same kind of machine, with the points where
 //! its level changed.
 //!
-//! Only runs that ran to their end are points. What so few runs cannot tell is a suspicion or nothing (`fathom_stats::level_changes`), and among many
-//! histories at once some had to look changed, so those that do not hold against that are suspicions too.
+//! Only runs that ran to their end are points. If the runs are too few to tell, a change is a suspicion or is not reported
+//! (`fathom_stats::level_changes`). Among many histories some look changed by chance, so changes that do not survive a test for that
+//! are suspicions too.
 
 use std::collections::BTreeMap;
 
 use fathom_errors::Result;
 use fathom_record::Run;
-use fathom_record::figure::{Better, Figure, figures, main_figure, tail_beside};
+use fathom_record::figure::{BetterDirection, Figure, figures, main_figure, tail_beside};
 use fathom_record::folders::{Condition, RunFolder};
 use fathom_record::history::{ChangeState, History, HistoryChange, HistoryPoint, Reach};
 use fathom_stats::{
-    FEWEST_TO_SUSPECT, HistoryReach, HistoryVerdict, LevelChange, Seeded, benjamini_hochberg, level_changes,
-    median,
+    HistoryReach, HistoryVerdict, LevelChange, MIN_VALUES_TO_SUSPECT, SeededRandom, benjamini_hochberg,
+    level_changes, median,
 };
 
 use crate::Fingerprint;
@@ -21,11 +22,11 @@ use crate::comparison::command_words;
 use crate::run_noise::run_noise;
 
 const SURROGATES: usize = 1999;
-/// Among all histories that are called changed, this share may be wrong.
+/// The share of the histories called changed that may be wrong.
 const FALSE_SHARE: f64 = 0.05;
 const SEED: u64 = 0x41_39;
-/// So many runs before one are read for its page: months of one a day, and twice what a judgement needs.
-const MOST_EARLIER: usize = 99;
+/// The number of earlier runs that are read for a run's page: months of one a day, and twice the number that a judgement needs.
+const MAX_EARLIER_RUNS: usize = 99;
 
 /// A run as a point of histories.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub struct HistoryRun<'f> {
 }
 
 impl<'f> HistoryRun<'f> {
-    /// Reads what is wanted of a run: figures whose subject or metric hold all `words`, or its main figure where there are none. `None` for
+    /// Reads the figures of a run whose subject or metric contain all `words`, or its main figure without words. `None` for
     /// one that did not run to its end or has no such figure.
     ///
     /// # Errors
@@ -45,14 +46,14 @@ impl<'f> HistoryRun<'f> {
             let text = format!("{} {}", figure.subject, figure.metric).to_lowercase();
             words.iter().all(|word| text.contains(&word.to_lowercase()))
         };
-        HistoryRun::of(folder, |figures| match words.is_empty() {
+        HistoryRun::from_folder(folder, |figures| match words.is_empty() {
             true => main_figure(&figures).cloned().into_iter().collect(),
             false => figures.into_iter().filter(holds).collect(),
         })
     }
 
-    /// A run that ran to its end, with those of its figures that `chosen` leaves.
-    fn of(
+    /// A run that ran to its end, with those of its figures that `chosen` accepts.
+    fn from_folder(
         folder: &'f RunFolder,
         chosen: impl FnOnce(Vec<Figure>) -> Vec<Figure>,
     ) -> Result<Option<HistoryRun<'f>>> {
@@ -75,13 +76,13 @@ impl<'f> HistoryRun<'f> {
     }
 }
 
-/// The main figure of `run` and its percentile over the runs of its kind among `others` that began before it, at most the newest hundred of
-/// them; it is the last point of each. Nothing where that is too few to say anything, or `run` did not run to its end. A run that cannot be
-/// read is passed over, as one without the figure is.
+/// The histories of the main figure of `run` and its percentile. Their points are the runs of its kind among `others` that began before it, at
+/// most the newest hundred; `run` is the last point of each. Empty if those are too few, or if `run` did not run to its end. A run that cannot be
+/// read is skipped, and so is one without the figure.
 pub fn histories_up_to(run: &RunFolder, others: &[RunFolder]) -> Vec<History> {
     let kind = |one: &RunFolder| {
         let manifest = &one.manifest;
-        let machine = Fingerprint::of(&manifest.environment);
+        let machine = Fingerprint::from_environment(&manifest.environment);
         (manifest.verb.clone(), command_words(&manifest.command_line), machine)
     };
     let own = kind(run);
@@ -92,9 +93,9 @@ pub fn histories_up_to(run: &RunFolder, others: &[RunFolder]) -> Vec<History> {
     };
     let mut alike: Vec<&RunFolder> = others.iter().filter(is_earlier).collect();
     alike.sort_by_key(|one| std::cmp::Reverse((one.started, one.name.clone())));
-    alike.truncate(MOST_EARLIER);
+    alike.truncate(MAX_EARLIER_RUNS);
     alike.push(run);
-    if alike.len() < FEWEST_TO_SUSPECT {
+    if alike.len() < MIN_VALUES_TO_SUSPECT {
         return Vec::new();
     }
     let headline = |figures: Vec<Figure>| {
@@ -103,7 +104,7 @@ pub fn histories_up_to(run: &RunFolder, others: &[RunFolder]) -> Vec<History> {
         main.into_iter().chain(tail).cloned().collect()
     };
     let read: Vec<HistoryRun<'_>> =
-        alike.into_iter().filter_map(|one| HistoryRun::of(one, headline).ok().flatten()).collect();
+        alike.into_iter().filter_map(|one| HistoryRun::from_folder(one, headline).ok().flatten()).collect();
     let mut found = histories(&read);
     let is_told = |history: &History| {
         history.reach != Reach::TooFew && history.points.last().is_some_and(|last| last.run == run.name)
@@ -121,7 +122,7 @@ pub fn histories(runs: &[HistoryRun<'_>]) -> Vec<History> {
     });
     for run in sorted {
         let manifest = &run.folder.manifest;
-        let environment = Fingerprint::of(&manifest.environment).words();
+        let environment = Fingerprint::from_environment(&manifest.environment).words();
         let command = command_words(&manifest.command_line);
         for (figure, interval) in &run.figures {
             let key =
@@ -158,7 +159,7 @@ fn empty(figure: &Figure, verb: &str, command: &str, environment: &str) -> Histo
 }
 
 fn judge(histories: &mut [History]) {
-    let parent = Seeded::from_seed(SEED);
+    let parent = SeededRandom::from_seed(SEED);
     let verdicts: Vec<Option<HistoryVerdict>> = (0u64..)
         .zip(histories.iter())
         .map(|(number, history)| {
@@ -192,14 +193,14 @@ fn told(history: &History, change: &LevelChange, state: ChangeState) -> Option<H
         started: first.started.clone(),
         before,
         after,
-        improved: (after > before) == (history.better == Better::Higher),
+        improved: (after > before) == (history.better == BetterDirection::Higher),
         p,
         superiority,
         state,
     })
 }
 
-/// What values differ by within a run, as a share: the median half-width of the points' own intervals.
+/// The variation of values within a run, as a share: the median half-width of the points' own intervals.
 fn noise_floor(history: &History) -> f64 {
     let half = |point: &HistoryPoint| {
         let (low, high) = point.interval?;
@@ -264,7 +265,7 @@ mod tests {
         }
     }
 
-    fn of(parent: &Path, words: &[&str]) -> Vec<History> {
+    fn histories_in(parent: &Path, words: &[&str]) -> Vec<History> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let scan = scan(parent).unwrap();
         let runs: Vec<HistoryRun<'_>> =
@@ -275,29 +276,29 @@ mod tests {
     #[test]
     fn a_level_that_fell_after_a_date_is_told_with_enough_runs_and_suspected_with_fewer() {
         let parent = tempfile::tempdir().unwrap();
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         for day in 0..60 {
             let level = if day < 35 { 100_000.0 } else { 80_000.0 };
             run(parent.path(), day, level * (1.0 + 0.02 * stream.normal()), "16637370368", State::Complete);
         }
         run(parent.path(), 61, 1.0, "16637370368", State::Interrupted);
         run(parent.path(), 62, 1.0, "33274740736", State::Complete);
-        let found = of(parent.path(), &[]);
+        let found = histories_in(parent.path(), &[]);
         assert_eq!(found.iter().map(|one| one.points.len()).collect::<Vec<_>>(), [60, 1], "two machines");
         let [change] = found[0].changes.as_slice() else { panic!("{:?}", found[0].changes) };
         assert_eq!((change.index, change.state, change.improved), (35, ChangeState::Change, false));
         assert_eq!(change.started, "2026-02-08T09:30:00Z");
         assert_eq!((found[0].reach, found[1].reach), (Reach::Judgement, Reach::TooFew));
-        assert!(of(parent.path(), &["no such"]).is_empty());
+        assert!(histories_in(parent.path(), &["no such"]).is_empty());
         a_page_shows_what_was_before(&scan(parent.path()).unwrap().runs);
-        assert_eq!(of(parent.path(), &["LATENCY", "knee"])[0].metric, "latency of one request");
+        assert_eq!(histories_in(parent.path(), &["LATENCY", "knee"])[0].metric, "latency of one request");
 
         let few = tempfile::tempdir().unwrap();
         for day in 0..24 {
             let level = if day < 12 { 100_000.0 } else { 60_000.0 };
             run(few.path(), day, level * (1.0 + 0.01 * stream.normal()), "16637370368", State::Complete);
         }
-        let found = of(few.path(), &[]);
+        let found = histories_in(few.path(), &[]);
         assert_eq!(found[0].reach, Reach::Suspicion);
         assert!(found[0].changes.iter().all(|change| change.state == ChangeState::Suspect));
         assert_eq!(found[0].changes.len(), 1, "{:?}", found[0]);

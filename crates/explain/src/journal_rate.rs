@@ -1,4 +1,4 @@
-//! A rate of journaled writes that the journal's syncs cannot cover: what was acknowledged is not on the disk, so the rate is none of journaled writes.
+//! Refuses a rate of journaled writes that the journal's syncs cannot cover: acknowledged writes were not on the disk, so they are not journaled.
 //!
 //! A connection waits for its acknowledgement before it sends the next write, so that one sync covers at most as many writes as were under way
 //! at once. A server without a journal, a journal on a file system in memory, or a file system that ignores syncs acknowledges more.
@@ -6,9 +6,9 @@
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::count;
 
-use crate::client::{Client, Kind};
+use crate::client::{ClientLoads, ReadWriteType};
 use crate::path::client_gauge;
-use crate::seconds::Grid;
+use crate::seconds::SecondGrid;
 use crate::{Evidence, Judgement};
 
 /// The id of the finding.
@@ -18,13 +18,12 @@ pub(crate) const ID: &str = "journaled-rate-refused";
 pub(crate) const NEEDS: &[&str] =
     &["client.{operation}.per_s", "client.in_flight", "server.{member}.journal.syncs"];
 
-/// Writes for each that the syncs can cover, above which the rate is refused: the operations under way are means of seconds, and for a moment more
-/// of them may be.
+/// The ratio of writes to those that the syncs can cover, above which the rate is refused. The operations under way are means of seconds, and
+/// for a moment more of them may be under way.
 const MAX_WRITES_PER_COVERED: f64 = 2.0;
-/// Fewer writes decide nothing.
+/// The fewest writes that a verdict needs.
 const MIN_WRITES: f64 = 100.0;
 
-/// Adds the finding.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     if evidence.fact("client.journaled") == Some("true")
         && let Some(finding) = refused(evidence)
@@ -34,9 +33,9 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 }
 
 fn refused(evidence: &Evidence) -> Option<Finding> {
-    let client = Client::of(evidence)?;
-    let grid = Grid::of(evidence);
-    let written = client.operations.iter().filter(|operation| operation.kind == Kind::Writes);
+    let client = ClientLoads::from_evidence(evidence)?;
+    let grid = SecondGrid::from_evidence(evidence);
+    let written = client.operations.iter().filter(|operation| operation.kind == ReadWriteType::Writes);
     let written: f64 = written.flat_map(|operation| grid.sums(&operation.counts(evidence))).flatten().sum();
     let under_way = client_gauge(evidence, grid, "in_flight")?.into_iter().flatten().fold(1.0, f64::max);
     let names: Vec<String> = evidence

@@ -1,4 +1,4 @@
-//! What all rules together say of a run: budgets, and findings ranked by what following them would bring.
+//! The result of all rules for a run: budgets, and findings ranked by the gain of following them.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use fathom_record::queue::QueueLadder;
 use fathom_record::verdict::Verdict;
 use fathom_record::{Confidence, Finding, Severity};
 
-/// What a run says.
+/// The result of judging a run.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// Where the mean time went, for each server and kind of operation.
+    /// The parts of the mean time, for each server and kind of operation.
     pub budgets: Vec<Budget>,
     /// The queues from the client down to each device.
     pub ladders: Vec<QueueLadder>,
-    /// What is written and read for each byte of a user.
+    /// The bytes written and read for each byte of a user.
     pub amplifications: Vec<Amplification>,
-    /// The servers side by side, where there are several.
+    /// A row for each server, if there are several.
     pub members: Vec<MemberRow>,
     /// The findings, ranked: those that cost most first, then the worst severity, then the largest expected gain.
     pub findings: Vec<Finding>,
@@ -28,14 +28,14 @@ pub struct Judgement {
     pub checkpoints: BTreeMap<String, Vec<(f64, f64)>>,
     /// The laws of scaling fitted to each ladder of connections. Charts show them too.
     pub scalings: Vec<Scaling>,
-    /// Why verdicts on the disk are withheld, a sentence each; empty where they are not. The guard runs first and fills it.
+    /// The reasons why verdicts on the disk are withheld, a sentence each; empty if they are not. The guard runs first and fills it.
     pub withheld: Vec<String>,
     /// Whether something holds the system back; the last rule fills it.
     pub verdict: Option<Verdict>,
 }
 
 impl Judgement {
-    /// Its figures and its verdict as results of a run; the findings stand apart in a run folder.
+    /// Its figures and its verdict as results of a run; a run folder has the findings in another file.
     pub fn results(&self) -> Vec<Entry> {
         let mut results: Vec<Entry> = self.budgets.iter().cloned().map(Entry::Budget).collect();
         results.extend(self.ladders.iter().cloned().map(Entry::Queue));
@@ -45,8 +45,8 @@ impl Judgement {
         results
     }
 
-    /// Adds a finding on the disk, or on another part of the path that waits for a processor lengthen as well: where such
-    /// verdicts are withheld it is kept as what cannot be told, with the reason.
+    /// Adds a finding on the disk, or on another part of the path whose times grow with waits for a processor. If such
+    /// verdicts are withheld, it becomes one that cannot be decided, with the reason.
     pub fn add_unless_withheld(&mut self, mut finding: Finding) {
         if !self.withheld.is_empty() {
             finding.severity = finding.severity.min(Severity::Note);

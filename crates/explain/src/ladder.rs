@@ -1,20 +1,20 @@
-//! Loads of rising strength: where more connections bring no more throughput, and whether throughput falls again
-//! (facts/analysis.md A5, A6).
+//! Judges loads of rising strength: the point beyond which more connections bring no more throughput, and whether throughput falls
+//! again (docs/methods.md#scaling-laws).
 //!
-//! The peak of a scaling law is refused, with the reason, unless six levels with three repeats each, one of them beyond it, bear
-//! it out and a plain cap does not fit as well. Loads whose client was busy itself say nothing about a server and are left out.
+//! The peak of a scaling law is refused, with the reason, unless six levels with three repeats each support it, one of them is beyond
+//! it, and a plain cap does not fit as well. Loads whose client was busy itself say nothing about a server and are left out.
 
 use fathom_record::disk::Entry;
 use fathom_record::load::Load;
 use fathom_record::pictures::scaling::{Scaling, ScalingCurve};
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{Comparison, Curve, Fit, LadderLevel, Level, fit, knee};
+use fathom_stats::{Curve, Fit, LadderLevel, Level, ModelComparison, fit, knee};
 use fathom_units::{Nanos, count, decimal};
 
 use crate::{Evidence, Judgement};
 
 /// The fewest levels of a ladder.
-const FEWEST_LEVELS: usize = 3;
+const MIN_LEVELS: usize = 3;
 /// Rates of one number of connections are levels of their own if they differ by more than this.
 const APART: f64 = 1.05;
 /// A ladder of rates has passed its knee if its slowest level takes this many times its fastest.
@@ -29,11 +29,11 @@ struct Ladder<'e> {
     all: Vec<&'e Load>,
     /// Those that say something about the server.
     usable: Vec<&'e Load>,
-    laws: Option<Comparison>,
+    laws: Option<ModelComparison>,
 }
 
 impl<'e> Ladder<'e> {
-    fn of(all: Vec<&'e Load>) -> Ladder<'e> {
+    fn new(all: Vec<&'e Load>) -> Ladder<'e> {
         let usable = usable(&all);
         Ladder { laws: fit(&levels(&usable)).ok(), usable, all }
     }
@@ -41,7 +41,7 @@ impl<'e> Ladder<'e> {
 
 /// Adds what each ladder of loads shows.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    for ladder in groups(evidence).into_iter().map(Ladder::of) {
+    for ladder in groups(evidence).into_iter().map(Ladder::new) {
         judgement.findings.extend(finding_of(&ladder));
         judgement.scalings.extend(scaling_of(&ladder));
     }
@@ -72,7 +72,7 @@ fn usable<'e>(group: &[&'e Load]) -> Vec<&'e Load> {
     group.iter().copied().filter(says).collect()
 }
 
-/// As the laws of scaling take them.
+/// The loads in the form that the laws of scaling take.
 fn levels(loads: &[&Load]) -> Vec<Level> {
     let level = |load: &&Load| Level { concurrency: load.connections as f64, throughput: load.per_s };
     loads.iter().map(level).collect()
@@ -82,7 +82,7 @@ fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
     let Ladder { all: group, usable, laws } = ladder;
     let connections = distinct(group.iter().map(|load| load.connections as f64));
     let rates = distinct(group.iter().map(|load| load.per_s));
-    if connections < FEWEST_LEVELS && (connections > 1 || rates < FEWEST_LEVELS) {
+    if connections < MIN_LEVELS && (connections > 1 || rates < MIN_LEVELS) {
         return None;
     }
     let left_out = group.len() - usable.len();
@@ -90,7 +90,7 @@ fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
     if left_out > 0 && highest(usable) < highest(group) {
         return Some(client_limited(group, left_out));
     }
-    let finding = match connections >= FEWEST_LEVELS {
+    let finding = match connections >= MIN_LEVELS {
         true => of_connections(usable, laws.as_ref()?),
         false => of_rates(usable),
     }?;
@@ -103,7 +103,7 @@ fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
     })
 }
 
-/// How many values differ by more than 5 %.
+/// The number of values that differ by more than 5 %.
 fn distinct(values: impl Iterator<Item = f64>) -> usize {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
@@ -116,7 +116,7 @@ fn client_limited(group: &[&Load], left_out: usize) -> Finding {
     Finding::new(
         "load-knee-hidden",
         Severity::Note,
-        format!("Where {server} stops giving more cannot be told: the client was busy itself in the strongest loads"),
+        format!("Where {server} stops giving more cannot be determined: the client was busy itself in the strongest loads"),
     )
     .confidence(Confidence::CannotTell)
     .evidence(format!("In {left_out} of {} loads the client used nearly all of its processors", group.len()))
@@ -134,9 +134,9 @@ fn mean_ns(load: &Load) -> Option<f64> {
     (sums.1 > 0.0).then(|| sums.0 / sums.1)
 }
 
-/// Where more connections bring no more: by the bounds of the ladder where one connection was measured, else by the corner of
-/// the cap, where that law fits best.
-fn at_knee(loads: &[&Load], laws: &Comparison) -> Option<(f64, f64)> {
+/// The number of connections beyond which more bring nothing: by the bounds of the ladder if one connection was measured, else by the corner of
+/// the cap, if that law fits best.
+fn at_knee(loads: &[&Load], laws: &ModelComparison) -> Option<(f64, f64)> {
     let levels: Vec<LadderLevel> = loads
         .iter()
         .filter_map(|load| {
@@ -156,7 +156,7 @@ fn at_knee(loads: &[&Load], laws: &Comparison) -> Option<(f64, f64)> {
     })
 }
 
-fn of_connections(loads: &[&Load], laws: &Comparison) -> Option<Finding> {
+fn of_connections(loads: &[&Load], laws: &ModelComparison) -> Option<Finding> {
     let first = loads.first()?;
     let what = format!("{} under {}", first.server, first.workload);
     let rivals: Vec<String> =
@@ -204,7 +204,7 @@ fn of_connections(loads: &[&Load], laws: &Comparison) -> Option<Finding> {
                 "What is full at the knee: the queues and the layers of the loads just below and above it.",
             )
             .source(
-                "facts: Gunther, Guerrilla Capacity Planning, 2007; Lazowska and others, 1984, chapter 5",
+                "docs/methods.md#scaling-laws; Gunther, Guerrilla Capacity Planning, 2007; Lazowska and others, 1984, chapter 5",
             ),
     )
 }
@@ -212,7 +212,7 @@ fn of_connections(loads: &[&Load], laws: &Comparison) -> Option<Finding> {
 /// Rates of one number of connections: the one at which the response time over throughput is least, where those above it are
 /// clearly slower.
 fn of_rates(loads: &[&Load]) -> Option<Finding> {
-    // Where operations came at a rate, a closed loop beside them is another question.
+    // A closed loop and operations at a rate answer different questions.
     let at_a_rate = loads.iter().any(|load| load.offered_per_s.is_some());
     let mut levels: Vec<(f64, f64)> = loads
         .iter()
@@ -248,19 +248,19 @@ fn of_rates(loads: &[&Load]) -> Option<Finding> {
             count(last.0)
         ))
         .next_look("'fathom ycsb run --find-max' finds the highest rate that holds an objective, to 3 %.")
-        .source("facts: Lazowska and others, Quantitative System Performance, 1984, chapter 5"),
+        .source("Lazowska and others, Quantitative System Performance, 1984, chapter 5; docs/methods.md#the-knee-of-a-disk"),
     )
 }
 
 /// The ladders of connections of a run; those too short for any law are left out.
 pub(crate) fn scalings(evidence: &Evidence) -> Vec<Scaling> {
-    groups(evidence).into_iter().filter_map(|group| scaling_of(&Ladder::of(group))).collect()
+    groups(evidence).into_iter().filter_map(|group| scaling_of(&Ladder::new(group))).collect()
 }
 
 /// A ladder with the laws fitted to it, as a chart shows it.
 fn scaling_of(ladder: &Ladder<'_>) -> Option<Scaling> {
     let (loads, laws) = (&ladder.usable, ladder.laws.as_ref()?);
-    if distinct(loads.iter().map(|load| load.connections as f64)) < FEWEST_LEVELS {
+    if distinct(loads.iter().map(|load| load.connections as f64)) < MIN_LEVELS {
         return None;
     }
     let first = loads.first()?;
@@ -281,7 +281,7 @@ fn scaling_of(ladder: &Ladder<'_>) -> Option<Scaling> {
 }
 
 /// The curves from 1 to `highest` connections, the best law first.
-fn curves(laws: &Comparison, highest: f64) -> Vec<ScalingCurve> {
+fn curves(laws: &ModelComparison, highest: f64) -> Vec<ScalingCurve> {
     let mut fits: Vec<_> = laws.fits.iter().collect();
     fits.sort_by_key(|fit| (fit.model != laws.best, fit.model.parameters()));
     let along = |at: usize| 1.0 + (highest - 1.0) * at as f64 / (POINTS - 1) as f64;

@@ -1,33 +1,33 @@
-//! Little's law as an audit of what was measured: the number under way equals throughput times time (analysis.md A2).
+//! Little's law as an audit of what was measured: the number under way equals throughput times time (docs/methods.md#littles-law).
 //!
-//! Three places where two counts that do not know of each other must agree: the client, the server, and the devices. A gap
-//! says that something was not counted, not that anything is slow. Only windows in which nothing drifts are judged.
+//! It compares two independent counts at three places: the client, the server, and the devices. A gap
+//! says that something was not counted, not that anything is slow. Only windows without a drift are judged.
 
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{LittleCheck, Seeded, bootstrap_sums};
+use fathom_stats::{LittleCheck, SeededRandom, bootstrap_sums};
 
-use crate::client::{Client, points};
+use crate::client::{ClientLoads, points};
 use crate::windows::{Window, read_in, spread};
 use crate::{Evidence, Judgement};
 
-/// The client counts every operation: it may be off by so much.
+/// The largest gap at the client, which counts every operation.
 const CLIENT_GAP: f64 = 0.02;
-/// What is sampled may be off by so much whatever its error says: parts of an operation lie outside the gauge.
+/// The largest gap of a sampled mean, whatever its error: parts of an operation lie outside the gauge.
 const DEVICE_GAP: f64 = 0.1;
 const SERVER_GAP: f64 = 0.5;
-/// Standard errors that a gap must also be beyond.
+/// The number of standard errors that a gap must also exceed.
 const ERRORS: f64 = 4.0;
-/// Throughput and time of the second half may differ from the first's by so much (analysis.md A2).
-const MOST_DRIFT: f64 = 0.05;
-/// Fewer windows are not judged.
-const FEWEST_WINDOWS: usize = 10;
-/// Less than so many under way is too little to compare.
-const LEAST_IN_FLIGHT: f64 = 0.1;
+/// The most by which throughput and time of the second half may differ from the first half's (docs/methods.md#littles-law).
+const MAX_DRIFT: f64 = 0.05;
+/// The fewest windows that are judged.
+const MIN_WINDOWS: usize = 10;
+/// The fewest operations under way that are compared.
+const MIN_IN_FLIGHT: f64 = 0.1;
 const RESAMPLES: usize = 300;
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Verdict {
+enum LawCheck {
     Holds,
     /// The gap, relative to the number under way, and its standard error.
     Fails {
@@ -39,22 +39,22 @@ enum Verdict {
 
 /// Number under way, throughput and total time of each window: what one comparison needs.
 #[derive(Debug, Default)]
-struct Rows {
+struct ShardRows {
     /// Seconds, area under the gauge in seconds, operations, their time in seconds.
     rows: Vec<Vec<f64>>,
 }
 
 /// Compares at the client, at each server and at each device.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    if let Some(client) = Client::of(evidence) {
+    if let Some(client) = ClientLoads::from_evidence(evidence) {
         let rows = client_rows(evidence, &client);
-        if let Verdict::Fails { gap, error } = rows.verdict(evidence.seed, CLIENT_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, CLIENT_GAP) {
             judgement.findings.push(client_finding(&rows, gap, error, evidence));
         }
     }
     for member in evidence.members() {
         let rows = server_rows(evidence, &member);
-        if let Verdict::Fails { gap, error } = rows.verdict(evidence.seed, SERVER_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, SERVER_GAP) {
             judgement.findings.push(sampled_finding(
                 ("server-count-does-not-add-up", format!("server {member}"), "operations"),
                 &rows,
@@ -65,7 +65,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
     for device in devices(evidence) {
         let rows = device_rows(evidence, &device);
-        if let Verdict::Fails { gap, error } = rows.verdict(evidence.seed, DEVICE_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, DEVICE_GAP) {
             judgement.findings.push(sampled_finding(
                 ("device-count-does-not-add-up", format!("device {device}"), "requests"),
                 &rows,
@@ -76,8 +76,8 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-impl Rows {
-    /// Adds a window, if all of it was read.
+impl ShardRows {
+    /// Adds a window, if all its values were read.
     fn add(&mut self, window: Window, in_flight: Option<f64>, operations: Option<f64>, time_s: Option<f64>) {
         let seconds = (window.1 - window.0) as f64 / 1e9;
         if let (Some(in_flight), Some(operations), Some(time_s)) = (in_flight, operations, time_s) {
@@ -91,23 +91,20 @@ impl Rows {
         check_of(&total)
     }
 
-    fn verdict(&self, seed: u64, most: f64) -> Verdict {
-        let whole = Rows::check(&self.rows);
-        if self.rows.len() < FEWEST_WINDOWS
-            || whole.in_flight < LEAST_IN_FLIGHT
-            || whole.throughput_per_s <= 0.0
-        {
-            return Verdict::CannotTell;
+    fn verdict(&self, seed: u64, most: f64) -> LawCheck {
+        let whole = ShardRows::check(&self.rows);
+        if self.rows.len() < MIN_WINDOWS || whole.in_flight < MIN_IN_FLIGHT || whole.throughput_per_s <= 0.0 {
+            return LawCheck::CannotTell;
         }
         let (early, late) = self.rows.split_at(self.rows.len() / 2);
-        let (early, late) = (Rows::check(early), Rows::check(late));
+        let (early, late) = (ShardRows::check(early), ShardRows::check(late));
         let drift = |early: f64, late: f64| (late / early - 1.0).abs();
         let drifts = [
             drift(early.throughput_per_s, late.throughput_per_s),
             drift(early.mean_latency_ns, late.mean_latency_ns),
         ];
-        if !drifts.iter().all(|drift| *drift <= MOST_DRIFT) {
-            return Verdict::CannotTell;
+        if !drifts.iter().all(|drift| *drift <= MAX_DRIFT) {
+            return LawCheck::CannotTell;
         }
         let length = (self.rows.len() / 8).clamp(1, 10);
         let blocks: Vec<Vec<f64>> = self
@@ -116,13 +113,13 @@ impl Rows {
             .map(|chunk| (0..4).map(|at| chunk.iter().filter_map(|row| row.get(at)).sum()).collect())
             .collect();
         let figures = |row: &[f64]| vec![gap_of(&check_of(row))];
-        let resampled = bootstrap_sums(&blocks, 0.95, RESAMPLES, &mut Seeded::from_seed(seed), figures);
+        let resampled = bootstrap_sums(&blocks, 0.95, RESAMPLES, &mut SeededRandom::from_seed(seed), figures);
         let Some(error) = resampled.and_then(|all| Some(all.first().copied().flatten()?.standard_error))
         else {
-            return Verdict::CannotTell;
+            return LawCheck::CannotTell;
         };
         let gap = gap_of(&whole);
-        if gap.abs() > most.max(ERRORS * error) { Verdict::Fails { gap, error } } else { Verdict::Holds }
+        if gap.abs() > most.max(ERRORS * error) { LawCheck::Fails { gap, error } } else { LawCheck::Holds }
     }
 }
 
@@ -136,15 +133,15 @@ fn check_of(row: &[f64]) -> LittleCheck {
     }
 }
 
-/// What throughput and time imply, less what is under way, over what is under way.
+/// The number that throughput and time imply, less the number under way, divided by the number under way.
 fn gap_of(check: &LittleCheck) -> f64 {
     check.implied_in_flight() / check.in_flight - 1.0
 }
 
-/// The client's own count against its records. Where operations fail, their time is under way and in no record.
-fn client_rows(evidence: &Evidence, client: &Client) -> Rows {
+/// The client's own count and its records. The time of failed operations is under way but in no record.
+fn client_rows(evidence: &Evidence, client: &ClientLoads) -> ShardRows {
     let windows = client.windows(evidence);
-    let mut rows = Rows::default();
+    let mut rows = ShardRows::default();
     let mut sums = vec![[0.0; 4]; windows.len()];
     let mut put = |place: usize, values: Vec<Option<f64>>| {
         for (sum, value) in sums.iter_mut().zip(values) {
@@ -168,9 +165,9 @@ fn client_rows(evidence: &Evidence, client: &Client) -> Rows {
     rows
 }
 
-/// A server's sums of latency against its sampled clients. Waits that happen without a ticket are in the sums and in no gauge,
-/// so they are taken off.
-fn server_rows(evidence: &Evidence, member: &str) -> Rows {
+/// A server's sums of latency and its sampled clients. Waits without a ticket are in the sums and in no gauge, so they are
+/// subtracted.
+fn server_rows(evidence: &Evidence, member: &str) -> ShardRows {
     let of = |tail: &str| points(evidence, &format!("server.{member}.{tail}"));
     let windows: Vec<Window> =
         of("reads.latency_us").iter().map(|point| (point.begin_ns, point.end_ns)).collect();
@@ -192,7 +189,7 @@ fn server_rows(evidence: &Evidence, member: &str) -> Rows {
         all.iter().filter_map(|values| values.get(at).copied().flatten()).sum()
     };
     let active = [active_reads, active_writes];
-    let mut rows = Rows::default();
+    let mut rows = ShardRows::default();
     for (at, window) in windows.iter().enumerate().filter(|(_, window)| window.1 > window.0) {
         let in_flight = both(&active, at).map(|active| active + known(&queued, at));
         let time_s = both(&latency, at).map(|time_us| (time_us - known(&outside, at)).max(0.0) / 1e6);
@@ -201,8 +198,8 @@ fn server_rows(evidence: &Evidence, member: &str) -> Rows {
     rows
 }
 
-/// A device's summed times against its sampled requests in flight. Flushes are in flight at no device that counts them apart.
-fn device_rows(evidence: &Evidence, device: &str) -> Rows {
+/// A device's summed times and its sampled requests in flight. If a device counts flushes apart, they are not in its requests in flight.
+fn device_rows(evidence: &Evidence, device: &str) -> ShardRows {
     let of = |tail: &str| points(evidence, &format!("device.{device}.{tail}"));
     let windows: Vec<Window> = of("read_ms").iter().map(|point| (point.begin_ns, point.end_ns)).collect();
     let sum = |tail: &str| spread(of(tail), &windows);
@@ -212,7 +209,7 @@ fn device_rows(evidence: &Evidence, device: &str) -> Rows {
     let pair = |one: &[Option<f64>], other: &[Option<f64>], at: usize| -> Option<f64> {
         Some(one.get(at).copied().flatten()? + other.get(at).copied().flatten()?)
     };
-    let mut rows = Rows::default();
+    let mut rows = ShardRows::default();
     for (at, window) in windows.iter().enumerate().filter(|(_, window)| window.1 > window.0) {
         let time_s = pair(&read_ms, &write_ms, at).map(|ms| ms / 1e3);
         rows.add(*window, in_flight.get(at).copied().flatten(), pair(&reads, &writes, at), time_s);
@@ -225,8 +222,8 @@ fn devices(evidence: &Evidence) -> Vec<String> {
     names.filter_map(|(name, _)| Some(name.strip_suffix(".in_flight")?.to_owned())).collect()
 }
 
-fn client_finding(rows: &Rows, gap: f64, error: f64, evidence: &Evidence) -> Finding {
-    let check = Rows::check(&rows.rows);
+fn client_finding(rows: &ShardRows, gap: f64, error: f64, evidence: &Evidence) -> Finding {
+    let check = ShardRows::check(&rows.rows);
     Finding::new(
         "client-count-does-not-add-up",
         Severity::Warning,
@@ -251,11 +248,11 @@ fn client_finding(rows: &Rows, gap: f64, error: f64, evidence: &Evidence) -> Fin
 
 fn sampled_finding(
     (id, whose, what): (&str, String, &str),
-    rows: &Rows,
+    rows: &ShardRows,
     (gap, error): (f64, f64),
     (evidence, series): (&Evidence, String),
 ) -> Finding {
-    let check = Rows::check(&rows.rows);
+    let check = ShardRows::check(&rows.rows);
     Finding::new(id, Severity::Note, format!("The counters of {whose} do not agree with its sampled {what}."))
         .confidence(Confidence::CannotTell)
         .evidence(format!(

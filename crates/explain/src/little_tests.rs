@@ -1,7 +1,7 @@
 //! Little's law on queues whose truth is known, and on records with something missing.
 
 use fathom_record::Point;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use super::*;
 
@@ -10,7 +10,7 @@ const SECONDS: u64 = 120;
 /// An open queue of `servers` with Poisson arrivals; `general` service is half constant, half long. Every `drop_every`th
 /// operation is lost from the records. Writes what a client would.
 fn queue(servers: usize, general: bool, drop_every: u64) -> Evidence {
-    let mut stream = Seeded::from_seed(31);
+    let mut stream = SeededRandom::from_seed(31);
     let (rate_per_s, mean_s) = (200.0 * servers as f64, 0.0035);
     let mut free_s = vec![0.0_f64; servers];
     let (mut now_s, mut number) = (0.0, 0u64);
@@ -58,8 +58,8 @@ fn findings(evidence: &Evidence) -> Vec<String> {
 fn sound_queues_hold() {
     for (servers, general) in [(1, false), (4, false), (1, true), (8, true)] {
         let evidence = queue(servers, general, 0);
-        let rows = client_rows(&evidence, &Client::of(&evidence).unwrap());
-        let gap = gap_of(&Rows::check(&rows.rows));
+        let rows = client_rows(&evidence, &ClientLoads::from_evidence(&evidence).unwrap());
+        let gap = gap_of(&ShardRows::check(&rows.rows));
         println!("{servers} servers, general {general}: gap {:.3} %", 100.0 * gap);
         assert!(gap.abs() < 0.005, "{gap}");
         assert_eq!(findings(&evidence), Vec::<String>::new());
@@ -88,7 +88,7 @@ fn a_window_that_drifts_is_not_judged() {
 
 /// A device whose requests come in bursts that last for part of each second, seen 20 times a second.
 fn device(hidden: bool) -> Evidence {
-    let mut stream = Seeded::from_seed(5);
+    let mut stream = SeededRandom::from_seed(5);
     let mut evidence = Evidence { window_ns: (0, SECONDS * 1_000_000_000), ..Evidence::default() };
     for second in 0..SECONDS {
         let begin_ns = second * 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What monitoring cost the host and the servers, from the samplers' own counters.
+//! The cost of monitoring for the host and the servers, from the samplers' own counters.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ const SECOND_NS: f64 = 1e9;
 pub struct MonitoringCost {
     /// Processor time of all samplers, as a share of one core.
     pub core_share: f64,
-    /// The same by sampler.
+    /// The share of one core by sampler.
     pub core_share_by_sampler: BTreeMap<String, f64>,
-    /// Time that all servers together spent on our commands, in milliseconds a second.
+    /// Time that all servers together spent on the samplers' commands, in milliseconds a second.
     pub server_ms_per_s: f64,
 }
 
 impl MonitoringCost {
-    /// The cost over the window of the evidence, where it was counted.
-    pub fn of(evidence: &Evidence) -> Option<MonitoringCost> {
+    /// The cost over the window of the evidence, if it was counted.
+    pub fn from_evidence(evidence: &Evidence) -> Option<MonitoringCost> {
         let (begin_ns, end_ns) = evidence.window_ns;
         let seconds = end_ns.saturating_sub(begin_ns) as f64 / SECOND_NS;
         let total = |name: &str, ending: &str| {

@@ -1,8 +1,8 @@
-//! Whose I/O a device carries: the server's own, or mostly that of other programs on the same device.
+//! Tells whose I/O a device serves: the server's own, or mostly that of other programs on the same device.
 //!
-//! The device's counters are everybody's, and `/proc/PID/io` is the process's alone (proc_pid_io(5)). What the process did not ask for is the
-//! file system's journal and metadata, which is small, or a neighbour, which may be anything. A neighbour is a cause only as far as operations
-//! wait for the device, so this finding is a note until the verdict prices it.
+//! The device's counters include all programs, and `/proc/PID/io` counts the process alone (proc_pid_io(5)). The bytes that the process did not ask
+//! for are the file system's journal and metadata, which are few, or a neighbour's, which may be any number. A neighbour is a cause only as far
+//! as operations wait for the device, so this finding is a note until the verdict prices it.
 
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::decimal;
@@ -18,12 +18,12 @@ pub(crate) const NEEDS: &[&str] = &[
     "device.{device}.written_bytes",
 ];
 
-/// Others have at least this part of the device's bytes.
+/// The least share of the device's bytes that others have.
 const MIN_OTHERS_SHARE: f64 = 0.5;
-/// And at least as much a second: the journal of a file system writes up to 16 KiB for each sync, which a thousand syncs make 16 MiB.
+/// And their least rate: the journal of a file system writes up to 16 KiB for each sync, so a thousand syncs make 16 MiB.
 const MIN_OTHERS_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
 
-/// Adds a finding for each device that mostly serves others.
+/// Adds a finding for each device that mostly serves other programs.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let mut devices: Vec<String> =
         evidence.members().iter().flat_map(|member| leaves(evidence, member)).collect();
@@ -36,13 +36,13 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// Bytes a second that went each way.
-struct Traffic {
+/// Bytes a second in each direction.
+struct NeighbourTraffic {
     read: f64,
     written: f64,
 }
 
-impl Traffic {
+impl NeighbourTraffic {
     fn both(&self) -> f64 {
         self.read + self.written
     }
@@ -64,13 +64,13 @@ fn neighbour(evidence: &Evidence, device: &str) -> Option<Finding> {
         .into_iter()
         .filter(|member| leaves(evidence, member).iter().any(|leaf| leaf == device))
         .collect();
-    let total = Traffic {
+    let total = NeighbourTraffic {
         read: per_s(format!("device.{device}.read_bytes"))?,
         written: per_s(format!("device.{device}.written_bytes"))?,
     };
-    let mut own = Traffic { read: 0.0, written: 0.0 };
+    let mut own = NeighbourTraffic { read: 0.0, written: 0.0 };
     for member in &members {
-        // A process that was not watched may be who does it all.
+        // A process that was not watched may do all of it.
         own.read += per_s(format!("server.{member}.process.read_bytes"))?;
         own.written += per_s(format!("server.{member}.process.written_bytes"))?;
     }

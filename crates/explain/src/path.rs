@@ -1,18 +1,18 @@
-//! What operations do second by second, as far as each verdict needs it: at the client, within a server, and on a device.
+//! The activity second by second, as far as each verdict needs it: at the client, within a server, and on a device.
 //!
-//! Names of the client's series may carry a tag (`client.server-on-rocksdb.in_flight`); all that were read at the time count.
+//! Names of the client's series may have a tag (`client.server-on-rocksdb.in_flight`); all series that were read at the time count.
 
 use fathom_record::Point;
 
 use crate::Evidence;
-use crate::client::{Client, per_window, points};
-use crate::seconds::{Grid, mean, total, zip};
+use crate::client::{ClientLoads, per_window, points};
+use crate::seconds::{SecondGrid, mean, total, zip};
 
 /// Values of a grid's seconds.
 pub(crate) type Seconds = Vec<Option<f64>>;
 
-/// The devices at the bottom under a server's data: those the environment names, else the one device that was watched.
-/// Where several were and nothing says which are stacked on which, none: their figures must not be added.
+/// The devices at the bottom under a server's data: those that the environment names, else the one device that was watched.
+/// Empty if several were watched and nothing says which are stacked on which: their figures must not be added.
 pub(crate) fn leaves(evidence: &Evidence, member: &str) -> Vec<String> {
     // A router stores nothing.
     if crate::member::is_router(evidence, member) {
@@ -50,8 +50,8 @@ pub(crate) fn client_names<'e>(evidence: &'e Evidence, name: &'e str) -> impl It
     })
 }
 
-/// The client's gauge of a name: of loads that ran at once the sum, of loads one after another each for its part of a second.
-pub(crate) fn client_gauge(evidence: &Evidence, grid: Grid, name: &str) -> Option<Seconds> {
+/// The client's gauge of a name: the sum of loads that ran at once; of loads that ran one after another, each for its part of a second.
+pub(crate) fn client_gauge(evidence: &Evidence, grid: SecondGrid, name: &str) -> Option<Seconds> {
     let mut areas: Vec<Point> = Vec::new();
     for name in client_names(evidence, name) {
         areas.extend(per_window(points(evidence, &name)));
@@ -63,9 +63,13 @@ pub(crate) fn client_gauge(evidence: &Evidence, grid: Grid, name: &str) -> Optio
     (!areas.is_empty()).then(|| zip(&grid.sums(&areas), &covered_s, of_second))
 }
 
-/// Mean time of the client's operations by a clock (`service`, `response`) in microseconds, and how many ended.
-pub(crate) fn client_mean_us(evidence: &Evidence, grid: Grid, clock: &str) -> Option<(Seconds, Seconds)> {
-    let client = Client::of(evidence)?;
+/// Mean time of the client's operations by a clock (`service`, `response`) in microseconds, and the number that ended.
+pub(crate) fn client_mean_us(
+    evidence: &Evidence,
+    grid: SecondGrid,
+    clock: &str,
+) -> Option<(Seconds, Seconds)> {
+    let client = ClientLoads::from_evidence(evidence)?;
     let timed = || client.operations.iter().filter(|operation| operation.has_clock(evidence, clock));
     let time = total(timed().map(|operation| grid.sums(&operation.times_us(evidence, clock))))?;
     let count = total(timed().map(|operation| grid.sums(&operation.counts(evidence))))?;
@@ -75,8 +79,8 @@ pub(crate) fn client_mean_us(evidence: &Evidence, grid: Grid, clock: &str) -> Op
 
 /// Operations a second that ended, over the seconds that were read; `None` without a watched client.
 pub(crate) fn client_per_s(evidence: &Evidence) -> Option<f64> {
-    let client = Client::of(evidence)?;
-    let grid = Grid::of(evidence);
+    let client = ClientLoads::from_evidence(evidence)?;
+    let grid = SecondGrid::from_evidence(evidence);
     let count = total(client.operations.iter().map(|operation| grid.sums(&operation.counts(evidence))))?;
     mean(count.into_iter().flatten())
 }
@@ -89,8 +93,12 @@ pub(crate) fn is_over_loopback(evidence: &Evidence, member: &str) -> bool {
         && host.is_some_and(|(host, _)| host == "localhost" || host == "[::1]" || host.starts_with("127."))
 }
 
-/// Mean time within the server of its reads and writes in microseconds, and how many there were.
-pub(crate) fn server_mean_us(evidence: &Evidence, grid: Grid, member: &str) -> Option<(Seconds, Seconds)> {
+/// Mean time within the server of its reads and writes in microseconds, and their number.
+pub(crate) fn server_mean_us(
+    evidence: &Evidence,
+    grid: SecondGrid,
+    member: &str,
+) -> Option<(Seconds, Seconds)> {
     let sums = |kind: &str| {
         ["reads", "writes"]
             .iter()
@@ -103,15 +111,15 @@ pub(crate) fn server_mean_us(evidence: &Evidence, grid: Grid, member: &str) -> O
 }
 
 /// Mean time of an operation in microseconds: as the client saw it from its send, else within the server.
-pub(crate) fn operation_us(evidence: &Evidence, grid: Grid, member: &str) -> Option<Seconds> {
+pub(crate) fn operation_us(evidence: &Evidence, grid: SecondGrid, member: &str) -> Option<Seconds> {
     client_mean_us(evidence, grid, "service")
         .or_else(|| server_mean_us(evidence, grid, member))
         .map(|(mean, _)| mean)
 }
 
-/// How many operations were waiting for pages to be read or written, on average: by Little's law the time they waited in a
-/// second is the mean number that did.
-pub(crate) fn waiting_for_pages(evidence: &Evidence, grid: Grid, member: &str) -> Option<Seconds> {
+/// The mean number of operations that waited for pages to be read or written. By Little's law it is the time that they waited in a
+/// second.
+pub(crate) fn waiting_for_pages(evidence: &Evidence, grid: SecondGrid, member: &str) -> Option<Seconds> {
     let waits = ["page_read_us", "page_write_us"]
         .iter()
         .filter_map(|wait| grid.sums_of(evidence, &format!("server.{member}.wait.{wait}")));
@@ -121,21 +129,24 @@ pub(crate) fn waiting_for_pages(evidence: &Evidence, grid: Grid, member: &str) -
 /// A device second by second.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceSeconds {
-    /// Reads.
     pub(crate) reads: Seconds,
-    /// Reads and writes.
+    /// Reads and writes completed in each second.
     pub(crate) requests: Seconds,
-    /// Bytes of both.
+    /// Bytes read and written in each second.
     pub(crate) bytes: Option<Seconds>,
     /// Mean time of both in microseconds.
     pub(crate) await_us: Seconds,
-    /// How many were within it on average, by the time they took.
+    /// The mean number of requests within it, by the time that they took.
     pub(crate) within: Seconds,
 }
 
 impl DeviceSeconds {
-    /// `None` where its counters were not read.
-    pub(crate) fn of(evidence: &Evidence, grid: Grid, device: &str) -> Option<DeviceSeconds> {
+    /// `None` if its counters were not read.
+    pub(crate) fn from_evidence(
+        evidence: &Evidence,
+        grid: SecondGrid,
+        device: &str,
+    ) -> Option<DeviceSeconds> {
         let sums = |name: &str| grid.sums_of(evidence, &format!("device.{device}.{name}"));
         let reads = sums("reads")?;
         let requests = total([Some(reads.clone()), sums("writes")].into_iter().flatten())?;
@@ -171,7 +182,7 @@ mod tests {
             series.add(&format!("client.{load}.connections"), "1", point);
         }
         let evidence = Evidence { series, window_ns: (0, 12 * half), ..Evidence::default() };
-        let seconds = client_gauge(&evidence, Grid::of(&evidence), "connections").unwrap();
+        let seconds = client_gauge(&evidence, SecondGrid::from_evidence(&evidence), "connections").unwrap();
         let expected = [Some(16.0), Some(16.0), Some(16.0), Some(24.0), Some(16.0), None];
         assert_eq!(seconds, expected);
     }

@@ -1,11 +1,11 @@
-//! What a run looks like beside what is said of it: for charts.
+//! The series of a run for the charts of its page.
 
 use fathom_record::pictures::Pictures;
 
 use crate::{Evidence, Judgement, ladder, spikes};
 
-/// Computes all pictures that the evidence bears; the same evidence gives the same. What a judgement of that evidence has located and
-/// fitted is taken from it.
+/// Computes all pictures that the evidence supports; the same evidence gives the same pictures. Locations and
+/// fits are taken from `judged`, the judgement of that evidence.
 pub fn pictures(evidence: &Evidence, judged: Option<&Judgement>) -> Pictures {
     let (checkpoints, scalings) = match judged {
         Some(judged) => (judged.checkpoints.clone(), judged.scalings.clone()),

@@ -1,4 +1,4 @@
-//! The cost of each finding: its cause's waits, in the mean operation of each server.
+//! The cost of each finding: the waits of its cause in the mean operation of each server.
 //!
 //! Two tables list the waits (`removable`) and the causes (`causes`); queueing formulas give the gain of a shorter wait (`cost`). Several findings may
 //! name one wait, so a wait above a device is charged to the limit or the queue there and not to the device as well.
@@ -8,14 +8,13 @@ use fathom_record::verdict::{Cost, Domain, MIN_COST_SHARE};
 use fathom_record::{Confidence, Finding, Severity};
 
 use crate::causes::{self, GainBase};
-use crate::cost::Load;
-use crate::removable::{Removable, Wait, removable};
+use crate::cost::BudgetLoad;
+use crate::removable::{RemovableTime, Wait, removable};
 use crate::storage_class::{VERSION, WAKE_US};
 use crate::{Evidence, Judgement, member, stalls};
 
-/// Prices all findings.
-pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[Part]) {
-    let load = largest_load(parts).or_else(|| Load::of_client(evidence));
+pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[PricedPart]) {
+    let load = largest_load(parts).or_else(|| BudgetLoad::of_client(evidence));
     let above_device = waits_above_device(findings);
     for finding in findings.iter_mut() {
         price(finding, parts, load.as_ref(), &above_device);
@@ -25,7 +24,7 @@ pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[
 
 /// Limits the cost of causes that rank last to that of the largest other cause.
 fn limit_last_causes(findings: &mut [Finding]) {
-    let is_last = |finding: &Finding| causes::of(finding).is_some_and(|(_, cause)| cause.is_last);
+    let is_last = |finding: &Finding| causes::ranked_cause(finding).is_some_and(|(_, cause)| cause.is_last);
     let others = findings.iter().filter(|one| !is_last(one) && one.confidence != Confidence::CannotTell);
     let shares =
         others.filter_map(|one| Some(one.cost.as_ref()?.share)).filter(|share| *share >= MIN_COST_SHARE);
@@ -37,11 +36,11 @@ fn limit_last_causes(findings: &mut [Finding]) {
     }
 }
 
-/// The waits that a limit or a queue above the device explains: other causes of the same waits explain the device's own time.
+/// The waits that a limit or a queue above the device explains. Other causes of the same waits then explain the device's own time.
 fn waits_above_device(findings: &[Finding]) -> Vec<Wait> {
     let above = findings.iter().filter(|finding| finding.confidence != Confidence::CannotTell);
     above
-        .filter_map(|finding| Some((finding, causes::of(finding)?.1)))
+        .filter_map(|finding| Some((finding, causes::ranked_cause(finding)?.1)))
         .filter(|(_, cause)| cause.is_above_device)
         .flat_map(|(finding, cause)| cause.waits_of(finding))
         // A queue of the client or of tickets has no device below it.
@@ -53,7 +52,7 @@ fn waits_above_device(findings: &[Finding]) -> Vec<Wait> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Portion {
     Whole,
-    /// The whole, and the processor time that it takes.
+    /// The whole wait, and its processor time.
     WithWork,
     /// Without the device's own time.
     AboveDevice,
@@ -63,19 +62,19 @@ enum Portion {
     Processor,
 }
 
-/// The operations of one server: what of their mean could go, and what that would bring them.
-pub(crate) struct Part {
+/// The operations of one server: the parts of their mean that could go, and the gain of that.
+pub(crate) struct PricedPart {
     pub(crate) member: String,
     /// The part of all operations that this server served.
     pub(crate) weight: f64,
-    pub(crate) load: Load,
-    pub(crate) removable: Vec<Removable>,
+    pub(crate) load: BudgetLoad,
+    pub(crate) removable: Vec<RemovableTime>,
     /// The wait during stalls, and its share of the operations' time at the server.
     stall_wait: Option<(Wait, f64)>,
 }
 
 /// One part for each server that clients reach.
-pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
+pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<PricedPart> {
     let budgets = &judgement.budgets;
     let all: Vec<&Budget> = budgets
         .iter()
@@ -83,8 +82,8 @@ pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
         .collect();
     let count: f64 = all.iter().map(|budget| budget.count).sum();
     let part = |budget: &&Budget| {
-        let load = Load::of(evidence, budget);
-        Part {
+        let load = BudgetLoad::from_evidence(evidence, budget);
+        PricedPart {
             member: budget.member.clone(),
             weight: if count > 0.0 { budget.count / count } else { 0.0 },
             removable: removable(evidence, budgets, budget, &load),
@@ -96,19 +95,19 @@ pub(crate) fn parts(evidence: &Evidence, judgement: &Judgement) -> Vec<Part> {
 }
 
 /// The load of the server that serves most.
-fn largest_load(parts: &[Part]) -> Option<Load> {
+fn largest_load(parts: &[PricedPart]) -> Option<BudgetLoad> {
     let largest = parts.iter().max_by(|one, other| one.weight.total_cmp(&other.weight));
     largest.map(|part| part.load.clone())
 }
 
-impl Part {
-    /// The cost of these parts of waits, and of the wait to be sent behind stops if these are the cause's own.
+impl PricedPart {
+    /// The cost of these parts of waits. It includes the wait to be sent behind stops if these belong to the cause.
     fn cost(&self, waits: &[(Wait, Portion)], stops: bool) -> Option<Cost> {
         let portion = |wait: Wait| waits.iter().find(|(one, _)| *one == wait).map(|(_, portion)| *portion);
         let goes = self.removable.iter().filter_map(|one| Some((one, portion(one.wait)?)));
         let (mut us, mut low_us, mut high_us, mut unsent_us, mut work_us) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for (one, portion) in goes {
-            // The queue for a connection is part of what shorter operations bring, and is counted with them.
+            // The queue for a connection shortens with the operations, and is counted with their gain.
             if matches!(one.wait, Wait::Connection | Wait::Stop) {
                 unsent_us += one.us;
                 continue;
@@ -155,7 +154,7 @@ impl Part {
         (goes && !is_counted).then(|| share * self.stopped_share()).filter(|share| *share > 0.0)
     }
 
-    /// The share of the mean that operations waited to be sent behind stops, less what a client's thread takes to wake up.
+    /// The share of the mean that operations waited to be sent behind stops, less the time in which a client's thread wakes up.
     fn stopped_share(&self) -> f64 {
         (self.load.stop_us() - WAKE_US).max(0.0) / self.load.whole_us
     }
@@ -175,8 +174,8 @@ fn weighted(mut cost: Cost, weight: f64) -> Cost {
 }
 
 /// Gives a finding that names a cause its cost; one that holds the system back is a warning.
-fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_device: &[Wait]) {
-    let Some((_, cause)) = causes::of(finding) else { return };
+fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>, above_device: &[Wait]) {
+    let Some((_, cause)) = causes::ranked_cause(finding) else { return };
     let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
         GainBase::None => None,
         GainBase::Waiting => {
@@ -193,21 +192,21 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
     let portion = |wait: Wait| match cause.is_above_device {
         true => Portion::AboveDevice,
         false if is_explained_above(wait) => Portion::Device,
-        // Pages that stay in the cache are neither written, read, checked nor decompressed.
+        // Pages that stay in the cache need not be written, read, checked or decompressed.
         false if cause.domain == Domain::Cache => Portion::WithWork,
         false => Portion::Whole,
     };
     let mut waits: Vec<(Wait, Portion)> =
         cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
-    // A sync takes hardly any processor time: what it takes above its device is then a wait of its threads for a processor.
+    // A sync takes hardly any processor time: its time above its device is then a wait of its threads for a processor.
     if cause.domain == Domain::Processors && !is_explained_above(Wait::Journal) {
         waits.push((Wait::Journal, Portion::Processor));
     }
-    let named = |part: &&Part| {
+    let named = |part: &&PricedPart| {
         let prefix = format!("server.{}.", part.member);
         finding.series.iter().any(|name| name.starts_with(&prefix))
     };
-    let its: Vec<&Part> = parts.iter().filter(named).collect();
+    let its: Vec<&PricedPart> = parts.iter().filter(named).collect();
     let its = if its.is_empty() { parts.iter().collect() } else { its };
     // A quota stops the server at times, and operations that become due meanwhile wait to be sent.
     let stops = finding.series.iter().any(|name| name.ends_with(".process.throttled_us"));
@@ -228,13 +227,13 @@ fn price(finding: &mut Finding, parts: &[Part], load: Option<&Load>, above_devic
 }
 
 /// The share of the finding `stalls` that is a wait with causes of its own.
-fn explained_share(finding: &Finding, parts: &[Part]) -> f64 {
+fn explained_share(finding: &Finding, parts: &[PricedPart]) -> f64 {
     let waits = parts.iter().filter_map(|part| part.stall_wait).filter(|_| finding.id == "stalls");
     waits.map(|(_, share)| share).fold(0.0, f64::max)
 }
 
 /// The wait that costs most, over all servers.
-pub(crate) fn largest(parts: &[Part]) -> Option<(Wait, Cost)> {
+pub(crate) fn largest(parts: &[PricedPart]) -> Option<(Wait, Cost)> {
     parts
         .iter()
         .flat_map(|part| {

@@ -1,21 +1,21 @@
-//! The parts of the mean operation that could go: each layer's time less what one access takes on storage of its class.
+//! The parts of the mean operation that could go: each layer's time less the time of one access on storage of its class.
 //!
-//! An operation's own processor time, an idle round trip and one access to an idle device are no cause of anything, so they are taken off first.
-//! What is left of a layer is what a limit, a queue, a shortage, a neighbour or a slow device adds.
+//! An operation's own processor time, an idle round trip and one access to an idle device are not caused by anything, so they are subtracted first.
+//! The rest of a layer is the time that a limit, a queue, a shortage, a neighbour or a slow device adds.
 
 use fathom_record::budget::Budget;
 use fathom_record::verdict::MIN_COST_SHARE;
 
 use crate::Evidence;
-use crate::cost::Load;
+use crate::cost::BudgetLoad;
 use crate::guard::{IDLE_PCT, followers_under_quota, is_under_quota};
-use crate::memory::Memory;
+use crate::memory::ServerMemory;
 use crate::path::is_over_loopback;
 use crate::storage_class::{
     CACHED_READ_US, READ_US, ROUND_TRIP_US, SEND_US, SYNC_US, WAKE_US, WAKES_OF_REPLICATION, WAKES_OF_SYNC,
 };
 
-/// Where an operation waits.
+/// The place in which an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// For a connection of its client, before it is sent.
@@ -102,26 +102,26 @@ impl Wait {
 
 /// A part of the mean operation that could go, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Removable {
+pub(crate) struct RemovableTime {
     pub(crate) wait: Wait,
     pub(crate) us: f64,
     pub(crate) interval_us: (f64, f64),
     /// The device's own time, which remains without a wait above the device. `None` if the device was not read.
     pub(crate) device_us: Option<f64>,
-    /// The time that threads were measured to wait for a processor around a sync, beyond their class. It remains without a wait above the device.
+    /// The measured time in which threads wait for a processor around a sync, beyond their class. It remains without a wait above the device.
     pub(crate) wakes_us: f64,
     /// The time that threads wait for a processor while processors are short. `None` if the device's time is unknown.
     pub(crate) processor_us: Option<f64>,
 }
 
-/// The parts of a budget that could go, from the client down; `budgets` are all of the run, of which that of the server's writes tells how
-/// many of all operations write.
+/// The parts of a budget that could go, from the client down. `budgets` are all budgets of the run; the one of the server's writes gives the share
+/// of all operations that write.
 pub(crate) fn removable(
     evidence: &Evidence,
     budgets: &[Budget],
     budget: &Budget,
-    load: &Load,
-) -> Vec<Removable> {
+    load: &BudgetLoad,
+) -> Vec<RemovableTime> {
     let written = budgets.iter().find(|one| one.member == budget.member && one.operations == "writes");
     let writes = match budget.operations.as_str() {
         "reads" => 0.0,
@@ -131,12 +131,18 @@ pub(crate) fn removable(
     Wait::ALL.into_iter().filter_map(|wait| part(evidence, budget, load, writes, wait)).collect()
 }
 
-/// `writes` is the part of the operations that write.
-fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wait) -> Option<Removable> {
+/// The removable part of one wait. `writes` is the share of the operations that write.
+fn part(
+    evidence: &Evidence,
+    budget: &Budget,
+    load: &BudgetLoad,
+    writes: f64,
+    wait: Wait,
+) -> Option<RemovableTime> {
     let layer = budget.layers.iter().find(|layer| layer.name == wait.layer())?;
     let within = |name: &str| layer.within.iter().find(|part| part.name == name).map(|part| part.mean_us);
     let (whole_us, off_us) = match wait {
-        // A ping over the loopback interface takes what threads take to wake up.
+        // The time of a ping over the loopback interface is the time in which threads wake up.
         Wait::RoundTrip if is_over_loopback(evidence, &budget.member) => return None,
         Wait::RoundTrip => (within("ping")?, ROUND_TRIP_US),
         Wait::Client => (within("client and parse")?, 0.0),
@@ -147,9 +153,9 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         Wait::Processor => (waited_for_processor_us(evidence, budget)?.min(layer.mean_us), WAKE_US),
         Wait::PageRead => (layer.mean_us, one_access_each_us(evidence, budget)),
         Wait::CacheMiss => {
-            Memory::of(evidence, &budget.member).filter(Memory::holds_data)?;
+            ServerMemory::from_evidence(evidence, &budget.member).filter(ServerMemory::holds_data)?;
             let access_us = one_access_each_us(evidence, budget);
-            // A device that is slower than its class comes first; the reads of a faster one are no second cause.
+            // A device that is slower than its class comes first; for a faster one the reads are no second cause.
             let is_slow = layer.mean_us - access_us >= MIN_COST_SHARE * load.whole_us;
             (layer.mean_us, if is_slow { access_us } else { 0.0 })
         }
@@ -164,7 +170,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
         }
     };
     let us = whole_us - off_us;
-    // The interval is the layer's, as wide for a part of it in proportion.
+    // The interval is the layer's, scaled to the part of it.
     let scale = if layer.mean_us > 0.0 { whole_us / layer.mean_us } else { 0.0 };
     let (low_us, high_us) = layer.interval_us.unwrap_or((0.0, layer.mean_us));
     let bound = |bound_us: f64| (bound_us * scale - off_us).max(0.0);
@@ -178,7 +184,7 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     let device_us = device_us.map(|device_us| (device_us - device_off_us).clamp(0.0, us.max(0.0)));
     let of_processor =
         |device_us: f64| us - device_us + waits_within_device_us(evidence, budget).min(device_us);
-    (us > 0.0).then(|| Removable {
+    (us > 0.0).then(|| RemovableTime {
         wait,
         us,
         interval_us: (bound(low_us), bound(high_us)),
@@ -188,8 +194,8 @@ fn part(evidence: &Evidence, budget: &Budget, load: &Load, writes: f64, wait: Wa
     })
 }
 
-/// The part of the time of a sync of the journal that the device spends on writes and flushes: the most, since other writes are among them. `None`
-/// where syncs or the device were not read.
+/// The share of the time of a sync of the journal that the device spends on writes and flushes. It is an upper bound, since other writes are
+/// included. `None` if syncs or the device were not read.
 fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     let member = &budget.member;
     let sync_us =
@@ -203,15 +209,15 @@ fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     (sync_us > 0.0 && !device_ms.is_empty()).then(|| (device_us / sync_us).min(1.0))
 }
 
-/// The time to read an operation's pages one by one from an idle device of its class, or from the file system's cache if that holds them or would
-/// without a limit.
+/// The time to read an operation's pages one by one from an idle device of its class. They are read from the file system's cache instead if that
+/// holds them, or would hold them without a limit.
 fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let sum = |name: &str| evidence.sum_within(name, budget.window_ns);
     let member = &budget.member;
     let Some(pages) = sum(&format!("server.{member}.pages.read")) else { return 0.0 };
     let devices = crate::path::leaves(evidence, member);
     let reads: f64 = devices.iter().filter_map(|device| sum(&format!("device.{device}.reads"))).sum();
-    let from_device = match Memory::of(evidence, member) {
+    let from_device = match ServerMemory::from_evidence(evidence, member) {
         Some(memory) if memory.is_held_back_by_limit() => 0.0,
         _ if devices.is_empty() => pages,
         _ => reads.min(pages),
@@ -219,22 +225,22 @@ fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
     (from_device * READ_US + (pages - from_device) * CACHED_READ_US) / served(evidence, budget).max(1.0)
 }
 
-/// The operations that the server served, of all clients: over these it sums what it counts.
+/// The operations that the server served for all clients; its sums of waits are over these operations.
 fn served(evidence: &Evidence, budget: &Budget) -> f64 {
     let count =
         |kind| evidence.sum_within(&format!("server.{}.{kind}.operations", budget.member), budget.window_ns);
     ["reads", "writes"].into_iter().filter_map(count).sum::<f64>().max(budget.count)
 }
 
-/// The time that a write's threads were measured to wait for a processor around a sync, beyond their class. 0 while processors are short.
+/// The measured time in which a write's threads wait for a processor around a sync, beyond their class. 0 while processors are short.
 fn late_wakes_of_sync_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let waited_us =
         waited_for_processor_us(evidence, budget).filter(|_| !are_processors_short(evidence, budget));
     waited_us.map_or(0.0, |us| (us - WAKES_OF_SYNC * WAKE_US).max(0.0))
 }
 
-/// The time that the threads of an entry wait for a processor on its way to a member and back: that of their class, or more if more was measured for
-/// an operation at the primary (its reply to the member) and an entry at the member.
+/// The time that the threads of an entry wait for a processor on its way to a member and back: that of their class, or the measured time if that is
+/// longer. It is measured for an operation at the primary (its reply to the member) and for an entry at the member.
 fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let class_us = WAKES_OF_REPLICATION * WAKE_US;
     if are_processors_short(evidence, budget) {
@@ -256,7 +262,7 @@ fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
     (primary_us + member_us).max(class_us)
 }
 
-/// Whether waits for a processor could go: processors are busy, or a quota holds this server or one that follows it back.
+/// Whether waits for a processor could go: processors are busy, or a quota holds back this server or one that follows it.
 fn are_processors_short(evidence: &Evidence, budget: &Budget) -> bool {
     evidence.idle_pct().is_none_or(|idle_pct| idle_pct <= IDLE_PCT)
         || is_under_quota(evidence, &budget.member)
@@ -276,7 +282,7 @@ fn waits_within_device_us(evidence: &Evidence, budget: &Budget) -> f64 {
     waited_us.unwrap_or(0.0)
 }
 
-/// How long the server's threads waited for a processor, for each operation that it served.
+/// The time that the server's threads waited for a processor, for each operation that it served.
 fn waited_for_processor_us(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     let name = format!("server.{}.process.run_wait_us", budget.member);
     let waited_us = evidence.sum_within(&name, budget.window_ns)?;

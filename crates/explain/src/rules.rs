@@ -1,4 +1,4 @@
-//! Table: every rule, in the order in which they run; a later one may read what an earlier one judged. And their run.
+//! Table: every rule, in the order in which they run; a later rule may read the findings of an earlier one. Also runs them.
 
 use fathom_record::verdict::Verdict;
 
@@ -7,17 +7,15 @@ use crate::{
     layers, little, neighbour, queue, spikes, stalls, standstill, verdict,
 };
 
-/// One way of judging a run.
+/// One rule that judges a run.
 pub struct Rule {
-    /// Its stable name.
     pub name: &'static str,
-    /// What it looks at, by the names of `fathom_record::catalog`; for docs and for saying what a missing series costs.
+    /// The series that it reads, by the names of `fathom_record::catalog`; used in docs and for the cost of a missing series.
     pub needs: &'static [&'static str],
     /// Adds what it finds.
     pub judge: fn(&Evidence, &mut Judgement),
 }
 
-/// Every rule.
 pub static RULES: &[Rule] = &[
     Rule {
         name: "guard",
@@ -96,7 +94,7 @@ pub static RULES: &[Rule] = &[
         ],
         judge: spikes::judge,
     },
-    // After the spikes: what a rhythm explains is none.
+    // After the spikes: a stall that a rhythm explains is not reported.
     Rule {
         name: "stalls",
         needs: &[
@@ -132,8 +130,8 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     judgement
 }
 
-/// Judges each server by the time in which it was watched, for loads of several servers that follow one another: as a whole they would be taken for
-/// one time. The verdict is the worst of theirs.
+/// Judges each server over the time in which it was watched, for loads on several servers one after another, which must not be taken for one
+/// load. The verdict is the worst of theirs.
 pub fn judge_in_turn(evidence: &Evidence) -> Judgement {
     let mut all = Judgement::default();
     let mut verdicts = Vec::new();

@@ -1,24 +1,24 @@
-//! What a figure does within its own run: the same figure over parts of the run, as a Hodges-Lehmann estimate with its interval.
+//! The noise of a figure within its own run: the same figure over parts of the run, as a Hodges-Lehmann estimate with its interval.
 //!
-//! Throughput comes from the counts of the latency logs, so that a second in which nothing ended counts as one; a percentile of a part is
-//! that of the part's whole histogram. Fewer than six parts bear no interval. What two runs differ by is not in here.
+//! Throughput comes from the counts of the latency logs, so that a second in which nothing ended counts as one. A percentile of a part is
+//! that of the part's whole histogram. Fewer than six parts allow no interval. The interval does not include the difference between two runs.
 
 use fathom_record::Run;
 use fathom_record::comparison::RunNoise;
 use fathom_record::disk::{Entry, Step};
 use fathom_record::figure::{Figure, load_subject, step_subject};
 use fathom_record::load::Load;
-use fathom_stats::{Histogram, Seeded, hodges_lehmann};
+use fathom_stats::{Histogram, SeededRandom, hodges_lehmann};
 
-/// A run is cut into so many parts; more would not be independent of their neighbours.
+/// The number of parts of a run; more parts would not be independent of their neighbours.
 const PARTS: usize = 12;
-/// Fewer cannot reject anything at 95 %.
-const FEWEST_PARTS: usize = 6;
+/// Fewer parts cannot reject anything at 95 %.
+const MIN_PARTS: usize = 6;
 
 /// One log: windows with their histograms.
-type Intervals = Vec<((u64, u64), Histogram)>;
+type HistogramLog = Vec<((u64, u64), Histogram)>;
 
-/// The noise of a figure within its run; `None` where its parts cannot be had.
+/// The noise of a figure within its run; `None` if its parts are not available.
 pub(crate) fn run_noise(run: &Run, results: &[Entry], figure: &Figure) -> Option<RunNoise> {
     if !figure.parts.is_empty() {
         return of_parts(&blocks(&figure.parts));
@@ -27,18 +27,18 @@ pub(crate) fn run_noise(run: &Run, results: &[Entry], figure: &Figure) -> Option
 }
 
 fn of_parts(parts: &[f64]) -> Option<RunNoise> {
-    if parts.len() < FEWEST_PARTS {
+    if parts.len() < MIN_PARTS {
         return None;
     }
-    let shift = hodges_lehmann(parts, 0.95, 999, &mut Seeded::from_seed(1))?;
+    let shift = hodges_lehmann(parts, 0.95, 999, &mut SeededRandom::from_seed(1))?;
     let interval = shift.interval?;
     Some(RunNoise { parts: parts.len(), estimate: shift.estimate, low: interval.low, high: interval.high })
 }
 
-/// Means of neighbours, so that there are no more than [`PARTS`].
+/// Means of neighbouring values, at most [`PARTS`] of them.
 fn blocks(values: &[f64]) -> Vec<f64> {
     let size = values.len().div_ceil(PARTS).max(1);
-    // A short rest would weigh as much as a whole part.
+    // A short remainder would weigh as much as a whole part.
     values.chunks_exact(size).filter_map(fathom_stats::mean).collect()
 }
 
@@ -78,14 +78,14 @@ fn of_step(run: &Run, results: &[Entry], figure: &Figure) -> Option<Vec<f64>> {
     latencies(&log, what)
 }
 
-fn lies_within(log: &Intervals, step: &Step) -> bool {
-    // Logs count in milliseconds, and cut them off.
+fn lies_within(log: &HistogramLog, step: &Step) -> bool {
+    // Logs count in milliseconds, rounded down.
     const SLACK_NS: u64 = 5_000_000;
     let (begin_ns, end_ns) = (step.begin_ns.saturating_sub(SLACK_NS), step.end_ns.saturating_add(SLACK_NS));
     !log.is_empty() && log.iter().all(|((begin, end), _)| *begin >= begin_ns && *end <= end_ns)
 }
 
-/// What the logs of a load among several are called (`loading.rs` of the door).
+/// The prefix of the logs of one load among several (`loading.rs` of the command line).
 fn tag(load: &Load) -> String {
     let plain = |text: &str| -> String {
         text.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
@@ -93,7 +93,7 @@ fn tag(load: &Load) -> String {
     format!("{}.{}.", plain(&load.server), plain(&load.workload))
 }
 
-fn log(run: &Run, prefix: &str, operation: &str) -> Option<Intervals> {
+fn log(run: &Run, prefix: &str, operation: &str) -> Option<HistogramLog> {
     let read = |clock: &str| run.latency_intervals(&format!("{prefix}{operation}.{clock}")).ok();
     read("response").or_else(|| read("service")).filter(|intervals| !intervals.is_empty())
 }
@@ -107,18 +107,18 @@ fn grid<'i>(
     let longest_ns = intervals.map(|((begin, end), _)| end.saturating_sub(*begin)).max()?.max(1);
     let seconds = end_ns.saturating_sub(begin_ns) / longest_ns;
     let parts = usize::try_from(seconds).unwrap_or(usize::MAX).min(PARTS);
-    // Parts are whole intervals; what is left over at the end is not a part.
+    // Parts are whole intervals; a remainder at the end is not a part.
     let length_ns = longest_ns * (seconds / parts.max(1) as u64);
     (parts > 0).then_some((begin_ns, length_ns, parts))
 }
 
 fn part_of(window_ns: (u64, u64), begin_ns: u64, length_ns: u64) -> usize {
-    // By its middle: windows begin a little late.
+    // Assigned by its middle: windows begin a little late.
     let middle_ns = window_ns.0 / 2 + window_ns.1 / 2;
     usize::try_from(middle_ns.saturating_sub(begin_ns) / length_ns.max(1)).unwrap_or(usize::MAX)
 }
 
-fn rates(logs: &[Intervals]) -> Option<Vec<f64>> {
+fn rates(logs: &[HistogramLog]) -> Option<Vec<f64>> {
     let (begin_ns, length_ns, parts) = grid(logs.iter().flatten())?;
     let mut counts = vec![0u64; parts];
     for (window_ns, histogram) in logs.iter().flatten() {
@@ -129,7 +129,7 @@ fn rates(logs: &[Intervals]) -> Option<Vec<f64>> {
     Some(counts.into_iter().map(|count| count as f64 / (length_ns as f64 / 1e9)).collect())
 }
 
-fn latencies(log: &Intervals, what: &str) -> Option<Vec<f64>> {
+fn latencies(log: &HistogramLog, what: &str) -> Option<Vec<f64>> {
     let (begin_ns, length_ns, parts) = grid(log.iter())?;
     let mut merged = vec![Histogram::new(); parts];
     for (window_ns, histogram) in log {
@@ -162,7 +162,8 @@ mod tests {
     /// Seconds 6 to 11 of 24 are missing: nothing ended in them.
     #[test]
     fn a_stalled_second_counts_as_one() {
-        let log: Intervals = (0..24).filter(|n| !(6..12).contains(n)).map(|n| second(n, 100, 1000)).collect();
+        let log: HistogramLog =
+            (0..24).filter(|n| !(6..12).contains(n)).map(|n| second(n, 100, 1000)).collect();
         let rates = rates(std::slice::from_ref(&log)).unwrap();
         assert_eq!(rates.len(), 12);
         assert_eq!(rates.iter().filter(|rate| **rate == 0.0).count(), 3);
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn parts_have_their_own_percentiles_and_few_bear_no_interval() {
-        let log: Intervals = (0..30).map(|n| second(n, 2000, 1000 * (n + 1))).collect();
+        let log: HistogramLog = (0..30).map(|n| second(n, 2000, 1000 * (n + 1))).collect();
         let medians = latencies(&log, "p50").unwrap();
         assert_eq!(medians.len(), 12);
         assert!(medians.windows(2).all(|pair| pair[0] < pair[1]), "{medians:?}");

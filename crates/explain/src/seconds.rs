@@ -1,7 +1,7 @@
-//! Series laid on one grid of seconds, so that samplers of different periods can be compared.
+//! Puts series on one grid of seconds, so that samplers of different periods can be compared.
 //!
-//! A sum is spread over the seconds that its window covers; a gauge counts where it was read. A second that a series does not
-//! cover at least by half has no value: nothing is filled in.
+//! A sum is spread over the seconds that its window covers; a gauge counts in the second in which it was read. A second of which a series
+//! covers less than half has no value: no value is filled in.
 
 use fathom_record::{Point, Series};
 
@@ -10,27 +10,26 @@ use crate::windows::{Window, read_in, spread_where};
 
 /// One step of the grid.
 pub(crate) const STEP_NS: u64 = 1_000_000_000;
-/// How much of a second must be covered: samplers' seconds are not the grid's.
+/// The share of a second that must be covered: samplers' seconds are not the grid's.
 const COVERED: f64 = 0.5;
-/// The most steps: two days. A window beyond that is cut at its end.
-const MOST: u64 = 172_800;
+/// The most steps: two days. A longer window is cut at its end.
+const MAX_SECONDS: u64 = 172_800;
 
 /// The seconds of a window, from its start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grid {
+pub(crate) struct SecondGrid {
     begin_ns: u64,
     count: usize,
 }
 
-impl Grid {
+impl SecondGrid {
     /// The whole seconds of the evidence's window.
-    pub(crate) fn of(evidence: &Evidence) -> Grid {
+    pub(crate) fn from_evidence(evidence: &Evidence) -> SecondGrid {
         let (begin_ns, end_ns) = evidence.window_ns;
-        let count = (end_ns.saturating_sub(begin_ns) / STEP_NS).min(MOST) as usize;
-        Grid { begin_ns, count }
+        let count = (end_ns.saturating_sub(begin_ns) / STEP_NS).min(MAX_SECONDS) as usize;
+        SecondGrid { begin_ns, count }
     }
 
-    /// How many seconds.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -55,7 +54,7 @@ impl Grid {
         (0..self.count).map(|at| (self.end_of(at) - STEP_NS, self.end_of(at))).collect()
     }
 
-    /// What was added in each second.
+    /// The sum that was added in each second.
     pub(crate) fn sums(&self, points: &[Point]) -> Vec<Option<f64>> {
         spread_where(points, &self.windows(), COVERED)
     }
@@ -65,18 +64,18 @@ impl Grid {
         read_in(points, &self.windows())
     }
 
-    /// [`Grid::sums`] of a series by name; `None` where there is none.
+    /// [`SecondGrid::sums`] of a series by name; `None` without the series.
     pub(crate) fn sums_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
         evidence.series.get(name).map(|series| self.sums(self.points(series)))
     }
 
-    /// [`Grid::means`] of a series by name; `None` where there is none.
+    /// [`SecondGrid::means`] of a series by name; `None` without the series.
     pub(crate) fn means_of(&self, evidence: &Evidence, name: &str) -> Option<Vec<Option<f64>>> {
         evidence.series.get(name).map(|series| self.means(self.points(series)))
     }
 }
 
-/// Second by second `f` of two, where both are there.
+/// Applies `f` to two series second by second, in the seconds in which both have a value.
 pub(crate) fn zip(
     a: &[Option<f64>],
     b: &[Option<f64>],
@@ -85,7 +84,7 @@ pub(crate) fn zip(
     a.iter().zip(b).map(|(a, b)| f((*a)?, (*b)?)).collect()
 }
 
-/// Second by second the sum of those that are there; `None` for no series at all.
+/// The sum of the known values, second by second; `None` for no series at all.
 pub(crate) fn total(all: impl IntoIterator<Item = Vec<Option<f64>>>) -> Option<Vec<Option<f64>>> {
     all.into_iter().reduce(|a, b| {
         let one = |pair: (&Option<f64>, &Option<f64>)| match pair {
@@ -96,7 +95,7 @@ pub(crate) fn total(all: impl IntoIterator<Item = Vec<Option<f64>>>) -> Option<V
     })
 }
 
-/// The mean of those that are there.
+/// The mean of the values; `None` without any.
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.into_iter().fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / count as f64)
@@ -118,7 +117,7 @@ mod tests {
         series.add("gauge", "1", Point { begin_ns: STEP_NS, end_ns: STEP_NS + 1, value: 8.0 });
         series.add("gauge", "1", Point { begin_ns: STEP_NS, end_ns: 2 * STEP_NS, value: f64::NAN });
         let evidence = Evidence { series, window_ns: (0, 3 * STEP_NS), ..Evidence::default() };
-        let grid = Grid::of(&evidence);
+        let grid = SecondGrid::from_evidence(&evidence);
         assert_eq!(grid.sums_of(&evidence, "sum").unwrap(), [Some(5.0), Some(20.0), Some(15.0)]);
         assert_eq!(grid.means_of(&evidence, "gauge").unwrap(), [Some(4.0), Some(8.0), None]);
         assert_eq!(grid.sums_of(&evidence, "none"), None);
@@ -131,7 +130,7 @@ mod tests {
     #[test]
     fn an_absurd_window_is_cut() {
         let evidence = Evidence { window_ns: (0, u64::MAX), ..Evidence::default() };
-        assert_eq!(Grid::of(&evidence).len(), MOST as usize);
-        assert_eq!(Grid::of(&Evidence { window_ns: (5, 2), ..evidence }).len(), 0);
+        assert_eq!(SecondGrid::from_evidence(&evidence).len(), MAX_SECONDS as usize);
+        assert_eq!(SecondGrid::from_evidence(&Evidence { window_ns: (5, 2), ..evidence }).len(), 0);
     }
 }

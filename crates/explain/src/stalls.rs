@@ -1,13 +1,11 @@
-//! Seconds in which operations stood still: few of them, and yet most of what the clients waited.
+//! Finds seconds in which no operation ended: they are few, and yet most of the clients' wait.
 //!
-//! A stop of half a second makes the mean of a whole minute where load arrives at a rate, because everything that was due
-//! meanwhile waits for its end (G. Tene's coordinated omission, seen from the right side). Every share of that mean is then a
-//! share of the stop: the budget says "schedule", and what holds operations back in all other seconds stays unsaid. So this
-//! says which seconds they are, what the mean is without them, and whose clockwork stood still with them. It does not say why.
-//! A few operations that are slow by themselves hold nobody up and are no stop: most of what was waited must be the wait to be
-//! sent. A client with connections enough for all that becomes due meanwhile does not wait there, and is not judged.
-//!
-//! If a device does not answer for a second, the operations that wait for it delay all operations that become due
+//! If load arrives at a rate, a stop of half a second can determine the mean of a whole minute, because all operations that become due
+//! meanwhile wait for its end (G. Tene's coordinated omission, seen from the right side). Every share of that mean is then a
+//! share of the stop: the budget says "schedule", and the cause of delay in all other seconds remains hidden. So this rule
+//! lists those seconds, the mean without them, and the server that stopped in them. It does not say why it stopped.
+//! A few operations that are slow by themselves delay no others and are no stop: most of the wait must be the wait to be
+//! sent. A client with enough connections for all operations that become due meanwhile does not wait there, and is not judged.
 //! meanwhile. The clients' wait to be sent is then a wait for that device. A server counts a wait when it ends, that
 //! is, at the end of the stall.
 
@@ -16,40 +14,40 @@ use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
 use crate::removable::Wait;
-use crate::spikes::Latency;
+use crate::spikes::LatencySeries;
 use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
 use crate::{Evidence, Judgement};
 
-/// In fewer seconds the worst is no exception.
-const FEWEST_READINGS: usize = 15;
-/// At most this part of the seconds may be stalled; more is how the system is.
-const MOST_OF_SECONDS: f64 = 0.2;
-/// A stalled second's mean is so many times the median second's, and longer by so much.
+/// The fewest seconds among which the worst is an exception.
+const MIN_READINGS: usize = 15;
+/// The largest share of the seconds that may be stalled; a larger share is normal for the system.
+const MAX_SHARE_OF_SECONDS: f64 = 0.2;
+/// The least factor by which a stalled second's mean exceeds the median second's, and the least difference.
 const FACTOR: f64 = 10.0;
-const LEAST_US: f64 = 1000.0;
-/// What stalled seconds add must be this part of all that was waited.
-const LEAST_SHARE: f64 = 0.5;
-/// This part of what they add must be operations that were held up before they were sent.
-const LEAST_HELD_UP: f64 = 0.5;
-/// A second of a known spike that is so many times as slow as the middle one of them is more than that spike.
+const MIN_US: f64 = 1000.0;
+/// The least share of all waiting that stalled seconds add.
+const MIN_STALL_SHARE: f64 = 0.5;
+/// The least share of this additional wait that operations must have spent before they were sent.
+const MIN_HELD_UP: f64 = 0.5;
+/// A second of a known spike that is this many times as slow as the median second of the spikes is more than that spike.
 const MORE_THAN_A_SPIKE: f64 = 3.0;
-/// So many stalls are no accident.
+/// The number of stalls from which on they are no accident.
 const REPEATED: usize = 3;
-/// A sampler's reading that is so many times as long as the others came late.
+/// A sampler's reading that is this many times as long as the others came late.
 const LATE: f64 = 1.3;
-/// How many stalls are told with their moments.
-const MOST_TOLD: usize = 5;
+/// The number of stalls that are listed with their times.
+const MAX_STALLS_TOLD: usize = 5;
 const NS_PER_S: f64 = 1e9;
 const US_PER_S: f64 = 1e6;
 
-/// Judges what the client saw.
+/// Judges the client's latency.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let Some(latency) = Latency::since_due(evidence) else { return };
+    let Some(latency) = LatencySeries::since_due(evidence) else { return };
     // The first and the last second are seldom whole.
     let inner = latency.readings.get(1..latency.readings.len().saturating_sub(1)).unwrap_or(&[]);
-    let Some(stalled) = Stalled::of(inner, judgement) else { return };
-    let Some(sent) = Latency::since_sent(evidence) else { return };
-    if stalled.held_up_us(&sent.readings) < LEAST_HELD_UP * stalled.added_us {
+    let Some(stalled) = StalledSeconds::from_readings(inner, judgement) else { return };
+    let Some(sent) = LatencySeries::since_sent(evidence) else { return };
+    if stalled.held_up_us(&sent.readings) < MIN_HELD_UP * stalled.added_us {
         return;
     }
     let mut finding = stalled.finding(latency.of);
@@ -65,15 +63,15 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     judgement.add_unless_withheld(finding.series(latency.series).series(more));
 }
 
-/// The seconds that make the mean.
-struct Stalled {
+/// The stalled seconds that determine the mean.
+struct StalledSeconds {
     /// Their readings, in the order of their ends.
     inside: Vec<LatencyReading>,
     /// Begin and end of each stall, in seconds since the run's start; neighbours are one.
     stalls: Vec<(f64, f64)>,
     stalled_s: f64,
     of_s: f64,
-    /// What they add, in microseconds, and as a part of all that was waited.
+    /// The time that they add, in microseconds, and as a part of the whole wait.
     added_us: f64,
     share: f64,
     /// The mean in them, in the others, and in all, in microseconds.
@@ -82,23 +80,23 @@ struct Stalled {
     whole_us: f64,
 }
 
-impl Stalled {
-    /// Of readings since operations were due.
-    fn of(readings: &[LatencyReading], judgement: &Judgement) -> Option<Stalled> {
+impl StalledSeconds {
+    /// Finds them in readings since operations were due.
+    fn from_readings(readings: &[LatencyReading], judgement: &Judgement) -> Option<StalledSeconds> {
         let readings = with_silence_before(readings);
         let means: Vec<f64> = readings.iter().map(|reading| reading.mean).collect();
-        let median_us = quantile(&means, 0.5).filter(|_| means.len() >= FEWEST_READINGS)?;
+        let median_us = quantile(&means, 0.5).filter(|_| means.len() >= MIN_READINGS)?;
         let spikes: Vec<Spikes> = Spikes::told_of(&readings, judgement);
         let is_stalled = |reading: &LatencyReading| {
             reading.mean >= FACTOR * median_us
-                && reading.mean >= median_us + LEAST_US
+                && reading.mean >= median_us + MIN_US
                 && !spikes.iter().any(|spikes| spikes.explain(reading))
         };
         let of_s = readings.last()?.end_s - readings.first()?.begin_s;
         let (inside, outside): (Vec<_>, Vec<_>) = readings.into_iter().partition(is_stalled);
         let stalls = neighbours_as_one(inside.iter().map(|reading| (reading.begin_s, reading.end_s)));
         let stalled_s: f64 = stalls.iter().map(|(begin_s, end_s)| end_s - begin_s).sum();
-        if inside.is_empty() || stalled_s > MOST_OF_SECONDS * of_s {
+        if inside.is_empty() || stalled_s > MAX_SHARE_OF_SECONDS * of_s {
             return None;
         }
         let sums = |readings: &[LatencyReading]| {
@@ -110,7 +108,7 @@ impl Stalled {
         let calm_us = outside_us / outside_count;
         let added_us = inside_us - calm_us * inside_count;
         let share = added_us / (inside_us + outside_us);
-        (share >= LEAST_SHARE).then(|| Stalled {
+        (share >= MIN_STALL_SHARE).then(|| StalledSeconds {
             inside,
             added_us,
             stalls,
@@ -123,7 +121,7 @@ impl Stalled {
         })
     }
 
-    /// What their operations waited before they were sent, in microseconds, by the readings since they were sent.
+    /// The time that their operations waited before they were sent, in microseconds, by the readings since they were sent.
     fn held_up_us(&self, sent: &[LatencyReading]) -> f64 {
         let waited_us = |due: &LatencyReading| {
             let at = sent.partition_point(|sent| sent.end_s < due.end_s);
@@ -146,10 +144,10 @@ impl Stalled {
         let moments: Vec<String> = self
             .stalls
             .iter()
-            .take(MOST_TOLD)
+            .take(MAX_STALLS_TOLD)
             .map(|(begin_s, end_s)| format!("{begin_s:.0} to {end_s:.0} s"))
             .collect();
-        let more = if count > MOST_TOLD { " and later" } else { "" };
+        let more = if count > MAX_STALLS_TOLD { " and later" } else { "" };
         let finding = Finding::new("stalls", severity, claim)
             .evidence(format!(
                 "The mean {of} is {:.2} ms in those seconds and {:.2} ms in the others; {:.2} ms in all.",
@@ -177,7 +175,7 @@ impl Stalled {
     }
 }
 
-/// Where nothing ended there is no reading: the seconds of silence before one belong to it, as far back as its operations waited. They became
+/// If nothing ended there is no reading. The seconds of silence before a reading belong to it, as far back as its operations waited. They became
 /// due evenly over a stop, so it was about twice as long as their mean.
 fn with_silence_before(readings: &[LatencyReading]) -> Vec<LatencyReading> {
     let mut before_s = f64::INFINITY;
@@ -198,10 +196,10 @@ fn times(count: usize) -> String {
     }
 }
 
-/// What a finding on spikes says already.
+/// The contents of an earlier finding on spikes.
 struct Spikes<'a> {
     windows: &'a [Window],
-    /// A longer mean is more than one of them, in microseconds.
+    /// The limit, in microseconds, above which a mean is more than one of these spikes.
     most_us: f64,
 }
 
@@ -228,7 +226,7 @@ fn met(windows: &[Window], reading: &LatencyReading) -> bool {
     windows.iter().any(|other| overlap(*other, window))
 }
 
-/// What operations waited for at the only server watched.
+/// The wait of operations at the only server watched.
 fn waited_for(evidence: &Evidence, finding: &Finding) -> Option<String> {
     let members = evidence.members();
     let [member] = members.as_slice() else { return None };
@@ -240,9 +238,9 @@ fn waited_for(evidence: &Evidence, finding: &Finding) -> Option<String> {
     ))
 }
 
-/// Whether the samplers of the host came late too; `None` where the host was not read once a second or so. They are on time through a
-/// stop that falls between two of their moments, so only a long one tells that the host went on.
-fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
+/// Whether the samplers of the host came late too; `None` if the host was not read about once a second. Samplers are on time in a
+/// stop that falls between two of their readings, so only a long stop shows that the host continued.
+fn host(evidence: &Evidence, stalled: &StalledSeconds) -> Option<String> {
     let length_s = |begin_ns: u64, end_ns: u64| end_ns.saturating_sub(begin_ns) as f64 / NS_PER_S;
     let read = points(evidence, "host.cpu.idle_pct");
     let lengths_s: Vec<f64> = read.iter().map(|point| length_s(point.begin_ns, point.end_ns)).collect();
@@ -257,7 +255,7 @@ fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
     let late: Vec<f64> =
         stalled.stalls.iter().map(longest_s).filter(|length_s| *length_s > LATE * usual_s).collect();
     let worst_s = late.iter().copied().fold(0.0, f64::max) - usual_s;
-    // Operations become due evenly over a stop, so the mean of what they waited is at most half of it.
+    // Operations become due evenly over a stop, so their mean wait is at most half of it.
     let stop_s = 2.0 * stalled.inside_us / US_PER_S;
     Some(if !late.is_empty() {
         format!(
@@ -272,7 +270,7 @@ fn host(evidence: &Evidence, stalled: &Stalled) -> Option<String> {
     })
 }
 
-/// How many of them a checkpoint ran in, if any, and how much of the time one ran in: by chance as many would meet one.
+/// The number of stalls in which a checkpoint ran, if any, and the share of the whole time in which one ran, which is the share expected by chance.
 fn checkpoints(evidence: &Evidence, judgement: &Judgement, stalls: &[(f64, f64)]) -> Option<String> {
     let mut ran: Vec<(f64, f64)> = judgement.checkpoints.values().flatten().copied().collect();
     ran.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -328,7 +326,7 @@ mod tests {
 
     use super::*;
 
-    /// Spikes every fifth second; in one of those the server stood still besides.
+    /// Spikes every fifth second; in one of those the server stopped as well.
     #[test]
     fn a_stop_within_a_spike_is_told_and_the_spikes_are_not() {
         let reading = |second: u32| {
@@ -348,15 +346,15 @@ mod tests {
         let told = Finding::new("checkpoint-spikes", Severity::Warning, "They are.");
         let told = windows.fold(told, Finding::window);
         let judgement = Judgement { findings: vec![told], ..Judgement::default() };
-        let stalled = Stalled::of(&readings, &judgement).unwrap();
+        let stalled = StalledSeconds::from_readings(&readings, &judgement).unwrap();
         assert_eq!(stalled.stalls, [(20.0, 21.0)]);
         let without: Vec<LatencyReading> = readings.into_iter().filter(|one| one.begin_s != 20.0).collect();
-        assert!(Stalled::of(&without, &judgement).is_none());
+        assert!(StalledSeconds::from_readings(&without, &judgement).is_none());
     }
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Thirty seconds; in the tenth, operations take a second each, of which that part is a wait for pages.
+    /// Thirty seconds. In the tenth, operations take a second each, and `share` of that is a wait for pages.
     fn evidence(share: f64) -> Evidence {
         let mut series = SeriesSet::default();
         for second in 0..30 {

@@ -1,14 +1,14 @@
-//! A server that stood still, seen without any client: it answered nothing for a while, pings included, and then went on.
+//! Finds a server that was stopped, without any client: it answered nothing for a while, not even pings, and then continued.
 //!
-//! Each second the samplers ask each server and wait for its answer, so that a reading of a server that stands still spans the stop. A host that
-//! stands still delays the readings of the host as well, and a server that ended is down, not still.
+//! Each second the samplers ask each server and wait for its answer, so that a reading of a stopped server spans the stop. A stopped
+//! host delays the readings of the host as well, and a server that ended is down, not stopped.
 
 use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
 use crate::member::name_of;
-use crate::spikes::Latency;
+use crate::spikes::LatencySeries;
 use crate::windows::{Window, in_ns, overlap};
 use crate::{Evidence, Judgement};
 
@@ -20,16 +20,16 @@ pub(crate) const NEEDS: &[&str] = &[
     "host.cpu.idle_pct",
 ];
 
-/// A reading that is so much longer than the usual one spans a stop. A server that is only slow answers a ping within this time.
+/// A reading that is longer than the usual one by at least this time spans a stop. A server that is only slow answers a ping within this time.
 const MIN_STOP_S: f64 = 1.0;
-/// Fewer readings have no usual length.
+/// The fewest readings for a usual length.
 const MIN_READINGS: usize = 10;
-/// At most this part of the readings may span a stop; more is a server that is slow, or watched more seldom.
+/// The largest share of the readings that may span a stop; a larger share means a slow server, or one that is read less often.
 const MAX_SHARE: f64 = 0.2;
 /// How many stops are described with their moments.
 const MAX_MOMENTS: usize = 5;
 
-/// Adds a finding for each server that stood still.
+/// Adds a finding for each server that was stopped.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for member in evidence.members() {
         let stops = stops(evidence, &member);
@@ -40,8 +40,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// A stop.
-struct Stop {
+struct Standstill {
     window_ns: Window,
     length_s: f64,
     /// Whether the host's readings were on time meanwhile; `None` without such readings.
@@ -56,7 +55,7 @@ fn usual_s(lengths_s: &[f64]) -> Option<f64> {
     quantile(lengths_s, 0.5).filter(|_| lengths_s.len() >= MIN_READINGS)
 }
 
-fn stops(evidence: &Evidence, member: &str) -> Vec<Stop> {
+fn stops(evidence: &Evidence, member: &str) -> Vec<Standstill> {
     let windows = |name: &str| -> Vec<Window> {
         points(evidence, name).iter().map(|point| (point.begin_ns, point.end_ns)).collect()
     };
@@ -73,7 +72,7 @@ fn stops(evidence: &Evidence, member: &str) -> Vec<Stop> {
     let stop = |window: &Window| {
         let length_s = length_s(*window) - usual_s;
         let is_down = down.iter().any(|down| overlap(*down, *window));
-        (length_s >= MIN_STOP_S && !is_down).then(|| Stop {
+        (length_s >= MIN_STOP_S && !is_down).then(|| Standstill {
             window_ns: *window,
             length_s,
             host_went_on: host_usual_s.map(|usual_s| {
@@ -86,11 +85,11 @@ fn stops(evidence: &Evidence, member: &str) -> Vec<Stop> {
             }),
         })
     };
-    let stops: Vec<Stop> = read.iter().filter_map(stop).collect();
+    let stops: Vec<Standstill> = read.iter().filter_map(stop).collect();
     if stops.len() as f64 > MAX_SHARE * read.len() as f64 { Vec::new() } else { stops }
 }
 
-fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[Stop]) -> Finding {
+fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[Standstill]) -> Finding {
     let longest_s = stops.iter().map(|stop| stop.length_s).fold(0.0, f64::max);
     let times = if stops.len() == 1 { "once".to_owned() } else { format!("{} times", stops.len()) };
     let claim = format!(
@@ -124,10 +123,10 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[St
     stops.iter().fold(finding, |finding, stop| finding.window(stop.window_ns))
 }
 
-/// So long after a stop, in seconds, what waited for its end still comes to its own.
+/// The time after a stop, in seconds, in which operations that waited for its end still complete.
 const RECOVERY_S: f64 = 5.0;
 
-/// What clients were seen to wait behind stops of a server: their own record tells more than any estimate. `None` without a client.
+/// The measured wait of clients behind stops of a server, which is better than any estimate. `None` without a client.
 pub(crate) fn gain_of_stops(
     evidence: &Evidence,
     judgement: &Judgement,
@@ -146,7 +145,7 @@ pub(crate) fn gain_of_stops(
     if evidence.members().iter().any(|other| other != member) {
         return None;
     }
-    let latency = Latency::since_due(evidence)?;
+    let latency = LatencySeries::since_due(evidence)?;
     let recovery_ns = (RECOVERY_S * 1e9) as u64;
     let is_behind = |reading: &&LatencyReading| {
         let window = in_ns((reading.begin_s, reading.end_s));
@@ -169,7 +168,7 @@ pub(crate) fn gain_of_stops(
     })
 }
 
-/// What stops of a server add to its mean operation, where `part` of all operations wait for their end. Where operations arrive at a rate, those
+/// The addition of a server's stops to its mean operation, if `part` of all operations wait for their end. If operations arrive at a rate, those
 /// due within a stop wait half of it on average.
 pub(crate) fn gain_without_client(
     evidence: &Evidence,
@@ -184,7 +183,7 @@ pub(crate) fn gain_without_client(
     let half_squares: f64 = lengths_s.iter().map(|length_s| length_s * length_s / 2.0).sum();
     let added_us = 1e6 * part * half_squares / seconds;
     let share = added_us / (added_us + budget.server_mean_us);
-    // Clients that wait for each reply lose the time of the stops and no more.
+    // Clients that wait for each reply lose only the time of the stops.
     let lost = part * lengths_s.iter().sum::<f64>() / seconds;
     Some(Gain {
         of: "mean time since operations were due".to_owned(),
@@ -202,7 +201,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A minute in which the server's readings at these seconds take 4 s longer; the host's do where it stops too.
+    /// A minute in which the server's readings at these seconds take 4 s longer; the host's do too if it stops.
     fn judged(stops: &[u64], host_stops: bool, down: bool) -> Vec<Finding> {
         let mut series = SeriesSet::default();
         let mut put = |name: &str, begin_ns: u64, end_ns: u64, value: f64| {

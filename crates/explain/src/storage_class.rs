@@ -1,17 +1,17 @@
 //! Table: the time of one access to idle storage of a usual class, which is the yardstick for "slower than its class".
 //!
-//! Devices are not told apart by what the kernel says of them: `queue/rotational` is 0 for network volumes and for flash behind a slow
-//! controller alike. So there is one class, and what is above it could be bought.
+//! The kernel's facts do not tell devices apart: `queue/rotational` is 0 for network volumes and for flash behind a slow
+//! controller alike. So there is one class, and time above it could be saved by buying another device.
 
-/// The table's version, named by each cost that used it.
+/// The table's version; each cost that used the table names it.
 pub(crate) const VERSION: u32 = 2;
 
 /// A read of one page. Flash on NVMe gives 4 KiB to 16 KiB in 60 to 100 us by its makers' data sheets; `fathom disk` saw 70 to 120 us on the
-/// devices that docs/journal tells of.
+/// devices that docs/journal describes.
 pub(crate) const READ_US: f64 = 100.0;
 /// A sync of a few KiB of journal to a device whose cache survives a power loss: the flush is answered at once.
 pub(crate) const SYNC_US: f64 = 100.0;
-/// A page that the file system's cache holds: copied, checked and decompressed.
+/// A read of a page from the file system's cache: copied, checked and decompressed.
 pub(crate) const CACHED_READ_US: f64 = 20.0;
 /// A round trip within one site.
 pub(crate) const ROUND_TRIP_US: f64 = 500.0;

@@ -1,7 +1,7 @@
 //! The one rule for the verdict of a run; text, pages, JSON, exit codes and the live view all use it.
 //!
-//! A cause holds the system back where the mean operation would take a fifth less without it. That nothing does is said only where each part of
-//! the mean was read and none that could go is as large; an absence of findings shows nothing.
+//! A cause holds the system back if the mean operation would take a fifth less time without it. The verdict "not held back" requires that each part
+//! of the mean was read and that no removable part is as large; an absence of findings shows nothing.
 
 use fathom_record::budget::Budget;
 use fathom_record::verdict::{Cost, MIN_COST_SHARE, Outcome, Verdict};
@@ -9,7 +9,8 @@ use fathom_record::{Confidence, Finding};
 use fathom_units::{Nanos, count};
 
 use crate::causes::{self, CAUSES, Cause};
-use crate::pricing::{Part, largest, parts, price_all};
+use crate::guard::is_processor_shortage;
+use crate::pricing::{PricedPart, largest, parts, price_all};
 use crate::{Evidence, Judgement, journal_rate};
 
 /// The sentence on a journaled rate that is refused.
@@ -22,7 +23,7 @@ const IDLE_PER_S: f64 = 1.0;
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let parts = parts(evidence, judgement);
     price_all(evidence, &mut judgement.findings, &parts);
-    let rank = |finding: &Finding| causes::of(finding).map_or(CAUSES.len(), |(rank, _)| rank);
+    let rank = |finding: &Finding| causes::ranked_cause(finding).map_or(CAUSES.len(), |(rank, _)| rank);
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
     judgement.findings.sort_by(|one, other| {
@@ -32,16 +33,17 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
             .then_with(|| rank(one).cmp(&rank(other)))
             .then_with(|| gain(other).total_cmp(&gain(one)))
     });
+    judgement.findings.iter_mut().for_each(|finding| finding.priority = finding.priority());
     judgement.verdict = Some(decide(evidence, judgement, &parts));
 }
 
-fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Verdict {
+fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> Verdict {
     if let Some(finding) = judgement.findings.iter().find(|one| one.id == journal_rate::ID) {
         return refused(finding);
     }
     let costly = |finding: &&Finding| finding.cost.as_ref().is_some_and(|cost| cost.share >= MIN_COST_SHARE);
     let mut named =
-        judgement.findings.iter().filter(costly).filter_map(|one| Some((one, causes::of(one)?.1)));
+        judgement.findings.iter().filter(costly).filter_map(|one| Some((one, causes::ranked_cause(one)?.1)));
     if let Some((finding, cause)) = named.clone().find(|(one, _)| one.confidence != Confidence::CannotTell) {
         return held_back(finding, cause);
     }
@@ -74,7 +76,7 @@ fn held_back(finding: &Finding, cause: &Cause) -> Verdict {
     }
 }
 
-/// The rate is none of journaled writes, so nothing can be said of what it costs to wait for the journal.
+/// The rate is not one of journaled writes, so the cost of waiting for the journal is unknown.
 fn refused(finding: &Finding) -> Verdict {
     Verdict {
         confidence: Confidence::CannotTell,
@@ -106,7 +108,7 @@ fn sentence_of(claim: &str) -> String {
     if claim.ends_with('.') { claim.to_owned() } else { format!("{claim}.") }
 }
 
-/// Nothing was read of a server, or it had nothing to do.
+/// The verdict if nothing was read of a server, or if it had nothing to do.
 fn not_examined(evidence: &Evidence) -> Verdict {
     let members = evidence.members();
     if members.is_empty() {
@@ -142,8 +144,8 @@ fn not_examined(evidence: &Evidence) -> Verdict {
     Verdict { next: Some(next.to_owned()), ..Verdict::new(Outcome::NotExamined, what) }
 }
 
-/// A large wait that no finding explains, a guard that is up, or layers that do not add up.
-fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Option<Verdict> {
+/// The verdict on a large wait that no finding explains, on an active guard, or on layers that do not add up.
+fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict> {
     let largest = largest(parts).filter(|(_, cost)| cost.share >= MIN_COST_SHARE);
     if let Some((wait, cost)) = largest {
         let sentence =
@@ -165,11 +167,12 @@ fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[Part]) -> Op
         return Some(verdict);
     }
     if !judgement.withheld.is_empty() {
-        let sentence = "Cannot tell: the timings are those of busy processors.".to_owned();
+        let sentence =
+            "Cannot tell: the processors were busy, so the timings say nothing about storage.".to_owned();
         return Some(Verdict {
             confidence: Confidence::CannotTell,
             reasons: judgement.withheld.clone(),
-            next: Some("Measure again when processors are free.".to_owned()),
+            next: Some(shortage_advice(judgement)),
             ..Verdict::new(Outcome::CannotTell, sentence)
         });
     }
@@ -196,8 +199,8 @@ fn open_budget(budget: &Budget) -> Option<String> {
     })
 }
 
-/// The sentence on a large part of the time within the server that was not held against the time that its process had a processor: what the server
-/// does not count may wait in it.
+/// The sentence on a large part of the time within the server that was not compared with the processor time of its process: waits that the server
+/// does not count may be in it.
 fn unseen_engine(evidence: &Evidence, budget: &Budget) -> Option<String> {
     let engine = budget.layers.iter().find(|layer| layer.name == "engine")?;
     let share = engine.mean_us / budget.whole_us();
@@ -211,8 +214,15 @@ fn unseen_engine(evidence: &Evidence, budget: &Budget) -> Option<String> {
     })
 }
 
-/// Pages that come from the disk as fast as they can, and yet take a fifth of the mean: a larger cache would save as many as it holds, which nothing
-/// that was read tells.
+/// The verdict if pages come from the disk as fast as they can and yet take a fifth of the mean. A larger cache would save the reads of the pages
+/// that it holds, and no reading tells how many.
+/// The advice of the finding that processors are short.
+fn shortage_advice(judgement: &Judgement) -> String {
+    let advice = judgement.findings.iter().find(|one| is_processor_shortage(one));
+    let advice = advice.and_then(|finding| finding.advice.clone());
+    advice.unwrap_or_else(|| "Measure again when processors are free.".to_owned())
+}
+
 fn small_cache(judgement: &Judgement) -> Option<Verdict> {
     let (budget, us) =
         judgement.budgets.iter().filter(|budget| budget.operations == "all").find_map(|budget| {
@@ -240,7 +250,7 @@ fn small_cache(judgement: &Judgement) -> Option<Verdict> {
     })
 }
 
-fn not_held_back(evidence: &Evidence, parts: &[Part]) -> Verdict {
+fn not_held_back(evidence: &Evidence, parts: &[PricedPart]) -> Verdict {
     let whole_us: f64 = parts.iter().map(|part| part.weight * part.load.whole_us).sum();
     let mean = Nanos((whole_us * 1e3).round() as u64);
     let largest = match largest(parts) {

@@ -1,4 +1,4 @@
-//! Series of different samplers put on the same windows.
+//! Puts series of different samplers on the same windows.
 //!
 //! The client, the server and the devices are read at their own moments. Sums are spread over the windows in proportion to
 //! the time they share; gauges count where they were read. A window that a sum does not cover is a gap and stays one.
@@ -8,15 +8,15 @@ use fathom_record::Point;
 /// A window in nanoseconds since the run's start.
 pub(crate) type Window = (u64, u64);
 
-/// How much of a window must be covered by readings, so that it counts as read, where shares of a mean are made of it.
+/// The share of a window that readings must cover for it to count as read, if shares of a mean are computed from it.
 const COVERED: f64 = 0.95;
 
-/// What each window has of sums whose own windows overlap it; `None` where a window is not covered.
+/// The part in each window of sums whose own windows overlap it; `None` if a window is not covered.
 pub(crate) fn spread(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
     spread_where(points, windows, COVERED)
 }
 
-/// The same, of windows that are covered by this share at least.
+/// The same, for windows of which at least this share is covered.
 pub(crate) fn spread_where(points: &[Point], windows: &[Window], covered: f64) -> Vec<Option<f64>> {
     let mut first = 0;
     windows
@@ -38,7 +38,7 @@ pub(crate) fn spread_where(points: &[Point], windows: &[Window], covered: f64) -
         .collect()
 }
 
-/// The mean of what was read in each window; `None` where nothing was.
+/// The mean of the readings in each window; `None` without readings.
 pub(crate) fn read_in(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
     let mut first = 0;
     windows
@@ -58,7 +58,7 @@ pub(crate) fn read_in(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> 
         .collect()
 }
 
-/// Windows that do not overlap, of those given, the earliest first.
+/// The windows that do not overlap, the earliest first.
 pub(crate) fn apart(mut windows: Vec<Window>) -> Vec<Window> {
     windows.sort_unstable();
     let mut end_ns = 0;
@@ -70,7 +70,7 @@ pub(crate) fn apart(mut windows: Vec<Window>) -> Vec<Window> {
     windows
 }
 
-/// Neighbours as one, of stretches in seconds with the earliest begin first; a tenth of a second between two is no gap.
+/// Joins neighbouring stretches, given in seconds with the earliest begin first; a tenth of a second between two is no gap.
 pub(crate) fn neighbours_as_one(stretches: impl IntoIterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut joined: Vec<(f64, f64)> = Vec::new();
     for (begin_s, end_s) in stretches {

@@ -1,4 +1,4 @@
-//! The rule of periodic spikes over composed runs: what it names, what it must not blame, and where it stays quiet.
+//! The rule of periodic spikes over composed runs: the causes that it names, those that it must not blame, and runs without a finding.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
@@ -6,18 +6,18 @@ use std::time::Instant;
 
 use fathom_explain::{Evidence, RULES, judge};
 use fathom_record::{Confidence, Finding, Point, Reading, Severity};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const NOISE: f64 = 0.1;
 
-/// A run under composition: events that raise latency, and those that a server counts as checkpoints.
-struct Composed {
+/// A composed run: events that raise latency, and those that a server counts as checkpoints.
+struct RunComposition {
     seconds: u64,
-    /// Begin, end and what it adds to the logarithm of latency.
+    /// Begin, end and the addition to the logarithm of latency.
     raises: Vec<(f64, f64, f64)>,
     checkpoints: Vec<(f64, f64)>,
-    /// From which second on `syncdelay` has which value.
+    /// The values of `syncdelay`, each with its first second.
     syncdelay_s: Vec<(u64, f64)>,
     /// Whether a server is watched, or the client alone.
     server: bool,
@@ -36,14 +36,14 @@ fn raised(events: &[(f64, f64)], height: f64) -> Vec<(f64, f64, f64)> {
     events.iter().map(|event| (event.0, event.1, height)).collect()
 }
 
-impl Composed {
-    fn with(seconds: u64, checkpoints: Vec<(f64, f64)>, height: f64) -> Composed {
+impl RunComposition {
+    fn with(seconds: u64, checkpoints: Vec<(f64, f64)>, height: f64) -> RunComposition {
         let raises = raised(&checkpoints, height);
-        Composed { seconds, raises, checkpoints, syncdelay_s: vec![(0, 60.0)], server: true }
+        RunComposition { seconds, raises, checkpoints, syncdelay_s: vec![(0, 60.0)], server: true }
     }
 
     fn evidence(&self, seed: u64) -> Evidence {
-        let mut stream = Seeded::from_seed(seed);
+        let mut stream = SeededRandom::from_seed(seed);
         let mut readings = Vec::new();
         let mut noise = 0.0;
         for second in 0..self.seconds {
@@ -110,7 +110,7 @@ fn only(findings: Vec<Finding>) -> Finding {
 /// 15 minutes, 6 s in 66, +65 %: 5.6 % of all waiting.
 #[test]
 fn checkpoints_that_raise_latency_are_named_with_the_test_that_decides() {
-    let run = Composed::with(960, checkpoints(0.0, 950.0, 60.0, 6.0), 0.5);
+    let run = RunComposition::with(960, checkpoints(0.0, 950.0, 60.0, 6.0), 0.5);
     let finding = only(run.findings(1));
     assert_eq!((finding.id.as_str(), finding.severity), ("checkpoint-spikes", Severity::Warning));
     assert_eq!(finding.confidence, Confidence::Likely);
@@ -141,18 +141,18 @@ fn checkpoints_that_raise_latency_are_named_with_the_test_that_decides() {
 #[test]
 fn a_run_without_spikes_is_quiet() {
     for seed in 0..10 {
-        let findings = Composed::with(1200, checkpoints(0.0, 1190.0, 60.0, 5.0), 0.0).findings(seed);
+        let findings = RunComposition::with(1200, checkpoints(0.0, 1190.0, 60.0, 5.0), 0.0).findings(seed);
         assert!(findings.is_empty(), "{seed}: {findings:#?}");
     }
 }
 
-/// Something else every 60 s, while checkpoints come every 66 s.
+/// Another rhythm every 60 s, while checkpoints come every 66 s.
 #[test]
 fn another_rhythm_is_found_and_not_blamed_on_the_checkpoint() {
     let decoys: Vec<(f64, f64)> = (0..30).map(|k| 31.0 + 60.0 * f64::from(k)).map(|s| (s, s + 4.0)).collect();
-    let run = Composed {
+    let run = RunComposition {
         raises: raised(&decoys, 0.7),
-        ..Composed::with(1800, checkpoints(0.0, 1790.0, 60.0, 6.0), 0.0)
+        ..RunComposition::with(1800, checkpoints(0.0, 1790.0, 60.0, 6.0), 0.0)
     };
     let finding = only(run.findings(2));
     assert_eq!(finding.id, "periodic-spikes");
@@ -161,13 +161,13 @@ fn another_rhythm_is_found_and_not_blamed_on_the_checkpoint() {
     assert_eq!(finding.command, None, "checkpoints are counted, and are not suspects");
 }
 
-/// Both at once, each for itself.
+/// Both rhythms at once, independent of each other.
 #[test]
 fn what_the_checkpoint_explains_is_taken_out_first() {
     let events = checkpoints(0.0, 1790.0, 60.0, 6.0);
     let decoys: Vec<(f64, f64)> = (0..60).map(|k| 7.0 + 30.0 * f64::from(k)).map(|s| (s, s + 3.0)).collect();
     let raises = [raised(&decoys, 0.7), raised(&events, 0.7)].concat();
-    let findings = Composed { raises, ..Composed::with(1800, events, 0.0) }.findings(3);
+    let findings = RunComposition { raises, ..RunComposition::with(1800, events, 0.0) }.findings(3);
     let mut ids: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, ["checkpoint-spikes", "periodic-spikes"], "{findings:#?}");
@@ -176,26 +176,29 @@ fn what_the_checkpoint_explains_is_taken_out_first() {
 
 #[test]
 fn few_cycles_cannot_tell_and_say_what_would() {
-    let finding = only(Composed::with(360, checkpoints(0.0, 350.0, 60.0, 6.0), 0.6).findings(4));
+    let finding = only(RunComposition::with(360, checkpoints(0.0, 350.0, 60.0, 6.0), 0.6).findings(4));
     assert_eq!((finding.id.as_str(), finding.confidence), ("checkpoint-spikes", Confidence::CannotTell));
     assert!(!finding.is_alarm() && finding.next_look.unwrap().contains("9 checkpoints, about 10 minutes"));
-    assert!(Composed::with(360, checkpoints(0.0, 350.0, 60.0, 6.0), 0.0).findings(4).is_empty());
+    assert!(RunComposition::with(360, checkpoints(0.0, 350.0, 60.0, 6.0), 0.0).findings(4).is_empty());
 }
 
 #[test]
 fn checkpoints_without_calm_between_them_are_said_to_be_continuous() {
-    let finding = only(Composed::with(900, checkpoints(0.0, 890.0, 10.0, 50.0), 0.3).findings(5));
+    let finding = only(RunComposition::with(900, checkpoints(0.0, 890.0, 10.0, 50.0), 0.3).findings(5));
     assert_eq!(
         (finding.id.as_str(), finding.severity),
         ("checkpoints-run-into-each-other", Severity::Warning)
     );
 }
 
-/// 60 for a quarter of an hour, then 37: the spikes go with the checkpoints.
+/// A value of 60 for a quarter of an hour, then 37: the spikes move with the checkpoints.
 #[test]
 fn spikes_that_follow_syncdelay_are_certain() {
     let events = [checkpoints(0.0, 900.0, 60.0, 6.0), checkpoints(900.0, 1400.0, 37.0, 6.0)].concat();
-    let run = Composed { syncdelay_s: vec![(0, 60.0), (900, 37.0)], ..Composed::with(1410, events, 0.5) };
+    let run = RunComposition {
+        syncdelay_s: vec![(0, 60.0), (900, 37.0)],
+        ..RunComposition::with(1410, events, 0.5)
+    };
     let finding = only(run.findings(6));
     assert_eq!((finding.id.as_str(), finding.confidence), ("checkpoint-spikes", Confidence::Certain));
     let parts = finding.evidence.iter().filter(|sentence| sentence.contains("at syncdelay"));
@@ -210,7 +213,8 @@ fn spikes_that_follow_syncdelay_are_certain() {
 fn checkpoints_shorter_than_the_sampling_are_found() {
     let events = checkpoints(0.0, 300.0, 12.0, 0.4);
     let raises = events.iter().map(|event| (event.0, event.1, 1.5)).collect();
-    let run = Composed { syncdelay_s: vec![(0, 12.0)], raises, ..Composed::with(310, events, 0.0) };
+    let run =
+        RunComposition { syncdelay_s: vec![(0, 12.0)], raises, ..RunComposition::with(310, events, 0.0) };
     let findings = run.findings(7);
     let finding = findings.iter().find(|finding| finding.id == "checkpoint-spikes").expect("a finding");
     assert!(finding.claim.contains("every 12 s"), "{}", finding.claim);
@@ -219,7 +223,7 @@ fn checkpoints_shorter_than_the_sampling_are_found() {
 #[test]
 fn a_client_alone_shows_the_rhythm_and_names_no_cause() {
     let events: Vec<(f64, f64)> = (0..29).map(|k| 20.0 + 61.0 * f64::from(k)).map(|s| (s, s + 6.0)).collect();
-    let run = Composed { server: false, ..Composed::with(1800, events, 0.6) };
+    let run = RunComposition { server: false, ..RunComposition::with(1800, events, 0.6) };
     let finding = only(run.findings(8));
     assert_eq!((finding.id.as_str(), finding.confidence), ("periodic-spikes", Confidence::Likely));
     assert!(finding.claim.contains("every 61.") || finding.claim.contains("every 60.9"), "{}", finding.claim);
@@ -233,7 +237,7 @@ fn larger_checkpoints_with_larger_spikes_are_a_dose() {
         .map(|(begin_s, lasts_s)| (begin_s, begin_s + lasts_s))
         .collect();
     let raises = events.iter().map(|event| (event.0, event.1, 0.1 + 0.1 * (event.1 - event.0))).collect();
-    let finding = only(Composed { raises, ..Composed::with(960, events, 0.0) }.findings(10));
+    let finding = only(RunComposition { raises, ..RunComposition::with(960, events, 0.0) }.findings(10));
     let rho = |of: &str| {
         let sentence = finding.evidence.iter().find(|sentence| sentence.contains(of)).unwrap();
         let (_, rho) = sentence.split_once("rho = ").unwrap();
@@ -254,7 +258,7 @@ fn count_within(evidence: &mut Evidence, name: &str, seconds: u64, stretches: &[
     }
 }
 
-/// Passes of the TTL monitor every minute beside checkpoints of the same period: who raises latency is named, whichever it is.
+/// Passes of the TTL monitor every minute and checkpoints of the same period: the one that raises latency is named, whichever it is.
 #[test]
 fn passes_of_the_ttl_monitor_are_told_from_checkpoints_of_the_same_period() {
     let shifted = |by_s: f64| -> Vec<(f64, f64)> {
@@ -262,7 +266,10 @@ fn passes_of_the_ttl_monitor_are_told_from_checkpoints_of_the_same_period() {
     };
     let (checkpoints, passes) = (shifted(20.0), shifted(50.0));
     for (raising, id) in [(&passes, "ttl-spikes"), (&checkpoints, "checkpoint-spikes")] {
-        let run = Composed { raises: raised(raising, 0.5), ..Composed::with(1100, checkpoints.clone(), 0.0) };
+        let run = RunComposition {
+            raises: raised(raising, 0.5),
+            ..RunComposition::with(1100, checkpoints.clone(), 0.0)
+        };
         let mut evidence = run.evidence(12);
         count_within(&mut evidence, "server.0.ttl.deleted", 1100, &passes, 500.0);
         let finding = only(spikes(judge(&evidence).findings));
@@ -275,7 +282,7 @@ fn passes_of_the_ttl_monitor_are_told_from_checkpoints_of_the_same_period() {
 #[test]
 fn flushes_of_an_lsm_engine_are_events_too() {
     let flushes = checkpoints(0.0, 1190.0, 40.0, 4.0);
-    let run = Composed { server: false, ..Composed::with(1200, flushes.clone(), 0.5) };
+    let run = RunComposition { server: false, ..RunComposition::with(1200, flushes.clone(), 0.5) };
     let mut evidence = run.evidence(11);
     evidence.environment.insert("server.0.engine".into(), "rocksdb".into());
     count_within(&mut evidence, "server.0.flush.written_bytes", 1200, &flushes, 1e7);
@@ -285,13 +292,16 @@ fn flushes_of_an_lsm_engine_are_events_too() {
     assert!(finding.command.is_none() && !format!("{finding:?}").contains("syncdelay"));
 }
 
-/// One hour at 1 Hz: this rule's part of the two seconds that all rules have. Debug builds have the statistics
-/// optimised and the rest not; the bound leaves room for a loaded machine.
+/// One hour at 1 Hz: this rule's part of the two seconds for all rules. Debug builds optimise only the
+/// statistics; the bound leaves room for a loaded machine.
 #[test]
 fn an_hour_is_judged_in_a_moment() {
     let rule = RULES.iter().find(|rule| rule.name == "spikes").unwrap();
     for (height, server) in [(0.0, true), (0.4, true), (0.4, false)] {
-        let run = Composed { server, ..Composed::with(3600, checkpoints(0.0, 3590.0, 60.0, 6.0), height) };
+        let run = RunComposition {
+            server,
+            ..RunComposition::with(3600, checkpoints(0.0, 3590.0, 60.0, 6.0), height)
+        };
         let evidence = run.evidence(9);
         let start = Instant::now();
         (rule.judge)(&evidence, &mut fathom_explain::Judgement::default());
@@ -301,10 +311,10 @@ fn an_hour_is_judged_in_a_moment() {
     }
 }
 
-/// Operations that were due while a checkpoint held the connections up are as quick as others from their send: from when they were due, they are not.
+/// Operations that become due while a checkpoint delays the connections are as quick as others from their send, but not from their due time.
 #[test]
 fn what_checkpoints_hold_up_before_the_send_is_counted() {
-    let run = Composed::with(640, checkpoints(0.0, 630.0, 30.0, 0.4), 0.0);
+    let run = RunComposition::with(640, checkpoints(0.0, 630.0, 30.0, 0.4), 0.0);
     let mut evidence = run.evidence(3);
     let seconds = run.checkpoints.iter().map(|event| event.1 as u64).collect::<Vec<u64>>();
     for second in 0..run.seconds {

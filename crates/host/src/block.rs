@@ -1,8 +1,8 @@
 //! The tree of block devices: disks, partitions, and the md, device-mapper and loop devices stacked on them.
 //!
-//! Advice and counters belong to one layer each: read-ahead counts at the top device, the scheduler at the
-//! bottom one, and adding up a stack's layers counts every request twice. So all code asks this tree which layer
-//! it is looking at. Read from `sys/block` (torvalds/linux:Documentation/ABI/stable/sysfs-block).
+//! Advice and counters belong to one layer each: read-ahead counts at the top device, the scheduler at the bottom one,
+//! and adding up a stack's layers counts every request twice. All code therefore asks this tree for the layer of a
+//! device. Read from `sys/block` (torvalds/linux:Documentation/ABI/stable/sysfs-block).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,9 @@ use fathom_errors::Error;
 
 use crate::View;
 
-/// `major:minor`.
+/// A device number, written `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceNumber {
-    /// The driver.
     pub major: u32,
     /// The device within the driver.
     pub minor: u32,
@@ -38,7 +37,7 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// What a block device is made of.
+/// The kind of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// A whole disk, physical or virtual.
@@ -47,20 +46,17 @@ pub enum DeviceKind {
     Partition,
     /// Device mapper: LVM, dm-crypt, multipath.
     Mapper,
-    /// Linux software RAID.
     Raid,
-    /// A file dressed as a disk.
+    /// A loop device on a file.
     Loop,
 }
 
-/// One block device and what it stands on.
+/// One block device and the devices below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
     /// The kernel's name (`sda1`, `dm-0`).
     pub name: String,
-    /// Its number.
     pub number: DeviceNumber,
-    /// What it is.
     pub kind: DeviceKind,
     /// For a partition, the disk's name.
     pub disk: Option<String>,
@@ -84,7 +80,7 @@ impl Device {
         format!("sys/block/{}/queue", self.disk.as_deref().unwrap_or(&self.name))
     }
 
-    /// Whether the kernel takes its write cache for volatile (`write back`): then each flush is counted among its writes too.
+    /// Returns whether the kernel takes its write cache for volatile (`write back`): then each flush is counted among its writes too.
     pub fn has_volatile_cache(&self, view: &View) -> bool {
         view.value(&format!("{}/write_cache", self.queue())).as_deref() == Some("write back")
     }
@@ -128,7 +124,6 @@ impl BlockTree {
         BlockTree { devices }
     }
 
-    /// Every device.
     pub fn iter(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter()
     }
@@ -145,7 +140,7 @@ impl BlockTree {
         self.devices.iter().find(|device| device.number == number)
     }
 
-    /// `top` and everything it stands on, top first, each once.
+    /// `top` and all devices below it, top first, each once.
     pub fn layers<'a>(&'a self, top: &'a Device) -> Vec<&'a Device> {
         let mut layers = vec![top];
         let mut next = 0;
@@ -178,13 +173,13 @@ fn kind_of(view: &View, folder: &str, name: &str) -> DeviceKind {
     }
 }
 
-/// `host:channel:target:lun` of a SCSI disk; `None` for what is none.
+/// `host:channel:target:lun` of a SCSI disk; `None` for other devices.
 fn address(view: &View, device: &Device) -> Option<String> {
     let folder = format!("sys/block/{}/device/scsi_disk", device.disk.as_deref().unwrap_or(&device.name));
     view.list(&folder).into_iter().next()
 }
 
-/// The SCSI host's name (`host2`), where that host is an iSCSI initiator.
+/// The SCSI host's name (`host2`), if that host is an iSCSI initiator.
 pub(crate) fn iscsi_host(view: &View, device: &Device) -> Option<String> {
     let address = address(view, device)?;
     let host = format!("host{}", address.split(':').next()?);

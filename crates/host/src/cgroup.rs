@@ -1,22 +1,22 @@
-//! The control groups of a process and the caps they put on it: self-made limits that look like a slow disk.
+//! The control groups of a process and the caps they put on it: configured limits that look like a slow disk.
 //!
 //! A process is in one group per hierarchy: one of version 2, and on older or mixed systems several of version 1
-//! (cgroups(7)). In version 2 every ancestor's `io.max` binds as well, so the walk goes up to the mount's root.
-//! In version 1 throttling is flat: the kernel links a group's throttle to its parent's only in version 2
-//! (torvalds/linux:block/blk-throttle.c `throtl_pd_init`), so an ancestor's `blkio.throttle` file binds nobody
-//! below and is not reported. Caps are set on whole disks and on dm or md devices, never on partitions: ask for
-//! every layer under a file. Nothing is changed here.
+//! (cgroups(7)). In version 2 every ancestor's `io.max` binds as well, so the walk continues up to the mount's root. In
+//! version 1 throttling is flat: the kernel links a group's throttle to its parent's only in version 2
+//! (torvalds/linux:block/blk-throttle.c `throtl_pd_init`), so an ancestor's `blkio.throttle` file does not bind the groups
+//! below and is not reported. Caps are set on whole disks and on dm or md devices, never on partitions: ask for every
+//! layer under a file. This module changes nothing.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::{DeviceNumber, View};
 
-/// What a cap limits.
+/// The resource that a cap limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LimitKind {
-    /// Reads per second.
+    /// Read requests a second.
     ReadIops,
-    /// Writes per second.
+    /// Write requests a second.
     WriteIops,
     /// Bytes read per second.
     ReadBytes,
@@ -43,7 +43,7 @@ impl LimitKind {
         matches!(self, LimitKind::ReadBytes | LimitKind::WriteBytes)
     }
 
-    /// The file of version 1 that counts what passed the throttle.
+    /// The file of version 1 that counts the I/O that passed the throttle.
     fn version_1_counts(self) -> &'static str {
         if self.is_of_bytes() { "blkio.throttle.io_service_bytes" } else { "blkio.throttle.io_serviced" }
     }
@@ -52,36 +52,46 @@ impl LimitKind {
 /// A cap on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// What is limited.
     pub kind: LimitKind,
-    /// How much of it per second.
+    /// The limit per second.
     pub value: u64,
-    /// The file that says so, as an absolute path.
+    /// The file that sets it, as an absolute path.
     pub file: String,
-    /// How much of it the group has had since it was made, by the group's own account: what the throttle charges, which is requests before
-    /// the kernel merges them, with flushes and discards among the writes. `None` where that cannot be read.
+    /// The group's use since it was made, by its own counters: the throttle charges requests before the kernel merges them, with flushes
+    /// and discards among the writes. `None` if that cannot be read.
     pub counted: Option<u64>,
 }
 
-/// A limit of a group's memory, its files in the page cache included.
+/// A limit on a group's memory, including its pages in the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
-    /// How much it may use.
+    /// The memory that it may use.
     pub max_bytes: u64,
-    /// Bytes in use, or `None` if these cannot be read.
+    /// Bytes in use, or `None` if they cannot be read.
     pub used_bytes: Option<u64>,
 }
 
-/// One hierarchy that a process is in: where its group's files are, and the mount they are under.
+/// A limit on the processors of a group, and the group's use of it since it was made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuQuota {
+    /// The number of processors that it may use: 1.5 is one and a half.
+    pub processors: f64,
+    /// Processor time used, in microseconds; `None` if this group does not count it.
+    pub used_us: Option<u64>,
+    /// Periods in which a thread of the group wanted to run, and those of them in which the quota was used up (`nr_periods`, `nr_throttled`).
+    pub periods: Option<(u64, u64)>,
+}
+
+/// One hierarchy that a process is in: the folder of its group's files, and the mount above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct GroupFolder {
     /// Folder of the group in a [`View`], without a leading slash.
     folder: PathBuf,
     /// Folder of the topmost group that can be seen.
     top: PathBuf,
 }
 
-impl Place {
+impl GroupFolder {
     /// The group and its ancestors, innermost first.
     fn upwards(&self) -> impl Iterator<Item = &Path> {
         self.folder.ancestors().take_while(|folder| folder.starts_with(&self.top))
@@ -108,12 +118,11 @@ pub fn parse_membership(text: &str) -> Vec<Membership> {
     text.lines().filter_map(parse).collect()
 }
 
-/// A mounted hierarchy.
 #[derive(Clone, Debug)]
 struct Hierarchy {
     version_2: bool,
     options: Vec<String>,
-    /// Which group of the hierarchy is mounted: `/`, or a container's own group.
+    /// The group of the hierarchy that is mounted: `/`, or a container's own group.
     root: String,
     mount_point: PathBuf,
 }
@@ -146,7 +155,7 @@ pub struct Cgroups {
 impl Cgroups {
     /// The groups of a process, or of this one. A machine without control groups gives an empty answer, and so
     /// does a process that has ended.
-    pub fn of(view: &View, pid: Option<u32>) -> Self {
+    pub fn read(view: &View, pid: Option<u32>) -> Self {
         let pid = pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
         let memberships = view.text(&format!("proc/{pid}/cgroup")).unwrap_or_default();
         let mountinfo = view.text("proc/self/mountinfo").unwrap_or_default();
@@ -162,12 +171,12 @@ impl Cgroups {
         &self.memberships
     }
 
-    /// The absolute path of the version 2 group, where one is mounted.
+    /// The absolute path of the version 2 group, if version 2 is mounted.
     pub fn unified_folder(&self) -> Option<PathBuf> {
         Some(Path::new("/").join(self.unified()?.folder))
     }
 
-    /// The absolute path of the version 1 group of `controller` (`blkio`), where one is mounted.
+    /// The absolute path of the version 1 group of `controller` (`blkio`), if that is mounted.
     pub fn controller_folder(&self, controller: &str) -> Option<PathBuf> {
         Some(Path::new("/").join(self.version_1(controller)?.folder))
     }
@@ -175,7 +184,7 @@ impl Cgroups {
     /// Every cap on the device's reads and writes that binds this process, smallest of each kind first.
     pub fn io_limits(&self, device: DeviceNumber) -> Vec<Limit> {
         let mut limits = Vec::new();
-        for folder in self.unified().iter().flat_map(Place::upwards) {
+        for folder in self.unified().iter().flat_map(GroupFolder::upwards) {
             let file = folder.join("io.max");
             let text = self.text(&file).unwrap_or_default();
             let found = parse_io_max(&text, device);
@@ -200,21 +209,23 @@ impl Cgroups {
         limits
     }
 
-    /// The least memory, in bytes, that this group or one above it may use; `None` where none is set.
+    /// The least memory, in bytes, that this group or one above it may use; `None` without a limit.
     pub fn memory_max_bytes(&self) -> Option<u64> {
         self.memory_limit().map(|limit| limit.max_bytes)
     }
 
-    /// The smallest limit of memory of this group or one above it; `None` where none is set.
+    /// The smallest limit of memory of this group or one above it; `None` without a limit.
     pub fn memory_limit(&self) -> Option<MemoryLimit> {
         let unified = self.unified();
         let version_1 = self.version_1("memory");
-        let new =
-            unified.iter().flat_map(Place::upwards).map(|folder| (folder, "memory.max", "memory.current"));
-        let old = version_1.iter().flat_map(Place::upwards);
+        let new = unified
+            .iter()
+            .flat_map(GroupFolder::upwards)
+            .map(|folder| (folder, "memory.max", "memory.current"));
+        let old = version_1.iter().flat_map(GroupFolder::upwards);
         let old = old.map(|folder| (folder, "memory.limit_in_bytes", "memory.usage_in_bytes"));
         let number = |file: &Path| self.text(file)?.trim().parse::<u64>().ok();
-        // Version 1 says "no limit" with the largest multiple of a page, so anything from 2^62 is none.
+        // Version 1 writes "no limit" as the largest multiple of a page, so values from 2^62 on are no limit.
         let limits = new.chain(old).filter_map(|(folder, max, used)| {
             let max_bytes = number(&folder.join(max)).filter(|max| *max < 1 << 62)?;
             Some((max_bytes, folder.join(used)))
@@ -223,36 +234,62 @@ impl Cgroups {
         Some(MemoryLimit { max_bytes, used_bytes: number(&used) })
     }
 
-    /// The least CPU quota of this group or one above it, in CPUs (1.5 = one and a half); `None` where none is set.
+    /// The least CPU quota of this group or one above it, in CPUs (1.5 = one and a half); `None` without a quota.
     pub fn cpu_max(&self) -> Option<f64> {
-        let unified = self.unified();
-        let version_1 = self.version_1("cpu");
-        let new = unified.iter().flat_map(Place::upwards).filter_map(|folder| {
-            let text = self.text(&folder.join("cpu.max"))?;
-            let (quota, period) = text.trim().split_once(' ')?;
-            quotient(quota, period)
-        });
-        let old = version_1.iter().flat_map(Place::upwards).filter_map(|folder| {
-            let quota = self.text(&folder.join("cpu.cfs_quota_us"))?;
-            quotient(quota.trim(), self.text(&folder.join("cpu.cfs_period_us"))?.trim())
-        });
-        new.chain(old).min_by(f64::total_cmp)
+        self.least_cpu_quota().map(|(processors, _)| processors)
     }
 
-    /// How long this group, or the one above it that was held back longest, was by its processor quota since it was made, in microseconds: `cpu.stat`, whose
-    /// `throttled_usec` is `throttled_time` in nanoseconds in version 1. `None` where no quota is set or nothing counts.
+    /// The same with the use of the group that has it; of equal quotas, that of the innermost group.
+    pub fn cpu_quota(&self) -> Option<CpuQuota> {
+        let (processors, folder) = self.least_cpu_quota()?;
+        let stat = self.text(&folder.join("cpu.stat")).unwrap_or_default();
+        let field = |name| field_of(&stat, name);
+        Some(CpuQuota {
+            processors,
+            used_us: field("usage_usec").or_else(|| self.used_us_by_version_1(&folder)),
+            periods: field("nr_periods").zip(field("nr_throttled")),
+        })
+    }
+
+    /// The least quota, and the folder of its group.
+    fn least_cpu_quota(&self) -> Option<(f64, PathBuf)> {
+        let unified = self.unified();
+        let version_1 = self.version_1("cpu");
+        let new = unified.iter().flat_map(GroupFolder::upwards).filter_map(|folder| {
+            let text = self.text(&folder.join("cpu.max"))?;
+            let (quota, period) = text.trim().split_once(' ')?;
+            Some((quotient(quota, period)?, folder.to_owned()))
+        });
+        let old = version_1.iter().flat_map(GroupFolder::upwards).filter_map(|folder| {
+            let quota = self.text(&folder.join("cpu.cfs_quota_us"))?;
+            let quota = quotient(quota.trim(), self.text(&folder.join("cpu.cfs_period_us"))?.trim())?;
+            Some((quota, folder.to_owned()))
+        });
+        new.chain(old).min_by(|one, other| one.0.total_cmp(&other.0))
+    }
+
+    /// The processor time of a group of version 1. `cpuacct` counts it, and its group is the same only if both controllers are mounted together.
+    fn used_us_by_version_1(&self, folder: &Path) -> Option<u64> {
+        let accounts = self.version_1("cpuacct")?;
+        let is_together = accounts.top == self.version_1("cpu")?.top;
+        let text = self.text(&folder.join("cpuacct.usage")).filter(|_| is_together)?;
+        text.trim().parse::<u64>().ok().map(|ns| ns / 1000)
+    }
+
+    /// The time for which the processor quota throttled this group, or the ancestor throttled longest, since the group was made, in microseconds:
+    /// `cpu.stat`, whose `throttled_usec` is `throttled_time` in nanoseconds in version 1. `None` if no quota is set or nothing counts.
     pub fn cpu_throttled_us(&self) -> Option<u64> {
         self.cpu_max()?;
         let unified = self.unified();
         let version_1 = self.version_1("cpu");
-        let new = unified.iter().flat_map(Place::upwards);
-        let old = version_1.iter().flat_map(Place::upwards);
+        let new = unified.iter().flat_map(GroupFolder::upwards);
+        let old = version_1.iter().flat_map(GroupFolder::upwards);
         let texts = new.chain(old).filter_map(|folder| self.text(&folder.join("cpu.stat")));
-        // Groups within each other may be held back at the same time, so their times are not added up.
+        // Nested groups may be throttled at the same time, so their times are not added up.
         texts.filter_map(|text| parse_throttled_us(&text)).max()
     }
 
-    fn unified(&self) -> Option<Place> {
+    fn unified(&self) -> Option<GroupFolder> {
         let path = &self.memberships.iter().find(|membership| membership.controllers.is_empty())?.path;
         self.hierarchies
             .iter()
@@ -260,7 +297,7 @@ impl Cgroups {
             .find_map(|hierarchy| place(hierarchy, path))
     }
 
-    fn version_1(&self, controller: &str) -> Option<Place> {
+    fn version_1(&self, controller: &str) -> Option<GroupFolder> {
         let has = |names: &[String]| names.iter().any(|name| name == controller);
         let path = &self.memberships.iter().find(|membership| has(&membership.controllers))?.path;
         let mut mounted = self.hierarchies.iter().filter(|one| !one.version_2 && has(&one.options));
@@ -272,13 +309,13 @@ impl Cgroups {
     }
 }
 
-/// Where a group's files are, if the mount shows it. A path with `..` is outside of our namespace's root.
-fn place(hierarchy: &Hierarchy, path: &str) -> Option<Place> {
+/// The folder of a group's files, if the mount shows it. A path with `..` is outside our namespace's root.
+fn place(hierarchy: &Hierarchy, path: &str) -> Option<GroupFolder> {
     let below = Path::new(path).strip_prefix(&hierarchy.root).ok()?;
     if below.components().any(|part| !matches!(part, Component::Normal(_))) {
         return None;
     }
-    Some(Place { folder: hierarchy.mount_point.join(below), top: hierarchy.mount_point.clone() })
+    Some(GroupFolder { folder: hierarchy.mount_point.join(below), top: hierarchy.mount_point.clone() })
 }
 
 fn limit(kind: LimitKind, value: u64, file: &Path, counted: Option<u64>) -> Limit {
@@ -337,14 +374,16 @@ fn parse_serviced(text: &str, device: DeviceNumber, kind: LimitKind) -> Option<u
 
 /// The time in `cpu.stat` of either version, in microseconds.
 fn parse_throttled_us(text: &str) -> Option<u64> {
-    text.lines().filter_map(|line| line.split_once(' ')).find_map(|(key, value)| match key {
-        "throttled_usec" => value.trim().parse().ok(),
-        "throttled_time" => value.trim().parse::<u64>().ok().map(|ns| ns / 1000),
-        _ => None,
-    })
+    field_of(text, "throttled_usec").or_else(|| Some(field_of(text, "throttled_time")? / 1000))
 }
 
-/// The sum of numbers; `None` where there is none.
+/// The number behind a name in a file of such lines.
+fn field_of(text: &str, name: &str) -> Option<u64> {
+    let mut fields = text.lines().filter_map(|line| line.split_once(' '));
+    fields.find_map(|(key, value)| if key == name { value.trim().parse().ok() } else { None })
+}
+
+/// The sum of numbers; `None` if there are none.
 fn sum_of<'t>(numbers: impl Iterator<Item = &'t str>) -> Option<u64> {
     let numbers = numbers.filter_map(|number| number.trim().parse::<u64>().ok());
     numbers.fold(None, |sum, number| Some(sum.unwrap_or(0u64).saturating_add(number)))

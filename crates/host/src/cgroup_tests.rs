@@ -46,7 +46,7 @@ fn version_2_caps_bind_from_every_ancestor() {
             "usage_usec 9000000\nnr_periods 90\nnr_throttled 40\nthrottled_usec 2500000\n",
         ),
     ]);
-    let groups = Cgroups::of(&view, None);
+    let groups = Cgroups::read(&view, None);
     let limits = groups.io_limits(SDB);
     let short: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
     assert_eq!(
@@ -59,11 +59,13 @@ fn version_2_caps_bind_from_every_ancestor() {
         ]
     );
     assert_eq!(limits[0].file, "/sys/fs/cgroup/system.slice/io.max");
-    // What the outer group counted; the inner one has no account that can be read.
+    // The counters of the outer group; the inner one has none that can be read.
     let counted: Vec<_> = limits.iter().map(|limit| limit.counted).collect();
     assert_eq!(counted, [Some(10), None, None, Some(8192 + 4096)]);
     assert_eq!(groups.memory_limit(), Some(MemoryLimit { max_bytes: 1 << 30, used_bytes: Some(900) }));
     assert_eq!((groups.cpu_max(), groups.cpu_throttled_us()), (Some(1.5), Some(2_500_000)));
+    let quota = CpuQuota { processors: 1.5, used_us: Some(9_000_000), periods: Some((90, 40)) };
+    assert_eq!(groups.cpu_quota(), Some(quota));
     assert_eq!(groups.unified_folder().unwrap(), Path::new("/sys/fs/cgroup/system.slice/mongod.service"));
     assert_eq!(groups.io_limits(DeviceNumber { major: 9, minor: 0 }), []);
 }
@@ -94,7 +96,7 @@ fn version_1_caps_bind_from_the_own_group_only() {
         ("sys/fs/cgroup/cpu,cpuacct/db/cpu.cfs_period_us", "100000\n"),
         ("sys/fs/cgroup/cpu,cpuacct/db/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 7000\n"),
     ]);
-    let groups = Cgroups::of(&view, Some(77));
+    let groups = Cgroups::read(&view, Some(77));
     assert_eq!(groups.cpu_throttled_us(), None, "there is no quota");
     assert_eq!(parse_throttled_us("nr_periods 1\nthrottled_time 7000\n"), Some(7));
     let limits = groups.io_limits(SDB);
@@ -103,7 +105,30 @@ fn version_1_caps_bind_from_the_own_group_only() {
     assert_eq!(limits.iter().map(|limit| limit.counted).collect::<Vec<_>>(), [Some(70), Some(340)]);
     assert_eq!((groups.memory_max_bytes(), groups.cpu_max()), (None, None));
     assert_eq!(groups.controller_folder("blkio").unwrap(), Path::new("/sys/fs/cgroup/blkio/db/mongod"));
-    assert!(Cgroups::of(&view, Some(78)).memberships().is_empty());
+    assert!(Cgroups::read(&view, Some(78)).memberships().is_empty());
+}
+
+#[test]
+fn a_group_of_version_1_has_an_account_where_both_controllers_are_mounted_together() {
+    let files = |account: &'static str| {
+        [
+            ("proc/self/cgroup", "2:cpu:/db\n3:cpuacct:/db\n"),
+            ("proc/self/mountinfo", account),
+            ("sys/fs/cgroup/cpu/db/cpu.cfs_quota_us", "50000\n"),
+            ("sys/fs/cgroup/cpu/db/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu/db/cpu.stat", "nr_periods 8\nnr_throttled 6\nthrottled_time 7000\n"),
+            ("sys/fs/cgroup/cpu/db/cpuacct.usage", "4000000\n"),
+        ]
+    };
+    let quota = CpuQuota { processors: 0.5, used_us: Some(4000), periods: Some((8, 6)) };
+    let (_folder, view) =
+        machine(&files("33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"));
+    assert_eq!(Cgroups::read(&view, None).cpu_quota(), Some(quota));
+    let (_folder, view) = machine(&files(
+        "33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+         34 1 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n",
+    ));
+    assert_eq!(Cgroups::read(&view, None).cpu_quota(), Some(CpuQuota { used_us: None, ..quota }));
 }
 
 #[test]
@@ -113,7 +138,7 @@ fn a_container_sees_its_own_group_as_the_root_of_the_mount() {
         ("proc/self/mountinfo", "31 1 0:27 /docker/abc /sys/fs/cgroup/blkio ro - cgroup cgroup rw,blkio\n"),
         ("sys/fs/cgroup/blkio/blkio.throttle.write_iops_device", "8:16 50\n"),
     ]);
-    assert_eq!(Cgroups::of(&view, None).io_limits(SDB).len(), 1);
+    assert_eq!(Cgroups::read(&view, None).io_limits(SDB).len(), 1);
 }
 
 #[test]
@@ -122,12 +147,12 @@ fn a_path_outside_of_the_namespace_is_not_followed() {
         ("proc/self/cgroup", "0::/../../other\n"),
         ("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
     ]);
-    assert_eq!(Cgroups::of(&view, None).unified_folder(), None);
+    assert_eq!(Cgroups::read(&view, None).unified_folder(), None);
 }
 
 #[test]
 fn the_live_process_is_in_some_group() {
-    let groups = Cgroups::of(&View::live(), None);
+    let groups = Cgroups::read(&View::live(), None);
     if groups.memberships().is_empty() {
         skip!(Need::Kernel, "this machine has no control groups");
     }

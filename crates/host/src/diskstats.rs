@@ -2,8 +2,8 @@
 //!
 //! Each line holds a device number, a name, and 11 counters; kernel 4.18 added four for discards and 5.5 two for
 //! flushes (torvalds/linux:Documentation/admin-guide/iostats.rst). A group that the kernel does not have is `None`,
-//! never zero. Sectors are 512 bytes whatever the device's own block is. Nothing is computed here: differences
-//! and rates are [`crate::rates`]'s. A line that does not follow the grammar is passed over.
+//! never zero. Sectors are 512 bytes, whatever the device's block size. [`crate::rates`] computes differences and
+//! rates. A line that does not follow the grammar is skipped.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ pub const SECTOR_BYTES: u64 = 512;
 
 const PATH: &str = "proc/diskstats";
 
-/// What a device has done since it appeared. Times are in milliseconds and wrap at 2^32 on every kernel.
+/// The counters of a device since it appeared. Times are in milliseconds and wrap at 2^32 on every kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Field 1: reads completed.
@@ -39,7 +39,7 @@ pub struct Counters {
     pub write_ms: u64,
     /// Field 9: requests that are with the device now; the only one that is not a running total.
     pub in_flight: u64,
-    /// Field 10: milliseconds with at least one request in flight (for what that means, see `docs/iostat.md`).
+    /// Field 10: milliseconds with at least one request in flight (its meaning varies: see `docs/iostat.md`).
     pub io_ms: u64,
     /// Field 11: milliseconds of all requests, summed over requests.
     pub weighted_ms: u64,
@@ -72,7 +72,7 @@ pub struct Flushes {
 }
 
 impl Counters {
-    /// Whether the device has ever completed a request.
+    /// Returns whether the device has ever completed a request.
     pub fn any_io(&self) -> bool {
         let discards = self.discards.map_or(0, |d| d.discards);
         let flushes = self.flushes.map_or(0, |f| f.flushes);
@@ -117,7 +117,7 @@ impl Counters {
     }
 }
 
-/// Some kernels let the count in flight fall below zero and print it so; that is none.
+/// Parses a number. Some kernels let the count in flight fall below zero and print it so; that counts as 0.
 fn number(word: &str) -> Option<u64> {
     match word.strip_prefix('-') {
         Some(digits) => digits.parse::<u64>().ok().map(|_| 0),
@@ -128,11 +128,9 @@ fn number(word: &str) -> Option<u64> {
 /// One line: a device and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The device's number.
     pub number: DeviceNumber,
     /// The kernel's name for it.
     pub name: String,
-    /// Its counters.
     pub counters: Counters,
 }
 
@@ -167,9 +165,8 @@ pub fn read(view: &View) -> Result<Vec<Line>> {
 pub struct Sample {
     /// CLOCK_MONOTONIC in nanoseconds, halfway between the start and the end of the read.
     pub taken_ns: u64,
-    /// Half of the time the read took: how far `taken_ns` may be off for any one line.
+    /// Half of the duration of the read: the largest error of `taken_ns` for any one line.
     pub uncertainty_ns: u64,
-    /// Every device's line.
     pub lines: Vec<Line>,
 }
 
@@ -185,7 +182,7 @@ impl Sample {
     }
 }
 
-/// Keeps `/proc/diskstats` open, so that a sample costs the reads alone.
+/// Keeps `/proc/diskstats` open, so that a sample costs only the reads.
 #[derive(Debug)]
 pub struct DiskSampler {
     file: File,
@@ -201,7 +198,6 @@ impl DiskSampler {
         Ok(DiskSampler { file, path, buffer: vec![0; 16 * 1024] })
     }
 
-    /// Reads all counters.
     pub fn sample(&mut self) -> Result<Sample> {
         let before = monotonic_ns();
         let length = self.fill()?;
@@ -229,7 +225,7 @@ impl DiskSampler {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// The time of `CLOCK_MONOTONIC`, in nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
@@ -283,7 +279,7 @@ mod tests {
         assert!(second.taken_ns > first.taken_ns);
         let names = |lines: &[Line]| lines.iter().map(|line| line.name.clone()).collect::<Vec<_>>();
         assert_eq!(second.lines.len(), names(&second.lines).len());
-        // Another test may add or remove a loop device meanwhile, so only what stays is compared.
+        // Another test may add or remove a loop device meanwhile, so only devices that stay are compared.
         for line in read(&view).unwrap() {
             if let Some(counters) = first.by_number(line.number) {
                 assert!(line.counters.reads >= counters.reads);

@@ -1,8 +1,8 @@
 //! The facts about a machine that a measurement depends on, as names and values for a run's manifest.
 //!
-//! Two runs are compared by these, so the names are stable (`kernel`, `device.sda.scheduler`) and a fact that the
-//! machine does not tell is absent. They are handed on with the run: host names, addresses, users, serial numbers
-//! and file system labels are left out, and options of network file systems that carry them are dropped.
+//! Runs are compared by these facts, so the names are stable (`kernel`, `device.sda.scheduler`), and an unknown fact is
+//! absent. The facts are passed on with the run: host names, addresses, users, serial numbers and file system labels
+//! are left out, and options of network file systems that carry them are dropped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn machine(view: &View, facts: &mut Facts) {
     put(facts, "cpu.governor", view.value(&format!("{cpus}/cpu0/cpufreq/scaling_governor")));
     put(facts, "cpu.smt", view.value(&format!("{cpus}/smt/control")));
     put(facts, "virtualisation", virtualisation(view, &cpuinfo));
-    let groups = Cgroups::of(view, None);
+    let groups = Cgroups::read(view, None);
     put(facts, "container", container(view, &groups));
     put(facts, "cgroup.cpu_max", groups.cpu_max().map(|cpus| cpus.to_string()));
     put(facts, "cgroup.memory_max_bytes", groups.memory_max_bytes().map(|bytes| bytes.to_string()));
@@ -108,7 +108,7 @@ fn storage(view: &View, dir: &Path, facts: &mut Facts) {
         "device.stack",
         Some(layers.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(" ")),
     );
-    let groups = Cgroups::of(view, None);
+    let groups = Cgroups::read(view, None);
     for device in layers {
         device_facts(view, device, facts);
         for limit in groups.io_limits(device.number) {
@@ -151,7 +151,7 @@ fn device_facts(view: &View, device: &Device, facts: &mut Facts) {
     }
 }
 
-/// How requests reach a disk: `iscsi`, or what NVMe calls it (`pcie`, `tcp`, `rdma`, `fc`); `None` where nothing says.
+/// The transport of requests to a disk: `iscsi`, or NVMe's word (`pcie`, `tcp`, `rdma`, `fc`); `None` if it is unknown.
 fn transport(view: &View, device: &Device) -> Option<String> {
     let iscsi = crate::block::iscsi_host(view, device).map(|_| "iscsi".to_owned());
     iscsi.or_else(|| view.value(&format!("{}/device/transport", device.sysfs())))
@@ -174,7 +174,7 @@ const QUEUE_FACTS: &[&str] = &[
     "iostats",
 ];
 
-/// Whether a mount option names a host, a user or a secret.
+/// Returns whether a mount option names a host, a user or a secret.
 pub(crate) fn is_private(option: &str) -> bool {
     let Some((key, _)) = option.split_once('=') else { return false };
     PRIVATE_OPTIONS.contains(&key) || key.ends_with("addr") || key.ends_with("dir")
@@ -191,8 +191,8 @@ pub(crate) fn public_options(mount: &Mount) -> String {
     seen.join(",")
 }
 
-/// Options of nfs(5), mount.cifs(8), ceph and FUSE that say who, where or with which key. Beside them go all that
-/// end in `addr`, and in `dir` (overlay's `lowerdir` and its like: long paths of a container's store).
+/// Options of nfs(5), mount.cifs(8), ceph and FUSE that name a user, a host or a key. Options that end in `addr` or in
+/// `dir` (such as overlay's `lowerdir`: long paths of a container's store) are private too.
 const PRIVATE_OPTIONS: &[&str] = &[
     "cred",
     "credentials",
@@ -231,7 +231,7 @@ fn cpu_field(cpuinfo: &str, name: &str) -> Option<String> {
     })
 }
 
-/// CPUs that exist, as sysstat counts them; those online where sysfs does not tell.
+/// CPUs that exist, as sysstat counts them; those online if sysfs does not show them.
 pub(crate) fn cpu_count(view: &View) -> Option<usize> {
     let numbered = |name: &str, prefix: &str| {
         name.strip_prefix(prefix)
@@ -246,7 +246,7 @@ pub(crate) fn cpu_count(view: &View) -> Option<usize> {
     Some(words.filter(|word| numbered(word, "cpu")).count()).filter(|count| *count > 0)
 }
 
-/// What hypervisor this machine shows, from the firmware's name, Xen's folder or the CPU's flag.
+/// The hypervisor of this machine, from the firmware's name, Xen's folder or the CPU's flag.
 fn virtualisation(view: &View, cpuinfo: &str) -> Option<String> {
     let vendor = view.value("sys/class/dmi/id/sys_vendor");
     let product = view.value("sys/class/dmi/id/product_name");
@@ -262,8 +262,8 @@ fn virtualisation(view: &View, cpuinfo: &str) -> Option<String> {
     }
 }
 
-/// What kind of container this process runs in, from the marks that its makers leave.
-fn container(view: &View, groups: &Cgroups) -> Option<String> {
+/// The kind of container that this process runs in, from the marks that container runtimes leave.
+pub(crate) fn container(view: &View, groups: &Cgroups) -> Option<String> {
     if view.exists(".dockerenv") {
         return Some("docker".to_owned());
     }

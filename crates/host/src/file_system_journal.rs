@@ -1,8 +1,8 @@
-//! What journals of mounted file systems have written: ext4's by `/proc/fs/jbd2/*/info`, the log of XFS by
+//! Reads the journal counters of mounted file systems: ext4's in `/proc/fs/jbd2/*/info`, those of the log of XFS in
 //! `/sys/fs/xfs/*/stats/stats`.
 //!
-//! Other file systems do not tell, and XFS does not tell how long its writes took. ext4 gives the time of a commit only as a
-//! moving average in which each commit weighs a quarter (torvalds/linux:fs/jbd2/commit.c, `j_average_commit_time`).
+//! Other file systems have no such counters, and XFS does not show the time that its writes took. ext4 gives the time of a commit
+//! only as a moving average in which each commit weighs a quarter (torvalds/linux:fs/jbd2/commit.c, `j_average_commit_time`).
 
 use crate::View;
 
@@ -11,7 +11,7 @@ use crate::View;
 pub struct JournalCounters {
     /// ext4: transactions committed; XFS: writes of the log (`xs_log_writes`).
     pub commits: u64,
-    /// ext4: how long the last few commits took, on average.
+    /// ext4: the average time of the last few commits.
     pub recent_commit_us: Option<u64>,
 }
 
@@ -28,8 +28,8 @@ pub fn read(view: &View) -> Vec<(String, JournalCounters)> {
     ext4.chain(xfs).collect()
 }
 
-/// A journal inside its file system is called by device and inode (`sda1-8`, `dm-0-8`), one on a device of its own by the
-/// device (`dm-1`): an inode number ends the name where a digit or a partition stands before it.
+/// A journal inside its file system is named by device and inode (`sda1-8`, `dm-0-8`), one on a separate device by that
+/// device (`dm-1`): an inode number ends the name if a digit or a partition comes before it.
 pub fn device_of_jbd2(name: &str) -> &str {
     match name.rsplit_once('-') {
         Some((device, inode))

@@ -1,8 +1,8 @@
-//! What Linux says of this machine, and what MongoDB's vendor wants of it.
+//! Reads what Linux shows of this machine, and compares it with the advice of MongoDB's vendor.
 //!
-//! Everything is read through a [`View`], which is either the live `/proc` and `/sys` or a folder saved from
-//! another machine, so that every parser and every rule can be tested, and a customer's host judged, without
-//! being there. Nothing here changes the machine.
+//! Everything is read through a [`View`], which is either the live `/proc` and `/sys` or a folder saved from another
+//! machine, so that every parser and every rule can be tested, and a customer's host judged, without access to the
+//! machine. This crate does not change the machine.
 
 mod block;
 pub mod cgroup;
@@ -12,6 +12,7 @@ pub mod environment;
 pub mod file_system_journal;
 pub mod iostat;
 pub mod kernel;
+mod machine_size;
 pub mod memory;
 mod mounts;
 pub mod network;
@@ -23,5 +24,6 @@ pub mod sched;
 mod view;
 
 pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};
+pub use machine_size::MachineSize;
 pub use mounts::{Mount, Mounts};
 pub use view::View;

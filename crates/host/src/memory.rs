@@ -1,13 +1,13 @@
-//! Memory of the machine from `/proc/meminfo` (proc(5)): what may still be had, and what waits to be written.
+//! Memory of the machine from `/proc/meminfo` (proc(5)): the available memory, and the pages that wait to be written.
 //!
 //! A line that a kernel does not have (`MemAvailable` before 3.14) is `None`, never zero.
 
 use crate::View;
 
-/// What `/proc/meminfo` says, in bytes.
+/// The figures of `/proc/meminfo`, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What programs may still take without paging.
+    /// The memory that programs may still take without paging.
     pub available_bytes: Option<u64>,
     /// Pages that were changed and wait to be written.
     pub dirty_bytes: Option<u64>,
@@ -15,7 +15,7 @@ pub struct Memory {
     pub writeback_bytes: Option<u64>,
 }
 
-/// Reads it; `None` where there is no such file.
+/// Reads it; `None` without such a file.
 pub fn read(view: &View) -> Option<Memory> {
     Some(parse(&view.text("proc/meminfo")?))
 }

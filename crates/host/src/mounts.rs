@@ -12,25 +12,24 @@ use crate::{BlockTree, Device, DeviceNumber, View};
 pub struct Mount {
     /// The device number that `stat` gives for its files; anonymous (major 0) for btrfs, overlay and tmpfs.
     pub number: DeviceNumber,
-    /// Where it is mounted.
     pub mount_point: PathBuf,
     /// Options of this mount (`noatime`, `ro`).
     pub options: Vec<String>,
-    /// `ext4`, `xfs`, `overlay`…
+    /// The type: `ext4`, `xfs`, `overlay`.
     pub fs_type: String,
-    /// What is mounted, often `/dev/...`.
+    /// The mounted source, often `/dev/...`.
     pub source: String,
     /// Options of the file system itself (`nobarrier`, `sunit=512`).
     pub super_options: Vec<String>,
 }
 
 impl Mount {
-    /// Whether either set of options has `name` or `name=...`.
+    /// Returns whether either set of options has `name` or `name=...`.
     pub fn has_option(&self, name: &str) -> bool {
         self.option(name).is_some()
     }
 
-    /// The value of an option: `""` for a bare one, `None` where it is not set.
+    /// The value of an option: `""` for a bare one, `None` if it is not set.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().chain(&self.super_options).find_map(|option| {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
@@ -44,7 +43,6 @@ impl Mount {
 pub struct Mounts(Vec<Mount>);
 
 impl Mounts {
-    /// Reads `proc/self/mountinfo`.
     pub fn read(view: &View) -> Result<Self> {
         Ok(Mounts::parse(&view.required("proc/self/mountinfo")?))
     }
@@ -63,20 +61,19 @@ impl Mounts {
             .max_by_key(|mount| mount.mount_point.components().count())
     }
 
-    /// Every mount.
     pub fn iter(&self) -> impl Iterator<Item = &Mount> {
         self.0.iter()
     }
 }
 
 impl BlockTree {
-    /// The device under a mounted file system: by number, or, for file systems with anonymous numbers (btrfs),
-    /// by what was mounted.
+    /// The device under a mounted file system: by number, or, for file systems with anonymous numbers (btrfs), by the
+    /// mounted source.
     pub fn under(&self, mount: &Mount) -> Option<&Device> {
         self.by_number(mount.number).or_else(|| self.by_name(&mount.source))
     }
 
-    /// The device that takes what is written under a mount: for an overlay, the one under its upper directory.
+    /// The device that receives the writes under a mount: for an overlay, the one under its upper directory.
     pub fn written_under(&self, mount: &Mount, mounts: &Mounts) -> Option<&Device> {
         match mount.option("upperdir").filter(|_| mount.fs_type == "overlay") {
             None => self.under(mount),

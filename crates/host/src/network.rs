@@ -1,16 +1,14 @@
 //! Bytes through the machine's network interfaces, and segments that TCP had to send again.
 //!
 //! From `/proc/net/dev` and `/proc/net/snmp` (proc(5)), which show the network namespace of this process. The loopback
-//! interface is left out: what goes through it never leaves the machine.
+//! interface is left out: its traffic never leaves the machine.
 
 use crate::View;
 
 /// Running totals of all interfaces but the loopback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes received.
     pub received_bytes: u64,
-    /// Bytes sent.
     pub sent_bytes: u64,
 }
 

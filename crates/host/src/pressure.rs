@@ -5,7 +5,7 @@
 
 use crate::View;
 
-/// How long tasks were stalled.
+/// The time that tasks were stalled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stall {
     /// Share of the last ten seconds, in percent.
@@ -14,7 +14,6 @@ pub struct Stall {
     pub total_us: u64,
 }
 
-/// One resource's pressure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
     /// At least one task waited.

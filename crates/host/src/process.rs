@@ -1,22 +1,21 @@
 //! One process: its processor time, its threads' waits for a processor, its I/O and its memory.
 //!
-//! From `/proc/PID/{stat,io,task/*/schedstat}` (proc(5)). A process number may be given to another process after the first has
-//! ended, so its start time goes with every reading. Reads and writes are what reached the block layer, in `io`; that file is
-//! only for the process's own user and for root, and is `None` for others.
+//! From `/proc/PID/{stat,io,task/*/schedstat}` (proc(5)). A process number may be reused after the process has ended, so the start
+//! time accompanies every reading. Reads and writes are those that reached the block layer, in `io`; only the process's own user and
+//! root may read that file, and it is `None` for others.
 
 use std::fs;
 
 use crate::View;
 use crate::sched::SchedStat;
 
-/// What `/proc/PID/stat` says.
+/// The fields used of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat {
-    /// When it started, in clock ticks since boot: with the number, who it is.
+    /// The start time in clock ticks since boot; with the number it identifies the process.
     pub started_ticks: u64,
-    /// User and system time of all its threads, those that ended too, in clock ticks.
+    /// User and system time of all its threads, including ended ones, in clock ticks.
     pub cpu_ticks: u64,
-    /// Threads.
     pub threads: u64,
     /// Pages in memory; the kernel counts them in batches, so it is a little off with many threads.
     pub resident_pages: u64,
@@ -49,12 +48,14 @@ pub fn name(stat: &str) -> Option<&str> {
     Some(before.split_once('(')?.1)
 }
 
-/// Bytes that a process had read from and written to block devices; memory file systems do not count.
+/// Bytes that a process had read from and written to block devices; memory file systems and FUSE file systems do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIo {
     /// Bytes it had fetched.
     pub read_bytes: u64,
-    /// Bytes it had sent, counted when a page is made dirty, so also for what is written later.
+    /// Bytes that its read calls returned, from any source (`rchar`); `None` on a kernel without it.
+    pub read_call_bytes: Option<u64>,
+    /// Bytes it had sent, counted when a page becomes dirty, so including bytes that are written later.
     pub written_bytes: u64,
 }
 
@@ -64,17 +65,20 @@ impl ProcessIo {
         ProcessIo::parse(&view.text(&format!("proc/{pid}/io"))?)
     }
 
-    /// Parses the file.
     pub fn parse(io: &str) -> Option<ProcessIo> {
         let field = |name: &str| {
             let value = io.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
             value.trim().parse().ok()
         };
-        Some(ProcessIo { read_bytes: field("read_bytes")?, written_bytes: field("write_bytes")? })
+        Some(ProcessIo {
+            read_bytes: field("read_bytes")?,
+            read_call_bytes: field("rchar"),
+            written_bytes: field("write_bytes")?,
+        })
     }
 }
 
-/// The account with the scheduler of each thread that runs now, by its number. One file a thread: dear with thousands.
+/// The scheduler statistics of each running thread, by its number. Each thread has one file, so thousands of threads are expensive.
 pub fn threads(view: &View, pid: u32) -> Vec<(u32, SchedStat)> {
     let folder = view.root().join(format!("proc/{pid}/task"));
     let Ok(tasks) = fs::read_dir(&folder) else { return Vec::new() };
@@ -105,7 +109,8 @@ mod tests {
     #[test]
     fn cancelled_writes_are_another_line() {
         let io = "rchar: 9\nwchar: 8\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n";
-        assert_eq!(ProcessIo::parse(io), Some(ProcessIo { read_bytes: 4096, written_bytes: 8192 }));
+        let expected = ProcessIo { read_bytes: 4096, read_call_bytes: Some(9), written_bytes: 8192 };
+        assert_eq!(ProcessIo::parse(io), Some(expected));
         assert_eq!(ProcessIo::parse("read_bytes: 4096\n"), None);
     }
 

@@ -1,38 +1,38 @@
-//! Two readings of a device's counters turned into the figures of `iostat -x`.
+//! Turns two readings of a device's counters into the figures of `iostat -x`.
 //!
 //! The formulas are sysstat's (sysstat/sysstat:iostat.c and rd_stats.c), written out in `docs/iostat.md`: Δ is the
-//! difference of a counter, T the interval. What has no meaning is `None`: an average over no request is unknown,
-//! not zero. [`Rates`] may be of one device or of several bottom devices together; it refuses to guess whether
-//! devices are stacked, which is [`crate::BlockTree`]'s to know.
+//! difference of a counter, T the interval. A figure without a meaning is `None`: an average over no request is
+//! unknown, not zero. [`Rates`] may be of one device or of several bottom devices together; it does not guess whether
+//! devices are stacked, which [`crate::BlockTree`] knows.
 //!
-//! Counters of milliseconds are 32 bits wide on every kernel, the others on 32-bit kernels, so a fall is first
-//! tried as a wrap: it is one if the step it stands for is less than half the range. Two or more counts that fall
-//! together mean that the device was made anew under the same name; then nothing is claimed for the interval.
+//! Counters of milliseconds are 32 bits wide on every kernel, the others on 32-bit kernels, so a fall is first tried as
+//! a wrap: it is one if its step is less than half the range. Two or more counts that fall together mean that the
+//! device was created again under the same name; the interval then has no figures.
 
 use crate::diskstats::Counters;
 
-/// What one kind of request did in an interval.
+/// The requests of one kind in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// Requests completed.
+    /// Requests completed over the interval.
     pub requests: u64,
     /// Sectors of 512 bytes moved.
     pub sectors: u64,
-    /// Requests per second.
+    /// Requests completed a second.
     pub per_s: f64,
     /// KiB per second (what sysstat calls kB).
     pub kib_per_s: f64,
     /// Requests merged per second.
     pub merges_per_s: f64,
-    /// Share of requests that were merged away, in percent; `None` where there was no request.
+    /// Share of requests that were merged away, in percent; `None` without a request.
     pub merged_pct: Option<f64>,
-    /// Mean time from allocation to completion, in milliseconds; `None` where nothing completed.
+    /// Mean time from allocation to completion, in milliseconds; `None` without a completion.
     pub await_ms: Option<f64>,
-    /// Mean request size in KiB; `None` where nothing completed.
+    /// Mean request size in KiB; `None` without a completion.
     pub areq_kib: Option<f64>,
 }
 
-/// Everything that two readings tell about an interval.
+/// All figures of an interval between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// Reads: r/s, rkB/s, rrqm/s, %rrqm, r_await, rareq-sz.
@@ -55,7 +55,7 @@ pub struct Rates {
     pub util_pct: f64,
     /// Requests in flight at the end.
     pub in_flight: u64,
-    /// The device was made anew in the interval, so every figure is empty.
+    /// The device was created again in the interval, so every figure is empty.
     pub reset: bool,
 }
 
@@ -68,8 +68,8 @@ impl Rates {
 
 /// The differences of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// Requests completed.
+pub struct RequestDeltas {
+    /// Requests completed over the interval.
     pub requests: u64,
     /// Requests that were merged into a queued neighbour.
     pub merges: u64,
@@ -79,9 +79,9 @@ pub struct Step {
     pub ms: u64,
 }
 
-impl Step {
-    fn plus(self, other: Step) -> Step {
-        Step {
+impl RequestDeltas {
+    fn plus(self, other: RequestDeltas) -> RequestDeltas {
+        RequestDeltas {
             requests: self.requests.saturating_add(other.requests),
             merges: self.merges.saturating_add(other.merges),
             sectors: self.sectors.saturating_add(other.sectors),
@@ -106,10 +106,10 @@ impl Step {
 /// The differences of all counters, which, unlike rates, may be added over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    read: Step,
-    write: Step,
-    discard: Option<Step>,
-    flush: Option<Step>,
+    read: RequestDeltas,
+    write: RequestDeltas,
+    discard: Option<RequestDeltas>,
+    flush: Option<RequestDeltas>,
     io_ms: u64,
     weighted_ms: u64,
     in_flight: u64,
@@ -118,12 +118,12 @@ pub struct Delta {
 }
 
 impl Delta {
-    /// What happened between two readings of one device.
+    /// The differences between two readings of one device.
     pub fn between(before: &Counters, after: &Counters) -> Delta {
         if made_anew(before, after) {
             return Delta {
-                discard: after.discards.map(|_| Step::default()),
-                flush: after.flushes.map(|_| Step::default()),
+                discard: after.discards.map(|_| RequestDeltas::default()),
+                flush: after.flushes.map(|_| RequestDeltas::default()),
                 in_flight: after.in_flight,
                 devices: 1,
                 reset: true,
@@ -132,7 +132,7 @@ impl Delta {
         }
         let discard = after.discards.map(|after| {
             let before = before.discards.unwrap_or_default();
-            Step {
+            RequestDeltas {
                 requests: difference(before.discards, after.discards),
                 merges: difference(before.merges, after.merges),
                 sectors: difference(before.sectors, after.sectors),
@@ -142,16 +142,16 @@ impl Delta {
         let flush = after.flushes.map(|after| {
             let before = before.flushes.unwrap_or_default();
             let requests = difference(before.flushes, after.flushes);
-            Step { requests, ms: difference(before.ms, after.ms), ..Step::default() }
+            RequestDeltas { requests, ms: difference(before.ms, after.ms), ..RequestDeltas::default() }
         });
         Delta {
-            read: Step {
+            read: RequestDeltas {
                 requests: difference(before.reads, after.reads),
                 merges: difference(before.read_merges, after.read_merges),
                 sectors: difference(before.read_sectors, after.read_sectors),
                 ms: difference(before.read_ms, after.read_ms),
             },
-            write: Step {
+            write: RequestDeltas {
                 requests: difference(before.writes, after.writes),
                 merges: difference(before.write_merges, after.write_merges),
                 sectors: difference(before.write_sectors, after.write_sectors),
@@ -167,7 +167,7 @@ impl Delta {
         }
     }
 
-    /// Both together. Only devices that do not stand on one another may be added.
+    /// The sum of both. Only devices that are not stacked on each other may be added.
     #[must_use]
     pub fn plus(self, other: Delta) -> Delta {
         Delta {
@@ -183,29 +183,28 @@ impl Delta {
         }
     }
 
-    /// Reads.
-    pub fn reads(&self) -> Step {
+    pub fn reads(&self) -> RequestDeltas {
         self.read
     }
 
     /// Writes as the kernel counts them, flushes among them.
-    pub fn writes(&self) -> Step {
+    pub fn writes(&self) -> RequestDeltas {
         self.write
     }
 
     /// Flushes (requests and time only); `None` before kernel 5.5.
-    pub fn flushes(&self) -> Option<Step> {
+    pub fn flushes(&self) -> Option<RequestDeltas> {
         self.flush
     }
 
-    /// Whether the device was made anew in between, so that all figures are empty.
+    /// Returns whether the device was created again in between, so that all figures are empty.
     pub fn was_reset(&self) -> bool {
         self.reset
     }
 
-    /// Whether a request of any kind completed.
+    /// Returns whether a request of any kind completed.
     pub fn any_io(&self) -> bool {
-        let requests = |step: Option<Step>| step.map_or(0, |step| step.requests);
+        let requests = |step: Option<RequestDeltas>| step.map_or(0, |step| step.requests);
         self.read.requests != 0
             || self.write.requests != 0
             || requests(self.discard) != 0
@@ -216,7 +215,8 @@ impl Delta {
     pub fn rates(&self, interval_ns: u64) -> Rates {
         let seconds = interval_ns as f64 / 1e9;
         let all = self.read.plus(self.write).plus(self.discard.unwrap_or_default());
-        let corrected = |flush: Step| per(self.write.requests.saturating_sub(flush.requests) as f64, seconds);
+        let corrected =
+            |flush: RequestDeltas| per(self.write.requests.saturating_sub(flush.requests) as f64, seconds);
         Rates {
             read: self.read.flow(seconds),
             write: self.write.flow(seconds),
@@ -232,8 +232,8 @@ impl Delta {
     }
 }
 
-/// A sum over kernels' groups that a device may lack (a loop device beside a disk never does, a mixed set may).
-fn either(one: Option<Step>, other: Option<Step>) -> Option<Step> {
+/// The sum of counter groups that a device may lack (a loop device and a disk never differ, a mixed set may).
+fn either(one: Option<RequestDeltas>, other: Option<RequestDeltas>) -> Option<RequestDeltas> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.plus(other)),
         (one, other) => one.or(other),
@@ -250,7 +250,7 @@ fn wrapped(before: u64, after: u64) -> Option<u64> {
     (step < 1 << 31).then_some(u64::from(step))
 }
 
-/// Whether at least two of the counts that only grow have fallen.
+/// Returns whether at least two of the counts that only grow have fallen.
 fn made_anew(before: &Counters, after: &Counters) -> bool {
     let counts = |c: &Counters| {
         [c.reads, c.read_merges, c.read_sectors, c.writes, c.write_merges, c.write_sectors]

@@ -1,4 +1,4 @@
-//! How many tasks want a processor, and how long all tasks together waited for one.
+//! Reads the number of runnable tasks, and the time that all tasks together waited for a processor.
 //!
 //! From `/proc/stat`, `/proc/loadavg` (proc(5)) and `/proc/schedstat`
 //! (torvalds/linux:Documentation/scheduler/sched-stats.rst). Many kernels are built without the last; then the wait is `None`.
@@ -13,7 +13,7 @@ pub fn processors(stat: &str) -> usize {
     stat.lines().filter(numbered).count()
 }
 
-/// Tasks that run or want to, the reader among them.
+/// The tasks that run or are runnable, including the reader.
 pub fn runnable(view: &View) -> Option<u64> {
     parse_runnable(&view.text("proc/loadavg")?)
 }
@@ -23,7 +23,7 @@ pub fn parse_runnable(loadavg: &str) -> Option<u64> {
     loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
 }
 
-/// Nanoseconds that tasks stood ready without a processor since boot, all processors and tasks together.
+/// Nanoseconds that tasks were runnable without a processor since boot, all processors and tasks together.
 pub fn waited_ns(view: &View) -> Option<u64> {
     parse_waited_ns(&view.text("proc/schedstat")?)
 }

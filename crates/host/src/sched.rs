@@ -1,9 +1,9 @@
-//! Where CPU time went: each thread's time running and waiting to run, and the machine's shares.
+//! The use of CPU time: each thread's time running and waiting to run, and the machine's shares.
 //!
-//! A probe thread that waits on the run queue sees slow disks that are not slow: on a busy 2-CPU machine fsync
-//! took 3.5 ms by the application's clock and 27 µs by the disk's. `schedstat` (three numbers: ns running, ns
-//! waiting on the run queue, time slices; torvalds/linux:Documentation/scheduler/sched-stats.rst) tells the two
-//! apart. A kernel built without it gives `None`. The figures are of this process on the live machine only.
+//! A probe thread that waits on the run queue measures a fast disk as slow: on a busy 2-CPU machine fsync took 3.5 ms
+//! by the application's clock and 27 µs by the disk's. `schedstat` (three numbers: ns running, ns waiting on the run
+//! queue, time slices; torvalds/linux:Documentation/scheduler/sched-stats.rst) separates the two. A kernel built
+//! without it gives `None`. The figures are of this process on the live machine only.
 
 use std::fs;
 
@@ -11,14 +11,14 @@ use fathom_errors::{Error, Kind, Result};
 
 use crate::View;
 
-/// A thread's account with the scheduler since it began.
+/// A thread's scheduler statistics since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Nanoseconds on a CPU.
     pub ran_ns: u64,
     /// Nanoseconds runnable but waiting for a CPU.
     pub waited_ns: u64,
-    /// Times it was given a CPU.
+    /// The number of times that it got a CPU.
     pub slices: u64,
 }
 
@@ -30,7 +30,7 @@ impl SchedStat {
         Some(SchedStat { ran_ns: next()?, waited_ns: next()?, slices: next()? })
     }
 
-    /// What was added since `earlier`; 0 where a sum fell because a thread ended.
+    /// The increase since `earlier`; 0 if a sum fell because a thread ended.
     #[must_use]
     pub fn since(self, earlier: SchedStat) -> SchedStat {
         SchedStat {
@@ -40,7 +40,7 @@ impl SchedStat {
         }
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: SchedStat) -> SchedStat {
         SchedStat {
@@ -51,17 +51,17 @@ impl SchedStat {
     }
 }
 
-/// What a thread does at the moment, and how often it went to sleep (proc(5), `/proc/PID/task/TID/status`).
+/// The state of a thread, and how often it went to sleep (proc(5), `/proc/PID/task/TID/status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadStatus {
-    /// `R` runs or could, `S` sleeps, `D` waits for a device, and rarer ones.
+    /// `R` is running or runnable, `S` sleeps, `D` waits for a device; others are rare.
     pub state: char,
-    /// Times it gave its CPU up because it had to wait.
+    /// The number of times that it gave up its CPU because it had to wait.
     pub voluntary_switches: u64,
 }
 
 impl ThreadStatus {
-    /// Of one of our threads, by its kernel id; none once it has ended.
+    /// Reads the status of one of our threads, by its kernel id; `None` once it has ended.
     pub fn read(tid: i32) -> Option<ThreadStatus> {
         ThreadStatus::parse(&fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?)
     }
@@ -76,8 +76,8 @@ impl ThreadStatus {
     }
 }
 
-/// The account of one of our threads (its kernel id), or of the calling thread. A thread that has ended, and a
-/// kernel without the file, have none.
+/// The statistics of one of our threads (by its kernel id), or of the calling thread. `None` for an ended thread, and
+/// on a kernel without the file.
 pub fn thread_wait(tid: Option<i32>) -> Option<SchedStat> {
     let text = match tid {
         Some(tid) => fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")),
@@ -90,8 +90,8 @@ pub fn thread_wait(tid: Option<i32>) -> Option<SchedStat> {
     SchedStat::parse(&text.ok()?)
 }
 
-/// The sum over all of our threads that still run; a thread that ended takes its account with it, so read it
-/// before threads are joined.
+/// The sum over all of our threads that still run; the statistics of an ended thread are lost, so read the sum before
+/// threads are joined.
 pub fn process_wait() -> Option<SchedStat> {
     let tasks = fs::read_dir("/proc/self/task").ok()?;
     let mut sum = None;
@@ -104,33 +104,33 @@ pub fn process_wait() -> Option<SchedStat> {
     sum
 }
 
-/// What all CPUs together have done since boot, in clock ticks (USER_HZ) as `/proc/stat` gives them.
+/// The times of all CPUs together since boot, in clock ticks (USER_HZ) as `/proc/stat` gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimes {
     /// User code, guests included.
     pub user: u64,
     /// User code at lowered priority, guests included.
     pub nice: u64,
-    /// The kernel.
+    /// Time in the kernel, in ticks.
     pub system: u64,
-    /// Nothing.
+    /// Time without work, in ticks.
     pub idle: u64,
-    /// Nothing, with a request of that CPU outstanding; may fall (proc(5)).
+    /// Idle with a request of that CPU outstanding; may fall (proc(5)).
     pub iowait: u64,
-    /// Hardware interrupts.
+    /// Time in hardware interrupts, in ticks.
     pub irq: u64,
-    /// Soft interrupts.
+    /// Time in soft interrupts, in ticks.
     pub softirq: u64,
-    /// Wanted to run, but the hypervisor ran somebody else.
+    /// Ready to run while the hypervisor ran another guest.
     pub steal: u64,
     /// Virtual CPUs of guests; already in `user` and `nice`.
     pub guest: u64,
 }
 
-/// Shares of an interval, in percent of all CPUs; they add up to 100, or are all 0 where no tick passed.
+/// Shares of an interval, in percent of all CPUs; they add up to 100, or are all 0 if no tick passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuShares {
-    /// User code.
+    /// Percent of time in user code.
     pub user_pct: f64,
     /// User code at lowered priority.
     pub nice_pct: f64,
@@ -140,7 +140,6 @@ pub struct CpuShares {
     pub iowait_pct: f64,
     /// Taken by the hypervisor.
     pub steal_pct: f64,
-    /// Idle.
     pub idle_pct: f64,
 }
 
@@ -156,14 +155,13 @@ impl CpuTimes {
         Some(CpuTimes { user, nice, system, idle, iowait, irq, softirq, steal, guest })
     }
 
-    /// Reads `/proc/stat`.
     pub fn read(view: &View) -> Result<Self> {
         let text = view.required("proc/stat")?;
         CpuTimes::parse(&text)
             .ok_or_else(|| Error::new(Kind::Malformed, "proc/stat has no line of CPU times"))
     }
 
-    /// How the time since `earlier` was spent. A counter that fell counts as 0, as in sysstat.
+    /// The shares of the time since `earlier`. A counter that fell counts as 0, as in sysstat.
     pub fn shares_since(&self, earlier: &CpuTimes) -> CpuShares {
         let step = |of: fn(&CpuTimes) -> u64| of(self).saturating_sub(of(earlier)) as f64;
         let (user, nice, idle) = (step(|t| t.user), step(|t| t.nice), step(|t| t.idle));

@@ -1,7 +1,7 @@
-//! The live machine or a saved copy of its `/proc` and `/sys`, read by the same code.
+//! A view of a machine: the live one, or a saved copy of its `/proc` and `/sys`, read by the same code.
 //!
-//! Paths are given without a leading slash (`proc/diskstats`). Symbolic links inside a saved copy are followed
-//! only as far as the copy holds them. A file that is not there is `None`, not an error: kernels differ.
+//! Paths are given without a leading slash (`proc/diskstats`). Symbolic links inside a saved copy are followed only as
+//! far as the copy holds them. A missing file is `None`, not an error: kernels differ.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
-/// No first line is longer; a longer one is cut.
-const LINE_BYTES_MAX: u64 = 256 << 10;
+/// The longest first line; a longer one is cut.
+const MAX_LINE_BYTES: u64 = 256 << 10;
 
-/// Where facts are read from.
+/// The source of facts.
 #[derive(Clone, Debug)]
 pub struct View {
     root: PathBuf,
@@ -35,23 +35,23 @@ impl View {
         Ok(View { root, live: false })
     }
 
-    /// Whether this is the running machine.
+    /// Returns whether this is the running machine.
     pub fn is_live(&self) -> bool {
         self.live
     }
 
-    /// The folder that stands for `/`.
+    /// The folder that represents `/`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The whole text of a file, or `None` where it does not exist or may not be read. Bytes that are not UTF-8
+    /// The whole text of a file, or `None` if it does not exist or may not be read. Bytes that are not UTF-8
     /// are replaced.
     pub fn text(&self, path: &str) -> Option<String> {
         fs::read(self.root.join(path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The whole text of a file that must be there.
+    /// The whole text of a file that must exist.
     pub fn required(&self, path: &str) -> Result<String> {
         let full = self.root.join(path);
         let bytes = fs::read(&full).map_err(|e| Error::io("read", &full, e))?;
@@ -66,12 +66,12 @@ impl View {
     /// The first line of a file that may be long and slow to make (`numa_maps` walks a process's page tables).
     pub(crate) fn first_line(&self, path: &str) -> Option<String> {
         let mut line = String::new();
-        let file = File::open(self.root.join(path)).ok()?.take(LINE_BYTES_MAX);
+        let file = File::open(self.root.join(path)).ok()?.take(MAX_LINE_BYTES);
         BufReader::new(file).read_line(&mut line).ok()?;
         Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
     }
 
-    /// A one-number file.
+    /// Reads a file that has one number.
     pub fn number(&self, path: &str) -> Option<u64> {
         self.value(path)?.parse().ok()
     }
@@ -83,7 +83,7 @@ impl View {
         chosen.map(str::to_owned).or_else(|| (!text.contains(char::is_whitespace)).then(|| text.clone()))
     }
 
-    /// The names in a folder, sorted; empty where it does not exist.
+    /// The names in a folder, sorted; empty if it does not exist.
     pub fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };
         let mut names: Vec<String> =
@@ -92,7 +92,7 @@ impl View {
         names
     }
 
-    /// Whether a file or folder is there.
+    /// Returns whether a file or folder is there.
     pub fn exists(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }

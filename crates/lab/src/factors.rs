@@ -1,9 +1,9 @@
-//! Table: everything that a study may vary or set, what its levels look like, and what they change in a trial.
+//! Table: the factors that a study may vary or set, the form of their levels, and their effect on a trial.
 //!
-//! A level is tried on a bare setup when the file is read, so that a wrong one is refused with its line before anything runs.
+//! A level is applied to a default setup when the file is read, so that a wrong one is refused with its line before a trial runs.
 
 use fathom_errors::{Error, Result};
-use fathom_probe::{Durable, Engine, Pattern};
+use fathom_probe::{Durable, IoEngine, Pattern};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, storage_class};
 use fathom_units::Bytes;
 use serde_yaml_ng::Value;
@@ -11,18 +11,18 @@ use serde_yaml_ng::Value;
 use crate::Setup;
 use crate::level::{bytes, count, flag, is_none, named, number, text, time, words};
 
-/// What a factor belongs to.
+/// The part of a trial that a factor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The storage: of every study.
+pub enum TrialPart {
+    /// The storage, which every study has.
     Storage,
-    /// The servers: of studies that load them.
+    /// The servers, in studies that load them.
     Servers,
     /// The load on them.
     Load,
-    /// The probe: of studies that probe a disk.
+    /// The probe, in studies that probe a disk.
     Probe,
-    /// Whatever its parts belong to.
+    /// Any part, as its own settings require.
     Any,
 }
 
@@ -31,31 +31,30 @@ pub enum Place {
 pub struct Factor {
     /// Its name in a study's file.
     pub name: &'static str,
-    /// What it belongs to.
-    pub place: Place,
-    /// What its levels are.
+    /// The part of a trial that it belongs to.
+    pub place: TrialPart,
+    /// The form of its levels.
     pub levels: &'static str,
     /// Puts a level into a trial.
     pub(crate) put: fn(&mut Setup, &Value) -> Result<()>,
 }
 
-/// All of them.
 pub static FACTORS: &[Factor] = &[
     Factor {
         name: "variant",
-        place: Place::Any,
+        place: TrialPart::Any,
         levels: "several factors together under a name, as {name: md, filesystem: xfs, array: md-raid0, disks: 2}",
         put: put_variant,
     },
     Factor {
         name: "device",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "a block device with its name typed once more, as {path: /dev/sdb, name: sdb}, or a list of such, for an array",
         put: put_device,
     },
     Factor {
         name: "disks",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "how many loop devices, 1 to 16",
         put: |s, v| {
             s.storage.disks = up_to(v, 16)?;
@@ -64,7 +63,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "disk_size",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "the size of each, as 2G",
         put: |s, v| {
             s.storage.disk_size = bytes(v)?;
@@ -73,13 +72,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "array",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "none, md-raid0, md-raid10, lvm-striped or btrfs-raid0",
         put: put_array,
     },
     Factor {
         name: "chunk",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "chunk of md or stripe size of LVM, as 256K",
         put: |s, v| {
             s.storage.chunk_kib = Some(bytes(v)?.0 >> 10);
@@ -88,13 +87,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "filesystem",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "none, ext4, xfs or btrfs",
         put: put_filesystem,
     },
     Factor {
         name: "mkfs",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "further arguments of mkfs, a list",
         put: |s, v| {
             s.storage.mkfs = words(v)?;
@@ -103,7 +102,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "mount",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "further mount options, a list",
         put: |s, v| {
             s.storage.mount = words(v)?;
@@ -112,7 +111,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "access_times",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "on, or off (noatime)",
         put: |s, v| {
             s.storage.access_times = flag(v)?;
@@ -121,13 +120,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "cap",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "none, a class (azure-100, hdd-250, ebs-300, gp3-3000, ssd-12k), or {iops: 300, bandwidth: 20M}",
         put: put_cap,
     },
     Factor {
         name: "read_ahead",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "a size, as 16K",
         put: |s, v| {
             s.storage.queue.read_ahead_kib = Some(bytes(v)?.0 >> 10);
@@ -136,7 +135,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "scheduler",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "the kernel's name of it, as none or mq-deadline",
         put: |s, v| {
             s.storage.queue.scheduler = Some(if v.is_null() { "none".to_owned() } else { text(v)? });
@@ -145,7 +144,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "nr_requests",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "requests that the block layer holds, 1 or more",
         put: |s, v| {
             s.storage.queue.nr_requests = Some(count(v, 1)?);
@@ -154,7 +153,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "per_member",
-        place: Place::Storage,
+        place: TrialPart::Storage,
         levels: "on: each server's data on storage of its own; off: all on one",
         put: |s, v| {
             s.storage.per_member = flag(v)?;
@@ -163,13 +162,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "engine",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "wiredTiger or rocksdb, or a list with one for each member",
         put: put_engine,
     },
     Factor {
         name: "members",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "members of a replica set, or of each shard, 1 to 7",
         put: |s, v| {
             s.servers.members = up_to(v, 7)?;
@@ -179,13 +178,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "shards",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "none (one server, no router), or how many, 1 to 16",
         put: put_shards,
     },
     Factor {
         name: "chunks",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "chunks that the sharded collection begins with",
         put: |s, v| {
             s.servers.chunks = Some(up_to(v, 8192)?);
@@ -194,7 +193,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "cache",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "the cache of each server, as 512M",
         put: |s, v| {
             s.servers.cache = Some(bytes(v)?);
@@ -203,55 +202,55 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "compression",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "none, snappy, zlib or zstd",
         put: put_compression,
     },
     Factor {
         name: "syncdelay",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "seconds between checkpoints",
         put: |s, v| option(s, "syncdelay", count(v, 0)?.to_string()),
     },
     Factor {
         name: "journal_interval",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "time between two syncs of the journal, 1ms to 500ms",
         put: |s, v| option(s, "journalCommitInterval", time(v)?.as_millis().to_string()),
     },
     Factor {
         name: "eviction",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "WiredTiger's eviction settings, as threads_min=1,threads_max=8",
         put: |s, v| parameter(s, "wiredTigerEngineRuntimeConfig", format!("eviction=({})", text(v)?).into()),
     },
     Factor {
         name: "runtime_config",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "a string for wiredTigerEngineRuntimeConfig",
         put: |s, v| parameter(s, "wiredTigerEngineRuntimeConfig", text(v)?.into()),
     },
     Factor {
         name: "rocksdb_config",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "RocksDB's options, as write_buffer_size=512M;level0_slowdown_writes_trigger=12",
         put: |s, v| option(s, "rocksdbConfigString", text(v)?),
     },
     Factor {
         name: "parameters",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "any setParameter, as {name: value}",
         put: put_parameters,
     },
     Factor {
         name: "options",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "any option of the servers, as {oplogSize: 512}",
         put: put_options,
     },
     Factor {
         name: "binaries",
-        place: Place::Servers,
+        place: TrialPart::Servers,
         levels: "a folder with mongod and mongos, or fathom",
         put: |s, v| {
             s.servers.binaries = Some(text(v)?);
@@ -260,13 +259,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "workload",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "workloada to workloadf, s1 to s5, or a file of YCSB's properties",
         put: put_workload,
     },
     Factor {
         name: "records",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "records that are loaded first, 1 or more",
         put: |s, v| {
             s.load.records = count(v, 1)?;
@@ -275,7 +274,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "operations",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "operations of a run, 1 or more",
         put: |s, v| {
             s.load.operations = Some(count(v, 1)?);
@@ -284,7 +283,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "time",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "how long a run goes at most, as 60s",
         put: |s, v| {
             s.load.time = Some(time(v)?);
@@ -293,7 +292,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "warmup",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "what is not counted at its start, as 10s",
         put: |s, v| {
             s.load.warmup = time(v)?;
@@ -302,7 +301,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "threads",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "connections, each with one operation under way, 1 to 4096",
         put: |s, v| {
             s.load.threads = up_to(v, 4096)?;
@@ -311,7 +310,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "target",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "operations a second, or none for as many as go",
         put: |s, v| {
             s.load.target_per_s = if is_none(v) { None } else { Some(number(v)?) };
@@ -320,13 +319,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "write_concern",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "0, 1, 2 ... or majority",
         put: put_write_concern,
     },
     Factor {
         name: "journaled",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "on or off: j of the write concern",
         put: |s, v| {
             s.load.journaled = Some(flag(v)?);
@@ -335,7 +334,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "read_preference",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "primary, secondary, nearest ...",
         put: |s, v| {
             s.load.read_preference = Some(text(v)?);
@@ -344,13 +343,13 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "properties",
-        place: Place::Load,
+        place: TrialPart::Load,
         levels: "any of YCSB's properties, as {fieldcount: 8}",
         put: put_properties,
     },
     Factor {
         name: "pattern",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "randread, randwrite, randrw, append or checkpoint",
         put: |s, v| {
             s.probe.pattern = one_of(v, Pattern::WORDS)?.parse()?;
@@ -359,7 +358,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "block",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "bytes of a request, as 4K",
         put: |s, v| {
             s.probe.block = bytes(v)?;
@@ -368,16 +367,16 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "io_engine",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "psync, io_uring or mmap",
         put: |s, v| {
-            s.probe.engine = one_of(v, Engine::WORDS)?.parse()?;
+            s.probe.engine = one_of(v, IoEngine::WORDS)?.parse()?;
             Ok(())
         },
     },
     Factor {
         name: "depth",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "requests in flight, 1 to 1024",
         put: |s, v| {
             s.probe.depth = up_to(v, 1024)?;
@@ -386,7 +385,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "file_size",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "size of the test file, as 1G",
         put: |s, v| {
             s.probe.size = bytes(v)?;
@@ -395,7 +394,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "probe_time",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "how long it is measured, as 10s",
         put: |s, v| {
             s.probe.time = time(v)?;
@@ -404,7 +403,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "durable",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "none, fdatasync or dsync",
         put: |s, v| {
             s.probe.durable = if v.is_null() { Durable::None } else { one_of(v, Durable::WORDS)?.parse()? };
@@ -413,7 +412,7 @@ pub static FACTORS: &[Factor] = &[
     },
     Factor {
         name: "buffered",
-        place: Place::Probe,
+        place: TrialPart::Probe,
         levels: "on (through the page cache) or off",
         put: |s, v| {
             s.probe.buffered = flag(v)?;
@@ -422,7 +421,7 @@ pub static FACTORS: &[Factor] = &[
     },
 ];
 
-/// What a file calls arrays.
+/// The names of arrays in a file.
 static ARRAYS: &[(&str, ArrayKind)] = &[
     ("md-raid0", ArrayKind::MdRaid0),
     ("md-raid10", ArrayKind::MdRaid10),
@@ -431,7 +430,7 @@ static ARRAYS: &[(&str, ArrayKind)] = &[
 ];
 
 impl Factor {
-    /// The factor of this name; an unknown one is refused with what is nearest to it.
+    /// The factor of this name; an unknown one is refused with the nearest name.
     pub fn named(name: &str) -> Result<&'static Factor> {
         FACTORS.iter().find(|factor| factor.name == name).ok_or_else(|| {
             let near = FACTORS.iter().min_by_key(|factor| strsim::damerau_levenshtein(factor.name, name));
@@ -442,10 +441,10 @@ impl Factor {
         })
     }
 
-    /// Puts a level into a setup; what is no level is refused with what would be one.
+    /// Puts a level into a setup; an invalid one is refused with the form of a valid one.
     pub(crate) fn put(&self, setup: &mut Setup, value: &Value) -> Result<()> {
         (self.put)(setup, value).map_err(|cause| {
-            let label = crate::level::Level::of(value.clone()).label;
+            let label = crate::level::FactorLevel::from_value(value.clone()).label;
             Error::usage(format!("'{label}' is no level of '{}', which has {}", self.name, self.levels))
                 .because(cause)
         })
@@ -472,7 +471,7 @@ fn parameter(setup: &mut Setup, name: &str, value: serde_json::Value) -> Result<
     Ok(())
 }
 
-/// What stands in a level of `variant` beside its name.
+/// The further settings in a level of `variant`, besides its name.
 pub(crate) fn parts(value: &Value) -> Result<Vec<(&'static Factor, &Value)>> {
     let parts = named(value)?.into_iter().filter(|(name, _)| name != "name");
     parts.map(|(name, value)| Ok((Factor::named(&name)?, value))).collect()
@@ -483,7 +482,7 @@ fn put_variant(setup: &mut Setup, value: &Value) -> Result<()> {
         return Err(Error::usage("it has no 'name'"));
     }
     for (factor, value) in parts(value)? {
-        if factor.place == Place::Any {
+        if factor.place == TrialPart::Any {
             return Err(Error::usage("a variant holds no other variant"));
         }
         factor.put(setup, value)?;
@@ -607,7 +606,7 @@ fn put_options(setup: &mut Setup, value: &Value) -> Result<()> {
 
 fn put_workload(setup: &mut Setup, value: &Value) -> Result<()> {
     setup.load.workload = text(value)?;
-    crate::shipped::workload(&setup.load.workload).map(drop)
+    crate::included_studies::workload(&setup.load.workload).map(drop)
 }
 
 fn put_write_concern(setup: &mut Setup, value: &Value) -> Result<()> {
@@ -621,7 +620,7 @@ fn put_write_concern(setup: &mut Setup, value: &Value) -> Result<()> {
 
 fn put_properties(setup: &mut Setup, value: &Value) -> Result<()> {
     for (name, value) in named(value)? {
-        let value = crate::level::Level::of(value.clone()).label;
+        let value = crate::level::FactorLevel::from_value(value.clone()).label;
         let value = match value.as_str() {
             "on" => "true".to_owned(),
             "off" => "false".to_owned(),

@@ -1,11 +1,11 @@
-//! Whether a study can be run here, how long it will take, how much room it needs, and whether its trials are long enough: all before
-//! anything is made.
+//! Checks before a study starts whether it can run here, and estimates its time, its disk space, and whether its trials are long
+//! enough.
 //!
-//! Everything that can be refused is refused here: storage that cannot be made, too little room, no root.
+//! All refusals happen here: storage that cannot be made, too little space, no root.
 //!
-//! The room is an upper limit, since disks are files that only take what was written. The time is a guess from the rates below, told as
-//! one; once trials have run, what they took is used in place of it. A study of checkpoint intervals whose trials hold fewer than two
-//! checkpoints compares nothing; a warning says so.
+//! The space is an upper limit, since disks are sparse files. The time is an estimate from the rates below and is shown as one; once
+//! trials have run, their durations are used instead. A study of checkpoint intervals whose trials hold fewer than two checkpoints
+//! compares nothing, and causes a warning.
 
 use std::time::Duration;
 
@@ -14,35 +14,34 @@ use fathom_units::{Bytes, Nanos};
 
 use crate::setup::Setup;
 use crate::trial::{serving, targets};
-use crate::{Bench, Measures, Place, Plan, Study};
+use crate::{Bench, Measures, Study, TrialPart, TrialPlan};
 
-/// Operations a second that are guessed, of a load and of a run, where neither time nor rate says it.
+/// The assumed operations a second of a load and of a run, if neither time nor rate is set.
 const LOAD_PER_S: f64 = 10_000.0;
 const RUN_PER_S: f64 = 10_000.0;
-/// Starting and ending servers, for each of them; file systems and arrays, for each disk.
+/// The time to start and end each server, and to make file systems and arrays, for each disk.
 const SERVER_S: f64 = 1.5;
 const DISK_S: f64 = 1.0;
-/// A record with its index, its journal and its checkpoints, for each byte of its fields: measured with YCSB's records of 1 KB.
+/// The bytes on disk for each byte of a record's fields, with its index, journal and checkpoints: measured with YCSB's records of 1 KB.
 const RECORD_FACTOR: u64 = 3;
-/// The disk of a file that is laid out, in bytes a second.
+/// The rate at which a file is laid out, in bytes a second.
 const LAYOUT_PER_S: f64 = 300e6;
 
-/// Room that stays free besides what a trial takes.
+/// The space that stays free in addition to that of a trial.
 const SPARE_BYTES: u64 = 256 << 20;
 
-/// What a study takes.
+/// The time and space of a study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Trials.
     pub trials: usize,
-    /// A guess of the time.
+    /// The estimated time of a study.
     pub time: Duration,
-    /// The most room that any trial takes below the working folder.
+    /// The most space that any trial takes below the working folder.
     pub room: Bytes,
 }
 
-/// Estimates a study.
-pub fn estimate(study: &Study, plan: &Plan) -> Result<Estimate> {
+/// Estimates the time and space of a study.
+pub fn estimate(study: &Study, plan: &TrialPlan) -> Result<Estimate> {
     let mut seconds = 0.0;
     let mut room = 0;
     for trial in &plan.trials {
@@ -54,7 +53,7 @@ pub fn estimate(study: &Study, plan: &Plan) -> Result<Estimate> {
     Ok(Estimate { trials: plan.trials.len(), time: Duration::from_secs_f64(seconds), room: Bytes(room) })
 }
 
-/// A guess of how long one trial takes.
+/// The estimated time of one trial.
 fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
     let made = if setup.storage.is_made() { DISK_S * setup.storage.count() as f64 } else { 0.0 };
     let own = match measures {
@@ -76,7 +75,7 @@ fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
     made + own
 }
 
-/// The most that one trial puts on the disk.
+/// The most space that one trial takes on the disk.
 fn room_of(measures: Measures, setup: &Setup) -> u64 {
     let storage = &setup.storage;
     if !storage.devices.is_empty() {
@@ -105,11 +104,11 @@ fn room_of(measures: Measures, setup: &Setup) -> u64 {
 }
 
 impl Bench {
-    /// Refuses a study that cannot be run here; makes nothing.
+    /// Refuses a study that cannot be run here; creates nothing.
     ///
     /// # Errors
-    /// One sentence, with the line of the study where it is one factor that cannot be had.
-    pub fn check(&self, study: &Study, plan: &Plan) -> Result<()> {
+    /// One sentence, with the line of the study if it is one factor that is not available.
+    pub fn check(&self, study: &Study, plan: &TrialPlan) -> Result<()> {
         let mut seen: Vec<Setup> = Vec::new();
         let mut most = 0;
         for levels in &plan.cells {
@@ -118,11 +117,11 @@ impl Bench {
             let is_known = |same: fn(&Setup, &Setup) -> bool| seen.iter().any(|known| same(known, &setup));
             if !is_known(|one, two| one.storage == two.storage) {
                 targets::check(self, &setup)
-                    .map_err(|error| study.impossible(levels, Place::Storage, error))?;
+                    .map_err(|error| study.impossible(levels, TrialPart::Storage, error))?;
             }
             if study.measures == Measures::Load && !is_known(|one, two| one.servers == two.servers) {
                 serving::check(self, &setup)
-                    .map_err(|error| study.impossible(levels, Place::Servers, error))?;
+                    .map_err(|error| study.impossible(levels, TrialPart::Servers, error))?;
             }
             seen.push(setup);
         }
@@ -133,7 +132,7 @@ impl Bench {
     ///
     /// # Errors
     /// As of a study's levels.
-    pub fn storage(&self, study: &Study, plan: &Plan) -> Result<Vec<String>> {
+    pub fn storage(&self, study: &Study, plan: &TrialPlan) -> Result<Vec<String>> {
         let mut lines: Vec<String> = Vec::new();
         for levels in &plan.cells {
             let line = targets::described(self, &study.setup(levels)?);
@@ -161,14 +160,14 @@ impl Bench {
     }
 }
 
-/// So many checkpoints a trial must hold, so that one of them is whole whatever the moment it begins at.
+/// The number of checkpoints that a trial must hold, so that one is complete whenever the trial begins.
 const MIN_CHECKPOINTS: u32 = 2;
 
-/// Says that trials are too short for the intervals between checkpoints that a study compares, if they are, before any of them ran.
+/// Returns a warning before the first trial if trials are too short for the checkpoint intervals that a study compares.
 ///
 /// # Errors
 /// As of a study's levels.
-pub fn planned_blindness(study: &Study, plan: &Plan) -> Result<Option<String>> {
+pub fn planned_blindness(study: &Study, plan: &TrialPlan) -> Result<Option<String>> {
     if study.measures != Measures::Load {
         return Ok(None);
     }
@@ -177,7 +176,7 @@ pub fn planned_blindness(study: &Study, plan: &Plan) -> Result<Option<String>> {
     for levels in &plan.cells {
         let setup = study.setup(levels)?;
         let interval = setup.servers.options.get("syncdelay").and_then(|text| text.parse::<u64>().ok());
-        // At 0 there are none.
+        // At 0 the server makes no checkpoints.
         intervals.extend(interval.filter(|seconds| *seconds > 0));
         shortest = [shortest, setup.load.time].into_iter().flatten().min();
     }
@@ -206,7 +205,7 @@ mod tests {
             "name: one\nquestion: q\nmeasures: load\nsettings: {{records: 10, time: {time}}}\nfactors: {{{factors}}}\nmetrics: {{primary: [throughput]}}\ndesign: {{blocks: 2}}\n"
         );
         let study = Study::parse(&text, None).unwrap();
-        planned_blindness(&study, &Plan::of(&study).unwrap()).unwrap()
+        planned_blindness(&study, &TrialPlan::new(&study).unwrap()).unwrap()
     }
 
     #[test]

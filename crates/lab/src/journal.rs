@@ -1,7 +1,7 @@
-//! What trials brought, a line each as they end, so that a study that was broken off goes on where it was.
+//! The journal of trial results, one line each as they end, from which an interrupted study continues.
 //!
-//! The folder also holds the study as it was read, so that going on needs neither the file nor its options again. A torn last line, of a
-//! process that was killed while it wrote, counts as not written.
+//! The folder also holds the study as it was read, so that resuming needs neither the file nor its options again. A torn last line, left
+//! by a process that was killed while it wrote, counts as not written.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,6 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_record::members::MemberRow;
 use serde::{Deserialize, Serialize};
 
-/// The files.
 const TRIALS: &str = "trials.jsonl";
 const STUDY: &str = "study.yaml";
 const CHOICES: &str = "study.json";
@@ -22,30 +21,28 @@ const CHOICES: &str = "study.json";
 pub struct TrialRecord {
     /// Its number in the plan.
     pub number: usize,
-    /// How long it took, in seconds.
+    /// Its duration, in seconds.
     pub seconds: f64,
-    /// What came of it.
     pub result: TrialResult,
 }
 
-/// What came of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialResult {
-    /// It was measured.
     Measured {
-        /// Every metric that it bears, by name.
+        /// Every metric that it has, by name.
         values: BTreeMap<String, f64>,
-        /// What was made for it.
+        /// The storage and servers that were made for it.
         facts: Vec<(String, String)>,
-        /// What each server asked of its disk.
+        /// The requests of each server to its disk.
         members: Vec<MemberRow>,
     },
-    /// It failed; why.
+    /// The trial failed, for this reason.
     Broken(String),
 }
 
-/// What was chosen on the command line.
+/// The choices of the command line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Choices {
     size: Option<String>,
@@ -60,41 +57,39 @@ pub struct Journal {
     records: Vec<TrialRecord>,
 }
 
-/// A study that can go on.
+/// A study that can be resumed.
 #[derive(Debug)]
-pub struct Resumed {
-    /// Its journal.
+pub struct StudyProgress {
     pub journal: Journal,
     /// The text of the study.
     pub text: String,
-    /// Its size.
     pub size: Option<String>,
-    /// Where its storage and data go.
+    /// The folder for its storage and data.
     pub work: PathBuf,
 }
 
 impl Journal {
-    /// Begins one in the study's run folder.
+    /// Begins a journal in the study's run folder.
     pub fn begin(folder: &Path, text: &str, size: Option<&str>, work: &Path) -> Result<Journal> {
         let choices = Choices { size: size.map(str::to_owned), work: work.to_owned() };
         let choices = serde_json::to_string_pretty(&choices)
             .map_err(|cause| Error::usage("cannot be written").because(cause))?;
         let path = folder.join(STUDY);
         fs::write(&path, text).map_err(|cause| Error::io("write", &path, cause))?;
-        // These come last and whole: with them the study has begun, however early it is killed.
+        // The choices are written last and atomically: once they exist, the study has begun, even if it is killed early.
         let (path, part) = (folder.join(CHOICES), folder.join(format!("{CHOICES}.part")));
         let written = fs::write(&part, choices).and_then(|()| fs::rename(&part, &path));
         written.map_err(|cause| Error::io("write", &path, cause))?;
         Ok(Journal { folder: folder.to_owned(), trials: append(folder)?, records: Vec::new() })
     }
 
-    /// Whether a study came so far in this folder that it can go on.
+    /// Returns whether a study in this folder has begun, so that it can resume.
     pub fn is_begun(folder: &Path) -> bool {
         folder.join(CHOICES).exists()
     }
 
-    /// Opens that of a study that was broken off.
-    pub fn resume(folder: &Path) -> Result<Resumed> {
+    /// Opens the journal of an interrupted study.
+    pub fn resume(folder: &Path) -> Result<StudyProgress> {
         let read = |name: &str| {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|cause| {
@@ -109,30 +104,34 @@ impl Journal {
         })?;
         let mut trials = append(folder)?;
         let records = whole_lines(&mut trials, folder)?;
-        Ok(Resumed { journal: Journal { folder: folder.to_owned(), trials, records }, text, size, work })
+        Ok(StudyProgress {
+            journal: Journal { folder: folder.to_owned(), trials, records },
+            text,
+            size,
+            work,
+        })
     }
 
-    /// The study's folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What has ended.
+    /// The trials that have ended.
     pub fn records(&self) -> &[TrialRecord] {
         &self.records
     }
 
-    /// Whether a trial has ended.
+    /// Returns whether a trial has ended.
     pub fn has(&self, number: usize) -> bool {
         self.records.iter().any(|record| record.number == number)
     }
 
-    /// Where the records of a trial go, relative to the folder.
+    /// The place of a trial's records, relative to the folder.
     pub fn trial_folder(number: usize) -> String {
         format!("trials/{number:04}")
     }
 
-    /// Adds a trial; it is on the disk when this comes back.
+    /// Adds a trial; it is durable when this returns.
     pub fn add(&mut self, record: TrialRecord) -> Result<()> {
         let failed = |cause| Error::io("write", self.folder.join(TRIALS), cause);
         let line = serde_json::to_string(&record)
@@ -152,7 +151,7 @@ fn append(folder: &Path) -> Result<File> {
     opened.map_err(|cause| Error::io("open", &path, cause))
 }
 
-/// The lines that were written whole; what is torn at the end is cut off.
+/// Reads the complete lines; a torn line at the end is cut off.
 fn whole_lines(file: &mut File, folder: &Path) -> Result<Vec<TrialRecord>> {
     let path = folder.join(TRIALS);
     let failed = |cause| Error::io("read", &path, cause);
@@ -188,7 +187,7 @@ mod tests {
         let mut torn = fs::read(&path).unwrap();
         torn.extend(b"{\"number\":1,\"seco");
         fs::write(&path, torn).unwrap();
-        let Resumed { mut journal, text, size, work } = Journal::resume(folder.path()).unwrap();
+        let StudyProgress { mut journal, text, size, work } = Journal::resume(folder.path()).unwrap();
         assert_eq!(
             (text.as_str(), size.as_deref(), work.as_path()),
             ("name: x\n", Some("quick"), Path::new("/data"))

@@ -1,7 +1,7 @@
-//! A level of a factor as a file writes it: a word, a number, a list or a few names with values.
+//! A level of a factor as written in a file: a word, a number, a list or a few names with values.
 //!
-//! What a level means is the factor's affair; here it only gets its label and becomes what the factor asks for. It refuses what has no
-//! plain meaning, and says what would have one.
+//! The factor defines the meaning of a level; here it only gets its label and becomes the factor's value. Text without a clear
+//! meaning is refused, with a valid form.
 
 use std::time::Duration;
 
@@ -9,20 +9,19 @@ use fathom_errors::{Error, Result};
 use fathom_units::{Bytes, Nanos};
 use serde_yaml_ng::Value;
 
-/// One level.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Level {
-    /// How it is called in tables.
+pub(crate) struct FactorLevel {
+    /// Its label in tables.
     pub label: String,
-    /// What the file says.
+    /// Its value in the file.
     pub value: Value,
 }
 
-impl Level {
-    pub(crate) fn of(value: Value) -> Level {
+impl FactorLevel {
+    pub(crate) fn from_value(value: Value) -> FactorLevel {
         // A level of several parts may have a name of its own.
         let named = value.get("name").and_then(Value::as_str).filter(|_| value.get("path").is_none());
-        Level { label: named.map_or_else(|| label(&value), str::to_owned), value }
+        FactorLevel { label: named.map_or_else(|| label(&value), str::to_owned), value }
     }
 }
 
@@ -43,7 +42,6 @@ fn label(value: &Value) -> String {
     }
 }
 
-/// A word.
 pub(crate) fn text(value: &Value) -> Result<String> {
     match value {
         Value::String(_) | Value::Number(_) => Ok(label(value)),
@@ -57,13 +55,13 @@ pub(crate) fn count(value: &Value, least: u64) -> Result<u64> {
     number.ok_or_else(|| Error::usage(format!("a whole number of at least {least} is wanted")))
 }
 
-/// A number above nothing.
+/// A number above zero.
 pub(crate) fn number(value: &Value) -> Result<f64> {
     let number = value.as_f64().filter(|number| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| Error::usage("a number above 0 is wanted"))
 }
 
-/// On or off.
+/// Parses `on`, `off`, `true` or `false`.
 pub(crate) fn flag(value: &Value) -> Result<bool> {
     match value {
         Value::Bool(is) => Ok(*is),
@@ -87,12 +85,10 @@ pub(crate) fn time(value: &Value) -> Result<Duration> {
     Ok(Duration::from_nanos(text(value)?.parse::<Nanos>()?.0))
 }
 
-/// None at all.
 pub(crate) fn is_none(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("none")
 }
 
-/// Names with values.
 pub(crate) fn named(value: &Value) -> Result<Vec<(String, &Value)>> {
     let map =
         value.as_mapping().ok_or_else(|| Error::usage("names with values are wanted, as {name: value}"))?;
@@ -128,7 +124,7 @@ mod tests {
             ("{iops: 300, bandwidth: 20M}", "iops 300, bandwidth 20M"),
             ("{name: md, array: md-raid0}", "md"),
         ] {
-            assert_eq!(Level::of(yaml(written)).label, shown);
+            assert_eq!(FactorLevel::from_value(yaml(written)).label, shown);
         }
     }
 

@@ -1,51 +1,47 @@
-//! Everything that a study may measure: the figures of a trial, as its run folders say them, and the table of the metrics that are read
-//! from them.
+//! The metrics of studies: the figures of a trial from its run folders, and the table of metrics that are read from them.
 //!
-//! A figure that a trial does not bear (a percentile of too few operations, a counter that nobody keeps) is absent, never zero.
+//! A figure that a trial does not support (a percentile of too few operations, a missing counter) is absent, never zero.
 
 use fathom_errors::{Error, Result};
 use fathom_explain::{Evidence, judge, member_rows};
 use fathom_record::Run;
 use fathom_record::amplification::Amplification;
 use fathom_record::disk::{Entry, Latency, Step};
-use fathom_record::figure::Better;
+use fathom_record::figure::BetterDirection;
 use fathom_record::load::{Load, LoadOperation};
 use fathom_record::members::MemberRow;
 use fathom_record::study::StudyMetric;
 use serde::{Deserialize, Serialize};
 
-/// What a study's trials do.
+/// The measurement of a study's trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measures {
-    /// Load servers.
     Load,
-    /// Probe a disk.
     Probe,
 }
 
-/// Something that is measured.
+/// A metric that studies measure.
 #[derive(Debug)]
-pub struct Metric {
+pub struct TrialMetric {
     /// Its name in a study's file.
     pub name: &'static str,
-    /// Its unit.
     pub unit: &'static str,
-    /// Which way is better.
-    pub better: Better,
-    /// Which studies have it.
+    /// The direction that is better.
+    pub better: BetterDirection,
+    /// The kinds of studies that have it.
     pub measures: Measures,
-    /// What it is, in a few words.
+    /// Its description, in a few words.
     pub about: &'static str,
-    pub(crate) read: fn(&Figures) -> Option<f64>,
+    pub(crate) read: fn(&MetricSources) -> Option<f64>,
 }
 
 macro_rules! metric {
     ($name:literal, $unit:literal, $better:ident, $measures:ident, $about:literal, $read:expr) => {
-        Metric {
+        TrialMetric {
             name: $name,
             unit: $unit,
-            better: Better::$better,
+            better: BetterDirection::$better,
             measures: Measures::$measures,
             about: $about,
             read: $read,
@@ -54,7 +50,7 @@ macro_rules! metric {
 }
 
 /// Table: all of them.
-pub static METRICS: &[Metric] = &[
+pub static METRICS: &[TrialMetric] = &[
     metric!("throughput", "1/s", Higher, Load, "operations a second of the run", |f| Some(
         f.run.as_ref()?.per_s
     )),
@@ -121,7 +117,7 @@ pub static METRICS: &[Metric] = &[
         Lower,
         Load,
         "reads and writes of all devices for each operation",
-        Figures::device_ios_per_operation
+        MetricSources::device_ios_per_operation
     ),
     metric!(
         "engine_written_per_operation",
@@ -137,7 +133,7 @@ pub static METRICS: &[Metric] = &[
         Lower,
         Load,
         "processor time of all servers for each operation",
-        Figures::cpu_per_operation
+        MetricSources::cpu_per_operation
     ),
     metric!(
         "device_write_latency",
@@ -194,9 +190,9 @@ pub static METRICS: &[Metric] = &[
         .cpu_us_per_operation),
 ];
 
-impl Metric {
+impl TrialMetric {
     /// The metric of this name; an unknown one is refused with what is nearest to it.
-    pub fn named(name: &str) -> Result<&'static Metric> {
+    pub fn named(name: &str) -> Result<&'static TrialMetric> {
         METRICS.iter().find(|metric| metric.name == name).ok_or_else(|| {
             let near = METRICS.iter().max_by(|a, b| {
                 strsim::jaro_winkler(a.name, name).total_cmp(&strsim::jaro_winkler(b.name, name))
@@ -208,18 +204,18 @@ impl Metric {
         })
     }
 
-    /// As a study's record has it.
+    /// Converts it to the form in a study's record.
     pub(crate) fn record(&self, primary: bool) -> StudyMetric {
         StudyMetric { name: self.name.to_owned(), unit: self.unit.to_owned(), better: self.better, primary }
     }
 }
 
-/// From when an operation was due, where it was; that is what a user waits.
+/// The latency from the time at which an operation was due, if it had one; this is a user's wait.
 fn latency(operation: &LoadOperation) -> Option<&Latency> {
     operation.response.as_ref().or(operation.service.as_ref())
 }
 
-fn operation(figures: &Figures, name: &str, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
+fn operation(figures: &MetricSources, name: &str, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
     let run = figures.run.as_ref()?;
     of(latency(run.by_operation.iter().find(|operation| operation.name == name)?)?)
 }
@@ -239,18 +235,16 @@ fn slowest_request(step: &Step, of: fn(&Latency) -> Option<u64>) -> Option<f64> 
     kinds.filter_map(|one| of(&one.latency)).max().map(|ns| ns as f64)
 }
 
-/// Everything that metrics are read from.
+/// The figures that metrics are read from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct MetricSources {
     /// The loading of the records.
     pub load: Option<Load>,
-    /// The run.
     pub run: Option<Load>,
-    /// The probe.
     pub step: Option<Step>,
-    /// What was written for each byte of a user, by server.
+    /// The bytes written for each byte of a user, by server.
     pub amplifications: Vec<Amplification>,
-    /// What each server asked of its devices, for each operation of the run.
+    /// The requests of each server to its devices, for each operation of the run.
     pub members: Vec<MemberRow>,
     /// Processor time of all servers during the run, in microseconds.
     pub servers_cpu_us: Option<f64>,
@@ -265,9 +259,9 @@ pub(crate) fn load_of(run: &Run) -> Result<Option<Load>> {
     Ok(loads.next_back())
 }
 
-/// What a run folder says of a run that was watched.
-pub(crate) fn figures_of(run: &Run) -> Result<Figures> {
-    let evidence = Evidence::of(run)?;
+/// The figures of a watched run from its folder.
+pub(crate) fn figures_of(run: &Run) -> Result<MetricSources> {
+    let evidence = Evidence::from_run(run)?;
     let amplifications = judge(&evidence).amplifications;
     let members = member_rows(&evidence);
     let cpu = evidence
@@ -275,10 +269,16 @@ pub(crate) fn figures_of(run: &Run) -> Result<Figures> {
         .iter()
         .filter_map(|member| evidence.sum(&format!("server.{member}.process.cpu_us")))
         .reduce(|a, b| a + b);
-    Ok(Figures { run: load_of(run)?, amplifications, members, servers_cpu_us: cpu, ..Figures::default() })
+    Ok(MetricSources {
+        run: load_of(run)?,
+        amplifications,
+        members,
+        servers_cpu_us: cpu,
+        ..MetricSources::default()
+    })
 }
 
-impl Figures {
+impl MetricSources {
     /// The sum over servers of a figure for each operation; devices that servers share count once.
     pub(crate) fn per_operation(&self, of: fn(&MemberRow) -> Option<f64>) -> Option<f64> {
         self.summed(of)
@@ -298,7 +298,7 @@ impl Figures {
         (operations > 0).then_some(self.servers_cpu_us? / operations as f64)
     }
 
-    /// The worst of a device's mean times in microseconds, in nanoseconds.
+    /// The worst of the devices' mean times, given in microseconds, in nanoseconds.
     pub(crate) fn slowest_member(&self, of: fn(&MemberRow) -> Option<f64>) -> Option<f64> {
         self.members.iter().filter_map(of).reduce(f64::max).map(|us| us * 1e3)
     }
@@ -347,8 +347,8 @@ mod tests {
 
     #[test]
     fn figures_are_found_in_a_trial_and_absent_ones_stay_absent() {
-        let figures = Figures { run: Some(run()), ..Figures::default() };
-        let read = |name: &str| (Metric::named(name).unwrap().read)(&figures);
+        let figures = MetricSources { run: Some(run()), ..MetricSources::default() };
+        let read = |name: &str| (TrialMetric::named(name).unwrap().read)(&figures);
         assert_eq!(read("throughput"), Some(2000.0));
         let mean = read("latency").unwrap();
         assert!((mean - 0.75 * 101_500.0 - 0.25 * 500_000.0).abs() < 2000.0, "{mean}");
@@ -362,7 +362,9 @@ mod tests {
 
     #[test]
     fn an_unknown_metric_is_answered() {
-        assert!(Metric::named("thruput").unwrap_err().to_string().contains("did you mean 'throughput'?"));
+        assert!(
+            TrialMetric::named("thruput").unwrap_err().to_string().contains("did you mean 'throughput'?")
+        );
         let mut names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
         names.sort_unstable();
         names.dedup();
@@ -380,7 +382,7 @@ mod tests {
     #[test]
     fn a_shared_device_counts_once() {
         let members = vec![row(10.0, &["vda"]), row(10.0, &["vda"]), row(4.0, &[]), MemberRow::default()];
-        let figures = Figures { members, ..Figures::default() };
+        let figures = MetricSources { members, ..MetricSources::default() };
         assert_eq!(figures.per_operation(|row| row.written_per_operation_bytes), Some(14.0));
         assert_eq!(figures.per_operation(|row| row.read_per_operation_bytes), None);
     }

@@ -1,7 +1,7 @@
-//! Which trials there are, and in which order: every cell once in each block, in random order, so that what drifts with time touches
-//! all of them alike (analysis.md A7).
+//! The trials of a study and their order: every cell once in each block, in random order, so that a drift over time affects all
+//! cells alike (docs/methods.md#blocks-and-pairs).
 //!
-//! The order depends on the seed alone, so that a study that was broken off goes on with the same plan.
+//! The order depends on the seed alone, so that an interrupted study continues with the same plan.
 
 use fathom_errors::Result;
 use fathom_stats::experiment::{self, block_orders, combinations};
@@ -15,24 +15,23 @@ pub struct Trial {
     pub number: usize,
     /// The block, from 0.
     pub block: usize,
-    /// The cell, an index into [`Plan::cells`].
+    /// The cell, an index into [`TrialPlan::cells`].
     pub cell: usize,
-    /// Whether it repeats the first cell, to see how far equal runs lie apart.
+    /// True if it repeats the first cell, to measure the difference between equal runs.
     pub is_twin: bool,
 }
 
 /// All trials of a study, in their order.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct TrialPlan {
     /// The level of each factor, for each cell.
     pub cells: Vec<Vec<usize>>,
-    /// The trials.
     pub trials: Vec<Trial>,
 }
 
-impl Plan {
+impl TrialPlan {
     /// The plan of a study.
-    pub fn of(study: &Study) -> Result<Plan> {
+    pub fn new(study: &Study) -> Result<TrialPlan> {
         let mut cells = combinations(&study.shape());
         if study.design.fraction > 0 {
             let kept = fraction(study)?;
@@ -52,7 +51,7 @@ impl Plan {
                 });
             }
         }
-        Ok(Plan { cells, trials })
+        Ok(TrialPlan { cells, trials })
     }
 
     /// The labels of the levels of a cell.
@@ -60,7 +59,7 @@ impl Plan {
         self.cells.get(cell).map(|levels| study.labels(levels)).unwrap_or_default()
     }
 
-    /// Whether the trial at this place is the first of its block.
+    /// Returns whether the trial at this place is the first of its block.
     pub(crate) fn begins_block(&self, at: usize) -> bool {
         let block = |at: usize| self.trials.get(at).map(|trial| trial.block);
         at > 0 && block(at) != block(at - 1)

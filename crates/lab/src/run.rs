@@ -1,71 +1,70 @@
-//! Running a study: trial after trial in the planned order, each written down as it ends.
+//! Runs a study: trial after trial in the planned order, each recorded as it ends.
 //!
-//! A trial that breaks is written down as broken, and the rest goes on. It stops early only when it is asked to, when the machine cannot
-//! go on at all (a full disk), or at a planned look that settled the question.
+//! A trial that breaks is recorded as broken, and the rest continues. The study stops early only on request, when the machine cannot
+//! continue (a full disk), or at a planned look that settled the question.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
-use crate::plan::{Plan, Trial};
+use crate::plan::{Trial, TrialPlan};
 use crate::{Bench, METRICS, Study, answer, trial};
 
-/// How far a study has come.
+/// The progress of a study.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct TrialProgress<'a> {
     /// Trials that have ended, and all of them.
     pub done: usize,
-    /// All of them.
     pub total: usize,
     /// The block of the trial that begins, from 0.
     pub block: usize,
     /// The levels of the trial that begins.
     pub levels: &'a [String],
-    /// What is left, by what trials took so far; absent before the first.
+    /// The time left, by the trials so far; absent before the first.
     pub left: Option<Duration>,
-    /// Why the last trial broke, if it did.
+    /// The reason that the last trial broke, if it did.
     pub broken: Option<&'a str>,
 }
 
-/// How a study ended.
+/// The way in which a study ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Every trial ran.
+pub enum StudyEnd {
+    /// Every planned trial ran.
     Complete,
     /// A planned look settled the question after so many blocks.
     Settled(usize),
-    /// It was asked to stop; what ran is kept.
+    /// It was asked to stop; completed trials are kept.
     Stopped,
 }
 
-/// Runs what has not run yet.
+/// Runs the trials that have not run yet.
 ///
-/// # Errors
-/// Where nothing could go on: a journal that cannot be written, a disk that is full. What ran before stands in the journal.
+/// # Errors If no trial could continue: a journal that cannot be written, a disk that is full. Earlier trials are in
+/// the journal.
 pub fn run(
     bench: &Bench,
     study: &Study,
-    plan: &Plan,
+    plan: &TrialPlan,
     journal: &mut Journal,
-    tell: &mut dyn FnMut(Progress<'_>),
-) -> Result<Ended> {
+    tell: &mut dyn FnMut(TrialProgress<'_>),
+) -> Result<StudyEnd> {
     let mut broken: Option<String> = None;
     for (at, trial) in plan.trials.iter().enumerate() {
         if journal.has(trial.number) {
             continue;
         }
         if plan.begins_block(at) && answer::is_settled(study, plan, journal.records(), trial.block) {
-            return Ok(Ended::Settled(trial.block));
+            return Ok(StudyEnd::Settled(trial.block));
         }
         if bench.signals.stopped() {
-            return Ok(Ended::Stopped);
+            return Ok(StudyEnd::Stopped);
         }
         let Some(levels) = plan.cells.get(trial.cell) else { continue };
         let labels = study.labels(levels);
-        tell(Progress {
+        tell(TrialProgress {
             done: journal.records().len(),
             total: plan.trials.len(),
             block: trial.block,
@@ -75,7 +74,7 @@ pub fn run(
         });
         let record = one(bench, study, trial, levels, journal);
         if bench.signals.stopped() {
-            return Ok(Ended::Stopped);
+            return Ok(StudyEnd::Stopped);
         }
         let record = record?;
         broken = match &record.result {
@@ -84,11 +83,11 @@ pub fn run(
         };
         journal.add(record)?;
     }
-    Ok(Ended::Complete)
+    Ok(StudyEnd::Complete)
 }
 
-/// What is left by the median time of a cell's trials, and of all trials for cells that have none.
-fn left(plan: &Plan, journal: &Journal) -> Option<Duration> {
+/// The time left by the median time of a cell's trials, and of all trials for cells that have none.
+fn left(plan: &TrialPlan, journal: &Journal) -> Option<Duration> {
     let took = |of: &dyn Fn(&Trial) -> bool| {
         let seconds: Vec<f64> = journal
             .records()
@@ -104,7 +103,7 @@ fn left(plan: &Plan, journal: &Journal) -> Option<Duration> {
     Some(Duration::from_secs_f64(seconds))
 }
 
-/// Runs one trial; what breaks it becomes its record, unless nothing after it could run either.
+/// Runs one trial; its failure becomes its record, unless later trials could not run either.
 fn one(
     bench: &Bench,
     study: &Study,
@@ -113,7 +112,7 @@ fn one(
     journal: &Journal,
 ) -> Result<TrialRecord> {
     let folder = journal.folder().join(Journal::trial_folder(trial.number));
-    // What a trial that was broken off has left there.
+    // Files of an interrupted trial.
     match fs::remove_dir_all(&folder) {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
             return Err(Error::io("remove", &folder, cause));
@@ -121,14 +120,15 @@ fn one(
         _ => {}
     }
     fs::create_dir_all(&folder).map_err(|cause| Error::io("create", &folder, cause))?;
-    // All cells of a block load the same records and ask the same things.
-    let seed = Seeded::from_seed(study.design.seed).split(trial.block as u64).bits() >> 33;
+    // All cells of a block load the same records and run the same operations.
+    let seed = SeededRandom::from_seed(study.design.seed).split(trial.block as u64).bits() >> 33;
     let began = Instant::now();
     let outcome = study.setup(levels).and_then(|setup| trial::run(bench, study, &setup, seed, &folder));
     let result = match outcome {
         Ok(outcome) => {
-            let read =
-                |metric: &crate::Metric| Some((metric.name.to_owned(), (metric.read)(&outcome.figures)?));
+            let read = |metric: &crate::TrialMetric| {
+                Some((metric.name.to_owned(), (metric.read)(&outcome.figures)?))
+            };
             let values = METRICS.iter().filter(|metric| metric.measures == study.measures).filter_map(read);
             let values = values.filter(|(_, value)| value.is_finite()).collect();
             let facts =

@@ -1,55 +1,53 @@
-//! Everything that makes one trial what it is: the storage, the servers, the load or the probe.
+//! The set-up of one trial: the storage, the servers, the load or the probe.
 //!
-//! It starts from what a person would get without saying anything; a study's settings are put over that, then the levels of the cell.
-//! Nothing is opened here.
+//! It starts from the defaults, then applies a study's settings, then the levels of the cell. This module opens
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fathom_probe::{Durable, Engine, Pattern};
+use fathom_probe::{Durable, IoEngine, Pattern};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, QueueSettings};
 use fathom_units::Bytes;
 use serde_json::Value;
 
-/// What one trial is made of.
+/// The set-up of one trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setup {
-    /// Where the data goes.
+    /// The storage of the data.
     pub storage: Storage,
-    /// What serves it.
-    pub servers: Servers,
-    /// What is asked of it.
-    pub load: Load,
-    /// What the disk itself is asked.
+    pub servers: TrialServers,
+    /// The load on the servers.
+    pub load: TrialLoad,
+    /// The probe of the disk.
     pub probe: Probe,
 }
 
-/// Where data goes. Without anything said, a folder beside the study's other ones.
+/// The storage of the data. The default is a folder next to the study's others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Storage {
-    /// Whole block devices, the name of each typed once more.
+    /// Whole block devices, each with its name repeated as a confirmation.
     pub devices: Vec<NamedDisk>,
-    /// Loop devices on files, where there is a file system or an array and no device.
+    /// Loop devices on files, for a file system or an array without a device.
     pub disks: u32,
     /// The size of each.
     pub disk_size: Bytes,
-    /// How several are joined.
+    /// The array that joins several disks.
     pub array: Option<ArrayKind>,
     /// Chunk of md, stripe size of LVM, in KiB.
     pub chunk_kib: Option<u64>,
-    /// What they are formatted with.
+    /// The file system that they are formatted with.
     pub filesystem: Option<Filesystem>,
     /// Further arguments of mkfs.
     pub mkfs: Vec<String>,
     /// Further options of the mount.
     pub mount: Vec<String>,
-    /// Whether reads write access times.
+    /// True if reads write access times.
     pub access_times: bool,
-    /// What may pass each second.
+    /// The limits of each second.
     pub cap: Option<CapLimits>,
-    /// Read-ahead, scheduler, requests.
     pub queue: QueueSettings,
-    /// Whether each member of a set, and each shard, gets storage of its own, or all share one.
+    /// True if each member of a set, and each shard, gets its own storage; otherwise all share one.
     pub per_member: bool,
 }
 
@@ -73,25 +71,25 @@ impl Default for Storage {
 }
 
 impl Storage {
-    /// Whether something has to be made for it, for which one has to be root.
+    /// Returns whether something has to be made for it, which requires root.
     pub fn is_made(&self) -> bool {
         !self.devices.is_empty() || self.array.is_some() || self.filesystem.is_some()
     }
 
-    /// How many disks it stands on.
+    /// The number of its disks.
     pub(crate) fn count(&self) -> usize {
         if self.devices.is_empty() { self.disks as usize } else { self.devices.len() }
     }
 }
 
-/// What serves the data.
+/// The servers of the data.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Servers {
+pub struct TrialServers {
     /// Engines by member; the last holds for those after it.
     pub engines: Vec<String>,
-    /// Members of the set, or of each shard; one server alone where it is 1 and there are no shards.
+    /// Members of the set, or of each shard; a standalone server if it is 1 and there are no shards.
     pub members: u32,
-    /// Whether one member alone is a set all the same.
+    /// True if a single member is a replica set too.
     pub replicated: bool,
     /// Shards; without, no router.
     pub shards: Option<u32>,
@@ -99,19 +97,18 @@ pub struct Servers {
     pub chunks: Option<u32>,
     /// The cache of each server.
     pub cache: Option<Bytes>,
-    /// Compression of collections.
     pub compression: Option<String>,
     /// Options of the servers, name and value.
     pub options: BTreeMap<String, String>,
     /// Parameters at their start.
     pub parameters: BTreeMap<String, Value>,
-    /// Where `mongod` and `mongos` are; the built-in servers otherwise.
+    /// The folder of `mongod` and `mongos`; the built-in servers if absent.
     pub binaries: Option<String>,
 }
 
-impl Default for Servers {
-    fn default() -> Servers {
-        Servers {
+impl Default for TrialServers {
+    fn default() -> TrialServers {
+        TrialServers {
             engines: vec!["wiredTiger".to_owned()],
             members: 1,
             replicated: false,
@@ -126,48 +123,48 @@ impl Default for Servers {
     }
 }
 
-impl Servers {
+impl TrialServers {
     /// The engine of the member at this place.
     pub fn engine(&self, at: usize) -> &str {
         self.engines.get(at).or(self.engines.last()).map_or("wiredTiger", String::as_str)
     }
 
-    /// How many servers hold data.
+    /// The number of servers that hold data.
     pub fn data_servers(&self) -> u32 {
         self.members.saturating_mul(self.shards.unwrap_or(1))
     }
 }
 
-/// What is asked of the servers.
+/// The load on the servers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct TrialLoad {
     /// The name of one of the workloads that are included, or a file of properties.
     pub workload: String,
-    /// Records that are loaded first.
+    /// The records that are loaded first.
     pub records: u64,
-    /// Operations of a run; without, it goes by time alone.
+    /// Operations of a run; without a number, only time ends it.
     pub operations: Option<u64>,
-    /// How long a run goes at most.
+    /// The longest time of a run.
     pub time: Option<Duration>,
-    /// What is not counted at its start.
+    /// The time at its start that is not counted.
     pub warmup: Duration,
     /// Connections, each with one operation under way.
     pub threads: u32,
-    /// Operations a second; without, as many as go.
+    /// Operations a second; without it, as many as possible.
     pub target_per_s: Option<f64>,
-    /// `w`: how many members must have a write.
+    /// `w`: the members that must acknowledge a write.
     pub write_concern: Option<String>,
-    /// `j`: whether it must be in the journal.
+    /// `j`: true if a write must be in the journal.
     pub journaled: Option<bool>,
-    /// Which members reads go to.
+    /// The members that reads are sent to.
     pub read_preference: Option<String>,
     /// YCSB's properties beyond these.
     pub properties: BTreeMap<String, String>,
 }
 
-impl Default for Load {
-    fn default() -> Load {
-        Load {
+impl Default for TrialLoad {
+    fn default() -> TrialLoad {
+        TrialLoad {
             workload: "workloada".to_owned(),
             records: 100_000,
             operations: None,
@@ -183,24 +180,24 @@ impl Default for Load {
     }
 }
 
-/// What the disk itself is asked (`fathom disk`).
+/// The probe of the disk (`fathom disk`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// Where requests go, and what they are.
+    /// The access pattern of its requests.
     pub pattern: Pattern,
     /// Bytes of a request.
     pub block: Bytes,
-    /// Through which system calls.
-    pub engine: Engine,
-    /// Requests in flight.
+    /// The system calls that it uses.
+    pub engine: IoEngine,
+    /// Requests in flight at a time.
     pub depth: u32,
     /// Size of the test file.
     pub size: Bytes,
-    /// How long it is measured.
+    /// The time that is measured.
     pub time: Duration,
-    /// What makes a write durable.
+    /// The means to make a write durable.
     pub durable: Durable,
-    /// Whether it goes through the page cache.
+    /// True if it uses the page cache.
     pub buffered: bool,
 }
 
@@ -209,7 +206,7 @@ impl Default for Probe {
         Probe {
             pattern: Pattern::RandRead,
             block: Bytes(4096),
-            engine: Engine::IoUring,
+            engine: IoEngine::IoUring,
             depth: 32,
             size: Bytes(1 << 30),
             time: Duration::from_secs(10),

@@ -1,7 +1,7 @@
-//! What the `mongodb` binding's properties say: where the server is, and what goes with each command.
+//! Reads the properties of the `mongodb` binding: the server, and the options of each command.
 //!
-//! The deprecated options count only where the connection string does not have them, as in YCSB (facts/ycsb.md 4.3). Nothing
-//! here repeats a password: YCSB prints the whole connection string.
+//! The deprecated options count only if the connection string does not have them, as in YCSB (docs/methods.md#ycsb). This
+//! module never repeats a password, whereas YCSB prints the whole connection string.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use fathom_client::{ReadMode, ReadPreference, Target};
@@ -11,10 +11,10 @@ use crate::properties::Properties;
 
 const DEFAULT_URL: &str = "mongodb://localhost:27017/ycsb?w=1";
 const DEFAULT_DATABASE: &str = "ycsb";
-/// The most documents of an insert, as servers have it since 3.6.
-const MOST_DOCUMENTS: u64 = 100_000;
+/// The most documents of an insert, as in servers since 3.6.
+const MAX_DOCUMENTS: u64 = 100_000;
 
-/// Table: `mongodb.writeConcern`'s words, with what each stands for in a connection string.
+/// Table: the values of `mongodb.writeConcern`, with their options in a connection string.
 const WRITE_CONCERNS: [(&str, &[(&str, &str)]); 6] = [
     ("errors_ignored", &[("w", "0")]),
     ("unacknowledged", &[("w", "0")]),
@@ -24,7 +24,7 @@ const WRITE_CONCERNS: [(&str, &[(&str, &str)]); 6] = [
     ("majority", &[("w", "majority")]),
 ];
 
-/// Table: `mongodb.readPreference`'s words, with the mode each stands for.
+/// Table: the values of `mongodb.readPreference`, with the mode of each.
 const READ_PREFERENCES: [(&str, &str); 5] = [
     ("primary", "primary"),
     ("primary_preferred", "primaryPreferred"),
@@ -33,24 +33,23 @@ const READ_PREFERENCES: [(&str, &str); 5] = [
     ("nearest", "nearest"),
 ];
 
-/// Where the server is, and how it is to be asked.
+/// The server, and the options of requests to it.
 #[derive(Clone, Debug)]
 pub struct Binding {
     /// The servers and how to reach them.
     pub target: Target,
-    /// The database.
     pub database: String,
     /// `batchsize`: documents of an insert.
     pub batch: u64,
     /// `mongodb.upsert`: inserts are updates with upsert.
     pub upsert: bool,
-    /// What goes with writes; none leaves it to the server.
+    /// The write concern of writes; `None` leaves it to the server.
     pub write_concern: Option<RawDocumentBuf>,
-    /// Whether writes are answered at all (`w:0` are not).
+    /// Whether the server answers writes (not with `w:0`).
     pub acknowledged: bool,
-    /// What goes with reads; none is the primary.
+    /// The read preference of reads; `None` is the primary.
     pub read_preference: Option<RawDocumentBuf>,
-    /// `readConcernLevel`, for reads.
+    /// `readConcernLevel`, which applies to reads.
     pub read_concern: Option<String>,
 }
 
@@ -62,21 +61,21 @@ impl Binding {
     }
 }
 
-/// The connection string, which may hold a password: it is for drivers, not for people.
+/// The connection string, which may hold a password: it is for drivers and must not be shown.
 pub fn url(properties: &Properties) -> &str {
     properties.get("mongodb.url").map_or(DEFAULT_URL, str::trim)
 }
 
 impl Binding {
-    /// Reads the properties; with it, sentences for what is not used.
+    /// Reads the properties; also returns sentences for options that are not used.
     ///
     /// # Errors
-    /// `Kind::Usage` if the connection string or another one cannot be.
-    pub fn of(properties: &Properties) -> Result<(Binding, Vec<String>), Error> {
+    /// `Kind::Usage` if the connection string or another property is invalid.
+    pub fn from_properties(properties: &Properties) -> Result<(Binding, Vec<String>), Error> {
         let mut warnings = Vec::new();
         let url = url(properties);
         if url.is_empty() {
-            // A shell's substitution that gave nothing must not load whatever runs on this host.
+            // An empty shell substitution must not load whatever server runs on this host.
             return Err(Error::usage("mongodb.url is empty")
                 .advise("name the servers: mongodb.url=mongodb://HOST:PORT/DATABASE"));
         }
@@ -87,9 +86,9 @@ impl Binding {
             Some(batch) => batch,
             None => properties.whole("mongodb.batchsize")?.unwrap_or(1),
         };
-        if !(1..=MOST_DOCUMENTS).contains(&batch) {
+        if !(1..=MAX_DOCUMENTS).contains(&batch) {
             return Err(Error::usage(format!(
-                "batchsize={batch}: an insert has 1 to {MOST_DOCUMENTS} documents"
+                "batchsize={batch}: an insert has 1 to {MAX_DOCUMENTS} documents"
             )));
         }
         let write_concern = write_concern(&target)?;
@@ -117,7 +116,7 @@ impl Binding {
     }
 }
 
-/// Options of drivers that say something to us, or that need nothing of us: no pool, no sessions.
+/// Driver options that we use, or that need nothing from us, as we have no pool and no sessions.
 fn is_used(name: &str) -> bool {
     const USED: [&str; 16] = [
         "w",
@@ -185,7 +184,7 @@ fn write_concern(target: &Target) -> Result<Option<Document>, Error> {
 }
 
 fn read_preference(target: &Target) -> Result<Option<Document>, Error> {
-    let ReadPreference { mode, tag_sets, .. } = ReadPreference::of(target)?;
+    let ReadPreference { mode, tag_sets, .. } = ReadPreference::new(target)?;
     if mode == ReadMode::Primary {
         return Ok(None);
     }
@@ -197,7 +196,7 @@ fn read_preference(target: &Target) -> Result<Option<Document>, Error> {
     Ok(Some(preference))
 }
 
-/// A document as each command carries it.
+/// Encodes a document that each command carries.
 fn encode(document: Option<Document>) -> Result<Option<RawDocumentBuf>, Error> {
     let encoded = document.map(|document| RawDocumentBuf::try_from(&document)).transpose();
     encoded.map_err(|error| {
@@ -215,7 +214,7 @@ mod tests {
     fn binding(pairs: &[(&str, &str)]) -> (Binding, Vec<String>) {
         let mut properties = Properties::default();
         pairs.iter().for_each(|(name, value)| properties.set(name, value, "-p"));
-        Binding::of(&properties).unwrap()
+        Binding::from_properties(&properties).unwrap()
     }
 
     #[test]
@@ -251,7 +250,7 @@ mod tests {
             [("batchsize", "0"), ("mongodb.url", "http://h"), ("mongodb.url", "mongodb://h/?w=-1")]
         {
             properties.set(name, value, "-p");
-            assert!(Binding::of(&properties).is_err(), "{name}={value}");
+            assert!(Binding::from_properties(&properties).is_err(), "{name}={value}");
         }
     }
 
@@ -261,7 +260,8 @@ mod tests {
         for url in ["", "  "] {
             let mut properties = Properties::default();
             properties.set("mongodb.url", url, "-p");
-            let error = Binding::of(&properties).map(|(binding, _)| binding.database).unwrap_err();
+            let error =
+                Binding::from_properties(&properties).map(|(binding, _)| binding.database).unwrap_err();
             assert_eq!(error.kind(), Kind::Usage);
             assert!(error.to_string().contains("mongodb.url is empty"), "{error}");
         }
@@ -274,7 +274,9 @@ mod tests {
             let mut properties = Properties::default();
             let url = format!("mongodb://h/?readPreference=secondary&readPreferenceTags={tags}");
             properties.set("mongodb.url", &url, "-p");
-            let error = Binding::of(&properties).map(|(binding, _)| binding.read_preference).unwrap_err();
+            let error = Binding::from_properties(&properties)
+                .map(|(binding, _)| binding.read_preference)
+                .unwrap_err();
             assert_eq!(error.kind(), Kind::Usage, "{tags}");
             let text = error.to_string();
             assert!(text.contains("in readPreferenceTags") && !text.contains('\0'), "{text}");

@@ -1,59 +1,58 @@
-//! What YCSB's client properties say of a run: how many connections, how fast, how long, and what is shown meanwhile.
+//! Reads the settings of a run from YCSB's client properties: connections, rate, duration, and the output meanwhile.
 
 use std::time::Duration;
 
 use fathom_errors::Error;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::binding::Binding;
 use crate::core_workload::{Phase, Retry};
-use crate::driving::{Arrivals, Plan};
+use crate::driving::{Arrivals, DrivingPlan};
 use crate::properties::{Properties, default_number};
 
-/// More connections than a machine has ports for are a slip of the pen.
-const MOST_CONNECTIONS: u64 = 60_000;
-/// Operations under way on one connection; beyond this a server has enough to do.
-const MOST_DEPTH: u64 = 1024;
+/// The most connections; more than a machine has ports for are taken for a typing error.
+const MAX_CONNECTIONS: u64 = 60_000;
+/// The most operations under way on one connection; more would not load a server further.
+const MAX_DEPTH: u64 = 1024;
 /// A century, in seconds.
-const MOST_SECONDS: u64 = 100 * 366 * 86_400;
+const MAX_SECONDS: u64 = 100 * 366 * 86_400;
 
-/// How a run is driven and shown.
+/// The plan of a run and the settings of its output.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// How it is driven.
-    pub plan: Plan,
+    /// The plan of the run.
+    pub plan: DrivingPlan,
     /// `status`: status lines on standard error.
     pub status: bool,
-    /// `status.interval`.
     pub status_interval_s: u64,
-    /// `label`: what stands in front of each status line.
+    /// `label`: the text in front of each status line.
     pub label: String,
-    /// `exportfile`: where the report goes, if not to standard output.
+    /// `exportfile`: the file of the report, if it is not standard output.
     pub export_file: Option<String>,
-    /// What a failed insert of a load leads to.
+    /// The reaction to a failed insert of a load.
     pub retry: Retry,
 }
 
-/// Which of the two phases the properties name, where no flag does.
+/// The phase that the properties name, for a command line without a flag.
 pub fn phase_of(properties: &Properties) -> Phase {
     if properties.truth("dotransactions", true) { Phase::Run } else { Phase::Load }
 }
 
-/// `operationcount`, if it is there; 0 is a run without an end.
+/// `operationcount`, if it is given; 0 is a run without an end.
 ///
 /// # Errors
-/// `Kind::Usage` if it is no number.
+/// `Kind::Usage` if it is not a number.
 pub fn operation_count(properties: &Properties) -> Result<Option<u64>, Error> {
     properties.whole("operationcount")
 }
 
 impl ClientSettings {
-    /// Reads the properties; with it, sentences for what is worth a warning. `load_count` is how many records a load inserts, if it
+    /// Reads the properties; also returns sentences for warnings. `load_count` is the number of records that a load inserts, if it
     /// has an end.
     ///
     /// # Errors
-    /// `Kind::Usage` with one sentence for the first property that cannot be.
-    pub fn of(
+    /// `Kind::Usage` with one sentence for the first invalid property.
+    pub fn from_properties(
         properties: &Properties,
         phase: Phase,
         load_count: Option<u64>,
@@ -74,7 +73,7 @@ impl ClientSettings {
                 }
             });
         }
-        let threads = within(properties, "threadcount", 1, MOST_CONNECTIONS)?.unwrap_or(1);
+        let threads = within(properties, "threadcount", 1, MAX_CONNECTIONS)?.unwrap_or(1);
         let connections = operations.map_or(threads, |operations| threads.min(operations.max(1)));
         if connections < threads {
             warnings.push(format!("threadcount is lowered from {threads} to the {connections} operations"));
@@ -83,13 +82,13 @@ impl ClientSettings {
         let loops = within(properties, "loops", 1, 1024)?.unwrap_or(cores).min(connections);
         let seed = match properties.whole("seed")? {
             Some(seed) => seed,
-            None => Seeded::from_seed(entropy()).bits(),
+            None => SeededRandom::from_seed(entropy()).bits(),
         };
         let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let plan = Plan {
+        let plan = DrivingPlan {
             connections: size(connections),
             loops: size(loops),
-            depth: size(within(properties, "pipelinedepth", 1, MOST_DEPTH)?.unwrap_or(1)),
+            depth: size(within(properties, "pipelinedepth", 1, MAX_DEPTH)?.unwrap_or(1)),
             operations,
             time,
             warmup: seconds(properties, "warmup")?.unwrap_or_default(),
@@ -104,7 +103,7 @@ impl ClientSettings {
             ClientSettings {
                 plan,
                 status: properties.truth("status", false),
-                status_interval_s: within(properties, "status.interval", 1, MOST_SECONDS)?.unwrap_or(10),
+                status_interval_s: within(properties, "status.interval", 1, MAX_SECONDS)?.unwrap_or(10),
                 label: properties.get("label").unwrap_or_default().to_owned(),
                 export_file: properties.text("exportfile").map(str::to_owned),
                 retry: retry(properties)?,
@@ -114,7 +113,7 @@ impl ClientSettings {
     }
 }
 
-/// Something else each time: the clock and the address of a value.
+/// A value that differs each time, from the clock and the address of a value.
 fn entropy() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())
@@ -129,10 +128,10 @@ fn within(properties: &Properties, name: &str, least: u64, most: u64) -> Result<
     }
 }
 
-/// A time in seconds, which may have a fraction; none where it is 0.
+/// A time in seconds, which may have a fraction; `None` if it is 0.
 fn seconds(properties: &Properties, name: &str) -> Result<Option<Duration>, Error> {
     let seconds = properties.number(name)?.unwrap_or_else(|| default_number(name));
-    if seconds > MOST_SECONDS as f64 {
+    if seconds > MAX_SECONDS as f64 {
         return Err(Error::usage(format!("{name}={seconds} is more seconds than a century has")));
     }
     Ok(Some(Duration::from_secs_f64(seconds)).filter(|time| !time.is_zero()))
@@ -148,7 +147,7 @@ fn arrivals(properties: &Properties) -> Result<Arrivals, Error> {
         })
     };
     match chosen {
-        // A target by itself is YCSB's: evenly spaced.
+        // A target without `arrivals` means YCSB's schedule: evenly spaced.
         None => Ok(target.map_or(Arrivals::Closed, Arrivals::Uniform)),
         Some(1) => Ok(Arrivals::Uniform(rate()?)),
         Some(2) => Ok(Arrivals::Poisson(rate()?)),
@@ -176,9 +175,9 @@ mod tests {
         properties.set("workload", "CoreWorkload", "-p");
         text.split_whitespace().for_each(|pair| properties.add_flag(pair).unwrap());
         let phase = phase_of(&properties);
-        let workload = CoreWorkload::of(&properties, phase, operation_count(&properties)?)?;
-        let (binding, _) = Binding::of(&properties)?;
-        ClientSettings::of(&properties, phase, workload.load_count(&properties)?, &binding)
+        let workload = CoreWorkload::from_properties(&properties, phase, operation_count(&properties)?)?;
+        let (binding, _) = Binding::from_properties(&properties)?;
+        ClientSettings::from_properties(&properties, phase, workload.load_count(&properties)?, &binding)
     }
 
     #[test]

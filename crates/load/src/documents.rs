@@ -1,7 +1,7 @@
 //! A record as a BSON document, byte for byte as YCSB's binding writes it: `_id`, a string, and the fields as binary values of
-//! subtype 0, in the order in which Java's `HashMap` has them.
+//! subtype 0, in the order of Java's `HashMap`.
 //!
-//! Values go straight into the document: a load makes hundreds of thousands of them in a second.
+//! Values are written directly into the document: a load creates hundreds of thousands of them in a second.
 
 use bson::spec::{BinarySubtype, ElementType};
 use fathom_wire::DocumentWriter;
@@ -10,26 +10,26 @@ use crate::java::hash_map_order;
 
 /// The names of a record's fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub struct FieldNames {
     names: Vec<String>,
-    /// The places of the names, in the order in which documents have them.
+    /// The places of the names, in the order of the documents' fields.
     order: Vec<usize>,
 }
 
-impl Fields {
+impl FieldNames {
     /// `prefix0`, `prefix1` and so on.
-    pub fn new(prefix: &str, count: usize) -> Fields {
+    pub fn new(prefix: &str, count: usize) -> FieldNames {
         let names: Vec<String> = (0..count).map(|number| format!("{prefix}{number}")).collect();
         let order = hash_map_order(&names);
-        Fields { names, order }
+        FieldNames { names, order }
     }
 
-    /// The names by their numbers.
+    /// The names in the order of their numbers.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The names in the order in which documents have them.
+    /// The names in the order of the documents' fields.
     pub fn in_order(&self) -> impl Iterator<Item = &str> {
         self.order.iter().filter_map(|place| self.names.get(*place)).map(String::as_str)
     }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn documents_are_those_of_the_library_in_ycsbs_order() {
-        let fields = Fields::new("field", 10);
+        let fields = FieldNames::new("field", 10);
         let mut bytes = Vec::new();
         let key = KeyNames::default().name(0);
         fields.append_document(
@@ -103,18 +103,18 @@ mod tests {
             expected.insert(name, Binary { subtype: BinarySubtype::Generic, bytes });
         }
         assert_eq!(bytes, RawDocumentBuf::try_from(&expected).unwrap().as_bytes());
-        // facts/ycsb.md 4.1: a key of 19 digits, fields of 100 bytes; and 8 of 250.
+        // Of YCSB: a key of 19 digits, fields of 100 bytes; and 8 of 250.
         assert_eq!(bytes.len(), 1168);
         let mut eight = Vec::new();
         let key = KeyNames::default().name(0);
-        Fields::new("field", 8).append_document(&key, false, |_, out| out.extend([7; 250]), &mut eight);
+        FieldNames::new("field", 8).append_document(&key, false, |_, out| out.extend([7; 250]), &mut eight);
         assert_eq!(eight.len(), 2142);
     }
 
     #[test]
     fn values_may_be_text() {
         let mut bytes = Vec::new();
-        Fields::new("f", 1).append_document("user1", true, |_, out| out.extend(b"abc"), &mut bytes);
+        FieldNames::new("f", 1).append_document("user1", true, |_, out| out.extend(b"abc"), &mut bytes);
         let document = Document::from_reader(bytes.as_slice()).unwrap();
         assert_eq!(document, bson::doc! { "_id": "user1", "f0": "abc" });
     }
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_document_may_stand_behind_others() {
         let mut bytes = b"before".to_vec();
-        Fields::new("f", 0).append_document("user1", true, |_, _| {}, &mut bytes);
+        FieldNames::new("f", 0).append_document("user1", true, |_, _| {}, &mut bytes);
         let document = bson::RawDocument::from_bytes(&bytes[6..]).unwrap();
         assert_eq!(document.get_str("_id").unwrap(), "user1");
     }

@@ -1,18 +1,16 @@
-//! The highest rate that a server sustains within a latency objective (facts/analysis.md A5).
+//! The highest rate that a server sustains within a latency objective (docs/methods.md#the-highest-rate-that-holds).
 //!
-//! Operations come at random times (Poisson) at a rate that grows by a quarter from step to step until one is not sustained; then
-//! the last two are closed in on, to 3 %, and both are tried once more in random order. A client that is busy itself
-//! says nothing about a server: then there is no answer. It knows no server: who calls it runs the steps.
+//! Operations come at random times (Poisson) at a rate that grows from step to step until one is not sustained, and the search closes
+//! in on the last two rates ([`SearchRates`]). The highest of many rates that held once held by chance as likely as not, so a second pass
+//! tries the answer again, and its neighbours, until one rate holds and the next one does not; only this pass counts. A client that is busy
+//! itself says nothing about a server: then there is no answer. It knows no server: who calls it runs the steps.
 
 use fathom_errors::Error;
-use fathom_stats::{MAX_CLIENT_CPU_SHARE, Seeded, Slo, mann_kendall};
+use fathom_stats::{MAX_CLIENT_CPU_SHARE, Slo, mann_kendall};
+use fathom_units::Nanos;
 
-/// The factor from step to step of the ladder.
-const CLIMB: f64 = 1.25;
-/// The search ends when the last two rates are this close.
-const CLOSE: f64 = 1.03;
-/// Where it begins, as a share of what a closed loop reaches.
-const BEGIN: f64 = 0.25;
+use crate::search_rates::SearchRates;
+
 /// What of the offered rate must be done.
 const ACHIEVED: f64 = 0.99;
 /// The share of operations that may fail.
@@ -22,10 +20,30 @@ const TREND_P: f64 = 0.01;
 const TREND_MS_PER_S: f64 = 1.0;
 /// The most steps of the ladder, and of the search after it.
 const STEPS: usize = 40;
+/// A stall of a device delays no operation by more. Writeback and commits of ext4 stalled disks by up to 40 ms (docs/checkup.md).
+const MAX_STALL: Nanos = Nanos::millis(60);
+/// Two stalls of a tenth of a second, as a throttle makes them, are 2 % of a step of ten seconds. A share of slow operations that is less than this many
+/// times what the objective allows may be of them.
+const MAX_CHANCE_FACTOR: f64 = 5.0;
+/// No rate is tried at which a step would have fewer operations: what a percentile of a few says is chance.
+const MIN_OPERATIONS: f64 = 50.0;
+/// Random arrivals at more than this share of a closed loop's rate fill the queue for seconds now and then, and whether a step meets that is chance. Under
+/// a cap of 300 requests a second, loads of 20 s held p99<10ms at 230 to 262 a second and missed it at 275 and more
+/// (docs/methods.md#the-highest-rate-that-holds).
+const MAX_SHARE_OF_CLOSED: f64 = 0.9;
 
-/// What a step of the search measured.
+/// The pass of a search that a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// It brackets the answer.
+    Bracket,
+    /// It tries the answer and its neighbours again, or a rate that broke.
+    Confirmation,
+}
+
+/// The measurements of one step of the search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct SearchStep {
     /// Operations a second that were due.
     pub offered_per_s: f64,
     /// Operations a second that ended.
@@ -34,6 +52,8 @@ pub struct Step {
     pub seconds: f64,
     /// The objective's quantile of the response time, in nanoseconds.
     pub quantile_ns: Option<u64>,
+    /// Of the operations that succeeded, the share that took longer than the objective allows.
+    pub slow_share: Option<f64>,
     /// Of all operations, the share that failed.
     pub failed_share: f64,
     /// Mean schedule lag in milliseconds of each second.
@@ -44,12 +64,11 @@ pub struct Step {
 
 /// Why a step is not sustained, or that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is.
+pub enum StepVerdict {
     Sustained,
     /// Less was done than was due.
     FallsBehind,
-    /// The backlog grows.
+    /// The schedule lag grows.
     LagGrows,
     /// The objective does not hold.
     TooSlow,
@@ -59,37 +78,36 @@ pub enum Verdict {
     ClientLimited,
 }
 
-impl Verdict {
+impl StepVerdict {
     /// In words, for a line of a table.
     pub fn words(self) -> &'static str {
         match self {
-            Verdict::Sustained => "sustained",
-            Verdict::FallsBehind => "falls behind",
-            Verdict::LagGrows => "backlog grows",
-            Verdict::TooSlow => "too slow",
-            Verdict::Fails => "operations fail",
-            Verdict::ClientLimited => "client-limited",
+            StepVerdict::Sustained => "sustained",
+            StepVerdict::FallsBehind => "falls behind",
+            StepVerdict::LagGrows => "backlog grows",
+            StepVerdict::TooSlow => "too slow",
+            StepVerdict::Fails => "operations fail",
+            StepVerdict::ClientLimited => "client-limited",
         }
     }
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
-    /// The highest rate that was sustained each time it was tried; none if none was.
+pub struct SearchResult {
+    /// The highest rate that was sustained each time it was tried.
     pub rate_per_s: Option<f64>,
     /// The lowest rate above it that was not, if one was reached.
     pub broken_per_s: Option<f64>,
     /// The client was busy itself, so there is no answer.
     pub client_limited: bool,
-    /// Somebody stopped it before its end.
+    /// The search was stopped before its end.
     pub interrupted: bool,
     /// Every step, in the order they were run.
-    pub steps: Vec<(Step, Verdict)>,
+    pub steps: Vec<(SearchStep, StepVerdict)>,
 }
 
-/// Judges a step.
-pub fn judge(step: &Step, slo: &Slo) -> Verdict {
+pub fn judge(step: &SearchStep, slo: &Slo) -> StepVerdict {
     let points: Vec<(f64, f64)> = step.lag_ms.iter().enumerate().map(|(at, lag)| (at as f64, *lag)).collect();
     let grows =
         mann_kendall(&points).is_some_and(|trend| trend.p_upward <= TREND_P && trend.slope >= TREND_MS_PER_S);
@@ -98,216 +116,249 @@ pub fn judge(step: &Step, slo: &Slo) -> Verdict {
     let behind = step.achieved_per_s < step.offered_per_s * ACHIEVED - slack;
     let slow = step.quantile_ns.is_none_or(|quantile| !slo.holds(quantile));
     match () {
-        () if step.client_cpu_share > MAX_CLIENT_CPU_SHARE => Verdict::ClientLimited,
-        () if step.failed_share >= FAILED => Verdict::Fails,
-        () if behind => Verdict::FallsBehind,
-        () if grows => Verdict::LagGrows,
-        () if slow => Verdict::TooSlow,
-        () => Verdict::Sustained,
+        () if step.client_cpu_share > MAX_CLIENT_CPU_SHARE => StepVerdict::ClientLimited,
+        () if step.failed_share >= FAILED => StepVerdict::Fails,
+        () if behind => StepVerdict::FallsBehind,
+        () if grows => StepVerdict::LagGrows,
+        () if slow => StepVerdict::TooSlow,
+        () => StepVerdict::Sustained,
     }
 }
 
-/// Searches, beginning below `closed_per_s`, what a closed loop reached. `run` runs a step at a rate, or says that somebody
-/// stopped it.
+/// Searches for the highest rate, beginning below `closed_per_s`, the rate of a closed loop. `run` runs a step of a pass at a rate, and returns
+/// `None` to stop the search.
 ///
 /// # Errors
 /// Those of `run`.
 pub fn find_max(
     closed_per_s: f64,
+    rates: &SearchRates,
     slo: &Slo,
-    seed: u64,
-    mut run: impl FnMut(f64) -> Result<Option<Step>, Error>,
-) -> Result<Found, Error> {
-    let mut search = Search { slo, found: Found::default(), low: None, high: None };
-    let mut rate = (closed_per_s * BEGIN).max(1.0);
-    for _ in 0..STEPS {
-        let Some(verdict) = search.attempt(rate, &mut run)? else { return Ok(search.end()) };
-        rate = match (verdict, search.low, search.high) {
-            (Verdict::ClientLimited, ..) => return Ok(search.end()),
-            (_, Some(low), None) => low * CLIMB,
-            (_, None, Some(high)) if high / 3.0 >= 1.0 => high / 3.0,
-            (_, Some(low), Some(high)) if high / low > CLOSE => (low * high).sqrt(),
-            _ => break,
-        };
-    }
-    search.confirm(seed, &mut run)?;
+    mut run: impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+) -> Result<SearchResult, Error> {
+    let closed = rates.climb.is_none().then_some(closed_per_s);
+    let found = SearchResult::default();
+    let mut search = Search { slo, rates, closed, found, low: None, high: None, close: None };
+    search.high = search.bound();
+    let first = (closed_per_s * rates.first_share).max(1.0);
+    search.bracket(first, &mut run)?;
+    search.confirm(&mut run)?;
     Ok(search.end())
 }
 
 struct Search<'s> {
     slo: &'s Slo,
-    found: Found,
-    /// The highest rate that was sustained, and the lowest that was not.
+    rates: &'s SearchRates,
+    /// The rate of the closed loop, if it counts as one that is not sustained.
+    closed: Option<f64>,
+    found: SearchResult,
+    /// The highest rate of the pass that was sustained, and the lowest that was not.
     low: Option<f64>,
     high: Option<f64>,
+    /// The lowest and the highest rate of the second pass whose percentile was too close to the objective to decide.
+    close: Option<(f64, f64)>,
 }
 
 impl Search<'_> {
-    /// Tries a rate; none if somebody stopped it.
+    /// Tries a rate, and returns the verdict on it; `None` ends the search.
     fn attempt(
         &mut self,
         rate: f64,
-        run: &mut impl FnMut(f64) -> Result<Option<Step>, Error>,
-    ) -> Result<Option<Verdict>, Error> {
-        let Some(step) = run(rate)? else {
+        pass: Pass,
+        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+    ) -> Result<Option<StepVerdict>, Error> {
+        let Some(step) = run(rate, pass)? else {
             self.found.interrupted = true;
             return Ok(None);
         };
         let verdict = judge(&step, self.slo);
+        let is_close = pass == Pass::Confirmation && self.is_close(&step);
         self.found.steps.push((step, verdict));
         match verdict {
-            Verdict::Sustained => self.low = Some(self.low.map_or(rate, |low| low.max(rate))),
-            Verdict::ClientLimited => self.found.client_limited = true,
+            StepVerdict::Sustained | StepVerdict::TooSlow if is_close => self.add_close(rate),
+            StepVerdict::Sustained => self.low = Some(self.low.map_or(rate, |low| low.max(rate))),
+            StepVerdict::ClientLimited => self.found.client_limited = true,
             _ => self.high = Some(self.high.map_or(rate, |high| high.min(rate))),
         }
-        Ok(Some(verdict))
+        Ok(Some(verdict).filter(|verdict| *verdict != StepVerdict::ClientLimited))
     }
 
-    /// Tries the last two once more, in random order; a rate that holds once only is not one that holds.
-    fn confirm(
+    /// The rate from which on none is tried.
+    fn bound(&self) -> Option<f64> {
+        self.closed.map(|closed_per_s| closed_per_s * MAX_SHARE_OF_CLOSED)
+    }
+
+    /// Adds a rate that decided nothing.
+    fn add_close(&mut self, rate: f64) {
+        let both = self.close.map_or((rate, rate), |(lowest, highest)| (lowest.min(rate), highest.max(rate)));
+        self.close = Some(both);
+    }
+
+    /// Whether the last step was too slow by so few operations that a stall or two explain it.
+    fn broke_barely(&self) -> bool {
+        let Some((step, StepVerdict::TooSlow)) = self.found.steps.last() else { return false };
+        let most = MAX_CHANCE_FACTOR * self.slo.allowed_share();
+        self.rates.share_factor > 1.0 && step.slow_share.is_some_and(|share| share < most)
+    }
+
+    /// Whether a step as long as the last one has enough operations at a rate.
+    fn is_measurable(&self, rate: f64) -> bool {
+        self.found.steps.last().is_some_and(|(step, _)| rate * step.seconds >= MIN_OPERATIONS)
+    }
+
+    /// Whether one stall of the device may have put the last step's percentile above the objective.
+    fn may_be_chance(&self) -> bool {
+        let quantile_ns = self.found.steps.last().and_then(|(step, _)| step.quantile_ns);
+        quantile_ns.is_some_and(|quantile| self.slo.holds(quantile.saturating_sub(MAX_STALL.get())))
+    }
+
+    /// Whether the last step's share of slow operations is too close to what the objective allows to decide.
+    fn is_share_close(&self) -> bool {
+        self.found.steps.last().is_some_and(|(step, _)| self.has_close_share(step))
+    }
+
+    /// The first pass: climbs or descends from a rate until one was sustained and one was not, and halves what is between them.
+    fn bracket(
         &mut self,
-        seed: u64,
-        run: &mut impl FnMut(f64) -> Result<Option<Step>, Error>,
+        first: f64,
+        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
     ) -> Result<(), Error> {
-        let (Some(low), Some(high)) = (self.low, self.high) else { return Ok(()) };
-        let mut rates = [low, high];
-        Seeded::from_seed(seed).shuffle(&mut rates);
-        for rate in rates {
-            match self.attempt(rate, run)? {
-                Some(Verdict::Sustained | Verdict::ClientLimited) => {}
-                None => return Ok(()),
-                Some(_) if rate == low => {
-                    let held = |(step, verdict): &(Step, Verdict)| {
-                        (*verdict == Verdict::Sustained && step.offered_per_s < low)
-                            .then_some(step.offered_per_s)
-                    };
-                    self.low = self.found.steps.iter().filter_map(held).reduce(f64::max);
-                    self.high = Some(low);
-                    return Ok(());
+        let mut rate = first;
+        for _ in 0..STEPS {
+            let before = self.high;
+            let Some(verdict) = self.attempt(rate, Pass::Bracket, run)? else { break };
+            let is_chance = (self.rates.is_retried && self.may_be_chance()) || self.is_share_close();
+            if verdict == StepVerdict::TooSlow && is_chance {
+                self.high = before;
+                if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+                    break;
                 }
-                Some(_) => {}
             }
-        }
-        // What failed once and held once is not a rate that breaks.
-        if self.low >= self.high {
-            self.low = Some(low);
+            rate = match (self.low, self.high) {
+                (Some(low), None) => match self.rates.climb {
+                    Some(climb) => low * climb,
+                    None => break,
+                },
+                (None, Some(high)) if self.is_measurable(high / self.rates.descent) => {
+                    high / self.rates.descent
+                }
+                (Some(low), Some(high)) if high / low > self.rates.bracket => (low * high).sqrt(),
+                _ => break,
+            };
         }
         Ok(())
     }
 
-    fn end(self) -> Found {
-        let rate_per_s = self.low.filter(|_| !self.found.client_limited);
-        Found { rate_per_s, broken_per_s: self.high, ..self.found }
+    /// The second pass: from the middle of a wide bracket, or the answer of a narrow one, downwards until a rate is sustained and upwards
+    /// until one is not.
+    fn confirm(
+        &mut self,
+        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+    ) -> Result<(), Error> {
+        let is_over = self.found.interrupted || self.found.client_limited;
+        let (Some(low), Some(high)) = (self.low, self.high) else { return Ok(()) };
+        if is_over || self.rates.confirmations == 0 {
+            return Ok(());
+        }
+        (self.low, self.high) = (None, None);
+        // Steps a little above the precision are as good.
+        let precision = self.rates.precision * 1.01;
+        let mut rate = if high / low > precision { (low * high).sqrt() } else { low.min(high) };
+        // Further each time: what fails or holds again and again is far from the answer.
+        let mut factor = self.rates.precision;
+        for _ in 0..self.rates.confirmations {
+            let before = (self.low, self.high);
+            if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+                break;
+            }
+            // A rate that broke by a few operations is tried once more. If it holds then, it decides nothing.
+            if self.high != before.1 && self.broke_barely() {
+                self.high = before.1;
+                if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+                    break;
+                }
+                if self.high == before.1 {
+                    self.low = before.0;
+                    self.add_close(rate);
+                }
+            }
+            match self.next_rate(factor, precision) {
+                Some(next) => rate = next,
+                None => break,
+            }
+            factor *= factor;
+        }
+        // A signal or the last step may end it before a rate broke.
+        self.high = self.high.or(self.bound()).or_else(|| self.low.filter(|low| *low < high).map(|_| high));
+        Ok(())
+    }
+
+    /// The next rate of the second pass, by a factor below or above those that were tried; `None` where they are close enough together.
+    fn next_rate(&self, factor: f64, precision: f64) -> Option<f64> {
+        let (lowest, highest) = self.close.unzip();
+        match (self.low, self.high) {
+            (Some(low), None) => {
+                self.rate_above(highest.map_or(low, |highest| highest.max(low)), factor, precision)
+            }
+            (None, high) => {
+                let is_undecided = lowest.is_some_and(|lowest| high.is_none_or(|high| lowest < high));
+                // Below a rate that decided nothing the answer is near.
+                let factor = if is_undecided { self.rates.precision } else { factor };
+                let below = lowest.into_iter().chain(high).reduce(f64::min)? / factor;
+                self.is_measurable(below).then_some(below)
+            }
+            (Some(low), Some(high)) => {
+                // The wider of the two gaps around the rates that are too close to the objective.
+                let (lower, upper) = match self.close {
+                    Some((lowest, highest)) if low < lowest && highest < high => {
+                        if lowest / low > high / highest { (low, lowest) } else { (highest, high) }
+                    }
+                    _ => (low, high),
+                };
+                (upper / lower > precision).then(|| (lower * upper).sqrt())
+            }
+        }
+    }
+
+    /// The next rate above the highest that did not break: by a factor, or halfway to the bound. Rates that broke in the first pass do not bound it, since a
+    /// short step breaks by chance.
+    fn rate_above(&self, top: f64, factor: f64, precision: f64) -> Option<f64> {
+        match self.bound() {
+            Some(bound) if bound / top <= precision => None,
+            Some(bound) if top * factor >= bound => Some((top * bound).sqrt()),
+            _ => Some(top * factor),
+        }
+    }
+
+    /// Whether a step's percentile, or its share of slow operations, is too close to the objective to decide.
+    fn is_close(&self, step: &SearchStep) -> bool {
+        step.quantile_ns.is_some_and(|quantile| self.slo.is_close(quantile, self.rates.tolerance))
+            || self.has_close_share(step)
+    }
+
+    /// Whether the share of slow operations is less than the factor above what the objective allows, or less than its root below that.
+    fn has_close_share(&self, step: &SearchStep) -> bool {
+        let (allowed, factor) = (self.slo.allowed_share(), self.rates.share_factor);
+        step.slow_share.is_some_and(|share| share * factor.sqrt() > allowed && share < allowed * factor)
+    }
+
+    fn end(self) -> SearchResult {
+        // A rate that held, if barely, is better than none.
+        let barely = || {
+            let (lowest, highest) = self.close?;
+            let held = self.found.steps.iter().filter(|(_, verdict)| *verdict == StepVerdict::Sustained);
+            let rates = held.map(|(step, _)| step.offered_per_s);
+            rates.filter(|rate| *rate <= highest).reduce(f64::max).map(|rate| rate.min(lowest))
+        };
+        let low = self.low.or_else(barely);
+        let rate_per_s = low.filter(|_| !self.found.client_limited);
+        // A rate that broke once and a higher one that held: the lower one is no bound.
+        let broken_per_s = self.high.filter(|high| low.is_none_or(|low| low < *high));
+        // Of the rates that were not tried only that of the closed loop is known to break.
+        let broken_per_s = if broken_per_s == self.bound() { self.closed } else { broken_per_s };
+        SearchResult { rate_per_s, broken_per_s, ..self.found }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A queue with one server of exponential service, in steps of so many seconds: what a step at a rate would measure.
-    fn queue(capacity_per_s: f64, stall: bool, seconds: f64, random: &mut Seeded, rate: f64) -> Step {
-        let mean = 1.0 / capacity_per_s;
-        let (mut now, mut free) = (0.0, 0.0_f64);
-        let mut lag = vec![(0.0, 0_u64); seconds as usize];
-        let (mut responses, mut done) = (Vec::new(), 0_u64);
-        loop {
-            now += random.exponential(1.0 / rate);
-            if now >= seconds {
-                break;
-            }
-            let mut begin = free.max(now);
-            // A checkpoint of 0.2 s every 4 s.
-            if stall && begin % 4.0 < 0.2 {
-                begin += 0.2 - begin % 4.0;
-            }
-            free = begin + random.exponential(mean);
-            responses.push(((free - now) * 1e9) as u64);
-            done += u64::from(free <= seconds);
-            if let Some((sum, count)) = lag.get_mut(now as usize) {
-                *sum += (begin - now) * 1e3;
-                *count += 1;
-            }
-        }
-        responses.sort_unstable();
-        Step {
-            offered_per_s: rate,
-            achieved_per_s: done as f64 / seconds,
-            seconds,
-            quantile_ns: responses.get(responses.len() * 99 / 100).copied(),
-            failed_share: 0.0,
-            lag_ms: lag.iter().map(|(sum, count)| sum / (*count).max(1) as f64).collect(),
-            client_cpu_share: 0.1,
-        }
-    }
-
-    /// The rate at which the 99th percentile of an M/M/1 queue is 50 ms: ln(100) / (capacity - rate) = 0.05.
-    fn knee(capacity_per_s: f64) -> f64 {
-        capacity_per_s - 100.0_f64.ln() / 0.05
-    }
-
-    #[test]
-    fn the_knee_of_a_known_queue_is_found() {
-        let slo: Slo = "p99<50ms".parse().unwrap();
-        for (capacity, seed) in [(2000.0, 1), (5000.0, 2), (20_000.0, 3)] {
-            let mut random = Seeded::from_seed(seed);
-            let run = |rate| Ok(Some(queue(capacity, false, 60.0, &mut random, rate)));
-            let found = find_max(capacity, &slo, seed, run).unwrap();
-            let rate = found.rate_per_s.unwrap();
-            assert!((rate / knee(capacity) - 1.0).abs() < 0.03, "{rate} for {}", knee(capacity));
-            assert!(rate < capacity && found.broken_per_s.unwrap() > rate);
-        }
-    }
-
-    #[test]
-    fn stalls_lower_what_is_sustained() {
-        let slo: Slo = "p99<100ms".parse().unwrap();
-        let mut random = Seeded::from_seed(4);
-        let run = |rate| Ok(Some(queue(5000.0, true, 60.0, &mut random, rate)));
-        let found = find_max(5000.0, &slo, 4, run).unwrap();
-        assert!(found.rate_per_s.is_none_or(|rate| rate < 0.95 * 5000.0), "{:?}", found.rate_per_s);
-        assert!(found.steps.iter().any(|(_, verdict)| *verdict == Verdict::TooSlow));
-    }
-
-    #[test]
-    fn a_busy_client_gives_no_answer_and_a_stop_ends_it() {
-        let slo: Slo = "p99<50ms".parse().unwrap();
-        let mut random = Seeded::from_seed(5);
-        let busy = |rate: f64| {
-            Ok(Some(Step {
-                client_cpu_share: rate / 1000.0,
-                ..queue(5000.0, false, 20.0, &mut random, rate)
-            }))
-        };
-        let found = find_max(2000.0, &slo, 5, busy).unwrap();
-        assert!(found.client_limited && found.rate_per_s.is_none());
-        let stopped = find_max(2000.0, &slo, 5, |_| Ok(None)).unwrap();
-        assert!(stopped.interrupted && stopped.steps.is_empty());
-    }
-
-    #[test]
-    fn steps_are_judged_by_all_that_counts() {
-        let slo: Slo = "p99<50ms".parse().unwrap();
-        let fine = Step {
-            offered_per_s: 1000.0,
-            achieved_per_s: 998.0,
-            seconds: 30.0,
-            quantile_ns: Some(10_000_000),
-            failed_share: 0.0,
-            lag_ms: vec![0.1; 30],
-            client_cpu_share: 0.2,
-        };
-        assert_eq!(judge(&fine, &slo), Verdict::Sustained);
-        let grows = (0..30).map(|second| f64::from(second) * 2.0).collect();
-        for (step, verdict) in [
-            (Step { achieved_per_s: 900.0, ..fine.clone() }, Verdict::FallsBehind),
-            (Step { lag_ms: grows, ..fine.clone() }, Verdict::LagGrows),
-            (Step { quantile_ns: Some(60_000_000), ..fine.clone() }, Verdict::TooSlow),
-            (Step { quantile_ns: None, ..fine.clone() }, Verdict::TooSlow),
-            (Step { failed_share: 0.01, ..fine.clone() }, Verdict::Fails),
-            (Step { client_cpu_share: 0.9, ..fine.clone() }, Verdict::ClientLimited),
-        ] {
-            assert_eq!(judge(&step, &slo), verdict);
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
-//! The names of records, as YCSB makes them, so that what either loaded is read by the other.
+//! The keys of records, as YCSB makes them, so that either program can read what the other loaded.
 //!
-//! A record has a number; its key is a prefix and that number, or a hash of it. Numbers are 64 bits wide here: where YCSB cuts
-//! them to 32, above 2^31 records, its keys are not these (facts/ycsb.md 3.1).
+//! A record has a number; its key is a prefix and that number, or a hash of it. Numbers are 64 bits wide here. Above 2^31
+//! records YCSB cuts them to 32 bits, so its keys differ (docs/methods.md#ycsb).
 
 use std::io::Write;
 
@@ -18,12 +18,12 @@ pub fn hash(number: u64) -> u64 {
     (mixed as i64).unsigned_abs()
 }
 
-/// How numbers become keys.
+/// The rule by which numbers become keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNames {
-    /// What stands in front of the number; YCSB: `user`.
+    /// The text before the number; YCSB: `user`.
     pub prefix: String,
-    /// The least digits of the number (`zeropadding`).
+    /// The minimum number of digits (`zeropadding`).
     pub digits: usize,
     /// Whether the number itself is used rather than its hash (`insertorder=ordered`).
     pub ordered: bool,
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_ycsb() {
-        // facts/ycsb.md 3.1.
+        // Keys that YCSB wrote.
         let hashed = KeyNames::default();
         let padded = KeyNames { digits: 20, ..KeyNames::default() };
         let ordered = KeyNames { ordered: true, ..KeyNames::default() };

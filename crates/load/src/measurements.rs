@@ -1,8 +1,8 @@
-//! What was measured of each operation: how it ended, and how long it took by two clocks.
+//! The measurements of each operation: its status, and its latency by two clocks.
 //!
-//! Service time counts from the moment a request is sent, response time from the moment it should have been sent: what waits
-//! because the server stalls is seen by the second only (facts/analysis.md 2.3). Both are always kept. Failed operations have
-//! latencies of their own and never mix with those that succeeded.
+//! Service time counts from the moment a request is sent, response time from the moment it should have been sent. Only the
+//! second includes the wait while the server stalls (docs/methods.md#two-clocks). Both are always kept. Failed operations
+//! have latencies of their own, which never mix with those of successful ones.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use fathom_stats::Histogram;
 /// Latencies by both clocks.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// From the sending of the request.
+    /// Latencies from the sending of the request.
     pub service: Histogram,
-    /// From when the request was due.
+    /// Latencies from when the request was due.
     pub response: Histogram,
 }
 
@@ -30,19 +30,19 @@ impl Latencies {
     }
 }
 
-/// What was measured of one kind of operation.
+/// The measurements of one kind of operation.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// Of those that succeeded.
+pub struct OperationMeasurements {
+    /// Latencies of successful operations.
     pub succeeded: Latencies,
-    /// Of those that failed, by how they did.
+    /// Latencies of failed operations, by status.
     pub failed: BTreeMap<Status, Latencies>,
-    /// How often it ended in which way, in the order of [`Status::ALL`]; those without a latency of their own included.
+    /// The counts of each status, in the order of [`Status::ALL`], including operations without a latency of their own.
     pub returns: [u64; Status::ALL.len()],
 }
 
-impl Measured {
-    /// Notes an operation with its latencies.
+impl OperationMeasurements {
+    /// Records an operation with its latencies.
     #[inline]
     pub fn record(&mut self, status: Status, service_ns: u64, response_ns: u64) {
         self.count(status, 1);
@@ -52,7 +52,7 @@ impl Measured {
         latencies.response.record(response_ns);
     }
 
-    /// Notes operations that ended without a latency of their own, such as the documents of a batch but its last.
+    /// Records operations that ended without a latency of their own, such as all documents of a batch but the last.
     #[inline]
     pub fn count(&mut self, status: Status, operations: u64) {
         if let Some(count) = self.returns.get_mut(status as usize) {
@@ -60,23 +60,23 @@ impl Measured {
         }
     }
 
-    /// How often it ended so.
+    /// The number of operations that ended with this status.
     pub fn returned(&self, status: Status) -> u64 {
         self.returns.get(status as usize).copied().unwrap_or(0)
     }
 
-    /// How often it failed.
+    /// The number of failed operations.
     pub fn failures(&self) -> u64 {
         Status::ALL.iter().filter(|status| !status.is_success()).map(|status| self.returned(*status)).sum()
     }
 
-    /// Whether nothing was noted.
+    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.returns.iter().all(|count| *count == 0)
     }
 
     /// Adds all of another's.
-    pub fn merge(&mut self, other: &Measured) {
+    pub fn merge(&mut self, other: &OperationMeasurements) {
         self.succeeded.merge(&other.succeeded);
         for (status, latencies) in &other.failed {
             self.failed.entry(*status).or_default().merge(latencies);
@@ -86,7 +86,7 @@ impl Measured {
         }
     }
 
-    /// Forgets all and keeps the memory.
+    /// Clears the measurements and keeps the memory.
     pub fn clear(&mut self) {
         self.succeeded.clear();
         self.failed.values_mut().for_each(Latencies::clear);
@@ -94,20 +94,20 @@ impl Measured {
     }
 }
 
-/// How an operation ended.
+/// The status with which an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// As it should.
+    /// It ended as expected.
     Ok,
-    /// As it should, as one of several in a message.
+    /// It ended as expected, as one of several in a message.
     BatchedOk,
     /// The server refused it, or it was lost on the way.
     Error,
-    /// The record is not there.
+    /// The record does not exist.
     NotFound,
     /// The binding has no such operation.
     NotImplemented,
-    /// What came back is not what was written.
+    /// The record differs from the one that was written.
     UnexpectedState,
     /// The request was wrong.
     BadRequest,
@@ -118,7 +118,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them.
     pub const ALL: [Status; 9] = [
         Status::Ok,
         Status::BatchedOk,
@@ -131,7 +130,7 @@ impl Status {
         Status::ServiceUnavailable,
     ];
 
-    /// As the report writes it.
+    /// The name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Status::Ok => "OK",
@@ -146,7 +145,7 @@ impl Status {
         }
     }
 
-    /// Whether the operation did what it should.
+    /// Whether the operation succeeded.
     pub fn is_success(self) -> bool {
         matches!(self, Status::Ok | Status::BatchedOk)
     }
@@ -158,11 +157,11 @@ mod tests {
 
     #[test]
     fn failures_are_kept_apart() {
-        let mut one = Measured::default();
+        let mut one = OperationMeasurements::default();
         one.record(Status::Ok, 1000, 2000);
         one.record(Status::Error, 50, 60);
         one.count(Status::BatchedOk, 9);
-        let mut all = Measured::default();
+        let mut all = OperationMeasurements::default();
         all.merge(&one);
         all.merge(&one);
         assert_eq!((all.returned(Status::Ok), all.returned(Status::BatchedOk), all.failures()), (2, 18, 2));

@@ -1,13 +1,13 @@
-//! A reply's fields that say how an operation went, found in one walk.
+//! Reads the fields of a reply that give an operation's outcome, in one pass.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 use fathom_wire::{Code, Failure};
 
 use crate::measurements::Status;
 
-/// What a reply says.
+/// The contents of a reply.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ReplyContent<'a> {
     /// Whether the command was carried out.
     pub(crate) ok: bool,
     /// `n`: how many documents were inserted, matched or removed.
@@ -18,10 +18,10 @@ pub(crate) struct Answer<'a> {
     write_concern_error: Option<&'a RawDocument>,
 }
 
-impl<'a> Answer<'a> {
-    /// Reads a reply. What is not BSON ends the walk; a reply without `ok` is none that is ok.
-    pub(crate) fn of(reply: &'a RawDocument) -> Answer<'a> {
-        let mut answer = Answer::default();
+impl<'a> ReplyContent<'a> {
+    /// Reads a reply. Malformed BSON ends the pass; a reply without `ok` is not ok.
+    pub(crate) fn from_reply(reply: &'a RawDocument) -> ReplyContent<'a> {
+        let mut answer = ReplyContent::default();
         for (name, value) in reply.iter().flatten() {
             match (name.as_str(), value) {
                 ("ok", value) => answer.ok = number(value) == Some(1),
@@ -37,17 +37,17 @@ impl<'a> Answer<'a> {
         answer
     }
 
-    /// How many writes of the command failed each by itself.
+    /// The number of writes of the command that failed individually.
     pub(crate) fn failed_writes(&self) -> u64 {
         self.write_errors.map_or(0, |errors| errors.into_iter().count() as u64)
     }
 
-    /// Whether the command and all its writes were carried out as they should.
+    /// Whether the command and all its writes succeeded.
     pub(crate) fn is_clean(&self) -> bool {
         self.ok && self.write_errors.is_none() && self.write_concern_error.is_none()
     }
 
-    /// What the server said where something went wrong: of the command, of its first write that failed, or of the write concern.
+    /// The error in a reply: of the command, of its first write that failed, or of the write concern.
     #[cold]
     pub(crate) fn failure(&self, reply: &RawDocument) -> Option<Failure> {
         if !self.ok {
@@ -58,7 +58,7 @@ impl<'a> Answer<'a> {
         error.map(failure_in)
     }
 
-    /// The documents of a cursor's batch, and the cursor's number: 0 where there is no more.
+    /// The documents of a cursor's batch, and the cursor's number: 0 after the last batch.
     pub(crate) fn batch(&self) -> (Option<&'a RawArray>, i64) {
         let (mut documents, mut id) = (None, 0);
         for (name, value) in self.cursor.into_iter().flat_map(|cursor| cursor.iter().flatten()) {
@@ -72,7 +72,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// What a failed operation counts as, in YCSB's words.
+/// The status of a failed operation, in YCSB's words.
 pub(crate) fn status_of(failure: &Failure) -> Status {
     match failure.code() {
         Code::Unauthorized => Status::Forbidden,
@@ -106,20 +106,20 @@ mod tests {
     fn replies_say_how_it_went() {
         let found =
             rawdoc! { "cursor": { "firstBatch": [{ "_id": 1 }], "id": 7_i64, "ns": "d.c" }, "ok": 1.0 };
-        let answer = Answer::of(&found);
+        let answer = ReplyContent::from_reply(&found);
         assert!(answer.is_clean() && answer.failure(&found).is_none());
         let (batch, id) = answer.batch();
         assert_eq!((batch.unwrap().into_iter().count(), id), (1, 7));
         let refused = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
-        let failure = Answer::of(&refused).failure(&refused).unwrap();
+        let failure = ReplyContent::from_reply(&refused).failure(&refused).unwrap();
         assert_eq!((failure.message(), status_of(&failure)), ("not allowed", Status::Forbidden));
         let twice =
             rawdoc! { "n": 0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "E11000" }], "ok": 1 };
-        let answer = Answer::of(&twice);
+        let answer = ReplyContent::from_reply(&twice);
         assert_eq!((answer.is_clean(), answer.failed_writes()), (false, 1));
         assert_eq!(answer.failure(&twice).unwrap().code(), Code(11000));
         let late = rawdoc! { "n": 1, "writeConcernError": { "code": 64, "errmsg": "waiting" }, "ok": 1 };
-        assert_eq!(Answer::of(&late).failure(&late).unwrap().code(), Code(64));
-        assert!(!Answer::of(&rawdoc! {}).ok);
+        assert_eq!(ReplyContent::from_reply(&late).failure(&late).unwrap().code(), Code(64));
+        assert!(!ReplyContent::from_reply(&rawdoc! {}).ok);
     }
 }

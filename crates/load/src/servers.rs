@@ -1,54 +1,54 @@
-//! Which server a connection goes to: the one there is, the primary, a member that may be read, or the routers in turn.
+//! The server of a connection: the only one, the primary, a member that may be read, or the routers in turn.
 //!
-//! It is found out at the start and again when a connection fails or a server says that it is not the primary any more. Each
-//! connection goes to one server, so that a mix of reads from secondaries and of writes is refused rather than sent to the wrong
-//! one.
+//! It is determined at the start and again when a connection fails or a server reports that it is no longer the primary. Each
+//! connection uses one server, so a mix of reads from secondaries and of writes is refused rather than sent to the wrong
+//! server.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fathom_client::{
-    Address, Connection, Deployment, DeploymentKind, Parts, ReadMode, ReadPreference, Target,
+    Address, Connection, ConnectionParts, Deployment, DeploymentKind, ReadMode, ReadPreference, Target,
 };
 use fathom_errors::{Error, Kind};
 use parking_lot::Mutex;
 
 use crate::binding::Binding;
 
-/// Many connections fail at once; the servers are asked once for all of them.
+/// The least time between two queries for the servers: many connections fail at once, and one query serves all of them.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
-/// The time limit for finding the servers, where the connection string's own is longer: a run that cannot begin says so within 5 s.
-/// Later connections have the connection string's own limit, since a server that is there may stand still for seconds.
+/// The time limit for finding the servers, if the connection string's own is longer: a run that cannot begin reports so within 5 s.
+/// Later connections use the connection string's own limit, since an existing server may stall for seconds.
 const MAX_DISCOVERY_TIME: Duration = Duration::from_secs(4);
 
 /// The servers behind a connection string.
 #[derive(Clone, Debug)]
-pub struct Servers {
-    known: Arc<Mutex<Known>>,
+pub struct TargetServers {
+    known: Arc<Mutex<KnownDeployment>>,
     /// Held by the thread that asks the servers for their roles.
     asking: Arc<Mutex<()>>,
     /// The time limit for a connection after the discovery.
     connect_timeout: Duration,
-    /// Reads alone may go elsewhere than to the primary.
+    /// The read preference: a workload of reads alone may use other members than the primary.
     reads: Option<ReadPreference>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownDeployment {
     deployment: Deployment,
     asked: Instant,
 }
 
-impl Servers {
-    /// Finds out what is there; `writes` tells whether anything but reads will be sent.
+impl TargetServers {
+    /// Finds the servers; `writes` tells whether anything but reads will be sent.
     ///
     /// # Errors
-    /// Where no server answers or lets us in, in one sentence; and a mix that needs two servers for one connection.
-    pub fn discover(binding: &Binding, writes: bool) -> Result<Servers, Error> {
+    /// An error of one sentence if no server answers or accepts the login, or if a mix needs two servers for one connection.
+    pub fn discover(binding: &Binding, writes: bool) -> Result<TargetServers, Error> {
         let mut target = binding.target.clone();
         let connect_timeout = target.connect_timeout;
         target.connect_timeout = connect_timeout.min(MAX_DISCOVERY_TIME);
-        let preference = ReadPreference::of(&target)?;
+        let preference = ReadPreference::new(&target)?;
         let deployment = Deployment::discover(&target)?;
         let elsewhere = preference.mode != ReadMode::Primary;
         let is_set = matches!(deployment.kind(), DeploymentKind::ReplicaSet { .. });
@@ -59,13 +59,13 @@ impl Servers {
                 .advise("run reads and writes as two commands, side by side"));
         }
         let reads = Some(preference).filter(|_| elsewhere && !writes);
-        let known = Arc::new(Mutex::new(Known { deployment, asked: Instant::now() }));
-        let servers = Servers { known, asking: Arc::default(), connect_timeout, reads };
+        let known = Arc::new(Mutex::new(KnownDeployment { deployment, asked: Instant::now() }));
+        let servers = TargetServers { known, asking: Arc::default(), connect_timeout, reads };
         servers.addresses()?;
         Ok(servers)
     }
 
-    /// Who may be connected to now. Never empty.
+    /// The addresses that may be connected to now; never empty.
     fn addresses(&self) -> Result<Vec<Address>, Error> {
         let known = self.known.lock();
         match &self.reads {
@@ -74,21 +74,21 @@ impl Servers {
         }
     }
 
-    /// A connection to the server whose turn it is.
+    /// Connects to the server whose turn it is.
     ///
     /// # Errors
-    /// Where it cannot be made; the next one is tried with what the servers say then.
+    /// If the connection fails; the next attempt uses the servers' latest answers.
     pub fn connect(&self, number: usize) -> Result<Connection, Error> {
         self.try_connect(number).inspect_err(|_| self.ask_again())
     }
 
-    /// Makes the connections of event loops as [`Servers::connect`] does, taken apart.
-    pub fn opener(&self) -> impl Fn(usize) -> Result<Parts, Error> + Send + Sync + use<> {
+    /// A function that connects as [`TargetServers::connect`] does, and returns the parts of the connection for event loops.
+    pub fn opener(&self) -> impl Fn(usize) -> Result<ConnectionParts, Error> + Send + Sync + use<> {
         let servers = self.clone();
         move |number| Ok(servers.connect(number)?.into_parts()?)
     }
 
-    /// What connections are made with after the discovery.
+    /// The target of connections after the discovery.
     fn target(&self) -> Target {
         let mut target = self.known.lock().deployment.target().clone();
         target.connect_timeout = self.connect_timeout;
@@ -109,8 +109,8 @@ impl Servers {
         Ok(connection)
     }
 
-    /// Asks the servers for their roles. Only one thread does so at a time, and none waits for it: one server that does not answer
-    /// takes long.
+    /// Asks the servers for their roles. Only one thread does so at a time, and the others do not wait for it: a server that does
+    /// not answer takes long.
     fn ask_again(&self) {
         let Some(_asking) = self.asking.try_lock() else { return };
         let known = self.known.lock();
@@ -121,7 +121,7 @@ impl Servers {
         drop(known);
         let found = deployment.rediscover();
         let mut known = self.known.lock();
-        // Where no server answers, what was known remains, and the next failure asks again.
+        // If no server answers, the known primary remains, and the next failure asks again.
         if found.is_ok() {
             known.deployment = deployment;
         }
@@ -144,8 +144,8 @@ mod tests {
             let mut properties = Properties::default();
             let url = format!("mongodb.url=mongodb://127.0.0.1:{}/ycsb?{option}", responder.port());
             properties.add_flag(&url).unwrap();
-            let (binding, _) = Binding::of(&properties).unwrap();
-            let servers = Servers::discover(&binding, true).unwrap();
+            let (binding, _) = Binding::from_properties(&properties).unwrap();
+            let servers = TargetServers::discover(&binding, true).unwrap();
             assert_eq!(servers.target().connect_timeout, Duration::from_secs(expected_s), "{option}");
             servers.connect(0).unwrap();
         }

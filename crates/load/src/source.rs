@@ -1,6 +1,6 @@
-//! What an event loop asks for work: a source writes requests and judges replies.
+//! The interface of the event loop's source of work, which writes requests and judges replies.
 //!
-//! An operation is one message and its reply, or several in turn (a read and the update behind it, a scan and its `getMore`).
+//! An operation is one message and its reply, or several in turn (a read and then an update, a scan and its `getMore`).
 //! A source belongs to one loop and is never shared.
 
 use std::time::Duration;
@@ -11,72 +11,75 @@ use fathom_wire::{Failure, OpMsgWriter};
 use crate::measurements::Status;
 
 /// The place of a kind of operation in [`Source::metrics`].
-pub type Metric = usize;
+pub type MetricIndex = usize;
 
-/// Operations to do, one after another.
+/// A source of operations, which are done one after another.
 pub trait Source: Send {
-    /// What an operation remembers between its messages.
+    /// The state of an operation between its messages.
     type State: Send;
 
-    /// The names of the kinds of operations, as the report has them.
+    /// The names of the kinds of operations in the report.
     fn metrics(&self) -> Vec<String>;
 
-    /// Writes the first message of the next operation; `most` is how many records it may still touch, for those that
-    /// work in batches. None if nothing is left to do.
-    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<Self::State>>;
+    /// Writes the first message of the next operation. `most` is the number of records that it may still touch, for operations
+    /// in batches. `None` if no operation is left.
+    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<OperationStart<Self::State>>;
 
-    /// Takes the reply to an operation's last message. Where more is to be asked, it writes the next one.
-    fn answer(&mut self, state: &mut Self::State, reply: &RawDocument, message: &mut OpMsgWriter<'_>)
-    -> Step;
+    /// Takes the reply to an operation's last message. If the operation continues, it writes the next message.
+    fn answer(
+        &mut self,
+        state: &mut Self::State,
+        reply: &RawDocument,
+        message: &mut OpMsgWriter<'_>,
+    ) -> ReplyOutcome;
 
-    /// Writes an operation's last message once more, after the pause that it asked for.
+    /// Writes an operation's last message again, after the pause that it asked for.
     fn again(&mut self, state: &mut Self::State, message: &mut OpMsgWriter<'_>);
 
-    /// Whether operations of the warm-up may come on top of those that are wanted. Those of a load may not: each record
+    /// Whether operations of the warm-up may be done in addition to the requested ones. Not in a load: each record
     /// is inserted once.
     fn repeats(&self) -> bool {
         false
     }
 
-    /// The BSON bytes of inserted documents and of updates that were written into messages since it was last asked: what a user
-    /// gives a database to keep, against which what the disk writes is set.
+    /// The BSON bytes of inserted documents and of updates that were written into messages since the last call: the data that a
+    /// user stores, with which the disk's writes are compared.
     fn take_user_bytes(&mut self) -> u64;
 
-    /// Takes note that no reply to an operation's last message will come; says what the operation counts as.
-    fn lost(&mut self, state: &mut Self::State) -> Step;
+    /// Handles an operation whose last message will get no reply; returns what the operation counts as.
+    fn lost(&mut self, state: &mut Self::State) -> ReplyOutcome;
 }
 
 /// An operation that began.
 #[derive(Debug)]
-pub struct Begun<State> {
-    /// What it remembers.
+pub struct OperationStart<State> {
     pub state: State,
-    /// How many records it is about: 1, or the size of a batch.
+    /// The number of its records: 1, or the size of a batch.
     pub records: u64,
-    /// What it counts as where nothing answers it (`w:0`); none if a reply comes.
-    pub unanswered: Option<Metric>,
+    /// The metric that it counts for without a reply (`w:0`); `None` if a reply comes.
+    pub unanswered: Option<MetricIndex>,
 }
 
-/// What a reply came to.
+/// The outcome of a reply.
 #[derive(Debug, Default)]
-pub struct Step {
-    /// What the last message alone is measured as.
-    pub part: Option<(Metric, Status)>,
-    /// What the whole operation is measured as, from its first message on. Of a batch its documents but one are counted
-    /// beside it, as YCSB's `BATCHED_OK` or as failed.
-    pub whole: Option<(Metric, Status)>,
-    /// Something that was measured on our side, in nanoseconds.
-    pub aside: Option<(Metric, Status, u64)>,
-    /// Whether another message was written and the operation goes on.
+pub struct ReplyOutcome {
+    /// The metric of the last message alone.
+    pub part: Option<(MetricIndex, Status)>,
+    /// The metric of the whole operation, from its first message on. All documents of a batch but one are counted
+    /// in addition, as YCSB's `BATCHED_OK` or as failed.
+    pub whole: Option<(MetricIndex, Status)>,
+    /// An additional measurement by the client, in nanoseconds.
+    pub aside: Option<(MetricIndex, Status, u64)>,
+    /// Whether another message was written and the operation continues.
     pub more: bool,
-    /// What that message and the whole operation count as where nothing answers it (`w:0`).
-    pub unanswered: Option<(Metric, Metric)>,
-    /// Documents of a batch that failed, where the batch as a whole did not.
+    /// The metrics of that message and of the whole operation without a reply (`w:0`).
+    pub unanswered: Option<(MetricIndex, MetricIndex)>,
+    /// The number of failed documents of a batch that did not fail as a whole.
     pub failed_documents: u64,
-    /// What the server said where it failed.
+    /// The server's error, if it failed.
     pub failure: Option<Failure>,
-    /// The last message is to be sent again, after this pause; then `whole` counts only where it cannot be.
+    /// The last message is to be sent again after this pause; `whole` then counts only if that is not possible.
     pub again_after: Option<Duration>,
-    /// The whole load is to stop here.
+    /// Whether the whole load is to stop here.
     pub stop: bool,
 }

@@ -1,14 +1,14 @@
-//! The values of fields: random bytes as YCSB draws them, and values that say what they must be.
+//! The values of fields: random bytes as YCSB draws them, and values that can be verified.
 
 use std::fmt::Write;
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::java::StringHash;
 
-/// Appends so many random bytes of ASCII 32 to 127, six for each 32 random bits, as YCSB's `RandomByteIterator` draws them: what
-/// a compressor makes of them is what it makes of YCSB's.
-pub fn append_random(random: &mut Seeded, bytes: usize, out: &mut Vec<u8>) {
+/// Appends `bytes` random bytes of ASCII 32 to 127, six for each 32 random bits, as YCSB's `RandomByteIterator` draws them: they
+/// compress as YCSB's do.
+pub fn append_random(random: &mut SeededRandom, bytes: usize, out: &mut Vec<u8>) {
     let mut left = bytes;
     while left > 0 {
         let bits = random.bits();
@@ -28,13 +28,13 @@ pub fn append_random(random: &mut Seeded, bytes: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The value that `dataintegrity` wants of a field: `KEY:FIELD`, and hashes of what is there so far until it is long enough.
+/// The value of a field with `dataintegrity`: `KEY:FIELD`, and hashes of the value so far until it is long enough.
 ///
-/// It is cut to so many bytes, in front of a character that does not fit whole, for which blanks stand. YCSB counts characters
-/// and sends the lowest byte of each, so that where names are not ASCII it takes its own values for wrong.
+/// It is cut to `bytes` bytes; blanks replace a character that does not fit completely. YCSB counts characters
+/// and sends the lowest byte of each, so if names are not ASCII it takes its own values for wrong.
 pub fn integrity(key: &str, field: &str, bytes: usize) -> String {
     let mut value = format!("{key}:{field}");
-    let mut hash = StringHash::of(&value);
+    let mut hash = StringHash::from_text(&value);
     while value.len() < bytes {
         let begun = value.len();
         value.push(':');
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn values_that_say_what_they_are_are_those_of_ycsb() {
-        // facts/ycsb.md 3.3.
+        // Seen in documents that YCSB wrote.
         assert_eq!(
             integrity("user6284781860667377211", "field0", 100),
             "user6284781860667377211:field0:-56807877:2032869390:-165488160:1762371712:-169193395:-1039977118:-10"
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn random_values_have_their_length_and_range() {
-        let mut random = Seeded::from_seed(1);
+        let mut random = SeededRandom::from_seed(1);
         let mut seen = [false; 128];
         for bytes in [0, 1, 5, 6, 7, 11, 12, 13, 100, 10_000] {
             let mut value = vec![0];

@@ -14,7 +14,7 @@ fn the_page_has_each_property() {
         .map(|known| format!("| `{}` | {} | {} |", known.name, default(known.default), known.about));
     let missing: Vec<String> = rows.filter(|row| !page.lines().any(|line| line == row)).collect();
     assert!(missing.is_empty(), "docs/ycsb.md lacks:\n{}", missing.join("\n"));
-    // And none that are gone.
+    // And none that no longer exist.
     let tables = page.split_once("\n## Properties\n").unwrap().1;
     let named =
         tables.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).map(|(name, _)| name);

@@ -1,9 +1,9 @@
-//! Workload files: the examples are read, mistakes are told in one sentence with their place.
+//! Tests of workload files: the examples are read, and each mistake is reported in one sentence with its path.
 
 use std::time::Duration;
 
 use fathom_load::document_workload::DocumentWorkload;
-use fathom_load::driving::{Arrivals, Plan};
+use fathom_load::driving::{Arrivals, DrivingPlan};
 
 const EXAMPLES: [(&str, &str); 3] = [
     ("nested-orders", include_str!("../../../workloads/nested-orders.yaml")),
@@ -47,7 +47,7 @@ fn operation(text: &str) -> String {
     with(&format!("operations: {{o: {text}}}"))
 }
 
-/// What is wrong, and words of what is said.
+/// The mistake, and words of its message.
 type Mistakes = Vec<(String, &'static str)>;
 
 fn mistakes_in_collections() -> Mistakes {
@@ -95,7 +95,7 @@ fn mistakes_in_generators() -> Mistakes {
         (document("!bool 2"), "a number from 0 to 1"),
         (document("!join [{a: 1}]"), "only texts, numbers"),
         (document("!existing d"), "a.!existing: there is no collection 'd'"),
-        (document("!existing c"), "the field '_id' of 'c' cannot be told from a record's number"),
+        (document("!existing c"), "the field '_id' of 'c' cannot be derived from a record's number"),
         (document("!existing {collection: c, by: zipfain}"), "did you mean 'zipfian'"),
         (document("!var x"), "no value under 'let' 'x'"),
         (document(".nan"), ""),
@@ -119,7 +119,7 @@ fn mistakes_in_operations() -> Mistakes {
         ),
         (
             operation("{find: {collection: c, filter: {a: !existing {collection: c, field: e}}}}"),
-            "'e' of 'c' cannot be told",
+            "'e' of 'c' cannot be derived",
         ),
         (operation("{find: {collection: c, limit: 0}}"), "limit: a whole number from 1"),
         (operation("{update: {collection: c}}"), "'update' is missing"),
@@ -202,7 +202,7 @@ fn phases_change_the_plan_where_they_say_so() {
          phases: [{name: a, mix: {o: 1}, time: 90, threads: 7, rate: 100, arrivals: poisson, warmup: 5s}, {name: b, mix: {i: 1}}]",
     );
     let workload = DocumentWorkload::parse(&text).unwrap();
-    let base = Plan {
+    let base = DrivingPlan {
         connections: 3,
         loops: 1,
         depth: 1,

@@ -1,4 +1,4 @@
-//! Workload files with words and bytes changed at random: never a panic, and what is taken sends valid messages.
+//! Tests of workload files with random changes of words and bytes: they never panic, and accepted files send valid messages.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use fathom_load::binding::Binding;
 use fathom_load::document_workload::{DocumentShared, DocumentWorkload, Part};
 use fathom_load::properties::Properties;
 use fathom_load::source::Source;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::{Message, OpMsgWriter};
 
 const BANK: &str = include_str!("../../../fuzz/seeds/load_workload/bank");
@@ -30,7 +30,7 @@ const WORDS: [&str; 14] = [
 ];
 
 /// Changes one to three words of a text.
-fn mutated(text: &str, random: &mut Seeded) -> String {
+fn mutated(text: &str, random: &mut SeededRandom) -> String {
     let mut words: Vec<&str> = text.split_inclusive([' ', ',', ':', '\n']).collect();
     for _ in 0..=random.below(3) {
         let place = random.below(words.len() as u64) as usize;
@@ -45,8 +45,8 @@ fn mutated(text: &str, random: &mut Seeded) -> String {
 
 #[test]
 fn changed_files_are_refused_or_work() {
-    let (binding, _) = Binding::of(&Properties::default()).unwrap();
-    let mut random = Seeded::from_seed(13);
+    let (binding, _) = Binding::from_properties(&Properties::default()).unwrap();
+    let mut random = SeededRandom::from_seed(13);
     let mut taken = 0;
     for round in 0..2000 {
         let text = mutated(if round % 4 == 0 { BANK } else { SMALL }, &mut random);

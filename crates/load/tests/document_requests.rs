@@ -1,4 +1,4 @@
-//! What document workloads draw and send, message by message, and what replies make them do next.
+//! Tests of the values that document workloads draw and the messages they send, and of their reactions to replies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use fathom_load::binding::Binding;
 use fathom_load::document_workload::{DocumentShared, DocumentSource, DocumentState, DocumentWorkload, Part};
 use fathom_load::measurements::Status;
 use fathom_load::properties::Properties;
-use fathom_load::source::{Begun, Source, Step};
+use fathom_load::source::{OperationStart, ReplyOutcome, Source};
 use fathom_wire::{Message, OpMsgWriter};
 
 fn shared(text: &str, url: &str, next: &[u64]) -> Arc<DocumentShared> {
     let workload = DocumentWorkload::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let mut properties = Properties::default();
     properties.set("mongodb.url", url, "-p");
-    let (binding, _) = Binding::of(&properties).unwrap();
+    let (binding, _) = Binding::from_properties(&properties).unwrap();
     Arc::new(DocumentShared::new(workload, binding, next))
 }
 
@@ -40,7 +40,7 @@ fn read(frame: &[u8]) -> Document {
     body
 }
 
-fn begin(source: &mut DocumentSource, most: u64) -> (Begun<DocumentState>, Document) {
+fn begin(source: &mut DocumentSource, most: u64) -> (OperationStart<DocumentState>, Document) {
     let mut frame = Vec::new();
     let mut message = OpMsgWriter::begin(&mut frame, 1, 0);
     let begun = source.begin(most, &mut message).unwrap();
@@ -48,12 +48,12 @@ fn begin(source: &mut DocumentSource, most: u64) -> (Begun<DocumentState>, Docum
     (begun, read(&frame))
 }
 
-/// What a reply comes to, with the next message if there is one.
+/// The outcome of a reply, with the next message if there is one.
 fn answer(
     source: &mut DocumentSource,
     state: &mut DocumentState,
     reply: &Document,
-) -> (Step, Option<Document>) {
+) -> (ReplyOutcome, Option<Document>) {
     let mut frame = Vec::new();
     let mut message = OpMsgWriter::begin(&mut frame, 1, 0);
     let step = source.answer(state, &RawDocumentBuf::try_from(reply).unwrap(), &mut message);
@@ -227,7 +227,7 @@ fn a_transaction_has_a_session_and_is_committed() {
     );
     assert_eq!(second, doc! { "insert": "c", "ordered": true, "txnNumber": 1_i64, "autocommit": false });
 
-    // It met another: it is ended, and begun again with the next number and the same document.
+    // The transaction conflicts: it is aborted, and retried with the next number and the same document.
     let conflict = doc! { "ok": 0, "code": 112, "errmsg": "WriteConflict", "errorLabels": ["TransientTransactionError"] };
     let (step, abort) = answer(&mut source, &mut begun.state, &conflict);
     assert_eq!((step.whole, abort.unwrap().get_i32("abortTransaction").unwrap()), (None, 1));

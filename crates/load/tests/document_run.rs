@@ -1,4 +1,4 @@
-//! Document workloads against the lab server: every kind of operation, and inserts that go on behind what is there.
+//! Tests of document workloads against the lab server: every kind of operation, and inserts that continue after existing documents.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,29 +9,29 @@ use bson::{Document, doc};
 use fathom_client::{Address, Connection, Target};
 use fathom_load::binding::Binding;
 use fathom_load::document_workload::{DocumentShared, DocumentWorkload, Part};
-use fathom_load::driving::{Arrivals, End, Ended, Interval, Observer, Plan, run};
-use fathom_load::measurements::{Measured, Status};
+use fathom_load::driving::{Arrivals, DrivingPlan, End, LoadResult, Observer, SecondMeasurements, run};
+use fathom_load::measurements::{OperationMeasurements, Status};
 use fathom_load::properties::Properties;
 use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
 
-struct Nobody;
+struct SilentObserver;
 
-impl Observer for Nobody {
-    fn second(&mut self, _interval: &Interval<'_>) {}
+impl Observer for SilentObserver {
+    fn second(&mut self, _interval: &SecondMeasurements<'_>) {}
 
     fn stop_asked(&mut self) -> bool {
         false
     }
 }
 
-struct Served {
+struct ServedBinding {
     server: Server,
     binding: Binding,
 }
 
-impl Served {
-    fn start() -> Served {
+impl ServedBinding {
+    fn start() -> ServedBinding {
         let mut config = Config::default();
         config.net.port = 0;
         config.storage.db_path = Path::new("/nonexistent").to_owned();
@@ -39,8 +39,8 @@ impl Served {
         let server = Server::start_quiet(config).unwrap();
         let mut properties = Properties::default();
         properties.set("mongodb.url", &format!("mongodb://127.0.0.1:{}/shop?w=1", server.port()), "-p");
-        let (binding, _) = Binding::of(&properties).unwrap();
-        Served { server, binding }
+        let (binding, _) = Binding::from_properties(&properties).unwrap();
+        ServedBinding { server, binding }
     }
 
     fn connect(&self) -> Connection {
@@ -51,24 +51,28 @@ impl Served {
         workload.prepare(&mut self.connect(), self.binding.clone(), load_follows).unwrap()
     }
 
-    fn drive(&self, shared: &Arc<DocumentShared>, part: Part, plan: &Plan) -> Ended {
+    fn drive(&self, shared: &Arc<DocumentShared>, part: Part, plan: &DrivingPlan) -> LoadResult {
         let address = Address::new("127.0.0.1", self.server.port());
         let opener = move |_| Ok(Connection::connect(&Target::at(address.clone()))?.into_parts()?);
         let source = |number: usize| shared.source(part, plan.seed, number as u64);
-        let ended = run(plan, opener, source, &mut Nobody).unwrap();
+        let ended = run(plan, opener, source, &mut SilentObserver).unwrap();
         assert_eq!(ended.end, End::Done, "{ended:?}");
         ended
     }
 
-    fn load(&self, shared: &Arc<DocumentShared>) -> Ended {
+    fn load(&self, shared: &Arc<DocumentShared>) -> LoadResult {
         let plan = shared.workload().load().plan(shared.documents_to_load(), &plan());
         self.drive(shared, Part::Load, &plan)
     }
 
-    fn phase(&self, shared: &Arc<DocumentShared>, place: usize, operations: u64) -> Ended {
+    fn phase(&self, shared: &Arc<DocumentShared>, place: usize, operations: u64) -> LoadResult {
         let phase = shared.workload().phases()[place].clone();
-        let plan =
-            Plan { operations: Some(operations), time: None, warmup: Duration::ZERO, ..phase.plan(&plan()) };
+        let plan = DrivingPlan {
+            operations: Some(operations),
+            time: None,
+            warmup: Duration::ZERO,
+            ..phase.plan(&plan())
+        };
         self.drive(shared, Part::Phase(place), &plan)
     }
 
@@ -78,8 +82,8 @@ impl Served {
     }
 }
 
-fn plan() -> Plan {
-    Plan {
+fn plan() -> DrivingPlan {
+    DrivingPlan {
         connections: 4,
         loops: 2,
         depth: 1,
@@ -95,13 +99,13 @@ fn plan() -> Plan {
     }
 }
 
-fn measured(ended: &Ended) -> BTreeMap<&str, &Measured> {
+fn measured(ended: &LoadResult) -> BTreeMap<&str, &OperationMeasurements> {
     ended.metrics.iter().map(|(name, measured)| (name.as_str(), measured)).collect()
 }
 
 #[test]
 fn every_operation_of_the_shop_is_carried_out() {
-    let served = Served::start();
+    let served = ServedBinding::start();
     let text =
         include_str!("../../../workloads/nested-orders.yaml").replace("documents: 200000", "documents: 2000");
     let text = text.replace("documents: 20000", "documents: 200");
@@ -144,7 +148,7 @@ fn every_operation_of_the_shop_is_carried_out() {
 #[test]
 fn a_second_run_goes_on_behind_the_first() {
     for id in ["!sequence ", "!key ", "!join [k, !sequence ]", "!objectid ", "!objectid , n: !sequence "] {
-        let served = Served::start();
+        let served = ServedBinding::start();
         let text = format!(
             "collections: {{c: {{documents: 1500, indexes: [{{key: {{n: 1}}, sparse: true}}], document: {{_id: {id}}}}}}}\n\
              load: {{batch: 100}}\noperations: {{add: {{insert: {{collection: c, documents: 10}}}}}}"
@@ -166,7 +170,7 @@ fn a_second_run_goes_on_behind_the_first() {
 
 #[test]
 fn growth_and_transfers_run_too() {
-    let served = Served::start();
+    let served = ServedBinding::start();
     let text = include_str!("../../../workloads/insert-index-growth.yaml").replace("100000", "2000");
     let shared = served.prepare(&DocumentWorkload::parse(&text).unwrap(), true);
     served.load(&shared);
@@ -177,7 +181,7 @@ fn growth_and_transfers_run_too() {
     let text = include_str!("../../../workloads/bank-transfer.yaml").replace("100000", "1000");
     let shared = served.prepare(&DocumentWorkload::parse(&text).unwrap(), true);
     served.load(&shared);
-    // The lab server is no replica set: transfers are refused, by name once.
+    // The lab server is not a replica set: transfers are refused, and this is reported by name once.
     let ended = served.phase(&shared, 0, 400);
     let all = measured(&ended);
     assert_eq!(all["transfer"].returned(Status::NotImplemented), all["transfer"].failures());
@@ -185,7 +189,7 @@ fn growth_and_transfers_run_too() {
     assert_eq!(ended.failures.values().map(|failures| failures.count).collect::<Vec<_>>(), [1]);
     let ended = served.phase(&shared, 1, 400);
     assert!(ended.failures.is_empty(), "{:?}", ended.failures);
-    // What one account loses another has.
+    // Money moves between accounts.
     let sum = doc! { "aggregate": "accounts", "pipeline": [{ "$group": { "_id": null, "money": { "$sum": "$balance" } } }], "cursor": {} };
     let sum = served.ask(&sum);
     let money =
@@ -195,7 +199,7 @@ fn growth_and_transfers_run_too() {
 
 #[test]
 fn every_other_command_is_carried_out() {
-    let served = Served::start();
+    let served = ServedBinding::start();
     let text = "collections: {c: {documents: 500, options: {capped: false}, document: {_id: !sequence , g: !int [1, 5]}}}
 operations:
   count: {count: {collection: c, filter: {g: 3}}}
@@ -212,7 +216,7 @@ phases: [{name: p, mix: {count: 1, distinct: 1, all: 1, part: 1, many: 1, remove
     assert!(ended.failures.is_empty(), "{:?}", ended.failures);
     let all = measured(&ended);
     for (name, measured) in &all {
-        // What one took another does not find any more.
+        // A document that one client deletes is missing for another.
         let missing = measured.returned(Status::NotFound);
         assert!(*name == "remove" || missing == 0, "{name}");
         assert_eq!(measured.failures(), missing, "{name}");
@@ -230,7 +234,7 @@ fn the_example_of_the_page_runs() {
     let page = include_str!("../../../docs/workloads.md");
     let example = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     let example = example.replace("documents: 50000", "documents: 1000").replace("rate: 2000", "rate: 500");
-    let served = Served::start();
+    let served = ServedBinding::start();
     let shared = served.prepare(&DocumentWorkload::parse(&example).unwrap(), true);
     served.load(&shared);
     for place in 0..2 {

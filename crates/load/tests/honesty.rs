@@ -1,35 +1,35 @@
-//! Latency that tells the truth: a server that stands still is seen by the response time and hidden from the service time, and
-//! what is said of rate, latency and operations under way fits together.
+//! Tests that latencies are truthful: response time shows a stopped server and service time hides it, and
+//! the reported rate, latency and operations under way are consistent.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use bson::rawdoc;
-use fathom_client::{Address, Connection, Parts, Target};
+use fathom_client::{Address, Connection, ConnectionParts, Target};
 use fathom_errors::Error;
 use fathom_load::binding::Binding;
 use fathom_load::core_workload::{CoreShared, CoreSource, CoreWorkload, Phase, Retry};
-use fathom_load::driving::{self, Arrivals, End, Ended, Interval, Observer, Plan};
-use fathom_load::measurements::Measured;
+use fathom_load::driving::{self, Arrivals, DrivingPlan, End, LoadResult, Observer, SecondMeasurements};
+use fathom_load::measurements::OperationMeasurements;
 use fathom_load::properties::Properties;
 use fathom_stats::{Histogram, LittleCheck};
 use fathom_testkit::{
     DisturbanceLimit, Manner, NullResponder, assert, assert_eq, test, undisturbed, with_disturbance,
 };
 
-/// Nobody who watches.
+/// An observer that ignores everything.
 struct Quiet;
 
 impl Observer for Quiet {
-    fn second(&mut self, _interval: &Interval<'_>) {}
+    fn second(&mut self, _interval: &SecondMeasurements<'_>) {}
 
     fn stop_asked(&mut self) -> bool {
         false
     }
 }
 
-/// So few that the operations that a stall holds up are less than one in a hundred.
+/// Few connections, so that a stall delays less than one operation in a hundred.
 const CONNECTIONS: usize = 4;
 const RATE: f64 = 500.0;
 /// The second in ten, scaled down.
@@ -37,8 +37,8 @@ const STALLS: Manner = Manner::Stalls { period: Duration::from_secs(2), pause: D
 const STALLED_SHARE: f64 = 0.15;
 const PAUSE_MS: f64 = 300.0;
 
-fn plan(arrivals: Arrivals, time: Duration) -> Plan {
-    Plan {
+fn plan(arrivals: Arrivals, time: Duration) -> DrivingPlan {
+    DrivingPlan {
         connections: CONNECTIONS,
         loops: 2,
         depth: 1,
@@ -55,41 +55,41 @@ fn plan(arrivals: Arrivals, time: Duration) -> Plan {
 }
 
 /// Reads of one record from a responder, on a machine that does not stand still meanwhile.
-fn drive(manner: Manner, plan: &Plan) -> Ended {
+fn drive(manner: Manner, plan: &DrivingPlan) -> LoadResult {
     let limit = DisturbanceLimit { standstill: Duration::from_millis(50), wait_share: 1.0 };
     undisturbed(limit, || with_disturbance(|| drive_once(manner, plan)))
 }
 
-fn drive_once(manner: Manner, plan: &Plan) -> Ended {
+fn drive_once(manner: Manner, plan: &DrivingPlan) -> LoadResult {
     let ended = drive_opened(manner, plan, |_, connect| connect());
     assert_eq!((ended.end.clone(), ended.abandoned), (End::TimeOver, 0), "{:?}", ended.failures);
     ended
 }
 
-type Opened = Result<Parts, Error>;
+type PartsResult = Result<ConnectionParts, Error>;
 
 /// The same, where `open` makes each connection by its number and with what connects.
 fn drive_opened(
     manner: Manner,
-    plan: &Plan,
-    open: impl Fn(usize, &dyn Fn() -> Opened) -> Opened + Send + Sync + 'static,
-) -> Ended {
+    plan: &DrivingPlan,
+    open: impl Fn(usize, &dyn Fn() -> PartsResult) -> PartsResult + Send + Sync + 'static,
+) -> LoadResult {
     let responder = NullResponder::with_manner(&rawdoc! { "_id": "user1", "field0": "x" }, manner).unwrap();
     let mut properties = Properties::default();
     for pair in ["workload=CoreWorkload", "recordcount=1000", "readproportion=1", "updateproportion=0"] {
         properties.add_flag(pair).unwrap();
     }
-    let workload = CoreWorkload::of(&properties, Phase::Run, None).unwrap();
-    let (binding, _) = Binding::of(&properties).unwrap();
+    let workload = CoreWorkload::from_properties(&properties, Phase::Run, None).unwrap();
+    let (binding, _) = Binding::from_properties(&properties).unwrap();
     let shared = Arc::new(CoreShared::new(workload, binding, Retry::default(), 1000));
     let target = Target::at(Address::new("127.0.0.1", responder.port()));
-    let connect = move || -> Opened { Ok(Connection::connect(&target)?.into_parts()?) };
+    let connect = move || -> PartsResult { Ok(Connection::connect(&target)?.into_parts()?) };
     let opener = move |number: usize| open(number, &connect);
     let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
     driving::run(plan, opener, source, &mut Quiet).unwrap()
 }
 
-fn read(ended: &Ended) -> &Measured {
+fn read(ended: &LoadResult) -> &OperationMeasurements {
     ended.metrics.iter().find(|(name, _)| *name == "READ").map(|(_, measured)| measured).unwrap()
 }
 
@@ -98,7 +98,7 @@ fn at(histogram: &Histogram, quantile: f64) -> f64 {
     histogram.quantile_ns(quantile).unwrap() as f64 / 1e6
 }
 
-/// What waits for the end of a stall waits evenly between nothing and all of it, and no other operation waits at all.
+/// The wait of operations during a stall is evenly distributed between zero and its length; other operations do not wait.
 fn expected_ms(quantile: f64) -> f64 {
     PAUSE_MS * (1.0 - (1.0 - quantile) / STALLED_SHARE)
 }
@@ -147,8 +147,8 @@ fn an_open_loop_sees_the_stall() {
     assert_the_stall_is_seen(Arrivals::Poisson(RATE));
 }
 
-/// The omission that the other two avoid: while the server stands still, a closed loop asks nothing, so that there is
-/// nothing to be late. docs/ycsb.md says so.
+/// The omission that the other two avoid: while the server is stopped, a closed loop sends nothing, so no operation
+/// is late. docs/ycsb.md says so.
 #[test]
 fn a_closed_loop_is_blind_to_it() {
     let ended = drive(STALLS, &plan(Arrivals::Closed, Duration::from_secs(4)));
@@ -160,10 +160,10 @@ fn a_closed_loop_is_blind_to_it() {
     assert!(ended.lag.is_empty());
 }
 
-/// What is under way is what comes in a second times how long it stays, whichever of the three is measured how.
+/// Little's law holds between the three measured values: the number under way is the arrivals a second times the time of each.
 #[test]
 fn littles_law_holds() {
-    // A few milliseconds for each operation: what the client itself takes between two of them is little beside it.
+    // A few milliseconds for each operation: the client's own time between two of them is small in comparison.
     let slow = Manner::Stalls { period: Duration::from_micros(20_300), pause: Duration::from_micros(20_000) };
     for (arrivals, seconds) in [(Arrivals::Closed, 3), (Arrivals::Uniform(2000.0), 4)] {
         let mut plan = plan(arrivals, Duration::from_secs(seconds));
@@ -185,13 +185,13 @@ fn littles_law_holds() {
     }
 }
 
-/// The first connection to be made again hangs, as one to a machine that has died.
+/// The first connection to be reopened hangs, like one to a dead machine.
 #[test]
 fn a_connection_that_hangs_delays_neither_the_others_nor_the_end_of_the_run() {
     let (release, hung) = mpsc::channel::<()>();
     let (hung, opened, returned) = (Mutex::new(hung), AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let over = Arc::clone(&returned);
-    let open = move |_: usize, connect: &dyn Fn() -> Opened| {
+    let open = move |_: usize, connect: &dyn Fn() -> PartsResult| {
         if opened.fetch_add(1, Ordering::Relaxed) == CONNECTIONS {
             let _ = hung.lock().unwrap().recv_timeout(Duration::from_secs(20));
             over.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What a load counts as given to be kept: the documents that it inserts and the fields that it updates, byte by byte.
+//! The bytes that a load counts as given by its user: the documents that it inserts and the fields that it updates, byte by byte.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ fn source(phase: Phase, pairs: &[&str]) -> CoreSource {
     for pair in ["workload=CoreWorkload", "recordcount=1000"].iter().chain(pairs) {
         properties.add_flag(pair).unwrap();
     }
-    let workload = CoreWorkload::of(&properties, phase, None).unwrap();
-    let (binding, _) = Binding::of(&properties).unwrap();
+    let workload = CoreWorkload::from_properties(&properties, phase, None).unwrap();
+    let (binding, _) = Binding::from_properties(&properties).unwrap();
     CoreSource::new(&Arc::new(CoreShared::new(workload, binding, Retry::default(), 0)), 7, 0)
 }
 
-/// The frame of one message of `source` that may be about so many records.
+/// The frame of one message of `source` for up to `most` records.
 fn frame(source: &mut CoreSource, most: u64) -> Vec<u8> {
     let mut frame = Vec::new();
     let mut message = OpMsgWriter::begin(&mut frame, 1, 0);

@@ -1,26 +1,26 @@
-//! Reports and status lines as scripts around YCSB read them: goldens, the example of YCSB's own, and wrappers' expressions.
+//! Tests of reports and status lines as scripts around YCSB read them: snapshots, YCSB's own example, and wrappers' expressions.
 
 use std::time::Duration;
 
 use fancy_regex::Regex;
-use fathom_load::measurements::{Measured, Status};
+use fathom_load::measurements::{OperationMeasurements, Status};
 use fathom_load::properties::Properties;
 use fathom_load::ycsb_report::{
-    Progress, RawPoints, ReportSettings, RunTotals, Series, report, seconds_left, status_line,
+    MetricSeries, RawPoints, ReportSettings, RunProgress, RunTotals, report, seconds_left, status_line,
     write_raw_points,
 };
 
 fn settings(flags: &[&str]) -> ReportSettings {
     let mut properties = Properties::default();
     flags.iter().for_each(|flag| properties.add_flag(flag).unwrap());
-    let (settings, warnings) = ReportSettings::of(&properties).unwrap();
+    let (settings, warnings) = ReportSettings::from_properties(&properties).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     settings
 }
 
 /// Latencies from 100.5 us on in steps of 10 us; response time is half a millisecond more.
-fn even(operations: u64) -> Measured {
-    let mut measured = Measured::default();
+fn even(operations: u64) -> OperationMeasurements {
+    let mut measured = OperationMeasurements::default();
     for number in 0..operations {
         let service_ns = 100_500 + number * 10_000;
         measured.record(Status::Ok, service_ns, service_ns + 500_000);
@@ -28,15 +28,15 @@ fn even(operations: u64) -> Measured {
     measured
 }
 
-fn mixed() -> Vec<(String, Measured)> {
+fn mixed() -> Vec<(String, OperationMeasurements)> {
     let mut read = even(1000);
     (0..3).for_each(|_| read.record(Status::NotFound, 200_000, 300_000));
     read.record(Status::Error, 30_000_000_000, 30_000_000_000);
     let mut insert = even(10);
     insert.count(Status::BatchedOk, 990);
-    let mut scan = Measured::default();
+    let mut scan = OperationMeasurements::default();
     scan.record(Status::Error, 7_000_000, 7_000_000);
-    let mut cleanup = Measured::default();
+    let mut cleanup = OperationMeasurements::default();
     cleanup.record(Status::Ok, 2_500, 2_500);
     let all = [
         ("CLEANUP", cleanup),
@@ -55,7 +55,7 @@ fn mixed_report(flags: &[&str]) -> String {
     report(&settings(flags), &totals)
 }
 
-fn one_report(flags: &[&str], measured: Measured) -> String {
+fn one_report(flags: &[&str], measured: OperationMeasurements) -> String {
     let metrics = [("READ".to_owned(), measured)];
     let totals = RunTotals { run_time_ms: 1000, operations: 100, metrics: &metrics, ..RunTotals::default() };
     report(&settings(flags), &totals)
@@ -88,7 +88,7 @@ fn json() {
 #[test]
 fn json_array() {
     let exporter = "exporter=com.yahoo.ycsb.measurements.exporter.JSONArrayMeasurementsExporter";
-    let mut failed = Measured::default();
+    let mut failed = OperationMeasurements::default();
     failed.count(Status::Error, 1);
     let text = one_report(&[exporter, "measurementtype=histogram"], failed);
     insta::assert_snapshot!("json_array", text);
@@ -109,7 +109,7 @@ fn histogram_in_milliseconds() {
 fn two_types_at_once() {
     let flags = ["measurementtype=hdrhistogram+histogram", "measurement.interval=intended"];
     insta::assert_snapshot!("hdrhistogram_and_histogram", one_report(&flags, even(100)));
-    let mut verbose = Measured::default();
+    let mut verbose = OperationMeasurements::default();
     [5_100, 5_900, 5_950, 6_001, 70_000].into_iter().for_each(|ns| verbose.record(Status::Ok, ns, ns));
     let text = one_report(&["measurement.histogram.verbose=true"], verbose);
     let end = "[READ], Return=OK, 5\n[READ], 5, 3.0\n[READ], 6, 1.0\n[READ], 70, 1.0\n";
@@ -120,8 +120,8 @@ fn two_types_at_once() {
 fn means_over_time() {
     let metrics = [("READ".to_owned(), even(100))];
     let series = [
-        Series { metric: "READ".to_owned(), points: vec![(0, 605.0), (1000, 724.979)] },
-        Series { metric: "READ-FAILED".to_owned(), points: vec![(0, 1.0)] },
+        MetricSeries { metric: "READ".to_owned(), points: vec![(0, 605.0), (1000, 724.979)] },
+        MetricSeries { metric: "READ-FAILED".to_owned(), points: vec![(0, 1.0)] },
     ];
     let totals = RunTotals {
         run_time_ms: 2000,
@@ -161,11 +161,11 @@ fn each_latency_by_itself() {
 fn status_lines() {
     let mut measured = mixed();
     measured.truncate(4);
-    let mut progress = Progress {
+    let mut progress = RunProgress {
         label: "first run ",
         clock: "2026-11-21 22:00:15:007",
         seconds_left: seconds_left(0, 1000, Duration::ZERO),
-        ..Progress::default()
+        ..RunProgress::default()
     };
     let mut lines = vec![status_line(&settings(&[]), &progress)];
     progress.elapsed = Duration::from_millis(10_999);
@@ -190,7 +190,7 @@ fn status_lines() {
     insta::assert_snapshot!("status_lines", lines.join("|\n"));
 }
 
-/// Metric, measurement, value.
+/// The report's lines as metric, measurement and value.
 fn parsed(text: &str) -> Vec<(String, String, f64)> {
     let line = Regex::new(r"^\[([A-Za-z_%-]+)\], ([^,]+), (-?[0-9.]+(?:E-?[0-9]+)?|NaN|Infinity)$").unwrap();
     let parse = |text: &str| {
@@ -230,9 +230,9 @@ fn wrappers_read_it() {
     assert_eq!(failed, [1.0, 4.0], "SCAN-FAILED and READ-FAILED");
 }
 
-/// Latencies with the count, mean, extremes and percentiles of the example in facts/ycsb.md 5.3.
-fn example() -> Measured {
-    let mut measured = Measured::default();
+/// Latencies with the count, mean, extremes and percentiles of an example of its report.
+fn example() -> OperationMeasurements {
+    let mut measured = OperationMeasurements::default();
     let groups = [
         (1, 268),
         (24_999, 601),

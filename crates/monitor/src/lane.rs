@@ -1,7 +1,7 @@
-//! One thread of samplers, and what it shares with the others: deadlines that do not drift, and the price of each sample.
+//! One thread of samplers, the state that it shares with the others, deadlines that do not drift, and the cost of each sample.
 //!
-//! Deadlines are multiples of the period on the run's clock, so that windows of different samplers end together. A tick that
-//! was missed is skipped and counted, never made up for.
+//! Deadlines are multiples of the period on the run's clock, so that windows of different samplers end together. A missed
+//! tick is skipped and counted, never made up for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,30 +11,30 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{Batch, Clock, Sampler, Scheduled};
+use crate::{Batch, Clock, Sampler, SamplerPlan};
 
-/// How often readings are handed over and the cost is counted.
+/// The period at which readings are handed over and the cost is counted.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What the threads share: whether it is time to stop, where batches go, and which threads there are.
-pub(crate) struct SharedState {
+/// The data that the threads share: the stop flag, the channel of batches, and the list of threads.
+pub(crate) struct LaneState {
     stopped: Mutex<bool>,
     wake: Condvar,
-    /// Taken away at the end, so that a thread left behind does not keep the receiver waiting.
+    /// Removed at the end, so that a thread left behind does not keep the receiver waiting.
     sink: Mutex<Option<Sender<Batch>>>,
     /// Kernel ids of the samplers' threads.
     threads: Mutex<Vec<i32>>,
 }
 
-/// A lock whose holder panicked guards plain values that are whole at any time.
+/// Locks a mutex, also one whose holder panicked: it guards plain values that are complete at any time.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl SharedState {
-    /// Nothing is stopped, and batches go to `sink`.
-    pub(crate) fn new(sink: Sender<Batch>) -> SharedState {
-        SharedState {
+impl LaneState {
+    /// Makes a state that is not stopped and sends batches to `sink`.
+    pub(crate) fn new(sink: Sender<Batch>) -> LaneState {
+        LaneState {
             stopped: Mutex::new(false),
             wake: Condvar::new(),
             sink: Mutex::new(Some(sink)),
@@ -42,7 +42,7 @@ impl SharedState {
         }
     }
 
-    /// Waits until `deadline_ns` on the clock; `false` when it is time to stop.
+    /// Waits until `deadline_ns` on the clock; returns `false` when it is time to stop.
     pub(crate) fn wait_until(&self, clock: Clock, deadline_ns: u64) -> bool {
         let mut stopped = lock(&self.stopped);
         loop {
@@ -55,7 +55,7 @@ impl SharedState {
         }
     }
 
-    /// Hands a batch over; `false` when nobody takes it any more.
+    /// Hands a batch over; returns `false` when the receiver has ended.
     pub(crate) fn send(&self, batch: Batch) -> bool {
         lock(&self.sink).as_ref().is_some_and(|sink| sink.send(batch).is_ok())
     }
@@ -65,47 +65,47 @@ impl SharedState {
         lock(&self.threads).clone()
     }
 
-    /// Adds the calling thread to them.
+    /// Adds the calling thread to the list of threads.
     pub(crate) fn register_thread(&self) {
         lock(&self.threads).push(rustix::thread::gettid().as_raw_nonzero().get());
     }
 
-    /// Hands over a sentence.
+    /// Hands over a note of one sentence.
     pub(crate) fn note(&self, clock: Clock, what: String) {
         let mut batch = Batch::new(clock);
         batch.notes.push(what);
         self.send(batch);
     }
 
-    /// Tells all threads that it is time to stop.
+    /// Asks all threads to stop.
     pub(crate) fn stop(&self) {
         *lock(&self.stopped) = true;
         self.wake.notify_all();
     }
 
-    /// Lets the receiver of batches go.
+    /// Drops the sender, so that the receiver of batches ends.
     pub(crate) fn close(&self) {
         drop(lock(&self.sink).take());
     }
 }
 
-/// What a thread tells at its end.
+/// The report of a thread at its end.
 pub(crate) struct LaneEnd {
     pub(crate) lane: usize,
     pub(crate) samplers: Vec<SamplerCost>,
 }
 
-/// A sampler, when it is due, and what it cost.
-struct Slot {
+/// A sampler with its due time and its cost.
+struct SamplerSlot {
     sampler: Box<dyn Sampler>,
     name: String,
     without: String,
     period_ns: u64,
     due_ns: u64,
-    /// Whether its failing has been noted.
+    /// True if its failing has been noted.
     said: bool,
     total: SamplerCost,
-    /// What the total was when the cost was last written down.
+    /// The total at the last time that the cost was recorded.
     written: SamplerCost,
     last_acquisition_ns: u64,
 }
@@ -113,27 +113,27 @@ struct Slot {
 /// A thread's samplers, before and while it runs.
 pub(crate) struct LaneRun {
     index: usize,
-    slots: Vec<Slot>,
+    slots: Vec<SamplerSlot>,
     /// Cost of samplers that were given up.
     ended: Vec<SamplerCost>,
     clock: Clock,
-    shared: Arc<SharedState>,
+    shared: Arc<LaneState>,
     cpu_ns: Arc<AtomicU64>,
 }
 
 impl LaneRun {
     pub(crate) fn new(
         index: usize,
-        samplers: Vec<Scheduled>,
+        samplers: Vec<SamplerPlan>,
         clock: Clock,
-        shared: &Arc<SharedState>,
+        shared: &Arc<LaneState>,
         cpu_ns: &Arc<AtomicU64>,
     ) -> LaneRun {
-        let slot = |one: Scheduled| {
+        let slot = |one: SamplerPlan| {
             let name = one.sampler.name();
             let period_ns = u64::try_from(one.period.as_nanos()).unwrap_or(u64::MAX).max(1_000_000);
             let total = SamplerCost { name: name.clone(), ..SamplerCost::default() };
-            Slot {
+            SamplerSlot {
                 sampler: one.sampler,
                 without: one.without,
                 period_ns,
@@ -150,7 +150,7 @@ impl LaneRun {
         LaneRun { index, slots, ended: Vec::new(), clock, shared, cpu_ns }
     }
 
-    /// Samples until it is time to stop, or nobody listens, or no sampler is left; then tells the cost.
+    /// Samples until the stop flag is set, the receiver has ended, or no sampler is left; then reports the cost.
     pub(crate) fn run(mut self, end: &Sender<LaneEnd>) {
         self.shared.register_thread();
         let mut batch = Batch::new(self.clock);
@@ -176,7 +176,7 @@ impl LaneRun {
             self.shared.send(batch);
         }
         let samplers = self.slots.iter().map(|slot| slot.total.clone()).chain(self.ended).collect();
-        // Told before the samplers go: closing tracepoints takes the kernel a tenth of a second.
+        // Sent before the samplers are dropped: closing tracepoints takes the kernel a tenth of a second.
         let _ = end.send(LaneEnd { lane: self.index, samplers });
     }
 
@@ -212,8 +212,8 @@ impl LaneRun {
     }
 }
 
-impl Slot {
-    /// Takes one sample; `false` when the sampler is broken and must not be asked again.
+impl SamplerSlot {
+    /// Takes one sample; returns `false` when the sampler is broken and must not be called again.
     fn take(&mut self, batch: &mut Batch, now_ns: u64) -> bool {
         self.plan_next(now_ns);
         let cpu_before = thread_cpu_ns();
@@ -245,7 +245,7 @@ impl Slot {
         }
     }
 
-    /// The next multiple of the period; after the first sample not one so near that its window would say nothing.
+    /// Sets the next deadline to a multiple of the period; after the first sample, not to one so near that its window is too short.
     fn plan_next(&mut self, now_ns: u64) {
         let next_ns = next_tick(now_ns, self.period_ns);
         if self.total.samples == 0 {
@@ -271,14 +271,12 @@ fn thread_cpu_ns() -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// What one sampler cost.
+/// The cost of one sampler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SamplerCost {
-    /// Its name.
     pub name: String,
     /// Processor time inside its samples.
     pub cpu: Duration,
-    /// Samples it took.
     pub samples: u64,
     /// Samples it skipped because it was late.
     pub missed: u64,
@@ -286,27 +284,26 @@ pub struct SamplerCost {
     pub slowest: Duration,
 }
 
-/// What watching cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cost {
-    /// How long was watched.
+pub struct SamplingCost {
+    /// The time that was watched.
     pub elapsed: Duration,
-    /// Processor time of all samplers' threads, waking and handing over too.
+    /// Processor time of all samplers' threads, including waking and handing over.
     pub cpu: Duration,
-    /// Each sampler, without those left behind.
+    /// The cost of each sampler, without those left behind.
     pub samplers: Vec<SamplerCost>,
     /// Samplers that still waited for their source at the end; their threads end when it answers.
     pub left_behind: Vec<String>,
 }
 
-impl Cost {
+impl SamplingCost {
     /// Processor time as a share of one processor (0.003 = 0.3 %).
     pub fn cpu_share(&self) -> f64 {
         let elapsed = self.elapsed.as_secs_f64();
         if elapsed > 0.0 { self.cpu.as_secs_f64() / elapsed } else { 0.0 }
     }
 
-    /// The same for people.
+    /// Returns the cost as a sentence.
     pub fn sentence(&self) -> String {
         let missed: u64 = self.samplers.iter().map(|one| one.missed).sum();
         let late = if missed > 0 {
@@ -318,7 +315,7 @@ impl Cost {
     }
 }
 
-/// Two digits that count below 1, one after the point above.
+/// Formats a percentage: two decimals below 0.1, one decimal from there on.
 fn percent(value: f64) -> String {
     if value < 0.1 { format!("{value:.2}") } else { format!("{value:.1}") }
 }
@@ -329,8 +326,11 @@ mod tests {
 
     #[test]
     fn the_sentence_says_share_and_gaps() {
-        let mut cost =
-            Cost { elapsed: Duration::from_secs(10), cpu: Duration::from_millis(31), ..Cost::default() };
+        let mut cost = SamplingCost {
+            elapsed: Duration::from_secs(10),
+            cpu: Duration::from_millis(31),
+            ..SamplingCost::default()
+        };
         assert_eq!(cost.sentence(), "Watching took 0.3 % of one processor.");
         cost.cpu = Duration::from_millis(4);
         cost.samplers.push(SamplerCost { missed: 2, ..SamplerCost::default() });
@@ -338,6 +338,6 @@ mod tests {
             cost.sentence(),
             "Watching took 0.04 % of one processor. 2 samples were skipped, because they were late."
         );
-        assert_eq!(Cost::default().cpu_share(), 0.0);
+        assert_eq!(SamplingCost::default().cpu_share(), 0.0);
     }
 }

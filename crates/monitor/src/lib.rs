@@ -1,12 +1,14 @@
 //! Samplers of client, server, host and devices, on one clock.
 //!
 //! Each sampler reads one source and gives readings under the names of `fathom_record::catalog`; one table lists them all.
-//! What a source lacks is left out, never zero, and said once as a note. Nothing here judges, and nothing here changes what it
+//! A series that a source lacks is left out, never zero, and noted once. Nothing here judges, and nothing here changes what it
 //! watches.
 
 mod host;
 mod lane;
+mod log;
 mod plan;
+mod recording;
 mod runner;
 mod sampler;
 mod server;
@@ -14,10 +16,13 @@ pub mod table;
 mod trace;
 
 pub use host::Devices;
-pub use lane::{Cost, SamplerCost};
-pub use plan::{Plan, Schedule, Scheduled};
+pub use lane::{SamplerCost, SamplingCost};
+pub use log::{
+    LogLine, LogReading, LogWhat, LoggedOperation, SlowOperationEvent, is_log, logs_beside, read_log_line,
+    read_slow_operations,
+};
+pub use plan::{MonitorPlan, SamplerPlan, Schedule};
+pub use recording::{RecordedSegment, RecordedServers, RecordingOwner, read_recorded_series};
 pub use runner::Monitor;
 pub use sampler::{Batch, Clock, Notes, Sampler, Sums};
-pub use server::{
-    LogLine, LogWhat, Namespace, Servers, Watched, WatchedRole, read_log_line, server_samplers, state_name,
-};
+pub use server::{Namespace, Servers, WatchedRole, WatchedServer, server_samplers, state_name};

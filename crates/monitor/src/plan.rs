@@ -1,4 +1,4 @@
-//! What to watch: from devices, processes and servers to the samplers that read them, each with its period and its
+//! The plan of monitoring: makes the samplers of the devices, processes and servers to watch, each with its period and its
 //! thread.
 
 use std::time::Duration;
@@ -13,35 +13,34 @@ use crate::host::{
 use crate::table::{Lane, row};
 use crate::trace::Trace;
 
-/// What to watch.
-pub struct Plan {
+/// The servers, devices and metrics to watch.
+pub struct MonitorPlan {
     /// The host's `/proc` and `/sys`.
     pub view: View,
-    /// The devices under the servers' data; `None` where their host is another machine: then nothing of this host is read.
+    /// The devices under the servers' data; `None` if they run on another machine: then no source of this host is read.
     pub devices: Option<Devices>,
     /// Samplers of servers and of anything else, each with a thread of its own.
     pub servers: Vec<Box<dyn Sampler>>,
-    /// The servers' processes on this host: the server's number in the run, and the process's.
+    /// The servers' processes on this host: the server's number in the run, and the process number.
     pub processes: Vec<(String, u32)>,
     /// Periods that differ from the table's, by the sampler's name.
     pub periods: Vec<(String, Duration)>,
-    /// Whether to trace block requests, where the kernel lets us.
+    /// True if block requests are to be traced, as far as the kernel permits.
     pub trace: bool,
 }
 
-/// Samplers ready to run, and what could not be found.
+/// Samplers ready to run, and notes on sources that were not found.
 #[derive(Debug, Default)]
 pub struct Schedule {
-    /// The samplers.
-    pub samplers: Vec<Scheduled>,
-    /// What could not be found and which findings that costs, a sentence each.
+    pub samplers: Vec<SamplerPlan>,
+    /// Sources that were not found and the findings that are lost, a sentence each.
     pub notes: Vec<String>,
 }
 
-impl Plan {
-    /// Nothing but the host of the data, at the periods of the table.
-    pub fn of_host(devices: Devices) -> Plan {
-        Plan {
+impl MonitorPlan {
+    /// Plans to watch only the host of the data, at the periods of the table.
+    pub fn of_host(devices: Devices) -> MonitorPlan {
+        MonitorPlan {
             view: View::live(),
             devices: Some(devices),
             servers: Vec::new(),
@@ -51,14 +50,14 @@ impl Plan {
         }
     }
 
-    /// The samplers for it.
+    /// Makes the samplers for this plan.
     pub fn schedule(mut self) -> Schedule {
         let mut schedule = Schedule::default();
         let mut samplers = self.host_samplers(&mut schedule.notes);
         samplers.append(&mut self.servers);
         for sampler in samplers {
             let name = sampler.name();
-            let scheduled = Scheduled::new(sampler);
+            let scheduled = SamplerPlan::new(sampler);
             let period = self.periods.iter().find(|(of, _)| *of == name).map(|(_, period)| *period);
             schedule.samplers.push(match period {
                 Some(period) => scheduled.every(period),
@@ -102,23 +101,22 @@ impl Plan {
     }
 }
 
-/// A sampler, how often it is to read, and what is lost when it cannot.
-pub struct Scheduled {
-    /// The sampler.
+/// A sampler, its period, and the information lost if it cannot read.
+pub struct SamplerPlan {
     pub sampler: Box<dyn Sampler>,
-    /// How often it reads; at least a millisecond.
+    /// The period of its readings; at least a millisecond.
     pub period: Duration,
-    /// Whose thread it runs on.
+    /// The thread that it runs on.
     pub lane: Lane,
-    /// What cannot be said without it, to end the sentence "without it there is …".
+    /// The information that is lost without it, to end the sentence "without it there is …".
     pub without: String,
 }
 
-impl Scheduled {
-    /// As its row in the table of samplers says; one that has no row reads each second on a thread of its own.
-    pub fn new(sampler: Box<dyn Sampler>) -> Scheduled {
+impl SamplerPlan {
+    /// Plans a sampler as its row in the table says; one without a row reads each second on its own thread.
+    pub fn new(sampler: Box<dyn Sampler>) -> SamplerPlan {
         let row = row(&sampler.name());
-        Scheduled {
+        SamplerPlan {
             period: row.map_or(Duration::from_secs(1), |row| row.period),
             lane: row.map_or(Lane::Own, |row| row.lane),
             without: row.map_or_else(|| "a gap in the record".to_owned(), |row| row.without.to_owned()),
@@ -126,15 +124,15 @@ impl Scheduled {
         }
     }
 
-    /// With another period.
+    /// The same sampler with another period.
     #[must_use]
-    pub fn every(mut self, period: Duration) -> Scheduled {
+    pub fn every(mut self, period: Duration) -> SamplerPlan {
         self.period = period;
         self
     }
 }
 
-impl std::fmt::Debug for Scheduled {
+impl std::fmt::Debug for SamplerPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} every {:?}", self.sampler.name(), self.period)
     }
@@ -148,11 +146,11 @@ mod tests {
     #[test]
     fn a_directory_in_memory_costs_the_disk_findings_and_says_so() {
         let (_folder, view) = machine(&[("proc/self/mountinfo", "22 1 0:5 / / rw - tmpfs tmpfs rw\n")]);
-        let plan = Plan { view, ..Plan::of_host(Devices::Under("/data".into())) };
+        let plan = MonitorPlan { view, ..MonitorPlan::of_host(Devices::Under("/data".into())) };
         let schedule = plan.schedule();
         assert!(schedule.notes[0].contains("tmpfs"), "{:?}", schedule.notes);
         assert!(schedule.samplers.iter().all(|one| one.sampler.name() != "devices"));
-        let remote = Plan { devices: None, ..Plan::of_host(Devices::All) };
+        let remote = MonitorPlan { devices: None, ..MonitorPlan::of_host(Devices::All) };
         assert!(remote.schedule().samplers.is_empty());
     }
 
@@ -160,7 +158,11 @@ mod tests {
     fn periods_are_the_tables_unless_the_plan_says_otherwise() {
         let (_folder, view) = machine(&[("sys/block/sda/dev", "8:0")]);
         let fast = Duration::from_millis(10);
-        let plan = Plan { view, periods: vec![("in_flight".into(), fast)], ..Plan::of_host(Devices::All) };
+        let plan = MonitorPlan {
+            view,
+            periods: vec![("in_flight".into(), fast)],
+            ..MonitorPlan::of_host(Devices::All)
+        };
         let periods: Vec<_> =
             plan.schedule().samplers.into_iter().map(|one| (one.sampler.name(), one.period)).collect();
         assert!(periods.contains(&("in_flight".into(), fast)));

@@ -1,8 +1,8 @@
-//! Runs samplers at their periods on a few threads, until it is told to stop.
+//! Runs samplers at their periods on a few threads until asked to stop.
 //!
-//! What is read many times a second shares a thread, what is read each second shares another, and each server has one of its
-//! own, so that one that hangs stalls nobody. A thread that still waits for its source when watching ends is left behind, and
-//! said to be; what it may yet read goes nowhere.
+//! Samplers that read many times a second share a thread, those that read each second share another, and each server has its own, so
+//! that a server that hangs delays no other. A thread that still waits for its source when monitoring ends is left behind, with a note;
+//! its later readings are lost.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,31 +12,30 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fathom_errors::Result;
-use fathom_host::View;
 use fathom_host::cgroup::Cgroups;
 use fathom_host::sched::{SchedStat, thread_wait};
+use fathom_host::{MachineSize, View};
 
-use crate::lane::{Cost, LaneEnd, LaneRun, SharedState};
+use crate::lane::{LaneEnd, LaneRun, LaneState, SamplingCost};
 use crate::sampler::{Notes, Sums};
 use crate::table::Lane;
-use crate::{Batch, Clock, Sampler, Scheduled};
+use crate::{Batch, Clock, Sampler, SamplerPlan};
 
-/// How long a stop waits for samples that are being taken.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// The time that a stop waits for samples that are being taken.
+const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 
-struct Running {
+struct SamplerThread {
     samplers: Vec<String>,
     /// Processor time of the thread, up to its last second.
     cpu_ns: Arc<AtomicU64>,
     thread: JoinHandle<()>,
 }
 
-/// Samplers that run.
 pub struct Monitor {
     clock: Clock,
     started: Instant,
-    shared: Arc<SharedState>,
-    lanes: Vec<Running>,
+    shared: Arc<LaneState>,
+    lanes: Vec<SamplerThread>,
     ends: Receiver<LaneEnd>,
 }
 
@@ -47,19 +46,19 @@ impl std::fmt::Debug for Monitor {
 }
 
 impl Monitor {
-    /// Starts them. Readings go to `sink` at least each second; a thread that cannot be started is a note there.
-    pub fn start(samplers: Vec<Scheduled>, clock: Clock, sink: Sender<Batch>) -> Monitor {
-        let shared = Arc::new(SharedState::new(sink));
+    /// Starts the samplers. Readings are sent to `sink` at least each second; a thread that cannot be started becomes a note there.
+    pub fn start(samplers: Vec<SamplerPlan>, clock: Clock, sink: Sender<Batch>) -> Monitor {
+        let shared = Arc::new(LaneState::new(sink));
         let (end, ends) = channel();
         let mut lanes = Vec::new();
-        let watcher = Scheduled::new(Box::new(Watcher::new(&shared)));
+        let watcher = SamplerPlan::new(Box::new(Watcher::new(&shared)));
         for (index, samplers) in by_lane(samplers.into_iter().chain([watcher])).into_iter().enumerate() {
             let names: Vec<String> = samplers.iter().map(|one| one.sampler.name()).collect();
             let cpu_ns = Arc::new(AtomicU64::new(0));
             let run = LaneRun::new(index, samplers, clock, &shared, &cpu_ns);
             let end = end.clone();
             match Builder::new().name("watch".into()).spawn(move || run.run(&end)) {
-                Ok(thread) => lanes.push(Running { samplers: names, cpu_ns, thread }),
+                Ok(thread) => lanes.push(SamplerThread { samplers: names, cpu_ns, thread }),
                 Err(error) => {
                     let what = format!("{} cannot be watched: no thread for it ({error}).", names.join(", "));
                     shared.note(clock, what);
@@ -69,20 +68,20 @@ impl Monitor {
         Monitor { clock, started: Instant::now(), shared, lanes, ends }
     }
 
-    /// Ends watching: what was read is handed over and the sink is let go within a tenth of a second.
-    pub fn stop(mut self) -> Cost {
+    /// Ends watching: readings are handed over and the sink is dropped within a tenth of a second.
+    pub fn stop(mut self) -> SamplingCost {
         let elapsed = self.started.elapsed();
         self.shared.stop();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         let mut samplers = BTreeMap::new();
         while samplers.len() < self.lanes.len() {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(end) = self.ends.recv_timeout(left) else { break };
             samplers.insert(end.lane, end.samplers);
         }
-        let mut cost = Cost { elapsed, ..Cost::default() };
+        let mut cost = SamplingCost { elapsed, ..SamplingCost::default() };
         for (index, lane) in std::mem::take(&mut self.lanes).into_iter().enumerate() {
-            // One that has told its end only lets go of its sources, and may take its time for that.
+            // A thread that has reported its end only closes its sources, which may take some time.
             if samplers.contains_key(&index) || lane.thread.is_finished() {
                 if lane.thread.is_finished() && lane.thread.join().is_err() {
                     let what =
@@ -104,15 +103,15 @@ impl Monitor {
 }
 
 impl Drop for Monitor {
-    /// One that goes without [`Monitor::stop`] tells its threads to end, and does not wait for them.
+    /// Without [`Monitor::stop`], drop asks the threads to end and does not wait for them.
     fn drop(&mut self) {
         self.shared.stop();
         self.shared.close();
     }
 }
 
-/// Samplers by the thread that they share.
-fn by_lane(samplers: impl Iterator<Item = Scheduled>) -> Vec<Vec<Scheduled>> {
+/// Groups samplers by the thread that they share.
+fn by_lane(samplers: impl Iterator<Item = SamplerPlan>) -> Vec<Vec<SamplerPlan>> {
     let (mut fast, mut second, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
     for one in samplers {
         match one.lane {
@@ -127,8 +126,8 @@ fn by_lane(samplers: impl Iterator<Item = Scheduled>) -> Vec<Vec<Scheduled>> {
 
 /// Reads the samplers' threads. It gives the share of the one that waited most, since one late thread is enough to mislead.
 pub(crate) struct Watcher {
-    /// Weak, because what is shared holds the sink.
-    shared: Weak<SharedState>,
+    /// Weak, because the shared state holds the sink.
+    shared: Weak<LaneState>,
     last_ns: Option<u64>,
     last: HashMap<i32, SchedStat>,
     sums: Sums,
@@ -136,7 +135,7 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn new(shared: &Arc<SharedState>) -> Watcher {
+    pub(crate) fn new(shared: &Arc<LaneState>) -> Watcher {
         Watcher {
             shared: Arc::downgrade(shared),
             last_ns: None,
@@ -155,6 +154,7 @@ impl Sampler for Watcher {
     fn sample(&mut self, batch: &mut Batch) -> Result<()> {
         let Some(shared) = self.shared.upgrade() else { return Ok(()) };
         let at_ns = batch.clock.now_ns();
+        let window_ns = self.last_ns.filter(|begin_ns| *begin_ns < at_ns).map(|begin_ns| (begin_ns, at_ns));
         let now: HashMap<i32, SchedStat> = shared
             .threads()
             .into_iter()
@@ -165,15 +165,31 @@ impl Sampler for Watcher {
         }
         let waits =
             now.iter().filter_map(|(thread, stat)| Some(stat.since(*self.last.get(thread)?).waited_ns));
-        if let (Some(most_ns), Some(begin_ns)) =
-            (waits.max(), self.last_ns.filter(|begin_ns| *begin_ns < at_ns))
-        {
-            let share = 100.0 * most_ns as f64 / (at_ns - begin_ns) as f64;
-            batch.put("monitor.run_wait_pct", "%", (begin_ns, at_ns), share.min(100.0));
+        if let Some((most_ns, window_ns)) = waits.max().zip(window_ns) {
+            let share = 100.0 * most_ns as f64 / (window_ns.1 - window_ns.0) as f64;
+            batch.put("monitor.run_wait_pct", "%", window_ns, share.min(100.0));
         }
         (self.last, self.last_ns) = (now, Some(at_ns));
-        if let Some(throttled_us) = Cgroups::of(&View::live(), None).cpu_throttled_us() {
+        let view = View::live();
+        let groups = Cgroups::read(&view, None);
+        if let Some(throttled_us) = groups.cpu_throttled_us() {
             self.sums.put(batch, "monitor.throttled_us", "us", at_ns, throttled_us as f64);
+        }
+        let size = MachineSize::read(&view).filter(|size| size.processors < size.online);
+        if let Some((size, window_ns)) = size.zip(window_ns) {
+            batch.put("monitor.processors", "1", window_ns, size.processors);
+        }
+        if let Some(quota) = groups.cpu_quota() {
+            let mut put = |what: &str, unit: &str, value: u64| {
+                self.sums.put(batch, &format!("monitor.quota.{what}"), unit, at_ns, value as f64);
+            };
+            if let Some(used_us) = quota.used_us {
+                put("used_us", "us", used_us);
+            }
+            if let Some((periods, throttled)) = quota.periods {
+                put("periods", "1", periods);
+                put("throttled", "1", throttled);
+            }
         }
         Ok(())
     }

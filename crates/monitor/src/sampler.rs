@@ -1,8 +1,7 @@
-//! What a sampler is: one source, read again and again; what it hands over, and what it keeps from one reading to the
-//! next.
+//! The interface of a sampler: one source, read repeatedly; its readings, and its state between them.
 //!
-//! All samplers of a run have one clock: nanoseconds since the run's start, monotonic. A running total becomes what
-//! each window added, a note is said once and not each second, and a part may be due less often than its sampler.
+//! All samplers of a run have one clock: nanoseconds since the run's start, monotonic. A running total becomes the
+//! growth in each window, a note is made once and not each second, and a part may be due less often than its sampler.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -12,37 +11,34 @@ use fathom_record::Reading;
 use fathom_record::disk::Entry;
 use fathom_stats::Histogram;
 
-/// One source of readings. It runs on a thread of its own or with others of its period, never on the load's.
+/// One source of readings. It runs on its own thread or with others of its period, never on a thread of the load.
 pub trait Sampler: Send {
     /// Its name in the table of samplers and in `monitor.{sampler}.…` (`diskstats`, `server.0`).
     fn name(&self) -> String;
 
-    /// Reads its source once and adds what it says. The first call has no window yet: it remembers the counters only.
+    /// Reads its source once and adds the readings. The first call has no window yet and only remembers the counters.
     ///
-    /// # Errors
-    /// When the source cannot be read this time; the next call tries again, and the gap stays a gap.
+    /// # Errors When the source cannot be read this time. The next call tries again, and the gap in the series remains.
     fn sample(&mut self, batch: &mut Batch) -> Result<()>;
 }
 
 /// Readings and notes on their way to the run folder and to live views.
 #[derive(Debug)]
 pub struct Batch {
-    /// The run's clock.
+    /// The clock that all samplers of a run share.
     pub clock: Clock,
-    /// The readings.
     pub readings: Vec<Reading>,
     /// Typed results (slow operations, events).
     pub entries: Vec<Entry>,
-    /// Whole distributions for latency logs: name, window in nanoseconds since the run's start, what was counted in it.
+    /// Whole distributions for latency logs: name, window in nanoseconds since the run's start, and the histogram of the window.
     pub histograms: Vec<(String, (u64, u64), Histogram)>,
     /// Facts for the manifest's environment (`server.0.engine`).
     pub facts: Vec<(String, String)>,
-    /// What could not be read and which finding that costs, a sentence each; a sampler says each once.
+    /// Sources that could not be read and the finding that is lost, a sentence each; a sampler makes each note once.
     pub notes: Vec<String>,
 }
 
 impl Batch {
-    /// An empty one.
     pub fn new(clock: Clock) -> Batch {
         Batch {
             clock,
@@ -54,7 +50,7 @@ impl Batch {
         }
     }
 
-    /// Whether it holds nothing.
+    /// Returns whether it holds nothing.
     pub fn is_empty(&self) -> bool {
         self.readings.is_empty()
             && self.entries.is_empty()
@@ -110,8 +106,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Takes a total that was read at `at_ns` and adds what it grew by since it was last read. The first reading of a name, and
-    /// one below the last (the source was restarted), only start anew.
+    /// Takes a total that was read at `at_ns` and adds its growth since the last reading. The first reading of a name, and one
+    /// below the last (the source was restarted), add nothing and start over.
     pub fn put(&mut self, batch: &mut Batch, name: &str, unit: &str, at_ns: u64, total: f64) {
         match self.last.get_mut(name) {
             Some((last_ns, last)) => {
@@ -125,13 +121,13 @@ impl Sums {
         }
     }
 
-    /// Forgets all totals: the source is another one now.
+    /// Forgets all totals, because the source is now another one.
     pub fn restart(&mut self) {
         self.last.clear();
     }
 }
 
-/// When something is due again.
+/// A period, and the time at which the work is next due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Every {
     period_ns: u64,
@@ -144,7 +140,7 @@ impl Every {
         Every { period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), next_ns: 0 }
     }
 
-    /// Whether it is due, within a tenth of the period: the sampler's own turns are not that exact.
+    /// Returns whether it is due, within a tenth of the period: the sampler's own turns are not that exact.
     pub(crate) fn due(&mut self, now_ns: u64) -> bool {
         if now_ns.saturating_add(self.period_ns / 10) < self.next_ns {
             return false;

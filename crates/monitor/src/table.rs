@@ -1,62 +1,60 @@
-//! Table: every sampler, how often it reads, what, at what cost, and which finding is lost without it.
+//! Table: every sampler with its period, its source, its cost, and the finding that is lost without it.
 //!
-//! Units stand in `fathom_record::catalog`, by the series; a test keeps both in step. What a sampler really costs is measured in
-//! every run (`monitor.{sampler}.cpu_us`); the class here says only what that grows with.
+//! Units are in `fathom_record::catalog`, by series; a test keeps both in step. The actual cost of a sampler is measured in
+//! every run (`monitor.{sampler}.cpu_us`); the class here names only the quantity that it grows with.
 
 use std::time::Duration;
 
-/// What the cost of one sample grows with.
+/// The quantity that the cost of one sample grows with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostClass {
-    /// A file or two of fixed length.
+    /// One or two files of fixed length.
     Fixed,
-    /// The devices watched.
     PerDevice,
     /// The threads of the process watched.
     PerThread,
     /// The processes of the host, while one of them is suspected.
     PerProcess,
-    /// A round trip to the server, and what the server does to answer.
+    /// A round trip to the server, and the server's work for the reply.
     PerServer,
     /// The requests that the devices serve.
     PerRequest,
 }
 
-/// Which thread a sampler shares.
+/// The thread that a sampler shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// The one of what is read many times a second.
+    /// The thread of samplers that read many times a second.
     Fast,
-    /// The one of what is read each second.
+    /// The thread of samplers that read each second.
     Second,
-    /// One of its own, because its source may make it wait.
+    /// A separate thread, because the source may make it wait.
     Own,
 }
 
 /// One kind of sampler.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
-    /// Its name, before the dot where there are several (`process.0`).
+pub struct SamplerRow {
+    /// Its name, before the dot if there are several (`process.0`).
     pub name: &'static str,
-    /// How often it reads unless the plan says otherwise.
+    /// The period of its readings unless the plan sets another.
     pub period: Duration,
-    /// Whose thread it runs on.
+    /// The thread that it runs on.
     pub lane: Lane,
     /// The series it writes, as in the catalog, cut where a family begins.
     pub series: &'static [&'static str],
-    /// What it reads.
+    /// The source that it reads.
     pub source: &'static str,
-    /// What its cost grows with.
+    /// The quantity that its cost grows with.
     pub cost: CostClass,
-    /// What cannot be said without it, to end the sentence "without it there is …".
+    /// The information that is lost without it, to end the sentence "without it there is …".
     pub without: &'static str,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// All samplers.
-pub static SAMPLERS: &[Row] = &[
-    Row {
+pub static SAMPLERS: &[SamplerRow] = &[
+    SamplerRow {
         name: "devices",
         period: SECOND,
         lane: Lane::Second,
@@ -65,7 +63,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::Fixed,
         without: "no share of the device in the mean and no amplification at the disk",
     },
-    Row {
+    SamplerRow {
         name: "in_flight",
         period: Duration::from_millis(50),
         lane: Lane::Fast,
@@ -74,7 +72,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerDevice,
         without: "no finding about a queue at its cap, and no audit by Little's law",
     },
-    Row {
+    SamplerRow {
         name: "queues",
         period: SECOND,
         lane: Lane::Second,
@@ -83,7 +81,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerDevice,
         without: "no finding about a queue at its cap or an IOPS cap",
     },
-    Row {
+    SamplerRow {
         name: "pressure",
         period: SECOND,
         lane: Lane::Second,
@@ -92,7 +90,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::Fixed,
         without: "one witness less that tasks waited for I/O or a processor",
     },
-    Row {
+    SamplerRow {
         name: "cpu",
         period: SECOND,
         lane: Lane::Second,
@@ -101,7 +99,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::Fixed,
         without: "no guard against a processor that is short, so no verdict on the disk",
     },
-    Row {
+    SamplerRow {
         name: "memory",
         period: SECOND,
         lane: Lane::Second,
@@ -110,7 +108,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::Fixed,
         without: "no sign of write-back in spikes",
     },
-    Row {
+    SamplerRow {
         name: "network",
         period: SECOND,
         lane: Lane::Second,
@@ -119,7 +117,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::Fixed,
         without: "no sign of a full or lossy network",
     },
-    Row {
+    SamplerRow {
         name: "journal",
         period: SECOND,
         lane: Lane::Second,
@@ -128,7 +126,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerDevice,
         without: "no share of the file system's journal in waits and writes",
     },
-    Row {
+    SamplerRow {
         name: "process",
         period: SECOND,
         lane: Lane::Second,
@@ -137,7 +135,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerThread,
         without: "no sign that the server's process itself waited for a processor",
     },
-    Row {
+    SamplerRow {
         name: "top_processes",
         period: Duration::from_secs(5),
         lane: Lane::Second,
@@ -146,7 +144,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerProcess,
         without: "no name of who takes the processors or the device",
     },
-    Row {
+    SamplerRow {
         name: "trace",
         period: Duration::from_millis(100),
         lane: Lane::Own,
@@ -159,7 +157,7 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerRequest,
         without: "no split of a device's time into waiting in the kernel and being served",
     },
-    Row {
+    SamplerRow {
         name: "server",
         period: SECOND,
         lane: Lane::Own,
@@ -168,19 +166,19 @@ pub static SAMPLERS: &[Row] = &[
         cost: CostClass::PerServer,
         without: "no share of the server in the mean",
     },
-    Row {
+    SamplerRow {
         name: "watcher",
         period: SECOND,
         lane: Lane::Second,
-        series: &["monitor.run_wait_pct", "monitor.throttled_us"],
-        source: "/proc/self/task/*/schedstat of the samplers' threads, cpu.stat of Fathom's groups",
+        series: &["monitor.run_wait_pct", "monitor.throttled_us", "monitor.processors", "monitor.quota."],
+        source: "/proc/self/task/*/schedstat of the samplers' threads; cpu.max and cpu.stat of Fathom's groups",
         cost: CostClass::Fixed,
         without: "no guard against samples that were taken late",
     },
 ];
 
 /// The row of a sampler by its name or by a name under it (`server.0`, `server.0.log`).
-pub fn row(name: &str) -> Option<&'static Row> {
+pub fn row(name: &str) -> Option<&'static SamplerRow> {
     SAMPLERS
         .iter()
         .find(|row| name.strip_prefix(row.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))

@@ -1,4 +1,4 @@
-//! A replica set and a cluster of two shards, played with the replies of a real mongod and mongos 4.0.3.
+//! Tests with a replica set and a cluster of two shards, simulated with replies of a real mongod and mongos 4.0.3.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -84,7 +84,7 @@ fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
     member_of(set, ports, shown, number)
 }
 
-/// The same, of a set that tells its clients of the first members only.
+/// The same for a set that shows its clients only the first members.
 fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) -> Arc<Script> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     Arc::new(move |command, _| match command {
@@ -96,9 +96,9 @@ fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) ->
         "ping" => doc! { "ok": 1 },
         "serverStatus" => {
             let mut status = one("replset-primary-serverStatus.json");
-            // Nobody's process here.
+            // No process of this host has this id.
             status.insert("pid", 999_999_999_i64);
-            // The third lacks five entries; what the captured reply says of the newest write stays.
+            // The third member lacks five entries; the newest write of the captured reply is kept.
             let progress = hosts.iter().enumerate().map(|(number, host)| {
                 let increment = if number == 2 { 75 } else { 80 };
                 doc! { "host": host, "optime": { "ts": bson::Timestamp { time: 1_795_239_307, increment }, "t": 1_i64 } }
@@ -130,7 +130,7 @@ fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) ->
     })
 }
 
-/// Two rounds of all samplers of what is behind a connection string.
+/// Runs two rounds of all samplers of the servers behind a connection string.
 fn watch(uri: &str) -> (Servers, Batch) {
     let target: Target = uri.parse().unwrap();
     let servers = Servers::find(&target, 0).unwrap();

@@ -1,5 +1,5 @@
-//! All samplers of the host, and the trace of block requests, against loop devices of the tests' own, beside what the kernel
-//! counts.
+//! Tests all samplers of the host and the trace of block requests on the tests' own loop devices, and compares them with the
+//! kernel's counts.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use fathom_host::View;
 use fathom_host::diskstats::{self, Counters};
-use fathom_monitor::{Batch, Clock, Cost, Devices, Monitor, Plan};
+use fathom_monitor::{Batch, Clock, Devices, Monitor, MonitorPlan, SamplingCost};
 use fathom_record::catalog::kind_of;
 use fathom_record::{Point, SeriesSet};
 use fathom_stats::Histogram;
 use fathom_testkit::{Bytes, Filesystem, Need, RealDisk, assert, assert_eq, skip, test};
 
-/// What the kernel counts for a device now.
+/// The kernel's present counters of a device.
 fn counters(name: &str) -> Counters {
     let lines = diskstats::read(&View::live()).unwrap();
     lines.into_iter().find(|line| line.name == name).unwrap().counters
 }
 
-/// Writes of 4 KiB, each made durable, for a while; how many.
+/// Writes 4 KiB at a time, each made durable, for `length`, and returns the number of writes.
 fn write_for(folder: &std::path::Path, length: Duration) -> u64 {
     let mut file = File::create(folder.join("data")).unwrap();
     let began = Instant::now();
@@ -34,21 +34,21 @@ fn write_for(folder: &std::path::Path, length: Duration) -> u64 {
     writes
 }
 
-struct Watched {
+struct HostReadings {
     series: SeriesSet,
     histograms: Vec<(String, (u64, u64), Histogram)>,
     notes: Vec<String>,
-    cost: Cost,
+    cost: SamplingCost,
     writes: u64,
     /// Before watching, before writing, after writing, after watching.
     counters: [Counters; 4],
 }
 
-fn watch(disk: &RealDisk, trace: bool) -> Watched {
-    let plan = Plan {
+fn watch(disk: &RealDisk, trace: bool) -> HostReadings {
+    let plan = MonitorPlan {
         processes: vec![("0".into(), std::process::id())],
         trace,
-        ..Plan::of_host(Devices::Under(disk.path().to_owned()))
+        ..MonitorPlan::of_host(Devices::Under(disk.path().to_owned()))
     };
     let schedule = plan.schedule();
     assert!(schedule.notes.is_empty(), "{:?}", schedule.notes);
@@ -70,10 +70,10 @@ fn watch(disk: &RealDisk, trace: bool) -> Watched {
     let notes = all.iter().flat_map(|batch| batch.notes.clone()).collect();
     let series = all.iter().flat_map(|batch| &batch.readings).collect();
     let histograms = all.into_iter().flat_map(|batch| batch.histograms).collect();
-    Watched { series, histograms, notes, cost, writes, counters: [before, from, to, after] }
+    HostReadings { series, histograms, notes, cost, writes, counters: [before, from, to, after] }
 }
 
-impl Watched {
+impl HostReadings {
     fn points(&self, name: &str) -> &[Point] {
         self.series.get(name).map_or(&[], |series| &series.points)
     }
@@ -82,7 +82,7 @@ impl Watched {
         self.points(name).iter().map(|point| point.value).sum()
     }
 
-    /// Every reading stands in the catalog, with its unit and a window.
+    /// Every reading is in the catalog, with its unit and a window.
     fn check_against_the_catalog(&self) {
         for (name, series) in self.series.iter() {
             let kind = kind_of(name).unwrap_or_else(|| panic!("{name} is not in the catalog"));
@@ -123,7 +123,7 @@ fn every_source_is_read_and_sums_agree_with_the_kernels() {
     };
     let most = (after.writes - before.writes) as f64;
     println!("writes: {}, the kernel says {most} with empty flushes", sum("writes"));
-    // Each write here grows the file, so that its flushes are the journal's and none is empty.
+    // Each write here extends the file, so that all flushes are the journal's and no flush is empty.
     assert!((0.9 * most..=most).contains(&sum("writes")));
     agree("flushes", sum("flushes"), &flushes);
     agree("bytes", sum("written_bytes"), &|c| c.write_sectors * 512);
@@ -132,7 +132,7 @@ fn every_source_is_read_and_sums_agree_with_the_kernels() {
 
     let in_flight = seen.points(&of_device("in_flight")).len();
     assert!(in_flight >= 30, "{in_flight} samples of requests in flight");
-    // As it is there: a loop device keeps what somebody set for whoever has its number next.
+    // The present value: a loop device keeps a setting for the next user of its number.
     let requests = std::fs::read_to_string(format!("/sys/block/{device}/queue/nr_requests")).unwrap();
     assert_eq!(seen.points(&of_device("queue.requests"))[0].value, requests.trim().parse::<f64>().unwrap());
     let commits = seen.sum(&format!("host.journal.{device}.commits"));

@@ -1,4 +1,4 @@
-//! The samplers of servers against the lab server on both engines: what they give, what they say is missing, what they cost.
+//! Tests the samplers of servers on the lab server with both engines: their readings, their notes on missing counters, and their cost.
 
 use std::path::Path;
 use std::thread;
@@ -12,7 +12,7 @@ use fathom_record::disk::Entry;
 use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
 
-/// A configuration that says of itself what mongod's would.
+/// A configuration that is reported as mongod's would be.
 fn config(directory: &Path, engine: EngineName) -> Config {
     let mut config = Config::default();
     config.net.port = 0;
@@ -48,7 +48,7 @@ fn insert(connection: &mut Connection, from: i32) {
     run(connection, "test", &doc! { "insert": "c", "documents": documents });
 }
 
-/// All samplers once.
+/// Runs every sampler once.
 fn sample(samplers: &mut [(Duration, Box<dyn Sampler>)], batch: &mut Batch) {
     samplers.iter_mut().for_each(|(_, sampler)| sampler.sample(batch).unwrap());
 }
@@ -65,7 +65,7 @@ fn batch() -> Batch {
     Batch::new(Clock::since(Instant::now()))
 }
 
-/// What a server of this engine gives beside what all give.
+/// The series that a server of this engine has besides those that all have.
 fn own_series(engine: EngineName) -> &'static [&'static str] {
     match engine {
         EngineName::WiredTiger => &[
@@ -149,7 +149,7 @@ fn each_engine_gives_its_series_and_its_slow_operations() {
             ("documents.inserted", 100.0),
             ("writes.operations", 1.0),
             ("collection.writes.operations", 1.0),
-            // The find, and our own look before this one: $collStats is a read of the collection.
+            // The find, and our own query before this one: $collStats is a read of the collection.
             ("collection.reads.operations", 2.0),
             ("tickets.write.total", 256.0),
             ("parameter.syncdelay_s", 60.0),
@@ -193,7 +193,7 @@ fn a_server_that_goes_and_comes_back_leaves_a_gap() {
     assert_eq!(batch.notes.len(), 2, "{:?}", batch.notes);
     assert!(batch.notes[0].contains("went out of reach") && batch.notes[1].contains("was restarted"));
     sample(&mut samplers, &mut batch);
-    // Our own look at the collection, which is a read of it.
+    // Our own query of the collection, which is a read of it.
     assert_eq!(values(&batch, "server.0.reads.operations"), [1.0]);
     server.stop().unwrap();
 }
@@ -210,7 +210,7 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config(directory.path(), EngineName::WiredTiger);
     config.auth = true;
-    // So the lines must be asked for.
+    // The lines must therefore be requested from the server.
     config.parsed.remove("systemLog");
     let server = Server::start_quiet(config).unwrap();
     let port = server.port();
@@ -226,7 +226,7 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     let mut batch = batch();
     sample(&mut samplers, &mut batch);
     insert(&mut root, 100);
-    // The busiest collection is known when two looks have been taken.
+    // The busiest collection is known after two readings.
     thread::sleep(Duration::from_millis(2050));
     for _ in 0..2 {
         sample(&mut samplers, &mut batch);
@@ -257,7 +257,7 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     server.stop().unwrap();
 }
 
-/// How many microseconds is for `make bench`; here, that each look says its cost, and no more than was waited for.
+/// Checks that each sample reports its cost, and no more than the time waited; `make bench` measures the microseconds.
 #[test]
 fn what_a_look_costs_the_server_is_said() {
     let directory = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn what_a_look_costs_the_server_is_said() {
     (0..rounds).for_each(|_| sample(&mut samplers[..1], &mut batch));
     let waited_us = began.elapsed().as_micros() as f64;
     let costs = values(&batch, "monitor.server.0.command_us");
-    // The first look has nothing before it to be told from.
+    // The first reading has no earlier one to compare with.
     assert_eq!(costs.len(), rounds - 1);
     let cost_us = costs.iter().sum::<f64>();
     assert!(cost_us > 0.0 && cost_us <= waited_us, "{cost_us} of {waited_us}");

@@ -1,16 +1,16 @@
-//! The runner under samplers that fail, panic, hang and are late.
+//! Tests the runner with samplers that fail, panic, hang or are late.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_monitor::table::Lane;
-use fathom_monitor::{Batch, Clock, Cost, Monitor, Sampler, Scheduled};
+use fathom_monitor::{Batch, Clock, Monitor, Sampler, SamplerPlan, SamplingCost};
 
 /// A sampler made of a function.
-struct Made<F>(&'static str, F);
+struct FunctionSampler<F>(&'static str, F);
 
-impl<F: FnMut(&mut Batch) -> Result<()> + Send> Sampler for Made<F> {
+impl<F: FnMut(&mut Batch) -> Result<()> + Send> Sampler for FunctionSampler<F> {
     fn name(&self) -> String {
         self.0.into()
     }
@@ -20,13 +20,13 @@ impl<F: FnMut(&mut Batch) -> Result<()> + Send> Sampler for Made<F> {
     }
 }
 
-fn scheduled<F>(name: &'static str, period_ms: u64, lane: Lane, sample: F) -> Scheduled
+fn scheduled<F>(name: &'static str, period_ms: u64, lane: Lane, sample: F) -> SamplerPlan
 where
     F: FnMut(&mut Batch) -> Result<()> + Send + 'static,
 {
-    let sampler = Box::new(Made(name, sample));
+    let sampler = Box::new(FunctionSampler(name, sample));
     let period = Duration::from_millis(period_ms);
-    Scheduled { sampler, period, lane, without: "less to say".into() }
+    SamplerPlan { sampler, period, lane, without: "less to say".into() }
 }
 
 /// A gauge that is always 1.
@@ -36,15 +36,15 @@ fn steady(batch: &mut Batch) -> Result<()> {
     Ok(())
 }
 
-struct Seen {
-    cost: Cost,
+struct MonitorOutput {
+    cost: SamplingCost,
     notes: Vec<String>,
     batches: Receiver<Batch>,
     readings: Vec<(String, u64, f64)>,
     stop_took: Duration,
 }
 
-fn run(samplers: Vec<Scheduled>, length: Duration) -> Seen {
+fn run(samplers: Vec<SamplerPlan>, length: Duration) -> MonitorOutput {
     let (sink, batches) = channel();
     let monitor = Monitor::start(samplers, Clock::since(Instant::now()), sink);
     std::thread::sleep(length);
@@ -55,10 +55,10 @@ fn run(samplers: Vec<Scheduled>, length: Duration) -> Seen {
     let notes = all.iter().flat_map(|batch| batch.notes.clone()).collect();
     let readings = all.iter().flat_map(|batch| batch.readings.iter());
     let readings = readings.map(|reading| (reading.name.clone(), reading.begin_ns, reading.value)).collect();
-    Seen { cost, notes, batches, readings, stop_took }
+    MonitorOutput { cost, notes, batches, readings, stop_took }
 }
 
-impl Seen {
+impl MonitorOutput {
     fn count(&self, name: &str) -> usize {
         self.readings.iter().filter(|(of, ..)| of == name).count()
     }

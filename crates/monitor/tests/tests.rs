@@ -1,4 +1,4 @@
-//! Samplers against real hosts, servers and clusters. One module per topic.
+//! Tests of samplers on real hosts, servers and clusters. One module per topic.
 
 #![allow(
     clippy::expect_used,

@@ -29,7 +29,6 @@ impl AlignedBuffer {
         Ok(AlignedBuffer { start, len })
     }
 
-    /// The bytes.
     pub(crate) fn as_slice(&self) -> &[u8] {
         // SAFETY: start..start+len is our own live, initialised (zeroed) mapping, borrowed for &self.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
@@ -41,7 +40,7 @@ impl AlignedBuffer {
         unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Where the bytes at `offset` are, for a ring that outlives the borrow; the caller keeps the buffer alive.
+    /// The address of the bytes at `offset`, for a ring that outlives the borrow; the caller keeps the buffer alive.
     pub(crate) fn pointer_at(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < self.len, "offset inside the buffer");
         self.start.as_ptr().wrapping_add(offset)

@@ -1,4 +1,4 @@
-//! The one clock of the probe: CLOCK_MONOTONIC in nanoseconds, by the vDSO, about 20 ns a call.
+//! The clock of the probe: CLOCK_MONOTONIC in nanoseconds, read through the vDSO in about 20 ns.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -9,7 +9,7 @@ pub(crate) fn now_ns() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
-/// Sleeps until `deadline_ns`, or not at all when it has passed.
+/// Sleeps until `deadline_ns`; returns at once if it has passed.
 pub(crate) fn sleep_until(deadline_ns: u64) {
     let now = now_ns();
     if deadline_ns > now {

@@ -1,4 +1,4 @@
-//! A disk in memory that fails on demand, for faults that no real disk gives when asked.
+//! An in-memory disk that fails on demand, for faults that no real disk produces on request.
 
 use std::io;
 use std::sync::Mutex;
@@ -8,37 +8,36 @@ use std::time::Duration;
 use crate::file::BlockFile;
 use crate::tracks::lock;
 
-/// What goes wrong, and when.
+/// The fault, and when it occurs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fault {
+pub(crate) enum DiskFault {
     None,
     /// The n-th read fails with EIO.
     ReadError(u64),
     /// Writes from the n-th on fail with ENOSPC.
     Full(u64),
-    /// Every n-th write is acknowledged and not done.
+    /// Every n-th write is acknowledged but not executed.
     LostWrite(u64),
-    /// Every n-th write is done by half.
+    /// Every n-th write is only half executed.
     TornWrite(u64),
     /// Every n-th write lands one block further.
     MisplacedWrite(u64),
     /// The n-th sync fails with EIO.
     SyncError(u64),
-    /// The n-th read takes this long, and all that come meanwhile wait.
+    /// The n-th read takes this long, and all that arrive in the meantime wait.
     Stall(u64, Duration),
 }
 
-/// The disk.
 pub(crate) struct FaultyFile {
     bytes: Mutex<Vec<u8>>,
-    fault: Fault,
+    fault: DiskFault,
     reads: AtomicU64,
     writes: AtomicU64,
     syncs: AtomicU64,
 }
 
 impl FaultyFile {
-    pub(crate) fn new(bytes: Vec<u8>, fault: Fault) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>, fault: DiskFault) -> Self {
         let zero = AtomicU64::default;
         FaultyFile { bytes: Mutex::new(bytes), fault, reads: zero(), writes: zero(), syncs: zero() }
     }
@@ -66,8 +65,8 @@ impl BlockFile for FaultyFile {
         let nth = count(&self.reads);
         let bytes = lock(&self.bytes);
         match self.fault {
-            Fault::ReadError(n) if nth == n => return Err(error(libc::EIO)),
-            Fault::Stall(n, time) if nth == n => std::thread::sleep(time),
+            DiskFault::ReadError(n) if nth == n => return Err(error(libc::EIO)),
+            DiskFault::Stall(n, time) if nth == n => std::thread::sleep(time),
             _ => {}
         }
         let at = usize::try_from(offset).unwrap();
@@ -78,10 +77,10 @@ impl BlockFile for FaultyFile {
     fn write_at(&self, block: &[u8], offset: u64) -> io::Result<()> {
         let nth = count(&self.writes);
         match self.fault {
-            Fault::Full(n) if nth >= n => return Err(error(libc::ENOSPC)),
-            Fault::LostWrite(n) if nth.is_multiple_of(n) => {}
-            Fault::TornWrite(n) if nth.is_multiple_of(n) => self.store(&block[..block.len() / 2], offset),
-            Fault::MisplacedWrite(n) if nth.is_multiple_of(n) => {
+            DiskFault::Full(n) if nth >= n => return Err(error(libc::ENOSPC)),
+            DiskFault::LostWrite(n) if nth.is_multiple_of(n) => {}
+            DiskFault::TornWrite(n) if nth.is_multiple_of(n) => self.store(&block[..block.len() / 2], offset),
+            DiskFault::MisplacedWrite(n) if nth.is_multiple_of(n) => {
                 self.store(block, offset + block.len() as u64)
             }
             _ => self.store(block, offset),
@@ -91,7 +90,7 @@ impl BlockFile for FaultyFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let nth = count(&self.syncs);
-        if matches!(self.fault, Fault::SyncError(n) if nth == n) { Err(error(libc::EIO)) } else { Ok(()) }
+        if matches!(self.fault, DiskFault::SyncError(n) if nth == n) { Err(error(libc::EIO)) } else { Ok(()) }
     }
 
     fn sync_all(&self) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! A file as the thread engines see it: positioned reads and writes of whole blocks, and syncs.
 //!
-//! A trait, so that faults which no real disk gives on demand can be tested through the same engines. A short
-//! transfer is an error here: on a regular file that was laid out whole it means that the end moved.
+//! A trait, so that faults which no real disk produces on demand can be tested through the same engines. A short transfer is an
+//! error here: on a fully laid-out regular file it means that the end moved.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ pub(crate) trait BlockFile: Sync {
     fn read_at(&self, block: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all of `block` at `offset`.
     fn write_at(&self, block: &[u8], offset: u64) -> io::Result<()>;
-    /// Makes data durable, and of the metadata what reading it back needs.
+    /// Makes data durable, and the metadata needed to read it back.
     fn sync_data(&self) -> io::Result<()>;
     /// Makes data and all metadata durable.
     fn sync_all(&self) -> io::Result<()>;
@@ -51,8 +51,8 @@ impl BlockFile for File {
     }
 }
 
-/// Reserves room for `size_bytes`, so that a full disk shows before the first write and extents are few. Where
-/// the file system cannot, the size alone is set.
+/// Reserves space for `size_bytes`, so that a full disk shows before the first write and extents are few. If the file system cannot
+/// reserve, only the size is set.
 pub(crate) fn reserve(file: impl AsFd, size_bytes: u64) -> io::Result<()> {
     match retry_on_intr(|| fallocate(&file, FallocateFlags::empty(), 0, size_bytes)) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(ftruncate(&file, size_bytes)?),
@@ -60,7 +60,7 @@ pub(crate) fn reserve(file: impl AsFd, size_bytes: u64) -> io::Result<()> {
     }
 }
 
-/// An error unless `moved` bytes are all that were asked for.
+/// An error unless `moved` equals the number of bytes asked for.
 pub(crate) fn whole(moved: usize, wanted: usize, action: &str) -> io::Result<()> {
     if moved == wanted {
         return Ok(());

@@ -1,22 +1,22 @@
-//! The layout pass: the whole file written once, in order, with stamped data, and timed.
+//! The layout pass: writes the whole file once, in order, with stamped data, and times it.
 //!
-//! Thin-provisioned and lazily zeroed disks charge for the first write of a block; a tool that lays its file out
-//! in silence hides that (disk.md 5). So the first pass is a result, and a region is written a second time to
-//! compare, with other bytes. Without a layout pass, reads of a sparse or fallocated file never reach the disk at all.
+//! Thin-provisioned and lazily zeroed disks charge for the first write of a block; a tool that lays its file out silently hides
+//! that (docs/methods.md#first-writes-and-syncs-that-do-not-arrive). The first pass is therefore a result, and a region is written
+//! a second time with other bytes for comparison. Without a layout pass, reads of a sparse or fallocated file never reach the disk.
 
 use fathom_errors::{Error, Result};
-use fathom_record::disk::{Layout, Rewritten};
+use fathom_record::disk::{Layout, RewriteTimes};
 use fathom_units::Bytes;
 
 use crate::buffer::AlignedBuffer;
 use crate::clock::now_ns;
 use crate::file::BlockFile;
 use crate::stamp::{FIRST_GENERATION, Generations, SECOND_GENERATION, Stamper};
-use crate::target::{SIZE_MIN, Target};
+use crate::target::{MIN_SIZE, ProbeTarget};
 
 /// Bytes per write: large enough for a disk's full bandwidth, small enough to stop soon.
 const STRIDE: u64 = 1 << 20;
-/// How far the pass may go.
+/// The limits of the pass.
 pub struct LayoutPlan {
     /// Stop early, with a shorter file, after this many nanoseconds; `None` for no limit.
     pub budget_ns: Option<u64>,
@@ -24,13 +24,13 @@ pub struct LayoutPlan {
     pub second_pass: Bytes,
 }
 
-/// Writes the file of `target`. `progress` hears bytes done and in all, and answers whether to go on. `generations` learns which chunks
-/// were written a second time.
+/// Writes the file of `target`. `progress` gets the bytes done and the total, and returns whether to continue. `generations`
+/// records which chunks were written a second time.
 ///
 /// # Errors
-/// Any write that fails; the file then goes with `target`.
+/// Any write that fails; the file is then deleted with `target`.
 pub(crate) fn lay_out(
-    target: &mut Target,
+    target: &mut ProbeTarget,
     stamper: &Stamper,
     generations: Option<&Generations>,
     plan: &LayoutPlan,
@@ -50,7 +50,7 @@ pub(crate) fn lay_out(
         at = (at + STRIDE).min(total);
         let over_budget = plan.budget_ns.is_some_and(|budget| now_ns() - began > budget);
         let go_on = progress(at, total)?;
-        if at < total && (!go_on || (over_budget && at >= SIZE_MIN.get())) {
+        if at < total && (!go_on || (over_budget && at >= MIN_SIZE.get())) {
             cut_short = true;
             break;
         }
@@ -75,14 +75,14 @@ pub(crate) fn lay_out(
         if let Some(generations) = generations {
             generations.wrote(second_from, usize::try_from(bytes).unwrap_or(0), SECOND_GENERATION);
         }
-        layout.rewritten = Some(Rewritten { bytes, first_mib_per_s, second_mib_per_s });
+        layout.rewritten = Some(RewriteTimes { bytes, first_mib_per_s, second_mib_per_s });
     }
     Ok(layout)
 }
 
 /// Writes the file again from `from` on, to its end or until `progress` ends it. Returns the bytes written and their MiB per second.
 fn second_pass(
-    target: &Target,
+    target: &ProbeTarget,
     stamper: &Stamper,
     buffer: &mut AlignedBuffer,
     from: u64,
@@ -102,7 +102,7 @@ fn second_pass(
 }
 
 fn write_stride(
-    target: &Target,
+    target: &ProbeTarget,
     stamper: &Stamper,
     buffer: &mut AlignedBuffer,
     at: u64,
@@ -118,7 +118,7 @@ fn write_stride(
         .map_err(|e| Error::io("lay out", target.path(), e).advise(format!("it was at offset {at}")))
 }
 
-fn sync(target: &Target) -> Result<()> {
+fn sync(target: &ProbeTarget) -> Result<()> {
     target.file().sync_data().map_err(|e| Error::io("fdatasync", target.path(), e))
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use fathom_process::Ledger;
 
     use super::*;
-    use crate::place::{Permits, Place};
+    use crate::probe_location::{Permits, ProbeLocation};
     use crate::target::Needs;
 
     const SEED: u64 = 7;
@@ -144,12 +144,12 @@ mod tests {
     fn laid_out(go_on: impl Fn(u64) -> bool) -> (Layout, u64) {
         let (place, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let permits = Permits { any_file_system: true, destroy: None };
-        let place = Place::look(place.path(), true, &permits).unwrap();
+        let place = ProbeLocation::look(place.path(), true, &permits).unwrap();
         let ledger = Ledger::open_in(state.path()).unwrap();
         let needs = Needs { writes: true, journal: false };
-        let mut target = Target::open(place, Some(SIZE_MIN), false, needs, &ledger).unwrap();
+        let mut target = ProbeTarget::open(place, Some(MIN_SIZE), false, needs, &ledger).unwrap();
         let stamper = Stamper::new(SEED, true);
-        let generations = Generations::new(SEED, SIZE_MIN.get(), FIRST_GENERATION);
+        let generations = Generations::new(SEED, MIN_SIZE.get(), FIRST_GENERATION);
         let plan = LayoutPlan { budget_ns: None, second_pass: Bytes(REGION) };
         let mut seconds = 0;
         let layout = lay_out(&mut target, &stamper, Some(&generations), &plan, |done, total| {
@@ -159,10 +159,10 @@ mod tests {
             Ok(seconds < 2 || go_on(seconds - 1))
         });
         let layout = layout.unwrap();
-        let mut written = vec![0; SIZE_MIN.get() as usize];
+        let mut written = vec![0; MIN_SIZE.get() as usize];
         target.file().read_exact_at(&mut written, 0).unwrap();
         stamper.verify(&written, 0, |offset| generations.expected(offset)).unwrap();
-        let mut first = vec![0; SIZE_MIN.get() as usize];
+        let mut first = vec![0; MIN_SIZE.get() as usize];
         stamper.fill(&mut first, 0, FIRST_GENERATION);
         let strides = written.chunks(STRIDE as usize).zip(first.chunks(STRIDE as usize));
         let changed = strides.filter(|(written, first)| written != first).count() as u64 * STRIDE;
@@ -180,6 +180,6 @@ mod tests {
     fn a_second_pass_that_a_signal_ended_says_how_much_it_wrote() {
         let (layout, changed) = laid_out(|strides| strides < 2);
         assert_eq!((layout.rewritten.unwrap().bytes, changed), (2 * STRIDE, 2 * STRIDE));
-        assert_eq!(layout.bytes, SIZE_MIN.get());
+        assert_eq!(layout.bytes, MIN_SIZE.get());
     }
 }

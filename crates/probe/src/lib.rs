@@ -1,12 +1,11 @@
-//! The disk probe: what a disk can do for a database, where its knee is, and what spoils it.
+//! The disk probe: measures what a disk can do for a database, finds its knee, and detects what distorts the figures.
 //!
-//! Invariant: it writes only to files it made (or to a device whose name was typed), each recorded in the ledger
-//! before it exists; the page cache is bypassed unless somebody asked for it; a latency is never measured by a
-//! thread that had to wait for a CPU without the result saying so.
+//! Invariants: it writes only to files that it made (or to a device whose name was typed), each recorded in the ledger before it
+//! exists; the page cache is bypassed unless the user asked for it; if a measuring thread had to wait for a CPU, the result says
+//! so.
 
 mod buffer;
 mod clock;
-mod crew;
 mod engine;
 #[cfg(test)]
 mod faulty;
@@ -16,24 +15,31 @@ mod ladder;
 mod layout;
 pub mod mongoperf;
 mod objective;
-mod place;
+mod passage_log;
+mod probe_location;
 mod profile;
+mod rate_watch;
 mod requests;
+mod schedule;
 mod session;
 mod shape;
 pub mod stamp;
 mod summary;
+mod sustain;
 mod target;
 mod tracks;
 mod window;
+mod worker_context;
 
 pub use engine::uring::available as io_uring_available;
 pub use fathom_stats::Slo;
 pub use ladder::{Climb, LadderPlan};
 pub use layout::LayoutPlan;
-pub use place::{Permits, Place};
+pub use probe_location::{Permits, ProbeLocation};
 pub use profile::{Pace, Profile};
-pub use session::{Interval, Outcome, Session, Sink};
-pub use shape::{DEPTH_MAX, Durable, Engine, Job, Pattern, WindowPlan};
-pub use target::{DATA_FILE, JOURNAL_FILE, Needs, Target};
+pub use schedule::StepProgress;
+pub use session::{ProbeSecond, ProbeSession, Sink, StepOutcome};
+pub use shape::{Durable, IoEngine, Job, MAX_DEPTH, Pattern, WindowPlan};
+pub use sustain::SustainPlan;
+pub use target::{DATA_FILE, JOURNAL_FILE, Needs, ProbeTarget};
 pub use tracks::{Track, Tracks};

@@ -1,43 +1,53 @@
-//! `--slo p99<5ms`: the highest rate that holds a latency objective, by open loop and bisection.
+//! Implements `--slo p99<5ms`: finds the highest rate that holds a latency objective, by open loop and bisection.
 //!
-//! Response time counts from the intended start, so a rate the disk cannot keep shows at once as a growing lag.
-//! A rate holds when the quantile is under the limit and at least 99 % of what was offered was done (A5).
+//! Response time counts from the intended start, so a rate that the disk cannot sustain shows at once as a growing lag. A rate
+//! holds if the quantile is under the limit and at least 99 % of the offered requests were completed (A5).
 
 use fathom_errors::{Error, Result};
 use fathom_record::disk::{Entry, Objective};
 use fathom_stats::{Histogram, Slo};
 use fathom_units::{Nanos, count};
 
-use crate::session::{Outcome, Session};
+use crate::schedule::StepSum;
+use crate::session::{ProbeSession, StepOutcome};
 use crate::shape::{Job, WindowPlan};
 use crate::tracks::Track;
 
-/// Share of the offered rate that must be done.
+/// The share of the offered rate that must be completed.
 const ACHIEVED: f64 = 0.99;
 /// Bisection ends when the bracket is this narrow.
 const BRACKET: f64 = 1.03;
 /// The most rates tried.
 const TRIES: usize = 12;
 
-/// One rate tried: offered, achieved, the quantile, whether it held.
+/// One tried rate: offered, achieved, the quantile, whether it held.
 type Try = (f64, f64, Option<u64>, bool);
 
-impl Session<'_> {
-    /// Finds the highest rate of `job` that holds `slo`, never above `rate_max_per_s` (what the closed loop
-    /// reached), in windows of `step`. Also returns the first operation that failed.
-    pub fn hold(
-        &mut self,
-        job: &Job,
-        slo: &Slo,
-        rate_max_per_s: f64,
-        step: Nanos,
-    ) -> Result<(Objective, Option<Error>)> {
+impl ProbeSession<'_> {
+    /// Finds the highest rate of `job` that holds `slo`, in windows of `step`. A closed loop comes first: its rate is the highest
+    /// rate tried. Returns the first operation that failed.
+    ///
+    /// # Errors
+    /// When a window could not begin, or the sink returned an error.
+    pub fn objective(&mut self, job: &Job, slo: &Slo, step: Nanos) -> Result<Option<Error>> {
+        let window = WindowPlan::new("closed loop", vec![job.clone()], step);
+        self.schedule.part = StepSum::repeated(&window, TRIES);
+        let closed = self.measure_step(&window)?;
+        if closed.error.is_some() || self.interrupted() {
+            return Ok(closed.error);
+        }
+        self.hold(job, slo, closed.step.per_s(), step)
+    }
+
+    /// Finds the highest rate, never above `rate_max_per_s`.
+    fn hold(&mut self, job: &Job, slo: &Slo, rate_max_per_s: f64, step: Nanos) -> Result<Option<Error>> {
         let mut tried: Vec<Try> = Vec::new();
         let (mut low, mut high) = (0.0_f64, rate_max_per_s.max(1.0));
         let mut rate = high * 0.9;
         let mut failure = None;
         while tried.len() < TRIES && failure.is_none() && !self.interrupted() {
             let window = WindowPlan::new("objective", vec![job.clone().rate(rate.max(0.01))], step);
+            self.schedule.part = StepSum::repeated(&window, TRIES - tried.len() - 1);
             let outcome = self.measure_step(&window)?;
             let attempt = judge_try(slo, rate, &outcome);
             tried.push(attempt);
@@ -61,12 +71,12 @@ impl Session<'_> {
             words: words(slo, low, &tried),
             tried,
         };
-        self.sink.result(&Entry::Objective(objective.clone()))?;
-        Ok((objective, failure))
+        self.sink.result(&Entry::Objective(objective))?;
+        Ok(failure)
     }
 }
 
-fn judge_try(slo: &Slo, offered: f64, outcome: &Outcome) -> Try {
+fn judge_try(slo: &Slo, offered: f64, outcome: &StepOutcome) -> Try {
     let mut response = Histogram::new();
     for tracks in &outcome.tracks {
         response.merge(tracks.get(Track::ReadResponse));
@@ -74,10 +84,10 @@ fn judge_try(slo: &Slo, offered: f64, outcome: &Outcome) -> Try {
     }
     let elapsed = (outcome.step.end_ns - outcome.step.begin_ns).max(1) as f64 / 1e9;
     let achieved = response.len() as f64 / elapsed;
-    // Poisson counts vary by their square root: a slow rate must not fail for arriving late by chance.
+    // Poisson counts vary by their square root: a slow rate must not fail because of late arrivals by chance.
     let slack = 3.0 * (offered * elapsed).sqrt() / elapsed;
     let kept_up = achieved >= offered * ACHIEVED - slack;
-    let quantile = slo.of(&response);
+    let quantile = slo.quantile_ns(&response);
     let held = kept_up && quantile.is_some_and(|ns| slo.holds(ns)) && outcome.error.is_none();
     (offered, achieved, quantile, held)
 }

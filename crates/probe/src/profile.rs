@@ -1,8 +1,8 @@
-//! `--profile mongodb`: the shapes that a mongod makes, in turn, then together.
+//! Implements `--profile mongodb`: measures the I/O shapes of a mongod, one after another, then together.
 //!
-//! Depths follow mongod: reads up to its 128 tickets describe the server, beyond them the device (disk.md 4); one
-//! journal stream, since mongod has one log; checkpoints as bursts of 32 KiB pages with an fsync. The first shape
-//! is measured again at the end, so that a disk that slows down while one looks is seen.
+//! Depths follow mongod: reads up to its 128 tickets describe the server, beyond them the device
+//! (docs/methods.md#the-knee-of-a-disk); one journal stream, since mongod has one log; checkpoints as bursts of 32 KiB pages with
+//! an fsync. The first shape is measured again at the end, which shows a disk that slows down during the measurement.
 
 use fathom_errors::{Error, Result};
 use fathom_record::disk::{Knee, Step};
@@ -10,18 +10,19 @@ use fathom_units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::ladder::LadderPlan;
-use crate::session::Session;
-use crate::shape::{Durable, Engine, Job, Pattern, WindowPlan};
+use crate::schedule::StepSum;
+use crate::session::ProbeSession;
+use crate::shape::{Durable, IoEngine, Job, Pattern, WindowPlan};
 
 /// The phase that repeats the reference shape at the end.
 pub(crate) const REFERENCE_AGAIN: &str = "reference again";
 /// The depth of the reference shape.
 const REFERENCE_DEPTH: u32 = 16;
 
-/// How long a profile may take.
+/// The pace of a profile, which bounds its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
-    /// About a minute and a half besides the layout pass.
+    /// About a minute and a half, plus the layout pass.
     Full,
     /// Within some ten seconds: fewer rungs, shorter windows.
     Quick,
@@ -42,7 +43,7 @@ impl Pace {
         }
     }
 
-    /// Bytes of a checkpoint's burst: a quick look has no time for a large one on a slow disk.
+    /// Bytes of a checkpoint's burst: a quick profile has no time for a large one on a slow disk.
     fn burst(self) -> Bytes {
         match self {
             Pace::Full => Bytes::mib(32),
@@ -50,7 +51,7 @@ impl Pace {
         }
     }
 
-    /// The longest that a window is drawn out for a slow disk.
+    /// The longest window for a slow disk.
     fn patience(self) -> Nanos {
         match self {
             Pace::Full => Nanos::secs(15),
@@ -59,7 +60,7 @@ impl Pace {
     }
 }
 
-/// What a profile brought, besides what the sink was told.
+/// The result of a profile, in addition to the entries sent to the sink.
 #[derive(Debug, Default)]
 pub struct Profile {
     /// Every step in order.
@@ -72,9 +73,9 @@ pub struct Profile {
     pub interrupted: bool,
 }
 
-impl Session<'_> {
+impl ProbeSession<'_> {
     /// Runs the whole profile.
-    pub fn profile(&mut self, pace: Pace, engine: Engine) -> Result<Profile> {
+    pub fn profile(&mut self, pace: Pace, engine: IoEngine) -> Result<Profile> {
         let mut profile = Profile::default();
         let small = Job::new(Pattern::RandRead, Bytes::kib(4), engine, 1);
         let factor = if pace == Pace::Quick { 4 } else { 2 };
@@ -86,16 +87,20 @@ impl Session<'_> {
             step: pace.rung(),
             complete: false,
             factor,
+            is_brief: false,
         };
+        let windows = shapes(pace, engine);
+        self.schedule.rest = StepSum::total(&windows);
         let climb = self.climb(&ladder)?;
         profile.steps = climb.steps;
         profile.knee = climb.knee;
         profile.error = climb.error;
-        for window in shapes(pace, engine) {
+        for (place, window) in windows.iter().enumerate() {
             if profile.error.is_some() || self.interrupted() {
                 break;
             }
-            let window = self.patient(pace, window, &profile.steps);
+            self.schedule.rest = StepSum::total(windows.get(place + 1..).unwrap_or_default());
+            let window = self.patient(pace, window.clone(), &profile.steps);
             let outcome = self.measure_step(&window)?;
             profile.error = outcome.error;
             if outcome.step.per_s() > 0.0 {
@@ -106,7 +111,7 @@ impl Session<'_> {
         Ok(profile)
     }
 
-    /// A slow disk needs a longer look: long enough for about 20 operations or one burst, as far as patience goes.
+    /// A slow disk needs a longer window: long enough for about 20 operations or one burst, within the limit of time.
     fn patient(&self, pace: Pace, mut window: WindowPlan, steps: &[Step]) -> WindowPlan {
         let Some(one) = steps.iter().find(|step| step.streams.first().is_some_and(|s| s.depth == 1)) else {
             return window;
@@ -120,11 +125,11 @@ impl Session<'_> {
 }
 
 /// Every shape after the ladder.
-fn shapes(pace: Pace, engine: Engine) -> Vec<WindowPlan> {
+fn shapes(pace: Pace, engine: IoEngine) -> Vec<WindowPlan> {
     let (page, small) = (Bytes::kib(32), Bytes::kib(4));
     let job = |pattern, block, depth| Job::new(pattern, block, engine, depth);
-    // mongod's log is written by one thread after the other: psync is what it does.
-    let journal = Job::new(Pattern::Append, small, Engine::Psync, 1).durable(Durable::Fdatasync);
+    // One thread after another writes mongod's log: psync does the same.
+    let journal = Job::new(Pattern::Append, small, IoEngine::Psync, 1).durable(Durable::Fdatasync);
     let checkpoint = Job { burst: pace.burst(), ..job(Pattern::Checkpoint, page, 4) };
     let together = vec![
         job(Pattern::RandRead, page, 16),
@@ -159,7 +164,7 @@ mod tests {
     fn planned(pace: Pace, rungs: u64) -> Nanos {
         let window = |plan: &WindowPlan| plan.length.get() + plan.warm_up.get();
         let rung = WindowPlan::new("", Vec::new(), pace.rung());
-        Nanos(shapes(pace, Engine::Psync).iter().map(window).sum::<u64>() + rungs * window(&rung))
+        Nanos(shapes(pace, IoEngine::Psync).iter().map(window).sum::<u64>() + rungs * window(&rung))
     }
 
     #[test]

@@ -1,34 +1,34 @@
-//! Which block comes next: one generator per worker (or ring), seeded, without shared state.
+//! Generates the sequence of blocks: one seeded generator per worker (or ring), without shared state.
 //!
-//! Offsets are uniform over the whole file, so a device's own cache cannot hold them; a fixed seed repeats them.
-//! When verifying, each worker keeps to its own region, so that no read races a write of another worker.
+//! Offsets are uniform over the whole file, so a device's own cache cannot hold them; a fixed seed repeats them. When verifying,
+//! each worker uses its own region, so that no read races a write of another worker.
 
 use std::collections::HashSet;
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::shape::{Job, Pattern};
 
 /// One request to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct IoRequest {
     pub(crate) write: bool,
     pub(crate) offset: u64,
 }
 
 /// The endless requests of one worker.
-pub(crate) struct Requests {
-    random: Seeded,
+pub(crate) struct RequestStream {
+    random: SeededRandom,
     pattern: Pattern,
     block: u64,
     first: u64,
     blocks: u64,
     sequential: u64,
-    /// Offsets in flight, kept only where two writes of one block must not overlap.
+    /// Offsets in flight, tracked only if two writes of one block must not overlap.
     in_flight: Option<HashSet<u64>>,
 }
 
-impl Requests {
+impl RequestStream {
     /// Requests of worker `index` of `workers` over `size_bytes` bytes; `exclusive` gives each its own region and
     /// never has one block in flight twice.
     pub(crate) fn new(
@@ -37,7 +37,7 @@ impl Requests {
         index: u64,
         workers: u64,
         exclusive: bool,
-        seed: &Seeded,
+        seed: &SeededRandom,
     ) -> Self {
         let block = job.block.get();
         let all = size_bytes / block;
@@ -47,7 +47,7 @@ impl Requests {
         } else {
             (0, all)
         };
-        Requests {
+        RequestStream {
             random: seed.split(index),
             pattern: job.pattern,
             block,
@@ -58,13 +58,13 @@ impl Requests {
         }
     }
 
-    /// The next request. For an append, `None` when the file is full and must be begun anew.
+    /// The next request. For an append, `None` if the file is full and must be started again.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Request> {
+    pub(crate) fn next(&mut self) -> Option<IoRequest> {
         if self.pattern == Pattern::Append {
             let offset = self.sequential * self.block;
             self.sequential += 1;
-            return (self.sequential <= self.blocks).then_some(Request { write: true, offset });
+            return (self.sequential <= self.blocks).then_some(IoRequest { write: true, offset });
         }
         let mut index = self.first + self.random.below(self.blocks);
         if let Some(in_flight) = &mut self.in_flight {
@@ -77,10 +77,10 @@ impl Requests {
             Pattern::RandRw => self.random.bits() >> 63 == 1,
             _ => true,
         };
-        Some(Request { write, offset: index * self.block })
+        Some(IoRequest { write, offset: index * self.block })
     }
 
-    /// Says that a request has ended.
+    /// Notes that a request has ended.
     #[inline]
     pub(crate) fn ended(&mut self, offset: u64) {
         if let Some(in_flight) = &mut self.in_flight {
@@ -88,7 +88,7 @@ impl Requests {
         }
     }
 
-    /// Begins an append file anew.
+    /// Starts an append file again.
     pub(crate) fn rewind(&mut self) {
         self.sequential = 0;
     }
@@ -97,12 +97,12 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::Engine;
+    use crate::shape::IoEngine;
     use fathom_units::Bytes;
 
-    fn requests(pattern: Pattern, workers: u64, index: u64, exclusive: bool) -> Requests {
-        let job = Job::new(pattern, Bytes(4096), Engine::Psync, 4);
-        Requests::new(&job, 4096 * 64, index, workers, exclusive, &Seeded::from_seed(3))
+    fn requests(pattern: Pattern, workers: u64, index: u64, exclusive: bool) -> RequestStream {
+        let job = Job::new(pattern, Bytes(4096), IoEngine::Psync, 4);
+        RequestStream::new(&job, 4096 * 64, index, workers, exclusive, &SeededRandom::from_seed(3))
     }
 
     #[test]

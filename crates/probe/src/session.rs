@@ -1,4 +1,4 @@
-//! One probing of one target: what all windows share, who is told what happens, and the last act of `--verify`, which
+//! A probing session on one target: the state that all windows share, the sink of events, and the last step of `--verify`, which
 //! reads the whole file back in order and checks every stamp.
 
 use std::time::Instant;
@@ -8,30 +8,30 @@ use fathom_host::diskstats::DiskSampler;
 use fathom_host::{BlockTree, View};
 use fathom_process::Signals;
 use fathom_record::Reading;
-use fathom_record::disk::{Entry, Layout, Step, Subject};
-use fathom_stats::{Histogram, Seeded};
+use fathom_record::disk::{Entry, Layout, ProbeSubject, Step};
+use fathom_stats::{Histogram, SeededRandom};
 
 use crate::buffer::AlignedBuffer;
 use crate::file::BlockFile;
 use crate::layout::{self, LayoutPlan};
+use crate::passage_log::PassageLog;
+use crate::schedule::{StepProgress, StepSchedule};
 use crate::stamp::{FIRST_GENERATION, Generations, Stamper};
-use crate::target::Target;
+use crate::target::ProbeTarget;
 use crate::tracks::Tracks;
 
-/// What one interval of about a second brought.
-pub struct Interval<'a> {
+/// The result of one interval of about a second.
+pub struct ProbeSecond<'a> {
     /// Begin and end, nanoseconds since the run's start.
     pub window_ns: (u64, u64),
-    /// Its readings.
     pub readings: &'a [Reading],
     /// Its latencies: log name and histogram.
     pub latencies: &'a [(String, &'a Histogram)],
 }
 
-/// What a window brought.
+/// The result of a window.
 #[derive(Debug)]
-pub struct Outcome {
-    /// The figures.
+pub struct StepOutcome {
     pub step: Step,
     /// The whole distributions, per job.
     pub tracks: Vec<Tracks>,
@@ -41,25 +41,28 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-/// Whoever wants to know: the terminal, the run folder, a test. An error from it ends the probe.
+/// A receiver of results: the terminal, the run folder, a test. An error from it ends the probe.
 pub trait Sink {
-    /// The layout pass goes on: bytes done, bytes in all.
+    /// Progress of the layout pass: bytes done, bytes in all.
     fn layout_progress(&mut self, done_bytes: u64, total_bytes: u64) -> Result<()>;
-    /// An interval ended.
-    fn interval(&mut self, interval: &Interval<'_>) -> Result<()>;
-    /// A result stands.
+    fn step_begins(&mut self, step: &StepProgress) -> Result<()>;
+    /// Called at the end of each interval.
+    fn interval(&mut self, interval: &ProbeSecond<'_>) -> Result<()>;
+    /// Called with each final result.
     fn result(&mut self, entry: &Entry) -> Result<()>;
-    /// A step ended; its whole distributions, for formats that want more than the record's figures.
-    fn step(&mut self, outcome: &Outcome) -> Result<()>;
+    /// Called when a step ended, with its whole distributions, for formats that need more than the record's figures.
+    fn step(&mut self, outcome: &StepOutcome) -> Result<()>;
 }
 
 /// The state of one probing.
-pub struct Session<'a> {
-    pub(crate) target: Target,
+pub struct ProbeSession<'a> {
+    pub(crate) target: ProbeTarget,
     pub(crate) stamper: Stamper,
     pub(crate) generations: Option<Generations>,
-    pub(crate) seed: Seeded,
+    pub(crate) seed: SeededRandom,
     pub(crate) windows: u64,
+    pub(crate) schedule: StepSchedule,
+    pub(crate) passages: PassageLog,
     pub(crate) signals: Signals,
     pub(crate) sampler: Option<DiskSampler>,
     pub(crate) sink: &'a mut dyn Sink,
@@ -69,10 +72,10 @@ pub struct Session<'a> {
     pub(crate) volatile: Vec<String>,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ProbeSession<'a> {
     /// A session on `target`; `verify` stamps checksums and checks every read; times count from `zero`.
     pub fn new(
-        target: Target,
+        target: ProbeTarget,
         seed: u64,
         verify: bool,
         signals: Signals,
@@ -83,13 +86,15 @@ impl<'a> Session<'a> {
         let initial = if target.is_reused() { 0 } else { FIRST_GENERATION };
         let generations = verify.then(|| Generations::new(seed, target.size().get(), initial));
         let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        Session {
+        ProbeSession {
             stamper: Stamper::new(seed, verify),
             generations,
-            seed: Seeded::from_seed(seed),
+            seed: SeededRandom::from_seed(seed),
             windows: 0,
+            schedule: StepSchedule::default(),
+            passages: PassageLog::default(),
             signals,
-            // Without counters (a container without /proc/diskstats) the probe still probes.
+            // Without counters (a container without /proc/diskstats) the probe still works.
             sampler: DiskSampler::open(&view).ok(),
             sink,
             zero,
@@ -100,11 +105,11 @@ impl<'a> Session<'a> {
     }
 
     /// The target, for facts about it.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &ProbeTarget {
         &self.target
     }
 
-    /// Whether a signal asked us to end.
+    /// Whether a signal asked the probe to end.
     pub fn interrupted(&self) -> bool {
         self.signals.stopped()
     }
@@ -119,10 +124,10 @@ impl<'a> Session<'a> {
         u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Tells what is probed, and lays the file out unless its content is there already.
+    /// Reports the subject of the probe, and lays the file out unless its content already exists.
     pub fn begin(&mut self, plan: &LayoutPlan, writes: bool) -> Result<Option<Layout>> {
         let laid_out = self.lay_out(plan, writes);
-        // Also where it failed: the record of a device that takes no file must say which device that is.
+        // Also after a failure: the record of a device that accepts no file must name that device.
         let announced = self.announce();
         let layout = laid_out?;
         announced?;
@@ -159,7 +164,7 @@ impl<'a> Session<'a> {
 
     fn announce(&mut self) -> Result<()> {
         let place = self.target.place();
-        let subject = Subject {
+        let subject = ProbeSubject {
             directory: place.path.display().to_string(),
             file_system: place.file_system.clone(),
             device: place.device.clone(),
@@ -170,13 +175,13 @@ impl<'a> Session<'a> {
         self.sink.result(&Entry::Subject(subject))
     }
 
-    /// Ends the session: its files go, or the data file stays when `keep`.
+    /// Ends the session: removes its files, or keeps the data file if `keep`.
     pub fn close(self, keep: bool) -> Result<()> {
         self.target.close(keep)
     }
 }
 
-fn volatile_devices(view: &View, target: &Target) -> Vec<String> {
+fn volatile_devices(view: &View, target: &ProbeTarget) -> Vec<String> {
     let tree = BlockTree::read(view);
     let leaves = target.place().leaves.iter();
     let volatile = |name: &&String| tree.by_name(name).is_some_and(|device| device.has_volatile_cache(view));
@@ -185,7 +190,7 @@ fn volatile_devices(view: &View, target: &Target) -> Vec<String> {
 
 const STRIDE: u64 = 1 << 20;
 
-impl Session<'_> {
+impl ProbeSession<'_> {
     /// Reads the data file back; returns how many 4 KiB blocks were checked, 0 when not verifying.
     ///
     /// # Errors

@@ -1,8 +1,7 @@
-//! The shapes of I/O a database makes, as jobs: what is asked of the disk, how, and how fast.
+//! The I/O shapes of a database, as jobs: the requests to the disk, their engine, and their rate.
 //!
-//! A job is validated text; nothing is opened here. Depth means requests in flight, whatever the engine: threads
-//! for psync and mmap, ring slots for io_uring. fio's sync engines silently cap depth at 1 (axboe/fio#1388); ours
-//! start that many threads.
+//! A job is validated text; this module opens no files. Depth means requests in flight, whatever the engine: threads for psync and
+//! mmap, ring slots for io_uring. fio's sync engines silently cap depth at 1 (axboe/fio#1388); ours start that many threads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +11,9 @@ use fathom_units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The most requests in flight that a job may ask for.
-pub const DEPTH_MAX: u32 = 1024;
+pub const MAX_DEPTH: u32 = 1024;
 
-/// Where and what the requests are.
+/// The kind and order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pattern {
     /// Reads at uniformly random blocks: cache misses.
@@ -29,9 +28,9 @@ pub enum Pattern {
     Checkpoint,
 }
 
-/// How a request reaches the kernel.
+/// The interface that passes requests to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Engine {
+pub enum IoEngine {
     /// A thread per request in flight, `pread` and `pwrite`.
     Psync,
     /// One submission queue with many requests in flight.
@@ -40,12 +39,12 @@ pub enum Engine {
     Mmap,
 }
 
-/// What makes a write durable.
+/// The mechanism that makes a write durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Durable {
     /// Nothing: the device's volatile cache may hold it.
     None,
-    /// `fdatasync` after each write, timed apart.
+    /// `fdatasync` after each write, timed separately.
     Fdatasync,
     /// The file is opened with O_DSYNC.
     Dsync,
@@ -94,16 +93,14 @@ words!(
     Append = "append",
     Checkpoint = "checkpoint"
 );
-words!(Engine, "engine", Psync = "psync", IoUring = "io_uring", Mmap = "mmap");
+words!(IoEngine, "engine", Psync = "psync", IoUring = "io_uring", Mmap = "mmap");
 words!(Durable, "durability", None = "none", Fdatasync = "fdatasync", Dsync = "dsync");
 
 impl Pattern {
-    /// Whether it reads.
     pub fn reads(self) -> bool {
         matches!(self, Pattern::RandRead | Pattern::RandRw)
     }
 
-    /// Whether it writes.
     pub fn writes(self) -> bool {
         self != Pattern::RandRead
     }
@@ -112,17 +109,17 @@ impl Pattern {
 /// One stream of requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Where and what.
+    /// The order of offsets.
     pub pattern: Pattern,
-    /// Bytes per request.
+    /// Bytes of each request.
     pub block: Bytes,
-    /// Through which system calls.
-    pub engine: Engine,
-    /// Requests in flight.
+    /// The interface to the kernel.
+    pub engine: IoEngine,
+    /// Requests in flight at a time.
     pub depth: u32,
-    /// What makes writes durable.
+    /// The mechanism that makes writes durable.
     pub durable: Durable,
-    /// Open loop: Poisson arrivals per second; closed loop where absent.
+    /// Open loop: Poisson arrivals per second; closed loop if absent.
     pub rate_per_s: Option<f64>,
     /// Bytes written between two fsyncs of a checkpoint.
     pub burst: Bytes,
@@ -133,7 +130,7 @@ pub struct Job {
 impl Job {
     /// A closed-loop job without durability. A checkpoint's burst is 32 MiB, small enough to fit in a step of
     /// seconds and large enough to outgrow a device's write queue.
-    pub fn new(pattern: Pattern, block: Bytes, engine: Engine, depth: u32) -> Self {
+    pub fn new(pattern: Pattern, block: Bytes, engine: IoEngine, depth: u32) -> Self {
         let burst = Bytes::mib(32);
         Job {
             pattern,
@@ -147,14 +144,14 @@ impl Job {
         }
     }
 
-    /// The same with `durable`.
+    /// The same job with `durable`.
     #[must_use]
     pub fn durable(mut self, durable: Durable) -> Self {
         self.durable = durable;
         self
     }
 
-    /// The same as an open loop.
+    /// The same job as an open loop.
     #[must_use]
     pub fn rate(mut self, per_s: f64) -> Self {
         self.rate_per_s = Some(per_s);
@@ -166,11 +163,11 @@ impl Job {
         (self.burst.get() / self.block.get().max(1)).max(u64::from(self.depth))
     }
 
-    /// Refuses what cannot be run, in words.
+    /// Refuses jobs that cannot be run, with a reason.
     pub fn check(&self) -> Result<()> {
-        if self.depth == 0 || self.depth > DEPTH_MAX {
+        if self.depth == 0 || self.depth > MAX_DEPTH {
             return Err(Error::usage(format!(
-                "a depth of {} makes no sense; take 1 to {DEPTH_MAX}",
+                "a depth of {} makes no sense; take 1 to {MAX_DEPTH}",
                 self.depth
             )));
         }
@@ -197,7 +194,7 @@ impl Job {
             let what = "a checkpoint syncs once after each burst, not after each write";
             return Err(Error::usage(what).advise("leave --durable out, or take dsync"));
         }
-        if self.durable == Durable::Dsync && self.engine == Engine::Mmap {
+        if self.durable == Durable::Dsync && self.engine == IoEngine::Mmap {
             return Err(
                 Error::usage("a mapping ignores O_DSYNC").advise("take --durable fdatasync with mmap")
             );
@@ -206,16 +203,16 @@ impl Job {
     }
 }
 
-/// What a window runs, and for how long.
+/// The shape and the length of a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WindowPlan {
     /// The name of the part of a profile it belongs to.
     pub phase: String,
-    /// What runs side by side.
+    /// The jobs that run concurrently.
     pub jobs: Vec<Job>,
-    /// How long is measured.
+    /// The length of the measurement.
     pub length: Nanos,
-    /// How long before that is thrown away.
+    /// The time before it that is discarded.
     pub warm_up: Nanos,
 }
 
@@ -241,7 +238,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_in_words() {
-        let job = |depth, block| Job::new(Pattern::RandRead, Bytes(block), Engine::Psync, depth);
+        let job = |depth, block| Job::new(Pattern::RandRead, Bytes(block), IoEngine::Psync, depth);
         assert!(job(1, 4096).check().is_ok());
         for (depth, block) in [(0, 4096), (1025, 4096), (1, 0), (1, 100), (1, 1 << 40)] {
             assert!(job(depth, block).check().is_err(), "{depth} {block}");
@@ -250,7 +247,7 @@ mod tests {
             assert!(job(1, 4096).rate(rate).check().is_err(), "{rate}");
         }
         assert!(job(1, 4096).durable(Durable::Dsync).check().is_err());
-        let checkpoint = Job::new(Pattern::Checkpoint, Bytes::kib(32), Engine::Psync, 4);
+        let checkpoint = Job::new(Pattern::Checkpoint, Bytes::kib(32), IoEngine::Psync, 4);
         assert!(checkpoint.clone().durable(Durable::Dsync).check().is_ok());
         assert!(checkpoint.durable(Durable::Fdatasync).check().is_err());
     }

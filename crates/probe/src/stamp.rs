@@ -1,4 +1,4 @@
-//! The data written: it neither compresses nor repeats, and every 4 KiB of it says where it belongs.
+//! The data written: it neither compresses nor repeats, and every 4 KiB of it names its own position.
 //!
 //! Storage that compresses, deduplicates or detects zeros answers faster to lazy data (fio reuses one buffer by
 //! default, mongoperf wrote one unset 32 MiB buffer). So each 4 KiB chunk is a pool of random words XORed with a
@@ -11,7 +11,7 @@
 //! | 8 | offset in the file |
 //! | 16 | generation: how often this chunk was written in its run |
 //! | 24 | seed of the run |
-//! | 32 | CRC-32C of the whole chunk with this field zero, or 0 where it was not asked for |
+//! | 32 | CRC-32C of the whole chunk with this field zero, or 0 if it was not asked for |
 //! | 40 | payload |
 //!
 //! Since the payload follows from the stamp, a torn or misplaced chunk shows even without the checksum.
@@ -23,20 +23,20 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-/// Bytes per stamped chunk: the smallest block a torn write is looked for in.
+/// Bytes per stamped chunk: the smallest block in which torn writes are detected.
 pub const CHUNK: usize = 4096;
 const WORDS: usize = CHUNK / 8;
 const HEADER_WORDS: usize = 5;
 const MAGIC: u64 = u64::from_le_bytes(*b"FATHOM01");
 
-/// What a chunk's stamp says.
+/// The contents of a chunk's stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// Where it was meant to be.
+pub struct ChunkStamp {
+    /// The offset that it was written for.
     pub offset: u64,
-    /// How often that place had been written, this write included.
+    /// The number of writes to that offset, this one included.
     pub generation: u64,
     /// The run that wrote it.
     pub seed: u64,
@@ -56,11 +56,11 @@ impl Stamper {
         Stamper { seed, pool: pool(), checksum }
     }
 
-    /// Fills `block`, to be written at `offset`, chunk by chunk; a block shorter than a chunk gets the stamp and
-    /// what payload fits.
+    /// Fills `block`, to be written at `offset`, chunk by chunk; a block shorter than a chunk gets the stamp and the payload that
+    /// fits.
     pub fn fill(&self, block: &mut [u8], offset: u64, generation: u64) {
         for (i, chunk) in block.chunks_mut(CHUNK).enumerate() {
-            let stamp = Stamp { offset: offset + (i * CHUNK) as u64, generation, seed: self.seed };
+            let stamp = ChunkStamp { offset: offset + (i * CHUNK) as u64, generation, seed: self.seed };
             payload(&self.pool, chunk, stamp);
             if self.checksum && chunk.len() == CHUNK {
                 let sum = u64::from(crc32c::crc32c(chunk));
@@ -69,7 +69,7 @@ impl Stamper {
         }
     }
 
-    /// Checks `block`, read from `offset`. `expected` gives the generation a chunk must have, where it is known.
+    /// Checks `block`, read from `offset`. `expected` gives the generation a chunk must have, if it is known.
     ///
     /// # Errors
     /// [`Kind::Corruption`], naming offset, what was expected and what was found.
@@ -130,8 +130,8 @@ impl Stamper {
 }
 
 /// The stamp at the start of a chunk, if it is one of ours.
-pub fn read_stamp(chunk: &[u8]) -> Option<Stamp> {
-    (chunk.len() >= HEADER_WORDS * 8 && word(chunk, 0) == MAGIC).then(|| Stamp {
+pub fn read_stamp(chunk: &[u8]) -> Option<ChunkStamp> {
+    (chunk.len() >= HEADER_WORDS * 8 && word(chunk, 0) == MAGIC).then(|| ChunkStamp {
         offset: word(chunk, 1),
         generation: word(chunk, 2),
         seed: word(chunk, 3),
@@ -140,12 +140,12 @@ pub fn read_stamp(chunk: &[u8]) -> Option<Stamp> {
 
 /// One fixed pool for all runs: what varies is the key, so that any version can check another's data.
 fn pool() -> Box<[u64]> {
-    let mut random = Seeded::from_seed(0x00fa_7403);
+    let mut random = SeededRandom::from_seed(0x00fa_7403);
     (0..WORDS).map(|_| random.bits()).collect()
 }
 
 /// Writes stamp and payload; the checksum field is left zero.
-fn payload(pool: &[u64], chunk: &mut [u8], stamp: Stamp) {
+fn payload(pool: &[u64], chunk: &mut [u8], stamp: ChunkStamp) {
     let key = mix(stamp.seed ^ mix(stamp.offset ^ mix(stamp.generation)));
     for (bytes, word) in chunk.chunks_exact_mut(8).zip(pool) {
         bytes.copy_from_slice(&(word ^ key).to_le_bytes());
@@ -209,7 +209,7 @@ impl Generations {
         }
     }
 
-    /// Seed and generation that the chunk at `offset` must hold, where it is known.
+    /// Seed and generation that the chunk at `offset` must hold, if it is known.
     pub(crate) fn expected(&self, offset: u64) -> Option<(u64, u64)> {
         let generation = self.chunk(offset)?.load(Ordering::Acquire);
         (generation != 0).then_some((self.seed, generation))

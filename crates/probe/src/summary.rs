@@ -1,5 +1,5 @@
-//! The figures of a step, from histograms and from what is read beside the latencies at the start and end of a window:
-//! devices, CPUs, our own threads.
+//! Computes the figures of a step, from histograms and from the counters that are read at the start and end of a window: devices,
+//! CPUs, our own threads.
 
 use fathom_host::View;
 use fathom_host::diskstats::Sample;
@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::clock::now_ns;
 use crate::engine::workers;
-use crate::session::Session;
+use crate::session::ProbeSession;
 use crate::shape::{Durable, Job, Pattern, WindowPlan};
 use crate::tracks::{Track, Tracks};
 
@@ -27,7 +27,7 @@ pub(crate) fn label(phase: &str, job: &Job) -> String {
     format!("{phase}-{}-{block_kib}k-{load}", job.pattern)
 }
 
-/// What counts as one operation of a job: a durable write, a plain read or write.
+/// The tracks that count as operations of a job: a durable write, a plain read or write.
 pub(crate) fn headline(job: &Job) -> &'static [Track] {
     match (job.pattern, job.durable) {
         (Pattern::Checkpoint, _) | (_, Durable::None) => &[Track::Read, Track::Write],
@@ -35,12 +35,14 @@ pub(crate) fn headline(job: &Job) -> &'static [Track] {
     }
 }
 
+/// Operations of a job that ended.
+pub(crate) fn operations_ended(job: &Job, tracks: &Tracks) -> u64 {
+    headline(job).iter().map(|track| tracks.get(*track).len()).sum()
+}
+
 /// Operations per second of all jobs.
 pub(crate) fn operations_per_s(jobs: &[Job], tracks: &[Tracks], elapsed_ns: u64) -> f64 {
-    let ended = jobs
-        .iter()
-        .zip(tracks)
-        .flat_map(|(job, tracks)| headline(job).iter().map(|track| tracks.get(*track).len()));
+    let ended = jobs.iter().zip(tracks).map(|(job, tracks)| operations_ended(job, tracks));
     ended.sum::<u64>() as f64 * 1e9 / elapsed_ns.max(1) as f64
 }
 
@@ -51,7 +53,7 @@ pub(crate) fn step(
     begin: &Meters,
     end: &Meters,
     verified: &[u64],
-    session: &Session<'_>,
+    session: &ProbeSession<'_>,
     per_interval: Vec<f64>,
 ) -> Step {
     let elapsed_ns = end.taken_ns.saturating_sub(begin.taken_ns).max(1);
@@ -123,13 +125,13 @@ fn operations(
         count: histogram.len(),
         per_s,
         mib_per_s: per_s * bytes as f64 / f64::from(1u32 << 20),
-        latency: Latency::of(histogram)?,
-        response: response.and_then(Latency::of),
+        latency: Latency::from_histogram(histogram)?,
+        response: response.and_then(Latency::from_histogram),
     })
 }
 
-/// Little's law on ourselves (disk.md 4): the time all requests took, per time, is how many were in flight.
-/// Meaningless for an open loop, whose number in flight varies, and for bursts, which have gaps.
+/// The gap of Little's law, as a check on the probe (docs/methods.md#littles-law): the total time of all requests per unit of time
+/// is the number in flight. Meaningless for an open loop, whose number in flight varies, and for bursts, which have gaps.
 fn little_gap(job: &Job, tracks: &Tracks, elapsed_ns: u64) -> Option<f64> {
     if job.rate_per_s.is_some() || job.pattern == Pattern::Checkpoint {
         return None;
@@ -145,7 +147,7 @@ fn little_gap(job: &Job, tracks: &Tracks, elapsed_ns: u64) -> Option<f64> {
 #[derive(Clone)]
 pub(crate) struct Meters {
     pub(crate) taken_ns: u64,
-    /// Time our threads stood ready without a CPU.
+    /// Time that our threads were runnable without a CPU.
     pub(crate) waited_ns: Option<u64>,
     /// CPU time of this process.
     pub(crate) cpu_ns: u64,
@@ -156,8 +158,8 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Reads them all; what a machine does not offer is absent.
-    pub(crate) fn read(session: &mut Session<'_>) -> Meters {
+    /// Reads all meters; those that a machine does not provide are absent.
+    pub(crate) fn read(session: &mut ProbeSession<'_>) -> Meters {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         Meters {
             disks: session.sampler.as_mut().and_then(|sampler| sampler.sample().ok()),
@@ -176,7 +178,7 @@ impl Meters {
             let (from, to) = (before.disks.as_ref()?, self.disks.as_ref()?);
             let interval_ns = to.taken_ns.saturating_sub(from.taken_ns);
             let rates = Rates::between(from.by_name(name)?, to.by_name(name)?, interval_ns);
-            // A flush on a volatile cache is counted as a write of nothing too (disk.md 2).
+            // A flush of a volatile cache is also counted as an empty write (docs/methods.md#device-counters).
             let corrected = rates.corrected_writes_per_s.filter(|_| self.volatile.contains(name));
             Some(DeviceView {
                 name: name.clone(),

@@ -1,4 +1,4 @@
-//! The files under test: made by us, locked, recorded for undoing, and never somebody else's.
+//! The files under test: created by the probe, locked, recorded for removal, and never a file of another program.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,52 +7,52 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::ledger::dead_things;
-use fathom_process::{Guard, Identity, Ledger, Thing};
+use fathom_process::{Guard, Identity, Ledger, Resource};
 use fathom_units::Bytes;
 use rustix::fs::OFlags;
 
 use crate::file::{BlockFile, reserve};
-use crate::place::Place;
+use crate::probe_location::ProbeLocation;
 use crate::stamp::{CHUNK, read_stamp};
 
 /// The name of the data file in the probed directory.
 pub const DATA_FILE: &str = "fathom-probe.dat";
-/// The name of the append file beside it.
+/// The name of the append file in the same directory.
 pub const JOURNAL_FILE: &str = "fathom-probe.journal";
-/// Bytes after which an append file is begun anew, like WiredTiger's log files in mongod.
+/// The size at which an append file is restarted, like WiredTiger's log files in mongod.
 pub(crate) const JOURNAL_BYTES: u64 = 100 << 20;
 /// The smallest file worth probing.
-pub(crate) const SIZE_MIN: Bytes = Bytes::mib(16);
-/// Room left alone on the file system, for everybody else.
+pub(crate) const MIN_SIZE: Bytes = Bytes::mib(16);
+/// Space left free on the file system, for other programs.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// How the files are to be opened.
+/// The options for opening the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct FileAccess {
     /// Bypass the page cache.
     pub(crate) direct: bool,
     /// O_DSYNC: each write is durable when it returns.
     pub(crate) dsync: bool,
-    /// For reading only.
+    /// Whether it is opened for reading only.
     pub(crate) read_only: bool,
 }
 
-/// What the work on a target will need.
+/// The requirements of the work on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// It writes; a block device is then opened for that.
+    /// Whether it writes; a block device is then opened for writing.
     pub writes: bool,
-    /// It appends, and wants room for the append file.
+    /// Whether it appends, and needs space for the append file.
     pub journal: bool,
 }
 
 /// The data file (or device) under test.
-pub struct Target {
+pub struct ProbeTarget {
     path: PathBuf,
-    place: Place,
+    place: ProbeLocation,
     ledger: Ledger,
     file: File,
-    /// Keeps other probes away for as long as it is open.
+    /// Keeps other probes out for as long as it is open.
     _lock: Option<File>,
     guard: Option<Guard>,
     journal: Option<(PathBuf, Guard)>,
@@ -63,23 +63,23 @@ pub struct Target {
     broken: bool,
 }
 
-impl Target {
-    /// Opens or makes the data file in `place`. A file kept from an earlier run is used again when it is at least
-    /// `size` long (and trimmed to it in use, not on disk).
+impl ProbeTarget {
+    /// Opens or creates the data file in `place`. A file kept from an earlier run is reused if it is at least `size` long (only the
+    /// used length is reduced to it, not the file).
     ///
     /// # Errors
-    /// Not enough room, no direct I/O, a file of that name that is not ours, another probe at work there.
+    /// Not enough space, no direct I/O, a foreign file of that name, another probe running there.
     pub fn open(
-        place: Place,
+        place: ProbeLocation,
         size: Option<Bytes>,
         direct: bool,
         needs: Needs,
         ledger: &Ledger,
-    ) -> Result<Target> {
-        let Made { path, file, lock, guard, found } = if place.is_device {
-            let file = open(&place.path, Access { direct, dsync: false, read_only: !needs.writes })?;
+    ) -> Result<ProbeTarget> {
+        let DataFile { path, file, lock, guard, found } = if place.is_device {
+            let file = open(&place.path, FileAccess { direct, dsync: false, read_only: !needs.writes })?;
             let (path, found) = (place.path.clone(), Some(place.total_bytes));
-            Made { path, file, lock: None, guard: None, found }
+            DataFile { path, file, lock: None, guard: None, found }
         } else {
             check_journal(&place.path.join(JOURNAL_FILE))?;
             make_or_take(&place, direct, ledger)?
@@ -88,7 +88,7 @@ impl Target {
         let alignment = if direct { place.alignment(&file) } else { 1 };
         let reused = found.is_some_and(|found| found >= size.get());
         let broken = found == Some(0);
-        Ok(Target {
+        Ok(ProbeTarget {
             path,
             place,
             ledger: ledger.clone(),
@@ -104,8 +104,8 @@ impl Target {
         })
     }
 
-    /// Where it is and what is under it.
-    pub fn place(&self) -> &Place {
+    /// Its directory and the devices below it.
+    pub fn place(&self) -> &ProbeLocation {
         &self.place
     }
 
@@ -114,7 +114,7 @@ impl Target {
         &self.path
     }
 
-    /// Bytes under test.
+    /// Bytes of the region under test.
     pub fn size(&self) -> Bytes {
         self.size
     }
@@ -129,17 +129,17 @@ impl Target {
         self.direct
     }
 
-    /// Whether its content was there already (a kept file, a device).
+    /// Whether its content already existed (a kept file, a device).
     pub fn is_reused(&self) -> bool {
         self.reused
     }
 
-    /// Whether a file that was kept is no longer whole, so that it is laid out again.
+    /// Whether a kept file is no longer complete, so that it is laid out again.
     pub fn is_broken(&self) -> bool {
         self.is_kept() && self.broken
     }
 
-    /// Whether the data file was there before and stays after.
+    /// Whether the data file existed before and remains afterwards.
     pub(crate) fn is_kept(&self) -> bool {
         !self.place.is_device && self.guard.is_none()
     }
@@ -148,7 +148,7 @@ impl Target {
         &self.file
     }
 
-    /// Shrinks what is under test to what the layout pass managed to write.
+    /// Reduces the region under test to the part that the layout pass wrote.
     pub(crate) fn cut_to(&mut self, size: Bytes) -> Result<()> {
         if !self.place.is_device {
             self.file.set_len(size.get()).map_err(|e| Error::io("truncate", &self.path, e))?;
@@ -157,7 +157,7 @@ impl Target {
         Ok(())
     }
 
-    /// Reserves the whole file, so that a full disk shows now; a device has its room.
+    /// Reserves the whole file, so that a full disk shows now; a device already has its space.
     pub(crate) fn reserve(&self) -> Result<()> {
         if self.place.is_device {
             return Ok(());
@@ -166,12 +166,12 @@ impl Target {
     }
 
     /// Another handle on the data file.
-    pub(crate) fn reopen(&self, access: Access) -> Result<File> {
+    pub(crate) fn reopen(&self, access: FileAccess) -> Result<File> {
         open(&self.path, access)
     }
 
-    /// The append file, made on first use, with room for [`Target::journal_bytes`].
-    pub(crate) fn journal(&mut self, access: Access) -> Result<(PathBuf, File)> {
+    /// The append file, made on first use, with room for [`ProbeTarget::journal_bytes`].
+    pub(crate) fn journal(&mut self, access: FileAccess) -> Result<(PathBuf, File)> {
         if self.place.is_device {
             let what = "an append needs a file of its own, which a block device has no place for";
             return Err(Error::usage(what).advise("name a directory with --dir"));
@@ -198,7 +198,7 @@ impl Target {
         JOURNAL_BYTES.min(self.size.get())
     }
 
-    /// Ends the work: the files go, or the data file stays when `keep` (or when it was kept before).
+    /// Ends the work: removes the files, or keeps the data file if `keep` (or if it was kept before).
     pub fn close(mut self, keep: bool) -> Result<()> {
         if let Some((_, guard)) = self.journal.take() {
             guard.undo()?;
@@ -211,7 +211,7 @@ impl Target {
     }
 }
 
-fn open(path: &Path, access: Access) -> Result<File> {
+fn open(path: &Path, access: FileAccess) -> Result<File> {
     let mut flags = OFlags::NOATIME;
     flags.set(OFlags::DIRECT, access.direct);
     flags.set(OFlags::DSYNC, access.dsync);
@@ -233,48 +233,48 @@ fn open(path: &Path, access: Access) -> Result<File> {
     })
 }
 
-struct Made {
+struct DataFile {
     path: PathBuf,
     file: File,
     lock: Option<File>,
     guard: Option<Guard>,
-    /// Bytes that were there.
+    /// The size of an existing file, in bytes.
     found: Option<u64>,
 }
 
-/// Makes the data file, or takes one of ours that is there.
-fn make_or_take(place: &Place, direct: bool, ledger: &Ledger) -> Result<Made> {
+/// Creates the data file, or reuses an existing one of ours.
+fn make_or_take(place: &ProbeLocation, direct: bool, ledger: &Ledger) -> Result<DataFile> {
     let path = place.path.join(DATA_FILE);
-    let access = Access { direct, dsync: false, read_only: false };
+    let access = FileAccess { direct, dsync: false, read_only: false };
     if let Ok(metadata) = path.symlink_metadata() {
         if !metadata.is_file() {
             return Err(not_ours(&path));
         }
         let held = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
-        // Locked before it is looked into: another probe may be laying it out.
+        // Locked before it is inspected: another probe may be laying it out.
         lock(&held, &path)?;
         let found = ours(&held, &path)?;
         let file = open(&path, access)?;
-        // An empty one may be that of a probe that started at the same moment and gives way: ours to remove.
+        // An empty file may belong to a probe that started at the same moment and gives way: it is ours to remove.
         let guard =
             if metadata.len() == 0 || is_leftover(&path) { Some(adopt(&held, &path, ledger)?) } else { None };
-        return Ok(Made { path, file, lock: Some(held), guard, found: Some(found) });
+        return Ok(DataFile { path, file, lock: Some(held), guard, found: Some(found) });
     }
     let (held, entry) = ledger.create_file(&path)?;
     let guard = entry.guard();
     if let Err(busy) = lock(&held, &path) {
-        // The other one has adopted it.
+        // The other probe has adopted it.
         guard.keep()?;
         return Err(busy);
     }
     let file = open(&path, access)?;
-    Ok(Made { path, file, lock: Some(held), guard: Some(guard), found: None })
+    Ok(DataFile { path, file, lock: Some(held), guard: Some(guard), found: None })
 }
 
 fn adopt(held: &File, path: &Path, ledger: &Ledger) -> Result<Guard> {
     let metadata = held.metadata().map_err(|e| Error::io("look at", path, e))?;
-    let identity = Some(Identity::of(&metadata));
-    Ok(ledger.will_make(Thing::File { path: path.to_owned(), identity })?.guard())
+    let identity = Some(Identity::from_metadata(&metadata));
+    Ok(ledger.will_make(Resource::File { path: path.to_owned(), identity })?.guard())
 }
 
 fn not_ours(path: &Path) -> Error {
@@ -282,9 +282,9 @@ fn not_ours(path: &Path) -> Error {
     Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory")
 }
 
-/// Whether a killed run owes this file: it is then ours to remove at the end, unlike one that somebody kept.
+/// Whether the ledger of a killed run lists this file: it is then deleted at the end, unlike a file that a user kept.
 fn is_leftover(path: &Path) -> bool {
-    let is_this = |thing: &Thing| matches!(thing, Thing::File { path: left, .. } if left == path);
+    let is_this = |thing: &Resource| matches!(thing, Resource::File { path: left, .. } if left == path);
     dead_things().is_ok_and(|found| found.iter().any(|found| is_this(&found.thing)))
 }
 
@@ -300,7 +300,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
     }
 }
 
-/// The usable length of a file that carries our stamps at its start and end; anything else is not ours.
+/// The usable length of a file that has our stamps at its start and end; any other file is not ours.
 fn ours(mut file: &File, path: &Path) -> Result<u64> {
     let metadata = file.metadata().map_err(|e| Error::io("look at", path, e))?;
     let mut stamped = |offset: u64| -> bool {
@@ -311,22 +311,22 @@ fn ours(mut file: &File, path: &Path) -> Result<u64> {
     };
     let len = metadata.len() / CHUNK as u64 * CHUNK as u64;
     if metadata.len() == 0 {
-        // Killed before its first write: empty, so nothing is lost by taking it.
+        // Killed before its first write: empty, so nothing is lost by reusing it.
         return Ok(0);
     }
     if len == 0 || !stamped(0) {
         return Err(not_ours(path));
     }
-    // Laid out whole? The end and a few places between tell; if not, it is ours to lay out again.
+    // The end and a few offsets between show whether it was laid out completely; if not, we lay it out again.
     let chunks = len / CHUNK as u64;
     let whole = (1..=16).all(|i| stamped((chunks * i / 16).saturating_sub(1) * CHUNK as u64));
     Ok(if whole { len } else { 0 })
 }
 
-/// Whether an append file that a killed run left is there; refuses anything else of that name.
+/// Whether an append file of a killed run exists; refuses any other object of that name.
 fn check_journal(path: &Path) -> Result<bool> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(false) };
-    // What is no plain file is not opened: opening a pipe would wait for its other end.
+    // Only plain files are opened: opening a pipe would wait for its other end.
     if !metadata.is_file() {
         return Err(not_ours(path));
     }
@@ -337,8 +337,13 @@ fn check_journal(path: &Path) -> Result<bool> {
     if blank_or_stamped { Ok(true) } else { Err(not_ours(path)) }
 }
 
-/// The size to test: as asked for, if there is room; else a quarter of the room, between 16 MiB and 2 GiB.
-fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>, journal: bool) -> Result<Bytes> {
+/// The size to test: the requested one, if there is space; otherwise a quarter of the space, between 16 MiB and 2 GiB.
+fn decide_size(
+    place: &ProbeLocation,
+    asked: Option<Bytes>,
+    found: Option<u64>,
+    journal: bool,
+) -> Result<Bytes> {
     let whole_chunks = |bytes: u64| Bytes(bytes / CHUNK as u64 * CHUNK as u64);
     if place.is_device {
         let size = asked.map_or(place.total_bytes, Bytes::get);
@@ -352,14 +357,14 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>, journal:
         }
         return Ok(whole_chunks(size));
     }
-    // What an earlier file of ours takes counts as room.
+    // The space of an earlier file of ours counts as free.
     let room = place.free_bytes + found.unwrap_or(0);
     let where_ = place.path.display();
     let beside = |size: Bytes| if journal { JOURNAL_BYTES.min(size.get()) } else { 0 };
     match asked {
-        Some(size) if size < SIZE_MIN => {
+        Some(size) if size < MIN_SIZE => {
             let advice = "smaller files fit into any cache and say nothing about a disk";
-            Err(Error::usage(format!("a size of {size} is too small; take at least {SIZE_MIN}"))
+            Err(Error::usage(format!("a size of {size} is too small; take at least {MIN_SIZE}"))
                 .advise(advice))
         }
         Some(size) if size.get().saturating_add(beside(size)) > room => {
@@ -369,11 +374,11 @@ fn decide_size(place: &Place, asked: Option<Bytes>, found: Option<u64>, journal:
         }
         Some(size) => Ok(whole_chunks(size.get())),
         None => {
-            if let Some(found) = found.filter(|found| *found >= SIZE_MIN.get()) {
+            if let Some(found) = found.filter(|found| *found >= MIN_SIZE.get()) {
                 return Ok(whole_chunks(found));
             }
             let quarter = room.saturating_sub(SPARE_BYTES) / 4;
-            if quarter < SIZE_MIN.get() {
+            if quarter < MIN_SIZE.get() {
                 let what = format!(
                     "{where_} has only {} free, too little to probe without filling it up",
                     Bytes(room)

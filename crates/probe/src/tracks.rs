@@ -1,4 +1,4 @@
-//! Where workers put their latencies, and how a collector takes them out each second.
+//! The latency histograms that workers record into, and from which a collector takes them each second.
 //!
 //! A worker holds the lock of its shard for the few nanoseconds of one record; the collector swaps the shard's
 //! histograms for empty ones. Shards are fewer than workers (a thousand threads need no thousand histograms) and
@@ -11,25 +11,24 @@ use std::time::Duration;
 
 use fathom_stats::Histogram;
 
-/// What was timed.
+/// The operation that was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Track {
     /// A read, from its send.
     Read,
     /// A write, from its send, without its sync.
     Write,
-    /// A sync alone.
+    /// A sync without a write.
     Sync,
     /// A write with its sync; for a checkpoint, the whole burst with its fsync.
     Durable,
     /// A read, from its intended start.
     ReadResponse,
-    /// A write with whatever makes it durable, from its intended start.
+    /// A write with the sync that makes it durable, if any, from its intended start.
     WriteResponse,
 }
 
 impl Track {
-    /// Every track.
     pub const ALL: [Track; 6] =
         [Track::Read, Track::Write, Track::Sync, Track::Durable, Track::ReadResponse, Track::WriteResponse];
 
@@ -69,7 +68,6 @@ impl Tracks {
         self.0.iter().all(Histogram::is_empty)
     }
 
-    /// Adds one latency.
     #[inline]
     pub(crate) fn record(&mut self, track: Track, latency_ns: u64) {
         self.0[track as usize].record(latency_ns);
@@ -80,24 +78,24 @@ impl Tracks {
         self.0.iter_mut().zip(&other.0).for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// Forgets everything.
+    /// Removes all recorded latencies.
     pub(crate) fn clear(&mut self) {
         self.0.iter_mut().for_each(Histogram::clear);
     }
 }
 
-/// Where some of a job's workers record.
-pub(crate) struct Shard {
+/// The histograms into which some of a job's workers record.
+pub(crate) struct TrackShard {
     tracks: Mutex<Tracks>,
     /// Set while the reader wants all shards.
     wanted: Arc<AtomicBool>,
-    /// How long a worker steps back before it looks again.
+    /// The time that a worker steps back before it checks again.
     step_back: Duration,
 }
 
-impl Shard {
-    /// The tracks, to record into. Steps back while the reader waits: with far more busy workers than CPUs (a
-    /// thousand loads from cached memory) it would else queue behind all of them for a minute.
+impl TrackShard {
+    /// The tracks, to record into. Steps back while the reader waits: with far more busy workers than CPUs (a thousand loads from
+    /// cached memory) the reader would otherwise queue behind all of them for a minute.
     #[inline]
     pub(crate) fn tracks(&self) -> MutexGuard<'_, Tracks> {
         while self.wanted.load(Ordering::Relaxed) {
@@ -109,13 +107,13 @@ impl Shard {
 
 /// The shards of one job's workers.
 pub(crate) struct Shards {
-    shards: Vec<Shard>,
+    shards: Vec<TrackShard>,
     wanted: Arc<AtomicBool>,
 }
 
 /// At most this many shards per job.
-const SHARDS_MAX: usize = 32;
-/// How long workers step back, for each of them: few are soon gone, and must not lose time that shows in a rate.
+const MAX_SHARDS: usize = 32;
+/// The time that workers step back, for each of them: a few workers must not lose time that shows in a rate.
 const STEP_BACK_EACH: Duration = Duration::from_micros(10);
 
 impl Shards {
@@ -123,12 +121,12 @@ impl Shards {
     pub(crate) fn new(workers: usize) -> Self {
         let wanted = Arc::<AtomicBool>::default();
         let step_back = STEP_BACK_EACH * u32::try_from(workers).unwrap_or(u32::MAX).min(1024);
-        let shard = |_| Shard { tracks: Mutex::default(), wanted: Arc::clone(&wanted), step_back };
-        Shards { shards: (0..workers.clamp(1, SHARDS_MAX)).map(shard).collect(), wanted }
+        let shard = |_| TrackShard { tracks: Mutex::default(), wanted: Arc::clone(&wanted), step_back };
+        Shards { shards: (0..workers.clamp(1, MAX_SHARDS)).map(shard).collect(), wanted }
     }
 
     /// The shard of a worker.
-    pub(crate) fn of(&self, worker: usize) -> &Shard {
+    pub(crate) fn shard(&self, worker: usize) -> &TrackShard {
         &self.shards[worker % self.shards.len()]
     }
 
@@ -148,7 +146,7 @@ impl Shards {
     }
 }
 
-/// Counts stay right whoever panicked while holding them, so a poisoned lock is taken as it is.
+/// Counts stay right whichever thread panicked while holding them, so a poisoned lock is used as it is.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

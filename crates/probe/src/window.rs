@@ -1,7 +1,7 @@
-//! One window: jobs run side by side for a while, and everything that can be known about it is taken together.
+//! One window: runs jobs concurrently for a while, and collects all data about it together.
 //!
-//! Order matters. All workers are up before the first request; what ends during warm-up is thrown away; device
-//! counters, CPU times and latencies are read at the same two moments; requests in flight at the end do not count.
+//! The order matters. All workers are up before the first request; requests that end during warm-up are discarded; device counters,
+//! CPU times and latencies are read at the same two moments; requests in flight at the end do not count.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,34 +13,43 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_record::Reading;
 
 use crate::clock::{now_ns, sleep_until};
-use crate::crew::{Arrivals, Crew, Starter};
 use crate::engine::mapping::Mapping;
 use crate::engine::{threads, uring, workers};
 use crate::file::BlockFile;
-use crate::session::{Interval, Outcome, Session};
-use crate::shape::{Engine, Job, Pattern, WindowPlan};
+use crate::session::{ProbeSecond, ProbeSession, StepOutcome};
+use crate::shape::{IoEngine, Job, Pattern, WindowPlan};
 use crate::summary;
 use crate::summary::Meters;
-use crate::target::Access;
+use crate::target::FileAccess;
 use crate::tracks::{Track, Tracks};
+use crate::worker_context::{StartSchedule, Starter, WorkerContext};
 
-/// Readings are taken this often, or four times in a short window, so that each step has replicates.
+/// The interval between readings; a short window has four readings, so that each step has replicates.
 const INTERVAL_NS: u64 = 1_000_000_000;
 /// Below this a reading is noise.
-const INTERVAL_MIN_NS: u64 = 200_000_000;
-/// How much longer than planned a window may last while not one operation has ended in it.
-const PATIENCE_NS: u64 = 5_000_000_000;
-/// How often a window looks at signals and errors.
+const MIN_INTERVAL_NS: u64 = 200_000_000;
+/// The time by which a window may exceed its plan while no operation has ended in it.
+const OVERRUN_TIMEOUT_NS: u64 = 5_000_000_000;
+/// The interval at which a window checks for signals and errors.
 const GLANCE: Duration = Duration::from_millis(20);
-/// A worker needs a shallow stack: its buffer is mapped apart.
+/// A worker needs only a small stack: its buffer is mapped separately.
 const STACK_BYTES: usize = 128 << 10;
 
-impl Session<'_> {
-    /// Runs `plan` and tells the sink.
+impl ProbeSession<'_> {
+    /// Runs `plan` and reports to the sink.
     ///
     /// # Errors
-    /// When the window could not begin, or the sink refused. An operation that failed is in [`Outcome::error`].
-    pub fn run(&mut self, plan: &WindowPlan) -> Result<Outcome> {
+    /// When the window could not begin, or the sink returned an error. A failed operation is in [`StepOutcome::error`].
+    pub fn run(&mut self, plan: &WindowPlan) -> Result<StepOutcome> {
+        self.run_until(plan, &mut |_| false)
+    }
+
+    /// Runs `plan` until it is over or `is_over` says so, which is called after each interval with the rates of all intervals so far.
+    pub(crate) fn run_until(
+        &mut self,
+        plan: &WindowPlan,
+        is_over: &mut dyn FnMut(&[f64]) -> bool,
+    ) -> Result<StepOutcome> {
         for job in &plan.jobs {
             self.check(job)?;
         }
@@ -48,14 +57,14 @@ impl Session<'_> {
         let starter = Starter::default();
         self.windows += 1;
         let seed = self.seed.split(self.windows);
-        let mut crews: Vec<Crew<'_>> = Vec::new();
-        // The borrow of stamper and generations must not lock up `self`, whose sink is told in between.
+        let mut crews: Vec<WorkerContext<'_>> = Vec::new();
+        // The borrow of stamper and generations must not block `self`, whose sink is called in between.
         let (stamper, generations) = (self.stamper.clone(), self.generations.take());
         for (job, index) in plan.jobs.iter().zip(0u64..) {
             let workers = u64::from(workers(job, self.cpus));
             let (size, journal) = (self.target.size().get(), self.target.journal_bytes());
             let seed = seed.split(index);
-            crews.push(Crew::new(
+            crews.push(WorkerContext::new(
                 job,
                 workers,
                 size,
@@ -66,7 +75,15 @@ impl Session<'_> {
                 &starter,
             ));
         }
-        let outcome = self.run_crews(plan, &files, &mut crews, &starter);
+        self.passages.add(self.now_ns(), 0);
+        let outcome = self.run_crews(plan, &files, &mut crews, &starter, is_over);
+        // Requests in flight at the end passed through the device too.
+        let (mut rest, mut spare) = (Tracks::default(), Tracks::default());
+        for crew in &crews {
+            crew.shards.drain(&mut rest, &mut spare);
+            self.passages.add(self.now_ns(), summary::operations_ended(crew.job, &rest));
+            rest.clear();
+        }
         drop(crews);
         self.generations = generations;
         let outcome = outcome?;
@@ -81,7 +98,7 @@ impl Session<'_> {
     pub fn check(&self, job: &Job) -> Result<()> {
         job.check()?;
         let (align, size) = (self.target.alignment(), self.target.size());
-        if job.engine != Engine::Mmap && !job.block.get().is_multiple_of(align) {
+        if job.engine != IoEngine::Mmap && !job.block.get().is_multiple_of(align) {
             let what = format!(
                 "a block of {} does not suit direct I/O here, which needs multiples of {align} bytes",
                 job.block
@@ -107,7 +124,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The most requests in flight for which the file has blocks enough; when verifying, two for each.
+    /// The most requests in flight for which the file has enough blocks; when verifying, two blocks for each.
     pub(crate) fn depth_max(&self, job: &Job) -> u32 {
         let blocks = self.target.size().get() / job.block.get().max(1);
         let blocks = if self.generations.is_some() { blocks / 2 } else { blocks };
@@ -115,8 +132,8 @@ impl Session<'_> {
     }
 
     fn files_for(&mut self, job: &Job) -> Result<(PathBuf, File)> {
-        let access = Access {
-            direct: self.target.is_direct() && job.engine != Engine::Mmap,
+        let access = FileAccess {
+            direct: self.target.is_direct() && job.engine != IoEngine::Mmap,
             dsync: job.durable == crate::shape::Durable::Dsync,
             read_only: !job.pattern.writes(),
         };
@@ -130,15 +147,16 @@ impl Session<'_> {
         &mut self,
         plan: &WindowPlan,
         files: &[(PathBuf, File)],
-        crews: &mut [Crew<'_>],
+        crews: &mut [WorkerContext<'_>],
         starter: &Starter,
-    ) -> Result<Outcome> {
+        is_over: &mut dyn FnMut(&[f64]) -> bool,
+    ) -> Result<StepOutcome> {
         let mappings = map_files(files, crews)?;
         let began = now_ns();
         for crew in crews.iter_mut() {
             crew.arrivals = crew.job.rate_per_s.map(|rate| {
                 let random = crew.seed.split(u64::MAX);
-                Arrivals::new(rate, began + 20_000_000, random)
+                StartSchedule::new(rate, began + 20_000_000, random)
             });
         }
         let crews = &*crews;
@@ -148,7 +166,7 @@ impl Session<'_> {
                 for index in 0..crew.workers {
                     let spawn = match mapping {
                         Some(mapping) => spawn_threads(scope, mapping, path, crew, index),
-                        None if crew.job.engine == Engine::IoUring => {
+                        None if crew.job.engine == IoEngine::IoUring => {
                             spawn_ring(scope, file, path, crew, index)
                         }
                         None => spawn_threads(scope, file, path, crew, index),
@@ -165,7 +183,7 @@ impl Session<'_> {
             }
             let ready_after_ns = now_ns() - began;
             starter.start();
-            let measured = self.measure(plan, crews, starter, ready_after_ns);
+            let measured = self.measure(plan, crews, starter, ready_after_ns, is_over);
             starter.stop();
             crews.iter().for_each(|crew| crew.rally.wake());
             measured
@@ -176,27 +194,30 @@ impl Session<'_> {
     fn measure(
         &mut self,
         plan: &WindowPlan,
-        crews: &[Crew<'_>],
+        crews: &[WorkerContext<'_>],
         starter: &Starter,
         ready_after_ns: u64,
-    ) -> Result<Outcome> {
+        is_over: &mut dyn FnMut(&[f64]) -> bool,
+    ) -> Result<StepOutcome> {
         let mut spare = Tracks::default();
         let mut total: Vec<Tracks> = vec![Tracks::default(); crews.len()];
         let interrupted = self.pass_time(now_ns() + plan.warm_up.get(), starter);
         for crew in crews {
-            crew.shards.drain(&mut Tracks::default(), &mut spare);
+            let mut warm_up = Tracks::default();
+            crew.shards.drain(&mut warm_up, &mut spare);
+            self.passages.add(self.now_ns(), summary::operations_ended(crew.job, &warm_up));
         }
         let begin = Meters::read(self);
         let mut last = begin.clone();
         let end_ns = begin.taken_ns + plan.length.get();
         let mut per_interval = Vec::new();
-        let interval_ns = (plan.length.get() / 4).clamp(INTERVAL_MIN_NS, INTERVAL_NS);
-        let mut interrupted = interrupted;
+        let interval_ns = (plan.length.get() / 4).clamp(MIN_INTERVAL_NS, INTERVAL_NS);
+        let (mut interrupted, mut over) = (interrupted, false);
         loop {
-            // A window in which nothing ended says nothing: it is drawn out until something has.
+            // A window in which no operation ended carries no information: it is extended until one has.
             let something = total.iter().any(|tracks| !tracks.is_empty());
-            let end_ns = if something { end_ns } else { end_ns + PATIENCE_NS };
-            if last.taken_ns >= end_ns || interrupted || starter.stopping() {
+            let end_ns = if something { end_ns } else { end_ns + OVERRUN_TIMEOUT_NS };
+            if last.taken_ns >= end_ns || interrupted || over || starter.stopping() {
                 break;
             }
             interrupted = self.pass_time((last.taken_ns + interval_ns).min(end_ns), starter);
@@ -205,16 +226,18 @@ impl Session<'_> {
                 let mut tracks = Tracks::default();
                 crew.shards.drain(&mut tracks, &mut spare);
                 total.merge(&tracks);
+                self.passages.add(self.now_ns(), summary::operations_ended(crew.job, &tracks));
                 interval.push(tracks);
             }
             let now = Meters::read(self);
-            // A sliver at the end would only add noise to the per-second list.
+            // A short remainder at the end would only add noise to the per-second list.
             if now.taken_ns - last.taken_ns > interval_ns / 2 || per_interval.is_empty() {
                 per_interval.push(summary::operations_per_s(
                     &plan.jobs,
                     &interval,
                     now.taken_ns - last.taken_ns,
                 ));
+                over = is_over(&per_interval);
             }
             self.tell_interval(plan, &interval, &last, &now)?;
             last = now;
@@ -223,8 +246,8 @@ impl Session<'_> {
         let verified = crews.iter().map(|crew| crew.verified.load(Ordering::Relaxed)).collect::<Vec<_>>();
         let mut step = summary::step(plan, &total, &begin, &last, &verified, self, per_interval);
         step.ready_after_ns = Some(ready_after_ns);
-        let error = crews.iter().find_map(Crew::take_error);
-        Ok(Outcome { step, tracks: total, error, interrupted })
+        let error = crews.iter().find_map(WorkerContext::take_error);
+        Ok(StepOutcome { step, tracks: total, error, interrupted })
     }
 
     /// Waits until `deadline_ns`, a signal (true) or a worker's error.
@@ -264,14 +287,17 @@ impl Session<'_> {
             }
         }
         readings.extend(to.readings_since(from, window_ns));
-        self.sink.interval(&Interval { window_ns, readings: &readings, latencies: &latencies })
+        self.sink.interval(&ProbeSecond { window_ns, readings: &readings, latencies: &latencies })
     }
 }
 
-fn map_files<'f>(files: &'f [(PathBuf, File)], crews: &[Crew<'_>]) -> Result<Vec<Option<Mapping<'f>>>> {
-    let map = |((_, file), crew): (&'f (PathBuf, File), &Crew<'_>)| {
+fn map_files<'f>(
+    files: &'f [(PathBuf, File)],
+    crews: &[WorkerContext<'_>],
+) -> Result<Vec<Option<Mapping<'f>>>> {
+    let map = |((_, file), crew): (&'f (PathBuf, File), &WorkerContext<'_>)| {
         let size = crew.file_bytes();
-        (crew.job.engine == Engine::Mmap)
+        (crew.job.engine == IoEngine::Mmap)
             .then(|| Mapping::new(file, size, crew.job.pattern.writes()))
             .transpose()
     };
@@ -282,11 +308,11 @@ fn spawn_threads<'s, F: BlockFile>(
     scope: &'s Scope<'s, '_>,
     file: &'s F,
     path: &'s Path,
-    crew: &'s Crew<'s>,
+    crew: &'s WorkerContext<'s>,
     index: u64,
 ) -> Result<()> {
     let work = move || {
-        if crew.job.engine == Engine::Mmap {
+        if crew.job.engine == IoEngine::Mmap {
             give_way();
         }
         threads::work(file, path, crew, index).unwrap_or_else(|error| crew.fail(error));
@@ -294,10 +320,10 @@ fn spawn_threads<'s, F: BlockFile>(
     spawn(scope, work)
 }
 
-/// Lets the thread that reads clocks and signals go first. Loads from cached memory never wait, and a thousand
-/// threads of them kept it from its end of a half-second window for a minute.
+/// Gives priority to the thread that reads clocks and signals. Loads from cached memory never wait, and a thousand threads of them
+/// delayed the end of a half-second window by a minute.
 fn give_way() {
-    // Where the kernel refuses, the window only ends late.
+    // If the kernel refuses, the window merely ends late.
     let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19);
 }
 
@@ -305,7 +331,7 @@ fn spawn_ring<'s>(
     scope: &'s Scope<'s, '_>,
     file: &'s File,
     path: &'s Path,
-    crew: &'s Crew<'s>,
+    crew: &'s WorkerContext<'s>,
     index: u64,
 ) -> Result<()> {
     let work = move || uring::work(file, path, crew, index).unwrap_or_else(|error| crew.fail(error));

@@ -1,20 +1,20 @@
-//! What this process owes the machine: signals are answered, and what was made is undone.
+//! Handles signals, and undoes the changes that this process made to the machine.
 //!
-//! Nothing here makes a loop device, a mount or a cgroup; that is `storage`'s. Here stands the promise that each
-//! is written down before it is made ([`Ledger`]), and the knowledge of how to undo it, which a later
-//! `fathom cleanup` needs without knowing who made it.
+//! The crate `storage` makes loop devices, mounts and cgroups, not this one. This crate ensures that each is recorded
+//! before it is made ([`Ledger`]), and knows how to undo it, which a later `fathom cleanup` needs without knowing its
+//! maker.
 
 pub mod ledger;
 mod process_id;
+mod resource;
 mod signals;
 mod signature;
-mod thing;
 mod tool;
 mod undo;
 
-pub use ledger::{Entry, Guard, Ledger};
+pub use ledger::{Guard, Ledger, LedgerEntry};
 pub use process_id::ProcessId;
+pub use resource::{ComponentDisk, Identity, Resource};
 pub use signals::{Ask, ServiceSignals, Signals};
 pub use signature::{Signature, signatures};
-pub use thing::{Identity, Member, Thing};
 pub use tool::{Tool, lvm_tool};

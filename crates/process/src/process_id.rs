@@ -1,7 +1,7 @@
-//! A process told apart from a later one with the same number, and the boot it belongs to.
+//! Identifies a process, distinct from a later one with the same number, and the boot it belongs to.
 //!
-//! Process numbers are used again within hours on a busy machine; the start time in clock ticks since boot is not.
-//! Field numbers are those of proc_pid_stat(5).
+//! Process numbers are reused within hours on a busy machine; with the start time in clock ticks since boot they are
+//! unique. Field numbers are those of proc_pid_stat(5).
 
 use std::fs;
 
@@ -13,14 +13,12 @@ use serde::{Deserialize, Serialize};
 /// A process number and when that process started, in clock ticks since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
-    /// Its number.
     pub pid: u32,
     /// Field 22 of `/proc/PID/stat`.
     pub start_time: u64,
 }
 
 impl ProcessId {
-    /// This process.
     pub fn current() -> Result<ProcessId> {
         let pid = std::process::id();
         let path = format!("/proc/{pid}/stat");
@@ -30,17 +28,17 @@ impl ProcessId {
         Ok(ProcessId { pid, start_time: stat.start_time })
     }
 
-    /// The process that has `pid` now; `None` where there is none, or only what its parent has yet to collect. One whose first thread
-    /// has ended before the others still has its files and ports.
-    pub fn of(pid: u32) -> Option<ProcessId> {
+    /// The process that has `pid` now; `None` if there is none, or only a zombie. A process whose first thread has ended before the
+    /// others still has its files and ports.
+    pub fn read(pid: u32) -> Option<ProcessId> {
         let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let Stat { state, threads, start_time } = parse_stat(&String::from_utf8_lossy(&text))?;
         let is_over = state == 'X' || state == 'Z' && threads <= 1;
         (!is_over).then_some(ProcessId { pid, start_time })
     }
 
-    /// Sends it a signal; `false` where it has ended. The kernel's handle (pidfd_open(2)) makes sure that a later process with
-    /// its number is not hit.
+    /// Sends it a signal; `false` if it has ended. The kernel's handle (pidfd_open(2)) ensures that a later process with
+    /// its number is not signalled.
     pub fn signal(self, signal: Signal) -> Result<bool> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
         let failed = |e: Errno| Error::io("send a signal to", format!("process {}", self.pid), e);
@@ -49,7 +47,7 @@ impl ProcessId {
             Err(Errno::SRCH) => return Ok(false),
             Err(e) => return Err(failed(e)),
         };
-        // Asked only now that the handle holds the number: from here on it cannot change hands.
+        // Checked only after the handle is open: from here on the number cannot be reused.
         if !self.lives() {
             return Ok(false);
         }
@@ -60,20 +58,20 @@ impl ProcessId {
         }
     }
 
-    /// Whether this very process still runs.
+    /// Returns whether this very process still runs.
     pub fn lives(self) -> bool {
-        ProcessId::of(self.pid) == Some(self)
+        ProcessId::read(self.pid) == Some(self)
     }
 }
 
-/// What is read of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
-    /// Field 3.
+    /// Field 3 of `/proc/PID/stat`.
     state: char,
-    /// Field 20; of a process that has ended, at most the one that its parent has yet to collect.
+    /// Field 20; of an ended process, at most the one that its parent has yet to collect.
     threads: u64,
-    /// Field 22.
+    /// Field 22 of `/proc/PID/stat`, in clock ticks.
     start_time: u64,
 }
 
@@ -86,14 +84,14 @@ fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat { state, threads, start_time: fields.nth(1)?.parse().ok()? })
 }
 
-/// A name for this boot of the machine (`random(4)`), by which start times and loop devices are known to be stale.
+/// The name of this boot of the machine (`random(4)`), which shows that older start times and loop devices are stale.
 pub(crate) fn boot_id() -> Result<String> {
     let path = "/proc/sys/kernel/random/boot_id";
     let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, e))?;
     Ok(text.trim().to_owned())
 }
 
-/// The pid namespace we count processes in: numbers from another one (a container) mean nothing to us.
+/// The pid namespace of this process: numbers from another one (a container) are not comparable.
 pub(crate) fn pid_namespace() -> String {
     let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     link.to_string_lossy().into_owned()
@@ -113,12 +111,12 @@ mod tests {
         let me = ProcessId::current().unwrap();
         assert!(me.lives());
         assert!(!ProcessId { start_time: me.start_time + 1, ..me }.lives());
-        assert_eq!(ProcessId::of(me.pid), Some(me));
+        assert_eq!(ProcessId::read(me.pid), Some(me));
     }
 
     #[test]
     fn a_process_lives_until_its_last_thread_has_ended() {
-        // Only the first thread ends, as one does first when a server of many threads is killed.
+        // Only the first thread ends, as happens first when a server of many threads is killed.
         let script = "import ctypes, platform, threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); \
             ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[platform.machine()], 0)";
         let Ok(mut child) = Command::new("python3").args(["-c", script]).spawn() else {
@@ -129,10 +127,10 @@ mod tests {
         while !fs::read_to_string(&stat).unwrap().contains(") Z ") && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let lives = ProcessId::of(child.id()).is_some();
+        let lives = ProcessId::read(child.id()).is_some();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(lives && ProcessId::of(child.id()).is_none());
+        assert!(lives && ProcessId::read(child.id()).is_none());
     }
 
     #[test]

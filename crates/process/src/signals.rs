@@ -1,13 +1,13 @@
-//! Signals turned into one question, "shall I stop?", so that every loop ends in its own time and undoes what it made;
-//! and signals of a program that runs until it is told to stop, which come out one by one.
+//! Turns signals into a stop flag, so that every loop can end and undo its changes; for services, delivers signals one
+//! by one.
 //!
-//! SIGINT, SIGTERM and SIGHUP ask for the same thing: stop soon and keep the partial result. The first and the second
-//! of them only ask; a third SIGINT or SIGTERM ends the process at once, for the case that undoing hangs (the undo
-//! journal then lets `fathom cleanup` finish). SIGPIPE stays ignored, as Rust's start-up leaves it, so that a closed
-//! pipe is an error and not a death.
+//! SIGINT, SIGTERM and SIGHUP have the same meaning: stop soon and keep the partial result. The first and the second of
+//! them only ask; a third SIGINT or SIGTERM ends the process at once, for the case that undoing hangs (the undo journal
+//! then lets `fathom cleanup` finish). SIGPIPE stays ignored, as Rust's start-up leaves it, so that a closed pipe
+//! causes an error and does not kill the process.
 //!
-//! Of a service, SIGTERM and SIGINT ask to stop; a second one ends the process at once, for the case that stopping
-//! hangs. SIGHUP and SIGUSR1 ask to rotate the log. It refuses to run any code of ours inside a signal handler.
+//! A service is asked to stop by SIGTERM and SIGINT; a second one ends the process at once, for the case that stopping
+//! hangs. SIGHUP and SIGUSR1 ask it to rotate the log. No code of ours runs inside a signal handler.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -19,25 +19,25 @@ use fathom_errors::{Error, Kind, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator;
 
-/// How many SIGINT or SIGTERM are taken as a request; the next one ends the process.
-const PATIENCE: u32 = 2;
+/// The number of SIGINT or SIGTERM taken as a request; the next one ends the process.
+const MAX_REQUESTS: u32 = 2;
 
 /// A cloneable handle on the signals this process has received.
 #[derive(Clone, Debug)]
 pub struct Signals {
     flag: Arc<AtomicBool>,
-    bell: Arc<Bell>,
+    bell: Arc<SignalWaker>,
 }
 
-/// Wakes those who wait; the flag itself is set by the signal handler, before the bell rings.
+/// Wakes waiting threads; the signal handler sets the flag itself before that.
 #[derive(Debug, Default)]
-struct Bell {
+struct SignalWaker {
     lock: Mutex<()>,
     rung: Condvar,
 }
 
-impl Bell {
-    /// The lock guards nothing but the order of events, so a poisoned one is as good as new.
+impl SignalWaker {
+    /// The lock guards only the order of events, so a poisoned one can be used.
     fn lock(&self) -> MutexGuard<'_, ()> {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -48,7 +48,7 @@ static INSTALLED: OnceLock<Signals> = OnceLock::new();
 static INSTALLING: Mutex<()> = Mutex::new(());
 
 impl Signals {
-    /// Starts answering signals; a second call gives a clone of the first handle.
+    /// Starts handling signals; a second call returns a clone of the first handle.
     pub fn install() -> Result<Signals> {
         let _one_at_a_time = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(signals) = INSTALLED.get() {
@@ -56,8 +56,8 @@ impl Signals {
         }
         let signals = Signals { flag: Arc::default(), bell: Arc::default() };
         let mut wanted = vec![SIGINT, SIGTERM];
-        // `nohup` asks for a hang-up to be ignored. SIGINT is answered even where a shell script's `&` had it
-        // ignored: whoever names our process in `kill -INT` means us.
+        // `nohup` asks for a hang-up to be ignored. SIGINT is handled even if a shell script's `&` had it ignored: a
+        // user who sends `kill -INT` to this process means it.
         if !ignored_at_start(SIGHUP) {
             wanted.push(SIGHUP);
         }
@@ -72,12 +72,12 @@ impl Signals {
         Ok(INSTALLED.get_or_init(|| signals).clone())
     }
 
-    /// Whether a signal asked us to stop. Cheap enough for every operation of a loop.
+    /// Returns whether a signal asked us to stop. Cheap enough for every operation of a loop.
     pub fn stopped(&self) -> bool {
         self.flag.load(Ordering::Acquire)
     }
 
-    /// Sleeps for `duration`, or less when a signal comes; true if we are to stop.
+    /// Sleeps for `duration`, or less when a signal comes; returns true if the process should stop.
     pub fn wait(&self, duration: Duration) -> bool {
         let start = Instant::now();
         let mut held = self.bell.lock();
@@ -91,31 +91,31 @@ impl Signals {
         self.stopped()
     }
 
-    /// The flag itself, for code that knows nothing of signals; setting it stops this process's loops too, though
-    /// one that sleeps in [`Signals::wait`] sleeps on.
+    /// The flag itself, for code without knowledge of signals; setting it stops this process's loops too, but does not
+    /// wake one that sleeps in [`Signals::wait`].
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
 }
 
-/// Runs for as long as the process: wakes the sleepers and counts the impatient signals.
-fn listen(mut incoming: iterator::Signals, bell: &Bell) {
+/// Runs as long as the process: wakes the sleepers and counts repeated signals.
+fn listen(mut incoming: iterator::Signals, bell: &SignalWaker) {
     let mut requests = 0;
     for signal in incoming.forever() {
-        // Taken so that no sleeper is between its look at the flag and its sleep.
+        // Taken so that no sleeper is between its check of the flag and its sleep.
         drop(bell.lock());
         bell.rung.notify_all();
         if signal != SIGHUP {
             requests += 1;
         }
-        if requests > PATIENCE {
-            // Ends the process as if we had never answered the signal; should that fail, we wait for the next.
+        if requests > MAX_REQUESTS {
+            // Ends the process as if the signal had no handler; if that fails, the loop waits for the next.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     }
 }
 
-/// Whether the parent had `signal` ignored, from the `SigIgn` mask (proc_pid_status(5)): bit n-1 is signal n.
+/// Returns whether the parent had `signal` ignored, from the `SigIgn` mask (proc_pid_status(5)): bit n-1 is signal n.
 fn ignored_at_start(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -124,10 +124,9 @@ fn ignored_at_start(signal: i32) -> bool {
     mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Stop cleanly.
     Stop,
     /// Begin a new log file.
     Rotate,
@@ -138,7 +137,6 @@ pub enum Ask {
 pub struct ServiceSignals(Receiver<Ask>);
 
 impl ServiceSignals {
-    /// Starts answering signals.
     pub fn install() -> Result<ServiceSignals> {
         let refused = |e: io::Error| Error::new(Kind::Unsupported, "cannot answer signals").because(e);
         let mut incoming = iterator::Signals::new([SIGINT, SIGTERM, SIGHUP, SIGUSR1]).map_err(refused)?;
@@ -149,10 +147,10 @@ impl ServiceSignals {
                 let ask = if matches!(signal, SIGINT | SIGTERM) { Ask::Stop } else { Ask::Rotate };
                 stops += u32::from(ask == Ask::Stop);
                 if stops > 1 {
-                    // Ends the process as if we had never answered the signal.
+                    // Ends the process as if the signal had no handler.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
                 }
-                // Nobody listens any more when the program is about to end.
+                // The receiver is dropped when the program is about to end.
                 let _ = sender.send(ask);
             }
         };
@@ -219,12 +217,12 @@ mod tests {
             thread::sleep(Duration::from_millis(5));
         }
         let pid = Pid::from_child(&child);
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_REQUESTS {
             kill_process(pid, Signal::TERM).unwrap();
             thread::sleep(Duration::from_millis(50));
         }
         assert!(child.try_wait().unwrap().is_none());
-        // On a busy machine two of them may have arrived as one, so ask until it goes.
+        // On a busy machine two of them may have arrived as one, so ask until it ends.
         let status = loop {
             kill_process(pid, Signal::TERM).unwrap();
             thread::sleep(Duration::from_millis(50));

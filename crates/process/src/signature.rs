@@ -1,7 +1,7 @@
-//! What a block device holds, by the marks that file systems, partition tables, md and LVM leave on it (wipefs(8)).
+//! Reads the contents of a block device by the signatures of file systems, partition tables, md and LVM (wipefs(8)).
 //!
-//! `wipefs` knows them all, tells their UUIDs, and without an order to erase it only reads. The probe, which starts no
-//! programs, has a table of its own for the one question whether it may write.
+//! `wipefs` knows all of them, shows their UUIDs, and only reads unless asked to erase. The probe, which starts no
+//! programs, has its own table to decide whether it may write.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::Tool;
 pub struct Signature {
     /// `ext4`, `dos`, `linux_raid_member`, `LVM2_member`...
     pub kind: String,
-    /// The UUID that it tells, if it does.
+    /// The UUID that it shows, if any.
     pub uuid: Option<String>,
 }
 
-/// Every mark on `device`; none on an empty one. Needs the right to read it.
+/// Every signature on `device`; an empty list on an empty one. Needs read permission.
 pub fn signatures(device: &Path) -> Result<Vec<Signature>> {
     let text = Tool::new("wipefs", "util-linux")?.args(["--no-act", "--parsable"]).arg(device).run()?;
     Ok(parse(&text))

@@ -1,13 +1,11 @@
-//! Programs of the system that we run to the end: found also where `sbin` is not on the path, and heard when they
-//! complain.
+//! Runs programs of the system to their end: finds them even if `sbin` is not on the path, and reports their errors.
 //!
-//! It refuses to run anything through a shell, and to leave a missing program to an unclear message: the error
-//! names the Debian package.
+//! Programs are never run through a shell. The error for a missing program names the Debian package.
 //!
-//! LVM's programs are told to see nothing but given devices. LVM looks at every disk of a machine, keeps copies of its
-//! metadata below `/etc`, waits for udev and starts daemons. None of that is wanted for a volume group that lives for
-//! minutes on loop devices of our own: nothing else on the host may be scanned or changed (lvm.conf(5), lvm(8)
-//! `--config`). It refuses to run without a list of devices.
+//! LVM's programs are restricted to given devices. LVM looks at every disk of a machine, keeps copies of its metadata
+//! below `/etc`, waits for udev and starts daemons. None of that is wanted for a volume group that lives for minutes on
+//! our own loop devices: no other device of the host may be scanned or changed (lvm.conf(5), lvm(8) `--config`). A list
+//! of devices is therefore required.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -19,10 +17,10 @@ use fathom_errors::{Error, Kind, Result};
 
 use crate::ProcessId;
 
-/// In the environment of each program that we run: whose it is.
+/// The environment variable that names the owner of each program that we run.
 const OWNER: &str = "FATHOM_TOOL_OF";
 
-/// Where Debian keeps administration programs; the path of an ordinary user lacks them.
+/// The folders of Debian's administration programs; the path of an ordinary user lacks them.
 const ADMINISTRATION: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// One call of a program.
@@ -33,7 +31,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// The program `name`, which Debian's `package` brings.
+    /// The program `name`, which Debian's `package` contains.
     pub fn new(name: &str, package: &str) -> Result<Tool> {
         let Some(path) = find(name) else {
             let what = format!("the program {name} is not installed");
@@ -44,22 +42,20 @@ impl Tool {
         Ok(Tool { name: name.to_owned(), command })
     }
 
-    /// Adds one argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Tool {
         self.command.arg(arg);
         self
     }
 
-    /// Adds several arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Tool {
         self.command.args(args);
         self
     }
 
-    /// Runs it and returns its standard output; an exit code other than 0 is an error that carries the last line
-    /// of its complaint, before any lesson on its usage.
+    /// Runs it and returns its standard output; an exit code other than 0 is an error with the last line of its error
+    /// output, before any usage text.
     pub fn run(mut self) -> Result<String> {
         let output = self.command.output().map_err(|e| Error::io("run", &self.name, e))?;
         if output.status.success() {
@@ -71,7 +67,7 @@ impl Tool {
     }
 }
 
-/// The line that says what went wrong: the last one, but for the usage that some programs add.
+/// The line of the error: the last one, without the usage text that some programs add.
 fn complaint(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).peekable();
     let first = lines.peek().copied().unwrap_or("no message");
@@ -83,19 +79,19 @@ fn mark(owner: ProcessId) -> String {
     format!("{}-{}", owner.pid, owner.start_time)
 }
 
-/// A program that `owner` had started and that has not ended; its own death does not stop it. One of another user
-/// cannot be seen.
+/// A program that `owner` had started and that has not ended; the owner's death does not stop it. A program of another
+/// user cannot be seen.
 pub(crate) fn running_for(owner: ProcessId) -> Option<ProcessId> {
     let wanted = format!("{OWNER}={}", mark(owner));
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(ProcessId::of).find(|process| {
+    pids.filter_map(ProcessId::read).find(|process| {
         let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
         environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes())
     })
 }
 
-/// The kind behind the text that `strerror(3)` gives in the C locale; programs tell us no error number.
+/// The error kind of a text of `strerror(3)` in the C locale; programs do not return an error number.
 fn kind_of_complaint(complaint: &str) -> Kind {
     let kinds = [
         ("Permission denied", Kind::Permission),
@@ -104,7 +100,7 @@ fn kind_of_complaint(complaint: &str) -> Kind {
         ("No space left", Kind::NoSpace),
         ("Read-only file system", Kind::ReadOnly),
         ("resource busy", Kind::Busy),
-        // LVM and mdadm, of a device that somebody has open.
+        // LVM and mdadm, of a device that a process has open.
         ("in use", Kind::Busy),
         ("exclusive access", Kind::Busy),
         ("temporarily unavailable", Kind::Busy),
@@ -125,10 +121,10 @@ fn is_executable(file: &Path) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// Where udev listens, if it runs. Without it LVM has to make the device nodes itself.
+/// The control socket of udev, if it runs. Without udev, LVM has to make the device nodes itself.
 const UDEV: &str = "/run/udev/control";
 
-/// A call of LVM's program `name` (`vgcreate`) that sees `devices` alone.
+/// A call of LVM's program `name` (`vgcreate`) that sees only `devices`.
 pub fn lvm_tool(name: &str, devices: &[PathBuf]) -> Result<Tool> {
     if devices.is_empty() {
         return Err(Error::usage(format!("{name} was given no device to see")));
@@ -137,7 +133,7 @@ pub fn lvm_tool(name: &str, devices: &[PathBuf]) -> Result<Tool> {
     Ok(Tool::new(name, "lvm2")?.arg("--config").arg(config))
 }
 
-/// The settings: which devices, no list of known devices, no copies of metadata, no daemons, nobody told.
+/// The settings: which devices, no list of known devices, no copies of metadata, no daemons, no notifications.
 fn config(devices: &[PathBuf], udev: bool) -> String {
     let accept: String =
         devices.iter().map(|device| format!("\"a|^{}$|\", ", device.to_string_lossy())).collect();

@@ -1,4 +1,4 @@
-//! Nanoseconds for one key and one comparison: `cargo run --release -p fathom-query --example keys`.
+//! Measures the nanoseconds for one key and one comparison: `cargo run --release -p fathom-query --example keys`.
 use bson::raw::RawBson;
 use bson::{Bson, RawBsonRef, RawDocumentBuf, doc, oid::ObjectId};
 use fathom_query::{
@@ -69,7 +69,7 @@ fn extraction() {
     }
 }
 
-/// Prints the quickest of many short rounds, which other load on the machine disturbs least.
+/// Prints the fastest of many short rounds, which other load on the machine disturbs least.
 #[expect(clippy::print_stdout, reason = "a bench reports to whoever runs it")]
 fn report(name: &str, what: &str, mut run: impl FnMut()) {
     let mut best_ns = f64::INFINITY;

@@ -1,12 +1,12 @@
-//! Decimal128 as sign, coefficient and exponent, and how it stands beside integers and doubles.
+//! Decimal128 as sign, coefficient and exponent, and its comparison with integers and doubles.
 //!
-//! Exact everywhere: no step rounds unless its name says so. Big integers are needed only where a decimal meets a double;
-//! integers, doubles and strings never come here.
+//! All steps are exact unless their names say that they round. Big integers are needed only to compare a decimal with a double;
+//! integers, doubles and strings are not handled here.
 use bigdecimal::num_bigint::BigUint;
 use bson::Decimal128;
 use std::cmp::Ordering;
 
-/// What the exponent field is offset by (IEEE 754-2008, decimal128).
+/// The offset of the exponent field (IEEE 754-2008, decimal128).
 pub(crate) const BIAS: i32 = 6176;
 /// The largest value of the exponent field.
 pub(crate) const MAX_BIASED_EXPONENT: i32 = 12_287;
@@ -15,17 +15,16 @@ pub(crate) const DIGITS: u32 = 34;
 /// The first coefficient that is too long.
 pub(crate) const COEFFICIENT_END: u128 = 10u128.pow(DIGITS);
 
-/// What a Decimal128 says.
+/// The value of a Decimal128.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decimal {
     /// Not a number, whatever its sign and payload.
     NaN,
-    /// Beyond all numbers.
+    /// Infinity, of either sign.
     Infinity {
-        /// Below all numbers.
+        /// Whether it is negative infinity.
         negative: bool,
     },
-    /// A number.
     Finite(Finite),
 }
 
@@ -34,22 +33,22 @@ pub(crate) enum Decimal {
 pub(crate) struct Finite {
     /// The sign, which zero has too.
     pub(crate) negative: bool,
-    /// Below [`COEFFICIENT_END`].
+    /// The coefficient, always below [`COEFFICIENT_END`].
     pub(crate) coefficient: u128,
     /// From -6176 to 6111.
     pub(crate) exponent: i32,
 }
 
 impl Decimal {
-    /// Takes the bits apart. A coefficient that is too long counts as zero, as IEEE 754 has it.
-    pub(crate) fn of(value: Decimal128) -> Decimal {
+    /// Decodes the bits. A coefficient that is too long counts as zero, as in IEEE 754.
+    pub(crate) fn from_value(value: Decimal128) -> Decimal {
         let bits = u128::from_le_bytes(value.bytes());
         let negative = bits >> 127 == 1;
         match (bits >> 122) & 0x1f {
             0x1f => Decimal::NaN,
             0x1e => Decimal::Infinity { negative },
             combination => {
-                // With 11 on top the exponent sits two bits lower and the coefficient is beyond the limit.
+                // If the top bits are 11, the exponent is two bits lower and the coefficient is beyond the limit.
                 let (biased, coefficient) = if combination >> 3 == 3 {
                     ((bits >> 111) & 0x3fff, 0)
                 } else {
@@ -61,7 +60,7 @@ impl Decimal {
         }
     }
 
-    /// Puts the bits together; NaN is the quiet one without payload.
+    /// Encodes the number; NaN becomes the quiet one without payload.
     pub(crate) fn pack(self) -> Decimal128 {
         let bits = match self {
             Decimal::NaN => 0x1f << 122,
@@ -97,7 +96,7 @@ impl Decimal {
         self.extreme().cmp(&right.extreme())
     }
 
-    /// Which of NaN, minus infinity, any number and infinity it is, in that order, a number being 0.
+    /// The rank of the value among NaN, minus infinity, numbers and infinity, in that order; a number has rank 0.
     fn extreme(self) -> i8 {
         match self {
             Decimal::NaN => -2,
@@ -109,7 +108,6 @@ impl Decimal {
 }
 
 impl Finite {
-    /// An integer.
     pub(crate) fn of_integer(value: i64) -> Finite {
         Finite { negative: value < 0, coefficient: u128::from(value.unsigned_abs()), exponent: 0 }
     }
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
 
     fn decimal(text: &str) -> Decimal {
-        Decimal::of(text.parse().unwrap())
+        Decimal::from_value(text.parse().unwrap())
     }
 
     #[test]
@@ -206,7 +204,7 @@ mod tests {
             ["0", "-0", "1", "-1.50", "9.999999999999999999999999999999999E+6144", "1E-6176", "Infinity"]
         {
             let packed: Decimal128 = text.parse().unwrap();
-            assert_eq!(Decimal::of(packed).pack(), packed, "{text}");
+            assert_eq!(Decimal::from_value(packed).pack(), packed, "{text}");
         }
         assert_eq!(decimal("NaN"), Decimal::NaN);
         assert_eq!(

@@ -1,16 +1,16 @@
-//! The hash of a value, as hashed indexes and hashed sharding take it (mongodb/mongo:src/mongo/db/hasher.cpp).
+//! The hash of a value, as in hashed indexes and hashed sharding (mongodb/mongo:src/mongo/db/hasher.cpp).
 //!
-//! MD5 over a seed and the value: its class, within another value its name, and its bytes, all numbers as 64-bit integers.
-//! Below the depth that documents may have, values are left out, so that no input exhausts the stack.
+//! The hash is MD5 over a seed and the value: its class, its name if it is within another value, and its bytes, with all numbers
+//! as 64-bit integers. Values below the depth that documents may have are left out, so that no input exhausts the stack.
 use crate::decimal::{DIGITS, Decimal};
 use crate::expression::value::scalar;
 use crate::order::{MAX_DEPTH, canonical_type, db_pointer_bytes};
 use bson::{Bson, RawBson, RawBsonRef, spec::BinarySubtype};
 use md5::{Digest, Md5};
 
-/// Ends an object and an array: the class of an element that is none, without name and bytes.
+/// The end of an object or array: the class of an end element, without name and bytes.
 const END: [u8; 4] = 0i32.to_le_bytes();
-/// What 2^63 and doubles above it are compared with.
+/// The double 2^63, the first one above all 64-bit integers.
 const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
 /// The 64-bit hash with seed 0.
@@ -23,7 +23,7 @@ pub fn hash64(value: RawBsonRef<'_>) -> i64 {
     i64::from_le_bytes(*first)
 }
 
-/// The same of an owned value; none of one that has no raw form, such as a name with a NUL in it.
+/// The same for an owned value; `None` if it has no raw form, for example because of a NUL in a name.
 pub fn hash64_owned(value: &Bson) -> Option<i64> {
     match scalar(value) {
         Some(raw) => Some(hash64(raw)),
@@ -41,7 +41,7 @@ fn add(digest: &mut Md5, name: Option<&str>, value: RawBsonRef<'_>, depth: u32) 
         RawBsonRef::Int32(value) => digest.update(i64::from(value).to_le_bytes()),
         RawBsonRef::Int64(value) => digest.update(value.to_le_bytes()),
         RawBsonRef::Double(value) => digest.update(of_double(value).to_le_bytes()),
-        RawBsonRef::Decimal128(value) => digest.update(of_decimal(Decimal::of(value)).to_le_bytes()),
+        RawBsonRef::Decimal128(value) => digest.update(of_decimal(Decimal::from_value(value)).to_le_bytes()),
         RawBsonRef::String(text) | RawBsonRef::Symbol(text) | RawBsonRef::JavaScriptCode(text) => {
             add_text(digest, text);
         }
@@ -105,13 +105,13 @@ fn add_elements(digest: &mut Md5, elements: bson::raw::RawIter<'_>, depth: u32) 
     digest.update(END);
 }
 
-/// Towards zero, NaN as 0, what is out of range as the nearest; but 2^63 itself as -2^63, as it once came out of an unchecked
-/// cast, which hashes must keep to.
+/// Rounds towards zero; NaN becomes 0, values out of range the nearest integer. But 2^63 itself becomes -2^63, which once
+/// resulted from an unchecked cast and must stay for the sake of existing hashes.
 fn of_double(value: f64) -> i64 {
     if value == TWO_TO_63 { i64::MIN } else { value as i64 }
 }
 
-/// To the nearest, halves to even, unlike doubles; NaN as 0, what is out of range as the nearest.
+/// Rounds to the nearest, halves to even, unlike doubles; NaN becomes 0, values out of range the nearest integer.
 fn of_decimal(value: Decimal) -> i64 {
     let value = match value {
         Decimal::NaN => return 0,

@@ -1,21 +1,21 @@
-//! Which keys a document has in an index.
+//! Extracts the keys that a document has in an index.
 //!
-//! Two arrays in parallel are refused, and arrays under hashed fields. Keys have no limit of length, as since MongoDB 4.2.
+//! Parallel arrays are refused, and so are arrays under hashed fields. Keys have no limit of length, as in MongoDB since 4.2.
 use crate::hash::hash64;
-use crate::paths::{self, Found};
+use crate::paths::{self, PathValue};
 use crate::{Bound, Code, Failure, FieldKind, KeyBuilder, KeyPattern, KeyString, Result};
 use bson::{RawBsonRef, RawDocument};
 
 /// The keys of one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexKeys {
-    /// Sorted, each once.
+    /// Sorted and without any duplicates.
     pub keys: Vec<KeyString>,
-    /// Whether a path crossed an array, so that the index is multikey from now on.
+    /// Whether a path went through an array, so that the index becomes multikey.
     pub multikey: bool,
 }
 
-/// Takes keys out of documents for one index.
+/// Extracts the keys of documents for one index.
 #[derive(Clone, Debug)]
 pub struct KeyExtractor {
     pattern: KeyPattern,
@@ -25,19 +25,18 @@ pub struct KeyExtractor {
 }
 
 impl KeyExtractor {
-    /// For a pattern; a sparse index has no key for a document that has none of the fields.
+    /// An extractor for a pattern; a sparse index has no key for a document that has none of the fields.
     pub fn new(pattern: KeyPattern, sparse: bool) -> Self {
         let hashed = pattern.fields.iter().any(|field| field.kind == FieldKind::Hashed);
         KeyExtractor { sparse, hashed, id: pattern.is_id(), pattern }
     }
 
-    /// The pattern.
     pub fn pattern(&self) -> &KeyPattern {
         &self.pattern
     }
 
-    /// The keys of `document`, in place of those that `keys` had, whose memory is used again. Two arrays in parallel paths are
-    /// refused (171); an array under a hashed field too (16766).
+    /// Replaces the content of `keys` by the keys of `document` and reuses the memory. Two arrays in parallel paths are
+    /// refused (171), and an array under a hashed field too (16766).
     pub fn extract(&self, document: &RawDocument, keys: &mut IndexKeys) -> Result<()> {
         keys.multikey = false;
         let mut key = keys.keys.pop().unwrap_or_default();
@@ -51,11 +50,11 @@ impl KeyExtractor {
                     missing += 1;
                     RawBsonRef::Null
                 }
-                Some(Found { value: RawBsonRef::Array(_), rest, .. }) if self.hashed => {
+                Some(PathValue { value: RawBsonRef::Array(_), rest, .. }) if self.hashed => {
                     return Err(hashed_array(&field.path, rest));
                 }
-                // The _id is never gone into; a document whose _id is an array is refused before it comes here.
-                Some(Found { value: RawBsonRef::Array(_), .. }) if !self.id => {
+                // The _id is never descended into; a document whose _id is an array was refused before.
+                Some(PathValue { value: RawBsonRef::Array(_), .. }) if !self.id => {
                     return self.extract_through_arrays(document, keys);
                 }
                 Some(found) => found.value,

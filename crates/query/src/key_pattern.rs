@@ -1,15 +1,15 @@
-//! Which fields an index has, and how it keeps them.
+//! The key pattern of an index: its fields, and how it orders or hashes them.
 //!
-//! Text, geo and wildcard indexes are refused by name; everything else that MongoDB refuses, in its words.
+//! Text, geo and wildcard indexes are refused by name; everything else that MongoDB refuses is refused in its words.
 use crate::{Code, Failure, Result};
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 
-/// How one field of an index is kept.
+/// The kind of one field of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldKind {
-    /// Smallest first.
+    /// 1 in the pattern: smallest first.
     Ascending,
-    /// Largest first.
+    /// -1 in the pattern: largest first.
     Descending,
     /// By the hash of its value.
     Hashed,
@@ -18,9 +18,8 @@ pub enum FieldKind {
 /// One field of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
-    /// The dotted path.
     pub path: String,
-    /// How it is kept.
+    /// The kind of the field.
     pub kind: FieldKind,
 }
 
@@ -65,7 +64,7 @@ impl KeyPattern {
         self.fields.iter().map(|field| (field.path.clone(), value(field.kind))).collect()
     }
 
-    /// For each field whether its bytes are inverted, as [`crate::decode`] needs it.
+    /// For each field, whether its bytes are inverted, as [`crate::decode`] needs it.
     pub fn descending(&self) -> Vec<bool> {
         self.fields.iter().map(|field| field.kind == FieldKind::Descending).collect()
     }
@@ -113,7 +112,7 @@ fn parse_kind(path: &str, value: RawBsonRef<'_>) -> Result<FieldKind> {
     }
 }
 
-/// MongoDB's name of the types that a pattern may wrongly have.
+/// MongoDB's names of the types that an invalid pattern may have.
 fn type_name(value: RawBsonRef<'_>) -> &'static str {
     match value {
         RawBsonRef::Document(_) => "object",

@@ -1,8 +1,8 @@
-//! What MongoDB's documents mean: their order, their index keys, filters, updates, projections and pipelines.
+//! The semantics of MongoDB's documents: their order, index keys, filters, updates, projections and pipelines.
 //!
-//! Pure: documents in, documents out, with no storage and no clock of its own (the time is handed in). The server, the
-//! router and whoever checks them share it. What MongoDB has and this crate lacks is refused by name, with MongoDB's
-//! code, never ignored.
+//! The crate is pure: it computes documents from documents, without storage and without a clock (the caller passes the time).
+//! The server, the router and the programs that check them share it. Features that MongoDB has and this crate lacks are refused
+//! by name, with MongoDB's code, and never ignored.
 
 mod arithmetic;
 mod decimal;
@@ -27,17 +27,17 @@ pub use arithmetic::{
 };
 pub use expression::{Expression, Variables};
 pub use fathom_wire::{Code, Failure};
-pub use filter::{Filter, Matched};
+pub use filter::{Filter, FilterMatch};
 pub use hash::{hash64, hash64_owned};
 pub use index::{IndexKeys, KeyExtractor};
 pub use key_pattern::{FieldKind, KeyField, KeyPattern};
 pub use keystring::{Bound, KeyBuilder, KeyString, decode, leading_record_id, record_id_of, split_record_id};
 pub use order::{canonical_type, compare, compare_documents, compare_mixed, compare_owned};
-pub use pipeline::{CountForm, Host, MergePipeline, Pipeline, Query, Rows};
+pub use pipeline::{CountForm, MergePipeline, Pipeline, ProcessInterface, Query, Rows};
 pub use plan::{Access, Hint, IndexInfo, Plan, Range, between, choose};
 pub use projection::{Dialect, Projection};
 pub use sort::{Sort, Sorter};
-pub use update::{Applied, Update, UpdateMoment};
+pub use update::{DocumentUpdate, Update, UpdateMoment};
 
-/// What every function here returns: the failure is what the client sees.
+/// The result of every function here, with the failure that the client sees.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

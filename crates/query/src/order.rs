@@ -1,9 +1,9 @@
 //! The order of BSON values across types, as MongoDB compares and sorts them (mongodb/mongo:src/mongo/bson/bsonelement.cpp).
 //!
-//! One order for raw and owned values alike, and for one beside the other. Numbers of all types stand in it exactly: a 64-bit
-//! integer beside a double is not rounded to it. It refuses nothing: a document whose bytes are malformed ends where they are,
+//! The order is the same for raw values, owned values, and one of each. Numbers of all types are compared exactly: a double
+//! is not rounded when it is compared with a 64-bit integer. No input is refused: a malformed document ends at the damage,
 //! and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input exhausts the stack. Documents that the
-//! server stored are neither.
+//! server stored are neither malformed nor that deep.
 
 use crate::decimal::{Decimal, Finite};
 use bson::raw::{RawBson, RawBsonRef, RawDocument, RawIter};
@@ -19,7 +19,7 @@ pub fn canonical_type(value: RawBsonRef<'_>) -> i8 {
     canonical_type_of(value.element_type())
 }
 
-/// As [`canonical_type`], of a type alone.
+/// As [`canonical_type`], for a type alone.
 pub(crate) fn canonical_type_of(kind: ElementType) -> i8 {
     match kind {
         ElementType::MinKey => -1,
@@ -52,59 +52,63 @@ pub fn compare_owned(left: &Bson, right: &Bson) -> Ordering {
     compare_values(Value::Owned(left), Value::Owned(right), 0)
 }
 
-/// As [`compare`], for a stored value beside one of a query.
+/// As [`compare`], for a stored value and one of a query.
 pub fn compare_mixed(left: RawBsonRef<'_>, right: &Bson) -> Ordering {
     compare_values(Value::Raw(left), Value::Owned(right), 0)
 }
 
 /// Compares two documents field by field: type, then name, then value.
 pub fn compare_documents(left: &RawDocument, right: &RawDocument) -> Ordering {
-    compare_fields(Fields::Raw(left.iter_elements()), Fields::Raw(right.iter_elements()), 0)
+    compare_fields(
+        ContainerElements::Raw(left.iter_elements()),
+        ContainerElements::Raw(right.iter_elements()),
+        0,
+    )
 }
 
-/// A value, wherever it is kept.
+/// A value, raw or owned.
 #[derive(Clone, Copy)]
 enum Value<'a> {
     Raw(RawBsonRef<'a>),
     Owned(&'a Bson),
 }
 
-/// What is compared: a class of values that have a flat form, or what holds others.
-enum Shape<'a> {
+/// The operands of a comparison: a class of values that have a flat form, or a container.
+enum ComparisonOperand<'a> {
     Flat(RawBsonRef<'a>),
-    Document(Fields<'a>),
-    Array(Fields<'a>),
-    Code(&'a str, Fields<'a>),
+    Document(ContainerElements<'a>),
+    Array(ContainerElements<'a>),
+    Code(&'a str, ContainerElements<'a>),
     DbPointer(Value<'a>),
 }
 
-/// The values within a value, in order, with their names; the names within an array are empty.
-enum Fields<'a> {
+/// The values within a value, in order, with their names; names within an array are empty.
+enum ContainerElements<'a> {
     Raw(RawIter<'a>),
     Document(bson::document::Iter<'a>),
     Array(std::slice::Iter<'a, Bson>),
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for ContainerElements<'a> {
     type Item = (&'a str, Value<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         match self {
-            Fields::Raw(elements) => {
+            ContainerElements::Raw(elements) => {
                 let element = elements.next()?.ok()?;
                 Some((element.key().as_str(), Value::Raw(element.value().ok()?)))
             }
-            Fields::Document(fields) => {
+            ContainerElements::Document(fields) => {
                 fields.next().map(|(name, value)| (name.as_str(), Value::Owned(value)))
             }
-            Fields::Array(values) => values.next().map(|value| ("", Value::Owned(value))),
+            ContainerElements::Array(values) => values.next().map(|value| ("", Value::Owned(value))),
         }
     }
 }
 
-impl<'a> Fields<'a> {
-    fn of(document: &'a Document) -> Self {
-        Fields::Document(document.iter())
+impl<'a> ContainerElements<'a> {
+    fn from_document(document: &'a Document) -> Self {
+        ContainerElements::Document(document.iter())
     }
 }
 
@@ -116,28 +120,36 @@ impl<'a> Value<'a> {
         }
     }
 
-    fn shape(self) -> Shape<'a> {
+    fn shape(self) -> ComparisonOperand<'a> {
         match self {
             Value::Raw(RawBsonRef::Document(document)) => {
-                Shape::Document(Fields::Raw(document.iter_elements()))
+                ComparisonOperand::Document(ContainerElements::Raw(document.iter_elements()))
             }
-            Value::Raw(RawBsonRef::Array(array)) => Shape::Array(Fields::Raw(array.iter_elements())),
+            Value::Raw(RawBsonRef::Array(array)) => {
+                ComparisonOperand::Array(ContainerElements::Raw(array.iter_elements()))
+            }
             Value::Raw(RawBsonRef::JavaScriptCodeWithScope(code)) => {
-                Shape::Code(code.code, Fields::Raw(code.scope.iter_elements()))
+                ComparisonOperand::Code(code.code, ContainerElements::Raw(code.scope.iter_elements()))
             }
-            Value::Raw(RawBsonRef::DbPointer(_)) | Value::Owned(Bson::DbPointer(_)) => Shape::DbPointer(self),
-            Value::Raw(value) => Shape::Flat(value),
-            Value::Owned(Bson::Document(document)) => Shape::Document(Fields::of(document)),
-            Value::Owned(Bson::Array(array)) => Shape::Array(Fields::Array(array.iter())),
+            Value::Raw(RawBsonRef::DbPointer(_)) | Value::Owned(Bson::DbPointer(_)) => {
+                ComparisonOperand::DbPointer(self)
+            }
+            Value::Raw(value) => ComparisonOperand::Flat(value),
+            Value::Owned(Bson::Document(document)) => {
+                ComparisonOperand::Document(ContainerElements::from_document(document))
+            }
+            Value::Owned(Bson::Array(array)) => {
+                ComparisonOperand::Array(ContainerElements::Array(array.iter()))
+            }
             Value::Owned(Bson::JavaScriptCodeWithScope(code)) => {
-                Shape::Code(&code.code, Fields::of(&code.scope))
+                ComparisonOperand::Code(&code.code, ContainerElements::from_document(&code.scope))
             }
-            Value::Owned(value) => Shape::Flat(flat(value)),
+            Value::Owned(value) => ComparisonOperand::Flat(flat(value)),
         }
     }
 }
 
-/// The raw form of an owned value that needs no memory for it; null for those that do.
+/// The raw form of an owned value if it needs no allocation; null otherwise.
 pub(crate) fn flat(value: &Bson) -> RawBsonRef<'_> {
     match value {
         Bson::Double(value) => RawBsonRef::Double(*value),
@@ -169,13 +181,19 @@ pub(crate) fn flat(value: &Bson) -> RawBsonRef<'_> {
 
 fn compare_values(left: Value<'_>, right: Value<'_>, depth: u32) -> Ordering {
     match (left.shape(), right.shape()) {
-        (Shape::Flat(left), Shape::Flat(right)) => compare_flat(left, right),
-        (Shape::Document(left), Shape::Document(right)) => compare_fields(left, right, depth + 1),
-        (Shape::Array(left), Shape::Array(right)) => compare_arrays(left, right, depth + 1),
-        (Shape::Code(code, scope), Shape::Code(other, other_scope)) => {
+        (ComparisonOperand::Flat(left), ComparisonOperand::Flat(right)) => compare_flat(left, right),
+        (ComparisonOperand::Document(left), ComparisonOperand::Document(right)) => {
+            compare_fields(left, right, depth + 1)
+        }
+        (ComparisonOperand::Array(left), ComparisonOperand::Array(right)) => {
+            compare_arrays(left, right, depth + 1)
+        }
+        (ComparisonOperand::Code(code, scope), ComparisonOperand::Code(other, other_scope)) => {
             code.cmp(other).then_with(|| compare_fields(scope, other_scope, depth + 1))
         }
-        (Shape::DbPointer(left), Shape::DbPointer(right)) => compare_pointers(left, right),
+        (ComparisonOperand::DbPointer(left), ComparisonOperand::DbPointer(right)) => {
+            compare_pointers(left, right)
+        }
         _ => canonical_type_of(left.kind()).cmp(&canonical_type_of(right.kind())),
     }
 }
@@ -203,15 +221,15 @@ fn compare_flat(left: RawBsonRef<'_>, right: RawBsonRef<'_>) -> Ordering {
             left.pattern.cmp(right.pattern).then_with(|| left.options.cmp(right.options))
         }
         (JavaScriptCode(left), JavaScriptCode(right)) => left.cmp(right),
-        _ => match (Number::of(left), Number::of(right)) {
+        _ => match (Number::from_value(left), Number::from_value(right)) {
             (Some(left), Some(right)) => left.compare(right),
-            // Of one class here are only the values that stand alone in it: MinKey, undefined, null, MaxKey.
+            // Equal classes here are only those with a single value: MinKey, undefined, null, MaxKey.
             _ => canonical_type(left).cmp(&canonical_type(right)),
         },
     }
 }
 
-fn compare_fields(mut left: Fields<'_>, mut right: Fields<'_>, depth: u32) -> Ordering {
+fn compare_fields(mut left: ContainerElements<'_>, mut right: ContainerElements<'_>, depth: u32) -> Ordering {
     if depth > MAX_DEPTH {
         return Ordering::Equal;
     }
@@ -230,7 +248,7 @@ fn compare_fields(mut left: Fields<'_>, mut right: Fields<'_>, depth: u32) -> Or
     }
 }
 
-fn compare_arrays(mut left: Fields<'_>, mut right: Fields<'_>, depth: u32) -> Ordering {
+fn compare_arrays(mut left: ContainerElements<'_>, mut right: ContainerElements<'_>, depth: u32) -> Ordering {
     if depth > MAX_DEPTH {
         return Ordering::Equal;
     }
@@ -262,8 +280,8 @@ fn pointer_bytes(pointer: Value<'_>) -> Vec<u8> {
     }
 }
 
-/// The namespace of a DBPointer and its 12-byte id, back to back. The library keeps its fields to itself, so they are taken
-/// out of a document around it; nobody writes this type any more.
+/// The namespace of a DBPointer, followed by its 12-byte id. The library keeps these fields private, so they are read
+/// from a document around the value; no driver writes this type any more.
 pub(crate) fn db_pointer_bytes(pointer: RawBsonRef<'_>) -> Vec<u8> {
     let mut document = bson::RawDocumentBuf::new();
     document.append(cstr!("p"), pointer);
@@ -281,15 +299,13 @@ pub(crate) fn db_pointer_bytes(pointer: RawBsonRef<'_>) -> Vec<u8> {
 pub(crate) enum Number {
     /// Of 32 or 64 bits.
     Integer(i64),
-    /// Of 64 bits.
     Double(f64),
-    /// Of 128 bits.
     Decimal(bson::Decimal128),
 }
 
 impl Number {
-    /// None for what is no number.
-    pub(crate) fn of(value: RawBsonRef<'_>) -> Option<Number> {
+    /// The number of a value; `None` for other types.
+    pub(crate) fn from_value(value: RawBsonRef<'_>) -> Option<Number> {
         match value {
             RawBsonRef::Int32(value) => Some(Number::Integer(i64::from(value))),
             RawBsonRef::Int64(value) => Some(Number::Integer(value)),
@@ -299,23 +315,24 @@ impl Number {
         }
     }
 
-    /// Compares by value.
     pub(crate) fn compare(self, other: Number) -> Ordering {
         match (self, other) {
             (Number::Integer(left), Number::Integer(right)) => left.cmp(&right),
             (Number::Double(left), Number::Double(right)) => compare_doubles(left, right),
             (Number::Integer(left), Number::Double(right)) => compare_integer(left, right),
             (Number::Double(left), Number::Integer(right)) => compare_integer(right, left).reverse(),
-            (Number::Decimal(left), Number::Decimal(right)) => Decimal::of(left).compare(Decimal::of(right)),
-            (Number::Decimal(left), Number::Double(right)) => Decimal::of(left).compare_double(right),
+            (Number::Decimal(left), Number::Decimal(right)) => {
+                Decimal::from_value(left).compare(Decimal::from_value(right))
+            }
+            (Number::Decimal(left), Number::Double(right)) => Decimal::from_value(left).compare_double(right),
             (Number::Double(left), Number::Decimal(right)) => {
-                Decimal::of(right).compare_double(left).reverse()
+                Decimal::from_value(right).compare_double(left).reverse()
             }
             (Number::Decimal(left), Number::Integer(right)) => {
-                Decimal::of(left).compare(Decimal::Finite(Finite::of_integer(right)))
+                Decimal::from_value(left).compare(Decimal::Finite(Finite::of_integer(right)))
             }
             (Number::Integer(left), Number::Decimal(right)) => {
-                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::of(right))
+                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::from_value(right))
             }
         }
     }
@@ -326,7 +343,7 @@ fn compare_doubles(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or_else(|| right.is_nan().cmp(&left.is_nan()))
 }
 
-/// Exact where a double has no room for the integer.
+/// Compares exactly, even if a double cannot hold the integer.
 fn compare_integer(left: i64, right: f64) -> Ordering {
     const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     if right.is_nan() || right < -TWO_TO_63 {

@@ -1,4 +1,4 @@
-//! Values of every class for tests of what orders them: a ladder, each rung above the one before, and random ones.
+//! Sample values of every class for tests of orders: an ascending list, and random values.
 use bson::oid::ObjectId;
 use bson::raw::RawDocument;
 use bson::spec::BinarySubtype;
@@ -34,7 +34,7 @@ pub(crate) fn scoped(code: &str, scope: Document) -> Bson {
     Bson::JavaScriptCodeWithScope(JavaScriptCodeWithScope { code: code.into(), scope })
 }
 
-/// Strictly ascending.
+/// Values in strictly ascending order.
 pub(crate) fn ladder() -> Vec<Bson> {
     vec![
         Bson::MinKey,
@@ -100,7 +100,7 @@ pub(crate) fn ladder() -> Vec<Bson> {
     ]
 }
 
-/// A value of any type, nested up to three levels, from so few elements that equal and nearly equal ones are common.
+/// A value of any type, nested up to three levels, from few elements, so that equal and nearly equal values are common.
 pub(crate) fn value() -> impl Strategy<Value = Bson> {
     let text = prop_oneof![
         Just(""),

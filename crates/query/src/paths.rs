@@ -1,26 +1,26 @@
-//! The values that a document has under dotted paths, going through arrays as MongoDB's indexes do
+//! Finds the values that a document has under dotted paths, through arrays as MongoDB's indexes do
 //! (mongodb/mongo:src/mongo/db/index/btree_key_generator.cpp).
 //!
-//! Each array on the way gives one tuple of values for each of its elements. Two different arrays in one tuple are refused. A
-//! number within a path is a position where the array has that position, else a field name of its elements; where it could
+//! Each array on a path yields one tuple of values for each of its elements. Two different arrays in one tuple are refused. A
+//! number within a path is a position if the array has that position, else a field name of its elements; if it could
 //! be both, the document is refused.
 use crate::{Code, Failure, Result};
 use bson::raw::{RawBsonRef, RawDocument};
 
-/// A part of a path that is left to walk; empty at its end.
+/// The rest of a path that is left to walk; empty at its end.
 type Rest<'a> = &'a str;
 
-/// What stands under one path: the value, or the first array that the path meets, with what is left to walk within it.
+/// The value at one path, or the first array on the path, with the rest of the path within it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct PathValue<'a> {
     pub(crate) value: RawBsonRef<'a>,
     pub(crate) rest: Rest<'a>,
     /// The name of the last field walked.
     name: &'a str,
 }
 
-/// Walks `path` from `document` up to its end or the first array; none where the document has nothing there.
-pub(crate) fn find<'a>(document: &'a RawDocument, path: Rest<'a>) -> Result<Option<Found<'a>>> {
+/// Walks `path` from `document` up to its end or the first array; `None` if the document has no value there.
+pub(crate) fn find<'a>(document: &'a RawDocument, path: Rest<'a>) -> Result<Option<PathValue<'a>>> {
     let mut document = document;
     let mut path = path;
     loop {
@@ -31,8 +31,8 @@ pub(crate) fn find<'a>(document: &'a RawDocument, path: Rest<'a>) -> Result<Opti
                 document = inner;
                 path = rest;
             }
-            RawBsonRef::Array(_) => return Ok(Some(Found { value, rest, name })),
-            _ => return Ok(rest.is_empty().then_some(Found { value, rest, name })),
+            RawBsonRef::Array(_) => return Ok(Some(PathValue { value, rest, name })),
+            _ => return Ok(rest.is_empty().then_some(PathValue { value, rest, name })),
         }
     }
 }
@@ -41,75 +41,75 @@ fn field<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<
     document.get(name).map_err(|error| Failure::new(Code::InvalidBSON, error.to_string()))
 }
 
-/// Where one path stands.
+/// The state of the walk along one path.
 #[derive(Clone, Copy, Debug)]
-enum Place<'a> {
+enum PathState<'a> {
     /// Still to be walked.
     Open(Rest<'a>),
     /// Its value is known.
     Fixed(RawBsonRef<'a>),
-    /// At its end in the array that is being gone through.
+    /// The path ends at the array that is being walked through.
     AtArray,
 }
 
-/// An array's element that a path names by its position, and what the path finds from there.
+/// An array's element that a path names by its position, and the value that the path finds from there.
 #[derive(Clone, Copy, Debug, Default)]
-struct Position<'a> {
+struct PositionedElement<'a> {
     /// None: the path names no element of the array.
     element: Option<RawBsonRef<'a>>,
-    found: Option<Found<'a>>,
+    found: Option<PathValue<'a>>,
 }
 
-/// What goes on for one document.
+/// The state of the walk through one document.
 struct Walk<'t, 'a> {
     take: &'t mut dyn FnMut(&[RawBsonRef<'a>], bool) -> Result<()>,
     multikey: bool,
 }
 
-/// Hands each tuple of values under `paths` to `take`, with whether none of the paths led to any value. Missing values are
+/// Passes each tuple of values under `paths` to `take`, with a flag whether no path led to any value. Missing values are
 /// null, those of an empty array undefined. Returns whether a path went through an array, other than to a position in it.
 pub(crate) fn tuples<'a>(
     document: &'a RawDocument,
     paths: impl Iterator<Item = &'a str>,
     take: &mut dyn FnMut(&[RawBsonRef<'a>], bool) -> Result<()>,
 ) -> Result<bool> {
-    let places: Vec<Place<'a>> = paths.map(Place::Open).collect();
-    let positions = vec![Position::default(); places.len()];
+    let places: Vec<PathState<'a>> = paths.map(PathState::Open).collect();
+    let positions = vec![PositionedElement::default(); places.len()];
     let mut walk = Walk { take, multikey: false };
     walk.document(document, places, &positions, 0)?;
     Ok(walk.multikey)
 }
 
 impl<'a> Walk<'_, 'a> {
-    /// Goes on from `document`, an element of an array or the whole document.
+    /// Continues from `document`, an element of an array or the whole document.
     fn document(
         &mut self,
         document: &'a RawDocument,
-        mut places: Vec<Place<'a>>,
-        positions: &[Position<'a>],
+        mut places: Vec<PathState<'a>>,
+        positions: &[PositionedElement<'a>],
         mut missing: usize,
     ) -> Result<()> {
         let mut array: Option<(&'a bson::RawArray, &'a str)> = None;
         // An array that is itself an element named by its position is indexed whole, not element by element.
         let mut expands = true;
         for (place, position) in places.iter_mut().zip(positions) {
-            let Place::Open(path) = *place else { continue };
+            let PathState::Open(path) = *place else { continue };
             let found = next(document, path, position)?;
             match found {
                 None => {
-                    *place = Place::Fixed(RawBsonRef::Null);
+                    *place = PathState::Fixed(RawBsonRef::Null);
                     missing += 1;
                 }
-                Some(Found { value: RawBsonRef::Array(found), rest, name }) => {
+                Some(PathValue { value: RawBsonRef::Array(found), rest, name }) => {
                     match array {
                         None => array = Some((found, name)),
                         Some((first, _)) if std::ptr::eq(first, found) => {}
                         Some((_, first)) => return Err(parallel(name, first)),
                     }
                     expands &= !matches!(position.element, Some(RawBsonRef::Array(_)));
-                    *place = if rest.is_empty() { Place::AtArray } else { Place::Open(rest) };
+                    *place = if rest.is_empty() { PathState::AtArray } else { PathState::Open(rest) };
                 }
-                Some(found) => *place = Place::Fixed(found.value),
+                Some(found) => *place = PathState::Fixed(found.value),
             }
         }
         match array {
@@ -118,12 +118,12 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    fn tuple(&mut self, places: &[Place<'a>], missing: usize) -> Result<()> {
+    fn tuple(&mut self, places: &[PathState<'a>], missing: usize) -> Result<()> {
         let values: Vec<RawBsonRef<'a>> = places
             .iter()
             .map(|place| match place {
-                Place::Fixed(value) => *value,
-                Place::Open(_) | Place::AtArray => RawBsonRef::Null,
+                PathState::Fixed(value) => *value,
+                PathState::Open(_) | PathState::AtArray => RawBsonRef::Null,
             })
             .collect();
         (self.take)(&values, missing == values.len())
@@ -132,28 +132,28 @@ impl<'a> Walk<'_, 'a> {
     fn array(
         &mut self,
         array: &'a bson::RawArray,
-        places: &[Place<'a>],
+        places: &[PathState<'a>],
         missing: usize,
         expands: bool,
     ) -> Result<()> {
         let whole = RawBsonRef::Array(array);
-        let at = |value: RawBsonRef<'a>| -> Vec<Place<'a>> {
-            let fix = |place: &Place<'a>| match place {
-                Place::AtArray => Place::Fixed(value),
+        let at = |value: RawBsonRef<'a>| -> Vec<PathState<'a>> {
+            let fix = |place: &PathState<'a>| match place {
+                PathState::AtArray => PathState::Fixed(value),
                 other => *other,
             };
             places.iter().map(fix).collect()
         };
         if array.is_empty() {
             self.multikey |= expands;
-            let none = vec![Position::default(); places.len()];
+            let none = vec![PositionedElement::default(); places.len()];
             return self.document(EMPTY.get(), at(RawBsonRef::Undefined), &none, missing);
         }
         let mut positions = Vec::with_capacity(places.len());
         for place in places {
-            let Place::Open(path) = *place else {
-                self.multikey |= expands && matches!(place, Place::AtArray);
-                positions.push(Position::default());
+            let PathState::Open(path) = *place else {
+                self.multikey |= expands && matches!(place, PathState::AtArray);
+                positions.push(PositionedElement::default());
                 continue;
             };
             let position = position(array, path)?;
@@ -171,7 +171,11 @@ impl<'a> Walk<'_, 'a> {
 }
 
 /// The next value or array on a path: within the document, or at the position of the array around it.
-fn next<'a>(document: &'a RawDocument, path: Rest<'a>, position: &Position<'a>) -> Result<Option<Found<'a>>> {
+fn next<'a>(
+    document: &'a RawDocument,
+    path: Rest<'a>,
+    position: &PositionedElement<'a>,
+) -> Result<Option<PathValue<'a>>> {
     let name = path.split('.').next().unwrap_or(path);
     let within = find(document, path)?;
     if position.element.is_none() {
@@ -188,33 +192,33 @@ fn next<'a>(document: &'a RawDocument, path: Rest<'a>, position: &Position<'a>) 
     Ok(position.found)
 }
 
-/// The element of `array` that the first name of `path` says by its position, and what the rest of the path finds there.
-fn position<'a>(array: &'a bson::RawArray, path: Rest<'a>) -> Result<Position<'a>> {
+/// The element of `array` whose position the first name of `path` gives, and the value that the rest of the path finds there.
+fn position<'a>(array: &'a bson::RawArray, path: Rest<'a>) -> Result<PositionedElement<'a>> {
     let (name, rest) = path.split_once('.').unwrap_or((path, ""));
     let canonical = !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_digit())
         && (name == "0" || !name.starts_with('0'));
     let Some(index) = name.parse::<usize>().ok().filter(|_| canonical) else {
-        return Ok(Position::default());
+        return Ok(PositionedElement::default());
     };
     let element = array.get(index).map_err(|error| Failure::new(Code::InvalidBSON, error.to_string()))?;
     let found = match element {
-        None => return Ok(Position::default()),
+        None => return Ok(PositionedElement::default()),
         Some(RawBsonRef::Document(document)) if !rest.is_empty() => find(document, rest)?,
-        Some(value @ RawBsonRef::Array(_)) => Some(Found { value, rest, name }),
-        Some(value) => rest.is_empty().then_some(Found { value, rest, name }),
+        Some(value @ RawBsonRef::Array(_)) => Some(PathValue { value, rest, name }),
+        Some(value) => rest.is_empty().then_some(PathValue { value, rest, name }),
     };
-    Ok(Position { element, found })
+    Ok(PositionedElement { element, found })
 }
 
 fn parallel(name: &str, first: &str) -> Failure {
     Failure::new(PARALLEL_ARRAYS, format!("cannot index parallel arrays [{name}] [{first}]"))
 }
 
-/// `CannotIndexParallelArrays`.
+/// The code of error `CannotIndexParallelArrays`.
 pub(crate) const PARALLEL_ARRAYS: Code = Code(171);
 
-/// A document without fields, for elements of arrays that are none.
+/// An empty document, for elements of arrays that are not documents.
 struct EmptyDocument(std::sync::LazyLock<bson::RawDocumentBuf>);
 
 impl EmptyDocument {

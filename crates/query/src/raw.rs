@@ -1,23 +1,23 @@
-//! Documents as bytes: walked, cut and put together without decoding what is not looked at.
+//! Documents as bytes: walks, cuts and assembles them, and decodes only what is needed.
 //!
-//! The BSON library's views hide where an element lies; updates and projections copy elements whole, so they walk the
-//! bytes themselves. Every length is checked against the bytes that there are.
+//! The BSON library's views hide the position of an element. Updates and projections copy whole elements, so they walk the
+//! bytes themselves. Every length is checked against the available bytes.
 
 use bson::{Bson, RawBsonRef, RawDocumentBuf};
 
 use crate::{Code, Failure, Result};
 
-/// What a document that is nested beyond all that is stored is answered with.
+/// The error on a document that is nested deeper than any stored one.
 pub(crate) fn too_deep() -> Failure {
     Failure::new(Code::Overflow, "Document exceeds maximum nesting depth of 200")
 }
 
-/// What a document that is not one is answered with.
+/// The error on bytes that are not a document.
 pub(crate) fn malformed(what: &str) -> Failure {
     Failure::new(Code::InvalidBSON, format!("Malformed BSON: {what}"))
 }
 
-/// What a document that the BSON library cannot read is answered with.
+/// The error on a document that the BSON library cannot read.
 pub(crate) fn unreadable(error: bson::error::Error) -> Failure {
     malformed(&error.to_string())
 }
@@ -39,18 +39,16 @@ pub(crate) mod kind {
     pub(crate) const DECIMAL: u8 = 0x13;
 }
 
-/// One element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Element<'a> {
-    /// The type byte.
+    /// The type byte of BSON.
     pub(crate) kind: u8,
     /// The name, without its end.
     pub(crate) name: &'a [u8],
-    /// The value's bytes.
     pub(crate) value: &'a [u8],
     /// Type, name and value.
     pub(crate) whole: &'a [u8],
-    /// Where `whole` begins in the document.
+    /// The start of `whole` in the document.
     pub(crate) start: usize,
 }
 
@@ -60,7 +58,7 @@ impl<'a> Element<'a> {
         std::str::from_utf8(self.name).map_err(|_| malformed("a field name is not UTF-8"))
     }
 
-    /// Where `whole` ends in the document.
+    /// The end of `whole` in the document.
     pub(crate) fn end(&self) -> usize {
         self.start + self.whole.len()
     }
@@ -83,7 +81,7 @@ pub(crate) struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Over a whole document, whose length must be its bytes' and whose last byte must be zero.
+    /// Walks a whole document, whose length field must agree with its bytes and whose last byte must be zero.
     pub(crate) fn new(document: &'a [u8]) -> Result<Self> {
         let framed = length_at(document) == Some(document.len()) && document.last() == Some(&0);
         if !framed || document.len() < 5 {
@@ -134,7 +132,7 @@ fn length_at(bytes: &[u8]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(*length)).ok()
 }
 
-/// The bytes that a value of this type takes of what follows its name; none if it does not fit or is not well formed.
+/// The number of bytes of a value of this type after its name; `None` if it does not fit or is malformed.
 fn size(kind: u8, following: &[u8]) -> Option<usize> {
     let text = |extra: usize| {
         let length = length_at(following)?;
@@ -165,14 +163,14 @@ fn size(kind: u8, following: &[u8]) -> Option<usize> {
     }
 }
 
-/// A document in the making.
+/// A builder of a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Builder {
     bytes: Vec<u8>,
 }
 
 impl Builder {
-    /// Empty, with room for a document of so many bytes.
+    /// An empty builder, with room for a document of this size.
     pub(crate) fn with_capacity(bytes: usize) -> Self {
         let mut buffer = Vec::with_capacity(bytes.max(5));
         buffer.extend_from_slice(&[0; 4]);
@@ -184,7 +182,6 @@ impl Builder {
         self.bytes.len() == 4
     }
 
-    /// Copies whole elements.
     pub(crate) fn copy(&mut self, elements: &[u8]) {
         self.bytes.extend_from_slice(elements);
     }
@@ -211,16 +208,15 @@ impl Builder {
         self.bytes
     }
 
-    /// The finished document.
     pub(crate) fn document(self) -> Result<RawDocumentBuf> {
         RawDocumentBuf::from_bytes(self.finish()).map_err(|_| malformed("a built document is too large"))
     }
 }
 
-/// Ends the document whose four bytes of length stand at `start`, behind which are its elements.
+/// Ends the document whose four bytes of length are at `start`, followed by its elements.
 pub(crate) fn close(bytes: &mut Vec<u8>, start: usize) {
     bytes.push(0);
-    // A document beyond i32 is refused by whoever checks the limit of 16 MiB, long before this could be wrong.
+    // The check of the limit of 16 MiB refuses a document beyond i32 long before this could be wrong.
     let length = i32::try_from(bytes.len() - start).unwrap_or(i32::MAX).to_le_bytes();
     if let Some(header) = bytes.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
         *header = length;
@@ -258,7 +254,7 @@ pub(crate) struct Value {
     document: RawDocumentBuf,
 }
 
-/// Where the type byte lies, and where the value begins after an empty name.
+/// The position of the type byte, and that of the value after an empty name.
 const KIND_AT: usize = 4;
 const VALUE_AT: usize = 6;
 
@@ -276,7 +272,7 @@ fn check_depth(value_kind: u8, bytes: &[u8], depth: usize) -> Result<()> {
 }
 
 impl Value {
-    /// From a type byte and the value's bytes.
+    /// A value from a type byte and the value's bytes.
     pub(crate) fn new(kind: u8, bytes: &[u8]) -> Result<Value> {
         let mut builder = Builder::with_capacity(bytes.len() + VALUE_AT + 1);
         builder.push(kind, b"", bytes);
@@ -284,11 +280,11 @@ impl Value {
     }
 
     /// A copy of an element's value.
-    pub(crate) fn of(element: &Element<'_>) -> Result<Value> {
+    pub(crate) fn from_element(element: &Element<'_>) -> Result<Value> {
         Value::new(element.kind, element.value)
     }
 
-    /// From a decoded value; a field name with a zero byte in it is refused.
+    /// A value from a decoded one; a field name with a zero byte in it is refused.
     pub(crate) fn from_bson(value: &Bson) -> Result<Value> {
         let mut document = bson::Document::new();
         document.insert("", value);
@@ -297,12 +293,11 @@ impl Value {
         Ok(Value { document })
     }
 
-    /// The type byte.
+    /// The type byte of BSON.
     pub(crate) fn kind(&self) -> u8 {
         self.document.as_bytes().get(KIND_AT).copied().unwrap_or_default()
     }
 
-    /// The value's bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         let bytes = self.document.as_bytes();
         bytes.get(VALUE_AT..bytes.len().saturating_sub(1)).unwrap_or_default()
@@ -316,7 +311,7 @@ impl Value {
         }
     }
 
-    /// The value decoded. The library decodes by recursion, so what is nested beyond 200 levels is refused.
+    /// The decoded value. The library decodes by recursion, so values nested beyond 200 levels are refused.
     pub(crate) fn to_bson(&self) -> Result<Bson> {
         check_depth(self.kind(), self.bytes(), 0)?;
         Bson::try_from(self.view()?).map_err(|_| malformed("a value is not well formed"))

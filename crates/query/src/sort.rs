@@ -1,8 +1,8 @@
-//! Sort patterns, the order that they put documents in, and the sorter that does so with all of them or only the first few.
+//! Sort patterns, the order of documents that they define, and the sorter, which keeps all documents or only the first few.
 //!
-//! A document is sorted by the key that an index on the same fields would give it, of several the one that the sort meets
-//! first. Sorting by text score is refused by name. The sorter's memory is bounded: what needs more is refused, never spilled to
-//! disk.
+//! A document is sorted by the key that an index on the same fields would give it; of several keys, by the one that the sort
+//! meets first. Sorting by text score is refused by name. The sorter's memory is bounded: a sort that needs more is refused and
+//! never spilled to disk.
 
 use crate::key_pattern::MAX_FIELDS;
 use crate::paths::{self, PARALLEL_ARRAYS};
@@ -19,8 +19,8 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// Parses a sort document; an empty one is no sort. Refuses what MongoDB does, with its codes (15974, 15975, 13103 and those
-    /// of bad paths), and `{$meta: ...}` (40218). `$natural` is an access path and no field: callers take it out before.
+    /// Parses a sort document; an empty one is no sort. It refuses what MongoDB refuses, with its codes (15974, 15975, 13103 and those
+    /// of bad paths), and `{$meta: ...}` (40218). `$natural` is an access path and not a field: callers remove it before.
     pub fn parse(sort: &RawDocument) -> Result<Option<Sort>> {
         let mut fields = Vec::new();
         for field in sort {
@@ -42,13 +42,13 @@ impl Sort {
         self.fields.iter().map(|(path, descending)| (path.clone(), order(*descending).into())).collect()
     }
 
-    /// The key whose byte order is the sort's order: of arrays, the least element when ascending, the greatest when descending.
-    /// Where [`try_key`](Self::try_key) refuses a document, each field counts for itself, and malformed ones as missing.
+    /// The key whose byte order is the sort's order: of arrays, the least element if ascending, the greatest if descending.
+    /// If [`try_key`](Self::try_key) refuses a document, each field counts separately, and malformed ones as missing.
     pub fn key(&self, document: &RawDocument) -> Vec<u8> {
         self.try_key(document).unwrap_or_else(|_| {
             let mut key = Vec::new();
             for field in &self.fields {
-                // Without the end byte, which stands once after all fields.
+                // Without the end byte, which comes once after all fields.
                 let alone = key_of(document, std::slice::from_ref(field)).unwrap_or_default();
                 key.extend_from_slice(alone.split_last().map_or(&[], |(_, values)| values));
             }
@@ -71,7 +71,7 @@ impl Sort {
     pub fn compare(&self, left: &RawDocument, right: &RawDocument) -> Ordering {
         let mut order = Ordering::Equal;
         for (path, descending) in &self.fields {
-            // An array in any field makes tuples of all of them, which only keys compare.
+            // An array in any field makes tuples of all fields, which only keys can compare.
             let (Ok(left_value), Ok(right_value)) = (flat(left, path), flat(right, path)) else {
                 return self.key(left).cmp(&self.key(right));
             };
@@ -84,7 +84,7 @@ impl Sort {
     }
 }
 
-/// The value of a path that goes through no array; an error where it does, or where the document is malformed.
+/// The value of a path through no array; an error if it meets one, or if the document is malformed.
 fn flat<'a>(document: &'a RawDocument, path: &'a str) -> Result<RawBsonRef<'a>, ()> {
     match paths::find(document, path) {
         Ok(Some(found)) if found.value.as_array().is_none() => Ok(found.value),
@@ -180,7 +180,7 @@ fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sorts what is pushed, keeping only the first `limit`, in at most `memory_bytes`.
+/// Sorts the pushed documents and keeps only the first `limit`, in at most `memory_bytes`.
 #[derive(Debug)]
 pub struct Sorter {
     sort: Sort,
@@ -188,52 +188,53 @@ pub struct Sorter {
     memory_bytes: usize,
     used_bytes: usize,
     pushed: u64,
-    /// With a limit a heap whose top is the last of those kept; without, in the order they came.
-    kept: Kept,
+    /// With a limit, a heap whose top is the last of the kept rows; without one, the rows in the order of arrival.
+    kept: SortedRows,
 }
 
 #[derive(Debug)]
-enum Kept {
-    All(Vec<Entry>),
-    First(BinaryHeap<Entry>),
+enum SortedRows {
+    All(Vec<SortEntry>),
+    First(BinaryHeap<SortEntry>),
 }
 
 #[derive(Debug, PartialEq)]
-struct Entry {
+struct SortEntry {
     key: Vec<u8>,
-    /// Puts equal keys in the order they came.
+    /// The number that keeps equal keys in the order of arrival.
     number: u64,
     document: RawDocumentBuf,
 }
 
-impl Eq for Entry {}
+impl Eq for SortEntry {}
 
-impl PartialOrd for Entry {
+impl PartialOrd for SortEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Entry {
+impl Ord for SortEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key.cmp(&other.key).then(self.number.cmp(&other.number))
     }
 }
 
-impl Entry {
+impl SortEntry {
     fn bytes(&self) -> usize {
-        size_of::<Entry>() + self.key.len() + self.document.as_bytes().len()
+        size_of::<SortEntry>() + self.key.len() + self.document.as_bytes().len()
     }
 }
 
 impl Sorter {
-    /// `limit` none: all.
+    /// Without a `limit`, all rows are sorted.
     pub fn new(sort: Sort, limit: Option<usize>, memory_bytes: usize) -> Self {
-        let kept = if limit.is_some() { Kept::First(BinaryHeap::new()) } else { Kept::All(Vec::new()) };
+        let kept =
+            if limit.is_some() { SortedRows::First(BinaryHeap::new()) } else { SortedRows::All(Vec::new()) };
         Sorter { sort, limit, memory_bytes, used_bytes: 0, pushed: 0, kept }
     }
 
-    /// Takes a document; fails with code 292 when memory is at its end, and where [`Sort::try_key`] fails.
+    /// Adds a document; fails with code 292 if the memory is used up, and if [`Sort::try_key`] fails.
     pub fn push(&mut self, document: RawDocumentBuf) -> Result<()> {
         let key = self.sort.try_key(&document)?;
         if self.is_beyond(&key) { Ok(()) } else { self.keep(key, document) }
@@ -245,10 +246,10 @@ impl Sorter {
         if self.is_beyond(&key) { Ok(()) } else { self.keep(key, document.to_owned()) }
     }
 
-    /// Whether a document with this key, coming now, would not be among the first.
+    /// Whether a new document with this key would not be among the first.
     fn is_beyond(&self, key: &[u8]) -> bool {
         match (&self.kept, self.limit) {
-            (Kept::First(heap), Some(limit)) if heap.len() >= limit => {
+            (SortedRows::First(heap), Some(limit)) if heap.len() >= limit => {
                 heap.peek().is_none_or(|last| key >= &last.key[..])
             }
             _ => false,
@@ -256,12 +257,12 @@ impl Sorter {
     }
 
     fn keep(&mut self, key: Vec<u8>, document: RawDocumentBuf) -> Result<()> {
-        let entry = Entry { key, number: self.pushed, document };
+        let entry = SortEntry { key, number: self.pushed, document };
         self.pushed += 1;
         self.used_bytes += entry.bytes();
         match &mut self.kept {
-            Kept::All(entries) => entries.push(entry),
-            Kept::First(heap) => {
+            SortedRows::All(entries) => entries.push(entry),
+            SortedRows::First(heap) => {
                 if self.limit.is_some_and(|limit| heap.len() >= limit)
                     && let Some(dropped) = heap.pop()
                 {
@@ -282,14 +283,14 @@ impl Sorter {
         Ok(())
     }
 
-    /// The documents in order; equal ones as they came.
+    /// The documents in order; equal ones in the order of arrival.
     pub fn finish(self) -> Vec<RawDocumentBuf> {
         let entries = match self.kept {
-            Kept::All(mut entries) => {
+            SortedRows::All(mut entries) => {
                 entries.sort_unstable();
                 entries
             }
-            Kept::First(heap) => heap.into_sorted_vec(),
+            SortedRows::First(heap) => heap.into_sorted_vec(),
         };
         entries.into_iter().map(|entry| entry.document).collect()
     }
@@ -361,7 +362,7 @@ mod tests {
             doc! { "_id": 1, "a": [{ "b": 3, "c": 1 }, { "b": 4, "c": 0 }] },
             doc! { "_id": 2, "a": { "b": 3, "c": 0 } },
         ];
-        // The tuple that is least as a whole decides, not the least of each field.
+        // The least tuple as a whole decides, not the least value of each field.
         assert_eq!(run(doc! { "a.b": 1, "a.c": 1 }, None, &nested), [2, 1]);
     }
 

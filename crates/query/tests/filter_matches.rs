@@ -1,4 +1,4 @@
-//! Table: which documents filters match, case by case, as MongoDB's documentation and its own unit tests have it.
+//! Table: the documents that filters match, case by case, from MongoDB's documentation and its own unit tests.
 
 use bson::{Binary, Bson, Document, RawDocumentBuf, Regex, bson, doc, spec::BinarySubtype};
 use fathom_query::{Filter, Variables};
@@ -140,7 +140,7 @@ fn comparisons_stay_within_a_class() {
         (doc! { "a": { "$lt": f64::NAN } }, vec![], vec![doc! { "a": f64::NAN }, doc! { "a": 1 }]),
         (
             doc! { "a": { "$gt": 1, "$lt": 3 } },
-            // Each bound may be met by another element.
+            // Each bound may be met by a different element.
             vec![doc! { "a": 2 }, doc! { "a": [0, 5] }],
             vec![doc! { "a": 3 }, doc! { "a": [0, 1] }],
         ),

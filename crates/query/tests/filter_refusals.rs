@@ -1,4 +1,4 @@
-//! What filters refuse, with MongoDB's codes and words.
+//! Tests of refused filters, with MongoDB's codes and words.
 
 use bson::{Bson, Document, RawDocumentBuf, Regex, doc};
 use fathom_query::{Code, Filter, Variables};

@@ -1,4 +1,4 @@
-//! Which plan is chosen, with which bounds, and what explain shows of it.
+//! Tests of the chosen plan, its bounds, and its form in explain.
 
 use bson::{Bson, Document, RawDocumentBuf, Regex, doc};
 use fathom_query::{Access, Code, Filter, Hint, IndexInfo, KeyPattern, Plan, Sort, Variables, choose};
@@ -11,17 +11,17 @@ fn parse(filter: &Document) -> Filter {
     Filter::parse(&raw(filter), &Variables::at(bson::DateTime::from_millis(0))).unwrap()
 }
 
-/// What an index of the table below may be beside its pattern.
+/// The properties of an index of the table below besides its pattern.
 #[derive(Clone, Default)]
-struct Kind {
+struct AccumulatorKind {
     multikey: bool,
     sparse: bool,
     unique: bool,
     partial: Option<Document>,
 }
 
-fn plain(patterns: Vec<Document>) -> Vec<(Document, Kind)> {
-    patterns.into_iter().map(|pattern| (pattern, Kind::default())).collect()
+fn plain(patterns: Vec<Document>) -> Vec<(Document, AccumulatorKind)> {
+    patterns.into_iter().map(|pattern| (pattern, AccumulatorKind::default())).collect()
 }
 
 /// The plans for a filter; indexes are named by their place.
@@ -29,7 +29,7 @@ fn plans(
     filter: &Document,
     sort: Option<&Sort>,
     hint: Option<&Hint>,
-    indexes: &[(Document, Kind)],
+    indexes: &[(Document, AccumulatorKind)],
 ) -> Result<(Plan, Vec<Plan>, Document), (Code, String)> {
     let filter = parse(filter);
     let patterns: Vec<KeyPattern> =
@@ -58,7 +58,7 @@ fn plans(
     }
 }
 
-/// A plan in one line: how documents are reached, the bounds, and what is left to do.
+/// A plan in one line: the access path, the bounds, and the remaining work.
 fn line(plan: &Plan) -> String {
     let mut text = match &plan.access {
         Access::Scan { backwards } => format!("scan{}", if *backwards { " backwards" } else { "" }),
@@ -141,7 +141,7 @@ fn compound_bounds_are_combined() {
             doc! { "a": { "$in": [1, 2] }, "b": { "$in": [3, 4] } },
             "index0: a [1, 1] [2, 2], b [4, 4] [3, 3], c [MinKey, MaxKey]; 4 ranges",
         ),
-        // What lies behind a range is left to the filter.
+        // Fields after a range are left to the filter.
         (
             doc! { "a": { "$gt": 1 }, "b": 2 },
             "index0: a (1, inf.0], b [MaxKey, MinKey], c [MinKey, MaxKey]; 1 ranges; filter",
@@ -188,7 +188,7 @@ fn sorts_come_from_indexes_where_they_can() {
             vec![("a", true), ("b", true)],
             "index1 backwards: a [2, 2] [1, 1], b [MaxKey, MinKey]; 2 ranges",
         ),
-        // A value held is worth more than a sort spared, a sort spared more than a range.
+        // A bound value ranks above an avoided sort, and an avoided sort above a range.
         (doc! { "a": 1 }, vec![("c", false)], "index1: a [1, 1], b [MinKey, MaxKey]; 1 ranges; sort"),
         (
             doc! { "a": { "$gt": 1 } },
@@ -210,7 +210,7 @@ fn sorts_come_from_indexes_where_they_can() {
 
 #[test]
 fn multikey_indexes_take_one_statement_for_a_field() {
-    let multikey = Kind { multikey: true, ..Kind::default() };
+    let multikey = AccumulatorKind { multikey: true, ..AccumulatorKind::default() };
     for (pattern, filter, expected) in [
         (doc! { "a": 1 }, doc! { "a": { "$gt": 1, "$lt": 5 } }, "index0: a (1, inf.0]; 1 ranges; filter"),
         (
@@ -242,9 +242,10 @@ fn multikey_indexes_take_one_statement_for_a_field() {
 
 #[test]
 fn sparse_and_partial_indexes_serve_what_they_hold() {
-    let sparse = Kind { sparse: true, ..Kind::default() };
-    let partial = Kind { partial: Some(doc! { "b": { "$gt": 5 } }), ..Kind::default() };
-    let there = Kind { partial: Some(doc! { "b": { "$exists": true } }), ..Kind::default() };
+    let sparse = AccumulatorKind { sparse: true, ..AccumulatorKind::default() };
+    let partial = AccumulatorKind { partial: Some(doc! { "b": { "$gt": 5 } }), ..AccumulatorKind::default() };
+    let there =
+        AccumulatorKind { partial: Some(doc! { "b": { "$exists": true } }), ..AccumulatorKind::default() };
     for (kind, filter, used) in [
         (&sparse, doc! { "a": 1 }, true),
         (&sparse, doc! { "a": Bson::Null }, false),
@@ -270,12 +271,12 @@ fn sparse_and_partial_indexes_serve_what_they_hold() {
 
 #[test]
 fn the_more_equal_fields_the_better() {
-    let unique = Kind { unique: true, ..Kind::default() };
+    let unique = AccumulatorKind { unique: true, ..AccumulatorKind::default() };
     let indexes = [
-        (doc! { "a": 1 }, Kind::default()),
-        (doc! { "a": 1, "b": 1 }, Kind::default()),
+        (doc! { "a": 1 }, AccumulatorKind::default()),
+        (doc! { "a": 1, "b": 1 }, AccumulatorKind::default()),
         (doc! { "c": 1 }, unique),
-        (doc! { "d": "hashed" }, Kind::default()),
+        (doc! { "d": "hashed" }, AccumulatorKind::default()),
     ];
     for (filter, expected) in [
         (doc! { "a": 1 }, 0),

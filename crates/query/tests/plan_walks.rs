@@ -1,4 +1,4 @@
-//! Plans are walked over real keys: for any documents, filter and indexes, what a plan reaches and the filter keeps must be what
+//! Tests that walk plans over real keys: for any documents, filter and indexes, what a plan reaches and the filter keeps must be what
 
 //! a scan of all documents finds, and in the sort's order when the plan says so.
 
@@ -215,7 +215,7 @@ fn index() -> impl Strategy<Value = Options> {
 }
 
 /// An index with its entries in order.
-struct Built {
+struct IndexEntries {
     name: String,
     pattern: KeyPattern,
     multikey: bool,
@@ -224,9 +224,9 @@ struct Built {
     entries: Vec<(Vec<u8>, usize)>,
 }
 
-impl Built {
-    /// None if a document cannot be indexed (parallel arrays).
-    fn new(options: &Options, documents: &[RawDocumentBuf]) -> Option<Built> {
+impl IndexEntries {
+    /// The entries of the documents; `None` if a document cannot be indexed (parallel arrays).
+    fn new(options: &Options, documents: &[RawDocumentBuf]) -> Option<IndexEntries> {
         let pattern = KeyPattern::parse(&raw(&options.pattern)).unwrap();
         let extractor = KeyExtractor::new(pattern.clone(), options.sparse);
         let partial = options.partial.as_ref().map(parse);
@@ -243,7 +243,7 @@ impl Built {
         }
         entries.sort();
         let name = format!("{options:?}");
-        Some(Built { name, pattern, multikey, sparse: options.sparse, partial, entries })
+        Some(IndexEntries { name, pattern, multikey, sparse: options.sparse, partial, entries })
     }
 
     fn info(&self) -> IndexInfo<'_> {
@@ -259,7 +259,7 @@ impl Built {
 }
 
 /// The records that a plan reaches, each once, in its order.
-fn walk(plan: &Plan, indexes: &[Built], documents: usize) -> Vec<usize> {
+fn walk(plan: &Plan, indexes: &[IndexEntries], documents: usize) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     match &plan.access {
         Access::Scan { backwards } => {
@@ -324,8 +324,9 @@ fn check(
     sort: Option<&Sort>,
 ) -> Result<(), TestCaseError> {
     let documents: Vec<RawDocumentBuf> = documents.iter().map(raw).collect();
-    let indexes: Vec<Built> = options.iter().filter_map(|options| Built::new(options, &documents)).collect();
-    let infos: Vec<IndexInfo<'_>> = indexes.iter().map(Built::info).collect();
+    let indexes: Vec<IndexEntries> =
+        options.iter().filter_map(|options| IndexEntries::new(options, &documents)).collect();
+    let infos: Vec<IndexInfo<'_>> = indexes.iter().map(IndexEntries::info).collect();
     let parsed = parse(filter);
     let matches = |record: &usize| parsed.matches(&documents[*record]).unwrap().is_some();
     let expected: Vec<usize> = (0..documents.len()).filter(matches).collect();
@@ -370,7 +371,7 @@ fn sort() -> impl Strategy<Value = Option<Sort>> {
     )
 }
 
-/// A second's worth, or as many as `PROPTEST_CASES` says.
+/// The number of cases: about a second's worth, or `PROPTEST_CASES`.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(600)
 }

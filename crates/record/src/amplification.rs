@@ -1,6 +1,6 @@
-//! How much is written and read for each byte of a user, step by step from the client to the device, and how much space it takes.
+//! The bytes written and read for each byte of a user, step by step from the client to the device, and the space that they take.
 //!
-//! A step is what the level below wrote over what the one above did, so that the product of the steps is the whole.
+//! A step is the bytes that the level below wrote divided by those of the level above, so the product of the steps is the whole.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +11,11 @@ pub struct WrittenLevel {
     pub name: String,
     /// Bytes written within the window.
     pub bytes: f64,
-    /// For each byte of the user.
+    /// Bytes for each byte of the user.
     pub per_user_byte: f64,
-    /// Over the level above.
+    /// Bytes divided by those of the level above.
     pub step: f64,
-    /// Bytes for each write operation of the user, where those were counted.
+    /// Bytes for each write operation of the user, if those were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_operation_bytes: Option<f64>,
     /// Parts of it by name (`checkpoint`, `flush`, `compaction`, a device), in bytes.
@@ -26,18 +26,18 @@ pub struct WrittenLevel {
 /// The amplification of one server over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Amplification {
-    /// Whose: a server's number in the run.
+    /// The server's number in the run.
     pub member: String,
-    /// The window, in nanoseconds since the run's start: from the end of a checkpoint to that of another, where there were two.
+    /// The window, in nanoseconds since the run's start: from the end of one checkpoint to the end of another, if there were two.
     pub window_ns: (u64, u64),
-    /// Whether the window lies between ends of checkpoints, so that what was dirty at its start is about what is at its end.
+    /// Whether the window lies between ends of checkpoints, so that about as many bytes were dirty at its start as at its end.
     pub between_checkpoints: bool,
-    /// What was written, from the user down.
+    /// Bytes written at each level, from the user down.
     pub written: Vec<WrittenLevel>,
     /// The slope of device bytes over user bytes through the windows within: the amplification that a longer run tends to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slope: Option<f64>,
-    /// How many windows that is from.
+    /// The number of windows that the slope is from.
     pub windows: u64,
     /// Their coefficient of variation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,10 +53,10 @@ pub struct Amplification {
     /// Device reads for each read operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_per_operation: Option<f64>,
-    /// Bytes allocated for each logical byte; below 1 where compression saves more than indexes and free space cost.
+    /// Bytes allocated for each logical byte; below 1 if compression saves more than indexes and free space take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<f64>,
-    /// What was estimated or could not be read, a sentence each.
+    /// Estimates and figures that could not be read, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -67,7 +67,7 @@ impl Amplification {
         self.written.iter().find(|level| level.name == name)
     }
 
-    /// What the lowest level that was seen wrote for each byte of the user.
+    /// Bytes that the lowest visible level wrote for each byte of the user.
     pub fn whole(&self) -> Option<f64> {
         self.written.last().map(|level| level.per_user_byte)
     }

@@ -1,13 +1,13 @@
-//! Which way a figure is better.
+//! The direction in which a figure is better.
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a figure is better.
+/// The direction in which a figure is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Better {
-    /// More is better.
+pub enum BetterDirection {
+    /// More is better, as with throughput.
     Higher,
-    /// Less is better.
+    /// Less is better, as with latency.
     Lower,
 }

@@ -1,44 +1,43 @@
-//! Table: every series that samplers write, with its unit and its kind: the contract between what measures and what judges.
+//! Table: every series that samplers write, with its unit and its kind. It is the contract between samplers and the rules that judge.
 //!
-//! A name is a path of words joined by dots. A word in braces stands for what it names: `{member}` the number of a server in
-//! the run (`0`; who it is stands in the manifest's environment as `server.0`), `{device}` a block device, `{operation}` an
-//! operation of the load, `{sampler}` a sampler. A [`Kind::Sum`] holds what was added within the reading's window, so that
-//! values of windows may be added; a window in which the counter was set back (a restart) is left out. A [`Kind::Gauge`]
-//! holds what was read at the window's end. Where the source lacks a counter its series is absent, never zero.
+//! A name is a path of words joined by dots. A word in braces is a placeholder: `{member}` is the number of a server in
+//! the run (`0`; the manifest's environment names it as `server.0`), `{device}` a block device, `{operation}` an
+//! operation of the load, `{sampler}` a sampler. A [`Additivity::Sum`] holds the increase within the reading's window, so that
+//! values of windows may be added; a window in which the counter was reset (a restart) is left out. A [`Additivity::Gauge`]
+//! holds the reading at the window's end. If the source lacks a counter its series is absent, never zero.
 
 /// Whether values of windows may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// What was added within the window.
+pub enum Additivity {
+    /// A sum over the window.
     Sum,
-    /// What was read at the window's end.
+    /// A reading at the window's end.
     Gauge,
 }
 
 /// One series, or a family with names in braces.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesKind {
-    /// The name.
     pub name: &'static str,
     /// The unit of its values.
     pub unit: &'static str,
     /// Whether windows may be added.
-    pub kind: Kind,
-    /// What it is, and where it is read.
+    pub kind: Additivity,
+    /// Its meaning and its source.
     pub meaning: &'static str,
 }
 
 const fn sum(name: &'static str, unit: &'static str, meaning: &'static str) -> SeriesKind {
-    SeriesKind { name, unit, kind: Kind::Sum, meaning }
+    SeriesKind { name, unit, kind: Additivity::Sum, meaning }
 }
 
 const fn gauge(name: &'static str, unit: &'static str, meaning: &'static str) -> SeriesKind {
-    SeriesKind { name, unit, kind: Kind::Gauge, meaning }
+    SeriesKind { name, unit, kind: Additivity::Gauge, meaning }
 }
 
 /// All series of samplers, of the load's client and of the disk probe.
 pub static CATALOG: &[SeriesKind] = &[
-    // The client: what the load itself measured, a second each.
+    // The client: the measurements of the load itself, each over a second.
     gauge("client.operations.per_s", "1/s", "operations that ended"),
     gauge("client.cpu_share", "1", "processor time of the client's loops, of what they can have"),
     gauge("client.in_flight", "1", "operations under way, on average over the window"),
@@ -52,7 +51,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("client.{operation}.response.mean_ns", "ns", "mean time from when it was due"),
     gauge("client.{operation}.response.p50_ns", "ns", "median time from when it was due"),
     gauge("client.{operation}.response.p99_ns", "ns", "99th percentile of the time from when it was due"),
-    // Each server: the path of an operation. opLatencies, and latencyStats of the namespace under load.
+    // Each server: the path of an operation. The sources are opLatencies, and latencyStats of the namespace under load.
     gauge("server.{member}.up", "1", "1 where it answered within the window, else 0"),
     gauge("server.{member}.ping_us", "us", "round trip of a ping: the network and the client's socket"),
     sum("server.{member}.reads.operations", "1", "opLatencies.reads.ops"),
@@ -240,7 +239,7 @@ pub static CATALOG: &[SeriesKind] = &[
     ),
     gauge("server.{member}.sharding.chunks", "1", "chunks of the namespace watched on this shard"),
     gauge("server.{member}.sharding.balancing", "1", "1 while the balancer moves chunks"),
-    // The server's process, where it runs on this host.
+    // The server's process, if it runs on this host.
     sum(
         "server.{member}.process.cpu_us",
         "us",
@@ -271,7 +270,18 @@ pub static CATALOG: &[SeriesKind] = &[
         "bytes",
         "memory that the group of this limit uses (memory.current; memory.usage_in_bytes)",
     ),
+    gauge(
+        "server.{member}.volume.available_bytes",
+        "bytes",
+        "free space of the file system of its dbPath (FTDC: systemMetrics.mounts)",
+    ),
+    gauge("server.{member}.volume.capacity_bytes", "bytes", "the size of that file system"),
     sum("server.{member}.process.read_bytes", "bytes", "/proc/PID/io read_bytes"),
+    sum(
+        "server.{member}.process.read_call_bytes",
+        "bytes",
+        "/proc/PID/io rchar: what its read calls returned, from wherever",
+    ),
     sum("server.{member}.process.written_bytes", "bytes", "/proc/PID/io write_bytes"),
     gauge("server.{member}.process.resident_bytes", "bytes", "mem.resident, or /proc/PID/status"),
     // Block devices: the one under the data, and the bottom ones below it.
@@ -289,6 +299,7 @@ pub static CATALOG: &[SeriesKind] = &[
         "ms",
         "diskstats field 8: summed over writes, less field 17 where the empty flushes are counted apart",
     ),
+    sum("device.{device}.busy_ms", "ms", "diskstats field 10: with a request in flight, of recordings"),
     sum("device.{device}.flushes", "1", "diskstats field 16"),
     sum("device.{device}.flush_ms", "ms", "diskstats field 17: summed over flushes"),
     gauge("device.{device}.in_flight", "1", "requests in flight, /sys/block/*/inflight, 20 times a second"),
@@ -331,12 +342,20 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("host.cpu.iowait_pct", "%", "/proc/stat: iowait"),
     gauge("host.cpu.steal_pct", "%", "/proc/stat: steal"),
     gauge("host.cpu.idle_pct", "%", "/proc/stat: idle"),
+    sum(
+        "host.cpu.counted_ms",
+        "ms",
+        "of recordings: the processors' time in all states, which a suspended host does not count",
+    ),
     gauge("host.runnable", "1", "/proc/loadavg: tasks that run or want to"),
     sum("host.run_wait_us", "us", "/proc/schedstat: tasks' waits for a processor, all processors"),
     sum("host.pressure.cpu.some_us", "us", "/proc/pressure/cpu: at least one task waited"),
     sum("host.pressure.io.some_us", "us", "/proc/pressure/io"),
     sum("host.pressure.io.full_us", "us", "/proc/pressure/io: all tasks waited"),
     sum("host.pressure.memory.some_us", "us", "/proc/pressure/memory"),
+    sum("host.swap.in_pages", "1", "/proc/vmstat pswpin, of recordings"),
+    sum("host.swap.out_pages", "1", "/proc/vmstat pswpout, of recordings"),
+    gauge("host.memory.total_bytes", "bytes", "/proc/meminfo MemTotal, of recordings"),
     gauge("host.memory.available_bytes", "bytes", "/proc/meminfo MemAvailable"),
     gauge("host.memory.dirty_bytes", "bytes", "/proc/meminfo Dirty"),
     gauge("host.memory.writeback_bytes", "bytes", "/proc/meminfo Writeback"),
@@ -345,7 +364,7 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("host.network.retransmits", "1", "/proc/net/snmp Tcp RetransSegs"),
     sum("host.journal.{device}.commits", "1", "ext4: commits of jbd2; XFS: log writes of xs_log"),
     sum("host.journal.{device}.commit_us", "us", "ext4: time of commits of jbd2"),
-    // The disk probe's own runs: a step, its device as iostat counts it, the host.
+    // The disk probe's own runs: a step, its device with the counters of iostat, the host.
     gauge(
         "probe.{step}.per_s",
         "1/s",
@@ -360,9 +379,9 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("device.{device}.aqu_sz", "requests", "requests in the device, on average"),
     gauge("device.{device}.util_pct", "%", "share of time with a request in flight, as the kernel means it"),
     gauge("host.busy_pct", "%", "processors' busy time, steal included"),
-    // What a person noted while watching.
+    // Notes that the user took while watching.
     gauge("watch.mark", "1", "1 where somebody marked the moment by a key"),
-    // What watching costs.
+    // The cost of monitoring.
     sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
     sum("monitor.{sampler}.samples", "1", "samples it took"),
     sum("monitor.{sampler}.missed", "1", "samples it skipped because the last one, or the machine, was late"),
@@ -378,6 +397,22 @@ pub static CATALOG: &[SeriesKind] = &[
         "us",
         "time that Fathom's own control groups were held back by a processor quota (cpu.stat throttled_usec)",
     ),
+    gauge(
+        "monitor.processors",
+        "1",
+        "processors that Fathom's own process may use, where its control groups or its set of processors leave fewer than are online (cpu.max, Cpus_allowed)",
+    ),
+    sum(
+        "monitor.quota.used_us",
+        "us",
+        "processor time of the group that has the least quota of Fathom's own (cpu.stat usage_usec; cpuacct.usage)",
+    ),
+    sum("monitor.quota.periods", "1", "periods in which that group wanted to run (cpu.stat nr_periods)"),
+    sum(
+        "monitor.quota.throttled",
+        "1",
+        "periods in which that group had used its quota up (cpu.stat nr_throttled)",
+    ),
     sum(
         "monitor.server.{member}.command_us",
         "us",
@@ -385,15 +420,15 @@ pub static CATALOG: &[SeriesKind] = &[
     ),
 ];
 
-/// The entry for a name, if there is one: literal words must be equal, a word in braces stands for one or more.
+/// The entry for a name, if there is one: literal words must be equal, a word in braces matches one or more.
 pub fn kind_of(name: &str) -> Option<&'static SeriesKind> {
     words_of(name).map(|(kind, _)| kind)
 }
 
-/// What stands in the braces of an entry's name: `member` and `0`.
+/// The values of the braces of an entry's name: `member` and `0`.
 pub type Words<'n> = Vec<(&'static str, &'n str)>;
 
-/// The entry for a name, and what its braces stand for, from left to right.
+/// The entry for a name, and the values of its braces, from left to right.
 pub fn words_of(name: &str) -> Option<(&'static SeriesKind, Words<'_>)> {
     CATALOG.iter().find_map(|kind| Some((kind, words(kind.name, name)?)))
 }
@@ -404,7 +439,7 @@ fn words<'n>(pattern: &'static str, name: &'n str) -> Option<Words<'n>> {
     };
     let (of, after) = rest.split_once('}')?;
     let tail = name.strip_prefix(before)?;
-    // A device or a tag may hold dots, so every end that fits is tried.
+    // A device or a tag may contain dots, so every end that fits is tried.
     tail.char_indices().skip(1).map(|(at, _)| at).chain([tail.len()]).find_map(|at| {
         let (word, tail) = tail.split_at(at);
         let mut more = words(after, tail).filter(|_| !word.is_empty())?;

@@ -1,21 +1,21 @@
 //! The results of a run, one typed entry a line of `results.jsonl`: those of a disk probe, and loads on a server.
 //!
-//! Units stand in the names; a figure that could not be had is absent, never zero. Percentiles with fewer than
-//! ten operations beyond them are absent too, since they would be single accidents.
+//! Names contain the units. A figure that is not available is absent, never zero. Percentiles with fewer than
+//! ten operations beyond them are absent too, because they would depend on single operations.
 
 use fathom_stats::Histogram;
 use serde::{Deserialize, Serialize};
 
-pub use crate::entry::Entry;
+pub use crate::entry::{Entry, burst_allowance, capacities, need_answers};
 
-/// What was probed and how it was reached.
+/// The probed directory or device, and the path of its requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct ProbeSubject {
     /// The directory or device named.
     pub directory: String,
     /// File system type, or `block device`.
     pub file_system: String,
-    /// The device that holds it, by the kernel's name, where it is known.
+    /// The device that holds it, by the kernel's name, if known.
     pub device: Option<String>,
     /// Size of the test file in bytes.
     pub size_bytes: u64,
@@ -28,15 +28,14 @@ pub struct Subject {
 /// The layout pass: the whole test file written once, in order, with data that neither compresses nor repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Bytes written.
     pub bytes: u64,
     /// Seconds it took, the final sync included.
     pub seconds: f64,
     /// MiB per second of the whole pass.
     pub mib_per_s: f64,
-    /// A region at the file's end was written twice: its MiB per second then and again. Absent without.
+    /// A region at the file's end was written twice: the rates of both passes in MiB per second. Absent if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rewritten: Option<Rewritten>,
+    pub rewritten: Option<RewriteTimes>,
     /// Whether a file kept from an earlier run was used, so that nothing was written.
     #[serde(default)]
     pub reused: bool,
@@ -45,9 +44,9 @@ pub struct Layout {
     pub cut_short: bool,
 }
 
-/// The same region written for the first and for the second time, both with their sync.
+/// The same region written twice, each time with its sync.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rewritten {
+pub struct RewriteTimes {
     /// Bytes of the region.
     pub bytes: u64,
     /// MiB per second the first time.
@@ -59,25 +58,21 @@ pub struct Rewritten {
 /// A latency distribution in figures. Nanoseconds throughout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Arithmetic mean.
     pub mean_ns: f64,
-    /// Smallest.
     pub min_ns: u64,
-    /// Median.
     pub p50_ns: u64,
-    /// 99th percentile.
+    /// The 99th percentile, with ten values beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// 99.9th percentile.
+    /// The 99.9th percentile, with ten values beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_ns: Option<u64>,
-    /// Largest.
     pub max_ns: u64,
 }
 
 impl Latency {
     /// The figures of a histogram; `None` when it is empty.
-    pub fn of(histogram: &Histogram) -> Option<Self> {
+    pub fn from_histogram(histogram: &Histogram) -> Option<Self> {
         Some(Latency {
             mean_ns: histogram.mean_ns()?,
             min_ns: histogram.min_ns()?,
@@ -94,9 +89,9 @@ impl Latency {
 pub struct Operations {
     /// `read`, `write`, `sync` or `durable` (write and its sync together; for a checkpoint, the whole burst).
     pub kind: String,
-    /// How many ended within the window.
+    /// The number that ended within the window.
     pub count: u64,
-    /// Per second.
+    /// Requests completed in a second.
     pub per_s: f64,
     /// MiB per second; 0 for syncs.
     pub mib_per_s: f64,
@@ -112,7 +107,7 @@ pub struct Operations {
 pub struct Stream {
     /// `randread`, `randwrite`, `randrw`, `append` or `checkpoint`.
     pub pattern: String,
-    /// Bytes per request.
+    /// Bytes of each request.
     pub block_bytes: u64,
     /// `psync`, `io_uring` or `mmap`.
     pub engine: String,
@@ -120,13 +115,13 @@ pub struct Stream {
     pub depth: u32,
     /// `none`, `fdatasync` or `dsync`.
     pub durable: String,
-    /// Arrivals per second, where the load was open loop.
+    /// Arrivals per second, if the load was an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// What it did, by kind.
+    /// Its operations by kind.
     pub operations: Vec<Operations>,
-    /// Little's law: how far `throughput x mean latency` is from the requests in flight, as a share of them.
-    /// Above 0.05 the generator was the bottleneck or a clock lies.
+    /// Little's law: the difference between `throughput x mean latency` and the requests in flight, as a share of them.
+    /// Above 0.05 the generator was the bottleneck, or a clock is wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub little_gap: Option<f64>,
     /// Blocks whose stamp was checked (`--verify`).
@@ -144,7 +139,7 @@ impl Stream {
         self.operations.iter().find(|operations| operations.kind == kind)
     }
 
-    /// The operations that a person counts: durable writes where there are any, else reads and writes.
+    /// The operations that users count: durable writes if there are any, else reads and writes.
     pub fn headline(&self) -> impl Iterator<Item = &Operations> {
         let durable = self.kind("durable").is_some() && self.pattern != "checkpoint";
         self.operations.iter().filter(move |operations| {
@@ -167,16 +162,15 @@ impl Stream {
     }
 }
 
-/// The device's own counters over a step (disk.md 2), for the leaf that did the work.
+/// The device's own counters over a step (docs/methods.md#device-counters), for the leaf that served the requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceView {
-    /// Kernel name.
     pub name: String,
-    /// Reads per second.
+    /// Read requests a second.
     pub reads_per_s: f64,
-    /// Writes per second, flushes not counted again.
+    /// Writes per second, without the flushes.
     pub writes_per_s: f64,
-    /// Flushes per second; absent where the kernel does not count them.
+    /// Flushes per second; absent if the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes_per_s: Option<f64>,
     /// Mean milliseconds of a read; absent without reads.
@@ -188,25 +182,24 @@ pub struct DeviceView {
     /// Mean milliseconds of a flush.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f_await_ms: Option<f64>,
-    /// Average queue size.
+    /// The average queue size, as in iostat.
     pub aqu_sz: f64,
-    /// Share of time with a request in flight, percent, as this kernel means it.
+    /// The share of time with a request in flight, in percent, as this kernel defines it.
     pub util_pct: f64,
 }
 
-/// One shape, or several together, for one window.
+/// One shape, or several together, over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which part of a profile it belongs to (`cache misses`, `journal`).
+    /// The part of a profile that it belongs to (`cache misses`, `journal`).
     pub phase: String,
     /// Start, nanoseconds since the run's start.
     pub begin_ns: u64,
-    /// End.
     pub end_ns: u64,
-    /// What ran.
+    /// The streams that ran together.
     pub streams: Vec<Stream>,
-    /// Share of their time that the probe's threads were ready but waited for a CPU, percent; absent where the
-    /// kernel does not say. Above 5 the verdict is withheld.
+    /// The share of their time in which the probe's threads were ready but waited for a CPU, in percent; absent if the
+    /// kernel does not count it. Above 5 the verdict is withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_pct: Option<f64>,
     /// CPU time of the probe per operation, microseconds.
@@ -215,11 +208,11 @@ pub struct Step {
     /// The machine's busy share over the step, percent of all CPUs, steal included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_busy_pct: Option<f64>,
-    /// CPU time of the probe as a share of what its threads could have had, percent. Near 100 the generator,
+    /// CPU time of the probe as a share of the time available to its threads, in percent. Near 100 the generator,
     /// not the disk, was the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_busy_pct: Option<f64>,
-    /// How long it took until all threads or rings were ready to begin.
+    /// The time until all threads or rings were ready to begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_after_ns: Option<u64>,
     /// The devices under the test file.
@@ -231,17 +224,25 @@ pub struct Step {
 }
 
 impl Step {
-    /// The share of run-queue wait above which a verdict on the disk is withheld (disk.md 5).
+    /// The share of run-queue wait above which a verdict on the disk is withheld (docs/methods.md#waiting-for-a-processor).
     pub const RUN_QUEUE_LIMIT_PCT: f64 = 5.0;
 
-    /// The share of its CPU time above which the generator is taken for the bottleneck.
+    /// The share of its CPU time above which the generator is the bottleneck.
     pub const GENERATOR_LIMIT_PCT: f64 = 90.0;
 
-    /// Whether the figures say more about the CPU than about the disk: the probe waited for a CPU, or used all
-    /// that it could use.
+    /// Whether the figures say more about the CPU than about the disk: the probe waited for a CPU, or used all the CPU time
+    /// available to it.
     pub fn cpu_bound(&self) -> bool {
         self.run_queue_wait_pct.is_some_and(|pct| pct > Self::RUN_QUEUE_LIMIT_PCT)
             || self.generator_busy_pct.is_some_and(|pct| pct > Self::GENERATOR_LIMIT_PCT)
+    }
+
+    /// The share of the time in which the CPU may have kept requests from the disk: all of it if the probe used all CPU time available to it.
+    pub fn cpu_wait_share(&self) -> f64 {
+        match self.generator_busy_pct {
+            Some(pct) if pct > Self::GENERATOR_LIMIT_PCT => 1.0,
+            _ => self.run_queue_wait_pct.unwrap_or(0.0) / 100.0,
+        }
     }
 
     /// Headline operations per second of all streams.
@@ -263,7 +264,7 @@ impl Step {
     }
 }
 
-/// Where throughput stops growing with requests in flight (disk.md 4).
+/// The point at which throughput stops growing with requests in flight (docs/methods.md#the-knee-of-a-disk).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// The phase whose steps it was computed from.
@@ -272,18 +273,18 @@ pub struct Knee {
     pub latency_at_one_ns: f64,
     /// Xmax: the plateau, operations per second.
     pub throughput_max_per_s: f64,
-    /// N* = Xmax x R1: the knee of a disk that served in perfect order; a real one needs more.
+    /// N* = Xmax x R1: the knee of a disk that serves in perfect order; a real one needs more.
     pub concurrency: f64,
     /// The fewest requests in flight that were measured to give 90 % of Xmax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_for_90_pct: Option<u32>,
-    /// The model that fits best: `linear`, `Amdahl`, `cap` or `USL`; `too few steps` where none was fitted.
+    /// The model that fits best: `linear`, `Amdahl`, `cap` or `USL`, or `too few steps` without a fit.
     pub model: String,
-    /// How each model fared, best first: name, AICc, residual standard deviation of log throughput.
+    /// The fit of each model, best first: name, AICc, residual standard deviation of log throughput.
     pub rivals: Vec<(String, f64, f64)>,
     /// The answer in words.
     pub words: String,
-    /// Set when a verdict is withheld, with the reason.
+    /// The reason why a verdict is withheld, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
@@ -291,35 +292,34 @@ pub struct Knee {
 /// The answer to `--slo`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// As typed (`p99<5ms`).
+    /// The objective as typed: `p99<5ms`.
     pub objective: String,
-    /// The highest rate that held it; absent when none did.
+    /// The highest rate that held it; absent if no rate did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<f64>,
-    /// Every rate tried: offered per second, achieved per second, the quantile in ns, whether it held.
+    /// Every rate tried: offered per second, achieved per second, the quantile in ns, whether it held the objective.
     pub tried: Vec<(f64, f64, Option<u64>, bool)>,
     /// The answer in words.
     pub words: String,
 }
 
-/// What the figures mean for somebody's data, with the arithmetic.
+/// The meaning of the figures for a user's data, with its arithmetic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Meaning {
-    /// Stable name (`cold-scan`).
+    /// A stable name: `cold-scan`.
     pub id: String,
-    /// The sentence.
     pub sentence: String,
     /// The arithmetic behind it.
     pub arithmetic: String,
 }
 
-/// What a verdict comes to.
+/// The outcome of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictOutcome {
-    /// Nothing spoils the disk that the probe can see.
+    /// The probe found nothing that spoils the disk.
     Sound,
-    /// A cap, a bucket, a lie or a wrong place spoils it.
+    /// A cap, a burst bucket, false answers to syncs or a wrong place spoils it.
     Spoiled,
     /// The evidence does not decide.
     CannotTell,
@@ -327,8 +327,7 @@ pub enum VerdictOutcome {
 
 /// The answer to "does anything spoil this disk?".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// One of three.
+pub struct DiskVerdict {
     pub outcome: VerdictOutcome,
     /// The answer in a sentence.
     pub words: String,

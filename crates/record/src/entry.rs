@@ -2,29 +2,36 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Knee, Layout, Meaning, Objective, Step, Subject, Verdict};
+use crate::burst_allowance::BurstAllowance;
+use crate::capacity::{Capacity, NeedAnswer};
+use crate::disk::{DiskVerdict, Knee, Layout, Meaning, Objective, ProbeSubject, Step};
 
 /// One line of `results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Entry {
-    /// What was probed.
-    Subject(Subject),
+    /// The subject of a probe.
+    Subject(ProbeSubject),
     /// The test file was written.
     Layout(Layout),
-    /// One shape ran for one window.
+    /// One shape that ran for one window.
     Step(Step),
-    /// Where throughput stops growing.
+    /// The point at which throughput stops growing.
     Knee(Knee),
     /// The highest rate that holds a latency objective.
     Objective(Objective),
-    /// What a figure means for somebody's data.
+    /// Whether a rate of the disk lasts.
+    BurstAllowance(Box<BurstAllowance>),
+    /// The capacity of a server for one kind of load.
+    Capacity(Box<Capacity>),
+    /// Whether capacities cover a need.
+    Need(Box<NeedAnswer>),
+    /// The meaning of a figure for a user's data.
     Meaning(Meaning),
-    /// The one sentence.
-    Verdict(Verdict),
+    Verdict(DiskVerdict),
     /// A load on a server.
     Load(crate::load::Load),
-    /// Where the mean time of operations went.
+    /// The layers of the mean time of operations.
     Budget(crate::budget::Budget),
     /// An operation that a server logged as slow.
     SlowOperation(Box<crate::SlowOperation>),
@@ -32,12 +39,36 @@ pub enum Entry {
     ServerEvent(crate::ServerEvent),
     /// The queues from the client down to a device.
     Queue(crate::queue::QueueLadder),
-    /// What is written and read for each byte of a user.
+    /// Bytes written and read for each byte of a user.
     Amplification(crate::amplification::Amplification),
-    /// One of several servers side by side.
+    /// One of several servers that are compared.
     Member(crate::members::MemberRow),
-    /// What a study came to.
-    Study(Box<crate::study::Study>),
+    /// The results of a study.
+    Study(Box<crate::study::StudyResult>),
     /// Whether something holds the system back.
     Judged(Box<crate::verdict::Verdict>),
+}
+
+/// The capacities among results.
+pub fn capacities(results: &[Entry]) -> Vec<&Capacity> {
+    results
+        .iter()
+        .filter_map(|entry| if let Entry::Capacity(one) = entry { Some(one.as_ref()) } else { None })
+        .collect()
+}
+
+/// The answers to needs among results.
+pub fn need_answers(results: &[Entry]) -> Vec<&NeedAnswer> {
+    results
+        .iter()
+        .filter_map(|entry| if let Entry::Need(answer) = entry { Some(answer.as_ref()) } else { None })
+        .collect()
+}
+
+/// The last result on how long the rates of the disk last.
+pub fn burst_allowance(results: &[Entry]) -> Option<&BurstAllowance> {
+    results
+        .iter()
+        .rev()
+        .find_map(|entry| if let Entry::BurstAllowance(one) = entry { Some(one.as_ref()) } else { None })
 }

@@ -1,50 +1,56 @@
-//! The figures of a run by stable names, so that two runs, or a hundred, can be laid beside each other.
+//! The figures of a run under stable names, so that two runs, or a hundred, can be compared.
 //!
-//! A figure's subject says what it was measured of (which shape at which depth, which workload on which server), its metric what was
-//! measured. Only figures with the same subject and the same metric are ever compared.
+//! A figure's subject says what was measured (a shape at a depth, a workload on a server), and its metric says which quantity.
+//! Only figures with the same subject and the same metric are ever compared.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use crate::better::Better;
+pub use crate::better::BetterDirection;
+use crate::burst_allowance::BurstVerdict;
 use crate::disk::{Latency, Step, Stream};
 use crate::entry::Entry;
 use crate::load::Load;
-use crate::study::Study;
+use crate::study::StudyResult;
 
-/// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it was measured of (`random reads: randread 4 KiB, io_uring, depth 32`).
+    /// The subject (`random reads: randread 4 KiB, io_uring, depth 32`).
     pub subject: String,
-    /// What was measured (`throughput`, `read p99`).
+    /// The name (`throughput`, `read p99`).
     pub metric: String,
     /// Its unit: `1/s`, `ns`, `MiB/s`, `times`, or that of a study's metric.
     pub unit: String,
-    /// Which way is better.
-    pub better: Better,
-    /// The value.
+    /// The direction in which it is better.
+    pub better: BetterDirection,
     pub value: f64,
-    /// The same over parts of the run, in order, where the results keep it so.
+    /// The same figure over parts of the run, in order, if the results contain them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<f64>,
 }
 
 impl Figure {
-    fn new(subject: &str, metric: impl Into<String>, unit: &str, better: Better, value: f64) -> Figure {
+    fn new(
+        subject: &str,
+        metric: impl Into<String>,
+        unit: &str,
+        better: BetterDirection,
+        value: f64,
+    ) -> Figure {
         let (subject, metric, unit) = (subject.to_owned(), metric.into(), unit.to_owned());
         Figure { subject, metric, unit, better, value, parts: Vec::new() }
     }
 
-    /// Subject and metric.
     pub fn key(&self) -> (&str, &str) {
         (&self.subject, &self.metric)
     }
 }
 
-/// Every figure of these results; where a subject was measured twice, the second is `subject (2)`.
+/// Every figure of these results; if a subject was measured twice, the second is `subject (2)`.
 pub fn figures(results: &[Entry]) -> Vec<Figure> {
+    use BetterDirection::{Higher, Lower};
+
     let mut figures = Vec::new();
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
     let mut name = |subject: String| {
@@ -59,31 +65,33 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
             Entry::Knee(knee) if knee.withheld.is_none() => {
                 let subject = name(format!("knee of {}", knee.phase));
                 let most = knee.throughput_max_per_s;
-                figures.push(Figure::new(&subject, "highest throughput", "1/s", Better::Higher, most));
+                figures.push(Figure::new(&subject, "highest throughput", "1/s", Higher, most));
                 let one = knee.latency_at_one_ns;
-                figures.push(Figure::new(&subject, "latency of one request", "ns", Better::Lower, one));
+                figures.push(Figure::new(&subject, "latency of one request", "ns", Lower, one));
             }
             Entry::Objective(objective) => {
                 if let Some(rate) = objective.rate_per_s {
                     let subject = name(format!("objective {}", objective.objective));
-                    figures.push(Figure::new(
-                        &subject,
-                        "highest rate within it",
-                        "1/s",
-                        Better::Higher,
-                        rate,
-                    ));
+                    figures.push(Figure::new(&subject, "highest rate within it", "1/s", Higher, rate));
+                }
+            }
+            Entry::BurstAllowance(allowance) if allowance.verdict != BurstVerdict::CannotTell => {
+                if let Some(lowest) = allowance.lowest() {
+                    let subject = name("what the disk sustains".to_owned());
+                    let rate = lowest.per_s;
+                    figures.push(Figure::new(&subject, SUSTAINED_METRIC, "1/s", Higher, rate));
+                }
+            }
+            Entry::Capacity(capacity) => {
+                if let Some(rate) = capacity.rate_per_s {
+                    let subject = name(format!("{}: {}", capacity.server, capacity.load.name()));
+                    let metric = format!("{CAPACITY_METRIC}{}", capacity.objective);
+                    figures.push(Figure::new(&subject, metric, "1/s", Higher, rate));
                 }
             }
             Entry::Layout(layout) if !layout.reused => {
                 let subject = name("layout of the test file".to_owned());
-                figures.push(Figure::new(
-                    &subject,
-                    "bytes written",
-                    "MiB/s",
-                    Better::Higher,
-                    layout.mib_per_s,
-                ));
+                figures.push(Figure::new(&subject, "bytes written", "MiB/s", Higher, layout.mib_per_s));
             }
             Entry::Study(study) => of_study(study, &mut name, &mut figures),
             _ => {}
@@ -93,28 +101,34 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
     figures
 }
 
-/// The metric of a figure that is a level over its baseline.
+/// The metric of the rate that a disk sustains.
+const SUSTAINED_METRIC: &str = "sustained rate";
+/// The start of the metric of a capacity; the objective follows.
+const CAPACITY_METRIC: &str = "capacity at ";
+/// The metric of a level relative to its baseline.
 const OVER_BASELINE: &str = "level over baseline";
 
-/// The one figure that a list shows of a run: a study's first effect, else what was searched for, else the ceiling of the device, else
-/// the last load, else the first step.
+/// The one figure that a list shows for a run. It is the first of these that exists: a study's first effect, the first capacity, the result of a
+/// search, the rate that the disk sustains, the last load, the ceiling of the device, the first step.
 pub fn main_figure(figures: &[Figure]) -> Option<&Figure> {
     let effect = figures.iter().find(|figure| figure.metric == OVER_BASELINE);
+    let capacity = figures.iter().find(|figure| figure.metric.starts_with(CAPACITY_METRIC));
     let searched = figures.iter().find(|figure| figure.metric == "highest rate within it");
+    let sustained = figures.iter().find(|figure| figure.metric == SUSTAINED_METRIC);
     let ceiling = || figures.iter().find(|figure| figure.metric == "highest throughput");
     let is_load = |figure: &&Figure| figure.metric == "throughput" && figure.subject.contains(" connections");
     let load = || figures.iter().rfind(is_load);
     let step = || figures.iter().find(|figure| figure.metric == "throughput");
-    effect.or(searched).or_else(load).or_else(ceiling).or_else(step)
+    effect.or(capacity).or(searched).or(sustained).or_else(load).or_else(ceiling).or_else(step)
 }
 
-/// The percentile that is told beside the main figure: the first 99th of the same subject.
+/// The percentile that is shown with the main figure: the first 99th percentile of the same subject.
 pub fn tail_beside<'f>(main: &Figure, figures: &'f [Figure]) -> Option<&'f Figure> {
     figures.iter().find(|figure| figure.subject == main.subject && figure.metric.ends_with(" p99"))
 }
 
-/// The effects on which a study's answer rests, then what each cell came to in the same metrics, block by block.
-fn of_study(study: &Study, name: &mut impl FnMut(String) -> String, figures: &mut Vec<Figure>) {
+/// The effects on which a study's answer rests, then the values of each cell in the same metrics, block by block.
+fn of_study(study: &StudyResult, name: &mut impl FnMut(String) -> String, figures: &mut Vec<Figure>) {
     let primary = || study.metrics.iter().enumerate().filter(|(_, metric)| metric.primary);
     for one in &study.comparisons {
         let Some((_, metric)) = primary().find(|(_, metric)| metric.name == one.metric) else { continue };
@@ -137,26 +151,26 @@ fn of_study(study: &Study, name: &mut impl FnMut(String) -> String, figures: &mu
     }
 }
 
-/// What figures of a load are of; the second of two alike has `(2)` behind it.
+/// The subject of a load's figures. The second of two equal subjects gets `(2)` at its end.
 pub fn load_subject(load: &Load) -> String {
     let rate = load.offered_per_s.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
     format!("{} on {}, {} connections{rate}", load.workload, load.server, load.connections)
 }
 
 fn of_load(subject: &str, load: &Load, figures: &mut Vec<Figure>) {
-    figures.push(Figure::new(subject, "throughput", "1/s", Better::Higher, load.per_s));
+    figures.push(Figure::new(subject, "throughput", "1/s", BetterDirection::Higher, load.per_s));
     for operation in &load.by_operation {
         let name = operation.name.to_lowercase();
-        // From when it was due: what a user waits.
+        // Latency from when it was due, which is the wait of a user.
         if let Some(latency) = operation.response.as_ref().or(operation.service.as_ref()) {
             latencies(subject, &name, latency, figures);
         }
         let failed = operation.failed as f64;
-        figures.push(Figure::new(subject, format!("{name} failed"), "1", Better::Lower, failed));
+        figures.push(Figure::new(subject, format!("{name} failed"), "1", BetterDirection::Lower, failed));
     }
 }
 
-/// What figures of a step are of; the second of two alike has `(2)` behind it.
+/// The subject of a step's figures. The second of two equal subjects gets `(2)` at its end.
 pub fn step_subject(step: &Step) -> String {
     let streams: Vec<String> = step.streams.iter().map(shape).collect();
     format!("{}: {}", step.phase, streams.join(" + "))
@@ -170,7 +184,7 @@ fn shape(stream: &Stream) -> String {
 }
 
 fn of_step(subject: &str, step: &Step, figures: &mut Vec<Figure>) {
-    let mut throughput = Figure::new(subject, "throughput", "1/s", Better::Higher, step.per_s());
+    let mut throughput = Figure::new(subject, "throughput", "1/s", BetterDirection::Higher, step.per_s());
     throughput.parts.clone_from(&step.per_interval);
     figures.push(throughput);
     for (number, stream) in (1u32..).zip(&step.streams) {
@@ -189,7 +203,13 @@ fn latencies(subject: &str, operation: &str, latency: &Latency, figures: &mut Ve
     let values = quantiles.map(|(name, ns)| (name, ns.map(|ns| ns as f64)));
     for (name, value) in std::iter::once(mean).chain(values) {
         if let Some(value) = value {
-            figures.push(Figure::new(subject, format!("{operation} {name}"), "ns", Better::Lower, value));
+            figures.push(Figure::new(
+                subject,
+                format!("{operation} {name}"),
+                "ns",
+                BetterDirection::Lower,
+                value,
+            ));
         }
     }
 }
@@ -230,7 +250,7 @@ mod tests {
         assert_eq!(found, [(subject, 1000.0), (&*format!("{subject} (2)"), 1200.0)]);
         assert_eq!(main_figure(&figures).unwrap().value, 1200.0);
         let p99 = figures.iter().find(|figure| figure.metric == "read p99").unwrap();
-        assert!(p99.value > 290_000.0 && p99.unit == "ns" && p99.better == Better::Lower);
+        assert!(p99.value > 290_000.0 && p99.unit == "ns" && p99.better == BetterDirection::Lower);
         let p999 = figures.iter().find(|figure| figure.metric == "read p99.9");
         assert!(p999.is_none(), "2000 operations do not bear it");
     }

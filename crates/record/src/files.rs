@@ -1,7 +1,7 @@
-//! The files of a run folder: their names, and how each is opened as a plain file.
+//! The files of a run folder: their names, and the functions that open each as a plain file.
 //!
-//! A run folder may come from anywhere: a link, a pipe or a file without end in the place of a file must not lead elsewhere, block the
-//! reader, or exhaust its memory.
+//! A run folder may come from an untrusted source. If a file is replaced by a link, a pipe or an endless file, that must not lead
+//! elsewhere, block the reader, or exhaust its memory.
 
 use fathom_errors::{Error, Kind, Result};
 use rustix::fs::OFlags;
@@ -17,7 +17,7 @@ pub(crate) const FINDINGS: &str = "findings.json";
 pub(crate) const LATENCY: &str = "latency";
 
 /// The largest manifest that is read.
-pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 20;
+pub(crate) const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 
 /// The longest line of results, readings or latency logs.
 pub(crate) const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -57,7 +57,7 @@ pub(crate) fn text(path: &Path, max_bytes: u64) -> Result<String> {
     Ok(text)
 }
 
-/// Calls `take` with each line of a plain file, of which it holds one at a time. A line longer than [`MAX_LINE_BYTES`] comes in pieces.
+/// Calls `take` with each line of a plain file, and keeps one line in memory at a time. A line longer than [`MAX_LINE_BYTES`] comes in pieces.
 ///
 /// # Errors
 /// As [`open`]; when the file cannot be read; and those of `take`.

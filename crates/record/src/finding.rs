@@ -1,18 +1,18 @@
-//! A finding: one claim about the system under test, with what it rests on, what it costs whom, and what to do.
+//! A finding: one claim about the system under test, with its evidence, its cost to users, and the remedy.
 //!
-//! A finding without evidence is an opinion, so evidence is a list of sentences with the numbers in them. What
-//! cannot be told is said as a finding of its own with [`Confidence::CannotTell`] and what would tell.
+//! Evidence is a list of sentences with the numbers in them, because a finding without evidence is an opinion. A
+//! question that cannot be decided is a finding of its own with [`Confidence::CannotTell`] and the data that would decide it.
 
 use fathom_units::{Nanos, count};
 use serde::{Deserialize, Serialize};
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// As it should be; kept so that a reader sees that it was looked at.
+    /// Correct; kept so that a reader sees that it was checked.
     Ok,
-    /// Worth knowing, nothing to change.
+    /// Worth knowing, but needs no change.
     Note,
     /// Differs from advice, or limits performance.
     Warning,
@@ -20,61 +20,76 @@ pub enum Severity {
     Critical,
 }
 
-/// How sure a finding is.
+/// The worth of acting on a finding. The severity is the distance from the advice, and the priority is the cost of that distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// The vendor's advice; no effect was measured.
+    Hygiene,
+    /// Matters for a database on this host, or for this load.
+    WorthDoing,
+    /// Costs latency now, as measured, or puts data at risk now.
+    Critical,
+}
+
+/// The confidence of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Read directly, or shown by a test that could have failed.
     Certain,
-    /// The evidence fits and rivals were looked at.
+    /// The evidence fits, and rival causes were checked.
     Likely,
     /// The evidence does not decide; the finding says what would.
     CannotTell,
 }
 
-/// What a change would bring, as far as the evidence tells.
+/// The gain of a change, as far as the evidence shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Of what (`mean latency of reads`).
+    /// The figure that would change (`mean latency of reads`).
     pub of: String,
-    /// By how much it would fall, as a share of it, 0 to 1.
+    /// The decrease as a share of that figure, 0 to 1.
     pub share: f64,
     /// 95 % interval of that.
     pub interval: (f64, f64),
-    /// How that was computed, as a sentence.
+    /// The method of that computation, as a sentence.
     pub basis: String,
 }
 
-/// One claim, its evidence, and the way out.
+/// One claim with its evidence and the remedy.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable kebab-case name (`readahead-too-large`), the same across versions.
     pub id: String,
-    /// How much it matters.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// How sure it is.
+    /// The worth of acting on it, if its rule sets one; [`Finding::priority`] derives it otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// The confidence of the finding.
     pub confidence: Confidence,
     /// The claim as one sentence.
     pub claim: String,
-    /// What it rests on, a sentence each, with numbers and where they were read.
+    /// The evidence, a sentence each, with numbers and their sources.
     #[serde(default)]
     pub evidence: Vec<String>,
-    /// What to do, as a sentence.
+    /// The advice, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// A command that would do it; printed, never run.
+    /// A command that follows the advice; printed, never run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// The page, paper or ticket that says so.
+    /// The page, paper or ticket that is the source of the claim or advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What following the advice would bring.
+    /// The gain of following the advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gain: Option<Gain>,
-    /// What it costs users, where it names a cause that could be removed; findings of a run are ranked by it.
+    /// Its cost to users, if it names a removable cause. Findings of a run are ranked by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What to look at next, to be surer or to go deeper.
+    /// The next reading to take for more certainty or detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_look: Option<String>,
     /// How to undo what the advice changes.
@@ -94,6 +109,7 @@ impl Finding {
         Finding {
             id: id.into(),
             severity,
+            priority: None,
             confidence: Confidence::Certain,
             claim: claim.into(),
             evidence: Vec::new(),
@@ -109,7 +125,7 @@ impl Finding {
         }
     }
 
-    /// Sets how sure it is.
+    /// Sets the confidence of the finding.
     #[must_use]
     pub fn confidence(mut self, confidence: Confidence) -> Self {
         self.confidence = confidence;
@@ -123,42 +139,42 @@ impl Finding {
         self
     }
 
-    /// Sets what to do.
+    /// Sets the advice as one sentence.
     #[must_use]
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
 
-    /// Sets the command that would do it.
+    /// Sets the command that follows the advice.
     #[must_use]
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.command = Some(command.into());
         self
     }
 
-    /// Sets the page that says so.
+    /// Sets the source of the claim or advice.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// Sets what following the advice would bring.
+    /// Sets the gain of following the advice.
     #[must_use]
     pub fn gain(mut self, gain: Gain) -> Self {
         self.gain = Some(gain);
         self
     }
 
-    /// Sets what it costs.
+    /// Sets the cost to users.
     #[must_use]
     pub fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Sets what to look at next.
+    /// Sets the next reading to take.
     #[must_use]
     pub fn next_look(mut self, sentence: impl Into<String>) -> Self {
         self.next_look = Some(sentence.into());
@@ -186,7 +202,7 @@ impl Finding {
         self
     }
 
-    /// Whether it rests on what the host is set to, and on nothing that was measured. Evidence of a setting begins with the file that
+    /// Whether it rests only on settings of the host, and on no measurement. Evidence of a setting begins with the file that
     /// it was read from.
     pub fn is_setting(&self) -> bool {
         let is_read =
@@ -194,17 +210,36 @@ impl Finding {
         !self.evidence.is_empty() && self.evidence.iter().all(is_read)
     }
 
-    /// Whether a script should hear of it by exit code 1.
+    /// The worth of acting on it; `None` for a finding that asks for no action. A measured cost counts more than the severity that a rule
+    /// gives. A setting that differs from the advice is hygiene unless its rule sets a higher priority.
+    pub fn priority(&self) -> Option<Priority> {
+        let is_costly = self.confidence != Confidence::CannotTell
+            && self.cost.as_ref().is_some_and(|cost| cost.share >= MIN_COST_SHARE);
+        match self.severity {
+            Severity::Ok => None,
+            _ if is_costly => Some(Priority::Critical),
+            Severity::Note => None,
+            _ if self.priority.is_some() => self.priority,
+            Severity::Critical => Some(Priority::Critical),
+            Severity::Warning if self.is_setting() => Some(Priority::Hygiene),
+            Severity::Warning => Some(Priority::WorthDoing),
+        }
+    }
+
+    /// Whether a script is notified of it by exit code 1.
     pub fn is_alarm(&self) -> bool {
         self.severity >= Severity::Warning
     }
 }
 
-/// From when a cost counts.
+/// A cause that costs at least this share of the mean response time holds the system back.
+pub const MIN_COST_SHARE: f64 = 0.2;
+
+/// The moment from which a cost counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Clock {
-    /// From when an operation was due, so that operations that a stall held up count with what they waited.
+pub enum LatencyClock {
+    /// From when an operation was due, so that the wait of operations that a stall delayed is included.
     Response,
     /// From the send of an operation.
     Service,
@@ -215,22 +250,22 @@ pub enum Clock {
 /// The cost of a cause in the users' terms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// From when the times below count.
-    pub clock: Clock,
-    /// By how much the mean time of an operation would fall without the cause, as a share of it, 0 to 1.
+    /// The moment from which the times below count.
+    pub clock: LatencyClock,
+    /// The share by which the mean time of an operation would fall without the cause, 0 to 1.
     pub share: f64,
     /// 95 % interval of that.
     pub interval: (f64, f64),
-    /// By how much the mean time would fall, in microseconds.
+    /// The time by which the mean time would fall, in microseconds.
     pub mean_us: f64,
-    /// The 99th percentile of the slowest kind of operation as measured, in microseconds; absent without a client. What it would be
-    /// without the cause is not known: percentiles do not add.
+    /// The 99th percentile of the slowest kind of operation as measured, in microseconds; absent without a client. The percentile without
+    /// the cause is not known: percentiles do not add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_us: Option<f64>,
-    /// Operations a second that would be served besides, where more are asked for than are served.
+    /// Additional operations a second that would be served, if more are asked for than are served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved_per_s: Option<f64>,
-    /// How it was computed, as a sentence.
+    /// The method of the computation, as a sentence.
     pub basis: String,
 }
 
@@ -246,9 +281,9 @@ impl Cost {
         let time = |us: f64| Nanos((us.max(0.0) * 1e3).round() as u64);
         let whole_us = if self.share > 0.0 { self.mean_us / self.share } else { 0.0 };
         let clock = match self.clock {
-            Clock::Response => "response time",
-            Clock::Service => "time from the send",
-            Clock::Server => "time within the server",
+            LatencyClock::Response => "response time",
+            LatencyClock::Service => "time from the send",
+            LatencyClock::Server => "time within the server",
         };
         let mut words = format!(
             "{} of the mean {clock} of {}, {:.0} % ({:.0} to {:.0} %)",
@@ -263,5 +298,50 @@ impl Cost {
         }
         words.push('.');
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_measured_cost_earns_more_than_a_severity() {
+        let finding = |severity| Finding::new("x", severity, "It is so.");
+        let costs = |share: f64| Cost {
+            clock: LatencyClock::Response,
+            share,
+            interval: (share, share),
+            mean_us: 1.0,
+            p99_us: None,
+            unserved_per_s: None,
+            basis: String::new(),
+        };
+        let setting = finding(Severity::Warning).evidence("/proc/sys/vm/swappiness = 60");
+        let settled = Finding { priority: Some(Priority::WorthDoing), ..setting.clone() };
+        let unsure = finding(Severity::Warning).cost(costs(0.5)).confidence(Confidence::CannotTell);
+        for (finding, priority) in [
+            (finding(Severity::Ok).cost(costs(0.5)), None),
+            (finding(Severity::Note), None),
+            (finding(Severity::Note).cost(costs(0.5)), Some(Priority::Critical)),
+            (finding(Severity::Warning), Some(Priority::WorthDoing)),
+            (finding(Severity::Warning).cost(costs(0.05)), Some(Priority::WorthDoing)),
+            (finding(Severity::Warning).cost(costs(0.2)), Some(Priority::Critical)),
+            (finding(Severity::Critical), Some(Priority::Critical)),
+            (setting, Some(Priority::Hygiene)),
+            (settled, Some(Priority::WorthDoing)),
+            (unsure, Some(Priority::WorthDoing)),
+        ] {
+            assert_eq!(finding.priority(), priority, "{finding:#?}");
+        }
+    }
+
+    #[test]
+    fn a_finding_of_an_older_version_has_no_priority_of_its_own() {
+        let old =
+            r#"{"id":"a","severity":"warning","confidence":"certain","claim":"It is so.","evidence":[]}"#;
+        let finding: Finding = serde_json::from_str(old).unwrap();
+        assert_eq!((finding.priority, finding.priority()), (None, Some(Priority::WorthDoing)));
+        assert!(!serde_json::to_string(&finding).unwrap().contains("priority"));
     }
 }

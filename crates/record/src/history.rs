@@ -1,31 +1,29 @@
-//! A figure over many runs, as plain data: what a chart of its history needs (x the start of the run, y the value with its interval,
-//! and the changes of level with their state).
+//! A figure over many runs, as plain data for a chart of its history: x is the start of the run, y the value with its interval,
+//! and the changes of level have a state.
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Better;
+use crate::figure::BetterDirection;
 
-/// One run's value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistoryPoint {
     /// The run folder's name.
     pub run: String,
-    /// When it began, RFC 3339 in UTC.
+    /// The time of its start, RFC 3339 in UTC.
     pub started: String,
-    /// The value.
     pub value: f64,
-    /// 95 % of it by the run's own parts, where they can be had.
+    /// The 95 % interval from the run's own parts, if they are available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<(f64, f64)>,
 }
 
-/// How sure a change is.
+/// The certainty of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeState {
     /// Passed every test with enough runs.
     Change,
-    /// Too few runs to tell it from a series that remembers itself, or one of so many series that some had to look so.
+    /// Too few runs to distinguish it from a series with memory, or one of so many series that some had to look changed by chance.
     Suspect,
 }
 
@@ -36,48 +34,44 @@ pub struct HistoryChange {
     pub index: usize,
     /// The first run after it.
     pub run: String,
-    /// When that began.
     pub started: String,
-    /// Median before it.
+    /// The median before the change.
     pub before: f64,
-    /// Median from it on.
+    /// The median from the change on.
     pub after: f64,
     /// Whether it is for the better.
     pub improved: bool,
-    /// p over all tests of the series (Holm).
+    /// The p-value over all tests of the series (Holm).
     pub p: f64,
-    /// The chance that a value after it lies on its side of one before.
+    /// The chance that a value after it lies on its side of a value before it.
     pub superiority: f64,
-    /// How sure it is.
+    /// The certainty of the change.
     pub state: ChangeState,
 }
 
-/// What so many points let one say.
+/// The conclusions that the number of points allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// Nothing.
+    /// Too few values to judge.
     TooFew,
-    /// Suspicions.
     Suspicion,
-    /// Changes.
     Judgement,
 }
 
 /// The history of one figure: the same metric of the same subject, by the same command, on the same kind of machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct History {
-    /// What it was measured of.
+    /// The subject of the figure.
     pub subject: String,
-    /// What was measured.
+    /// The name of the figure.
     pub metric: String,
-    /// Its unit.
     pub unit: String,
-    /// Which way is better.
-    pub better: Better,
+    /// The direction in which it is better.
+    pub better: BetterDirection,
     /// The verb that measured it.
     pub verb: String,
-    /// The command line that all points share, but for where things go.
+    /// The command line that all points share, except for output locations.
     pub command: String,
     /// The machine in words, rounded so that a reboot does not change it.
     pub environment: String,
@@ -85,8 +79,8 @@ pub struct History {
     pub points: Vec<HistoryPoint>,
     /// The changes, in order.
     pub changes: Vec<HistoryChange>,
-    /// What so many points let one say.
+    /// The conclusions that the number of points allows.
     pub reach: Reach,
-    /// The share of the level below which a change counts as none.
+    /// The share of the level below which a change does not count.
     pub noise_floor: f64,
 }

@@ -1,7 +1,7 @@
-//! The latencies of a run over its time: how many operations took how long in each second, which a heat map is drawn of, and whole
-//! histograms, interval by interval, as a log in HdrHistogram's own format, which other tools read as it is.
+//! The latencies of a run over its time. A map counts the operations of each second by latency, for a heat map. Whole
+//! histograms, interval by interval, are in a log in HdrHistogram's own format, which other tools can read.
 //!
-//! In the map latencies fall into eight steps for each power of ten, so that a row is 33 % wide: finer ones nobody sees on a page.
+//! The map has eight latency rows for each power of ten, so that a row is 33 % wide: finer rows are not visible on a page.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Counts of operations by second and by latency.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyMap {
-    /// By second since the run's start, then by row.
+    /// Counts by second since the run's start, then by row.
     seconds: BTreeMap<u64, BTreeMap<u32, u64>>,
 }
 
@@ -34,7 +34,7 @@ impl LatencyMap {
         }
     }
 
-    /// How many seconds have operations.
+    /// The number of seconds with operations.
     pub fn seconds(&self) -> usize {
         self.seconds.len()
     }
@@ -44,7 +44,7 @@ impl LatencyMap {
         self.seconds.last_key_value().map_or(0, |(second, _)| second + 1)
     }
 
-    /// Operations in steps of `step_s` seconds, at least 1: by step and row, those without any left out.
+    /// Operations in steps of `step_s` seconds, at least 1: by step and row, without empty ones.
     pub fn cells(&self, step_s: u64) -> BTreeMap<(u64, u32), u64> {
         let mut cells = BTreeMap::new();
         for (second, rows) in &self.seconds {
@@ -55,7 +55,7 @@ impl LatencyMap {
         cells
     }
 
-    /// The latencies of a row in nanoseconds, from and to below.
+    /// The latencies of a row in nanoseconds: the lower bound, included, and the upper bound, excluded.
     pub fn row_ns(row: u32) -> (f64, f64) {
         let edge = |row: u32| 10f64.powf(f64::from(row) / ROWS_PER_DECADE);
         (edge(row), edge(row + 1))
@@ -66,7 +66,7 @@ fn row(latency_ns: u64) -> u32 {
     ((latency_ns.max(1) as f64).log10() * ROWS_PER_DECADE + 1e-9).floor() as u32
 }
 
-/// A log being written; what was added is on disk at once.
+/// A log during writing; added intervals are on disk at once.
 #[derive(Debug)]
 pub struct LatencyLog {
     path: PathBuf,
@@ -76,7 +76,7 @@ pub struct LatencyLog {
 }
 
 impl LatencyLog {
-    /// Makes it, or goes on behind what is there. Times in it count from `started`.
+    /// Creates the log, or appends to the one that exists. Times in it count from `started`.
     ///
     /// # Errors
     /// When the file cannot be made.
@@ -94,7 +94,7 @@ impl LatencyLog {
         let mut text = Vec::new();
         let mut builder = IntervalLogWriterBuilder::new();
         if !self.begun {
-            // Start and base both, since readers guess when one is missing (hdrhistogram's own docs).
+            // Both start and base are written, because readers guess if one is missing (hdrhistogram's own docs).
             builder.add_comment("latency in ns, maximum in ms; times in seconds from the run's start");
             builder.with_start_time(self.started).with_base_time(self.started);
             self.begun = true;
@@ -128,7 +128,7 @@ mod tests {
         map.add((0, SECOND_NS), &histogram);
         map.add((5 * SECOND_NS, 6 * SECOND_NS), &histogram);
         assert_eq!((map.end_s(), map.seconds()), (6, 2));
-        // A histogram keeps three digits: its value may lie just below.
+        // A histogram keeps three digits, so its value may be slightly lower.
         let cells = map.cells(3);
         let of =
             |step: u64| cells.range((step, 0)..(step + 1, 0)).map(|(_, count)| *count).collect::<Vec<_>>();

@@ -1,22 +1,24 @@
-//! The run folder: everything that was measured, before anything is shown.
+//! The run folder: the record of all measurements of a run, which is written before any output.
 //!
 //! ```text
 //! 20261121T093000Z-disk-4711/
 //!   manifest.json     schema version, command line without secrets, environment, state of the run
 //!   results.jsonl     one typed result a line (layout, steps, knee, meaning), as they come
-//!   series.parquet    every per-second reading with unit and window; series.jsonl while the run goes, and
+//!   series.parquet    every per-second reading with unit and window; series.jsonl during the run, and
 //!                     series-00001.parquet, ... for each million readings of a long one
 //!   latency/*.hlog    whole histograms, one per operation and interval (HdrHistogram log, version 2)
 //!   findings.json     claims with their evidence
 //! ```
-//!
-//! All of it is written as the run goes, so that a killed run is readable up to its last second. A folder of an
+//! All of it is written during the run, so that a killed run is readable up to its last second. A folder of an
+//! older schema still opens; a newer schema is refused by its number. This crate neither judges nor prints.
 //! older schema still opens; one of a newer schema is refused by name. Nothing here judges or prints.
 
 pub mod amplification;
 mod better;
 pub mod budget;
 pub mod bundle;
+pub mod burst_allowance;
+pub mod capacity;
 pub mod catalog;
 pub mod comparison;
 pub mod disk;
@@ -25,7 +27,9 @@ pub mod figure;
 mod files;
 mod finding;
 pub mod folders;
+mod heartbeat_times;
 pub mod history;
+pub mod incident;
 mod latency;
 pub mod load;
 mod manifest;
@@ -33,12 +37,14 @@ pub mod members;
 pub mod pictures;
 pub mod queue;
 mod redact;
+mod redaction;
 mod run;
 mod run_lock;
 mod seal;
 mod series;
 mod series_parts;
 mod server_event;
+mod slow_operation_table;
 pub mod study;
 pub mod verdict;
 mod writer;
@@ -46,12 +52,15 @@ mod writer;
 #[cfg(test)]
 mod series_tests;
 
-pub use finding::{Confidence, Finding, Gain, Severity};
+pub use finding::{Confidence, Finding, Gain, Priority, Severity};
+pub use heartbeat_times::{HeartbeatTimes, PeerTimes};
 pub use latency::{LatencyLog, LatencyMap};
 pub use manifest::{Manifest, SCHEMA, State};
 pub use redact::{text_without_credentials, without_secrets};
+pub use redaction::Redaction;
 pub use run::Run;
 pub use run_lock::RunLock;
 pub use series::{Point, Reading, Series, SeriesSet, read_together};
 pub use server_event::{ServerEvent, ServerEventKind, SlowOperation};
+pub use slow_operation_table::{ShapeTotals, SlowOperationTable, most_frequent};
 pub use writer::RunWriter;

@@ -1,4 +1,4 @@
-//! `manifest.json`: what was run, where, by which version, and how it ended.
+//! `manifest.json`: the command of a run, its environment, the version of the program, and the end of the run.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 /// fixture of the old one under `tests/fixtures/runs/`.
 pub const SCHEMA: u32 = 1;
 
-/// Notes stand in the environment under this word and a number.
+/// The prefix of notes in the environment; a number follows.
 const NOTE: &str = "note.";
 
-/// How a run ended, or that it has not.
+/// The end of a run, or its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Still going, or killed: nobody wrote an end.
+    /// In progress, or killed: the folder has no end.
     Running,
     /// Ran to its end.
     Complete,
     /// Ended early by a signal, with what was measured until then.
     Interrupted,
-    /// Ended by an error, which is in `error`.
+    /// Ended by an error, which `error` contains.
     Failed,
 }
 
@@ -39,10 +39,8 @@ pub struct Manifest {
     /// When it started, RFC 3339 in UTC. All times in the folder count in nanoseconds from here, by the
     /// monotonic clock.
     pub started: String,
-    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished: Option<String>,
-    /// How it ended.
     pub state: State,
     /// The error that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +81,7 @@ impl Manifest {
         for (_, note) in
             self.environment.range(NOTE.to_owned()..).take_while(|(key, _)| key.starts_with(NOTE))
         {
-            // Two servers of a run, watched one after the other, may have the same to say.
+            // Two servers of a run, watched one after the other, may give the same note.
             if !notes.contains(note) {
                 notes.push(note.clone());
             }

@@ -1,25 +1,25 @@
-//! Servers of a run side by side: what each asks of its devices for the same load, and how fast those answer.
+//! A comparison of the servers of a run: the requests of each to its devices for the same load, and the response times of these.
 
 use serde::{Deserialize, Serialize};
 
-/// One server over the window; a figure that could not be had is absent.
+/// One server over the window; a figure that is not available is absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MemberRow {
     /// Its number in the run.
     pub member: String,
-    /// Its storage engine, where it is known.
+    /// Its storage engine, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
-    /// What it is: `primary`, `secondary`; the set's word where it has one.
+    /// Its state in the set (`primary`, `secondary`), if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The shard, else the set, that it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<String>,
-    /// How far it was behind the primary on average, in milliseconds.
+    /// Its mean lag behind the primary, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag_ms: Option<f64>,
-    /// From the oldest entry of its oplog to the newest, in seconds.
+    /// The time from the oldest entry of its oplog to the newest, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oplog_s: Option<f64>,
     /// Chunks of the collection watched.
@@ -28,7 +28,7 @@ pub struct MemberRow {
     /// Entries of the oplog that it applied a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_per_s: Option<f64>,
-    /// Operations a second.
+    /// Operations a second of all members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_per_s: Option<f64>,
     /// Mean time of a device read, in microseconds.
@@ -52,7 +52,7 @@ pub struct MemberRow {
     /// Bytes that the engine wrote for each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_written_per_operation_bytes: Option<f64>,
-    /// Devices that other servers of the run use too: their figures are those of all of them.
+    /// Devices that other servers of the run use too: their figures include all of these servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_devices: Vec<String>,
 }

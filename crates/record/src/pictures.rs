@@ -1,4 +1,4 @@
-//! What charts of a run show that no series holds as it is: computed when a run is shown, never stored, never a verdict.
+//! Data of a run's charts that no series contains directly. They are computed when a run is shown, never stored, and never a verdict.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,9 @@ use cycles::SuperposedCycles;
 use rhythm::LatencyRhythm;
 use scaling::Scaling;
 
-/// All of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pictures {
-    /// When checkpoints of each server ran, by its number: begin and end in seconds since the run's start.
+    /// The times of each server's checkpoints, by its number: begin and end in seconds since the run's start.
     pub checkpoints: BTreeMap<String, Vec<(f64, f64)>>,
     /// Cycles of checkpoints or flushes, laid over each other.
     pub cycles: Vec<SuperposedCycles>,
@@ -19,65 +18,63 @@ pub struct Pictures {
     pub scalings: Vec<Scaling>,
 }
 
-/// What a run looks like around an event that comes again and again: every cycle laid over the others.
+/// The figures of a run around a recurring event: all cycles laid over each other.
 pub mod cycles {
     /// The cycles of one kind of event on one server.
     #[derive(Clone, Debug, PartialEq)]
     pub struct SuperposedCycles {
-        /// The server's number; empty where none was watched.
+        /// The server's number; empty if no server was watched.
         pub member: String,
-        /// What the event is: `checkpoint`, `flush`, `compaction`.
+        /// The kind of event: `checkpoint`, `flush`, `compaction`.
         pub event: &'static str,
-        /// How many cycles were laid over each other.
+        /// The number of cycles that were laid over each other.
         pub cycles: usize,
         /// The median distance between the beginnings of events, in seconds.
         pub period_s: f64,
         /// The middle of each step, in seconds from the beginning of the event; below 0 before it.
         pub offsets_s: Vec<f64>,
-        /// What was read in each step, one measure after the other.
+        /// The readings of each step, one measure after the other.
         pub measures: Vec<CycleMeasure>,
     }
 
     /// One measure over the cycle. A step in which no cycle has a reading is a gap.
     #[derive(Clone, Debug, PartialEq)]
     pub struct CycleMeasure {
-        /// `latency`, for links.
+        /// The anchor on the page: `latency`.
         pub id: &'static str,
-        /// For people.
         pub name: String,
-        /// Its unit.
         pub unit: &'static str,
-        /// How many readings it was made of.
+        /// The number of readings that it was made of.
         pub readings: usize,
         /// The mean of the cycles, step by step.
         pub mean: Vec<Option<f64>>,
-        /// What nine tenths of the cycles are above.
+        /// The value that nine tenths of the cycles exceed.
         pub low: Vec<Option<f64>>,
-        /// What nine tenths of the cycles are below.
+        /// The value that nine tenths of the cycles are below.
         pub high: Vec<Option<f64>>,
     }
 }
 
-/// How rhythmic the latency of a run is at each period, for people to see what a verdict rests on.
+/// The strength of a rhythm of a run's latency at each period, to show the basis of a verdict.
 pub mod rhythm {
     /// The latency of one server, by period and by lag.
     #[derive(Clone, Debug, PartialEq)]
     pub struct LatencyRhythm {
-        /// The server's number; empty where none was watched.
+        /// The server's number; empty if no server was watched.
         pub member: String,
-        /// Whose latency: `latency at the client`.
+        /// The source of the latency: `latency at the client`.
         pub of: &'static str,
-        /// How many seconds it was made of, and from when on, in seconds since the run's start.
+        /// The number of seconds that it was made of.
         pub seconds: usize,
         /// When the first of them begins, in seconds since the run's start.
         pub begin_s: f64,
-        /// Periods in seconds, rising, and -log10 of the chance of so much rhythm at that one.
+        /// Periods in seconds, rising, and -log10 of the chance of a rhythm this strong at that period.
         pub by_period: Vec<(f64, f64)>,
-        /// What the most rhythmic period of noise with the same memory stays below in 95 % of cases.
+        /// The 95th percentile of the strongest rhythm in noise with the same memory.
         pub band: f64,
         /// Lags in seconds and the autocorrelation there.
         pub by_lag: Vec<(f64, f64)>,
-        /// What memory alone stays below in 95 % of cases, lag by lag.
+        /// The value that memory alone does not exceed in 95 % of cases, lag by lag.
         pub lag_band: Vec<f64>,
     }
 }
@@ -93,11 +90,10 @@ pub mod scaling {
         pub levels: Vec<(f64, f64)>,
         /// The laws that could be fitted, the best first.
         pub curves: Vec<ScalingCurve>,
-        /// Where throughput is highest with its 95 % interval, or why that is not claimed.
+        /// The connections at the highest throughput with the 95 % interval, or the reason why no peak is claimed.
         pub peak: Result<(f64, (f64, f64)), String>,
     }
 
-    /// One law.
     #[derive(Clone, Debug, PartialEq)]
     pub struct ScalingCurve {
         /// Its name: `USL`, `cap`.

@@ -1,7 +1,7 @@
-//! Takes secrets out of a command line before it is written anywhere.
+//! Removes secrets from a command line before it is written anywhere.
 //!
-//! A run folder is made to be forwarded. Passwords come as flag values and inside connection strings; both are
-//! replaced by `***`, the rest stays, since a run that cannot be repeated from its manifest is half a record.
+//! Users send run folders to others. Passwords occur as flag values and inside connection strings; both are
+//! replaced by `***`. The rest stays, because a record is only complete if its run can be repeated from the manifest.
 
 /// Flags whose value is a secret, without the leading dashes.
 const SECRET_FLAGS: [&str; 7] = [
@@ -39,8 +39,8 @@ pub fn without_secrets(arguments: impl IntoIterator<Item = String>) -> Vec<Strin
     clean
 }
 
-/// Replaces `user:password@` after `://` by `***@`. The last `@` before the options ends the credentials, also
-/// behind a slash: a password with an unescaped `/` must not slip through.
+/// Replaces `user:password@` after `://` by `***@`. The last `@` before the options ends the credentials, even
+/// after a slash: a password with an unescaped `/` must be removed completely.
 fn without_credentials(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let options = rest.find('?').unwrap_or(rest.len());
@@ -51,7 +51,7 @@ fn without_credentials(text: &str) -> String {
 }
 
 /// A text, such as a line of a log, with the credentials of every connection string in it replaced. A string ends at white
-/// space, a quote or a bracket; what a password with such a character has behind it cannot be told from other text.
+/// space, a quote or a bracket; the rest of a password with such a character cannot be distinguished from other text.
 pub fn text_without_credentials(text: &str) -> String {
     const ENDS: [char; 7] = ['"', '\'', '`', '<', '>', '{', '}'];
     let mut clean = String::with_capacity(text.len());

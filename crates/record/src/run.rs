@@ -1,4 +1,4 @@
-//! Reading a run folder back, whole or broken off, of this schema or an older one.
+//! Reads a run folder, complete or cut off, of this schema or an older one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use fathom_stats::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLogIterator, LogEntry};
 
 use crate::entry::Entry;
-use crate::files::{self, FINDINGS, LATENCY, MANIFEST, MANIFEST_BYTES_MAX, RESULTS};
+use crate::files::{self, FINDINGS, LATENCY, MANIFEST, MAX_MANIFEST_BYTES, RESULTS};
 use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, series_parts};
 
 /// The largest file of findings.
@@ -25,7 +25,6 @@ const MAX_LATENCY_BYTES: u64 = 4 << 30;
 #[derive(Debug)]
 pub struct Run {
     folder: PathBuf,
-    /// Its manifest.
     pub manifest: Manifest,
 }
 
@@ -33,11 +32,11 @@ impl Run {
     /// Opens a folder of this or an older schema.
     ///
     /// # Errors
-    /// When there is no manifest, it is not one, or its schema is newer than this program.
+    /// When the manifest is missing or invalid, or its schema is newer than this program.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self> {
         let folder = folder.into();
         let path = folder.join(MANIFEST);
-        let text = files::text(&path, MANIFEST_BYTES_MAX)?;
+        let text = files::text(&path, MAX_MANIFEST_BYTES)?;
         let malformed =
             |e| Error::new(Kind::Malformed, format!("{} is not a manifest", path.display())).because(e);
         let head: serde_json::Value = serde_json::from_str(&text).map_err(malformed)?;
@@ -55,7 +54,7 @@ impl Run {
         Ok(Run { folder, manifest })
     }
 
-    /// Its results in order. A line that does not parse is passed over: a killed writer may leave its last line torn, and a newer one may
+    /// Its results in order. A line that does not parse is skipped: a killed writer may leave its last line torn, and a newer one may
     /// add kinds of entries.
     pub fn results(&self) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
@@ -66,7 +65,7 @@ impl Run {
         Ok(entries)
     }
 
-    /// Calls `take` with the name, the unit and the value of each reading, in the order of writing. Holds one row group in memory.
+    /// Calls `take` with the name, the unit and the value of each reading, in the order of writing. Keeps one row group in memory.
     ///
     /// # Errors
     /// When a file of readings is missing or cannot be read.
@@ -90,7 +89,7 @@ impl Run {
         Ok(set)
     }
 
-    /// Its findings; none where the run ended before judging.
+    /// Its findings. Empty if the run ended before they were judged.
     pub fn findings(&self) -> Result<Vec<Finding>> {
         let path = self.folder.join(FINDINGS);
         if !path.exists() {
@@ -115,14 +114,14 @@ impl Run {
         Ok(names)
     }
 
-    /// One latency log merged over all its intervals; a torn last line is passed over.
+    /// One latency log merged over all its intervals; a torn last line is skipped.
     pub fn latency(&self, name: &str) -> Result<Histogram> {
         let mut merged = Histogram::new();
         self.each_latency(name, &mut |_, interval| merged.merge(&interval))?;
         Ok(merged)
     }
 
-    /// The same, and how it was spread over time.
+    /// The same log, and its distribution over time.
     pub fn latency_over_time(&self, name: &str) -> Result<(Histogram, LatencyMap)> {
         let (mut merged, mut map) = (Histogram::new(), LatencyMap::default());
         self.each_latency(name, &mut |window_ns, interval| {
@@ -133,14 +132,14 @@ impl Run {
     }
 
     /// The intervals of one latency log: the window of each, in nanoseconds since the run's start, and its histogram. Seconds in which
-    /// nothing ended are not there.
+    /// no operation ended are absent.
     pub fn latency_intervals(&self, name: &str) -> Result<Vec<((u64, u64), Histogram)>> {
         let mut intervals = Vec::new();
         self.each_latency(name, &mut |window_ns, histogram| intervals.push((window_ns, histogram)))?;
         Ok(intervals)
     }
 
-    /// The folder of latency logs, which is not a link to another one.
+    /// The folder of latency logs. A link to another folder is refused.
     fn latency_folder(&self) -> Result<PathBuf> {
         let folder = self.folder.join(LATENCY);
         let about = fs::symlink_metadata(&folder).map_err(|e| Error::io("open", &folder, e))?;
@@ -154,7 +153,7 @@ impl Run {
         let path = self.latency_folder()?.join(format!("{name}.hlog"));
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         files::each_line(&path, MAX_LATENCY_BYTES, &mut |line| {
-            // A torn line does not parse, neither does what a later writer put behind it on the same line.
+            // A torn line does not parse, and neither does text that a later writer appended to it.
             if let Some(Ok(LogEntry::Interval(interval))) = IntervalLogIterator::new(line).next() {
                 let begin_ns = ns(interval.start_timestamp());
                 let window_ns = (begin_ns, begin_ns.saturating_add(ns(interval.duration())));
@@ -281,7 +280,7 @@ mod tests {
         }
         assert!(run.results().is_err() && run.findings().is_err() && Run::open(&folder).is_err());
         fs::remove_file(folder.join(MANIFEST)).unwrap();
-        fs::File::create(folder.join(MANIFEST)).unwrap().set_len(MANIFEST_BYTES_MAX + 1).unwrap();
+        fs::File::create(folder.join(MANIFEST)).unwrap().set_len(MAX_MANIFEST_BYTES + 1).unwrap();
         let endless = Run::open(&folder).unwrap_err();
         assert!(endless.to_string().contains("more than"), "{endless}");
         fs::remove_file(folder.join(RESULTS)).unwrap();

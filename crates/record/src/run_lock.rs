@@ -1,7 +1,7 @@
-//! The lock that the writer of a run folder holds on the folder's results for as long as it lives.
+//! The lock that the writer of a run folder holds on the folder's results until its process ends.
 //!
-//! A process number in a file would lie after a reboot, in a container, or once the number is used again. The kernel releases a lock
-//! when its process ends, however that ends. On a file system without locks a run that is still written looks cut off, and two writers
+//! A process number in a file would be wrong after a reboot, in a container, or when the number is used again. The kernel releases a lock
+//! when its process ends, for any reason. On a file system without locks a run in progress looks cut off, and two writers
 //! can resume it at once.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,25 +14,25 @@ use fathom_errors::{Error, Kind, Result};
 use crate::Run;
 use crate::files::{self, RESULTS};
 
-/// A reader tests the lock for microseconds; a writer that meets one tries again this often, with this pause.
+/// A reader tests the lock for microseconds; a writer that finds it taken tries this often, with this pause.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The right to write a run folder, which one process has at a time.
+/// The right to write a run folder, which only one process can hold at a time.
 #[derive(Debug)]
 pub struct RunLock {
     pub(crate) folder: PathBuf,
-    /// Open for appending.
+    /// Open for appending results.
     pub(crate) results: File,
 }
 
 impl RunLock {
-    /// Takes the lock of a run, and changes nothing of it.
+    /// Takes the lock of a run, and does not change the run.
     ///
     /// # Errors
     /// When another process writes the run, or `folder` is not a run that can be read and written.
     pub fn take(folder: &Path) -> Result<RunLock> {
-        // Opening the results makes a file, which must not appear in a folder that is not a run.
+        // Opening the results creates a file, which must not appear in a folder that is not a run.
         Run::open(folder)?;
         RunLock::take_new(folder)
     }
@@ -53,7 +53,7 @@ impl RunLock {
         Err(Error::new(Kind::Busy, format!("another process still writes {}", folder.display())))
     }
 
-    /// Whether a living process has the lock of `folder`.
+    /// Whether a running process holds the lock of `folder`.
     pub(crate) fn is_taken(folder: &Path) -> bool {
         files::open(&folder.join(RESULTS), u64::MAX)
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -1,7 +1,7 @@
-//! Readings as a Parquet file: written from lines, in row groups of bounded size, and read back row by row.
+//! Readings as a Parquet file: written from JSON lines, in row groups of bounded size, and read row by row.
 //!
-//! Long form, one row a reading, columns `name`, `unit` (UTF-8), `begin_ns`, `end_ns` (INT64) and `value`
-//! (DOUBLE), all required. pandas, DuckDB and Spark open it as it is.
+//! The format is long: one row a reading, columns `name`, `unit` (UTF-8), `begin_ns`, `end_ns` (INT64) and `value`
+//! (DOUBLE), all required. pandas, DuckDB and Spark open it directly.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::series::{MAX_SERIES_BYTES, Take};
+use crate::series::{MAX_SERIES_BYTES, TakeReading};
 use crate::{Point, Reading, files};
 
 const COLUMNS: &str = "message readings {
@@ -27,10 +27,10 @@ const COLUMNS: &str = "message readings {
     required double value;
 }";
 
-/// Rows in a row group, which is as much as the writer holds in memory.
+/// Rows in a row group, which is the number that the writer keeps in memory.
 const MAX_GROUP_ROWS: usize = 1 << 15;
 
-/// Writes the readings of the lines in `lines` to `path`. A line that does not parse is passed over.
+/// Writes the readings of the lines in `lines` to `path`. A line that does not parse is skipped.
 pub(crate) fn write(lines: &Path, path: &Path) -> Result<()> {
     let failed =
         |e: ParquetError| Error::new(Kind::Io, format!("cannot write {}", path.display())).because(e);
@@ -53,8 +53,8 @@ pub(crate) fn write(lines: &Path, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes a row group, and empties `readings`. Its rows are sorted by name, so that the values of a series are neighbours and a bundle
-/// compresses them to two thirds of what it takes in the order of time.
+/// Writes a row group, and empties `readings`. Its rows are sorted by name, so that the values of a series are adjacent, and a bundle
+/// compresses them to two thirds of their compressed size in the order of time.
 fn write_group(
     writer: &mut SerializedFileWriter<File>,
     readings: &mut Vec<Reading>,
@@ -87,7 +87,7 @@ fn write_group(
 }
 
 /// Calls `take` with each reading of `path`.
-pub(crate) fn each_reading(path: &Path, take: Take<'_>) -> Result<()> {
+pub(crate) fn each_reading(path: &Path, take: TakeReading<'_>) -> Result<()> {
     each_row(&open(path)?, take).map_err(|e| unreadable(path, e))
 }
 
@@ -104,7 +104,7 @@ fn unreadable(path: &Path, error: ParquetError) -> Error {
     Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(error)
 }
 
-fn each_row(reader: &SerializedFileReader<File>, take: Take<'_>) -> Result<(), ParquetError> {
+fn each_row(reader: &SerializedFileReader<File>, take: TakeReading<'_>) -> Result<(), ParquetError> {
     for row in reader.get_row_iter(None)? {
         let row = row?;
         let point = Point {

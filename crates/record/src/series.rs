@@ -1,9 +1,9 @@
-//! Series of readings: one reading with its name, unit, window and value, and all series of a run by name, which judging code looks
-//! things up in.
+//! Series of readings: one reading with its name, unit, window and value, and all series of a run by name, in which rules look up
+//! their input.
 //!
-//! While a run goes, readings are JSON lines, because a Parquet file without its footer cannot be read at all
-//! and a killed run must be. [`crate::seal`] turns them into Parquet files, part by part. Points stand in the order of their windows'
-//! ends. Nothing is made up between them: what was not read is not there.
+//! During a run readings are JSON lines, because a Parquet file without its footer cannot be read at all
+//! and a killed run must be readable. [`crate::seal`] turns them into Parquet files, part by part. Points are in the order of their windows'
+//! ends. No values are interpolated: a value that was not read is absent.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// One value of one series over one window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What was read (`disk.read.per_s`, `device.vda.r_await_ms`).
+    /// The name of the reading (`disk.read.per_s`, `device.vda.r_await_ms`).
     pub name: String,
     /// Its unit (`1/s`, `ns`, `MiB/s`, `%`).
     pub unit: String,
@@ -43,19 +43,18 @@ pub struct Point {
     pub begin_ns: u64,
     /// End of the window.
     pub end_ns: u64,
-    /// The value.
     pub value: f64,
 }
 
 impl Point {
-    /// The value, which was added within the window, over its seconds; none for a moment.
+    /// The value of a sum over the seconds of its window, or `None` for a window without length.
     pub fn per_s(&self) -> Option<f64> {
         let seconds = self.end_ns.checked_sub(self.begin_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
         Some(self.value / seconds)
     }
 }
 
-/// The points of two series that were read together: whose windows end at the same time.
+/// The points of two series that were read together: those whose windows end at the same time.
 pub fn read_together<'p>(
     points: &'p [Point],
     others: &'p [Point],
@@ -108,18 +107,31 @@ impl SeriesSet {
         series.points.insert(at, point);
     }
 
-    /// One series.
+    /// Adds the points of one series, which come in the order of their windows' ends.
+    pub fn extend(&mut self, name: &str, unit: &str, points: impl IntoIterator<Item = Point>) {
+        let mut points = points.into_iter().peekable();
+        if points.peek().is_none() {
+            return;
+        }
+        let empty = || Series { unit: unit.to_owned(), points: Vec::new() };
+        let series = self.series.entry(name.to_owned()).or_insert_with(empty);
+        series.points.extend(points);
+        if !series.points.is_sorted_by_key(|point| point.end_ns) {
+            series.points.sort_by_key(|point| point.end_ns);
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Series> {
         self.series.get(name)
     }
 
-    /// Every series whose name starts with `prefix`, in the order of names, the prefix taken off.
+    /// Every series whose name starts with `prefix`, in the order of names, without the prefix.
     pub fn starting<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, &'s Series)> {
         let from = self.series.range(prefix.to_owned()..);
         from.map_while(move |(name, series)| Some((name.strip_prefix(prefix)?, series)))
     }
 
-    /// The next word of the names that start with `prefix`, each once, in the order of names: which servers or devices there are.
+    /// The next word of the names that start with `prefix`, each once, in the order of names: for example, the servers or devices of a run.
     pub fn words_after<'s>(&'s self, prefix: &'s str) -> Vec<&'s str> {
         let mut words: Vec<&str> =
             self.starting(prefix).filter_map(|(rest, _)| rest.split('.').next()).collect();
@@ -127,12 +139,11 @@ impl SeriesSet {
         words
     }
 
-    /// Every series.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Series)> {
         self.series.iter().map(|(name, series)| (name.as_str(), series))
     }
 
-    /// Forgets all points whose windows ended at or before `end_ns`: for a live view that looks back so far only.
+    /// Removes all points whose windows ended at or before `end_ns`, for a live view that only shows recent values.
     pub fn forget_until(&mut self, end_ns: u64) {
         for series in self.series.values_mut() {
             let gone = series.points.partition_point(|point| point.end_ns <= end_ns);
@@ -156,8 +167,8 @@ impl<'r> FromIterator<&'r Reading> for SeriesSet {
 /// The largest file of readings that is read.
 pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
 
-/// What the reader of a series does with each reading: its name, its unit, its value with the window.
-pub(crate) type Take<'t> = &'t mut dyn FnMut(&str, &str, Point);
+/// A callback for each reading of a series: its name, its unit, its value with the window.
+pub(crate) type TakeReading<'t> = &'t mut dyn FnMut(&str, &str, Point);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,10 @@
-//! The files that hold a run's readings: their order, and how they are written while the run goes.
+//! The files of a run's readings: their order, and the writing of them during the run.
 //!
 //! The newest readings are lines in `series.jsonl`. A full file becomes a part: `series-00001.jsonl`, then `series-00001.parquet`. The lines
-//! of a part are removed once its Parquet file is whole, so where both exist, the lines count. A run without numbered parts ends with
+//! of a part are removed once its Parquet file is complete, so if both exist, the lines are used. A run without numbered parts ends with
 //! `series.parquet` alone, as every run of earlier versions does.
 //!
-//! A part is sealed in a thread of its own, so that a pause of a second does not delay what is recorded meanwhile. If that fails, the
+//! A part is sealed in a separate thread, so that a pause of a second does not delay the recording. If that fails, the
 //! lines stay, and the end of the recording tries again and reports the error.
 
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::series::{MAX_SERIES_BYTES, Take};
+use crate::series::{MAX_SERIES_BYTES, TakeReading};
 use crate::{Point, Reading, files, seal};
 
 const STEM: &str = "series";
@@ -22,29 +22,29 @@ const STEM: &str = "series";
 pub(crate) const HALF: &str = "new";
 
 /// One part: its lines while it is written, its Parquet file afterwards.
-pub(crate) struct Part {
+pub(crate) struct SeriesPart {
     pub(crate) lines: PathBuf,
     pub(crate) sealed: PathBuf,
 }
 
-impl Part {
+impl SeriesPart {
     /// The part with the newest readings, which has no number.
-    pub(crate) fn newest(folder: &Path) -> Part {
-        Part::numbered(folder, 0)
+    pub(crate) fn newest(folder: &Path) -> SeriesPart {
+        SeriesPart::numbered(folder, 0)
     }
 
     /// A full part; numbers begin with 1.
-    pub(crate) fn numbered(folder: &Path, number: u32) -> Part {
+    pub(crate) fn numbered(folder: &Path, number: u32) -> SeriesPart {
         let named = |extension: &str| folder.join(format!("{}.{extension}", stem(number)));
-        Part { lines: named("jsonl"), sealed: named("parquet") }
+        SeriesPart { lines: named("jsonl"), sealed: named("parquet") }
     }
 
     fn exists(&self) -> bool {
         self.lines.exists() || self.sealed.exists()
     }
 
-    /// Calls `take` with each reading. A line that does not parse is passed over: a killed writer may leave its last line torn.
-    fn each_reading(&self, take: Take<'_>) -> Result<()> {
+    /// Calls `take` with each reading. A line that does not parse is skipped: a killed writer may leave its last line torn.
+    fn each_reading(&self, take: TakeReading<'_>) -> Result<()> {
         let lines = files::each_line(&self.lines, MAX_SERIES_BYTES, &mut |line| {
             if let Ok(Reading { name, unit, begin_ns, end_ns, value }) = serde_json::from_slice(line) {
                 take(&name, &unit, Point { begin_ns, end_ns, value });
@@ -68,8 +68,8 @@ impl Part {
         remove(&self.lines)
     }
 
-    /// Gives the files of this part the name of another one, which has none yet.
-    pub(crate) fn rename(&self, to: &Part) -> Result<()> {
+    /// Renames the files of this part to those of another part, which has no files yet.
+    pub(crate) fn rename(&self, to: &SeriesPart) -> Result<()> {
         if !self.lines.exists() {
             return rename(&self.sealed, &to.sealed);
         }
@@ -85,7 +85,7 @@ impl Part {
 ///
 /// # Errors
 /// When a part is missing or cannot be read.
-pub(crate) fn each_reading(folder: &Path, take: Take<'_>) -> Result<()> {
+pub(crate) fn each_reading(folder: &Path, take: TakeReading<'_>) -> Result<()> {
     let mut read = 0;
     // A writer may add parts meanwhile.
     loop {
@@ -94,11 +94,11 @@ pub(crate) fn each_reading(folder: &Path, take: Take<'_>) -> Result<()> {
             break;
         }
         for number in read + 1..=last {
-            Part::numbered(folder, number).each_reading(take)?;
+            SeriesPart::numbered(folder, number).each_reading(take)?;
         }
         read = last;
     }
-    let newest = Part::newest(folder);
+    let newest = SeriesPart::newest(folder);
     if read > 0 && !newest.exists() {
         return Ok(());
     }
@@ -148,7 +148,7 @@ const MAX_PART_READINGS: usize = 1 << 20;
 pub(crate) struct SeriesWriter {
     folder: PathBuf,
     lines: File,
-    /// Readings in `lines`.
+    /// The number of readings in `lines`.
     count: usize,
     /// [`MAX_PART_READINGS`], or less in tests.
     pub(crate) max_part_readings: usize,
@@ -156,18 +156,18 @@ pub(crate) struct SeriesWriter {
 }
 
 impl SeriesWriter {
-    /// Opens the series of `folder`. Readings that it already has become a part.
+    /// Opens the series of `folder`. Existing readings become a part.
     ///
     /// # Errors
     /// When the folder cannot be read or written.
     pub(crate) fn open(folder: &Path) -> Result<SeriesWriter> {
-        let newest = Part::newest(folder);
+        let newest = SeriesPart::newest(folder);
         let has_readings = match newest.lines.metadata() {
             Ok(about) => about.len() > 0,
             Err(_) => newest.sealed.exists() && seal::has_rows(&newest.sealed)?,
         };
         if has_readings {
-            newest.rename(&Part::numbered(folder, last_number(folder)? + 1))?;
+            newest.rename(&SeriesPart::numbered(folder, last_number(folder)? + 1))?;
         }
         Ok(SeriesWriter {
             folder: folder.to_owned(),
@@ -191,17 +191,17 @@ impl SeriesWriter {
             self.count += 1;
         }
         let written = self.lines.write_all(&text);
-        written.map_err(|e| Error::io("write", Part::newest(&self.folder).lines, e))?;
+        written.map_err(|e| Error::io("write", SeriesPart::newest(&self.folder).lines, e))?;
         if self.count >= self.max_part_readings {
             self.begin_part()?;
         }
         Ok(())
     }
 
-    /// Makes a part of the full file, begins a new file, and starts to seal the part.
+    /// Makes a part of the full file, begins a new file, and starts the sealing of the part.
     fn begin_part(&mut self) -> Result<()> {
-        let newest = Part::newest(&self.folder);
-        let part = Part::numbered(&self.folder, last_number(&self.folder)? + 1);
+        let newest = SeriesPart::newest(&self.folder);
+        let part = SeriesPart::numbered(&self.folder, last_number(&self.folder)? + 1);
         newest.rename(&part)?;
         self.lines = append(&newest.lines)?;
         self.count = 0;
@@ -223,7 +223,7 @@ impl SeriesWriter {
     /// When a Parquet file cannot be written; the lines then stay.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.wait();
-        let newest = Part::newest(&self.folder);
+        let newest = SeriesPart::newest(&self.folder);
         let mut last = last_number(&self.folder)?;
         if last == 0 {
             return newest.seal();
@@ -232,9 +232,9 @@ impl SeriesWriter {
             remove(&newest.lines)?;
         } else {
             last += 1;
-            newest.rename(&Part::numbered(&self.folder, last))?;
+            newest.rename(&SeriesPart::numbered(&self.folder, last))?;
         }
-        (1..=last).try_for_each(|number| Part::numbered(&self.folder, number).seal())
+        (1..=last).try_for_each(|number| SeriesPart::numbered(&self.folder, number).seal())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Series in several parts: full ones, one that was being sealed at a kill, and those of earlier versions.
+//! Series in several parts: full parts, a part that was being sealed at a kill, and those of earlier versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn a_series_is_sealed_into_parts_while_the_run_goes() {
     let parent = tempfile::tempdir().unwrap();
     let mut writer = writer(parent.path());
     record(&mut writer, 0..20);
-    // The end of a part waits for the part before.
+    // The end of a part waits for the sealing of the previous part.
     assert!(files(writer.folder()).contains(&"series-00001.parquet".to_owned()));
     assert_reads(writer.folder(), 0..20);
     record(&mut writer, 20..27);

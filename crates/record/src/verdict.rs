@@ -1,28 +1,25 @@
-//! The verdict on a run: whether something holds the system back, what, and at what cost to its users.
+//! The verdict on a run: whether something holds the system back, the cause, and its cost to users.
 //!
-//! Four outcomes, of which only one is good news, and that one needs evidence: what was examined, and the headroom that is left.
+//! There are four outcomes. Only one is good news, and it needs evidence: the layers that were examined, and the remaining headroom.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Confidence;
-pub use crate::finding::{Clock, Cost};
+pub use crate::finding::{Cost, LatencyClock, MIN_COST_SHARE};
 
 /// The result of judging a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// A named cause makes operations slower, or fewer, by [`MIN_COST_SHARE`] at least.
+    /// A named cause makes operations slower, or fewer, by at least [`MIN_COST_SHARE`].
     HeldBack,
-    /// No removable cause could bring that much, shown for each part of an operation's time.
+    /// No removable cause has an effect that large, as shown for each part of an operation's time.
     NotHeldBack,
-    /// Something may hold it back, and what was read does not tell.
+    /// Something may hold it back, and the readings do not decide.
     CannotTell,
-    /// Nothing was read that could be judged.
+    /// There are no readings that could be judged.
     NotExamined,
 }
-
-/// From this part of the mean response time on a cause holds the system back.
-pub const MIN_COST_SHARE: f64 = 0.2;
 
 /// The part of the system that a cause belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,18 +33,17 @@ pub enum Domain {
     Processors,
     /// The server itself: tickets, locks, a stop.
     Server,
-    /// What makes the load: its processors, its connections.
+    /// The program that makes the load: its processors, its connections.
     Client,
-    /// The way between client and server.
+    /// The network between client and server.
     Network,
     /// Other members of the replica set.
     Members,
 }
 
-/// The verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Which of the four.
+    /// The outcome of the judgement.
     pub outcome: Outcome,
     /// The verdict in one sentence.
     pub sentence: String,
@@ -60,7 +56,7 @@ pub struct Verdict {
     /// The cost of the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// How sure it is.
+    /// The confidence of the verdict.
     pub confidence: Confidence,
     /// The layers examined, or the reasons why no cause can be named; one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +67,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// A likely verdict in one sentence, with nothing else said yet.
+    /// A likely verdict in one sentence, without any other content yet.
     pub fn new(outcome: Outcome, sentence: impl Into<String>) -> Verdict {
         Verdict {
             outcome,
@@ -96,7 +92,7 @@ impl Verdict {
         })
     }
 
-    /// The exit code of a program that gives it: 0 not held back, 1 held back by a cause that is named, 4 neither.
+    /// The exit code of a program that gives it: 0 not held back, 1 held back by a named cause, 4 neither.
     pub fn exit_code(&self) -> u8 {
         match self.outcome {
             Outcome::NotHeldBack => 0,
@@ -105,7 +101,7 @@ impl Verdict {
         }
     }
 
-    /// Whether storage is what holds the system back.
+    /// Whether storage holds the system back.
     pub fn is_storage(&self) -> bool {
         self.outcome == Outcome::HeldBack && self.domain == Some(Domain::Storage)
     }
@@ -127,7 +123,7 @@ mod tests {
     #[test]
     fn a_cost_is_known_within_a_factor_of_two() {
         let cost = |low, high| Cost {
-            clock: Clock::Response,
+            clock: LatencyClock::Response,
             share: low,
             interval: (low, high),
             mean_us: 1.0,

@@ -1,4 +1,4 @@
-//! Writing a run folder as the run goes: whatever was measured is on disk within the second, so that a kill
+//! Writes a run folder during the run. Every reading is on disk within the second, so that a kill
 //! loses at most the last one.
 
 use std::collections::BTreeMap;
@@ -17,8 +17,8 @@ use crate::folders::discard;
 use crate::series_parts::SeriesWriter;
 use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
 
-/// A run folder being written. A new one in which nothing was measured is removed when the writer is dropped: nobody could learn
-/// anything from it, and verbs that take the newest run would take it.
+/// A run folder being written. A new folder without measurements is removed when the writer is dropped: it would have no
+/// use, and verbs that take the newest run would take it.
 pub struct RunWriter {
     folder: PathBuf,
     empty: EmptyFolder,
@@ -31,7 +31,7 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes a new folder under `parent` (which is created) and writes the manifest.
+    /// Creates a new folder under `parent` (which is created too) and writes the manifest.
     ///
     /// # Errors
     /// When the folder cannot be made or written.
@@ -72,12 +72,11 @@ impl RunWriter {
         Ok(writer)
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The manifest as it stands.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -110,7 +109,6 @@ impl RunWriter {
         self.series.add(readings)
     }
 
-    /// Adds one result.
     pub fn result(&mut self, entry: &Entry) -> Result<()> {
         let line = format!("{}\n", to_json(entry)?);
         self.keep();
@@ -133,7 +131,6 @@ impl RunWriter {
         }
     }
 
-    /// Replaces the findings.
     pub fn findings(&mut self, findings: &[Finding]) -> Result<()> {
         replace(&self.folder.join(FINDINGS), &to_pretty_json(&findings)?)
     }
@@ -144,14 +141,15 @@ impl RunWriter {
         self.write_manifest()
     }
 
-    /// Ends the run: the last readings are sealed, and the manifest says how it ended. The folder stays, also an empty one.
+    /// Ends the run: seals the last readings, and writes to the manifest how it ended. The folder stays, even an empty one.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
         self.keep();
         self.series.finish()?;
         self.amend(|manifest| {
             manifest.state = state;
             manifest.error = error;
-            manifest.finished = Some(jiff::Timestamp::now().to_string());
+            // An imported recording ended earlier.
+            manifest.finished.get_or_insert_with(|| jiff::Timestamp::now().to_string());
         })?;
         Ok(self.folder)
     }
@@ -165,7 +163,7 @@ impl RunWriter {
     }
 }
 
-/// A new folder, for as long as nothing was measured in it. It is removed when this is dropped.
+/// A new folder, as long as it has no measurements. It is removed when this is dropped.
 struct EmptyFolder(Option<PathBuf>);
 
 impl Drop for EmptyFolder {
@@ -175,7 +173,7 @@ impl Drop for EmptyFolder {
     }
 }
 
-/// A folder that nobody else has, called `base` or that with a number.
+/// Creates a new folder with the name `base`, or `base` with a number.
 fn make_folder(parent: &Path, base: &str) -> Result<PathBuf> {
     for number in 0..1000 {
         let folder = parent.join(if number == 0 { base.to_owned() } else { format!("{base}-{number}") });
@@ -188,7 +186,7 @@ fn make_folder(parent: &Path, base: &str) -> Result<PathBuf> {
     Err(Error::new(Kind::Busy, format!("no free name for a run under {}", parent.display())))
 }
 
-/// Writes a whole file so that a reader sees the old or the new one, never half.
+/// Writes a whole file so that a reader sees the old or the new one, never a partial one.
 fn replace(path: &Path, text: &str) -> Result<()> {
     let temporary = path.with_extension("new");
     fs::write(&temporary, text).map_err(|e| Error::io("write", &temporary, e))?;

@@ -1,5 +1,5 @@
-//! The memory that the end of a recording takes: a bound, whatever the recording's length. A program of its own, because the peak is that
-//! of the whole process.
+//! The memory that the end of a recording takes has a bound, whatever the recording's length. This is a program of its own, because the peak
+//! is that of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -21,7 +21,7 @@ fn peak_kib_of_end(seconds: u64, series: u64) -> u64 {
         let readings = names.iter().map(|name| Reading::new(name, "1/s", window_ns, second as f64));
         writer.readings(&readings.collect::<Vec<_>>()).unwrap();
     }
-    // Linux then counts the peak from the present size on.
+    // Linux then counts the peak from the present size.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let folder = writer.finish(State::Complete, None).unwrap();
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -49,7 +49,7 @@ fn the_end_of_a_recording_takes_no_more_memory_after_eight_hours_than_after_one(
 #[test]
 #[ignore = "a week's readings of one server take a quarter of an hour and 400 MB of disk: make soak"]
 fn the_end_of_a_recording_takes_no_more_memory_after_a_week() {
-    // Two hours have a part that was sealed meanwhile, as a week has.
+    // Two hours have a part that was sealed during the recording, as a week has.
     let short_kib = peak_kib_of_end(2 * HOUR_S, 190);
     assert_bounded(short_kib, peak_kib_of_end(7 * 24 * HOUR_S, 190));
 }

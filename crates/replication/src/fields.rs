@@ -1,17 +1,17 @@
-//! Fields of documents by name and type, refused with MongoDB's codes (mongodb/mongo:src/mongo/bson/util/bson_extract.cpp).
+//! Reads fields of documents by name and type, and fails with MongoDB's codes (mongodb/mongo:src/mongo/bson/util/bson_extract.cpp).
 //!
-//! What is absent is `None`; what has another type is TypeMismatch. Numbers of any type count as integers where they are whole.
+//! An absent field is `None`; a field of another type fails with TypeMismatch. Numbers of any type count as integers if they are whole.
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document};
 use fathom_wire::{Code, Failure};
 
-/// A field that must be there is not.
+/// The failure for a required field that is absent.
 pub(crate) fn missing(name: &str) -> Failure {
     Failure::new(Code::NoSuchKey, format!("Missing expected field \"{name}\""))
 }
 
-/// A field has another type than the one that is expected.
+/// The failure for a field of an unexpected type.
 pub(crate) fn mismatch(name: &str, expected: &str, found: &Bson) -> Failure {
     let found = type_name(found);
     Failure::new(
@@ -41,7 +41,7 @@ pub(crate) fn type_name(value: &Bson) -> &'static str {
     }
 }
 
-/// The whole number that a value is.
+/// The value as a whole number, if it is one.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "checked to be whole and within the range of doubles that are exact"
@@ -55,7 +55,7 @@ pub(crate) fn whole(value: &Bson) -> Option<i64> {
     }
 }
 
-/// The number that a value is.
+/// The value as a number, if it is one.
 #[expect(clippy::cast_precision_loss, reason = "priorities are at most 1000")]
 pub(crate) fn number(value: &Bson) -> Option<f64> {
     match value {
@@ -66,7 +66,6 @@ pub(crate) fn number(value: &Bson) -> Option<f64> {
     }
 }
 
-/// An integer.
 pub(crate) fn integer(document: &Document, name: &str) -> Result<Option<i64>, Failure> {
     let Some(value) = document.get(name) else { return Ok(None) };
     match (whole(value), number(value)) {
@@ -81,13 +80,11 @@ pub(crate) fn integer(document: &Document, name: &str) -> Result<Option<i64>, Fa
     }
 }
 
-/// A number.
 pub(crate) fn decimal(document: &Document, name: &str) -> Result<Option<f64>, Failure> {
     let Some(value) = document.get(name) else { return Ok(None) };
     number(value).map(Some).ok_or_else(|| mismatch(name, "a number", value))
 }
 
-/// A text.
 pub(crate) fn string<'d>(document: &'d Document, name: &str) -> Result<Option<&'d str>, Failure> {
     match document.get(name) {
         None => Ok(None),
@@ -96,7 +93,7 @@ pub(crate) fn string<'d>(document: &'d Document, name: &str) -> Result<Option<&'
     }
 }
 
-/// A truth value; numbers count, as MongoDB takes them.
+/// A boolean; numbers are accepted, as in MongoDB.
 pub(crate) fn boolean(document: &Document, name: &str) -> Result<Option<bool>, Failure> {
     match document.get(name) {
         None => Ok(None),
@@ -108,7 +105,6 @@ pub(crate) fn boolean(document: &Document, name: &str) -> Result<Option<bool>, F
     }
 }
 
-/// A document.
 pub(crate) fn document<'d>(document: &'d Document, name: &str) -> Result<Option<&'d Document>, Failure> {
     match document.get(name) {
         None => Ok(None),
@@ -117,7 +113,6 @@ pub(crate) fn document<'d>(document: &'d Document, name: &str) -> Result<Option<
     }
 }
 
-/// An array.
 pub(crate) fn array<'d>(document: &'d Document, name: &str) -> Result<Option<&'d [Bson]>, Failure> {
     match document.get(name) {
         None => Ok(None),
@@ -126,7 +121,6 @@ pub(crate) fn array<'d>(document: &'d Document, name: &str) -> Result<Option<&'d
     }
 }
 
-/// An ObjectId.
 pub(crate) fn object_id(document: &Document, name: &str) -> Result<Option<ObjectId>, Failure> {
     match document.get(name) {
         None => Ok(None),
@@ -143,7 +137,7 @@ pub(crate) fn only(what: &str, document: &Document, legal: &[&str]) -> Result<()
     }
 }
 
-/// A number as MongoDB appends it: 32 bits where they suffice, else 64.
+/// A number as MongoDB appends it: 32 bits if it fits, otherwise 64.
 pub(crate) fn int_or_long(value: i64) -> Bson {
     i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
 }

@@ -1,6 +1,6 @@
-//! Where a member listens: a name or address, and a port.
+//! The address at which a member listens: a name or address, and a port.
 //!
-//! Two spellings of one place are one host here only where MongoDB thinks so: the port is made explicit, names are not resolved.
+//! Two spellings of one address are the same host only if MongoDB considers them so: the port is made explicit, names are not resolved.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The last vote of a member, which must outlive it: two votes in one term could make two primaries.
+//! The last vote of a member, which must survive a restart: two votes in one term could make two primaries.
 
 use bson::{Document, doc};
 use fathom_wire::Failure;
@@ -6,20 +6,20 @@ use fathom_wire::Failure;
 use crate::fields;
 use crate::optime::{NO_TERM, check_term};
 
-/// For whom a member voted last, as `local.replset.election` holds it.
+/// The last vote of a member, as `local.replset.election` stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastVote {
     /// The term of the election.
     pub term: i64,
-    /// The candidate's index in the configuration of the time; -1 for none.
+    /// The candidate's index in the configuration at that time; -1 for none.
     pub candidate_index: i64,
 }
 
 impl LastVote {
-    /// No vote yet.
+    /// No vote was given yet.
     pub const NONE: LastVote = LastVote { term: NO_TERM, candidate_index: -1 };
 
-    /// `{term, candidateIndex}`; an `_id` is the caller's.
+    /// The document `{term, candidateIndex}`; the caller adds an `_id`.
     pub fn to_document(self) -> Document {
         doc! { "term": self.term, "candidateIndex": self.candidate_index }
     }

@@ -1,9 +1,8 @@
-//! What one member of a replica set decides, and nothing else: no socket, no thread, no clock, no disk.
+//! The replication protocol of one replica set member as pure decisions, without sockets, threads, a clock or a disk.
 //!
-//! The server drives a [`Coordinator`]: it hands in what happened and when, and carries out the [`Action`]s that come out. So every rule
-//! can be tested in simulated time, with thousands of schedules of failures a second. It refuses to know what an oplog entry means.
+//! The server drives a [`Coordinator`]: it passes in each event with its time, and executes the resulting [`Action`]s. Every rule can
+//! therefore be tested in simulated time, with thousands of failure schedules a second. The crate does not interpret oplog entries.
 
-mod chance;
 pub mod commit_point;
 pub mod config;
 pub mod coordinator;
@@ -12,16 +11,17 @@ mod host;
 mod last_vote;
 mod member_state;
 pub mod messages;
-mod moment;
+mod monotonic_time;
 mod optime;
-mod standing;
+mod set_progress;
+mod splitmix;
 pub mod write_concern;
 
 pub use config::ReplicaSetConfig;
-pub use coordinator::{Action, Ballot, Coordinator, FollowerMode, Options};
+pub use coordinator::{Action, Ballot, Coordinator, CoordinatorOptions, FollowerMode};
 pub use host::Host;
 pub use last_vote::LastVote;
 pub use member_state::MemberState;
-pub use moment::{Clocks, Moment};
+pub use monotonic_time::{Clocks, MonotonicTime};
 pub use optime::{NO_TERM, OpTime, from_bson as timestamp_from_bson, to_bson as timestamp_to_bson};
 pub use write_concern::{Progress, WriteConcern};

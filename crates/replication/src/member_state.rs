@@ -1,33 +1,33 @@
-//! The states of a member, by MongoDB's numbers and names (mongodb/mongo:src/mongo/db/repl/member_state.h).
+//! The states of a member, with MongoDB's numbers and names (mongodb/mongo:src/mongo/db/repl/member_state.h).
 
-/// What a member says it is.
+/// The state that a member reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MemberState {
-    /// No configuration yet.
+    /// It has no configuration yet.
     Startup,
-    /// Takes writes, or is about to.
+    /// Accepts writes, or is about to.
     Primary,
     /// Holds the data and follows.
     Secondary,
-    /// Cannot be read from now: in maintenance, or recovering.
+    /// Cannot be read from at present: in maintenance, or recovering.
     Recovering,
     /// Getting its data for the first time.
     Startup2,
-    /// Never heard of.
+    /// No heartbeat was answered yet.
     #[default]
     Unknown,
     /// Votes, and holds no data.
     Arbiter,
-    /// Does not answer.
+    /// It does not answer heartbeats.
     Down,
-    /// Undoes what no primary of a later term has.
+    /// Undoes entries that no primary of a later term has.
     Rollback,
-    /// Was in the set, and is no more.
+    /// Was in the set, but no longer is.
     Removed,
 }
 
 impl MemberState {
-    /// MongoDB's number of it.
+    /// The number of this state in MongoDB.
     pub fn number(self) -> i32 {
         match self {
             MemberState::Startup => 0,
@@ -43,12 +43,12 @@ impl MemberState {
         }
     }
 
-    /// The state of a number, if it is one.
+    /// The state with a number, if it is one.
     pub fn of_number(number: i64) -> Option<MemberState> {
         ALL.into_iter().find(|state| i64::from(state.number()) == number)
     }
 
-    /// `stateStr`.
+    /// The name in `stateStr`.
     pub fn name(self) -> &'static str {
         match self {
             MemberState::Startup => "STARTUP",

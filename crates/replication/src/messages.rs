@@ -1,10 +1,10 @@
-//! What members of a set say to each other, in MongoDB 4.0's field names, read and written (mongodb/mongo:src/mongo/db/repl/
-//! repl_set_heartbeat_args_v1.cpp, repl_set_heartbeat_response.cpp, repl_set_request_votes_args.cpp, update_position_args.cpp;
-//! src/mongo/rpc/metadata/repl_set_metadata.cpp, oplog_query_metadata.cpp).
+//! The messages between members of a set, encoded and decoded with MongoDB 4.0's field names
+//! (mongodb/mongo:src/mongo/db/repl/repl_set_heartbeat_args_v1.cpp, repl_set_heartbeat_response.cpp, repl_set_request_votes_args.cpp,
+//! update_position_args.cpp; src/mongo/rpc/metadata/repl_set_metadata.cpp, oplog_query_metadata.cpp).
 //!
-//! `replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition` (how far members are, passed upstream), and `$replData` and
-//! `$oplogQueryData`, which travel beside replies. Fields that are not known are ignored, since newer members send more. What a reply
-//! needs besides (`ok`, `operationTime`) the server adds.
+//! They are `replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition` (the progress of members, passed upstream), and
+//! `$replData` and `$oplogQueryData`, which accompany replies. Unknown fields are ignored, since newer members send more. The
+//! server adds the other fields of a reply (`ok`, `operationTime`).
 
 use crate::fields;
 use crate::host::Host;
@@ -15,20 +15,19 @@ use bson::oid::ObjectId;
 use bson::{Bson, Document, doc};
 use fathom_wire::{Code, Failure};
 
-/// What a member sends with `replSetHeartbeat`.
+/// The arguments of `replSetHeartbeat`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeartbeatArguments {
     /// The name of the sender's set.
     pub set_name: String,
     /// The version of its configuration; -2 for none.
     pub config_version: i64,
-    /// Where the sender listens, if it knows.
+    /// The address at which the sender listens, if it knows it.
     pub from: Option<Host>,
     /// Its `_id`; -1 if it has none.
     pub from_id: i64,
-    /// Its term.
     pub term: i64,
-    /// Whether the receiver is asked if it has data, as `replSetInitiate` does.
+    /// Whether the receiver should say if it has data, as `replSetInitiate` asks.
     pub check_empty: bool,
 }
 
@@ -48,7 +47,6 @@ impl HeartbeatArguments {
         document
     }
 
-    /// Reads the command.
     pub fn from_document(document: &Document) -> Result<HeartbeatArguments, Failure> {
         let set_name = fields::string(document, "replSetHeartbeat")?
             .ok_or_else(|| fields::missing("replSetHeartbeat"))?;
@@ -68,32 +66,30 @@ impl HeartbeatArguments {
     }
 }
 
-/// What the other answers to `replSetHeartbeat`.
+/// The reply to `replSetHeartbeat`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeartbeatReply {
     /// The name of its set.
     pub set_name: String,
-    /// What it is.
     pub state: MemberState,
     /// `v`: the version of its configuration; -2 for none.
     pub config_version: i64,
-    /// Its configuration, where the asker's is older. Not read before somebody wants it.
+    /// Its configuration, if the sender of the heartbeat has an older one. It is parsed on demand.
     pub config: Option<Document>,
-    /// Its term.
     pub term: i64,
     /// The `_id` of the primary that it knows.
     pub primary_id: Option<i64>,
-    /// From whom it fetches.
+    /// The member that it fetches from.
     pub syncing_to: Option<Host>,
     /// The newest entry that it applied.
     pub applied: OpTime,
     /// The newest entry in its journal.
     pub durable: OpTime,
-    /// When it was elected, as a timestamp; of a primary only.
+    /// The time of its election, as a timestamp; primaries only.
     pub election_time: Option<u64>,
-    /// Whether it has data, where it was asked.
+    /// Whether it has data, if it was asked.
     pub has_data: Option<bool>,
-    /// `$replData` beside the reply.
+    /// `$replData` of the reply.
     pub metadata: Option<ReplicationMetadata>,
 }
 
@@ -160,14 +156,14 @@ impl HeartbeatReply {
     }
 }
 
-/// What a candidate sends with `replSetRequestVotes`.
+/// The arguments of `replSetRequestVotes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestVotesArguments {
     /// The name of its set.
     pub set_name: String,
-    /// Whether it only asks how a vote would go.
+    /// Whether this is a dry run, which only asks for the outcome of a vote.
     pub dry_run: bool,
-    /// The term that it stands for; in a dry run, the present one.
+    /// The term of the election; in a dry run, the present one.
     pub term: i64,
     /// Its index in its configuration.
     pub candidate_index: i64,
@@ -178,7 +174,6 @@ pub struct RequestVotesArguments {
 }
 
 impl RequestVotesArguments {
-    /// The command.
     pub fn to_document(&self) -> Document {
         doc! {
             "replSetRequestVotes": 1,
@@ -191,7 +186,6 @@ impl RequestVotesArguments {
         }
     }
 
-    /// Reads the command.
     pub fn from_document(document: &Document) -> Result<RequestVotesArguments, Failure> {
         let set_name = fields::string(document, "setName")?.ok_or_else(|| fields::missing("setName"))?;
         let number = |name: &str| {
@@ -208,14 +202,13 @@ impl RequestVotesArguments {
     }
 }
 
-/// What a voter answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestVotesReply {
-    /// The voter's term, after it saw the candidate's.
+    /// The voter's term, updated by the candidate's.
     pub term: i64,
     /// Whether the candidate has the vote.
     pub granted: bool,
-    /// Why not.
+    /// The reason of a refusal.
     pub reason: String,
 }
 
@@ -236,28 +229,26 @@ impl RequestVotesReply {
     }
 }
 
-/// How far one member is.
+/// The progress of one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The member's `_id`.
+    /// The `_id` in the configuration.
     pub member_id: i64,
-    /// The version of the configuration that this is about.
+    /// The version of the configuration that `member_id` refers to.
     pub config_version: i64,
-    /// How far it is.
+    /// The member's applied and journaled entries.
     pub progress: Progress,
 }
 
 /// `replSetUpdatePosition`: the sender's own position, and those that it knows of members downstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdatePosition {
-    /// The positions.
     pub positions: Vec<Position>,
-    /// The sender's `$replData`. Its term is at least that of every member it speaks for.
+    /// The sender's `$replData`. Its term is at least that of every member whose position it passes on.
     pub metadata: Option<ReplicationMetadata>,
 }
 
 impl UpdatePosition {
-    /// The command.
     pub fn to_document(&self) -> Document {
         let positions: Vec<Bson> =
             self.positions.iter().map(|position| position.to_document().into()).collect();
@@ -268,7 +259,6 @@ impl UpdatePosition {
         document
     }
 
-    /// Reads the command.
     pub fn from_document(document: &Document) -> Result<UpdatePosition, Failure> {
         let list = fields::array(document, "optimes")?.ok_or_else(|| fields::missing("optimes"))?;
         let positions = list
@@ -307,10 +297,9 @@ impl Position {
     }
 }
 
-/// `$replData`.
+/// The metadata `$replData` of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicationMetadata {
-    /// The sender's term.
     pub term: i64,
     /// The commit point that it knows.
     pub last_committed: OpTime,
@@ -354,7 +343,7 @@ impl ReplicationMetadata {
         })
     }
 
-    /// `$replData` of a command or reply, where it is a document: in a request a number asks for it.
+    /// `$replData` of a command or reply, if it is a document: in a request, a number asks for it.
     pub fn beside(document: &Document) -> Result<Option<ReplicationMetadata>, Failure> {
         match document.get("$replData") {
             Some(bson::Bson::Document(value)) => ReplicationMetadata::from_document(value).map(Some),
@@ -363,14 +352,14 @@ impl ReplicationMetadata {
     }
 }
 
-/// `$oplogQueryData`.
+/// The metadata `$oplogQueryData` of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OplogQueryMetadata {
     /// The commit point that the sync source knows.
     pub last_committed: OpTime,
     /// The newest entry that it applied.
     pub last_applied: OpTime,
-    /// How often it has rolled back.
+    /// The number of its rollbacks so far.
     pub rollback_id: i64,
     /// The index of the primary that it knows.
     pub primary_index: Option<usize>,

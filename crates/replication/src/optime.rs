@@ -1,6 +1,6 @@
-//! The place of an entry in the oplog: its timestamp, and the term of the primary that wrote it.
+//! The position of an entry in the oplog: its timestamp, and the term of the primary that wrote it.
 //!
-//! It refuses to say which of two histories an optime belongs to: that takes the log itself.
+//! An optime does not identify the history that it belongs to: that takes the log itself.
 
 use std::fmt;
 
@@ -9,20 +9,20 @@ use fathom_wire::{Code, Failure};
 
 use crate::fields;
 
-/// The term of no election: what an optime has that names no entry (mongodb/mongo:src/mongo/db/repl/optime.h).
+/// The term of an optime that refers to no entry (mongodb/mongo:src/mongo/db/repl/optime.h).
 pub const NO_TERM: i64 = -1;
 
-/// When an entry was written: first by term, then by timestamp, as MongoDB orders them.
+/// The position of an entry, ordered first by term, then by timestamp, as in MongoDB.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpTime {
-    /// The term of the primary that wrote it; -1 of none. Compared first, hence first here.
+    /// The term of the primary that wrote it; -1 for none. Compared first, hence the first field.
     pub term: i64,
     /// MongoDB's timestamp: seconds since 1970 in the upper, an increment in the lower 32 bits.
     pub timestamp: u64,
 }
 
 impl OpTime {
-    /// No entry at all; before every entry.
+    /// No entry at all; sorts before every entry.
     pub const NULL: OpTime = OpTime { term: NO_TERM, timestamp: 0 };
 
     /// The entry of this timestamp and term.
@@ -30,12 +30,12 @@ impl OpTime {
         OpTime { term, timestamp }
     }
 
-    /// Whether it names no entry.
+    /// Whether it refers to no entry.
     pub fn is_null(self) -> bool {
         self.timestamp == 0
     }
 
-    /// Seconds since 1970.
+    /// Seconds since 1970, from the upper half.
     pub fn seconds(self) -> u32 {
         to_bson(self.timestamp).time
     }
@@ -45,12 +45,12 @@ impl OpTime {
         to_bson(self.timestamp).increment
     }
 
-    /// The second of the entry as a date, which is how MongoDB 4.0 shows when a member wrote last.
+    /// The second of the entry as a date: MongoDB 4.0 shows a member's last write this way.
     pub fn date(self) -> bson::DateTime {
         bson::DateTime::from_millis(i64::from(self.seconds()) * 1000)
     }
 
-    /// `{ts, t}`.
+    /// The document `{ts, t}`.
     pub fn to_document(self) -> Document {
         doc! { "ts": to_bson(self.timestamp), "t": self.term }
     }
@@ -62,7 +62,7 @@ impl OpTime {
         Ok(OpTime { term, timestamp })
     }
 
-    /// The optime in a field of a document, if it is there.
+    /// The optime in a field of a document, if the field exists.
     pub fn in_field(document: &Document, name: &str) -> Result<Option<OpTime>, Failure> {
         match fields::document(document, name)? {
             Some(value) => OpTime::from_document(value).map(Some),
@@ -70,7 +70,7 @@ impl OpTime {
         }
     }
 
-    /// The optime in a field that must be there.
+    /// The optime in a required field.
     pub(crate) fn required(document: &Document, name: &str) -> Result<OpTime, Failure> {
         OpTime::in_field(document, name)?.ok_or_else(|| fields::missing(name))
     }
@@ -94,7 +94,7 @@ impl fmt::Debug for OpTime {
     }
 }
 
-/// A timestamp as BSON has it.
+/// A timestamp as a BSON value.
 #[expect(clippy::cast_possible_truncation, reason = "the two halves of a 64-bit number")]
 pub fn to_bson(timestamp: u64) -> Timestamp {
     Timestamp { time: (timestamp >> 32) as u32, increment: timestamp as u32 }
@@ -115,7 +115,7 @@ pub(crate) fn timestamp_in(document: &Document, name: &str) -> Result<Option<u64
     }
 }
 
-/// Fails with ProtocolError where a term cannot be one.
+/// Fails with ProtocolError if the value is no valid term.
 pub(crate) fn check_term(term: i64) -> Result<i64, Failure> {
     if term < NO_TERM {
         return Err(Failure::new(Code::BadValue, format!("term {term} is negative")));

@@ -1,4 +1,4 @@
-//! What a write waits for (mongodb/mongo:src/mongo/db/write_concern_options.cpp).
+//! The write concern: the condition that a write waits for (mongodb/mongo:src/mongo/db/write_concern_options.cpp).
 
 use std::time::Duration;
 
@@ -9,32 +9,31 @@ use crate::config::MAX_MEMBERS;
 use crate::fields;
 use crate::optime::OpTime;
 
-pub use crate::standing::Standing;
+pub use crate::set_progress::SetProgress;
 
-/// Which members must have a write.
+/// The members that must have a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Waits {
-    /// `w: n`: so many members with data, this one included. 0 and 1 wait for nobody else.
+    /// `w: n`: this many data-bearing members, this one included. 0 and 1 wait for no other member.
     Members(u32),
-    /// `w: "majority"`.
+    /// The write concern `w: "majority"`.
     Majority,
     /// `w: "name"`: a mode of `getLastErrorModes`.
     Mode(String),
 }
 
-/// A write concern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteConcern {
-    /// `w`.
+    /// The members that `w` waits for.
     pub waits: Waits,
-    /// `j`, where it was given.
+    /// `j`, if it was given.
     pub journal: Option<bool>,
-    /// `wtimeout`; `None` for no end.
+    /// `wtimeout`; `None` for no limit.
     pub timeout: Option<Duration>,
 }
 
 impl Default for WriteConcern {
-    /// `{w: 1}`.
+    /// The write concern `{w: 1}`.
     fn default() -> Self {
         WriteConcern { waits: Waits::Members(1), journal: None, timeout: None }
     }
@@ -51,7 +50,7 @@ impl WriteConcern {
                 "j" | "journal" => concern.journal = Some(truth(name, value)?),
                 "fsync" => fsync = truth(name, value)?,
                 "wtimeout" | "wtimeoutMS" => concern.timeout = parse_timeout(value)?,
-                // What drivers and members add for their own ends.
+                // Fields that drivers and members add for their own purposes.
                 "wElectionId" | "wOpTime" | "getLastError" | "provenance" => {}
                 other => return Err(refused(format!("unrecognized write concern field: {other}"))),
             }
@@ -80,13 +79,13 @@ impl WriteConcern {
         document
     }
 
-    /// Whether it waits for anybody but the server that took the write.
+    /// Whether it waits for members other than the server that took the write.
     pub fn needs_others(&self) -> bool {
         !matches!(self.waits, Waits::Members(0 | 1))
     }
 }
 
-/// How far a member is, as far as we know.
+/// The progress of a member, as far as we know it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The newest entry that it applied.
@@ -127,7 +126,7 @@ fn parse_w(value: &Bson) -> Result<Waits, Failure> {
     }
 }
 
-/// Milliseconds; 0 and less for no end.
+/// Milliseconds; 0 and negative values mean no limit.
 fn parse_timeout(value: &Bson) -> Result<Option<Duration>, Failure> {
     let millis = fields::whole(value).ok_or_else(|| refused("wtimeout must be a number"))?;
     Ok(u64::try_from(millis).ok().filter(|millis| *millis > 0).map(Duration::from_millis))

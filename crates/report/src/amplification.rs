@@ -1,5 +1,5 @@
-//! What is written and read for each byte of a user, as a table for people: a row a level, from the user down; and the
-//! servers side by side, a column a server, a row a figure.
+//! Bytes written and read for each byte of a user, as a table: a row a level, from the user down. Also a table that compares the
+//! servers, with a column a server and a row a figure.
 
 use fathom_record::amplification::{Amplification, WrittenLevel};
 use fathom_record::members::MemberRow;
@@ -7,17 +7,18 @@ use fathom_units::decimal;
 
 use crate::terminal_text::{bytes, time_us, wrap};
 
-/// A heading, a row for each level, what is read and the space taken, and what the figures cannot bear.
+/// The lines of one table: a heading, a row for each level, reads and space, and the limits of the figures.
 pub fn amplification_lines(one: &Amplification, width: usize) -> Vec<String> {
     let seconds = one.window_ns.1.saturating_sub(one.window_ns.0) as f64 / 1e9;
-    let between = if one.between_checkpoints {
-        "between ends of checkpoints"
+    let cycles = if one.between_checkpoints {
+        ", whole checkpoint cycles"
     } else {
-        "not between ends of checkpoints"
+        "; rough, since no whole checkpoint cycle is in it"
     };
-    let steps: Vec<String> = one.written.iter().skip(1).map(|level| decimal(level.step)).collect();
+    let steps: Vec<String> =
+        one.written.iter().skip(1).map(|level| format!("{} {}", level.name, decimal(level.step))).collect();
     let title = format!(
-        "Server {}: {} bytes written for each byte of the user ({}), over {} s {between}",
+        "Server {}: write amplification {} ({}) over {} s{cycles}",
         one.member,
         one.whole().map_or_else(|| "?".to_owned(), decimal),
         steps.join(" x "),
@@ -63,7 +64,7 @@ fn row(level: &WrittenLevel) -> String {
     )
 }
 
-/// What is read, and the space taken.
+/// The lines about reads and space.
 fn reads(one: &Amplification) -> Vec<String> {
     let mut texts = Vec::new();
     if let (Some(per_operation), Some(count)) = (one.read_per_operation_bytes, one.reads_per_operation) {
@@ -79,14 +80,14 @@ fn reads(one: &Amplification) -> Vec<String> {
     texts
 }
 
-/// Columns of a figure's name, and of a server.
+/// The width of the column of a figure's name, and of a server's column.
 const NAME: usize = 30;
 const COLUMN: usize = 14;
 
-/// How a figure of a server is written.
-pub(crate) type Cell = fn(&MemberRow) -> Option<String>;
+/// The text of a figure of a server.
+pub(crate) type CellText = fn(&MemberRow) -> Option<String>;
 
-pub(crate) const ROWS: &[(&str, Cell)] = &[
+pub(crate) const ROWS: &[(&str, CellText)] = &[
     ("role", |row| row.role.clone()),
     ("part of", |row| row.part_of.clone()),
     ("engine", |row| row.engine.clone()),
@@ -104,8 +105,8 @@ pub(crate) const ROWS: &[(&str, Cell)] = &[
     ("engine written per operation", |row| row.engine_written_per_operation_bytes.map(bytes)),
 ];
 
-/// The table; `header` puts the servers' numbers above it. Figures that no server has are left out, and where there are more
-/// servers than fit, they stand in several tables.
+/// The table; `header` puts the servers' numbers above it. Figures that no server has are left out, and if there are more
+/// servers than fit, they are in several tables.
 pub fn member_lines(rows: &[MemberRow], header: bool, width: usize) -> Vec<String> {
     let fit = (width.saturating_sub(NAME + 2) / COLUMN).max(1);
     let mut lines = Vec::new();
@@ -171,7 +172,7 @@ mod tests {
         };
         let lines = amplification_lines(&one, 80);
         let text = lines.join("\n");
-        assert!(text.contains("1.25 x 4.00") && text.contains("checkpoint 25 %"), "{text}");
+        assert!(text.contains("(journal 1.25 x engine 4.00)") && text.contains("checkpoint 25 %"), "{text}");
         assert!(text.contains("1.2 %: settled") && text.contains("? Compaction"), "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
     }

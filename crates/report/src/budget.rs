@@ -1,5 +1,5 @@
-//! Where operations wait, in lines for people: the budget of the mean time, a row a layer with a bar, the largest
-//! first; and the ladder of queues, a row a rung from the client down, with what a deeper queue would bring.
+//! The waits of operations as lines of text: the budget of the mean time, a row a layer with a bar, the largest first; and the
+//! ladder of queues, a row a rung from the client down, with the gain of a deeper queue.
 
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::queue::{QueueLadder, QueueRung};
@@ -7,13 +7,13 @@ use fathom_units::{Nanos, count, decimal};
 
 use crate::terminal_text::{time_us, wrap};
 
-/// Columns of a bar for the whole mean.
+/// The length of a bar for the whole mean.
 const BAR: usize = 24;
 
-/// A block of lines for each: a heading, a row for each layer that took anything, what is unexplained, and what could not be
-/// read, which is said at the first budget of a server that misses it and not again.
+/// A block of lines for each budget: a heading, a row for each layer that took any time, the unexplained time, and the readings that are
+/// missing. Missing readings are only listed at the first budget of a server that lacks them.
 pub fn budget_blocks(budgets: &[Budget], width: usize) -> Vec<Vec<String>> {
-    let mut said = Said::default();
+    let mut said = PrintedGaps::default();
     let mut blocks = Vec::new();
     for budget in budgets {
         let mut lines = layer_lines(budget, width);
@@ -25,12 +25,12 @@ pub fn budget_blocks(budgets: &[Budget], width: usize) -> Vec<Vec<String>> {
     blocks
 }
 
-/// What was said to be missing, by server: its budgets mostly miss the same.
+/// The gaps that were already printed, by server: the budgets of one server mostly have the same gaps.
 #[derive(Default)]
-pub(crate) struct Said<'b>(Vec<(&'b str, &'b str)>);
+pub(crate) struct PrintedGaps<'b>(Vec<(&'b str, &'b str)>);
 
-impl<'b> Said<'b> {
-    /// What a budget misses and no earlier one of its server did; it counts as said from now on.
+impl<'b> PrintedGaps<'b> {
+    /// The gaps of a budget that no earlier budget of its server had. They count as printed from now on.
     pub(crate) fn not_yet(&mut self, budget: &'b Budget) -> Vec<&'b str> {
         let all = budget.missing.iter().map(|missing| (budget.member.as_str(), missing.as_str()));
         let new: Vec<(&str, &str)> = all.filter(|one| !self.0.contains(one)).collect();
@@ -39,7 +39,7 @@ impl<'b> Said<'b> {
     }
 }
 
-/// The mean that the layers are parts of, in microseconds, and whose it is.
+/// The mean that the layers are parts of, in microseconds, and the place of its measurement.
 pub(crate) fn whole(budget: &Budget) -> (f64, &'static str) {
     match budget.client_mean_us {
         Some(mean_us) => (mean_us, "the client waits"),
@@ -48,14 +48,21 @@ pub(crate) fn whole(budget: &Budget) -> (f64, &'static str) {
 }
 
 fn layer_lines(budget: &Budget, width: usize) -> Vec<String> {
-    let (whole_us, who) = whole(budget);
+    let (whole_us, _) = whole(budget);
+    let at = if budget.client_mean_us.is_some() { "client" } else { "server" };
+    let closure = 100.0 * budget.closure;
+    let parts = match budget.closes {
+        true => ". Its parts:".to_owned(),
+        false if closure < 100.0 => {
+            format!("; {:.0} % of it is unaccounted for, so treat the rest with care:", 100.0 - closure)
+        }
+        false => format!("; the layers add up to {closure:.0} % of it, so treat them with care:"),
+    };
     let title = format!(
-        "Server {}, {}: {who} {} on average; the layers add up to {:.0} % of it{}",
+        "Server {}, {}: an operation takes {} at the {at}{parts}",
         budget.member,
         budget.operations,
-        time_us(whole_us),
-        100.0 * budget.closure,
-        if budget.closes { "" } else { ", which does not close" }
+        time_us(whole_us)
     );
     let mut lines = wrap(&title, "", "  ", width);
     let mut layers: Vec<&Layer> = budget.layers.iter().filter(|layer| layer.share >= 0.0005).collect();
@@ -92,7 +99,7 @@ fn row(name: &str, layer: &Layer) -> String {
 pub fn queue_lines(ladder: &QueueLadder, width: usize) -> Vec<String> {
     let on = ladder.device.as_deref().map_or_else(String::new, |device| format!(" on {device}"));
     let mut lines = vec![format!("Queues of server {}{on}, from the client down", ladder.member)];
-    lines.push(format!("  {:<18} {:>10} {:>8} {:>8} {:>8}", "queue", "lets in", "mean", "p95", "full"));
+    lines.push(format!("  {:<18} {:>10} {:>8} {:>8} {:>8}", "queue", "limit", "mean", "p95", "full"));
     for rung in &ladder.rungs {
         lines.push(rung_row(rung));
         if rung.limits {

@@ -1,7 +1,7 @@
-//! Two runs beside each other, as text: what stands against comparing them first, then what differs, then what that is worth.
+//! The comparison of two runs as text: obstacles to comparing them, then the differences, then the limits of the comparison.
 
 use fathom_record::Severity;
-use fathom_record::comparison::{Comparison, FigureChange, FindingChange, Side, ValueChange};
+use fathom_record::comparison::{Comparison, FactChange, FigureChange, FindingChange, Side};
 
 use crate::run_list::{is_better, value_of};
 use crate::terminal_text::{cut, printable, wrap};
@@ -43,7 +43,7 @@ fn head(letter: &str, side: &Side, width: usize, lines: &mut Vec<String>) {
     lines.extend(wrap(&command, "   ", "     ", width));
 }
 
-fn values(title: &str, changes: &[ValueChange], width: usize, lines: &mut Vec<String>) {
+fn values(title: &str, changes: &[FactChange], width: usize, lines: &mut Vec<String>) {
     if changes.is_empty() {
         lines.extend([String::new(), format!("{title}: no difference")]);
         return;
@@ -103,7 +103,7 @@ fn findings(changes: &[FindingChange], width: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// What became of a finding from A to B: a mark for lines of text, and in words; none where neither has it.
+/// The change of a finding from A to B: a mark for lines of text, and words; `None` if neither has it.
 pub(crate) fn what_became(change: &FindingChange) -> Option<(char, String)> {
     match (change.a, change.b) {
         (None, Some(now)) => Some(('+', format!("new in B, {}", severity(now)))),
@@ -125,7 +125,7 @@ fn severity(severity: Severity) -> &'static str {
 #[cfg(test)]
 mod tests {
     use fathom_record::comparison::RunNoise;
-    use fathom_record::figure::Better;
+    use fathom_record::figure::BetterDirection;
     use fathom_record::folders::Condition;
 
     use super::*;
@@ -148,7 +148,7 @@ mod tests {
             subject: "random reads: randread 4 KiB, io_uring, depth 32 ".repeat(3),
             metric: "throughput".to_owned(),
             unit: "1/s".to_owned(),
-            better: Better::Higher,
+            better: BetterDirection::Higher,
             a: 10_000.0,
             b: 123_456_789.0,
             ratio: Some(1.234),
@@ -163,7 +163,7 @@ mod tests {
             b: side("two"),
             obstacles: vec!["Another machine: cpu.count is 2 and 8.".to_owned()],
             settings: Vec::new(),
-            environment: vec![ValueChange { name: "kernel".to_owned(), a: None, b: Some("x ".repeat(99)) }],
+            environment: vec![FactChange { name: "kernel".to_owned(), a: None, b: Some("x ".repeat(99)) }],
             figures: vec![figure, within],
             only_a: vec!["journal".to_owned()],
             only_b: Vec::new(),

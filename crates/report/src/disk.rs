@@ -1,37 +1,39 @@
 //! The results of a disk probe and of loads as lines for an 80-column terminal, from the record alone.
 //!
-//! A table row is 80 columns: kind, depth, operations per second, MB/s (MiB), four latencies, the Little's-law gap, the
-//! share of time waited for a CPU, and beside it the device's own await (read/write/flush, ms) and average queue size.
-//! A figure that could not be had is a dash.
+//! A table row is 80 columns: kind, depth, operations per second, MiB/s, four latencies, the Little's-law gap, the
+//! share of time waited for a CPU, and the device's own await (read/write/flush, ms) and average queue size.
+//! A figure that is not available is a dash.
 
-use fathom_record::disk::{
-    DeviceView, Entry, Knee, Latency, Layout, Objective, Operations, Step, Stream, Subject,
-};
+use fathom_record::disk::{DeviceView, Entry, Knee, Latency, Layout, Operations, ProbeSubject, Step, Stream};
 use fathom_record::load::{Load, LoadOperation};
 use fathom_units::{Bytes, Nanos, count, decimal};
 
 use crate::amplification::{amplification_lines, member_lines};
 use crate::budget::{budget_blocks, queue_lines};
+use crate::capacity::{capacity_lines, need_lines};
 use crate::findings::verdict_lines;
 use crate::study::study_lines;
 use crate::terminal_text::wrap;
 
-/// Above this residual of log throughput, percent, naming a model would only mislead.
+/// Above this residual of log throughput, in percent, the name of a model would only mislead.
 const POOR_FIT_PCT: f64 = 20.0;
 /// The head of the table of steps.
-const STEP_HEADER: &str = "kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
+const STEP_HEADER: &str = "kind depth  ops/s MiB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
 
-/// One line or more for a result; `header` asks for the heading of its phase before a step.
+/// The lines of a result, at least one; `header` asks for the heading of its phase before a step.
 pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
     match entry {
         Entry::Subject(subject) => subject_lines(subject, width),
         Entry::Layout(layout) => layout_lines(layout, width),
         Entry::Step(step) => step_lines(step, header),
         Entry::Knee(knee) => knee_lines(knee, width),
-        Entry::Objective(objective) => objective_lines(objective, width),
+        Entry::Objective(objective) => sentence_lines(&objective.words, width),
+        Entry::BurstAllowance(allowance) => sentence_lines(&allowance.words, width),
+        Entry::Capacity(capacity) => capacity_lines(capacity, header, width),
+        Entry::Need(answer) => need_lines(answer, width),
         Entry::Load(load) => load_lines(load, header),
         Entry::Budget(budget) => budget_blocks(std::slice::from_ref(budget), width).concat(),
-        // What a server logged is evidence: findings quote it.
+        // The slow operations that a server logged: findings quote them as evidence.
         Entry::SlowOperation(_) | Entry::ServerEvent(_) => Vec::new(),
         Entry::Queue(ladder) => queue_lines(ladder, width),
         Entry::Amplification(one) => amplification_lines(one, width),
@@ -52,7 +54,7 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
     }
 }
 
-fn subject_lines(subject: &Subject, width: usize) -> Vec<String> {
+fn subject_lines(subject: &ProbeSubject, width: usize) -> Vec<String> {
     let device = subject.device.as_ref().map_or_else(String::new, |device| format!(" on {device}"));
     let cache = if subject.direct {
         format!("direct I/O, aligned to {} bytes", subject.alignment_bytes)
@@ -73,7 +75,7 @@ fn layout_lines(layout: &Layout, width: usize) -> Vec<String> {
         format!("Using the {} file kept from an earlier run; nothing was written.", Bytes(layout.bytes))
     } else {
         format!(
-            "Laid out {} of incompressible data in {} s, {} MB/s.",
+            "Laid out {} of incompressible data in {} s, {} MiB/s.",
             Bytes(layout.bytes),
             decimal(layout.seconds),
             decimal(layout.mib_per_s)
@@ -84,7 +86,7 @@ fn layout_lines(layout: &Layout, width: usize) -> Vec<String> {
     }
     if let Some(rewritten) = &layout.rewritten {
         text.push_str(&format!(
-            " Its last {} again: {} MB/s after {}.",
+            " Its last {} again: {} MiB/s after {}.",
             Bytes(rewritten.bytes),
             decimal(rewritten.second_mib_per_s),
             decimal(rewritten.first_mib_per_s)
@@ -118,7 +120,7 @@ fn step_lines(step: &Step, header: bool) -> Vec<String> {
     }
     for (i, stream) in step.streams.iter().enumerate() {
         for (j, operations) in stream.operations.iter().enumerate() {
-            // The device and the CPU are the step's, so they stand in its first row only.
+            // The figures of the device and the CPU belong to the step, so only its first row has them.
             lines.push(row(step, stream, operations, i == 0 && j == 0));
             lines.extend(operations.response.as_ref().map(|response| response_row(stream, response)));
         }
@@ -248,13 +250,13 @@ fn knee_lines(knee: &Knee, width: usize) -> Vec<String> {
     lines
 }
 
-fn objective_lines(objective: &Objective, width: usize) -> Vec<String> {
+fn sentence_lines(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    lines.extend(wrap(&objective.words, "", "  ", width));
+    lines.extend(wrap(words, "", "  ", width));
     lines
 }
 
-/// A row for the load, and one for each kind of operation where there are several; `header` puts the heads of the columns above.
+/// A row for the load, and one for each kind of operation if there are several; `header` adds the heads of the columns above.
 pub(crate) fn load_lines(load: &Load, header: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if header {

@@ -1,8 +1,8 @@
-//! Goldens of the probe's text: what a person sees at 80 columns.
+//! Expected texts of the probe's output at 80 columns.
 
 use fathom_record::disk::{
-    DeviceView, Entry, Knee, Latency, Layout, Objective, Operations, Rewritten, Step, Stream, Subject,
-    Verdict, VerdictOutcome,
+    DeviceView, DiskVerdict, Entry, Knee, Latency, Layout, Objective, Operations, ProbeSubject, RewriteTimes,
+    Step, Stream, VerdictOutcome,
 };
 
 use crate::entry_lines;
@@ -81,7 +81,7 @@ fn a_durable_write_shows_its_two_parts_and_their_sum() {
     ];
     let expected = "
 journal: append 4 KiB, psync, fdatasync each
-kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz
+kind depth  ops/s MiB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz
 write    1    610  2.38 75.1µs  225µs      - 3.00ms 1.2%  12%   -/.12/1.5   0.97
 sync     1    610     - 1.52ms 4.56ms      - 60.8ms    -    -           -      -
 both     1    610  2.38 1.60ms 4.80ms      - 64.0ms    -    -           -      -";
@@ -93,7 +93,7 @@ fn an_open_loop_shows_both_clocks() {
     let parts = vec![operations("read", 499.7, 1.95, 210_000, true)];
     let expected = "
 journal: randread 4 KiB, psync, 500 per second offered
-kind depth  ops/s  MB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz
+kind depth  ops/s MiB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz
 read     1    500  1.95  210µs  630µs      - 8.40ms 1.2%  12%   -/.12/1.5   0.97
  resp    1               210µs  630µs      - 8.40ms  from the intended start";
     assert_eq!(text(&Entry::Step(step(vec![stream("randread", "none", parts)])), true), expected);
@@ -116,7 +116,7 @@ fn no_figure_however_large_breaks_the_table() {
 
 #[test]
 fn everything_else_is_sentences() {
-    let subject = Subject {
+    let subject = ProbeSubject {
         directory: "/data".into(),
         file_system: "xfs".into(),
         device: Some("sda1".into()),
@@ -132,13 +132,13 @@ fn everything_else_is_sentences() {
         bytes: 1 << 30,
         seconds: 30.2,
         mib_per_s: 33.9,
-        rewritten: Some(Rewritten { bytes: 64 << 20, first_mib_per_s: 33.0, second_mib_per_s: 210.0 }),
+        rewritten: Some(RewriteTimes { bytes: 64 << 20, first_mib_per_s: 33.0, second_mib_per_s: 210.0 }),
         reused: false,
         cut_short: true,
     };
     let expected = "\
-Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MB/s. The time for it ran
-  out, so the file is shorter than asked for. Its last 64 MiB again: 210 MB/s
+Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MiB/s. The time for it ran
+  out, so the file is shorter than asked for. Its last 64 MiB again: 210 MiB/s
   after 33.0.";
     assert_eq!(text(&Entry::Layout(layout), false), expected);
     let knee = Knee {
@@ -165,6 +165,6 @@ Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MB/s. The time for it ran
         words: "It holds.".into(),
     };
     assert_eq!(text(&Entry::Objective(objective), false), "\nIt holds.");
-    let verdict = Verdict { outcome: VerdictOutcome::Sound, words: "Sound.".into() };
+    let verdict = DiskVerdict { outcome: VerdictOutcome::Sound, words: "Sound.".into() };
     assert_eq!(text(&Entry::Verdict(verdict), false), "\nVerdict: Sound.");
 }

@@ -1,25 +1,27 @@
-//! The verdict and the findings as plain text for a terminal: the answer first, then the findings, the worst first,
-//! each with what it rests on and the way out.
+//! The verdict and the findings as plain text for a terminal. The answer comes first, then the findings by priority,
+//! each with its evidence and the remedy.
 //!
-//! Plain on purpose: no colour and no box drawing, so that the text is the same in a log, a ticket and a terminal.
-//! Sentences are wrapped; commands are never, since a wrapped command does not survive being copied.
+//! The text has no colour and no box drawing on purpose, so that it is the same in a log, a ticket and a terminal.
+//! Sentences are wrapped. Commands are never wrapped, because a wrapped command could not be copied.
+
+use std::collections::BTreeSet;
 
 use fathom_record::verdict::{Cost, Outcome, Verdict};
-use fathom_record::{Confidence, Finding, Gain, Severity};
+use fathom_record::{Confidence, Finding, Gain, Priority, Severity};
 use fathom_units::Nanos;
 
 use crate::terminal_text::{wrap, wrapped};
 
-/// How many reasons are shown; all stand with the findings and in JSON.
-const MOST_REASONS: usize = 3;
+/// The number of reasons that are shown; the findings and the JSON document have all of them.
+const MAX_REASONS: usize = 3;
 
 /// The lines of a verdict.
 pub fn verdict_lines(verdict: &Verdict, width: usize) -> Vec<String> {
     let mut lines = wrapped(&verdict.sentence, "", "", width);
     let reasons = match verdict.outcome {
-        // The finding follows with its evidence; here its claim is enough.
+        // The finding follows with its evidence, so its claim is enough here.
         Outcome::HeldBack => 1,
-        _ => MOST_REASONS,
+        _ => MAX_REASONS,
     };
     for reason in verdict.reasons.iter().take(reasons) {
         lines.extend(wrapped(reason, "  ", "  ", width));
@@ -30,72 +32,141 @@ pub fn verdict_lines(verdict: &Verdict, width: usize) -> Vec<String> {
     lines
 }
 
-/// The narrowest column that is still readable; a smaller width is taken for this one.
-const WIDTH_MIN: usize = 40;
+/// The least width that is readable; a smaller width is replaced by this one.
+const MIN_WIDTH: usize = 40;
 
-/// All findings: critical ones, warnings, notes, what could not be told, and what is as wanted (a count, or with
-/// `verbose` in full). Ends without a newline; empty for no findings.
+/// All findings: critical ones, those worth doing, hygiene, notes, undecided ones, and settings that match the advice. Without `verbose`, hygiene has
+/// only claims, matching settings are a count, and settings come without their undo. Ends without a newline; empty for no findings.
 pub fn findings_text(findings: &[Finding], width: usize, verbose: bool) -> String {
-    let width = width.max(WIDTH_MIN);
+    let width = width.max(MIN_WIDTH);
     let mut blocks = Vec::new();
     for group in GROUPS {
         let members: Vec<&Finding> = findings.iter().filter(|finding| group.holds(finding)).collect();
         if members.is_empty() {
             continue;
         }
-        if group.severity == Severity::Ok && !verbose {
+        if group.rank == Rank::AsWanted && !verbose {
             let (noun, verb) = if members.len() == 1 { ("check", "is") } else { ("checks", "are") };
             blocks.push(format!("{} {noun} {verb} as wanted.", members.len()));
             continue;
         }
         let mut lines = vec![format!("{} ({})", group.title, members.len())];
-        members.iter().for_each(|finding| write(&mut lines, finding, group.mark, width));
+        for finding in members {
+            match group.rank == Rank::Due(Priority::Hygiene) && !verbose {
+                true => lines.extend(claim_lines(finding, group.mark, width)),
+                false => write(&mut lines, finding, group.mark, width, verbose),
+            }
+        }
         blocks.push(lines.join("\n"));
     }
     blocks.join("\n\n")
 }
 
-/// The alarms alone, a claim each, and what else there is in one line: for a page that has other matters too.
+/// The alarms alone, a claim each, and the other findings in one line: for a page that also has other content.
 pub fn findings_brief(findings: &[Finding], width: usize) -> String {
-    let mut alarms: Vec<&Finding> = findings.iter().filter(|finding| finding.is_alarm()).collect();
-    alarms.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let mut lines = Vec::new();
-    for finding in &alarms {
-        let mark = if finding.severity == Severity::Critical { "x" } else { "!" };
-        lines.extend(wrap(&finding.claim, &format!("  {mark} "), "    ", width));
+    for group in GROUPS.iter().take(2) {
+        let members = findings.iter().filter(|finding| group.holds(finding));
+        members.for_each(|finding| lines.extend(claim_lines(finding, group.mark, width)));
     }
-    let of = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    lines.push(format!("  {} more to note, {} as wanted", of(Severity::Note), of(Severity::Ok)));
+    let of = |rank| findings.iter().filter(|finding| Rank::from_finding(finding) == rank).count();
+    lines.push(format!(
+        "  {} hygiene, {} more to note, {} as wanted",
+        of(Rank::Due(Priority::Hygiene)),
+        of(Rank::Note) + of(Rank::CannotTell),
+        of(Rank::AsWanted)
+    ));
     lines.join("\n")
 }
 
-struct Group {
-    title: &'static str,
-    mark: &'static str,
-    severity: Severity,
-    /// Holds what could not be told, or all else.
-    untold: bool,
+/// The most important findings, up to a limit, with an advice for each. Each rule occurs once, and undecided findings are left out. Empty if
+/// none is worth doing.
+pub fn findings_first<'f>(
+    findings: impl IntoIterator<Item = &'f Finding>,
+    count: usize,
+    width: usize,
+) -> String {
+    let is_due = |finding: &&Finding| {
+        finding.priority() >= Some(Priority::WorthDoing) && finding.confidence != Confidence::CannotTell
+    };
+    let mut due: Vec<&Finding> = findings.into_iter().filter(is_due).collect();
+    let cost_us = |finding: &Finding| finding.cost.as_ref().map_or(0.0, |cost| cost.mean_us);
+    due.sort_by(|a, b| b.priority().cmp(&a.priority()).then(cost_us(b).total_cmp(&cost_us(a))));
+    let mut seen = BTreeSet::new();
+    due.retain(|finding| seen.insert(&finding.id));
+    let mut lines = Vec::new();
+    for finding in due.into_iter().take(count) {
+        let mark = if finding.priority() == Some(Priority::Critical) { "x" } else { "!" };
+        lines.extend(claim_lines(finding, mark, width));
+        match (&finding.command, &finding.advice) {
+            (Some(command), _) if command.lines().count() == 1 => lines.push(format!("      $ {command}")),
+            (_, Some(advice)) => lines.extend(wrap(advice, "    > ", "      ", width)),
+            (Some(_), None) => lines.push("    > 'fathom doctor --script' writes the commands.".to_owned()),
+            (None, None) => {}
+        }
+    }
+    lines.join("\n")
 }
 
-const GROUPS: [Group; 5] = [
-    Group { title: "Critical", mark: "x", severity: Severity::Critical, untold: false },
-    Group { title: "Warnings", mark: "!", severity: Severity::Warning, untold: false },
-    Group { title: "Notes", mark: "-", severity: Severity::Note, untold: false },
-    Group { title: "Cannot tell", mark: "?", severity: Severity::Note, untold: true },
-    Group { title: "As wanted", mark: "+", severity: Severity::Ok, untold: false },
-];
+/// The group of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// A finding that asks for an action.
+    Due(Priority),
+    Note,
+    /// An undecided check. An undecided alarm asks for an action that decides it, and is not in this group.
+    CannotTell,
+    AsWanted,
+}
 
-impl Group {
-    fn holds(&self, finding: &Finding) -> bool {
-        // What could not be told of a warning is still a warning: only notes are set apart.
-        let untold = finding.severity == Severity::Note && finding.confidence == Confidence::CannotTell;
-        finding.severity == self.severity && untold == self.untold
+impl Rank {
+    pub(crate) fn from_finding(finding: &Finding) -> Rank {
+        match finding.priority() {
+            Some(priority) => Rank::Due(priority),
+            None if finding.severity == Severity::Ok => Rank::AsWanted,
+            None if finding.confidence == Confidence::CannotTell => Rank::CannotTell,
+            None => Rank::Note,
+        }
     }
 }
 
-fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
+struct FindingGroup {
+    title: &'static str,
+    mark: &'static str,
+    rank: Rank,
+}
+
+const GROUPS: [FindingGroup; 6] = [
+    FindingGroup {
+        title: "Critical: costs latency or risks data now",
+        mark: "x",
+        rank: Rank::Due(Priority::Critical),
+    },
+    FindingGroup { title: "Worth doing: it matters here", mark: "!", rank: Rank::Due(Priority::WorthDoing) },
+    FindingGroup {
+        title: "Hygiene: the vendor's advice, no effect measured",
+        mark: "~",
+        rank: Rank::Due(Priority::Hygiene),
+    },
+    FindingGroup { title: "Notes", mark: "-", rank: Rank::Note },
+    FindingGroup { title: "Cannot tell", mark: "?", rank: Rank::CannotTell },
+    FindingGroup { title: "As wanted", mark: "+", rank: Rank::AsWanted },
+];
+
+impl FindingGroup {
+    fn holds(&self, finding: &Finding) -> bool {
+        Rank::from_finding(finding) == self.rank
+    }
+}
+
+/// The claim, with its confidence unless it is certain.
+fn claim_lines(finding: &Finding, mark: &str, width: usize) -> Vec<String> {
     let likely = if finding.confidence == Confidence::Likely { " (likely)" } else { "" };
-    lines.extend(wrap(&format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width));
+    wrap(&format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width)
+}
+
+fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize, verbose: bool) {
+    lines.extend(claim_lines(finding, mark, width));
     if let Some(cost) = &finding.cost {
         lines.extend(wrap(&cost_sentence(cost), "      ", "        ", width));
     }
@@ -116,17 +187,21 @@ fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize) {
     if let Some(next) = &finding.next_look {
         lines.extend(wrap(next, "      next: ", "            ", width));
     }
-    // A step each line.
-    for (number, step) in finding.undo.iter().flat_map(|undo| undo.lines()).enumerate() {
+    // Each step has a line. The undo of a command is a step too.
+    let undo = finding.undo.iter().filter(|_| verbose || !finding.is_setting()).flat_map(|undo| undo.lines());
+    for (number, step) in undo.enumerate() {
         let first = if number == 0 { "      undo: " } else { "            " };
-        lines.extend(wrap(step, first, "            ", width));
+        match finding.command.is_some() {
+            true => lines.push(format!("{first}{step}")),
+            false => lines.extend(wrap(step, first, "            ", width)),
+        }
     }
     if let Some(source) = &finding.source {
         lines.extend(wrap(source, "      see ", "          ", width));
     }
 }
 
-/// What a cause costs its users.
+/// The cost of a cause, as a sentence.
 pub(crate) fn cost_sentence(cost: &Cost) -> String {
     let tail = cost.p99_us.map_or_else(String::new, |us| {
         format!(" The slowest kind's 99th percentile is {}.", Nanos((us.max(0.0) * 1e3).round() as u64))
@@ -134,7 +209,7 @@ pub(crate) fn cost_sentence(cost: &Cost) -> String {
     format!("Costs {}{tail}", cost.words())
 }
 
-/// What following the advice would bring, with its interval and how that was computed.
+/// The gain of following the advice, with its interval and the method of its computation.
 pub(crate) fn gain_sentence(gain: &Gain) -> String {
     let (low, high) = gain.interval;
     let percent = |share: f64| 100.0 * share;
@@ -153,14 +228,35 @@ pub(crate) fn gain_sentence(gain: &Gain) -> String {
 #[cfg(test)]
 mod tests {
     use fathom_record::Confidence;
-    use fathom_record::verdict::{Clock, Cost, Domain};
+    use fathom_record::verdict::{Cost, Domain, LatencyClock};
 
     use super::*;
 
     #[test]
+    fn what_matters_most_comes_with_what_to_do() {
+        let finding = |id: &str, priority| Finding {
+            priority: Some(priority),
+            ..Finding::new(id, Severity::Warning, format!("The claim of {id}."))
+        };
+        let findings = [
+            finding("a", Priority::Hygiene).command("sysctl -w vm.a=0"),
+            finding("b", Priority::WorthDoing).command("sysctl -w vm.b=0"),
+            finding("c", Priority::Critical).advice("Move the journal."),
+            finding("d", Priority::WorthDoing),
+            finding("c", Priority::Critical),
+            Finding { confidence: Confidence::CannotTell, ..finding("e", Priority::Critical) },
+        ];
+        assert_eq!(
+            findings_first(&findings, 2, 80),
+            "  x The claim of c.\n    > Move the journal.\n  ! The claim of b.\n      $ sysctl -w vm.b=0"
+        );
+        assert_eq!(findings_first(&findings[..1], 3, 80), "");
+    }
+
+    #[test]
     fn the_answer_comes_first_and_what_to_do_last() {
         let cost = Cost {
-            clock: Clock::Response,
+            clock: LatencyClock::Response,
             share: 0.81,
             interval: (0.74, 0.85),
             mean_us: 14_900.0,
@@ -191,12 +287,18 @@ mod tests {
     }
 
     fn sample() -> Vec<Finding> {
+        let hygiene = Finding::new("e", Severity::Warning, "kernel.pid_max is 32768, below 64000.")
+            .evidence("/proc/sys/kernel/pid_max = 32768")
+            .advice("Recommended: 64000 or more.")
+            .command("sysctl -w kernel.pid_max=64000")
+            .undo("sysctl -w kernel.pid_max=32768");
         vec![
+            hygiene,
             Finding::new("a", Severity::Ok, "All is well."),
             Finding::new("b", Severity::Note, "Worth knowing.").confidence(Confidence::CannotTell),
-            Finding::new("c", Severity::Warning, "The read-ahead of md0 is 4096 KiB, which reads too much around.")
+            Finding { priority: Some(Priority::WorthDoing), ..Finding::new("c", Severity::Warning, "The read-ahead of md0 is 4096 KiB, which reads too much around.") }
                 .evidence("/sys/block/md0/queue/read_ahead_kb = 4096")
-                .advice("Wanted: 4 to 16 KiB.")
+                .advice("Recommended: 4 to 16 KiB.")
                 .command("blockdev --setra 32 /dev/md0\n# in a file: a long line that is never wrapped, whatever its length")
                 .source("www.mongodb.com/docs"),
             Finding::new("d", Severity::Critical, "No barriers.").confidence(Confidence::Likely),
@@ -204,27 +306,44 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_comes_first_and_what_is_well_is_a_count() {
+    fn what_costs_comes_first_and_what_is_well_is_a_count() {
         let text = findings_text(&sample(), 60, false);
         let expected = "\
-Critical (1)
+Critical: costs latency or risks data now (1)
   x No barriers. (likely)
 
-Warnings (1)
+Worth doing: it matters here (1)
   ! The read-ahead of md0 is 4096 KiB, which reads too much
     around.
       /sys/block/md0/queue/read_ahead_kb = 4096
-    > Wanted: 4 to 16 KiB.
+    > Recommended: 4 to 16 KiB.
       $ blockdev --setra 32 /dev/md0
       # in a file: a long line that is never wrapped, whatever its length
       see www.mongodb.com/docs
+
+Hygiene: the vendor's advice, no effect measured (1)
+  ~ kernel.pid_max is 32768, below 64000.
 
 Cannot tell (1)
   ? Worth knowing.
 
 1 check is as wanted.";
         assert_eq!(text, expected);
-        assert!(findings_text(&sample(), 60, true).ends_with("As wanted (1)\n  + All is well."));
+        let all = findings_text(&sample(), 60, true);
+        assert!(all.ends_with("As wanted (1)\n  + All is well."), "{all}");
+        let hygiene = "
+  ~ kernel.pid_max is 32768, below 64000.
+      /proc/sys/kernel/pid_max = 32768
+    > Recommended: 64000 or more.
+      $ sysctl -w kernel.pid_max=64000
+      undo: sysctl -w kernel.pid_max=32768
+";
+        assert!(all.contains(hygiene), "{all}");
+        let brief = "  x No barriers. (likely)
+  ! The read-ahead of md0 is 4096 KiB, which reads too much
+    around.
+  1 hygiene, 1 more to note, 1 as wanted";
+        assert_eq!(findings_brief(&sample(), 60), brief);
     }
 
     #[test]
@@ -241,7 +360,7 @@ Cannot tell (1)
         finding.next_look = Some("The same load with a depth of 64.".into());
         finding.undo = Some("Set it back to 32.\nAnd have one session again.".into());
         let expected = "\
-Warnings (1)
+Worth doing: it matters here (1)
   ! The queue is at its cap.
     > Raise it.
     = Expected: mean latency of reads falls by 42 % (30 to

@@ -1,7 +1,7 @@
-//! fio's json+ shape, for fio-plot and whatever else reads it (facts on it: disk.md 1.2, axboe/fio:stat.c).
+//! fio's json+ document, for fio-plot and other programs that read it (axboe/fio:stat.c).
 //!
-//! One job per step and stream, in the order they ran. Differences, all on the side of being right: the document
-//! is always valid (a figure that does not exist is 0 as in fio, never `nan`), nothing else is on the stream,
+//! There is one job per step and stream, in the order in which they ran. All differences from fio are corrections: the document
+//! is always valid (a figure that does not exist is 0 as in fio, never `nan`), the stream contains nothing else,
 //! `sync.total_ios` counts the syncs, and a percentile is never above `max`.
 
 use fathom_record::disk::{Step, Stream};
@@ -15,19 +15,15 @@ const PERCENTILES: [f64; 17] =
 
 /// One stream of a step with its whole distributions.
 pub struct FioStep {
-    /// The step.
     pub step: Step,
-    /// Which of its streams.
+    /// The index of the stream within the step.
     pub stream: usize,
-    /// Read latencies.
     pub reads: Histogram,
-    /// Write latencies.
     pub writes: Histogram,
-    /// Sync latencies.
     pub syncs: Histogram,
 }
 
-/// The whole document. `directory` and `size_bytes` go into the global options; `unix_ms` is when it ended.
+/// The whole document. `directory` and `size_bytes` become global options; `unix_ms` is the time of its end.
 pub fn fio_json(steps: &[FioStep], version: &str, directory: &str, size_bytes: u64, unix_ms: u64) -> Value {
     let jobs: Vec<Value> = steps.iter().enumerate().filter_map(|(group, step)| job(group, step)).collect();
     let disks = steps.last().map_or_else(Vec::new, |last| disk_util(&last.step));
@@ -138,7 +134,7 @@ fn latency(histogram: &Histogram, whole: bool) -> Value {
     object
 }
 
-/// fio's shares of submissions by depth; ours keeps one depth through a step.
+/// fio's shares of submissions by depth; a step of Fathom has a constant depth.
 fn depth_level(depth: u32) -> Value {
     let bucket = |low: u32, high: u32| if (low..=high).contains(&depth) { 100.0 } else { 0.0 };
     json!({

@@ -1,11 +1,11 @@
-//! Histories as text: a line of the values, and each change of level in a sentence with how sure it is.
+//! Histories as text: a line of the values, and a sentence on each change of level with its certainty.
 
 use fathom_record::history::{ChangeState, History, HistoryChange, Reach};
 
 use crate::run_list::value_of;
 use crate::terminal_text::{cut, printable, wrap};
 
-/// Heights of a value in a line of text.
+/// The characters for the heights of a value in a line of text.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// One history in lines of at most `width` characters; with `points`, each run too.
@@ -61,11 +61,11 @@ pub(crate) fn told(change: &HistoryChange, history: &History) -> String {
     )
 }
 
-/// What so many runs let one say, in a sentence.
+/// The conclusions that the number of runs allows, in a sentence.
 pub(crate) fn reach(history: &History) -> &'static str {
     match (history.reach, history.changes.is_empty()) {
         (Reach::TooFew, _) => {
-            "Fewer than 10 runs: no change can be told from chance. Compare two with 'fathom runs diff'."
+            "Fewer than 10 runs: no change can be distinguished from chance. Compare two with 'fathom runs diff'."
         }
         (Reach::Suspicion, _) => {
             "Fewer than 50 runs: changes are suspicions; run both sides again, in turn, before acting on one."
@@ -97,7 +97,7 @@ fn day(started: &str) -> String {
     printable(&started.chars().take(10).collect::<String>())
 }
 
-/// Values as heights from the least to the most; neighbours share a place where there are more than `width`.
+/// Values as heights from the lowest to the highest; neighbours share a column if there are more than `width`.
 pub fn sparkline(values: &[f64], width: usize) -> String {
     let size = values.len().div_ceil(width.max(1)).max(1);
     let means: Vec<f64> = values.chunks(size).filter_map(fathom_stats::mean).collect();
@@ -113,7 +113,7 @@ pub fn sparkline(values: &[f64], width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::figure::Better;
+    use fathom_record::figure::BetterDirection;
     use fathom_record::history::HistoryPoint;
 
     use super::*;
@@ -138,7 +138,7 @@ mod tests {
             subject: "knee of random reads".to_owned(),
             metric: "highest throughput".to_owned(),
             unit: "1/s".to_owned(),
-            better: Better::Higher,
+            better: BetterDirection::Higher,
             verb: "disk".to_owned(),
             command: "disk --dir /data".to_owned(),
             environment: "2 CPUs [abcdef]".to_owned(),

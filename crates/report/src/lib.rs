@@ -1,7 +1,8 @@
-//! Findings in, text for people out. No sockets, no devices, no colour.
+//! Turns results and findings into text and pages. It uses no sockets, no devices and no colour.
 
 mod amplification;
 mod budget;
+mod capacity;
 mod comparison;
 mod disk;
 #[cfg(test)]
@@ -17,12 +18,15 @@ mod terminal_text;
 
 pub use amplification::{amplification_lines, member_lines};
 pub use budget::{budget_blocks, queue_lines};
+pub use capacity::capacity_sentences;
 pub use comparison::comparison_lines;
 pub use disk::{entry_lines, phase_heading, shape};
-pub use findings::{findings_brief, findings_text, verdict_lines};
+pub use findings::{findings_brief, findings_first, findings_text, verdict_lines};
 pub use fio::{FioStep, fio_json};
 pub use history::{history_lines, sparkline};
-pub use page::{OverTime, PageSource, page, pair_page};
+pub use page::{
+    OverTime, PageSource, RecordedServer, RecordingSource, Strip, page, pair_page, recording_page,
+};
 pub use run_list::{Headline, is_better, run_table, took, value_of};
 pub use runs_page::{ListedRun, RunsPage, problem_page, runs_page};
 pub use study::study_lines;

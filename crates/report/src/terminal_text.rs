@@ -1,7 +1,7 @@
-//! Text for a terminal: what others wrote is made safe, sentences break at spaces, and figures look alike in all
+//! Text for a terminal: text of others is made safe, sentences break at spaces, and figures have the same format in all
 //! tables.
 //!
-//! What would move a cursor, change a colour or turn the direction of writing is shown as what it is.
+//! Characters that would move a cursor, change a colour or turn the direction of writing are shown as escapes.
 
 use fathom_units::{Bytes, Nanos};
 
@@ -23,7 +23,7 @@ fn turns(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
-/// `text` cut to `width` characters, with an ellipsis where something is missing.
+/// `text` cut to `width` characters, with an ellipsis if something is missing.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -33,7 +33,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// `text` in lines of at most `width` characters; the first line begins with `first`, the others with `rest`. A
-/// word longer than a line (a path) gets a line of its own, whole.
+/// word longer than a line (a path) gets a line of its own, complete.
 pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
@@ -53,18 +53,18 @@ pub(crate) fn wrap(text: &str, first: &str, rest: &str, width: usize) -> Vec<Str
     lines
 }
 
-/// A sentence in lines of at most `width` characters, for texts that are put together elsewhere.
+/// A sentence in lines of at most `width` characters, for texts that other crates compose.
 pub fn wrapped(text: &str, first: &str, rest: &str, width: usize) -> Vec<String> {
     wrap(text, first, rest, width)
 }
 
-/// A time in microseconds, which may be below 0 where a difference is.
+/// A time in microseconds, which may be negative if it is a difference.
 pub(crate) fn time_us(us: f64) -> String {
     let sign = if us < 0.0 { "-" } else { "" };
     format!("{sign}{}", Nanos((us.abs() * 1000.0).round() as u64))
 }
 
-/// Bytes; none below 0.
+/// Bytes. Negative values count as 0.
 pub(crate) fn bytes(value: f64) -> String {
     Bytes(value.max(0.0).round() as u64).to_string()
 }

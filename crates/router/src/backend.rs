@@ -1,7 +1,7 @@
-//! One shard, or the config servers: which of its members to ask, and connections to them that are used again.
+//! One shard, or the config servers: chooses the member to ask and keeps a pool of connections to the members.
 //!
-//! A set's primary is looked for when it is wanted and forgotten when it fails. Nothing is retried here: who calls knows what
-//! may be sent twice.
+//! The primary of a set is looked up when it is needed and forgotten when it fails. This module retries nothing: its callers know
+//! which commands may be sent twice.
 
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 
 use crate::Result;
 
-/// How long a primary, or a member that fits a read preference, is looked for, as mongos does.
+/// The time to search for a primary, or for a member that fits a read preference, as in mongos.
 const SELECTION: Duration = Duration::from_secs(20);
-/// How long a connection may take.
+/// The time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Between two looks at a set without a primary.
+/// The pause between two looks at a set without a primary.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How many idle connections to a server are kept.
+/// The number of idle connections to a server that are kept.
 const KEPT: usize = 256;
 
 /// A shard, or the config servers.
@@ -29,7 +29,7 @@ pub(crate) struct Backend {
     id: String,
     hosts: AddressList,
     target: Target,
-    /// The members of a set, when they are known.
+    /// The members of a set, once they are known.
     known: Mutex<Option<Deployment>>,
     idle: Mutex<HashMap<Address, Vec<Connection>>>,
     in_use: AtomicU64,
@@ -55,22 +55,21 @@ impl Backend {
         &self.id
     }
 
-    /// How many shards it is: the config servers are none.
+    /// The number of shards this counts as: 1, or 0 for the config servers.
     pub(crate) fn shards(&self) -> usize {
         usize::from(self.id != "config")
     }
 
-    /// Its connection string.
     pub(crate) fn hosts(&self) -> &AddressList {
         &self.hosts
     }
 
-    /// Whether it is a replica set, which can tell a write that is sent twice.
+    /// Whether it is a replica set, which recognizes a write that is sent twice.
     pub(crate) fn is_set(&self) -> bool {
         self.hosts.set.is_some()
     }
 
-    /// A connection to the member that a preference asks for.
+    /// A connection to a member that fits the read preference.
     pub(crate) fn lease(&self, preference: &ReadPreference) -> Result<Lease<'_>> {
         let address = self.member(preference)?;
         let idle = self.idle.lock().get_mut(&address).and_then(Vec::pop);
@@ -88,7 +87,7 @@ impl Backend {
         Ok(Lease { backend: self, connection: Some(connection) })
     }
 
-    /// The member that a preference asks for, if that is known now: nobody is waited for.
+    /// The member that fits the read preference, if it is already known; does not wait.
     pub(crate) fn known_member(&self, preference: &ReadPreference) -> Option<Address> {
         if let Some(address) = self.only_member() {
             return Some(address.clone());
@@ -97,7 +96,7 @@ impl Backend {
         members(known.as_ref()?, preference).ok()?.into_iter().next()
     }
 
-    /// A connection to a member that is idle now.
+    /// An idle connection to a member, if the pool has one.
     pub(crate) fn idle_connection(&self, address: &Address) -> Option<Connection> {
         let connection = self.idle.lock().get_mut(address).and_then(Vec::pop)?;
         self.in_use.fetch_add(1, Ordering::Relaxed);
@@ -119,13 +118,13 @@ impl Backend {
         }
     }
 
-    /// Lets go of a connection that failed.
+    /// Closes a connection that failed.
     pub(crate) fn discard(&self, connection: &Connection) {
         self.in_use.fetch_sub(1, Ordering::Relaxed);
         self.forget(connection.address());
     }
 
-    /// The server that is no set.
+    /// The single server, if it is no replica set.
     fn only_member(&self) -> Option<&Address> {
         self.hosts.addresses.first().filter(|_| !self.is_set())
     }
@@ -164,18 +163,18 @@ impl Backend {
         }
     }
 
-    /// Lets go of what is known of a member that failed.
+    /// Forgets what is known of a member that failed.
     fn forget(&self, address: &Address) {
         *self.known.lock() = None;
         self.idle.lock().remove(address);
     }
 
-    /// Looks for the primary anew at the next call.
+    /// Looks for the primary again at the next call.
     pub(crate) fn look_again(&self) {
         *self.known.lock() = None;
     }
 
-    /// What a client is told of a shard that cannot be reached.
+    /// The client's error for a shard that cannot be reached.
     pub(crate) fn unreachable(&self, error: &fathom_client::Error) -> Failure {
         match error {
             fathom_client::Error::Server(failure) => failure.clone(),
@@ -186,14 +185,14 @@ impl Backend {
         }
     }
 
-    /// Connections in use, idle, and made so far.
+    /// Connections in use, idle, and created so far.
     pub(crate) fn connections(&self) -> (u64, u64, u64) {
         let idle = self.idle.lock().values().map(Vec::len).sum::<usize>() as u64;
         (self.in_use.load(Ordering::Relaxed), idle, self.opened.load(Ordering::Relaxed))
     }
 }
 
-/// A connection, which goes back to the others when it is no longer used.
+/// A connection, which is returned to the pool when it is no longer used.
 #[derive(Debug)]
 pub(crate) struct Lease<'b> {
     backend: &'b Backend,
@@ -222,7 +221,7 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// The members that a preference asks for, the best first.
+/// The members that fit a read preference, the best first.
 fn members(deployment: &Deployment, preference: &ReadPreference) -> fathom_errors::Result<Vec<Address>> {
     match preference.mode {
         ReadMode::Primary => deployment.writable(),

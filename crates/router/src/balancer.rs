@@ -1,8 +1,8 @@
-//! The balancer: moves chunks from the shard that has the most of a collection to the one that has the fewest, and all of them off
-//! a shard that is to go. One router at a time does it.
+//! The balancer: moves chunks of a collection from the shard with the most to the shard with the fewest, and all chunks off a shard
+//! that is being removed. One router at a time runs it.
 //!
-//! Chunks are counted, not weighed, with MongoDB's old thresholds (2, 4 or 8 chunks, by how many there are). Zones, windows of
-//! time and splitting by size are not here.
+//! It compares the numbers of chunks, not their sizes, with MongoDB's old thresholds (2, 4 or 8 chunks, by the number of chunks).
+//! It does not implement zones, time windows or splitting by size.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,71 +18,70 @@ use crate::cluster::Shard;
 use crate::instance::Instance;
 use crate::locks;
 
-/// Between two rounds, as mongod's balancer rests.
+/// The pause between two rounds, as in mongod's balancer.
 const PERIOD: Duration = Duration::from_secs(10);
-/// Between two moves of one round that found something to do.
-const SHORT: Duration = Duration::from_secs(1);
+/// The pause before the next round if this round moved a chunk.
+const MOVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// Whether chunks are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum BalancerMode {
     Full,
     Off,
 }
 
-impl Mode {
-    /// As `balancerStatus` says it.
+impl BalancerMode {
+    /// The name that `balancerStatus` reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Mode::Full => "full",
-            Mode::Off => "off",
+            BalancerMode::Full => "full",
+            BalancerMode::Off => "off",
         }
     }
 }
 
-/// What `balancerStatus` answers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Status {
-    pub(crate) mode: Mode,
+pub(crate) struct BalancerStatus {
+    pub(crate) mode: BalancerMode,
     pub(crate) in_round: bool,
     pub(crate) rounds: u64,
 }
 
-/// A chunk that is to move.
+/// A chunk to move, and the shard that receives it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Move {
+pub(crate) struct ChunkMove {
     pub(crate) range: ChunkRange,
     pub(crate) to: String,
 }
 
-/// Whether it may work.
-fn mode(instance: &Instance) -> Result<Mode> {
+/// The mode that `config.settings` holds.
+fn mode(instance: &Instance) -> Result<BalancerMode> {
     let settings = instance.cluster.config().config_get("settings", "balancer")?;
     let off = settings.is_some_and(|settings| {
         settings.get_bool("stopped").unwrap_or(false)
-            || settings.get_str("mode").is_ok_and(|mode| mode != Mode::Full.name())
+            || settings.get_str("mode").is_ok_and(|mode| mode != BalancerMode::Full.name())
     });
-    Ok(if off { Mode::Off } else { Mode::Full })
+    Ok(if off { BalancerMode::Off } else { BalancerMode::Full })
 }
 
-/// Lets it work, or not.
-pub(crate) fn set_mode(instance: &Instance, mode: Mode) -> Result<()> {
-    let change = doc! { "$set": { "mode": mode.name(), "stopped": mode == Mode::Off } };
+/// Switches the balancer on or off.
+pub(crate) fn set_mode(instance: &Instance, mode: BalancerMode) -> Result<()> {
+    let change = doc! { "$set": { "mode": mode.name(), "stopped": mode == BalancerMode::Off } };
     instance.cluster.config().config_update("settings", doc! { "_id": "balancer" }, change, true)?;
     Ok(())
 }
 
-/// What it does now.
-pub(crate) fn status(instance: &Instance) -> Result<Status> {
+/// The state of the balancer.
+pub(crate) fn status(instance: &Instance) -> Result<BalancerStatus> {
     let (in_round, rounds) = (&instance.balancer.in_round, &instance.balancer.rounds);
-    Ok(Status {
+    Ok(BalancerStatus {
         mode: mode(instance)?,
         in_round: in_round.load(Ordering::Relaxed),
         rounds: rounds.load(Ordering::Relaxed),
     })
 }
 
-/// Waits until this router's round is over, a bounded time.
+/// Waits until this router's round is over, for a bounded time.
 pub(crate) fn wait_for_round(instance: &Instance) {
     for _ in 0..600 {
         if !instance.balancer.in_round.load(Ordering::Relaxed) || instance.is_stopping() {
@@ -109,13 +108,13 @@ pub(crate) fn run(instance: &Arc<Instance>) {
         });
         state.in_round.store(false, Ordering::Relaxed);
         state.rounds.fetch_add(1, Ordering::Relaxed);
-        pause = if moved > 0 { SHORT } else { PERIOD };
+        pause = if moved > 0 { MOVE_PAUSE } else { PERIOD };
     }
 }
 
-/// One round: at most one move for each collection. How many there were.
+/// One round: moves at most one chunk of each collection. Returns how many it moved.
 fn round(instance: &Arc<Instance>) -> Result<usize> {
-    if mode(instance)? == Mode::Off {
+    if mode(instance)? == BalancerMode::Off {
         return Ok(0);
     }
     let collections = instance.cluster.config().config_find("collections", doc! {}, doc! { "_id": 1 })?;
@@ -130,13 +129,13 @@ fn round(instance: &Arc<Instance>) -> Result<usize> {
         let Some(entry) = CollectionEntry::parse(&document)?.filter(|entry| !entry.no_balance) else {
             continue;
         };
-        if instance.is_stopping() || mode(instance)? == Mode::Off {
+        if instance.is_stopping() || mode(instance)? == BalancerMode::Off {
             return Ok(moved);
         }
         let namespace = entry.namespace.clone();
         let Some(table) = crate::catalog::read_table(&instance.cluster, &namespace)? else { continue };
         let Some(wanted) = choose(&table, &shards) else { continue };
-        let place = admin::Where::Bounds(wanted.range.min.clone(), wanted.range.max.clone());
+        let place = admin::SplitPoint::Bounds(wanted.range.min.clone(), wanted.range.max.clone());
         match admin::move_chunk(instance, &namespace, &place, &wanted.to, false) {
             Ok(()) => moved += 1,
             Err(failure) => {
@@ -149,7 +148,7 @@ fn round(instance: &Arc<Instance>) -> Result<usize> {
 }
 
 /// The chunk that is to move next, if any.
-pub(crate) fn choose(table: &RoutingTable, shards: &[Shard]) -> Option<Move> {
+pub(crate) fn choose(table: &RoutingTable, shards: &[Shard]) -> Option<ChunkMove> {
     let mut counts: BTreeMap<&str, usize> = shards.iter().map(|shard| (shard.backend.id(), 0)).collect();
     for chunk in table.chunks() {
         *counts.entry(chunk.shard.as_str()).or_default() += 1;
@@ -169,10 +168,10 @@ pub(crate) fn choose(table: &RoutingTable, shards: &[Shard]) -> Option<Move> {
         }
     };
     let chunk = table.chunks().find(|chunk| chunk.shard == from)?;
-    Some(Move { range: chunk.range.clone(), to: (*to).to_owned() })
+    Some(ChunkMove { range: chunk.range.clone(), to: (*to).to_owned() })
 }
 
-/// How many chunks more a shard may have than another.
+/// The difference in chunks between two shards at which a chunk is moved.
 fn threshold(chunks: usize) -> usize {
     match chunks {
         0..20 => 2,

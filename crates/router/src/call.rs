@@ -1,7 +1,7 @@
-//! Commands to shards: one, or several at once, with what may be tried again tried again.
+//! Sends commands to one shard, or to several at once, and repeats those that may be repeated.
 //!
-//! A member that says it is no primary has done nothing, so the command is sent again to whoever is. Where the connection broke,
-//! nobody knows whether the command was carried out: only what may be done twice is sent again.
+//! A member that answers that it is no primary has done nothing, so the command is sent again to the primary. If the connection
+//! broke, it is unknown whether the command was executed: only commands that may be repeated are sent again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,12 +13,12 @@ use fathom_wire::{Code, Failure};
 use crate::Result;
 use crate::backend::{Backend, Lease};
 use crate::counters;
-use crate::outgoing::Outgoing;
-use crate::request::Sending;
+use crate::request::SendPolicy;
+use crate::shard_command::ShardCommand;
 
-/// How often a command is sent at most, as mongos does.
+/// The maximum number of times a command is sent, as in mongos.
 const ATTEMPTS: u32 = 3;
-/// What members say that take no writes now (server.md, 2.7).
+/// The codes of members that take no writes at the moment (docs/methods.md#commands-and-errors).
 const NOT_PRIMARY: &[Code] = &[
     Code::NotWritablePrimary,
     Code::NotPrimaryNoSecondaryOk,
@@ -30,11 +30,11 @@ const NOT_PRIMARY: &[Code] = &[
     Code(10058),
 ];
 
-/// The label by which drivers know a write that may be sent again.
+/// The label that tells drivers that they may send a write again.
 const RETRYABLE: &str = "RetryableWriteError";
 
-/// Whether the reason of a failure may be gone at the next attempt; the backend is told to look again.
-fn may_retry(backend: &Backend, error: &Error, sending: &Sending) -> bool {
+/// Whether a second attempt may succeed. The backend looks for its primary again.
+fn may_retry(backend: &Backend, error: &Error, sending: &SendPolicy) -> bool {
     match error {
         Error::Network(_) => sending.idempotent,
         Error::Server(failure) => {
@@ -47,8 +47,8 @@ fn may_retry(backend: &Backend, error: &Error, sending: &Sending) -> bool {
     }
 }
 
-/// What the client is told; a driver that numbered its write sends it again by the label.
-fn failure_of(backend: &Backend, error: &Error, sending: &Sending) -> Failure {
+/// The failure for the client; the label makes a driver that numbered its write retry it.
+fn failure_of(backend: &Backend, error: &Error, sending: &SendPolicy) -> Failure {
     let failure = backend.unreachable(error);
     let passes = error.is_network() || NOT_PRIMARY.contains(&failure.code());
     if sending.numbered && passes && !failure.labels().contains(&RETRYABLE) {
@@ -61,12 +61,12 @@ fn no_connection() -> Error {
     fathom_errors::Error::new(fathom_errors::Kind::Stopped, "the connection is closed").into()
 }
 
-/// Sends a command and hands its reply over where it lies.
+/// Sends a command and hands its reply to the caller without a copy.
 pub(crate) fn call<R>(
     backend: &Backend,
     database: &str,
-    command: &Outgoing<'_>,
-    sending: &Sending,
+    command: &ShardCommand<'_>,
+    sending: &SendPolicy,
     take: impl FnOnce(&RawDocument) -> Result<R>,
 ) -> Result<R> {
     let mut attempt = 1;
@@ -86,21 +86,21 @@ pub(crate) fn call<R>(
     }
 }
 
-/// As [`call`], with the reply as a document of its own.
+/// As [`call`], with the reply as an owned document.
 pub(crate) fn ask(
     backend: &Backend,
     database: &str,
-    command: &Outgoing<'_>,
-    sending: &Sending,
+    command: &ShardCommand<'_>,
+    sending: &SendPolicy,
 ) -> Result<RawDocumentBuf> {
     call(backend, database, command, sending, |reply| Ok(reply.to_owned()))
 }
 
-/// Sends a command to each of several shards before it waits for any of them. The replies stand in the same order.
+/// Sends a command to each of several shards before it waits for any of them. The replies are in the order of the commands.
 pub(crate) fn ask_all(
     database: &str,
-    commands: &[(Arc<Backend>, Outgoing<'_>)],
-    sending: &Sending,
+    commands: &[(Arc<Backend>, ShardCommand<'_>)],
+    sending: &SendPolicy,
 ) -> Vec<Result<RawDocumentBuf>> {
     let begun = Instant::now();
     let under_way: Vec<Result<(Lease<'_>, Result<(), Error>)>> = commands

@@ -1,4 +1,4 @@
-//! Where databases and collections live, as it was read from the config servers: kept until a shard says that it is old.
+//! A cache of the locations of databases and collections, read from the config servers and kept until a shard says that it is stale.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use fathom_wire::{Code, Failure};
 use parking_lot::{Mutex, RwLock};
 
 use crate::Result;
-use crate::cluster::Cluster;
-use crate::request::Sending;
+use crate::cluster::ClusterMembers;
+use crate::request::SendPolicy;
 
-/// How often the chunks of a collection are read that are being changed at the moment.
+/// The number of attempts to read the chunks of a collection that changes during the read.
 const READS: u32 = 20;
-/// Between two of them.
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// A document of `config.databases`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DatabaseEntry {
     pub(crate) name: String,
-    /// The shard of the collections that are not sharded.
+    /// The shard that holds the unsharded collections.
     pub(crate) primary: String,
     /// Whether sharding was enabled.
     pub(crate) partitioned: bool,
-    /// `{uuid, lastMod}`.
+    /// The collection's `{uuid, lastMod}`.
     pub(crate) version: Option<Document>,
 }
 
@@ -42,7 +42,7 @@ impl DatabaseEntry {
     }
 }
 
-/// Counters of `shardingStatistics.catalogCache`.
+/// The counters of `shardingStatistics.catalogCache`.
 #[derive(Debug, Default)]
 pub(crate) struct CatalogCounters {
     pub(crate) stale_errors: AtomicU64,
@@ -51,18 +51,18 @@ pub(crate) struct CatalogCounters {
     pub(crate) failed: AtomicU64,
 }
 
-/// What is known; a collection without a table is not sharded.
+/// The cached entries; a collection without a table is not sharded.
 #[derive(Debug, Default)]
-pub(crate) struct Catalog {
+pub(crate) struct RoutingCatalog {
     databases: RwLock<HashMap<String, Arc<DatabaseEntry>>>,
     collections: RwLock<HashMap<String, Option<Arc<RoutingTable>>>>,
-    /// One reads at a time: many connections find out together that something is old.
+    /// Held by the one thread that reads: many connections notice at once that an entry is stale.
     reading: Mutex<()>,
     pub(crate) counters: CatalogCounters,
 }
 
-impl Catalog {
-    /// How many databases and collections are known.
+impl RoutingCatalog {
+    /// The numbers of cached databases and collections.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let sharded = self.collections.read().values().flatten().count();
         (self.databases.read().len(), sharded)
@@ -73,13 +73,17 @@ impl Catalog {
         self.databases.read().get(name).map(Arc::clone)
     }
 
-    /// The chunks of a collection that is known; none within if it is not sharded.
+    /// The chunks of a cached collection; the inner `None` if it is not sharded.
     pub(crate) fn known_table(&self, namespace: &str) -> Option<Option<Arc<RoutingTable>>> {
         self.collections.read().get(namespace).cloned()
     }
 
-    /// A database; none if there is none of that name.
-    pub(crate) fn database(&self, cluster: &Cluster, name: &str) -> Result<Option<Arc<DatabaseEntry>>> {
+    /// A database, or `None` if it does not exist.
+    pub(crate) fn database(
+        &self,
+        cluster: &ClusterMembers,
+        name: &str,
+    ) -> Result<Option<Arc<DatabaseEntry>>> {
         if let Some(known) = self.known_database(name) {
             return Ok(Some(known));
         }
@@ -91,8 +95,8 @@ impl Catalog {
         Ok(Some(entry))
     }
 
-    /// A database, made on the shard with the least data if there is none yet.
-    pub(crate) fn database_or_new(&self, cluster: &Cluster, name: &str) -> Result<Arc<DatabaseEntry>> {
+    /// A database; a new one is created on the shard with the least data.
+    pub(crate) fn database_or_new(&self, cluster: &ClusterMembers, name: &str) -> Result<Arc<DatabaseEntry>> {
         if let Some(known) = self.database(cluster, name)? {
             return Ok(known);
         }
@@ -105,10 +109,10 @@ impl Catalog {
         self.create(cluster, name, &primary, false)
     }
 
-    /// Makes a database's entry; somebody else's that was quicker counts.
+    /// Creates a database's entry; an entry that another router created earlier takes precedence.
     pub(crate) fn create(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterMembers,
         name: &str,
         primary: &str,
         partitioned: bool,
@@ -126,8 +130,12 @@ impl Catalog {
         })
     }
 
-    /// The chunks of a collection; none if it is not sharded.
-    pub(crate) fn table(&self, cluster: &Cluster, namespace: &str) -> Result<Option<Arc<RoutingTable>>> {
+    /// The chunks of a collection, or `None` if it is not sharded.
+    pub(crate) fn table(
+        &self,
+        cluster: &ClusterMembers,
+        namespace: &str,
+    ) -> Result<Option<Arc<RoutingTable>>> {
         if let Some(known) = self.known_table(namespace) {
             return Ok(known);
         }
@@ -149,7 +157,7 @@ impl Catalog {
         Ok(table)
     }
 
-    /// Forgets a collection, if it still is known as `used` knew it.
+    /// Forgets a collection, if its cached table is still `used`.
     pub(crate) fn forget_stale(&self, namespace: &str, used: Option<&Arc<RoutingTable>>) {
         self.counters.stale_errors.fetch_add(1, Ordering::Relaxed);
         let mut collections = self.collections.write();
@@ -163,7 +171,6 @@ impl Catalog {
         }
     }
 
-    /// Forgets a collection.
     pub(crate) fn forget(&self, namespace: &str) {
         self.collections.write().remove(namespace);
     }
@@ -181,7 +188,6 @@ impl Catalog {
             .retain(|namespace, _| namespace.split_once('.').is_none_or(|(database, _)| database != name));
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.databases.write().clear();
         self.collections.write().clear();
@@ -189,7 +195,7 @@ impl Catalog {
 }
 
 /// Reads a collection's entry and chunks.
-pub(crate) fn read_table(cluster: &Cluster, namespace: &str) -> Result<Option<RoutingTable>> {
+pub(crate) fn read_table(cluster: &ClusterMembers, namespace: &str) -> Result<Option<RoutingTable>> {
     let mut reads = 0;
     loop {
         let Some(document) = cluster.config().config_get("collections", namespace)? else { return Ok(None) };
@@ -208,13 +214,13 @@ pub(crate) fn read_table(cluster: &Cluster, namespace: &str) -> Result<Option<Ro
     }
 }
 
-/// The shard that holds the fewest bytes, of those that are to stay.
-pub(crate) fn least_loaded(cluster: &Cluster) -> Result<String> {
+/// The shard that holds the fewest bytes, except shards that are being removed.
+pub(crate) fn least_loaded(cluster: &ClusterMembers) -> Result<String> {
     cluster.reload()?;
     let mut best: Option<(f64, String)> = None;
     for shard in cluster.shards().iter().filter(|shard| !shard.draining) {
         let command = doc! { "listDatabases": 1 };
-        let reply = shard.backend.command("admin", &command, &Sending::read())?;
+        let reply = shard.backend.command("admin", &command, &SendPolicy::read())?;
         let bytes = match reply.get("totalSize") {
             Some(Bson::Double(bytes)) => *bytes,
             #[expect(clippy::cast_precision_loss, reason = "bytes are compared, not counted")]

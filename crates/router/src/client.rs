@@ -1,4 +1,4 @@
-//! Who is connected.
+//! The connected clients and their counts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,36 +7,34 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bson::Document;
 use parking_lot::Mutex;
 
-/// One connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// `connectionId`, from 1.
+    /// The `connectionId` of replies, from 1.
     pub(crate) id: u64,
-    /// The peer's address.
     pub(crate) remote: String,
-    /// What it said of itself in its first hello.
+    /// The client's metadata from its first hello.
     metadata: Mutex<Option<Document>>,
-    /// How many commands one after the other were queries that one shard answered, up to now.
+    /// The current run of consecutive queries that one shard answered.
     one_shard_queries: AtomicU32,
 }
 
 impl Client {
-    /// A query was answered by one shard.
+    /// Counts a query that one shard answered.
     pub(crate) fn count_one_shard_query(&self) {
         self.one_shard_queries.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many such queries came one after the other, up to now.
+    /// The length of the current run of such queries.
     pub(crate) fn one_shard_queries(&self) -> u32 {
         self.one_shard_queries.load(Ordering::Relaxed)
     }
 
-    /// Something else came.
+    /// Ends the run: a command of another kind came.
     pub(crate) fn end_one_shard_queries(&self) {
         self.one_shard_queries.store(0, Ordering::Relaxed);
     }
 
-    /// What it says of itself; false if it had said something before.
+    /// Sets the client's metadata; returns false if they were already set.
     pub(crate) fn set_metadata(&self, metadata: Document) -> bool {
         let mut held = self.metadata.lock();
         let first = held.is_none();
@@ -47,7 +45,6 @@ impl Client {
     }
 }
 
-/// All connections.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
@@ -56,7 +53,6 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Adds a connection.
     pub(crate) fn add(&self, remote: &str) -> Arc<Client> {
         let id = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client {
@@ -69,17 +65,17 @@ impl Clients {
         client
     }
 
-    /// Removes one that is closed.
+    /// Removes a client whose connection is closed.
     pub(crate) fn remove(&self, id: u64) {
         self.open.lock().remove(&id);
     }
 
-    /// Counts one that was turned away.
+    /// Counts a client that was rejected.
     pub(crate) fn reject(&self) {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many are open, were created, were turned away.
+    /// The numbers of open, created and rejected connections.
     pub(crate) fn counts(&self) -> (usize, u64, u64) {
         (self.open.lock().len(), self.created.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }

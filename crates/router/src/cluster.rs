@@ -1,4 +1,4 @@
-//! The shards there are, and the config servers that know.
+//! The shards of the cluster, and its config servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,22 +21,21 @@ pub(crate) struct Shard {
 
 /// Shards by name, and the config servers.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct ClusterMembers {
     config: Arc<Backend>,
     shards: RwLock<BTreeMap<String, Shard>>,
 }
 
-impl Cluster {
-    pub(crate) fn new(config_db: AddressList) -> Cluster {
-        Cluster { config: Arc::new(Backend::new("config", config_db)), shards: RwLock::default() }
+impl ClusterMembers {
+    pub(crate) fn new(config_db: AddressList) -> ClusterMembers {
+        ClusterMembers { config: Arc::new(Backend::new("config", config_db)), shards: RwLock::default() }
     }
 
-    /// The config servers.
     pub(crate) fn config(&self) -> &Arc<Backend> {
         &self.config
     }
 
-    /// Reads `config.shards` again. Connections to shards that stay are kept.
+    /// Reads `config.shards` again. Connections to shards that remain are kept.
     pub(crate) fn reload(&self) -> Result<()> {
         let documents = self.config.config_find("shards", doc! {}, doc! { "_id": 1 })?;
         let mut known = self.shards.write();
@@ -60,7 +59,7 @@ impl Cluster {
         self.shards.read().values().cloned().collect()
     }
 
-    /// A shard that is known by its name, or the config servers.
+    /// The shard with this name if it is known, or the config servers.
     pub(crate) fn known_shard(&self, id: &str) -> Option<Arc<Backend>> {
         if id == "config" {
             return Some(Arc::clone(&self.config));
@@ -68,7 +67,7 @@ impl Cluster {
         self.shards.read().get(id).map(|shard| Arc::clone(&shard.backend))
     }
 
-    /// A shard by its name; one that is not known yet is looked for.
+    /// The shard with this name; an unknown name is looked up.
     pub(crate) fn shard(&self, id: &str) -> Result<Arc<Backend>> {
         if let Some(backend) = self.known_shard(id) {
             return Ok(backend);
@@ -78,7 +77,7 @@ impl Cluster {
         self.known_shard(id).ok_or_else(absent)
     }
 
-    /// Whether every shard can tell a write that is sent twice, so that drivers may have sessions here.
+    /// Whether every shard recognizes a write that is sent twice, so that the router can offer sessions to drivers.
     pub(crate) fn has_sessions(&self) -> bool {
         let shards = self.shards.read();
         !shards.is_empty() && shards.values().all(|shard| shard.backend.is_set())

@@ -1,4 +1,4 @@
-//! What a router is started with.
+//! The configuration of a router.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,22 @@ use bson::Bson;
 use fathom_client::AddressList;
 use fathom_service::log::LogOptions;
 
-/// All options.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The config servers.
     pub config_db: AddressList,
     /// 0 takes any free port.
     pub port: u16,
     /// Addresses or names to listen on.
     pub bind_ip: Vec<String>,
-    /// Connections beyond this are closed at once.
+    /// Further connections are closed at once.
     pub max_connections: usize,
-    /// What messages may be compressed with: snappy, zlib, zstd.
+    /// The compressors for messages: snappy, zlib, zstd.
     pub compressors: Vec<String>,
-    /// Where and how much is logged.
+    /// The destination and the level of the log.
     pub log: LogOptions,
-    /// The version that it says it is, such as `4.4.29`, which decides the highest wire version.
+    /// The version that it reports, such as `4.4.29`, which decides the highest wire version.
     pub claimed_version: String,
-    /// Whether this router moves chunks by itself where the cluster's settings let it.
+    /// Whether this router moves chunks by itself if the cluster's settings allow it.
     pub balancer: bool,
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
@@ -32,7 +30,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// mongos' defaults, with the lab server's version and its loopback.
+    /// The defaults of mongos, with the version and the loopback address of the lab server.
     pub fn new(config_db: AddressList) -> Config {
         Config {
             config_db,

@@ -1,54 +1,54 @@
-//! What the router counts of itself, for `serverStatus`, and what an operation waits for shards: the waits are kept by thread, since an
-//! operation runs on one from its message to its reply.
+//! The router's counters for `serverStatus`, and the time that an operation waits for shards. The waits are kept per thread, since
+//! an operation stays on one thread from its message to its reply.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-use fathom_service::{CommandCounters, Counter, Traffic};
+use fathom_service::{CommandCounters, Counter, NetworkCounters};
 
-use crate::request::Kind;
+use crate::request::SendKind;
 
 /// The waits of the operation that this thread runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Waited {
-    /// How long, in microseconds; where several shards were asked at once, until the last had answered.
+pub(crate) struct OperationWaits {
+    /// The time waited, in microseconds; if several shards were asked at once, until the last had answered.
     pub(crate) us: u64,
-    /// The most shards that were asked at once.
+    /// The largest number of shards asked at once.
     pub(crate) shards: usize,
 }
 
 thread_local! {
-    static WAITED: Cell<Waited> = const { Cell::new(Waited { us: 0, shards: 0 }) };
+    static WAITED: Cell<OperationWaits> = const { Cell::new(OperationWaits { us: 0, shards: 0 }) };
 }
 
-/// Adds a wait for so many shards.
+/// Adds a wait for this number of shards.
 pub(crate) fn add_wait(took: Duration, shards: usize) {
     WAITED.with(|cell| {
-        let Waited { us, shards: most } = cell.get();
+        let OperationWaits { us, shards: most } = cell.get();
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        cell.set(Waited { us: us.saturating_add(took_us), shards: most.max(shards) });
+        cell.set(OperationWaits { us: us.saturating_add(took_us), shards: most.max(shards) });
     });
 }
 
-/// What was waited since it was last taken.
-pub(crate) fn take_waited() -> Waited {
+/// The waits since the last call.
+pub(crate) fn take_waited() -> OperationWaits {
     WAITED.with(Cell::take)
 }
 
-/// How long operations of a kind took here, and what of it they waited for shards.
+/// The time that operations of a kind took here, and the part of it that they waited for shards.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct OperationTotals {
     pub(crate) operations: Counter,
     pub(crate) took_us: Counter,
     pub(crate) waited_us: Counter,
-    /// Those that went to one shard, and those that went to several at once.
+    /// Operations that asked one shard, and those that asked several at once.
     pub(crate) one_shard: Counter,
     pub(crate) several_shards: Counter,
 }
 
-impl Times {
-    /// Counts one that ended.
-    pub(crate) fn add(&self, took_us: u64, waited: Waited) {
+impl OperationTotals {
+    /// Counts an operation that ended.
+    pub(crate) fn add(&self, took_us: u64, waited: OperationWaits) {
         self.operations.add(1);
         self.took_us.add(took_us);
         self.waited_us.add(waited.us.min(took_us));
@@ -57,10 +57,9 @@ impl Times {
     }
 }
 
-/// All counters.
 #[derive(Debug)]
-pub(crate) struct Counters {
-    pub(crate) traffic: Traffic,
+pub(crate) struct RouterCounters {
+    pub(crate) traffic: NetworkCounters,
     pub(crate) inserts: Counter,
     pub(crate) queries: Counter,
     pub(crate) updates: Counter,
@@ -70,17 +69,17 @@ pub(crate) struct Counters {
     pub(crate) user_asserts: Counter,
     /// Queries that went through a loop of the relay.
     pub(crate) relayed: Counter,
-    reads: Times,
-    writes: Times,
-    admin: Times,
+    reads: OperationTotals,
+    writes: OperationTotals,
+    admin: OperationTotals,
     pub(crate) each: CommandCounters,
 }
 
-impl Counters {
-    /// Of so many commands.
-    pub(crate) fn new(commands: usize) -> Counters {
-        Counters {
-            traffic: Traffic::default(),
+impl RouterCounters {
+    /// Counters for this number of commands.
+    pub(crate) fn new(commands: usize) -> RouterCounters {
+        RouterCounters {
+            traffic: NetworkCounters::default(),
             inserts: Counter::default(),
             queries: Counter::default(),
             updates: Counter::default(),
@@ -89,19 +88,19 @@ impl Counters {
             commands: Counter::default(),
             user_asserts: Counter::default(),
             relayed: Counter::default(),
-            reads: Times::default(),
-            writes: Times::default(),
-            admin: Times::default(),
+            reads: OperationTotals::default(),
+            writes: OperationTotals::default(),
+            admin: OperationTotals::default(),
             each: CommandCounters::new(commands),
         }
     }
 
     /// The times of a kind of commands.
-    pub(crate) fn times(&self, kind: Kind) -> &Times {
+    pub(crate) fn times(&self, kind: SendKind) -> &OperationTotals {
         match kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
-            Kind::Admin => &self.admin,
+            SendKind::Read => &self.reads,
+            SendKind::Write => &self.writes,
+            SendKind::Admin => &self.admin,
         }
     }
 }

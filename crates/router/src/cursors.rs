@@ -1,6 +1,6 @@
-//! Cursors that clients keep between batches: the router's own ids, behind which are cursors of one shard or of several.
+//! Cursors that clients keep between batches: each id of the router identifies cursors on one shard or on several.
 //!
-//! A cursor belongs to whoever uses it at the moment. One that nobody asked for in ten minutes goes, with those on the shards.
+//! An operation takes a cursor out while it uses it. A cursor that is unused for ten minutes is closed, together with its cursors on the shards.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,42 +13,42 @@ use parking_lot::Mutex;
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::merge::Merge;
+use crate::merge::ReplyMerge;
 
-/// After how long an idle cursor goes (`cursorTimeoutMillis`).
+/// The time after which an idle cursor is closed (`cursorTimeoutMillis`).
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// Bytes of documents that one reply holds at most.
+/// The largest size of the documents in one reply, in bytes.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Where a cursor's documents come from.
-pub(crate) enum Source {
-    /// A cursor of one shard, whose batches are handed on as they come.
+/// The source of a cursor's documents.
+pub(crate) enum CursorSource {
+    /// A cursor on one shard, whose batches are passed on unchanged.
     Single { backend: Arc<Backend>, id: i64, database: String, collection: String },
     /// Cursors of several shards.
-    Merge(Box<Merge>),
-    /// A pipeline that runs here; a document that did not fit into the last batch.
+    Merge(Box<ReplyMerge>),
+    /// A pipeline that runs here, and a document that did not fit into the last batch.
     Rows(Rows, Option<RawDocumentBuf>),
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for CursorSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Source::Single { .. } => "Single",
-            Source::Merge(_) => "Merge",
-            Source::Rows(..) => "Rows",
+            CursorSource::Single { .. } => "Single",
+            CursorSource::Merge(_) => "Merge",
+            CursorSource::Rows(..) => "Rows",
         })
     }
 }
 
-impl Source {
-    /// Writes the next batch of a source that is not a shard's own; true when nothing is left.
+impl CursorSource {
+    /// Writes the next batch of a source on several shards; returns true when the source is exhausted.
     pub(crate) fn fill(&mut self, array: &mut ArrayWriter<'_>, most: u64) -> Result<bool> {
         let mut left = most;
         while left > 0 {
             let next = match self {
-                Source::Single { .. } => return Ok(false),
-                Source::Merge(merge) => merge.next()?,
-                Source::Rows(rows, kept) => match kept.take() {
+                CursorSource::Single { .. } => return Ok(false),
+                CursorSource::Merge(merge) => merge.next()?,
+                CursorSource::Rows(rows, kept) => match kept.take() {
                     Some(kept) => Some(kept),
                     None => rows.next().transpose()?,
                 },
@@ -56,9 +56,9 @@ impl Source {
             let Some(document) = next else { return Ok(true) };
             if array.count() > 0 && array.length_bytes() + document.as_bytes().len() > BATCH_BYTES {
                 match self {
-                    Source::Merge(merge) => merge.put_back(document),
-                    Source::Rows(_, kept) => *kept = Some(document),
-                    Source::Single { .. } => {}
+                    CursorSource::Merge(merge) => merge.put_back(document),
+                    CursorSource::Rows(_, kept) => *kept = Some(document),
+                    CursorSource::Single { .. } => {}
                 }
                 return Ok(false);
             }
@@ -66,74 +66,72 @@ impl Source {
             left -= 1;
         }
         Ok(match self {
-            Source::Merge(merge) => merge.is_done(),
+            CursorSource::Merge(merge) => merge.is_done(),
             _ => false,
         })
     }
 
-    /// Whether documents come from one shard alone, for `metrics.cursor.open`.
+    /// Whether the documents come from a single shard, for `metrics.cursor.open`.
     fn is_single(&self) -> bool {
-        matches!(self, Source::Single { .. })
+        matches!(self, CursorSource::Single { .. })
     }
 
-    /// Ends the shards' cursors.
+    /// Closes the cursors on the shards.
     pub(crate) fn close(self) {
         match self {
-            Source::Single { backend, id, database, collection } => {
+            CursorSource::Single { backend, id, database, collection } => {
                 crate::merge::kill(&backend, &database, &collection, id);
             }
-            Source::Merge(merge) => merge.close(),
-            // What the rows come from closes itself when it is dropped.
-            Source::Rows(..) => {}
+            CursorSource::Merge(merge) => merge.close(),
+            // The source of the rows closes itself when it is dropped.
+            CursorSource::Rows(..) => {}
         }
     }
 }
 
-/// A cursor.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct RouterCursor {
     pub(crate) namespace: String,
-    pub(crate) source: Source,
+    pub(crate) source: CursorSource,
     pub(crate) no_timeout: bool,
 }
 
 #[derive(Debug)]
-struct Place {
+struct CursorSlot {
     namespace: String,
     single: bool,
-    /// None while somebody uses it.
-    cursor: Option<Cursor>,
+    /// `None` while an operation uses it.
+    cursor: Option<RouterCursor>,
     used: Instant,
-    /// Somebody asked for its end while it was in use.
+    /// Set if the cursor was killed while it was in use.
     killed: bool,
 }
 
-/// All cursors.
 #[derive(Debug, Default)]
 pub(crate) struct CursorTable {
-    places: Mutex<HashMap<i64, Place>>,
+    places: Mutex<HashMap<i64, CursorSlot>>,
 }
 
 impl CursorTable {
-    /// Keeps a cursor; its id.
-    pub(crate) fn add(&self, cursor: Cursor) -> i64 {
+    /// Stores a cursor and returns its id.
+    pub(crate) fn add(&self, cursor: RouterCursor) -> i64 {
         let mut places = self.places.lock();
         loop {
-            // A positive number, so that no driver takes it for something else.
+            // Ids are positive, so that no driver misreads one.
             let id = (fathom_service::random::number() >> 1).cast_signed();
             if id == 0 || places.contains_key(&id) {
                 continue;
             }
             let (namespace, single) = (cursor.namespace.clone(), cursor.source.is_single());
             let place =
-                Place { namespace, single, cursor: Some(cursor), used: Instant::now(), killed: false };
+                CursorSlot { namespace, single, cursor: Some(cursor), used: Instant::now(), killed: false };
             places.insert(id, place);
             return id;
         }
     }
 
     /// Takes a cursor out to use it.
-    pub(crate) fn take(&self, id: i64, namespace: &str) -> Result<Cursor> {
+    pub(crate) fn take(&self, id: i64, namespace: &str) -> Result<RouterCursor> {
         let mut places = self.places.lock();
         let unknown = || Failure::new(Code::CursorNotFound, format!("cursor id {id} not found"));
         let place = places.get_mut(&id).ok_or_else(unknown)?;
@@ -150,8 +148,8 @@ impl CursorTable {
             .ok_or_else(|| Failure::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
     }
 
-    /// Gives a cursor back, to be used again; one that somebody killed meanwhile is closed.
-    pub(crate) fn give_back(&self, id: i64, cursor: Cursor) {
+    /// Returns a cursor for further use, or closes it if it was killed in the meantime.
+    pub(crate) fn give_back(&self, id: i64, cursor: RouterCursor) {
         let mut places = self.places.lock();
         match places.get_mut(&id) {
             Some(place) if !place.killed => {
@@ -171,7 +169,7 @@ impl CursorTable {
         self.places.lock().remove(&id);
     }
 
-    /// Ends a cursor; whether there was one.
+    /// Closes a cursor; returns whether it existed.
     pub(crate) fn kill(&self, id: i64, namespace: &str) -> bool {
         let mut places = self.places.lock();
         let Some(place) = places.get_mut(&id).filter(|place| place.namespace == namespace) else {
@@ -188,7 +186,7 @@ impl CursorTable {
         true
     }
 
-    /// Ends what nobody used for long; how many there were.
+    /// Closes cursors that were unused for too long. Returns how many.
     pub(crate) fn reap(&self) -> usize {
         let mut old = Vec::new();
         self.places.lock().retain(|_, place| {
@@ -209,7 +207,7 @@ impl CursorTable {
         count
     }
 
-    /// How many cursors are on one shard, on several, and in use.
+    /// The numbers of cursors on one shard, on several shards, and in use.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
         let places = self.places.lock();
         let single = places.values().filter(|place| place.single).count();

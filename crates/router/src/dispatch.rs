@@ -1,35 +1,35 @@
-//! From a message to its reply: which command, what every command shares, and what is counted.
+//! Runs a message up to its reply: finds the command, does the work that all commands share, and counts.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bson::RawDocument;
 use fathom_client::{ReadMode, ReadPreference};
-use fathom_service::parse::{self, Listed};
-use fathom_service::{Answer, Incoming, body_of, write_failure};
+use fathom_service::parse::{self, IndexedDocument};
+use fathom_service::{Answer, RequestMessage, body_of, write_failure};
 use fathom_wire::{Code, DocumentWriter, Failure};
 
 use crate::Result;
 use crate::client::Client;
 use crate::commands;
-use crate::counters::{self, Waited};
-use crate::instance::{Instance, Operation};
-use crate::request::{Command, Kind, Request};
+use crate::counters::{self, OperationWaits};
+use crate::instance::{Instance, RouterOperation};
+use crate::request::{Command, Request, SendKind};
 
 /// Runs a request and appends its reply to `out`.
 pub(crate) fn run(
     instance: &Arc<Instance>,
     client: &Arc<Client>,
-    incoming: &Incoming<'_>,
+    incoming: &RequestMessage<'_>,
     out: &mut Vec<u8>,
 ) -> Answer {
     let start = out.len();
     let begun = Instant::now();
     let one_shard_queries = client.one_shard_queries();
-    // What this thread waited for before belongs to no operation.
+    // Discards waits of this thread that belong to no operation.
     counters::take_waited();
-    let op = Operation { instance, client };
-    let listed = body_of(incoming).and_then(Listed::of);
+    let op = RouterOperation { instance, client };
+    let listed = body_of(incoming).and_then(IndexedDocument::from_document);
     let request =
         listed.as_ref().map_err(Failure::clone).and_then(|fields| request_of(instance, incoming, fields));
     let failure = match &request {
@@ -54,20 +54,26 @@ pub(crate) fn run(
 }
 
 /// Counts a command that ended.
-pub(crate) fn count(instance: &Instance, command: &Command, begun: Instant, waited: Waited, failed: bool) {
+pub(crate) fn count(
+    instance: &Instance,
+    command: &Command,
+    begun: Instant,
+    waited: OperationWaits,
+    failed: bool,
+) {
     instance.counters.each.count(command.row(), failed);
     let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     instance.counters.times(command.kind).add(took_us, waited);
 }
 
-fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
+fn answer(op: RouterOperation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result<()> {
     let command = request.command;
     command.check_database(request.database)?;
     if request.generic.is_numbered && !op.instance.cluster.has_sessions() {
         let what = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Failure::new(Code::IllegalOperation, what));
     }
-    if command.kind == Kind::Admin {
+    if command.kind == SendKind::Admin {
         op.instance.counters.commands.add(1);
     }
     let mut reply = DocumentWriter::new(out);
@@ -76,20 +82,20 @@ fn answer(op: Operation<'_>, request: &Request<'_>, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-/// The request that came in.
+/// Builds the request from a message.
 pub(crate) fn request_of<'a>(
     instance: &Instance,
-    incoming: &Incoming<'a>,
-    fields: &'a Listed<'a>,
+    incoming: &RequestMessage<'a>,
+    fields: &'a IndexedDocument<'a>,
 ) -> Result<Request<'a>> {
     let unknown = &instance.counters.each.unknown;
     Request::read(instance.commands, unknown, incoming, fields, read_generic)
 }
 
-/// Reads the generic arguments that the router acts upon; the others are the shards' matter, or the command's.
+/// Reads the generic arguments that the router acts upon; the shards or the command itself handle the others.
 fn read_generic(request: &mut Request<'_>) -> Result<()> {
     if let Some(value) = request.field("$db") {
-        request.set_database(value, check_database)?;
+        request.set_database(value)?;
     }
     if let Some(preference) = parse::document(request.fields, "$readPreference")? {
         request.generic.preference = preference_of(preference)?;
@@ -102,14 +108,7 @@ fn read_generic(request: &mut Request<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_database(database: &str) -> Result<()> {
-    if database.is_empty() || database.contains(['/', '\\', '.', ' ', '"', '\0']) {
-        return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
-    }
-    Ok(())
-}
-
-/// `{mode, tags}`, as drivers send it to routers.
+/// Parses `{mode, tags}`, as drivers send it to routers.
 fn preference_of(document: &RawDocument) -> Result<ReadPreference> {
     let refused = |error: fathom_errors::Error| Failure::new(Code::FailedToParse, error.to_string());
     let mode = parse::string(document, "mode")?.unwrap_or("primary");

@@ -1,4 +1,4 @@
-//! One running router: everything that its connections and threads share, and an operation, which is one of its clients' at work.
+//! One running router: the state that its connections and threads share, and one operation, a command of one of its clients.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,40 +6,40 @@ use std::time::{Duration, Instant};
 
 use fathom_service::event_loop::{EventLoop, EventLoops};
 use fathom_service::log::Log;
-use fathom_service::{Service, Unattended};
+use fathom_service::{IdleConnection, Service};
 use parking_lot::{Condvar, Mutex};
 
-use crate::catalog::Catalog;
+use crate::catalog::RoutingCatalog;
 use crate::client::{Client, Clients};
-use crate::cluster::Cluster;
+use crate::cluster::ClusterMembers;
 use crate::config::Config;
-use crate::counters::Counters;
+use crate::counters::RouterCounters;
 use crate::cursors::CursorTable;
 use crate::request::CommandRegistry;
 
-/// What the balancer does of itself.
+/// The balancer's own counts.
 #[derive(Debug, Default)]
 pub(crate) struct BalancerState {
     pub(crate) in_round: AtomicBool,
     pub(crate) rounds: AtomicU64,
 }
 
-/// What a router is made of.
+/// The parts of a router.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) config: Config,
-    /// The commands that clients may ask for.
+    /// The commands that the router accepts.
     pub(crate) commands: &'static CommandRegistry,
     pub(crate) log: Arc<Log>,
-    pub(crate) cluster: Cluster,
-    pub(crate) catalog: Catalog,
+    pub(crate) cluster: ClusterMembers,
+    pub(crate) catalog: RoutingCatalog,
     pub(crate) cursors: CursorTable,
     pub(crate) clients: Clients,
-    pub(crate) counters: Counters,
+    pub(crate) counters: RouterCounters,
     pub(crate) balancer: BalancerState,
     pub(crate) relay: Relay<Instance>,
     pub(crate) started: Instant,
-    /// The port that it really listens on.
+    /// The port that it actually listens on.
     pub(crate) port: OnceLock<u16>,
     stopping: AtomicBool,
     bell: (Mutex<()>, Condvar),
@@ -49,11 +49,11 @@ impl Instance {
     /// A router with these commands.
     pub(crate) fn new(config: Config, log: Arc<Log>, commands: &'static CommandRegistry) -> Arc<Instance> {
         Arc::new(Instance {
-            cluster: Cluster::new(config.config_db.clone()),
-            catalog: Catalog::default(),
+            cluster: ClusterMembers::new(config.config_db.clone()),
+            catalog: RoutingCatalog::default(),
             cursors: CursorTable::default(),
             clients: Clients::default(),
-            counters: Counters::new(commands.all().len()),
+            counters: RouterCounters::new(commands.all().len()),
             commands,
             balancer: BalancerState::default(),
             relay: Relay::default(),
@@ -87,24 +87,24 @@ impl Instance {
         }
     }
 
-    /// What the router calls itself: `host:port`.
+    /// The router's name for itself: `host:port`.
     pub(crate) fn name(&self) -> String {
         let node = rustix::system::uname().nodename().to_string_lossy().into_owned();
         format!("{node}:{}", self.port.get().copied().unwrap_or(self.config.port))
     }
 }
 
-/// One command at work.
+/// A command that is being executed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Operation<'a> {
+pub(crate) struct RouterOperation<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) client: &'a Arc<Client>,
 }
 
-/// After how many queries of one shard, one after the other, a connection is taken over. Giving it back costs a thread.
+/// The number of consecutive queries of one shard after which a loop takes over a connection. Giving it back costs a thread.
 const RUN: u32 = 16;
 
-/// The loops, as those see them who hand connections over.
+/// The loops, as seen by the threads that hand connections over.
 #[derive(Debug)]
 pub(crate) struct Relay<S: Service> {
     loops: EventLoops<S>,
@@ -117,27 +117,26 @@ impl<S: Service> Default for Relay<S> {
 }
 
 impl<S: Service> Relay<S> {
-    /// How many loops there are.
+    /// The number of event loops.
     pub(crate) fn loops(&self) -> usize {
         self.loops.all().len()
     }
 
-    /// The loops.
     pub(crate) fn all(&self) -> &[EventLoop<S>] {
         self.loops.all()
     }
 
-    /// Whether a client's connection is to be taken over; where all loops are busy it keeps its thread.
+    /// Whether a loop should take over a client's connection; if all loops are busy, the connection keeps its thread.
     pub(crate) fn wants(&self, client: &Client) -> bool {
         client.one_shard_queries() >= RUN && self.loops.have_room()
     }
 
-    /// Takes a connection over.
-    pub(crate) fn take(&self, connection: Unattended<S>) {
+    /// Hands a connection to a loop.
+    pub(crate) fn take(&self, connection: IdleConnection<S>) {
         self.loops.take(connection);
     }
 
-    /// Wakes all loops.
+    /// Wakes every event loop.
     pub(crate) fn ring(&self) {
         self.loops.ring();
     }

@@ -1,7 +1,8 @@
-//! The router of a sharded cluster: to a client it is one MongoDB, behind it are config servers and shards.
+//! The router of a sharded cluster: clients see one MongoDB server, and the router forwards to config servers and shards.
 //!
-//! It keeps no data. Which shard has what it reads from the config servers and says to the shards with each command; a shard
-//! that knows better refuses, and the router reads again. What a router of MongoDB has and this one lacks is refused by name.
+//! It keeps no data. It reads the location of the data from the config servers and sends its version of that routing table to the shards with each
+//! command; a shard that has a newer version refuses, and the router reads the table again. Features of a MongoDB router that this one lacks are
+//! refused by name.
 
 mod admin;
 mod backend;
@@ -19,12 +20,12 @@ mod dispatch;
 mod instance;
 mod locks;
 mod merge;
-mod outgoing;
 mod pipeline;
 mod relay;
 mod request;
 mod route;
 mod router;
+mod shard_command;
 mod upkeep;
 mod write;
 
@@ -33,5 +34,5 @@ pub use fathom_service::log::LogRotate;
 pub use fathom_service::version::claimed as claimed_version;
 pub use router::Router;
 
-/// What functions that answer a client return: the failure is what the client sees.
+/// The result of functions that answer a client; the client sees the failure.
 pub(crate) type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

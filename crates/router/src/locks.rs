@@ -1,8 +1,8 @@
-//! Locks of the whole cluster, as documents of `config.locks`: one router at a time changes a collection, a database, the list of
-//! shards, or balances.
+//! Cluster-wide locks, kept as documents of `config.locks`: only one router at a time changes a collection, a database or the list
+//! of shards, or balances.
 //!
-//! Who holds one says every few seconds in `config.lockpings` that it lives. The lock of a router that has not done so for a
-//! minute is taken over; what it was doing was written so that it may stop anywhere.
+//! The holder of a lock reports every few seconds in `config.lockpings` that it is alive. The lock of a router that has been silent
+//! for a minute is taken over; its work was written so that it may stop at any point.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::instance::Instance;
-use crate::request::Sending;
+use crate::request::SendPolicy;
 
-/// How long a router may be silent before its locks are anybody's.
+/// The time of silence after which a router's locks may be taken over.
 const SILENCE_MS: i64 = 60_000;
-/// How long a lock is waited for.
+/// The longest wait for a lock.
 const WAIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A lock that is held; it goes when this is dropped.
+/// A lock that is held until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'i> {
+pub(crate) struct LockGuard<'i> {
     instance: &'i Instance,
     name: String,
     session: ObjectId,
 }
 
-/// Takes a lock, waiting a while for whoever has it.
-pub(crate) fn hold<'i>(instance: &'i Instance, name: &str, why: &str) -> Result<Held<'i>> {
+/// Takes a lock, waiting for a while for its present holder.
+pub(crate) fn hold<'i>(instance: &'i Instance, name: &str, why: &str) -> Result<LockGuard<'i>> {
     let until = Instant::now() + WAIT;
     loop {
         match try_hold(instance, name, why)? {
@@ -42,19 +42,19 @@ pub(crate) fn hold<'i>(instance: &'i Instance, name: &str, why: &str) -> Result<
     }
 }
 
-/// Takes a lock if nobody has it; the inner error is who has.
+/// Takes a lock if it is free; the inner error names its holder.
 pub(crate) fn try_hold<'i>(
     instance: &'i Instance,
     name: &str,
     why: &str,
-) -> Result<std::result::Result<Held<'i>, String>> {
+) -> Result<std::result::Result<LockGuard<'i>, String>> {
     let config = instance.cluster.config();
     let session = ObjectId::new();
     let taken = doc! {
         "state": 2, "ts": session, "process": instance.name(), "who": instance.name(), "why": why,
         "when": DateTime::now(),
     };
-    let held = || Held { instance, name: name.to_owned(), session };
+    let held = || LockGuard { instance, name: name.to_owned(), session };
     let free = config.config_update(
         "locks",
         doc! { "_id": name, "state": 0 },
@@ -87,26 +87,26 @@ pub(crate) fn try_hold<'i>(
     Ok(Err(holder))
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         let filter = doc! { "_id": &self.name, "ts": self.session };
         let freed = doc! { "$set": { "state": 0 } };
-        // A lock that cannot be given back is taken over by whoever wants it, in a while.
+        // If the lock cannot be released, the next router takes it over after a while.
         let _ = self.instance.cluster.config().config_update("locks", filter, freed, false);
     }
 }
 
-/// Says that this router lives.
+/// Reports that this router is alive.
 pub(crate) fn ping(instance: &Instance) -> Result<()> {
     let change = doc! { "$set": { "ping": DateTime::now() } };
     instance.cluster.config().config_update("lockpings", doc! { "_id": instance.name() }, change, true)?;
     Ok(())
 }
 
-/// Gives back what an earlier life of this router held.
+/// Releases the locks that an earlier run of this router held.
 pub(crate) fn release_own(instance: &Instance) -> Result<()> {
     let update = doc! { "q": { "process": instance.name() }, "u": { "$set": { "state": 0 } }, "multi": true };
     let command = doc! { "update": "locks", "updates": [update] };
-    instance.cluster.config().command("config", &command, &Sending::write())?;
+    instance.cluster.config().command("config", &command, &SendPolicy::write())?;
     Ok(())
 }

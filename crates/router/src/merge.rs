@@ -1,5 +1,5 @@
-//! The documents of several shards as one stream: as they come, or in the order of a sort that each shard has already put its
-//! own into.
+//! Merges the documents of several shards into one stream: as they arrive, or in the order of a sort that each shard has already
+//! applied to its own documents.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,38 +12,36 @@ use fathom_wire::{Code, Failure};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::outgoing::Outgoing;
-use crate::request::Sending;
+use crate::request::SendPolicy;
+use crate::shard_command::ShardCommand;
 
-/// One shard's part.
 #[derive(Debug)]
-struct Stream {
+struct ShardCursor {
     backend: Arc<Backend>,
-    /// 0 when the shard has no more.
+    /// 0 when the shard is exhausted.
     id: i64,
     collection: String,
     batch: VecDeque<RawDocumentBuf>,
-    /// The key of the first document of the batch, when documents are merged by it.
+    /// The sort key of the first document of the batch, if documents are merged in order.
     key: Option<Vec<u8>>,
 }
 
-/// What is done to the documents here.
+/// The processing of the documents at the router.
 #[derive(Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct MergeShape {
     pub(crate) sort: Option<Sort>,
     pub(crate) skip: u64,
     pub(crate) limit: Option<u64>,
-    /// A projection that the shards could not be given, with the filter that says where `$` points.
+    /// A projection that the shards cannot apply, with the filter that decides the position of `$`.
     pub(crate) projection: Option<(Projection, Filter, Variables)>,
 }
 
-/// The merged stream.
 #[derive(Debug)]
-pub(crate) struct Merge {
+pub(crate) struct ReplyMerge {
     database: String,
-    streams: Vec<Stream>,
-    shape: Shape,
-    sending: Sending,
+    streams: Vec<ShardCursor>,
+    shape: MergeShape,
+    sending: SendPolicy,
     batch_size: Option<i64>,
     skipped: u64,
     returned: u64,
@@ -51,17 +49,17 @@ pub(crate) struct Merge {
     kept: Option<RawDocumentBuf>,
 }
 
-impl Merge {
-    /// Sends a command that answers with a cursor to each shard. Where one fails, the others' cursors are closed again.
+impl ReplyMerge {
+    /// Sends each shard a command that returns a cursor. If one fails, the cursors of the others are closed again.
     pub(crate) fn open(
         database: &str,
-        commands: &[(Arc<Backend>, Outgoing<'_>)],
-        sending: Sending,
-        shape: Shape,
+        commands: &[(Arc<Backend>, ShardCommand<'_>)],
+        sending: SendPolicy,
+        shape: MergeShape,
         batch_size: Option<i64>,
-    ) -> Result<Merge> {
+    ) -> Result<ReplyMerge> {
         let replies = call::ask_all(database, commands, &sending);
-        let mut merge = Merge {
+        let mut merge = ReplyMerge {
             database: database.to_owned(),
             streams: Vec::with_capacity(replies.len()),
             shape,
@@ -74,7 +72,7 @@ impl Merge {
         let mut failed = None;
         for (reply, (backend, _)) in replies.into_iter().zip(commands) {
             let stream = reply.and_then(|reply| {
-                let mut stream = Stream {
+                let mut stream = ShardCursor {
                     backend: Arc::clone(backend),
                     id: 0,
                     collection: String::new(),
@@ -98,18 +96,18 @@ impl Merge {
         }
     }
 
-    /// How many documents a further batch of a shard may have.
+    /// Sets the size of further batches of a shard.
     pub(crate) fn set_batch_size(&mut self, batch_size: Option<i64>) {
         self.batch_size = batch_size;
     }
 
-    /// Whether nothing is left.
+    /// Whether no documents are left.
     pub(crate) fn is_done(&self) -> bool {
         let used_up = self.streams.iter().all(|stream| stream.id == 0 && stream.batch.is_empty());
         self.kept.is_none() && (used_up || self.shape.limit.is_some_and(|limit| self.returned >= limit))
     }
 
-    /// A document that the last batch had no room for comes again.
+    /// Puts back a document that did not fit into the last batch.
     pub(crate) fn put_back(&mut self, document: RawDocumentBuf) {
         self.kept = Some(document);
     }
@@ -137,7 +135,7 @@ impl Merge {
         let Some((projection, filter, variables)) = &self.shape.projection else { return Ok(document) };
         let matched = match projection.is_positional() {
             true => filter.matches(&document)?.unwrap_or_default(),
-            false => fathom_query::Matched::default(),
+            false => fathom_query::FilterMatch::default(),
         };
         projection.apply(&document, matched, variables)
     }
@@ -161,7 +159,7 @@ impl Merge {
         }
     }
 
-    /// The least first document; of equal ones, that of the shard whose name is first.
+    /// The smallest of the first documents; of equal ones, that of the shard whose name sorts first.
     fn next_in_order(&mut self) -> Result<Option<RawDocumentBuf>> {
         while self.streams.iter().any(|stream| stream.batch.is_empty() && stream.id != 0) {
             self.fetch()?;
@@ -178,7 +176,7 @@ impl Merge {
         Ok(least.batch.pop_front())
     }
 
-    /// Asks all shards for more whose batch is used up, all at once.
+    /// Asks all shards whose batch is used up for more, all at once.
     fn fetch(&mut self) -> Result<()> {
         let mut commands = Vec::new();
         let mut asked = Vec::new();
@@ -190,11 +188,11 @@ impl Merge {
             if let Some(size) = self.batch_size.filter(|size| *size > 0) {
                 command.insert("batchSize", size);
             }
-            commands.push((Arc::clone(&stream.backend), Outgoing::of(&command)?));
+            commands.push((Arc::clone(&stream.backend), ShardCommand::from_command(&command)?));
             asked.push(place);
         }
-        // A batch that was lost on the way does not come again.
-        let sending = Sending { idempotent: false, ..self.sending.clone() };
+        // A batch that was lost in transit cannot be read again.
+        let sending = SendPolicy { idempotent: false, ..self.sending.clone() };
         let replies = call::ask_all(&self.database, &commands, &sending);
         for (reply, place) in replies.into_iter().zip(asked) {
             if let Some(stream) = self.streams.get_mut(place) {
@@ -204,7 +202,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Ends the shards' cursors.
+    /// Closes the cursors on the shards.
     pub(crate) fn close(mut self) {
         self.end();
     }
@@ -216,13 +214,13 @@ impl Merge {
     }
 }
 
-impl Drop for Merge {
+impl Drop for ReplyMerge {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl Stream {
+impl ShardCursor {
     fn load(&mut self, reply: &RawDocument) -> Result<()> {
         let wrong =
             || Failure::new(Code::InternalError, "a shard's reply that should have a cursor has none");
@@ -241,10 +239,10 @@ impl Stream {
     }
 }
 
-/// Ends a shard's cursor; one that cannot be reached gives it up by itself.
+/// Closes a shard's cursor; a shard that cannot be reached lets it time out.
 pub(crate) fn kill(backend: &Backend, database: &str, collection: &str, id: i64) {
     let command = doc! { "killCursors": collection, "cursors": [id] };
-    if let Ok(command) = Outgoing::of(&command) {
-        let _ = call::ask(backend, database, &command, &Sending::write());
+    if let Ok(command) = ShardCommand::from_command(&command) {
+        let _ = call::ask(backend, database, &command, &SendPolicy::write());
     }
 }

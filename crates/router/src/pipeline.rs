@@ -1,20 +1,20 @@
-//! Pipelines over several shards: the leading stages that look at one document at a time run there, the others here, on what the
-//! shards send.
+//! Pipelines over several shards: the leading stages that process one document at a time run on the shards, the others run here on
+//! the shards' output.
 //!
-//! What reads or writes other collections from here (`$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`) is refused by name
-//! unless one shard can do all of it.
+//! Stages that read or write other collections (`$lookup`, `$graphLookup`, `$unionWith`, `$out`, `$merge`) are refused by name
+//! unless one shard can run the whole pipeline.
 
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
-use fathom_query::{Host, Pipeline, Query, Rows, Sort, Variables};
+use fathom_query::{Pipeline, ProcessInterface, Query, Rows, Sort, Variables};
 use fathom_service::parse;
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::instance::Instance;
 
-/// Stages that make documents of one document, whatever others there are.
+/// Stages whose output for a document does not depend on other documents.
 const PER_DOCUMENT: &[&str] = &[
     "$match",
     "$project",
@@ -27,24 +27,24 @@ const PER_DOCUMENT: &[&str] = &[
     "$redact",
 ];
 
-/// How the shards' documents come together.
+/// The way the shards' documents are combined.
 #[derive(Debug)]
-pub(crate) enum Gathering {
-    /// As they come, or in an order.
+pub(crate) enum MergePlan {
+    /// Unordered, or in the order of a sort.
     Documents(Option<Sort>),
-    /// Only how many there are on each.
+    /// Only the number of documents on each shard.
     Counts(fathom_query::CountForm),
 }
 
 /// A pipeline cut in two.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// What each shard runs.
+    /// The stages for each shard.
     pub(crate) on_shards: Vec<RawDocumentBuf>,
-    pub(crate) gathering: Gathering,
-    /// What is left for the router.
+    pub(crate) gathering: MergePlan,
+    /// The stages for the router.
     pub(crate) here: Pipeline,
-    /// Whether each shard's documents are to say whose they are.
+    /// Whether each shard adds its name to its documents.
     pub(crate) names_shards: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn name_of(stage: &RawDocument) -> &str {
         .map_or("", |element| element.key().as_str())
 }
 
-/// Cuts a pipeline where a stage needs the documents of all shards.
+/// Splits a pipeline at the first stage that needs the documents of all shards.
 pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Split> {
     let whole = Pipeline::parse(stages, variables)?;
     if let Some(stage) = stages
@@ -81,20 +81,20 @@ pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Sp
     let (first, rest) = stages.split_at_checked(leading).unwrap_or((stages, &[]));
     let mut on_shards: Vec<RawDocumentBuf> = first.iter().map(|stage| (*stage).to_owned()).collect();
     let mut rest = rest.to_vec();
-    let mut gathering = Gathering::Documents(None);
+    let mut gathering = MergePlan::Documents(None);
     let mut here = Pipeline::parse(&rest, variables)?;
     if names_shards {
         return Ok(Split { on_shards, gathering, here, names_shards });
     }
     if let Some(form) = here.take_count() {
         on_shards.push(parse::raw_of(&doc! { "$group": { "_id": Bson::Null, "n": { "$sum": 1 } } })?);
-        return Ok(Split { on_shards, gathering: Gathering::Counts(form), here, names_shards });
+        return Ok(Split { on_shards, gathering: MergePlan::Counts(form), here, names_shards });
     }
     match rest.first().map(|stage| name_of(stage)) {
         Some("$sort") => {
             let sort = rest.remove(0);
             gathering =
-                Gathering::Documents(parse::document(sort, "$sort")?.map(Sort::parse).transpose()?.flatten());
+                MergePlan::Documents(parse::document(sort, "$sort")?.map(Sort::parse).transpose()?.flatten());
             on_shards.push(sort.to_owned());
             push_limit(&rest, &mut on_shards);
             here = Pipeline::parse(&rest, variables)?;
@@ -106,7 +106,7 @@ pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Sp
                     fields.iter().map(|field| (field.clone(), Bson::Int32(1))).collect();
                 wanted.entry("_id".to_owned()).or_insert(Bson::Int32(0));
                 let stage = parse::raw_of(&doc! { "$project": wanted })?;
-                // Names that no projection takes are sent with everything else.
+                // Fields that a projection cannot name are sent with all the others.
                 if Pipeline::parse(&[&stage], variables).is_ok() {
                     on_shards.push(stage);
                 }
@@ -117,17 +117,17 @@ pub(crate) fn split(stages: &[&RawDocument], variables: &Variables) -> Result<Sp
     Ok(Split { on_shards, gathering, here, names_shards })
 }
 
-/// No shard need send more than all together.
+/// Pushes a limit down: no shard need send more than the limit for all together.
 fn push_limit(rest: &[&RawDocument], on_shards: &mut Vec<RawDocumentBuf>) {
     if let Some(limit) = rest.first().filter(|stage| name_of(stage) == "$limit") {
         on_shards.push((*limit).to_owned());
     }
 }
 
-/// What the stages that run here may use.
+/// The services for the stages that run here.
 pub(crate) struct RouterHost(pub(crate) Arc<Instance>);
 
-impl Host for RouterHost {
+impl ProcessInterface for RouterHost {
     fn find(&self, _: &str, _: Query) -> Result<Rows> {
         Err(not_here())
     }
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(pushed(&[only.clone(), doc! { "$count": "n" }]), ["$match", "$group"]);
         assert_eq!(pushed(&[doc! { "$collStats": { "count": {} } }, only.clone()]), ["$collStats"]);
         assert!(cut(&[sort, limit]).unwrap().here.to_documents().count() == 1);
-        assert!(matches!(cut(&[group]).unwrap().gathering, Gathering::Documents(None)));
+        assert!(matches!(cut(&[group]).unwrap().gathering, MergePlan::Documents(None)));
     }
 
     #[test]

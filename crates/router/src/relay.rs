@@ -1,18 +1,18 @@
-//! Queries that one shard answers, without a thread for each client: a few loops pass them on and their replies back.
+//! Relays queries that one shard answers, and their replies, in a few event loops instead of a thread for each client.
 //!
-//! A thread that waits for its client, then for a shard, sleeps and is woken twice for each query, which costs more than
-//! all that is done to the query itself (docs/journal). A connection that has sent nothing else for a while is therefore taken over
-//! by a loop. It goes back to a thread of its own at the first message that is anything else or does not succeed: the loop never
-//! answers with a failure, repeats nothing and waits for nobody but its sockets, so that what a client sees is decided in one place.
+//! A thread that waits for its client, then for a shard, sleeps and is woken twice for each query, which costs more than all the
+//! work on the query itself (docs/journal). A loop therefore takes over a connection that has sent only such queries for a while.
+//! The connection returns to a thread of its own at the first message that is anything else or does not succeed: the loop never
+//! answers with a failure, repeats nothing and waits only for its sockets, so that one place decides on a client's replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fathom_client::{Connection, ReadPreference};
-use fathom_service::event_loop::{BELL, EventLoop, Load, Meter, excess};
-use fathom_service::parse::Listed;
-use fathom_service::{Incoming, Received, Unattended, body_of};
+use fathom_service::event_loop::{BELL, EventLoop, LoopLoad, Meter, excess};
+use fathom_service::parse::IndexedDocument;
+use fathom_service::{BufferState, IdleConnection, RequestMessage, body_of};
 use fathom_wire::DocumentWriter;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -20,11 +20,11 @@ use rustix::fd::OwnedFd;
 
 use crate::backend::Backend;
 use crate::commands::{cursor_terms, for_shard, pass_cursor_on, shards_of};
-use crate::counters::Waited;
+use crate::counters::OperationWaits;
 use crate::dispatch::{count, request_of};
 use crate::instance::Instance;
-use crate::outgoing::Outgoing;
 use crate::request::{Command, Request};
+use crate::shard_command::ShardCommand;
 
 /// Runs one of the loops until the router stops.
 pub(crate) fn run(instance: &Arc<Instance>, place: usize) {
@@ -32,32 +32,32 @@ pub(crate) fn run(instance: &Arc<Instance>, place: usize) {
     if let Some(one) = loops.get(place) {
         let _ending = one.ending();
         let before = place.checked_sub(1).and_then(|before| loops.get(before));
-        Sessions::new(instance, one, before.map(|before| before.load())).run();
+        RelayedClients::new(instance, one, before.map(|before| before.load())).run();
     }
 }
 
-/// Requests above this could fill a socket and make the loop wait.
-const MOST_BYTES: usize = 8 << 10;
+/// A larger request could fill a socket and make the loop wait.
+const MAX_BYTES: usize = 8 << 10;
 
 /// A query for one shard.
-struct Query<'a> {
+struct TargetedQuery<'a> {
     request: Request<'a>,
     backend: Arc<Backend>,
-    outgoing: Outgoing<'a>,
-    /// Whether its cursor lives until it is closed.
+    outgoing: ShardCommand<'a>,
+    /// Whether its cursor lives until it is closed (no time-out).
     no_timeout: bool,
 }
 
-impl<'a> Query<'a> {
-    /// The query that a request of `length` bytes is; none if it is anything else, or wrong, or if somebody would have to be asked
-    /// where to send it.
+impl<'a> TargetedQuery<'a> {
+    /// The query in a request of `length` bytes; `None` if it is anything else or invalid, or if the route to its shard is not
+    /// cached.
     fn read(
         instance: &Instance,
         length: usize,
-        incoming: &Incoming<'a>,
-        fields: &'a Listed<'a>,
-    ) -> Option<Query<'a>> {
-        if length > MOST_BYTES || fields.first()?.0 != "find" {
+        incoming: &RequestMessage<'a>,
+        fields: &'a IndexedDocument<'a>,
+    ) -> Option<TargetedQuery<'a>> {
+        if length > MAX_BYTES || fields.first()?.0 != "find" {
             return None;
         }
         let request = request_of(instance, incoming, fields).ok()?;
@@ -70,28 +70,27 @@ impl<'a> Query<'a> {
         let [shard] = shards.as_slice() else { return None };
         let backend = instance.cluster.known_shard(shard)?;
         let outgoing = for_shard(&request, &route, shard).ok()?;
-        Some(Query { request, backend, outgoing, no_timeout })
+        Some(TargetedQuery { request, backend, outgoing, no_timeout })
     }
 }
 
 /// Events taken from the kernel at once.
 const EVENTS: usize = 128;
-/// Between two looks at queries that are under way when the router stops.
+/// The interval at which a stopping router checks for unanswered queries.
 const STOP_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// How long these may take.
+/// The time that such queries are given.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// A client.
-struct Session {
-    connection: Unattended<Instance>,
-    asked: Option<Asked>,
+struct RelayedClient {
+    connection: IdleConnection<Instance>,
+    asked: Option<ShardQuery>,
 }
 
-/// A query that a shard was asked.
-struct Asked {
+/// A query that was sent to a shard.
+struct ShardQuery {
     command: &'static Command,
     shard: u64,
-    /// Bytes of the request.
+    /// The size of the request in bytes.
     length: usize,
     begun: Instant,
     sent: Instant,
@@ -99,26 +98,34 @@ struct Asked {
     no_timeout: bool,
 }
 
-/// The clients of a loop. Numbers that events carry are never used again: even ones for clients, odd ones for shards.
-struct Sessions<'l> {
+/// The clients of a loop. The numbers in events are never reused: clients have even numbers, shards odd ones.
+struct RelayedClients<'l> {
     instance: &'l Arc<Instance>,
     own: &'l EventLoop<Instance>,
-    sessions: HashMap<u64, Session>,
+    sessions: HashMap<u64, RelayedClient>,
     shards: ShardConnections<'l>,
     next: u64,
     meter: Meter,
-    /// Of the loop before this one, which has its connections once both have little to do.
-    before: Option<&'l Load>,
+    /// The load of the previous loop, which takes over this loop's connections when both have little to do.
+    before: Option<&'l LoopLoad>,
 }
 
-impl<'l> Sessions<'l> {
+impl<'l> RelayedClients<'l> {
     fn new(
         instance: &'l Arc<Instance>,
         own: &'l EventLoop<Instance>,
-        before: Option<&'l Load>,
-    ) -> Sessions<'l> {
+        before: Option<&'l LoopLoad>,
+    ) -> RelayedClients<'l> {
         let shards = ShardConnections::new(own.epoll());
-        Sessions { instance, own, sessions: HashMap::new(), shards, next: 0, meter: Meter::new(), before }
+        RelayedClients {
+            instance,
+            own,
+            sessions: HashMap::new(),
+            shards,
+            next: 0,
+            meter: Meter::new(),
+            before,
+        }
     }
 
     fn run(mut self) {
@@ -133,7 +140,7 @@ impl<'l> Sessions<'l> {
                 }
             }
             events.clear();
-            // An interrupted wait is as good as one without events; any other failure would only come again.
+            // An interrupted wait counts as one without events; any other failure would repeat itself.
             let waited = epoll::wait(
                 self.own.epoll(),
                 spare_capacity(&mut events),
@@ -150,14 +157,14 @@ impl<'l> Sessions<'l> {
                 }
             }
             if let Some(percent) = self.meter.measure(self.own.load()) {
-                self.give_up(excess(percent, self.before.map(Load::percent), self.sessions.len()));
+                self.give_up(excess(percent, self.before.map(LoopLoad::percent), self.sessions.len()));
             }
         }
     }
 
-    /// Gives so many clients threads, from where the first loop with room takes them: those that ask nothing at the moment.
+    /// Gives up to `most` clients that wait for no reply their threads again; the first loop with room takes them over from there.
     fn give_up(&mut self, most: usize) {
-        let rests = |(number, session): (&u64, &Session)| session.asked.is_none().then_some(*number);
+        let rests = |(number, session): (&u64, &RelayedClient)| session.asked.is_none().then_some(*number);
         let resting: Vec<u64> = self.sessions.iter().filter_map(rests).take(most).collect();
         resting.into_iter().for_each(|number| self.hand_back(number));
     }
@@ -170,7 +177,7 @@ impl<'l> Sessions<'l> {
                 leave(connection);
                 continue;
             }
-            self.sessions.insert(number, Session { connection, asked: None });
+            self.sessions.insert(number, RelayedClient { connection, asked: None });
             self.go_on(number);
         }
     }
@@ -184,22 +191,22 @@ impl<'l> Sessions<'l> {
     fn client_spoke(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.connection.wake();
-        // Who speaks while a query is under way is heard after it.
+        // A client that sends while its query is unanswered is read afterwards.
         if session.asked.is_none() {
             self.go_on(number);
         }
     }
 
-    /// Passes the client's next query on, if it has come.
+    /// Forwards the client's next query, if it has arrived.
     fn go_on(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         match session.connection.receive() {
-            Received::Part => {}
-            Received::End => {
+            BufferState::Part => {}
+            BufferState::End => {
                 self.sessions.remove(&number);
                 self.shards.give_back(self.sessions.len());
             }
-            Received::Frame(length) => {
+            BufferState::Frame(length) => {
                 if self.ask(number, length).is_none() {
                     self.hand_back(number);
                 }
@@ -207,16 +214,16 @@ impl<'l> Sessions<'l> {
         }
     }
 
-    /// Sends a query of `length` bytes to its shard; none if this is not for the loop to do.
+    /// Sends a query of `length` bytes to its shard; `None` if the loop cannot handle the request.
     fn ask(&mut self, number: u64, length: usize) -> Option<()> {
         let begun = Instant::now();
         let shard_number = self.number() + 1;
         let session = self.sessions.get_mut(&number)?;
         let message = session.connection.command(length)?;
-        let incoming = Incoming::Message(&message);
-        let fields = Listed::of(body_of(&incoming).ok()?).ok()?;
-        let Query { request, backend, outgoing, no_timeout } =
-            Query::read(self.instance, length, &incoming, &fields)?;
+        let incoming = RequestMessage::Message(&message);
+        let fields = IndexedDocument::from_document(body_of(&incoming).ok()?).ok()?;
+        let TargetedQuery { request, backend, outgoing, no_timeout } =
+            TargetedQuery::read(self.instance, length, &incoming, &fields)?;
         let shard = self.shards.take((&backend, &request.generic.preference), number, shard_number)?;
         let sent = Instant::now();
         let connection = &mut self.shards.get(shard)?.connection;
@@ -226,7 +233,7 @@ impl<'l> Sessions<'l> {
         }
         let database = request.database.to_owned();
         session.asked =
-            Some(Asked { command: request.command, shard, length, begun, sent, database, no_timeout });
+            Some(ShardQuery { command: request.command, shard, length, begun, sent, database, no_timeout });
         Some(())
     }
 
@@ -236,7 +243,7 @@ impl<'l> Sessions<'l> {
         match (shard.connection.has_reply(), client) {
             (Ok(false), _) => {}
             (Ok(true), Some(client)) => self.deliver(client),
-            // It is closed, or says what nobody asked for.
+            // The shard closed the connection, or sent an unrequested message.
             _ => {
                 self.shards.discard(number);
                 if let Some(client) = client {
@@ -246,7 +253,7 @@ impl<'l> Sessions<'l> {
         }
     }
 
-    /// Hands a shard's reply on; a thread repeats what did not succeed, since it knows what to do about it.
+    /// Passes on a shard's reply; a query that did not succeed is repeated by a thread, which can handle the failure.
     fn deliver(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let Some(asked) = session.asked.take() else { return };
@@ -277,39 +284,38 @@ impl<'l> Sessions<'l> {
         }
     }
 
-    fn count(&self, asked: &Asked, waited: Duration) {
+    fn count(&self, asked: &ShardQuery, waited: Duration) {
         let counters = &self.instance.counters;
         counters.queries.add(1);
         counters.relayed.add(1);
         let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        count(self.instance, asked.command, asked.begun, Waited { us, shards: 1 }, false);
+        count(self.instance, asked.command, asked.begun, OperationWaits { us, shards: 1 }, false);
     }
 
-    /// Gives a client a thread of its own again.
+    /// Returns a client to a thread of its own.
     fn hand_back(&mut self, number: u64) {
-        let Some(Session { connection, .. }) = self.sessions.remove(&number) else { return };
+        let Some(RelayedClient { connection, .. }) = self.sessions.remove(&number) else { return };
         let _ = epoll::delete(self.own.epoll(), &connection);
-        // What comes next should find an idle connection to its shard.
+        // Idle connections return to the shards' pools, where the client's next request finds one.
         self.shards.give_back(self.sessions.len());
         leave(connection);
     }
 }
 
-fn leave(connection: Unattended<Instance>) {
+fn leave(connection: IdleConnection<Instance>) {
     connection.peer().end_one_shard_queries();
     connection.attend();
 }
 
-/// One of them.
 #[derive(Debug)]
 struct ShardConnection {
     backend: Arc<Backend>,
     connection: Connection,
-    /// The client whose query is under way.
+    /// The client that waits for a reply on this connection.
     client: Option<u64>,
 }
 
-/// All of a loop, by the number that events carry.
+/// All connections of a loop to shards, by the number that events carry.
 #[derive(Debug)]
 struct ShardConnections<'l> {
     epoll: &'l OwnedFd,
@@ -322,8 +328,8 @@ impl<'l> ShardConnections<'l> {
         ShardConnections { epoll, all: HashMap::new(), idle: Vec::new() }
     }
 
-    /// A connection for a client's query: an idle one of the loop's own, or else of the shard's, under the number `number`; none if
-    /// one would have to be made.
+    /// A connection for a client's query: an idle one of the loop, or else one from the shard's pool, which gets the number
+    /// `number`; `None` if a new one would have to be opened.
     fn take(
         &mut self,
         (backend, preference): (&Arc<Backend>, &ReadPreference),
@@ -361,7 +367,7 @@ impl<'l> ShardConnections<'l> {
         self.all.get_mut(&number)
     }
 
-    /// Its query is answered.
+    /// Marks a connection idle: its query is answered.
     fn rest(&mut self, number: u64) {
         if let Some(one) = self.all.get_mut(&number) {
             one.client = None;
@@ -369,7 +375,7 @@ impl<'l> ShardConnections<'l> {
         }
     }
 
-    /// Lets go of one that failed.
+    /// Closes a connection that failed.
     fn discard(&mut self, number: u64) {
         self.idle.retain(|idle| *idle != number);
         if let Some(ShardConnection { backend, connection, .. }) = self.all.remove(&number) {
@@ -378,7 +384,7 @@ impl<'l> ShardConnections<'l> {
         }
     }
 
-    /// Gives idle ones back until no more than `most` are left.
+    /// Returns idle connections to their pools until at most `most` are left.
     fn give_back(&mut self, most: usize) {
         while self.idle.len() > most {
             let Some(number) = self.idle.pop() else { return };

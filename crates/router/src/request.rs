@@ -1,4 +1,4 @@
-//! A command that a client sent, its variables, and how it is sent to shards: to which member, and whether it may be sent twice.
+//! A client's command, its variables, and how it is sent to shards: to which member, and whether it may be sent twice.
 
 use bson::{Bson, DateTime};
 use fathom_client::{ReadMode, ReadPreference};
@@ -7,31 +7,31 @@ use fathom_service::parse;
 
 use crate::Result;
 
-/// How a command is sent.
+/// The way in which a command is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// To the member that the client's read preference asks for, again if the connection breaks.
+pub(crate) enum SendKind {
+    /// To the member that fits the client's read preference; sent again if the connection breaks.
     Read,
-    /// To primaries, once.
+    /// Sent to primaries, and only once.
     Write,
-    /// The same, and counted as a command.
+    /// Sent like a write, and counted as a command.
     Admin,
 }
 
-/// A row of the table of commands, its function apart.
-pub(crate) type Command = fathom_service::Command<Kind>;
+/// A row of the table of commands, without its function.
+pub(crate) type Command = fathom_service::Command<SendKind>;
 
 /// All commands of the router, by row and by name.
-pub(crate) type CommandRegistry = fathom_service::CommandRegistry<Kind>;
+pub(crate) type CommandRegistry = fathom_service::CommandRegistry<SendKind>;
 
 /// A command with its arguments.
-pub(crate) type Request<'a> = fathom_service::Request<'a, Kind, (), GenericArguments>;
+pub(crate) type Request<'a> = fathom_service::Request<'a, SendKind, (), GenericArguments>;
 
-/// The arguments that every command takes, as far as the router acts upon them.
+/// The arguments that every command takes and that the router acts upon.
 #[derive(Debug)]
 pub(crate) struct GenericArguments {
     pub(crate) preference: ReadPreference,
-    /// Whether it has a `txnNumber`, by which a set knows a write that comes twice.
+    /// Whether it has a `txnNumber`, by which a set recognizes a write that is sent twice.
     pub(crate) is_numbered: bool,
 }
 
@@ -41,41 +41,42 @@ impl Default for GenericArguments {
     }
 }
 
-/// How commands are sent.
+/// The policy for sending commands.
 #[derive(Clone, Debug)]
-pub(crate) struct Sending {
-    /// Which member is asked.
+pub(crate) struct SendPolicy {
+    /// The read preference that selects the member.
     pub(crate) preference: ReadPreference,
-    /// Whether it does no harm to send them twice.
+    /// Whether the commands may be sent twice without harm.
     pub(crate) idempotent: bool,
     /// Whether the client has numbered them, so that it may send them again itself.
     pub(crate) numbered: bool,
 }
 
-impl Sending {
-    /// How a client's command is sent.
-    pub(crate) fn of(request: &Request<'_>) -> Sending {
+impl SendPolicy {
+    /// The policy for a client's command.
+    pub(crate) fn from_request(request: &Request<'_>) -> SendPolicy {
         let generic = &request.generic;
         match request.command.kind {
-            Kind::Read => Sending { preference: generic.preference.clone(), ..Sending::read() },
-            Kind::Write | Kind::Admin => {
-                Sending { idempotent: generic.is_numbered, numbered: generic.is_numbered, ..Sending::write() }
-            }
+            SendKind::Read => SendPolicy { preference: generic.preference.clone(), ..SendPolicy::read() },
+            SendKind::Write | SendKind::Admin => SendPolicy {
+                idempotent: generic.is_numbered,
+                numbered: generic.is_numbered,
+                ..SendPolicy::write()
+            },
         }
     }
 
-    /// Reads from primaries.
-    pub(crate) fn read() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: true, numbered: false }
+    /// The policy for reads from primaries.
+    pub(crate) fn read() -> SendPolicy {
+        SendPolicy { preference: ReadMode::Primary.into(), idempotent: true, numbered: false }
     }
 
-    /// Writes.
-    pub(crate) fn write() -> Sending {
-        Sending { preference: ReadMode::Primary.into(), idempotent: false, numbered: false }
+    pub(crate) fn write() -> SendPolicy {
+        SendPolicy { preference: ReadMode::Primary.into(), idempotent: false, numbered: false }
     }
 }
 
-/// The time, and what `let` names.
+/// The time, and the variables of `let`.
 pub(crate) fn variables_of(request: &Request<'_>) -> Result<Variables> {
     let mut variables = Variables::at(DateTime::now());
     let Some(named) = parse::document(request.fields, "let")? else { return Ok(variables) };

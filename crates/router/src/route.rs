@@ -1,21 +1,21 @@
-//! Where a command's collection lives, and the loop that reads it again when a shard says that it is old.
+//! The location of a command's collection, and the loop that reads it again when a shard says that it is stale.
 
 use std::sync::Arc;
 
 use fathom_query::Filter;
-use fathom_sharding::{RoutingTable, ShardVersion, Targeted};
+use fathom_sharding::{RoutingTable, ShardVersion, TargetShards};
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
 use crate::backend::Backend;
 use crate::catalog::DatabaseEntry;
 use crate::instance::Instance;
-use crate::outgoing::Versions;
+use crate::shard_command::ShardVersions;
 
-/// How often a command is routed before its staleness is the client's, as in mongos.
+/// The number of attempts to route a command before the client gets the staleness error, as in mongos.
 const ATTEMPTS: u32 = 10;
 
-/// Whether the router's knowledge is old: a shard said so, or there is no such shard any more.
+/// Whether the router's routing data are stale: a shard said so, or the shard no longer exists.
 pub(crate) fn is_stale(code: Code) -> bool {
     let all = [
         Code::StaleConfig,
@@ -27,37 +27,37 @@ pub(crate) fn is_stale(code: Code) -> bool {
     all.contains(&code)
 }
 
-/// Where a collection lives.
+/// The location of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) namespace: String,
-    /// The shard of what is not sharded; for `config` and `admin`, the config servers.
+    /// The shard of unsharded collections; for `config` and `admin`, the config servers.
     pub(crate) primary: Arc<Backend>,
-    /// None for what the config servers hold.
+    /// None for collections on the config servers.
     database: Option<Arc<DatabaseEntry>>,
-    /// None if it is not sharded.
+    /// None if the collection is not sharded.
     pub(crate) table: Option<Arc<RoutingTable>>,
 }
 
 impl Route {
-    /// What a shard is to compare with its own knowledge; none for the config servers.
-    pub(crate) fn versions(&self, shard: &str) -> Option<Versions> {
+    /// The version that a shard compares with its own; `None` for the config servers.
+    pub(crate) fn versions(&self, shard: &str) -> Option<ShardVersions> {
         let database = self.database.as_ref()?;
         Some(match &self.table {
-            Some(table) => Versions { shard: table.shard_version(shard), database: None },
-            None => Versions { shard: ShardVersion::Unsharded, database: database.version.clone() },
+            Some(table) => ShardVersions { shard: table.shard_version(shard), database: None },
+            None => ShardVersions { shard: ShardVersion::Unsharded, database: database.version.clone() },
         })
     }
 
-    /// The shards of a filter's matches.
-    pub(crate) fn target(&self, filter: &Filter) -> Result<Targeted> {
+    /// The shards that can hold matches of a filter.
+    pub(crate) fn target(&self, filter: &Filter) -> Result<TargetShards> {
         match &self.table {
             Some(table) => table.target(filter),
-            None => Ok(Targeted { shards: vec![self.primary.id().to_owned()], by_key: true }),
+            None => Ok(TargetShards { shards: vec![self.primary.id().to_owned()], by_key: true }),
         }
     }
 
-    /// All shards that have some of it.
+    /// All shards that have a part of the collection.
     pub(crate) fn shards(&self) -> Vec<String> {
         match &self.table {
             Some(table) => table.shards().into_iter().map(str::to_owned).collect(),
@@ -67,7 +67,7 @@ impl Route {
 }
 
 impl Instance {
-    /// Where a collection lives now; none if its database is not there.
+    /// The current route of a collection, or `None` if its database does not exist.
     pub(crate) fn route(&self, database: &str, namespace: &str) -> Result<Option<Route>> {
         if let Some(fixed) = self.fixed_route(database, namespace)? {
             return Ok(Some(fixed));
@@ -76,7 +76,7 @@ impl Instance {
         self.route_in(entry, namespace).map(Some)
     }
 
-    /// The same for a command that makes what is not there.
+    /// As `route`, for a command that creates a missing database.
     pub(crate) fn route_or_new(&self, database: &str, namespace: &str) -> Result<Route> {
         if let Some(fixed) = self.fixed_route(database, namespace)? {
             return Ok(fixed);
@@ -85,7 +85,7 @@ impl Instance {
         self.route_in(entry, namespace)
     }
 
-    /// Where a collection of the shards lives, if all of that is known: nobody is asked.
+    /// The route of a sharded collection, if it is cached completely: asks no server.
     pub(crate) fn known_route(&self, database: &str, namespace: &str) -> Option<Route> {
         if !matches!(self.fixed_route(database, namespace), Ok(None)) {
             return None;
@@ -102,7 +102,7 @@ impl Instance {
         Ok(Route { namespace: namespace.to_owned(), primary, database: Some(database), table })
     }
 
-    /// What lives on the config servers, whatever anybody says.
+    /// Collections that are always on the config servers.
     fn fixed_route(&self, database: &str, namespace: &str) -> Result<Option<Route>> {
         match database {
             "config" | "admin" => {
@@ -114,7 +114,7 @@ impl Instance {
         }
     }
 
-    /// Forgets what a route was made of, after a shard refused it.
+    /// Forgets the cache entries of a route, after a shard refused it.
     pub(crate) fn forget_route(&self, route: &Route) {
         self.catalog.forget_stale(&route.namespace, route.table.as_ref());
         if let Some(database) = &route.database {
@@ -122,8 +122,8 @@ impl Instance {
         }
     }
 
-    /// Runs `work` with the collection's route, again with a newer one while shards say that it is old; none if there is no such
-    /// database.
+    /// Runs `work` with the collection's route, and again with a newer route while shards answer that it is stale; `None` if the
+    /// database does not exist.
     pub(crate) fn with_route<T>(
         &self,
         database: &str,
@@ -143,7 +143,7 @@ impl Instance {
         }
     }
 
-    /// The same for a command that makes the database if it is not there.
+    /// As `with_route`, for a command that creates a missing database.
     pub(crate) fn with_new_route<T>(
         &self,
         database: &str,

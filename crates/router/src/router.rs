@@ -1,4 +1,4 @@
-//! A router from its start to its end, and what answers its connections.
+//! Starts and stops a router, and serves its connections.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 use bson::doc;
 use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
-use fathom_service::log::{Log, Severity};
-use fathom_service::{Answer, Incoming, Limits, Listener, Service, Traffic, Unattended, bind, spawn_thread};
+use fathom_service::log::{Log, LogSeverity};
+use fathom_service::{
+    Answer, ConnectionLimits, IdleConnection, Listener, NetworkCounters, RequestMessage, Service, bind,
+    spawn_thread,
+};
 
 use crate::Result;
 use crate::balancer;
@@ -28,7 +31,7 @@ impl Service for Instance {
         &self.log
     }
 
-    fn traffic(&self) -> &Traffic {
+    fn traffic(&self) -> &NetworkCounters {
         &self.counters.traffic
     }
 
@@ -48,7 +51,7 @@ impl Service for Instance {
     fn answer(
         self: &Arc<Self>,
         peer: &mut Arc<Client>,
-        incoming: &Incoming<'_>,
+        incoming: &RequestMessage<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer> {
         Ok(dispatch::run(self, peer, incoming, out))
@@ -66,16 +69,16 @@ impl Service for Instance {
         self.relay.wants(client) && !self.is_stopping()
     }
 
-    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+    fn take_over(self: &Arc<Self>, connection: IdleConnection<Self>) {
         self.relay.take(connection);
     }
 }
 
-/// How long the config servers may take to answer at the start.
+/// The time that the config servers have to answer at the start.
 const START: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// A router that runs.
+/// A router that is running.
 #[derive(Debug)]
 pub struct Router {
     instance: Arc<Instance>,
@@ -84,17 +87,24 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts a router; when it returns, clients may connect. Config servers that do not answer yet are waited for, a minute.
+    /// Starts a router; clients may connect when it returns. Waits a minute for config servers that do not answer yet.
     pub fn start(config: Config) -> Result<Router, Error> {
         Router::start_unless(config, &|| false)
     }
 
-    /// As [`Router::start`]; the wait for the config servers ends when `asked` to.
+    /// As [`Router::start`]; the wait for the config servers ends when `asked` returns true.
     pub fn start_unless(config: Config, asked: &dyn Fn() -> bool) -> Result<Router, Error> {
         let log = Arc::new(Log::open(&config.log)?);
         Router::open(config, &log, asked).inspect_err(|error| {
             let attributes = doc! { "error": error.to_string() };
-            log.write(Severity::Error, "CONTROL", 20557, "mongosMain", "The router cannot start", attributes);
+            log.write(
+                LogSeverity::Error,
+                "CONTROL",
+                20557,
+                "mongosMain",
+                "The router cannot start",
+                attributes,
+            );
         })
     }
 
@@ -108,7 +118,7 @@ impl Router {
         let addresses_of = |host: &str| host_addresses(host, 0, LOOK_UP_TIMEOUT);
         let listeners = bind(&config.bind_ip, config.port, addresses_of)?;
         log_start(log, &config);
-        let limits = Limits { max_connections: config.max_connections, may_be_plain: true };
+        let limits = ConnectionLimits { max_connections: config.max_connections, may_be_plain: true };
         let balances = config.balancer;
         let instance = Instance::new(config, Arc::clone(log), commands::registry());
         if let Some(address) = listeners.first().and_then(|listener| listener.local_addr().ok()) {
@@ -138,14 +148,14 @@ impl Router {
         self.instance.is_stopping()
     }
 
-    /// Stops: no new work, connections end.
+    /// Stops the router: it takes no new work and closes its connections.
     pub fn stop(self) {
         let Router { instance, listener, threads } = self;
         instance.log.info("CONTROL", 23138, "mongosMain", "Shutting down", doc! {});
         instance.stop();
         listener.stop();
         for thread in threads {
-            // A thread that panicked has nothing more to do.
+            // A thread that panicked needs no further handling.
             let _ = thread.join();
         }
         instance.log.info("CONTROL", 20565, "mongosMain", "Now exiting", doc! {});
@@ -159,7 +169,7 @@ impl Router {
         }
     }
 
-    /// Waits until somebody asks it to stop: `asked` is looked at several times a second.
+    /// Waits for a request to stop: `asked` is called several times a second.
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }

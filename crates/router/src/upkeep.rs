@@ -1,4 +1,4 @@
-//! What a router does by the clock: it says that it lives, reads which shards there are, and ends cursors that nobody uses.
+//! A router's periodic work: it reports that it is alive, reads the list of shards, and closes unused cursors.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::Result;
 use crate::instance::Instance;
 use crate::locks;
 
-/// Between two rounds; mongos has 10 s for its ping and 30 s for its shards.
+/// The pause between two rounds; mongos has 10 s for its ping and 30 s for its shards.
 const PERIOD: Duration = Duration::from_secs(10);
-/// The version of the metadata, as 4.0 to 4.4 have it.
+/// The version of the metadata, as in 4.0 to 4.4.
 const METADATA: (i32, i32) = (5, 6);
 
-/// What must be there before the first command: the cluster's id, and which shards there are.
+/// Prepares the state that the first command needs: the cluster's id, and the list of shards.
 pub(crate) fn begin(instance: &Instance) -> Result<()> {
     let config = instance.cluster.config();
     let (least, current) = METADATA;
@@ -34,7 +34,7 @@ pub(crate) fn begin(instance: &Instance) -> Result<()> {
     ping(instance)
 }
 
-/// The indexes that MongoDB's config servers have.
+/// Creates the indexes that MongoDB's config servers have.
 fn make_indexes(instance: &Instance) -> Result<()> {
     let index =
         |name: &str, key: bson::Document| Bson::Document(doc! { "name": name, "key": key, "unique": true });
@@ -79,7 +79,7 @@ pub(crate) fn run(instance: &Arc<Instance>) {
         }
         last = Instant::now();
         instance.cursors.reap();
-        // Config servers that do not answer are asked again in the next round; commands say it to their clients meanwhile.
+        // Config servers that do not answer are asked again in the next round; until then, commands report the failure to their clients.
         let round = ping(instance).and_then(|()| instance.cluster.reload());
         if let Err(failure) = round {
             let attributes = doc! { "error": failure.message() };

@@ -1,12 +1,12 @@
-//! Buffers that a thread uses again, from one operation to the next.
+//! Buffers that a thread reuses from one operation to the next.
 //!
-//! A thread keeps a few, and none that one large document has grown: what a connection holds while it rests stays small.
+//! A thread keeps only a few, and none that a large document has grown, so that an idle connection uses little memory.
 
 use std::cell::RefCell;
 
-/// How many are kept.
+/// The number of buffers that a thread keeps.
 const KEPT: usize = 4;
-/// A larger one is given back to the allocator.
+/// Larger buffers are returned to the allocator.
 const KEPT_BYTES: usize = 16 << 10;
 
 thread_local! {

@@ -1,5 +1,5 @@
-//! Checkpoints: one at a time, each with a note of how far the data have the oplog's entries. What the data say of themselves is not
-//! journaled, for it must come back together with them.
+//! Checkpoints, one at a time. Each one records the last oplog entry that the data contain. That record is not journaled, since it
+//! must be recovered together with the data.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::instance::Instance;
 use crate::storage::{MIN_VALID, document_of};
 
 impl Instance {
-    /// Makes a checkpoint now; one at a time.
+    /// Makes a checkpoint now; only one runs at a time.
     pub(crate) fn checkpoint(&self) -> Result<(), Error> {
         let _alone = self.checkpointing.lock();
         let begun = Instant::now();
@@ -34,7 +34,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Notes up to where the data have the oplog's entries, in what the checkpoint to come holds.
+    /// Records the last oplog entry that the data of the coming checkpoint contain.
     pub(crate) fn note_replayed(&self) -> Result<(), Error> {
         let failed = |failure: fathom_wire::Failure| Error::new(Kind::Io, failure.message().to_owned());
         let Some(set) = &self.set else { return Ok(()) };
@@ -47,18 +47,18 @@ impl Instance {
     }
 }
 
-/// What is known of the data on the disk.
+/// The state of the data on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Validity {
-    /// All entries up to here are in the data; later ones may be.
+    /// The data contain all entries up to here, and possibly later ones.
     pub(crate) applied: OpTime,
-    /// The data are consistent only from here on: after a rollback or a copy that saw later states.
+    /// The data are consistent only from this entry on: after a rollback or a copy that saw later states.
     pub(crate) minimum: OpTime,
-    /// A copy of another member's data is under way: what is there cannot be used.
+    /// Whether a copy of another member's data is in progress: the data cannot be used.
     pub(crate) copying: bool,
 }
 
-/// What the data say of themselves.
+/// The data's own record of their validity.
 pub(crate) fn validity(instance: &Instance) -> Result<Option<Validity>> {
     let Some(document) = get_only(instance, MIN_VALID)? else { return Ok(None) };
     let optime = |name: &str| Ok::<_, Failure>(OpTime::in_field(&document, name)?.unwrap_or_default());
@@ -69,14 +69,14 @@ pub(crate) fn validity(instance: &Instance) -> Result<Option<Validity>> {
     }))
 }
 
-/// Notes it; it is as durable as the data.
+/// Stores the record; it is as durable as the data.
 pub(crate) fn set_validity(instance: &Instance, validity: Validity) -> Result<()> {
     let _alone = instance.validity.lock();
     write_validity(instance, validity)
 }
 
-/// Notes up to where entries are in the data, and leaves the rest as it is. A rollback may change that rest at the same time: what it
-/// wrote must neither be lost nor stand in the way of a checkpoint.
+/// Records the last entry that the data contain and leaves the other fields unchanged. A rollback may change those at the same time:
+/// its values must neither be lost nor block a checkpoint.
 pub(crate) fn note_applied(instance: &Instance, applied: OpTime) -> Result<()> {
     let _alone = instance.validity.lock();
     let before = validity(instance)?.unwrap_or_default();
@@ -159,7 +159,8 @@ mod tests {
     use crate::config::{Config, EngineName};
     use crate::log::Log;
 
-    /// Checkpoints note how far the data are while a rollback says that they are neither history's: neither is lost, and neither fails.
+    /// A checkpoint records its position while a rollback marks the data as belonging to neither history: both records survive, and
+    /// neither call fails.
     #[test]
     fn a_checkpoint_and_a_rollback_note_what_is_theirs() {
         let mut config = Config::default();

@@ -1,4 +1,4 @@
-//! Who is connected, and what each connection does at the moment.
+//! The connected clients, and the current operation of each connection.
 
 use std::collections::BTreeMap;
 use std::net::TcpStream;
@@ -12,57 +12,55 @@ use fathom_wire::DocumentWriter;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::sessions::{SessionId, SessionKey, SessionOwner};
-use crate::users::Granted;
+use crate::users::PrivilegeSet;
 
-/// How a member names itself to others; such connections outlive a step-down.
+/// The application name by which a member introduces itself to others; such connections survive a step-down.
 pub(crate) const REPLICATION_APP_NAME: &str = "fathom replication";
 
-/// As much of a running command as `currentOp` keeps.
+/// The number of bytes of a running command that `currentOp` keeps.
 const KEPT_COMMAND_BYTES: usize = 1000;
-/// After how long the table of sessions hears again of a session that is used all the time.
+/// The interval after which a connection reports a session in constant use to the table of sessions again.
 const NOTED_AGAIN: Duration = Duration::from_secs(60);
 
-/// One connection, as others see it.
+/// One connection, as other threads see it.
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// `connectionId`, from 1.
+    /// The `connectionId` of replies, from 1.
     pub(crate) id: u64,
-    /// The peer's address.
     pub(crate) remote: String,
-    /// What it said of itself in its first hello.
+    /// The client's description of itself in its first hello.
     metadata: Mutex<Option<Document>>,
     current: Mutex<Current>,
-    /// Whether what `current` says is still going on.
+    /// Whether the operation in `current` is still running.
     running: AtomicBool,
     interrupt: AtomicI32,
     operation: AtomicU64,
-    /// Who it proved to be: (user, database) pairs.
+    /// The users that it has authenticated as: (user, database) pairs.
     users: Mutex<Vec<(String, String)>>,
-    /// What they may do.
-    granted: Mutex<Granted>,
+    /// The privileges of its users.
+    granted: Mutex<PrivilegeSet>,
     /// Ends the connection after its current command.
     pub(crate) close: AtomicBool,
     /// Its socket, if it is a connection.
     socket: OnceLock<Arc<TcpStream>>,
 }
 
-/// What a connection does.
+/// The present operation of a connection.
 #[derive(Debug, Default)]
 struct Current {
     since: Option<Instant>,
     database: String,
     command: Vec<u8>,
-    /// The session of the command, and when the table of sessions last heard of it from here.
+    /// The session of the command, and the time of this connection's last report to the table of sessions.
     session: Option<SessionKey>,
     session_noted: Option<Instant>,
-    /// Whose sessions they are.
+    /// The owner of its sessions.
     owner: SessionOwner,
 }
 
-/// A command that begins.
+/// The start of a command.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beginning<'a> {
-    /// Its number.
+pub(crate) struct CommandStart<'a> {
     pub(crate) operation: u64,
     pub(crate) begun: Instant,
     pub(crate) database: &'a str,
@@ -98,13 +96,13 @@ impl Client {
         }
     }
 
-    /// One of the server's own threads, which is nobody's connection.
+    /// The client of one of the server's own threads, which has no connection.
     pub(crate) fn internal() -> Arc<Client> {
         Arc::new(Client::new(0, String::new()))
     }
 
-    /// Notes that a command begins. The session that the table of sessions must hear of, if any.
-    pub(crate) fn begin(&self, beginning: &Beginning<'_>) -> Option<SessionKey> {
+    /// Records that a command begins. Returns the session to report to the table of sessions, if any.
+    pub(crate) fn begin(&self, beginning: &CommandStart<'_>) -> Option<SessionKey> {
         let mut current = self.current.lock();
         self.interrupt.store(0, Ordering::Relaxed);
         self.operation.store(beginning.operation, Ordering::Relaxed);
@@ -135,7 +133,7 @@ impl Client {
         news
     }
 
-    /// Notes that it ended.
+    /// Records that the command ended.
     pub(crate) fn end(&self) {
         self.running.store(false, Ordering::Release);
     }
@@ -145,7 +143,7 @@ impl Client {
         SessionKey { id, owner: self.current.lock().owner }
     }
 
-    /// Has the table of sessions told again of the session that is used here if it is one of those that `ended` picks.
+    /// Makes the connection report its session to the table of sessions again, if `ended` selects it.
     pub(crate) fn forget_sessions(&self, ended: &dyn Fn(&SessionKey) -> bool) {
         let mut current = self.current.lock();
         if current.session.as_ref().is_some_and(ended) {
@@ -153,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Asks what runs here in one of the sessions that `killed` picks to stop; whether there was something.
+    /// Interrupts the running operation if its session is selected by `killed`; returns whether it did.
     pub(crate) fn interrupt_session(&self, killed: &dyn Fn(&SessionKey) -> bool) -> bool {
         let current = self.current.lock();
         let here = self.running.load(Ordering::Acquire) && current.session.as_ref().is_some_and(killed);
@@ -163,12 +161,11 @@ impl Client {
         here
     }
 
-    /// Whether it runs a command.
+    /// Whether the connection runs a command.
     pub(crate) fn is_active(&self) -> bool {
         self.running.load(Ordering::Acquire)
     }
 
-    /// What it does.
     pub(crate) fn activity(&self) -> Activity {
         let current = self.current.lock();
         Activity {
@@ -181,7 +178,7 @@ impl Client {
 
     /// Asks its operation to stop with this code.
     pub(crate) fn interrupt(&self, operation: u64, code: Code) -> bool {
-        // Under the lock that `begin` takes, so that what comes next is never meant.
+        // Under the lock that `begin` takes, so that the interrupt cannot hit the next operation.
         let _held = self.current.lock();
         let here =
             self.operation.load(Ordering::Relaxed) == operation && self.running.load(Ordering::Acquire);
@@ -191,12 +188,12 @@ impl Client {
         here
     }
 
-    /// The code that its operation is to stop with.
+    /// The code with which its operation is to stop.
     pub(crate) fn interrupted(&self) -> Option<Code> {
         Some(self.interrupt.load(Ordering::Relaxed)).filter(|code| *code != 0).map(Code)
     }
 
-    /// What it said of itself; false if it had said something before.
+    /// Stores the client's description of itself; false if it had sent one before.
     pub(crate) fn set_metadata(&self, metadata: Document) -> bool {
         let mut held = self.metadata.lock();
         let first = held.is_none();
@@ -206,44 +203,44 @@ impl Client {
         first
     }
 
-    /// What it said of itself.
+    /// Its description of itself.
     pub(crate) fn metadata(&self) -> Option<Document> {
         self.metadata.lock().clone()
     }
 
-    /// The name of the program that it said it is.
+    /// The application name that the client gave.
     pub(crate) fn app_name(&self) -> Option<String> {
         let metadata = self.metadata.lock();
         let application = metadata.as_ref()?.get_document("application").ok()?;
         Some(application.get_str("name").ok()?.to_owned())
     }
 
-    /// Whether it is another member of the set.
+    /// Whether the client is another member of the set.
     pub(crate) fn is_member(&self) -> bool {
         self.app_name().as_deref() == Some(REPLICATION_APP_NAME)
     }
 
     /// Gives it its socket.
     pub(crate) fn set_socket(&self, socket: Arc<TcpStream>) {
-        // It has one for all its life.
+        // It keeps one socket for its whole life.
         let _ = self.socket.set(socket);
     }
 
-    /// Ends the connection: at once if it is idle, else after its current command.
+    /// Ends the connection: at once if it is idle, otherwise after its current command.
     pub(crate) fn close_soon(&self) {
         self.close.store(true, Ordering::Relaxed);
         if let Some(socket) = self.socket.get() {
-            // Only reading ends: a reply that is being written still goes out.
+            // Only reading is shut down: a reply that is being written is still sent.
             let _ = socket.shutdown(std::net::Shutdown::Read);
         }
     }
 
-    /// Who it proved to be.
+    /// The users that it has authenticated as.
     pub(crate) fn users(&self) -> Vec<(String, String)> {
         self.users.lock().clone()
     }
 
-    /// Notes that it proved to be a user too; of one database it can be one only.
+    /// Records that it has authenticated as a further user; it can be only one user of each database.
     pub(crate) fn add_user(&self, name: &str, database: &str) {
         let mut users = self.users();
         users.retain(|(_, other)| other != database);
@@ -251,35 +248,35 @@ impl Client {
         self.set_users(users);
     }
 
-    /// Changes who it is.
+    /// Replaces the users of the connection.
     pub(crate) fn set_users(&self, users: Vec<(String, String)>) {
         self.keep_users(users);
         self.granted.lock().forget();
     }
 
-    /// Changes who it is, while what it may do is being worked out.
+    /// Replaces its users while their privileges are being computed.
     pub(crate) fn keep_users(&self, users: Vec<(String, String)>) {
         let mut current = self.current.lock();
         current.owner = match users.first() {
             None => SessionOwner::default(),
-            Some((name, database)) => SessionOwner::of(name, database),
+            Some((name, database)) => SessionOwner::new(name, database),
         };
         drop(current);
         *self.users.lock() = users;
     }
 
-    /// What its users may do; refresh it before use.
-    pub(crate) fn granted(&self) -> MutexGuard<'_, Granted> {
+    /// The privileges of its users; refresh them before use.
+    pub(crate) fn granted(&self) -> MutexGuard<'_, PrivilegeSet> {
         self.granted.lock()
     }
 
-    /// Whether it proved to be anybody.
+    /// Whether it has authenticated as any user.
     pub(crate) fn is_authenticated(&self) -> bool {
         !self.users.lock().is_empty()
     }
 }
 
-/// As many of a long command's fields as fit, and `$truncated` with the names of the others.
+/// Keeps as many fields of a long command as fit, and `$truncated` with the names of the others.
 #[cold]
 fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
     let mut left = KEPT_COMMAND_BYTES;
@@ -302,7 +299,6 @@ fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
     short.string("$truncated", &missing);
 }
 
-/// All connections.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
@@ -312,7 +308,6 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Adds a connection.
     pub(crate) fn add(&self, remote: String) -> Arc<Client> {
         let id = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client::new(id, remote));
@@ -330,12 +325,12 @@ impl Clients {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// All that are open.
+    /// All connections that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         self.open.lock().values().cloned().collect()
     }
 
-    /// How many are open, were created, were turned away.
+    /// The numbers of open, created and rejected connections.
     pub(crate) fn counts(&self) -> (usize, u64, u64) {
         (self.open.lock().len(), self.created.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }

@@ -1,7 +1,7 @@
-//! From flags and a configuration file to one [`Config`]: what was given where, which of both counts, and what does not fit.
+//! Merges flags and a configuration file into one [`Config`]: the source of each value, the precedence, and the checks.
 //!
-//! The command line counts before the file, as in mongod. The file is YAML with mongod's keys; a key that is not in the table is refused by
-//! its name. Nothing but the configuration file is opened here.
+//! The command line takes precedence over the file, as in mongod. The file is YAML with mongod's keys; an unknown key is refused by name.
+//! This module opens only the configuration file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,26 +10,29 @@ use bson::{Bson, Document};
 use fathom_errors::{Error, Kind, Result};
 use serde_yaml_ng::Value;
 
-use crate::config::{ClusterRole, Config, Flag, Given, LogRotate, SETTINGS, Sets, Setting, Shape, refused};
+use crate::config::{
+    ClusterRole, Config, Flag, LogRotate, SETTINGS, Sets, Setting, Shape, TypedFlag, refused,
+};
 use crate::server_parameters;
 
-/// The largest file that is read, in bytes; mongod's own are a few hundred.
-const LARGEST_BYTES: u64 = 1 << 20;
+/// The maximum size of a configuration file, in bytes; mongod's own are a few hundred.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// What was given, by key.
-type Values = BTreeMap<&'static str, Bson>;
+/// The values that were given, by key.
+type DistinctValues = BTreeMap<&'static str, Bson>;
 
 impl Config {
-    /// The configuration of a command line (`argv` whole, for `getCmdLineOpts`), and of a file if there is one.
-    pub fn assemble(argv: Vec<String>, flags: &[Given], file: Option<&Path>) -> Result<Config> {
+    /// Builds the configuration from a command line (`argv` whole, for `getCmdLineOpts`) and an optional file.
+    pub fn assemble(argv: Vec<String>, flags: &[TypedFlag], file: Option<&Path>) -> Result<Config> {
         let mut values = match file {
             Some(file) => read_file(file)?,
-            None => Values::new(),
+            None => DistinctValues::new(),
         };
         for (key, value) in of_flags(flags)? {
             merge(&mut values, key, value);
         }
         let mut config = Config { argv, ..Config::default() };
+        config.storage.diagnostic_data = true;
         for setting in SETTINGS {
             if let Some(value) = values.get(setting.key) {
                 (setting.set)(&mut config, value)?;
@@ -53,8 +56,8 @@ fn flag_of(name: &str) -> Option<(&'static Setting, &'static Flag)> {
     SETTINGS.iter().find_map(|setting| Some((setting, setting.flags.iter().find(|flag| flag.name == name)?)))
 }
 
-fn of_flags(flags: &[Given]) -> Result<Values> {
-    let mut values = Values::new();
+fn of_flags(flags: &[TypedFlag]) -> Result<DistinctValues> {
+    let mut values = DistinctValues::new();
     let mut by: BTreeMap<&str, &str> = BTreeMap::new();
     for given in flags {
         let Some((setting, flag)) = flag_of(&given.flag) else {
@@ -79,7 +82,7 @@ fn of_flags(flags: &[Given]) -> Result<Values> {
     Ok(values)
 }
 
-fn only(given: &Given) -> &str {
+fn only(given: &TypedFlag) -> &str {
     given.values.first().map_or("", String::as_str)
 }
 
@@ -104,8 +107,8 @@ fn pairs(shape: Shape, name: &str, texts: &[String]) -> Result<Bson> {
     Ok(Bson::Document(all))
 }
 
-/// The later value counts; of names with values, each for itself.
-fn merge(values: &mut Values, key: &'static str, value: Bson) {
+/// A later value replaces an earlier one; for names with values, each name separately.
+fn merge(values: &mut DistinctValues, key: &'static str, value: Bson) {
     match (values.get_mut(key), value) {
         (Some(Bson::Document(before)), Bson::Document(more)) => before.extend(more),
         (_, value) => {
@@ -114,8 +117,8 @@ fn merge(values: &mut Values, key: &'static str, value: Bson) {
     }
 }
 
-/// What one setting alone cannot tell.
-fn check(config: &mut Config, values: &mut Values) -> Result<()> {
+/// Checks that concern several settings.
+fn check(config: &mut Config, values: &mut DistinctValues) -> Result<()> {
     if values.contains_key("net.bindIp") && values.get("net.bindIpAll") == Some(&Bson::Boolean(true)) {
         return Err(Error::usage("--bind_ip and --bind_ip_all cannot both be given"));
     }
@@ -145,7 +148,7 @@ fn check(config: &mut Config, values: &mut Values) -> Result<()> {
     server_parameters::check_start(config)
 }
 
-/// Puts a value under its key with dots.
+/// Inserts a value under its dotted key.
 fn nest(into: &mut Document, key: &str, value: Bson) {
     match key.split_once('.') {
         None => {
@@ -162,10 +165,10 @@ fn nest(into: &mut Document, key: &str, value: Bson) {
 }
 
 /// Reads a configuration file.
-fn read_file(path: &Path) -> Result<Values> {
+fn read_file(path: &Path) -> Result<DistinctValues> {
     let failed = |error| Error::io("read the configuration file", path, error);
     let length = std::fs::metadata(path).map_err(failed)?.len();
-    if length > LARGEST_BYTES {
+    if length > MAX_BYTES {
         return Err(Error::usage(format!(
             "{} is no configuration file: it has {length} bytes",
             path.display()
@@ -178,11 +181,11 @@ fn read_file(path: &Path) -> Result<Values> {
     })
 }
 
-/// What the text of a file gives.
-fn parse(text: &str) -> Result<Values> {
+/// The values in the text of a file.
+fn parse(text: &str) -> Result<DistinctValues> {
     let root: Value =
         serde_yaml_ng::from_str(text).map_err(|error| Error::usage("it is not YAML").because(error))?;
-    let mut values = Values::new();
+    let mut values = DistinctValues::new();
     match root {
         Value::Null => {}
         Value::Mapping(_) => walk(String::new(), &root, &mut values)?,
@@ -191,7 +194,7 @@ fn parse(text: &str) -> Result<Values> {
     Ok(values)
 }
 
-fn walk(prefix: String, value: &Value, values: &mut Values) -> Result<()> {
+fn walk(prefix: String, value: &Value, values: &mut DistinctValues) -> Result<()> {
     if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == prefix) {
         values.insert(setting.key, read_value(setting, value)?);
         return Ok(());

@@ -1,10 +1,10 @@
-//! What is counted, logged and kept when an operation ends.
+//! Completes an operation: updates its counters and writes its log line and its profile document.
 //!
-//! Every operation passes here, so a fast one only adds to counters. A slow or profiled one gets a line in the log in mongod's form
+//! Every operation ends here, and a fast one only adds to counters. A slow or profiled one gets a line in the log in mongod's form
 //! ("Slow query", 51803) and a document in `system.profile`.
 //!
-//! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to
-//! [`SHOWN_BYTES`], and what was left out is named with its type and size, as mongod does.
+//! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to [`SHOWN_BYTES`],
+//! and the omitted fields are listed with their types and sizes, as in mongod.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use bson::{Bson, DateTime, Document, RawDocument, doc};
 use fathom_query::Failure;
 
 use crate::instance::Instance;
-use crate::log::Severity;
+use crate::log::LogSeverity;
 use crate::operation_context::OperationContext;
 use crate::request::Request;
 use crate::stats::output::signed;
 use crate::stats::{Use, elapsed_micros};
 use crate::storage::CollectionOptions;
 
-/// As much of a command as a line holds (`maxLogSizeKB`).
+/// The number of bytes of a command that a log line holds (`maxLogSizeKB`).
 const SHOWN_BYTES: usize = 10 << 10;
 /// The bytes of a reply around its body: header, flags and kind of an OP_MSG; header and fixed fields of an OP_REPLY.
 const MESSAGE_BYTES: usize = 16 + 4 + 1;
@@ -28,16 +28,16 @@ const LEGACY_BYTES: usize = 16 + 20;
 const PROFILE: &str = "system.profile";
 const PROFILE_BYTES: i64 = 1 << 20;
 
-/// An operation that ended.
+/// An operation that has ended.
 #[derive(Debug)]
 pub(crate) struct Completion<'a> {
-    /// None if it was not even a command.
+    /// `None` if the message was not even a command.
     pub(crate) request: Option<&'a Request<'a>>,
     pub(crate) failure: Option<&'a Failure>,
     pub(crate) reply_bytes: usize,
 }
 
-/// Counts it everywhere, and logs it if it was slow.
+/// Counts the operation in all counters, and logs it if it was slow.
 pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
     let micros = elapsed_micros(op.begun);
     let counters = &op.instance.counters;
@@ -56,7 +56,7 @@ pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
     counters.documents_deleted.add(figures.deleted.unwrap_or(0));
     counters.write_conflicts.add(figures.write_conflicts);
     counters.scan_and_order.add(u64::from(figures.has_sort_stage));
-    let what = Use::of(command.name);
+    let what = Use::for_command(command.name);
     if what == Use::Commands {
         counters.operations.commands.add(1);
     }
@@ -72,10 +72,10 @@ pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
     }
 }
 
-/// What is said of an operation, in the log and in the profile.
-struct Report<'a> {
+/// The description of an operation, in the log and in the profile.
+struct ValidationReport<'a> {
     what: Use,
-    /// Whether it is one write, which mongod logs under WRITE with the write itself in the place of the command.
+    /// Whether it is a single write, which mongod logs under WRITE with the write itself in place of the command.
     single: bool,
     namespace: String,
     command: Document,
@@ -86,33 +86,33 @@ struct Report<'a> {
     micros: u64,
 }
 
-/// Logs and keeps an operation that ended, as far as the settings want it.
+/// Logs and records an operation that ended, as the settings require.
 #[cold]
 fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Completion<'_>, micros: u64) {
     let verdict = op.instance.profiler.judge(request.database, micros);
     if !verdict.log && !verdict.profile {
         return;
     }
-    let report = Report::new(op, request, finished, micros);
+    let report = ValidationReport::new(op, request, finished, micros);
     if verdict.log {
         let component = if report.single { "WRITE" } else { "COMMAND" };
         let context = format!("conn{}", op.client.id);
         let attributes = report.attributes(op);
-        op.instance.log.write(Severity::Info, component, 51803, &context, "Slow query", attributes);
+        op.instance.log.write(LogSeverity::Info, component, 51803, &context, "Slow query", attributes);
     }
     if verdict.profile {
         keep(op, request.database, &report.entry(op));
     }
 }
 
-impl<'a> Report<'a> {
+impl<'a> ValidationReport<'a> {
     fn new(
         op: &OperationContext<'_>,
         request: &Request<'_>,
         finished: &'a Completion<'a>,
         micros: u64,
-    ) -> Report<'a> {
-        let what = Use::of(request.command.name);
+    ) -> ValidationReport<'a> {
+        let what = Use::for_command(request.command.name);
         let single = single_write(what, request);
         let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body())) };
         let (command, cut) = match shown {
@@ -123,7 +123,7 @@ impl<'a> Report<'a> {
             "" => format!("{}.$cmd", request.database),
             namespace => namespace.to_owned(),
         };
-        Report {
+        ValidationReport {
             what,
             single: single.is_some(),
             namespace,
@@ -215,7 +215,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The one write of an `update` or `delete` that has one.
+/// The single write of an `update` or `delete` that has only one.
 fn single_write<'r>(what: Use, request: &Request<'r>) -> Option<&'r RawDocument> {
     let field = match what {
         Use::Update => "updates",
@@ -226,7 +226,7 @@ fn single_write<'r>(what: Use, request: &Request<'r>) -> Option<&'r RawDocument>
     if items.len() == 1 { items.into_iter().next() } else { None }
 }
 
-/// As many fields of a command as fit, and type and size of those that do not.
+/// Keeps as many fields of a command as fit; also returns the types and sizes of the others.
 fn shorten(command: &RawDocument) -> (Document, Document) {
     let (mut shown, mut cut) = (Document::new(), Document::new());
     let mut left = SHOWN_BYTES;
@@ -272,7 +272,7 @@ fn add_figures(op: &OperationContext<'_>, out: &mut Document) {
     if figures.cursor_id != 0 {
         out.insert("cursorid", figures.cursor_id);
     }
-    // What looked at nothing, because it does not look, does not say so.
+    // An operation that examines nothing by its nature does not report zeros.
     if figures.plan.is_some() || figures.keys_examined + figures.docs_examined > 0 {
         out.insert("keysExamined", signed(figures.keys_examined));
         out.insert("docsExamined", signed(figures.docs_examined));
@@ -302,7 +302,7 @@ fn add_figures(op: &OperationContext<'_>, out: &mut Document) {
     }
 }
 
-/// What was held: the whole server in shared or exclusive intent, once for each ticket.
+/// The locks that the operation held: the whole server in shared or exclusive intent, once for each ticket.
 fn locks(op: &OperationContext<'_>) -> Document {
     let used = op.tickets();
     let mut count = Document::new();
@@ -318,7 +318,7 @@ fn locks(op: &OperationContext<'_>) -> Document {
     }
 }
 
-/// What the engine read and wrote for the operation, under mongod's names; empty if that was nothing.
+/// Reads and writes of the engine for the operation, under mongod's names; empty without any.
 fn storage(op: &OperationContext<'_>) -> Document {
     let mut out = Document::new();
     for one in op.session().operation_statistics().iter() {
@@ -330,8 +330,8 @@ fn storage(op: &OperationContext<'_>) -> Document {
     out
 }
 
-/// Puts an entry into the database's profile, which is made if it is not there. A failure is logged: the operation itself
-/// has ended long ago.
+/// Adds an entry to the database's profile collection, which is made if it does not exist. A failure is logged, since the
+/// operation itself has ended long ago.
 fn keep(op: &OperationContext<'_>, database: &str, entry: &Document) {
     let namespace = format!("{database}.{PROFILE}");
     let mut write = OperationContext::new(op.instance, op.session(), op.client);
@@ -349,7 +349,7 @@ fn keep(op: &OperationContext<'_>, database: &str, entry: &Document) {
     }
 }
 
-/// Makes the collection that operations of a database are kept in, if it is not there.
+/// Makes the profile collection of a database if it does not exist.
 pub(crate) fn prepare_profile(instance: &Arc<Instance>, database: &str) -> crate::Result<()> {
     let namespace = format!("{database}.{PROFILE}");
     if instance.catalog.get(&namespace).is_some() {

@@ -1,7 +1,7 @@
-//! What a command may see and do where it is run: the role of a member of a set, read concern, and the times that replies carry.
+//! Checks and waits that a command's consistency requires at this member: its role in the set, read concern, and the times in replies.
 //!
-//! A server alone takes every write and reads the newest; there only the words are checked. In a set writes need the primary, reads
-//! of a secondary need the client's leave (`$readPreference`), `majority` and `afterClusterTime` wait (server.md, 2.3, 4.2).
+//! A standalone server accepts every write and reads the newest data; it only checks the arguments. In a set, writes need the primary, reads of a
+//! secondary need the client's permission (`$readPreference`), and `majority` and `afterClusterTime` wait (docs/methods.md#write-concern).
 
 use bson::RawBsonRef;
 use bson::spec::BinarySubtype;
@@ -13,12 +13,12 @@ use crate::instance::Instance;
 use crate::operation_context::OperationContext;
 use crate::replica_set::{not_primary, stamp_of, timestamp_of};
 use crate::replication;
-use crate::request::{Access, Kind, Reply, Request};
+use crate::request::{CommandAccess, OperationClass, Reply, Request};
 
-/// How far ahead of ours a cluster time may be that is believed (`maxAcceptableLogicalClockDriftSecs`: a year).
+/// The maximum by which an accepted cluster time may be ahead of ours (`maxAcceptableLogicalClockDriftSecs`: a year).
 const DRIFT_SECONDS: i64 = 365 * 24 * 3600;
 
-/// Goes on to a time that a client heard from another member.
+/// Advances the clock to a time that a client learned from another member.
 pub(crate) fn follow_cluster_time(instance: &Instance, value: RawBsonRef<'_>) {
     let (Some(set), RawBsonRef::Document(told)) = (&instance.set, value) else { return };
     let Ok(time) = told.get_timestamp("clusterTime") else { return };
@@ -28,21 +28,24 @@ pub(crate) fn follow_cluster_time(instance: &Instance, value: RawBsonRef<'_>) {
     }
 }
 
-/// Refuses what a member in its present state may not do.
+/// Refuses commands that a member in its present state may not run.
 pub(crate) fn check_role(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
     if request.database == "local" {
         return Ok(());
     }
     let command = request.command;
-    let changes = command.kind == Kind::Write
-        || command.kind == Kind::Command
-            && matches!(command.rules.access, Access::Write | Access::DatabaseAdmin | Access::UserAdmin)
+    let changes = command.kind == OperationClass::Write
+        || command.kind == OperationClass::Command
+            && matches!(
+                command.rules.access,
+                CommandAccess::Write | CommandAccess::DatabaseAdmin | CommandAccess::UserAdmin
+            )
             && !matches!(command.name, "validate" | "profile" | "compact" | "usersInfo" | "rolesInfo");
     if changes {
         return if set.is_writable() { Ok(()) } else { Err(not_primary()) };
     }
-    let reads = command.kind == Kind::Read && !matches!(command.name, "getMore");
+    let reads = command.kind == OperationClass::Read && !matches!(command.name, "getMore");
     if !reads {
         return Ok(());
     }
@@ -56,7 +59,7 @@ pub(crate) fn check_role(op: &OperationContext<'_>, request: &Request<'_>) -> Re
     }
 }
 
-/// Whether the client said that a secondary will do.
+/// Whether the client allows a secondary to answer.
 fn may_read_secondary(request: &Request<'_>) -> bool {
     if request.is_legacy() {
         return true;
@@ -69,7 +72,7 @@ fn may_read_secondary(request: &Request<'_>) -> bool {
     }
 }
 
-/// Waits for what a read wants before it begins.
+/// Waits for the conditions that a read requires before it begins.
 pub(crate) fn before_read(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     op.majority = request.generic.read_concern.majority || request.generic.read_concern.linearizable;
     match request.generic.read_concern.after {
@@ -78,19 +81,19 @@ pub(crate) fn before_read(op: &mut OperationContext<'_>, request: &Request<'_>) 
     }
 }
 
-/// Waits for what a read wants once it has read.
+/// Waits for the conditions that a read requires after it has read.
 pub(crate) fn after_read(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     if op.instance.set.is_none() || !op.majority {
         return Ok(());
     }
     if request.generic.read_concern.linearizable {
-        // An entry of our own that a majority has proves that no other primary came meanwhile.
+        // A majority that has an entry of our own proves that no other primary was elected meanwhile.
         replication::note(op.instance, bson::rawdoc! { "msg": "linearizable read" })?;
     }
     replication::for_majority(op)
 }
 
-/// A member of a set waits for the write concern of a command that may have written, and says in its reply what was not fulfilled.
+/// Waits, on a member of a set, for the write concern of a command that may have written, and reports a failure in the reply.
 pub(crate) fn after_write(op: &OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) {
     let Some(set) = &op.instance.set else { return };
     let default = || {
@@ -118,7 +121,7 @@ pub(crate) fn after_write(op: &OperationContext<'_>, request: &Request<'_>, repl
     }
 }
 
-/// The operation's and the cluster's time, and what other members ask for beside a reply.
+/// Writes the operation's and the cluster's time, and the fields that other members request in addition.
 pub(crate) fn write_times(op: &OperationContext<'_>, request: Option<&Request<'_>>, reply: &mut Reply<'_>) {
     let Some(set) = &op.instance.set else { return };
     let wants = |name| request.is_some_and(|request| request.field(name).is_some());
@@ -142,7 +145,7 @@ pub(crate) fn write_times(op: &OperationContext<'_>, request: Option<&Request<'_
     let mut cluster = reply.begin_document("$clusterTime");
     cluster.timestamp("clusterTime", timestamp_of(set.oplog().clock().last().max(operation)));
     let mut signature = cluster.begin_document("signature");
-    // As of a member without keys: nobody here checks signatures.
+    // The signature of a member without keys: signatures are not checked here.
     signature.binary("hash", BinarySubtype::Generic, &[0; 20]);
     signature.i64("keyId", 0);
 }
@@ -162,12 +165,12 @@ const RETRYABLE: [Code; 11] = [
     Code::SocketException,
 ];
 
-/// The failure with the label that drivers of 4.4 and later go by.
+/// Adds the retryable-write label, on which drivers of 4.4 and later rely, to a failure.
 pub(crate) fn labelled(failure: Failure, request: &Request<'_>) -> Failure {
     if is_retryable(&failure, request) { failure.labelled("RetryableWriteError") } else { failure }
 }
 
-/// Whether a driver may send the write again.
+/// Whether a driver may retry the write.
 pub(crate) fn is_retryable(failure: &Failure, request: &Request<'_>) -> bool {
     request.generic.transaction.is_some() && RETRYABLE.contains(&failure.code())
 }

@@ -1,4 +1,4 @@
-//! From a message to its reply: which command, whether it may run, what every command shares, and what is counted.
+//! Turns a message into its reply: finds the command, checks whether it may run, does the work common to all commands, and counts it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,57 +6,57 @@ use std::time::Instant;
 use bson::RawBsonRef;
 use fathom_engine::Session;
 use fathom_query::{Code, Failure};
-use fathom_service::{Answer, Incoming, body_of, write_failure};
+use fathom_service::{Answer, RequestMessage, body_of, write_failure};
 use fathom_wire::DocumentWriter;
 
 use crate::Result;
 use crate::auth::Conversation;
-use crate::client::{Beginning, Client};
+use crate::client::{Client, CommandStart};
 use crate::commands;
 use crate::completion::Completion;
 use crate::instance::Instance;
 use crate::operation_context::{Figures, OperationContext};
-use crate::parse::Listed;
+use crate::parse::IndexedDocument;
 use crate::request::{
-    Access, CLOSE_CONNECTION, Command, Kind, ReadConcern, Request, WriteConcern, is_generic,
+    CLOSE_CONNECTION, Command, CommandAccess, OperationClass, ReadConcern, Request, WriteConcern, is_generic,
 };
 
-/// An event loop runs brief operations only: those that take microseconds and wait for nobody, as far as can be told from their words, and
-/// then from what they did. A brief query may return so many documents.
-const MOST_RETURNED: i64 = 100;
-/// Keys and documents that a brief operation may look at.
-const MOST_EXAMINED: u64 = 200;
-/// Bytes that a brief write may bring.
-const MOST_BYTES: usize = 16 << 10;
+/// An event loop runs brief operations only: those that take microseconds and wait for no other operation. They are judged by their fields at
+/// first and then by the work that they did. A brief query may return at most this many documents.
+const MAX_RETURNED: i64 = 100;
+/// The keys and documents that a brief operation may examine.
+const MAX_EXAMINED: u64 = 200;
+/// The bytes that a brief write may contain.
+const MAX_BYTES: usize = 16 << 10;
 
-/// Where a request came in.
+/// The origin of a request.
 #[derive(Debug)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) instance: &'a Arc<Instance>,
     pub(crate) session: &'a dyn Session,
     pub(crate) client: &'a Arc<Client>,
-    /// Whether an event loop runs it, which leaves alone what is not brief.
+    /// Whether an event loop runs it; the loop refuses operations that are not brief.
     pub(crate) in_loop: bool,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ran {
     pub(crate) answer: Answer,
-    /// Whether it was one that event loops run.
+    /// Whether the operation was brief, as event loops require.
     pub(crate) brief: bool,
 }
 
 /// Runs a request and appends its reply to `out`.
 pub(crate) fn run(
-    place: &Surroundings<'_>,
-    incoming: &Incoming<'_>,
+    place: &RequestContext<'_>,
+    incoming: &RequestMessage<'_>,
     conversation: &mut Option<Conversation>,
     out: &mut Vec<u8>,
 ) -> Ran {
     let start = out.len();
     let mut op = OperationContext::new(place.instance, place.session, place.client);
-    let listed = body_of(incoming).and_then(Listed::of);
+    let listed = body_of(incoming).and_then(IndexedDocument::from_document);
     let mut brief = false;
     let (request, failure) = match listed
         .as_ref()
@@ -98,9 +98,9 @@ pub(crate) fn run(
 }
 
 fn request_of<'a>(
-    place: &Surroundings<'_>,
-    incoming: &Incoming<'a>,
-    fields: &'a Listed<'a>,
+    place: &RequestContext<'_>,
+    incoming: &RequestMessage<'a>,
+    fields: &'a IndexedDocument<'a>,
     begun: Instant,
 ) -> Result<Request<'a>> {
     let instance = place.instance;
@@ -108,7 +108,7 @@ fn request_of<'a>(
     let request = Request::read(instance.commands, unknown, incoming, fields, |request| {
         read_generic(instance, request)
     })?;
-    let beginning = Beginning {
+    let beginning = CommandStart {
         operation: place.instance.clients.next_operation(),
         begun,
         database: request.database,
@@ -123,7 +123,7 @@ fn request_of<'a>(
     Ok(request)
 }
 
-/// Reads the generic arguments, and refuses fields that nobody knows.
+/// Reads the generic arguments, and refuses unknown fields.
 fn read_generic(instance: &Instance, request: &mut Request<'_>) -> Result<()> {
     let fields = request.fields;
     let mut first = true;
@@ -151,11 +151,7 @@ fn read_field<'a>(
     let in_set = instance.set.is_some();
     let generic = &mut request.generic;
     match name {
-        // Logins that are refused by name come in on this one.
-        "$db" => request.set_database(value, |database| match database {
-            "$external" => Ok(()),
-            database => crate::namespace::check_database(database),
-        })?,
+        "$db" => request.set_database(value)?,
         "maxTimeMS" => generic.max_time_ms = max_time(value)?,
         "writeConcern" if in_set => generic.write_concern = WriteConcern::parse_for_set(value)?,
         "writeConcern" => generic.write_concern = WriteConcern::parse(value)?,
@@ -168,7 +164,7 @@ fn read_field<'a>(
                 Some(number.ok_or_else(|| crate::parse::wrong_type("txnNumber", value, "long"))?);
         }
         "autocommit" | "startTransaction" if in_set => {
-            // Not IllegalOperation: for that drivers say that a set has no retryable writes, which it has.
+            // Not IllegalOperation: drivers take that to mean that a set has no retryable writes, but it has.
             let what = "this server has no multi-document transactions";
             return Err(Failure::new(Code::OperationNotSupportedInTransaction, what));
         }
@@ -219,21 +215,21 @@ fn answer(
     crate::consistency::before_read(op, request)?;
     let _inside = crate::sharding::check(op, request)?;
     let injected = op.instance.fail_points.before(op.client, request, || op.check_interrupt())?;
-    // Writes of documents take theirs themselves, some of them several times.
-    let changes_a_catalog = command.kind == Kind::Command
-        && matches!(command.rules.access, Access::Write | Access::DatabaseAdmin);
+    // Writes of documents take their own tickets, some of them several times.
+    let changes_a_catalog = command.kind == OperationClass::Command
+        && matches!(command.rules.access, CommandAccess::Write | CommandAccess::DatabaseAdmin);
     let _ticket = changes_a_catalog.then(|| op.write_ticket()).transpose()?;
     let mut reply = DocumentWriter::new(out);
     match commands::function_of(command)? {
-        commands::Run::Plain(run) => run(op, request, &mut reply)?,
-        commands::Run::Login(run) => run(op, request, conversation, &mut reply)?,
+        commands::CommandFunction::Plain(run) => run(op, request, &mut reply)?,
+        commands::CommandFunction::Login(run) => run(op, request, conversation, &mut reply)?,
     }
     crate::consistency::after_read(op, request)?;
     if op.instance.set.is_some() {
-        if command.kind == Kind::Write || changes_a_catalog || op.last.is_some() {
+        if command.kind == OperationClass::Write || changes_a_catalog || op.last.is_some() {
             crate::consistency::after_write(op, request, &mut reply);
         }
-    } else if command.kind == Kind::Write
+    } else if command.kind == OperationClass::Write
         && request.generic.write_concern.journal
         && op.instance.config.storage.journal
     {
@@ -248,26 +244,26 @@ fn answer(
     Ok(())
 }
 
-/// Whether a command can be expected to be brief: a query for a few documents as they stand now, a small write that nobody else
-/// has to confirm.
+/// Whether a command can be expected to be brief: a query for a few documents in their present state, or a small write that no other member
+/// must confirm.
 fn is_brief(request: &Request<'_>, instance: &Instance) -> bool {
     match (request.command.kind, request.command.name) {
         (_, "find") => {
             let limit = request.field("limit").and_then(crate::parse::integer_of).unwrap_or(0);
             let concern = &request.generic.read_concern;
-            (1..=MOST_RETURNED).contains(&limit)
+            (1..=MAX_RETURNED).contains(&limit)
                 && !(concern.majority || concern.linearizable || concern.after.is_some())
                 && request.field("tailable").is_none()
         }
-        // A write in a set may have to wait for other members, one with a journal to wait for the device.
-        (Kind::Write, "insert" | "update" | "delete") => {
-            instance.set.is_none() && !request.generic.write_concern.journal && request.bytes() <= MOST_BYTES
+        // A write in a set may wait for other members, and a journaled write may wait for the device.
+        (OperationClass::Write, "insert" | "update" | "delete") => {
+            instance.set.is_none() && !request.generic.write_concern.journal && request.bytes() <= MAX_BYTES
         }
         _ => false,
     }
 }
 
-/// Whether what it did was brief.
+/// Whether the work done was brief.
 fn was_brief(figures: &Figures) -> bool {
-    figures.keys_examined + figures.docs_examined <= MOST_EXAMINED
+    figures.keys_examined + figures.docs_examined <= MAX_EXAMINED
 }

@@ -1,16 +1,16 @@
-//! Opens the engine that the options name, with mongod's defaults for this machine's memory.
+//! Opens the storage engine that the options name, with mongod's defaults for this machine's memory.
 
 use std::sync::Arc;
 
 use fathom_engine::{Engine, memory};
 use fathom_engine_rocks::RocksEngine;
-use fathom_engine_wt::{Severity as EngineSeverity, WiredTiger};
+use fathom_engine_wt::{EventSeverity as EngineSeverity, WiredTiger};
 use fathom_errors::{Error, Kind, Result};
 
 use crate::config::{EngineName, StorageOptions};
-use crate::log::{Log, Severity};
+use crate::log::{Log, LogSeverity};
 
-/// Opens the engine of a dbPath.
+/// Opens the engine on a dbPath.
 pub(crate) fn open(storage: &StorageOptions, log: &Arc<Log>) -> Result<Arc<dyn Engine>> {
     Ok(match storage.engine {
         EngineName::WiredTiger => Arc::new(open_wired_tiger(storage, log)?),
@@ -41,9 +41,9 @@ fn open_wired_tiger(storage: &StorageOptions, log: &Arc<Log>) -> Result<WiredTig
         bson::doc! { "config": options.open_string() },
     );
     let log = Arc::clone(log);
-    let listen = move |message: fathom_engine_wt::Message| {
+    let listen = move |message: fathom_engine_wt::EventMessage| {
         let severity =
-            if message.severity == EngineSeverity::Error { Severity::Error } else { Severity::Info };
+            if message.severity == EngineSeverity::Error { LogSeverity::Error } else { LogSeverity::Info };
         let attributes = bson::doc! { "error": message.code, "message": message.text };
         log.write(severity, "STORAGE", 22430, "WiredTiger", "WiredTiger message", attributes);
     };
@@ -73,11 +73,11 @@ pub(crate) fn rocksdb_cache_gb(storage: &StorageOptions) -> f64 {
 
 /// A size in GiB as typed, in bytes.
 fn gib(size: f64, flag: &str) -> Result<u64> {
-    const LARGEST_GIB: f64 = 10_000.0;
-    if !(size > 0.0 && size <= LARGEST_GIB) {
+    const MAX_GIB: f64 = 10_000.0;
+    if !(size > 0.0 && size <= MAX_GIB) {
         return Err(Error::new(
             Kind::Usage,
-            format!("{flag} takes a size from above 0 to {LARGEST_GIB} GiB, not {size}"),
+            format!("{flag} takes a size from above 0 to {MAX_GIB} GiB, not {size}"),
         ));
     }
     #[expect(
@@ -88,7 +88,7 @@ fn gib(size: f64, flag: &str) -> Result<u64> {
     Ok((size * f64::from(1u32 << 30)) as u64)
 }
 
-/// The memory of the machine; a cgroup's limit, where there is one, counts in its place, as in mongod.
+/// The memory of the machine; a lower limit of a cgroup replaces it, as in mongod.
 pub(crate) fn memory_bytes() -> u64 {
     let machine = rustix::system::sysinfo();
     let total = machine.totalram.saturating_mul(u64::from(machine.mem_unit));

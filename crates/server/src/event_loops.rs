@@ -1,16 +1,16 @@
-//! Who runs operations: a thread for each connection, or, while they are brief, event loops for many (mongod's
-//! `net.serviceExecutor`, which had `synchronous` and `adaptive` from 3.6 to 4.2).
+//! Runs operations on event loops for many connections while they are brief, and otherwise on a thread for each
+//! connection (mongod's `net.serviceExecutor`, which had `synchronous` and `adaptive` from 3.6 to 4.2).
 //!
-//! What an operation on cached data costs is to a good part the thread that is put to sleep and woken for it. A connection whose
-//! operations are brief is therefore taken over by a loop, which runs them one after the other. That must not change what a
-//! device sees: reads of several clients at once stay several reads at once. So connections are taken over only while the process reads
-//! next to nothing from its devices; a loop whose operations wait for anything gives all its connections threads, and for a
-//! while none is taken over (`watch`); and what is known to wait, or takes long, is never run by a loop (`dispatch::is_brief`).
+//! Much of the cost of an operation on cached data is putting its thread to sleep and waking it. A loop therefore takes over
+//! connections whose operations are brief and runs these one after the other. That must not change the I/O of a device: concurrent
+//! reads of several clients must stay concurrent. So connections are taken over only while the process reads next to nothing from its
+//! devices; a loop whose operations wait gives all its connections threads, and none is taken over for a while (`watch`); and
+//! operations known to wait or to take long are never run by a loop (`dispatch::is_brief`).
 //!
-//! Three signs tell the watch that operations wait: the process reads from its devices, as it does when data are not in memory; an operation does not end while its thread
-//! sleeps; a loop's thread goes to sleep more often than for want of work. Then all connections get threads of their own; so they do where
-//! tickets are fewer than usual, since who made them fewer wants to see operations wait for them. While the loops rest and
-//! nobody asks for them, the watch rests too.
+//! The watch recognises waiting operations by three signs: the process reads from its devices, as it does when data is not in memory; an operation
+//! does not end while its thread sleeps; a loop's thread sleeps more often than for lack of work. Then all connections get threads of their own. They
+//! also do if tickets are fewer than usual, since a user who reduced them wants to see operations wait for them. While the loops are idle and no
+//! connection asks for them, the watch sleeps too.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -22,16 +22,15 @@ use fathom_errors::Error;
 use fathom_host::View;
 use fathom_host::process::ProcessIo;
 use fathom_host::sched::ThreadStatus;
-use fathom_service::event_loop::{BELL, EventLoop, Load, Meter, excess};
-use fathom_service::{Answered, Received, Unattended, spawn_thread};
+use fathom_service::event_loop::{BELL, EventLoop, LoopLoad, Meter, excess};
+use fathom_service::{AnswerOutcome, BufferState, IdleConnection, spawn_thread};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use crate::executor::{Executor, Stage};
+use crate::executor::{Executor, WatchedLoop};
 use crate::instance::Instance;
 
-/// Starts the threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
     let loops = instance.executor.stages.len();
     let mut threads = Vec::new();
@@ -44,38 +43,38 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
     Ok(threads)
 }
 
-/// Between two looks. An operation that sleeps is found after one to two of them.
+/// The interval between two checks. An operation that sleeps is found after one to two of them.
 const TICK: Duration = Duration::from_millis(10);
-/// Looks between two counts of sleeps and of what was read.
+/// The number of checks between two counts of sleeps and of bytes read.
 const COUNT_TICKS: u32 = 10;
-/// Sleeps that operations may have between two counts: locks are waited for now and then.
+/// The sleeps that operations may have between two counts: they wait for locks occasionally.
 const SLEEPS: u64 = 10;
-/// Bytes that the process may read from devices between two counts: less than ten pages of 16 KB.
+/// The bytes that the process may read from devices between two counts: less than ten pages of 16 KB.
 const READ_BYTES: u64 = 128 << 10;
-/// Looks after which an operation is too long although it does not sleep.
+/// The number of checks after which an operation counts as too long although it does not sleep.
 const LONG_TICKS: u32 = 3;
-/// Looks without work after which the watch rests.
+/// The number of checks without work after which the watch sleeps.
 const IDLE_TICKS: u32 = 20;
 
-/// What was seen of a loop.
+/// The observations of a loop.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LoopSample {
     step: u64,
-    /// Looks at which it stood at the same operation.
+    /// The number of consecutive checks that found it at the same operation.
     stood: u32,
-    /// Its thread's sleeps that were not for want of work.
+    /// The sleeps of its thread other than for lack of work.
     sleeps: Option<u64>,
 }
 
-impl Seen {
-    /// Whether a loop has done anything since it was last looked at, or does.
-    fn works(&self, stage: &Stage<Instance>) -> bool {
+impl LoopSample {
+    /// Whether the loop has worked since the last check, or is working.
+    fn works(&self, stage: &WatchedLoop<Instance>) -> bool {
         let step = stage.progress.step();
         step != self.step || step % 2 == 1
     }
 
-    /// Looks at a loop. Whether its operations wait.
-    fn look(&mut self, stage: &Stage<Instance>, counts: bool) -> bool {
+    /// Checks a loop; returns whether its operations wait.
+    fn look(&mut self, stage: &WatchedLoop<Instance>, counts: bool) -> bool {
         let progress = &stage.progress;
         let step = progress.step();
         let works = step % 2 == 1;
@@ -98,13 +97,13 @@ impl Seen {
     }
 }
 
-/// What the process reads from its devices.
+/// The process's reads from its devices.
 #[derive(Debug, Default)]
 struct Reads(Option<u64>);
 
 impl Reads {
-    /// Whether it has read next to nothing since the last count; none at the first. Where the kernel does not say, the other signs
-    /// have to do.
+    /// Whether the process has read next to nothing since the last count; `None` at the first. If the kernel does not report it,
+    /// only the other signs are used.
     fn are_few(&mut self) -> Option<bool> {
         let now = ProcessIo::read(&View::live(), std::process::id()).map_or(0, |io| io.read_bytes);
         let before = self.0.replace(now)?;
@@ -134,20 +133,20 @@ fn watch(instance: &Arc<Instance>) {
 
 struct Watch<'i> {
     instance: &'i Instance,
-    seen: Vec<Seen>,
+    seen: Vec<LoopSample>,
     reads: Reads,
     ticks: u32,
-    /// Looks at which nothing was going on, up to now.
+    /// The number of consecutive checks without any work.
     idle: u32,
 }
 
 impl Watch<'_> {
     fn new(instance: &Instance) -> Watch<'_> {
-        let seen = vec![Seen::default(); instance.executor.stages.len()];
+        let seen = vec![LoopSample::default(); instance.executor.stages.len()];
         Watch { instance, seen, reads: Reads::default(), ticks: 0, idle: 0 }
     }
 
-    /// Looks at everything, and opens the gate if it may be. Says why the loops are to be dissolved, if they are.
+    /// Checks all loops, and opens the gate if allowed. Returns the reason for which the loops must be dissolved, if any.
     fn look(&mut self) -> Option<&'static str> {
         self.ticks += 1;
         let counts = self.ticks.is_multiple_of(COUNT_TICKS);
@@ -169,7 +168,7 @@ impl Watch<'_> {
         None
     }
 
-    /// Sleeps until there is something to watch. What was counted before says nothing after it, so the gate is shut.
+    /// Sleeps until work begins. Earlier counts are meaningless afterwards, so the gate is shut.
     fn rest(&mut self, is_over: impl Fn() -> bool) {
         let executor = &self.instance.executor;
         executor.gate.shut();
@@ -182,15 +181,15 @@ impl Watch<'_> {
     }
 }
 
-/// Events taken from the kernel at once.
+/// The number of events taken from the kernel at once.
 const EVENTS: usize = 128;
-/// Messages of one connection answered at once; who sends more without waiting for replies gets a thread.
-const MOST_AT_ONCE: u32 = 16;
+/// The number of messages of one connection answered at once; a client that sends more without waiting for replies gets a thread.
+const MAX_AT_ONCE: u32 = 16;
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// What becomes of a connection.
+/// The next owner of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+enum ConnectionOwner {
     Stay,
     Thread,
     End,
@@ -204,25 +203,25 @@ fn run_loop(instance: &Arc<Instance>, place: usize) {
     let _ending = own.ending();
     let before = place.checked_sub(1).and_then(|before| loops.get(before)).map(EventLoop::load);
     stage.progress.begin();
-    let mut running = Running { instance, own, stage, before, meter: Meter::new() };
+    let mut running = LoopThread { instance, own, stage, before, meter: Meter::new() };
     running.run();
     let left = stage.members.dissolve(own.epoll());
-    // Of a server that stops they end here. Otherwise the kernel has refused to wait, which threads do not ask of it.
+    // If the server is stopping, they end here. Otherwise the kernel has refused to wait, which threads do not need.
     if !instance.is_stopping() {
         left.into_iter().for_each(|one| give_thread(*one));
     }
 }
 
-struct Running<'l> {
+struct LoopThread<'l> {
     instance: &'l Arc<Instance>,
     own: &'l EventLoop<Instance>,
-    stage: &'l Stage<Instance>,
-    /// Of the loop before this one, which has its connections once both have little to do.
-    before: Option<&'l Load>,
+    stage: &'l WatchedLoop<Instance>,
+    /// The load of the loop before this one, which takes this loop's connections when both have little to do.
+    before: Option<&'l LoopLoad>,
     meter: Meter,
 }
 
-impl Running<'_> {
+impl LoopThread<'_> {
     fn run(&mut self) {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.instance.is_stopping() && self.wait(&mut events) {
@@ -233,8 +232,8 @@ impl Running<'_> {
                 }
             }
             if let Some(percent) = self.meter.measure(self.own.load()) {
-                let excess = excess(percent, self.before.map(Load::percent), self.stage.members.count());
-                // The first loop with room takes them from there.
+                let excess = excess(percent, self.before.map(LoopLoad::percent), self.stage.members.count());
+                // The first loop with room takes them from here.
                 self.stage
                     .members
                     .give_up(self.own.epoll(), excess)
@@ -244,8 +243,8 @@ impl Running<'_> {
         }
     }
 
-    /// Waits for events; false if the kernel refuses. Only a wait that may put the thread to sleep is counted as one, so that the
-    /// watch can tell the sleeps of operations from those between them.
+    /// Waits for events; false if the kernel refuses. Only a wait that may put the thread to sleep is counted, so that the watch
+    /// can tell the sleeps of operations from those between them.
     fn wait(&self, events: &mut Vec<epoll::Event>) -> bool {
         events.clear();
         for patience in [Some(&NOW), None] {
@@ -265,63 +264,63 @@ impl Running<'_> {
         for mut connection in self.own.arrivals() {
             connection.peer_mut().enter_loop();
             match self.stage.members.join(self.own.epoll(), Box::new(connection)) {
-                // What it sent meanwhile is told by an event.
+                // An event reports messages that the client sent meanwhile.
                 Ok(_) => {}
                 Err(connection) => give_thread(*connection),
             }
         }
     }
 
-    /// Answers what a connection has sent.
+    /// Answers the messages that a connection has sent.
     fn attend_to(&self, number: u64) {
         let (stage, epoll) = (self.stage, self.own.epoll());
         let Some(mut connection) = stage.members.take(number) else { return };
         connection.wake();
         stage.progress.turn();
         self.instance.executor.bell.wake();
-        // As with a thread of its own, a fault in an operation ends its connection and no other.
+        // As on a thread of its own, a panic in an operation ends only its own connection.
         let next = catch_unwind(AssertUnwindSafe(|| self.answer(&mut connection)));
         stage.progress.turn();
-        match next.unwrap_or(Next::End) {
-            Next::Stay => {
+        match next.unwrap_or(ConnectionOwner::End) {
+            ConnectionOwner::Stay => {
                 if let Some(connection) = stage.members.put_back(number, connection) {
                     give_thread(*connection);
                 }
             }
-            Next::Thread => {
+            ConnectionOwner::Thread => {
                 stage.members.forget(epoll, number);
                 give_thread(*connection);
             }
-            Next::End => stage.members.forget(epoll, number),
+            ConnectionOwner::End => stage.members.forget(epoll, number),
         }
     }
 
-    fn answer(&self, connection: &mut Unattended<Instance>) -> Next {
-        for _ in 0..MOST_AT_ONCE {
+    fn answer(&self, connection: &mut IdleConnection<Instance>) -> ConnectionOwner {
+        for _ in 0..MAX_AT_ONCE {
             let length = match connection.receive() {
-                Received::Frame(length) => length,
-                Received::Part => return Next::Stay,
-                Received::End => return Next::End,
+                BufferState::Frame(length) => length,
+                BufferState::Part => return ConnectionOwner::Stay,
+                BufferState::End => return ConnectionOwner::End,
             };
             match connection.answer(length) {
-                Answered::Whole => self.instance.executor.executed.add(1),
-                Answered::NotWhole => return Next::Thread,
-                Answered::End => return Next::End,
+                AnswerOutcome::Whole => self.instance.executor.executed.add(1),
+                AnswerOutcome::NotWhole => return ConnectionOwner::Thread,
+                AnswerOutcome::End => return ConnectionOwner::End,
             }
             if !connection.peer().is_brief() {
-                return Next::Thread;
+                return ConnectionOwner::Thread;
             }
         }
-        Next::Thread
+        ConnectionOwner::Thread
     }
 }
 
-/// Gives all connections of loops threads of their own, and has none taken over for a while. How many there were.
+/// Gives all connections of loops threads of their own, and takes none over for a while. Returns how many there were.
 fn dissolve(executor: &Executor<Instance>) -> usize {
     executor.gate.rest();
     let mut count = 0;
     for (one, stage) in executor.loops.all().iter().zip(&executor.stages) {
-        // One of them may be at work: the loop gives that one its thread.
+        // The loop may be working on one of them, and gives that one its thread itself.
         let before = count;
         count += stage.members.count();
         let resting = stage.members.dissolve(one.epoll()).into_iter().map(|one| *one);
@@ -333,8 +332,8 @@ fn dissolve(executor: &Executor<Instance>) -> usize {
     count
 }
 
-/// Gives a connection a thread of its own again.
-fn give_thread(mut connection: Unattended<Instance>) {
+/// Returns a connection to a thread of its own.
+fn give_thread(mut connection: IdleConnection<Instance>) {
     connection.peer_mut().leave_loop();
     connection.attend();
 }

@@ -1,25 +1,25 @@
-//! An entry for the fuzzers: whole commands run against a server in memory, in this process, without a socket or a thread.
+//! The entry point for the fuzzers: runs whole commands on an in-memory server in this process, without a socket or a thread.
 //!
-//! Commands that wait by their nature (a lock of all writes, a shutdown) are left out, because a fuzzer takes waiting for a
-//! hang; everything else runs as it would for a client.
+//! Commands that wait by design (a lock of all writes, a shutdown) are left out, because a fuzzer takes waiting for a hang;
+//! all others run as they would for a client.
 
 use std::sync::Arc;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_engine::{Session, memory};
-use fathom_service::Incoming;
+use fathom_service::RequestMessage;
 use fathom_wire::{Header, Message, OpCode, validate_document};
 
 use crate::auth::Conversation;
 use crate::client::Client;
 use crate::config::{Config, EngineName};
-use crate::dispatch::{self, Surroundings};
+use crate::dispatch::{self, RequestContext};
 use crate::instance::Instance;
 use crate::log::Log;
 
-/// After so many commands the server is made anew, so that what they leave behind stays small.
+/// The server is created again after this many commands, so that its data stays small.
 const COMMANDS: u32 = 500;
-/// Commands that wait for other connections or end the process's work.
+/// Commands that wait for other connections or disturb the process itself.
 const LEFT_OUT: &[&str] = &["fsync", "fsyncUnlock", "shutdown", "logRotate"];
 
 /// A server without sockets.
@@ -34,7 +34,7 @@ pub struct Harness {
 }
 
 impl Harness {
-    /// A server in memory, where clients must log in if `auth`. None if it cannot be made.
+    /// Makes an in-memory server, on which clients must log in if `auth`; `None` on failure.
     pub fn new(auth: bool) -> Option<Harness> {
         let mut config = Config::default();
         config.storage.engine = EngineName::Ephemeral;
@@ -48,8 +48,8 @@ impl Harness {
         Some(Harness { instance, client, session, conversation: None, commands: 0, auth })
     }
 
-    /// Runs the sections of an OP_MSG (what follows its flags) as a command. The reply is none if they are no message, or if the
-    /// command is left out.
+    /// Runs the sections of an OP_MSG (the bytes after its flags) as a command. Returns no reply if they are not a message, or
+    /// if the command is left out.
     pub fn run(&mut self, sections: &[u8]) -> Option<RawDocumentBuf> {
         let header = Header {
             length_bytes: Header::BYTES + 4 + sections.len(),
@@ -66,22 +66,22 @@ impl Harness {
         if self.commands > COMMANDS || self.instance.is_stopping() {
             *self = Harness::new(self.auth)?;
         }
-        let place = Surroundings {
+        let place = RequestContext {
             instance: &self.instance,
             session: &*self.session,
             client: &self.client,
             in_loop: false,
         };
         let mut reply = Vec::new();
-        dispatch::run(&place, &Incoming::Message(&message), &mut self.conversation, &mut reply);
-        // What a server answers must be BSON, whatever it was asked.
+        dispatch::run(&place, &RequestMessage::Message(&message), &mut self.conversation, &mut reply);
+        // Every reply of a server must be valid BSON, regardless of the request.
         let reply = validate_document(&reply).map(RawDocument::to_owned);
         assert!(reply.is_ok(), "a reply that is no document");
         reply.ok()
     }
 }
 
-/// Whether a command may wait for long: by name, or because it says for how long.
+/// Whether a command may wait for long: by its name, or because it gives a time.
 fn blocks(body: &RawDocument) -> bool {
     let named = body.iter().next().and_then(Result::ok).map(|(name, _)| name.as_str().to_owned());
     named.is_none_or(|name| LEFT_OUT.contains(&name.as_str()) || name == "configureFailPoint")
@@ -97,10 +97,10 @@ mod tests {
     use super::*;
     use crate::commands::registry;
 
-    /// Random commands: names and fields that exist, values that mostly make no sense.
-    struct Source(Xoshiro256PlusPlus);
+    /// Random commands: names and fields that exist, with mostly meaningless values.
+    struct CommandGenerator(Xoshiro256PlusPlus);
 
-    impl Source {
+    impl CommandGenerator {
         fn below(&mut self, limit: usize) -> usize {
             usize::try_from(self.0.next_u64() % limit as u64).unwrap()
         }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn any_command_with_any_values_gets_a_reply() {
-        let mut source = Source(Xoshiro256PlusPlus::seed_from_u64(SEED));
+        let mut source = CommandGenerator(Xoshiro256PlusPlus::seed_from_u64(SEED));
         let mut harness = Harness::new(false).unwrap();
         let (mut answered, mut succeeded) = (0, 0);
         for _ in 0..ROUNDS {

@@ -1,8 +1,8 @@
-//! The lab server: a MongoDB-wire server that gives the same I/O as mongod, on the real WiredTiger and RocksDB.
+//! The lab server: a server for MongoDB's wire protocol that causes the same I/O as mongod, on the real WiredTiger and RocksDB.
 //!
 //! It copies MongoDB's storage policies (record stores and indexes, journal tick, checkpoints, cache and eviction settings,
-//! tickets, counters) and speaks its protocol, so that drivers, mongosh and YCSB connect unchanged. What it lacks it refuses
-//! by name, never silently. It binds loopback unless told otherwise, and opens only directories that it made.
+//! tickets, counters) and speaks its protocol, so that drivers, mongosh and YCSB connect unchanged. Missing features are
+//! refused by name, never silently. By default it listens only on loopback, and it opens only directories that it made.
 
 mod auth;
 mod background;
@@ -47,5 +47,5 @@ pub use server::Server;
 
 use fathom_service::{log, parse, random};
 
-/// What functions that answer a client return: the failure is what the client sees.
+/// The result of functions that answer a client; the client sees the failure.
 pub(crate) type Result<T, E = fathom_wire::Failure> = std::result::Result<T, E>;

@@ -1,19 +1,20 @@
-//! Names of databases and collections, and which of them are refused.
+//! Names of databases and collections, and the rules by which some are refused.
 
 use fathom_query::{Code, Failure};
+use fathom_service::check_database_name;
 
 use crate::Result;
 
-/// The longest `database.collection`, in bytes, since 4.4.
-const LONGEST_BYTES: usize = 255;
+/// The maximum length of `database.collection` in bytes, since 4.4.
+const MAX_BYTES: usize = 255;
 
-/// Refuses a full name that no new collection may have.
+/// Refuses a full name that a new collection may not have.
 pub(crate) fn check(namespace: &str) -> Result<()> {
     let invalid = |why: &str| {
         Err(Failure::new(Code::InvalidNamespace, format!("Invalid namespace specified '{namespace}'{why}")))
     };
     let Some((database, collection)) = namespace.split_once('.') else { return invalid("") };
-    check_database(database)?;
+    check_database_name(database)?;
     if collection.is_empty() {
         return invalid(": the collection name cannot be empty");
     }
@@ -23,22 +24,13 @@ pub(crate) fn check(namespace: &str) -> Result<()> {
     if collection.contains('$') && namespace != "local.oplog.$main" {
         return invalid(": the collection name cannot contain '$'");
     }
-    if namespace.len() > LONGEST_BYTES {
+    if namespace.len() > MAX_BYTES {
         return invalid(": it is longer than 255 bytes");
     }
     Ok(())
 }
 
-/// Refuses a name that no database may have.
-pub(crate) fn check_database(database: &str) -> Result<()> {
-    let forbidden = |byte: &u8| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0);
-    if database.is_empty() || database.len() >= 64 || database.as_bytes().iter().any(forbidden) {
-        return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
-    }
-    Ok(())
-}
-
-/// Whether clients may not write here by themselves.
+/// Whether clients may not write to the collection themselves.
 pub(crate) fn is_internal(namespace: &str) -> bool {
     let collection = namespace.split_once('.').map_or("", |(_, collection)| collection);
     collection.starts_with("system.")
@@ -58,6 +50,5 @@ mod tests {
             assert!(check(bad).is_err(), "{bad:?}");
         }
         assert!(check(&format!("a.{}", "x".repeat(254))).is_err());
-        assert!(check_database(&"x".repeat(64)).is_err());
     }
 }

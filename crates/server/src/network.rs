@@ -1,40 +1,40 @@
-//! What the server is to its connections: each has a client, an engine session of its own, and perhaps a login under way.
+//! The server's state of each connection: a client, an engine session of its own, and sometimes a login in progress.
 
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fathom_engine::Session;
-use fathom_service::{Answer, Incoming, Service, Traffic, Unattended};
+use fathom_service::{Answer, IdleConnection, NetworkCounters, RequestMessage, Service};
 
 use crate::Result;
 use crate::auth::Conversation;
 use crate::client::Client;
-use crate::dispatch::{self, Surroundings};
-use crate::executor::Asked;
+use crate::dispatch::{self, RequestContext};
+use crate::executor::GateRequest;
 use crate::instance::Instance;
 use crate::log::Log;
 
-/// What is kept of a connection.
-pub(crate) struct Peer {
+/// The state of a connection.
+pub(crate) struct ConnectionPeer {
     client: Arc<Client>,
     session: Option<Box<dyn Session>>,
     conversation: Option<Conversation>,
-    /// How many brief operations came one after the other, up to now.
+    /// The number of consecutive brief operations up to now.
     brief_run: u32,
-    /// When it last asked for the way to an event loop.
-    asked: Asked,
-    /// Whether an event loop has it.
+    /// Its last request for the gate to the event loops.
+    asked: GateRequest,
+    /// Whether an event loop serves it.
     in_loop: bool,
 }
 
-impl Peer {
-    /// An event loop takes it over.
+impl ConnectionPeer {
+    /// Records that an event loop takes the connection over.
     pub(crate) fn enter_loop(&mut self) {
         self.in_loop = true;
     }
 
-    /// It gets a thread of its own, and proves itself anew.
+    /// Records that the connection gets its own thread again, and resets its run of brief operations.
     pub(crate) fn leave_loop(&mut self) {
         self.in_loop = false;
         self.brief_run = 0;
@@ -47,13 +47,13 @@ impl Peer {
 }
 
 impl Service for Instance {
-    type Peer = Peer;
+    type Peer = ConnectionPeer;
 
     fn log(&self) -> &Log {
         &self.log
     }
 
-    fn traffic(&self) -> &Traffic {
+    fn traffic(&self) -> &NetworkCounters {
         &self.counters.network
     }
 
@@ -61,17 +61,17 @@ impl Service for Instance {
         Instance::is_stopping(self)
     }
 
-    fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, Peer) {
+    fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, ConnectionPeer) {
         let client = self.clients.add(remote.to_owned());
         client.set_socket(Arc::clone(socket));
         (
             client.id,
-            Peer {
+            ConnectionPeer {
                 client,
                 session: None,
                 conversation: None,
                 brief_run: 0,
-                asked: Asked::default(),
+                asked: GateRequest::default(),
                 in_loop: false,
             },
         )
@@ -83,30 +83,34 @@ impl Service for Instance {
 
     fn answer(
         self: &Arc<Self>,
-        peer: &mut Peer,
-        incoming: &Incoming<'_>,
+        peer: &mut ConnectionPeer,
+        incoming: &RequestMessage<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer> {
         if peer.session.is_none() {
             peer.session = Some(self.engine.session()?);
         }
         let Some(session) = &peer.session else { return Ok(Answer::Close) };
-        let place =
-            Surroundings { instance: self, session: &**session, client: &peer.client, in_loop: peer.in_loop };
+        let place = RequestContext {
+            instance: self,
+            session: &**session,
+            client: &peer.client,
+            in_loop: peer.in_loop,
+        };
         let ran = dispatch::run(&place, incoming, &mut peer.conversation, out);
         peer.brief_run = if ran.brief { peer.brief_run.saturating_add(1) } else { 0 };
         Ok(ran.answer)
     }
 
-    fn is_wanted(&self, peer: &Peer) -> bool {
+    fn is_wanted(&self, peer: &ConnectionPeer) -> bool {
         self.executor.wants(peer.brief_run, &peer.asked) && !Instance::is_stopping(self)
     }
 
-    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+    fn take_over(self: &Arc<Self>, connection: IdleConnection<Self>) {
         self.executor.take(connection);
     }
 
-    fn is_over(&self, peer: &Peer) -> bool {
+    fn is_over(&self, peer: &ConnectionPeer) -> bool {
         peer.client.close.load(Ordering::Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! One operation: whose it is, what it may use, when it must stop, and what it cost.
+//! The context of one operation: its client, its resources, its time limit, and its costs.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,15 +17,16 @@ use crate::buffers;
 use crate::client::Client;
 use crate::instance::Instance;
 use crate::replica_set::{
-    Again, Change, ChangeKind, Checkout, Image, Logged, Statement, Unreplicated, difference, is_replicated,
+    ChangeKind, Checkout, Image, LoggedChange, OplogSlots, PriorResult, RetryStatement,
+    UnreplicatedWritesBlock, difference, is_replicated,
 };
 use crate::request::Request;
 use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
 
-/// What an operation did, for the log, the profile and explain.
+/// The work of an operation, as the log, the profile and explain report it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// The collection that it is about, `database.collection`.
+    /// The collection that it works on, `database.collection`.
     pub(crate) namespace: String,
     pub(crate) keys_examined: u64,
     pub(crate) docs_examined: u64,
@@ -45,21 +46,21 @@ pub(crate) struct Figures {
     pub(crate) cursor_exhausted: bool,
 }
 
-/// How many tickets an operation took, for the log.
+/// The number of tickets that an operation took, for the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TicketUse {
     pub(crate) read: u32,
     pub(crate) write: u32,
 }
 
-/// What a read holds while it reads.
+/// The locks that a read holds.
 #[derive(Debug)]
 pub(crate) struct ReadPass<'a> {
     _reading: Option<RwLockReadGuard<'a, ()>>,
     _ticket: Ticket<'a>,
 }
 
-/// The surroundings of one command, or of one piece of work of a background thread (mongod's `OperationContext`).
+/// The context of one command, or of one task of a background thread (mongod's `OperationContext`).
 #[derive(Debug)]
 pub(crate) struct OperationContext<'a> {
     pub(crate) instance: &'a Arc<Instance>,
@@ -68,23 +69,23 @@ pub(crate) struct OperationContext<'a> {
     pub(crate) begun: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) figures: Figures,
-    /// The collection that it is about, if the command looked it up: spares its end the look-up by name.
+    /// The collection that it works on, if the command looked it up: saves a second look-up at its end.
     pub(crate) collection: Option<Arc<Collection>>,
-    /// The command that opened the cursor that it went on with, if that cursor is gone now.
+    /// The command that opened the cursor that this operation continued, if that cursor is now closed.
     pub(crate) originating: Option<RawDocumentBuf>,
-    /// What this shard owns of the command's collection, if that is sharded and a router asks.
+    /// This shard's ownership of the command's collection, if that is sharded and a router sent the command.
     pub(crate) ownership: Option<Arc<Ownership>>,
-    /// Whether it may see only what cannot be rolled back.
+    /// Whether it may read only data that cannot be rolled back.
     pub(crate) majority: bool,
-    /// How often this member had rolled back when it began.
+    /// This member's rollback id when the operation began.
     rollback_id: i64,
     /// The last entry that it wrote into the oplog.
     pub(crate) last: Option<OpTime>,
-    /// What the open transaction changed, for the oplog.
-    changes: Vec<Change>,
-    /// Which statement of a retryable write is under way.
-    pub(crate) statement: Option<Statement>,
-    /// The numbers of the batch's statements, where they are not those of their places.
+    /// The changes of the open transaction, for the oplog.
+    changes: Vec<LoggedChange>,
+    /// The statement of a retryable write in progress.
+    pub(crate) statement: Option<RetryStatement>,
+    /// The numbers of the batch's statements, if they differ from their positions.
     statement_numbers: Vec<i32>,
     /// Whether a retryable findAndModify returns the document after its change (true) or before it.
     pub(crate) wants_image: Option<bool>,
@@ -93,7 +94,7 @@ pub(crate) struct OperationContext<'a> {
 }
 
 impl<'a> OperationContext<'a> {
-    /// An operation that begins now.
+    /// Makes the context of an operation that begins now.
     pub(crate) fn new(
         instance: &'a Arc<Instance>,
         session: &'a dyn Session,
@@ -126,24 +127,26 @@ impl<'a> OperationContext<'a> {
         self.session
     }
 
-    /// Sets how long it may take (`maxTimeMS`).
+    /// Sets its time limit (`maxTimeMS`).
     pub(crate) fn limit(&mut self, max_time_ms: u64) {
         if max_time_ms > 0 {
             self.deadline = self.begun.checked_add(Duration::from_millis(max_time_ms));
         }
     }
 
-    /// A transaction begins: nothing is changed yet.
+    /// Records the start of a transaction, without any changes yet.
     pub(crate) fn begin_changes(&mut self) {
         self.changes.clear();
     }
 
     /// Whether changes of a collection are logged for other members.
     fn logs(&self, collection: &Collection) -> bool {
-        self.instance.set.is_some() && is_replicated(collection.namespace()) && !Unreplicated::is_on()
+        self.instance.set.is_some()
+            && is_replicated(collection.namespace())
+            && !UnreplicatedWritesBlock::is_on()
     }
 
-    /// Begins a write that its driver may send again: the session is this operation's until what is returned goes.
+    /// Begins a retryable write: the operation owns the session until the result is dropped.
     pub(crate) fn begin_retryable(&mut self, request: &Request<'_>) -> Result<Option<Checkout<'a>>> {
         let (Some(number), Some(set)) = (request.generic.transaction, &self.instance.set) else {
             return Ok(None);
@@ -161,14 +164,14 @@ impl<'a> OperationContext<'a> {
         Ok(Some(checkout))
     }
 
-    /// The number of the statement at a place of its batch: that of the place, unless a router that split the batch says another.
+    /// The number of the statement at a position of its batch: the position itself, unless a router that split the batch gives another.
     fn statement_at(&self, place: i32) -> i32 {
         let given = usize::try_from(place).ok().and_then(|place| self.statement_numbers.get(place));
         given.copied().unwrap_or(place)
     }
 
-    /// Goes on to a statement of a retryable write. If it is done already, what it gave; else it is to be done now.
-    pub(crate) fn begin_statement(&mut self, place: usize) -> Result<Option<Again>> {
+    /// Begins a statement of a retryable write. Returns its earlier result if it was executed already; otherwise it must be executed now.
+    pub(crate) fn begin_statement(&mut self, place: usize) -> Result<Option<PriorResult>> {
         let place = i32::try_from(place).unwrap_or(i32::MAX);
         let number = self.statement_at(place);
         let (Some(statement), Some(set)) = (&mut self.statement, &self.instance.set) else { return Ok(None) };
@@ -177,14 +180,14 @@ impl<'a> OperationContext<'a> {
         crate::replica_set::again(set.oplog(), self.session, at).map(Some)
     }
 
-    /// Notes a document that the transaction inserts.
+    /// Records a document that the transaction inserts.
     pub(crate) fn note_insert(&mut self, collection: &Collection, document: &RawDocument) {
         if self.logs(collection) {
             self.push(collection, ChangeKind::Insert, document.to_owned(), None, (None, Some(document)));
         }
     }
 
-    /// Notes a document that the transaction changes.
+    /// Records a document that the transaction changes.
     pub(crate) fn note_update(
         &mut self,
         collection: &Collection,
@@ -198,7 +201,7 @@ impl<'a> OperationContext<'a> {
         Ok(())
     }
 
-    /// Notes a document that the transaction removes.
+    /// Records a document that the transaction removes.
     pub(crate) fn note_delete(&mut self, collection: &Collection, document: &RawDocument) -> Result<()> {
         if self.logs(collection) {
             self.push(collection, ChangeKind::Delete, key_of(document)?, None, (Some(document), None));
@@ -214,16 +217,16 @@ impl<'a> OperationContext<'a> {
         key: Option<RawDocumentBuf>,
         images: (Option<&RawDocument>, Option<&RawDocument>),
     ) {
-        let mut change = Change::new(kind, collection.namespace(), object);
+        let mut change = LoggedChange::new(kind, collection.namespace(), object);
         change.collection = Some(collection.uuid());
         change.key = key;
         if let (Some(statement), Some(set)) = (&self.statement, &self.instance.set) {
-            // Inserts of one transaction are a statement each.
+            // Each insert of one transaction is a statement of its own.
             let offset = if kind == ChangeKind::Insert { self.changes.len() } else { 0 };
             let offset = i32::try_from(offset).unwrap_or(i32::MAX);
             let number = self.statement_at(statement.number.saturating_add(offset));
             let previous = set.transactions().last(statement);
-            change.statement = Some(Statement { number, previous, ..statement.clone() });
+            change.statement = Some(RetryStatement { number, previous, ..statement.clone() });
         }
         change.image = self.wants_image.and_then(|after| match (after, kind) {
             (_, ChangeKind::Insert) => None,
@@ -233,8 +236,8 @@ impl<'a> OperationContext<'a> {
         self.changes.push(change);
     }
 
-    /// Writes what the open transaction changed into the oplog, in the same transaction.
-    pub(crate) fn log_changes(&mut self) -> Result<Option<Logged<'a>>> {
+    /// Writes the changes of the open transaction to the oplog, in the same transaction.
+    pub(crate) fn log_changes(&mut self) -> Result<Option<OplogSlots<'a>>> {
         let Some(set) = self.instance.set.as_ref() else { return Ok(None) };
         if self.changes.is_empty() {
             return Ok(None);
@@ -242,7 +245,7 @@ impl<'a> OperationContext<'a> {
         set.oplog().log(self.session, &self.changes)
     }
 
-    /// What `$$NOW` and `let` stand for.
+    /// The values of `$$NOW` and `let`.
     pub(crate) fn variables(&mut self) -> &Variables {
         self.variables.get_or_insert_with(|| Variables::at(bson::DateTime::now()))
     }
@@ -252,17 +255,17 @@ impl<'a> OperationContext<'a> {
         self.variables = Some(variables);
     }
 
-    /// Whether to stop: the time is over, somebody killed it, or the server stops.
+    /// Fails if the time limit has passed, the operation was killed, or the server is stopping.
     pub(crate) fn check_interrupt(&self) -> Result<()> {
         check_interrupt(self.instance, self.client, self.deadline)
     }
 
-    /// A collection's state, shared; a wait for a change of the schema ends with the operation's time, kill or server.
+    /// A collection's state, locked shared; a wait for a schema change ends with the operation's time limit, its kill or the server's stop.
     pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>> {
         collection.lock_unless(&|| self.check_interrupt())
     }
 
-    /// A ticket to read; waits for one, no longer than the operation may take. A secondary applies no batch while it is held.
+    /// Waits for a read ticket, at most as long as the operation may take. A secondary applies no batch while it is held.
     pub(crate) fn read_ticket(&self) -> Result<ReadPass<'a>> {
         let used = self.tickets.get();
         self.tickets.set(TicketUse { read: used.read + 1, ..used });
@@ -271,12 +274,12 @@ impl<'a> OperationContext<'a> {
         Ok(ReadPass { _reading: reading, _ticket: ticket })
     }
 
-    /// How often this member had rolled back when the operation began.
+    /// This member's rollback id when the operation began.
     pub(crate) fn rollback_id(&self) -> i64 {
         self.rollback_id
     }
 
-    /// A ticket to write; waits for one, and for the end of an `fsync` with `lock`, no longer than the operation may take.
+    /// Waits for a write ticket, and for the end of an `fsync` with `lock`, at most as long as the operation may take.
     pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
         let used = self.tickets.get();
         self.tickets.set(TicketUse { write: used.write + 1, ..used });
@@ -299,18 +302,18 @@ impl<'a> OperationContext<'a> {
         Ok(())
     }
 
-    /// Whether a document of this `_id` is the shard's own, where the `_id` alone says so; none where it does not.
+    /// Whether the shard owns the document with this `_id`, or `None` if the `_id` alone does not decide that.
     pub(crate) fn owns_id(&self, id: &Bson) -> Option<bool> {
         let Some(owned) = &self.ownership else { return Some(true) };
         owned.key().key_of_id(id).map(|key| owned.owns_key(&key))
     }
 
-    /// How many tickets it took.
+    /// The number of tickets it took.
     pub(crate) fn tickets(&self) -> TicketUse {
         self.tickets.get()
     }
 
-    /// Passes on a failure that ends the whole command and not only one of its writes.
+    /// Returns a failure that ends the whole command and not only one of its writes.
     pub(crate) fn stop_if_interrupted(&self, failure: &Failure) -> Result<()> {
         let ends = [
             Code::MaxTimeMSExpired,
@@ -321,8 +324,8 @@ impl<'a> OperationContext<'a> {
         if ends.contains(&failure.code()) { Err(failure.clone()) } else { Ok(()) }
     }
 
-    /// Appends the document of an `_id` to `out`; its record, or none if there is none. Needs an open transaction so that
-    /// both look-ups see the same snapshot.
+    /// Appends the document with an `_id` to `out`; returns its record, or `None` if it does not exist. Needs an open
+    /// transaction so that both look-ups see the same snapshot.
     pub(crate) fn document_by_id(
         &mut self,
         collection: &Collection,
@@ -352,7 +355,7 @@ impl<'a> OperationContext<'a> {
     }
 }
 
-/// `stmtIds`, or the one of `stmtId`.
+/// The numbers in `stmtIds`, or the single number in `stmtId`.
 fn statement_numbers(request: &Request<'_>) -> Result<Vec<i32>> {
     let number = |value: RawBsonRef<'_>| {
         let number = crate::parse::integer_of(value).and_then(|number| i32::try_from(number).ok());
@@ -368,7 +371,7 @@ fn statement_numbers(request: &Request<'_>) -> Result<Vec<i32>> {
     }
 }
 
-/// `{_id}` of a document.
+/// The key document `{_id}` of a document.
 fn key_of(document: &RawDocument) -> Result<RawDocumentBuf> {
     let mut bytes = Vec::with_capacity(32);
     let mut writer = fathom_wire::DocumentWriter::new(&mut bytes);
@@ -379,7 +382,7 @@ fn key_of(document: &RawDocument) -> Result<RawDocumentBuf> {
     RawDocumentBuf::from_bytes(bytes).map_err(|error| crate::parse::malformed(&error))
 }
 
-/// Whether to stop what is done for a client until a deadline.
+/// Fails if work for a client must stop: at its deadline, on a kill, or when the server stops.
 pub(crate) fn check_interrupt(instance: &Instance, client: &Client, deadline: Option<Instant>) -> Result<()> {
     if let Some(code) = client.interrupted() {
         return Err(Failure::new(code, "operation was interrupted"));

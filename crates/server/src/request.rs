@@ -1,9 +1,8 @@
-//! A command that a client sent: what is known of it before it runs (its name, who may run it, which fields it takes), and what the server reads of
-//! its generic arguments, read concern and write concern among them. The functions that run commands stand above, in the table of
-//! `commands`.
+//! A command from a client: the facts known before it runs (its name, the rights it needs, its fields), and the generic arguments that the server
+//! reads, including read concern and write concern. The functions that run commands are in the table of `commands`, above this module.
 //!
-//! The write concern of a server that stands alone is `w` up to 1 or majority, `j`, `wtimeout`; of a member of a set all of it (server.md, 4.2),
-//! which `fathom-replication` reads and judges.
+//! A standalone server accepts a write concern with `w` up to 1 or majority, `j` and `wtimeout`; a member of a set accepts all of it
+//! (docs/methods.md#write-concern), and `fathom-replication` reads and judges it.
 
 use bson::RawBsonRef;
 use fathom_query::{Code, Failure};
@@ -14,54 +13,54 @@ use crate::Result;
 use crate::parse;
 use crate::sessions::SessionId;
 
-/// What an operation counts as in `opLatencies` and for tickets.
+/// The class of an operation in `opLatencies` and for tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationClass {
     Read,
     Write,
     Command,
 }
 
-/// Who may run a command. What single commands need beyond that is in `auth::needs`.
+/// The rights required to run a command. Additional requirements of single commands are in `auth::needs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Whoever is connected, logged in or not.
+pub(crate) enum CommandAccess {
+    /// Any connection, logged in or not.
     Nobody,
-    /// Whoever is logged in.
+    /// Any user who is logged in.
     Anybody,
-    /// Who may read the command's database.
+    /// Users who may read the command's database.
     Read,
-    /// Who may write it.
+    /// Users who may write to the command's database.
     Write,
-    /// Who may administer the database (validate, profile, drop it).
+    /// Users who may administer the database (validate, profile, drop it).
     DatabaseAdmin,
-    /// Who may administer the users of the database.
+    /// Users who may administer the users of the database.
     UserAdmin,
-    /// Who may watch the server.
+    /// Users who may monitor the server.
     Monitor,
-    /// Who may manage the server.
+    /// Users who may manage the server.
     Manage,
 }
 
-/// What the server has to know of a command beside its names.
+/// The server's facts on a command apart from its names.
 #[derive(Debug)]
-pub(crate) struct Rules {
-    /// Who may run it.
-    pub(crate) access: Access,
-    /// The fields it takes beside the generic ones.
+pub(crate) struct CommandRules {
+    /// The rights required to run it.
+    pub(crate) access: CommandAccess,
+    /// Its fields apart from the generic ones.
     pub(crate) fields: &'static [&'static str],
-    /// Whether it takes fields that nobody can list: the conditions of `currentOp`, sections of `serverStatus`, and those of
-    /// commands that are refused.
+    /// Whether it accepts fields that cannot be listed: the conditions of `currentOp`, sections of `serverStatus`, and the
+    /// fields of refused commands.
     pub(crate) any_fields: bool,
 }
 
-/// A row of the table of commands, its function apart.
-pub(crate) type Command = fathom_service::Command<Kind, Rules>;
+/// A row of the table of commands, without its function.
+pub(crate) type Command = fathom_service::Command<OperationClass, CommandRules>;
 
 /// All commands of the server, by row and by name.
-pub(crate) type CommandRegistry = fathom_service::CommandRegistry<Kind, Rules>;
+pub(crate) type CommandRegistry = fathom_service::CommandRegistry<OperationClass, CommandRules>;
 
-/// What routers and other servers add to a command.
+/// The fields that routers and other servers add to a command.
 static ADDED_BY_SERVERS: &[&str] = &[
     "allowImplicitCollectionCreation",
     "shardVersion",
@@ -75,7 +74,7 @@ static ADDED_BY_SERVERS: &[&str] = &[
     "rawData",
 ];
 
-/// Whether every command takes a field of this name.
+/// Whether every command accepts a field with this name.
 pub(crate) fn is_generic(name: &str) -> bool {
     GENERIC_ARGUMENTS.contains(&name) || ADDED_BY_SERVERS.contains(&name)
 }
@@ -87,9 +86,9 @@ pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
 pub(crate) const CLOSE_CONNECTION: &str = "FathomCloseConnection";
 
 /// A command with its arguments.
-pub(crate) type Request<'a> = fathom_service::Request<'a, Kind, Rules, GenericArguments>;
+pub(crate) type Request<'a> = fathom_service::Request<'a, OperationClass, CommandRules, GenericArguments>;
 
-/// The arguments that every command takes, as far as the server acts upon them.
+/// The arguments that every command accepts, as far as the server acts on them.
 #[derive(Debug, Default)]
 pub(crate) struct GenericArguments {
     pub(crate) write_concern: WriteConcern,
@@ -97,23 +96,23 @@ pub(crate) struct GenericArguments {
     pub(crate) read_concern: ReadConcern,
     /// The id in `lsid`.
     pub(crate) session: Option<SessionId>,
-    /// `txnNumber`: a write that the driver may send again.
+    /// `txnNumber`, which marks a retryable write.
     pub(crate) transaction: Option<i64>,
 }
 
-/// What a read wants to be sure of.
+/// The guarantee that a read asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReadConcern {
-    /// Nothing that could be rolled back.
+    /// Only data that cannot be rolled back.
     pub(crate) majority: bool,
-    /// Also that no other primary has newer.
+    /// Additionally, that no other primary has newer data.
     pub(crate) linearizable: bool,
     /// Everything up to this cluster time.
     pub(crate) after: Option<u64>,
 }
 
 impl ReadConcern {
-    /// Reads `{level, afterClusterTime}`.
+    /// Reads the document `{level, afterClusterTime}`.
     pub(crate) fn parse(value: RawBsonRef<'_>, in_set: bool) -> Result<ReadConcern> {
         let RawBsonRef::Document(concern) = value else {
             return Err(crate::parse::wrong_type("readConcern", value, "object"));
@@ -159,12 +158,12 @@ impl ReadConcern {
     }
 }
 
-/// What a write waits for.
+/// The condition that a write waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteConcern {
     /// Whether the journal must hold it. `w: "majority"` implies it, as `writeConcernMajorityJournalDefault` does.
     pub(crate) journal: bool,
-    /// What a member of a set waits for; the set's default if none was given.
+    /// The condition on a member of a set; the set's default if none was given.
     pub(crate) of_set: Option<fathom_replication::WriteConcern>,
 }
 
@@ -214,7 +213,7 @@ impl WriteConcern {
     }
 }
 
-/// Whether `w` implies the journal; a number above 1 has nobody to wait for.
+/// Whether `w` implies the journal. A number above 1 would need other members.
 fn check_w(value: RawBsonRef<'_>) -> Result<bool> {
     match value {
         RawBsonRef::String("majority") => Ok(true),

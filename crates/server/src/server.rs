@@ -1,9 +1,9 @@
-//! A server from its start to its end: what is worth a warning then, and the file with the process id, as long as it runs.
+//! Starts and stops a server; logs warnings at the start, and keeps the process id file while it runs.
 //!
-//! Warned of are settings that make it unsafe, or its figures unlike those of a MongoDB that is set up as its vendor advises. `fathom doctor` knows
-//! far more; this is what mongod itself says. The ids are mongod's, so that tools that look for them find them.
+//! Warnings are for settings that make the server unsafe, or make its figures differ from those of a MongoDB that is set up as its vendor advises.
+//! `fathom doctor` checks far more; these are mongod's own warnings. Their ids are mongod's, so that tools that search for them find them.
 //!
-//! A file with a process id that names somebody else by the end is left alone.
+//! A process id file that names another process at the end is not removed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,19 +14,20 @@ use bson::doc;
 use fathom_client::tls::ServerTls;
 use fathom_client::{LOOK_UP_TIMEOUT, host_addresses};
 use fathom_errors::{Error, Kind};
-use fathom_service::{Limits, Listener, bind};
+use fathom_service::{ConnectionLimits, Listener, bind};
 use rustix::process::{Resource, getrlimit};
 
 use crate::background;
 use crate::config::{Config, EngineName, TlsMode, TlsOptions};
+use crate::diagnostics::diagnostic_recorder;
 use crate::event_loops;
 use crate::instance::Instance;
-use crate::log::{Log, Severity};
+use crate::log::{Log, LogSeverity};
 use crate::replication;
 use crate::server_parameters;
 use crate::storage::{DataDirectory, recount};
 
-/// A process id file that is ours.
+/// Our process id file, which is removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct PidFile(PathBuf);
 
@@ -41,7 +42,7 @@ impl PidFile {
 impl Drop for PidFile {
     fn drop(&mut self) {
         if std::fs::read_to_string(&self.0).is_ok_and(|found| found == text()) {
-            // A file that cannot be removed names a process that is gone, which its readers must bear anyway.
+            // A file that cannot be removed names a process that has ended; its readers must handle that anyway.
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -53,10 +54,10 @@ fn text() -> String {
 
 /// The magic number of ext2 to ext4 (statfs(2)).
 const EXT: i64 = 0xEF53;
-/// Open files that mongod asks for at least.
+/// The minimum number of open files that mongod recommends.
 const OPEN_FILES: u64 = 64_000;
 
-/// Logs all that apply.
+/// Logs all warnings that apply.
 pub(crate) fn log_warnings(log: &Log, config: &Config, memory_bytes: u64) {
     let warn = |component: &str, id: i32, message: &str| log.startup_warning(component, id, message);
     let storage = &config.storage;
@@ -109,7 +110,7 @@ fn is_ext(path: &std::path::Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|found| found.f_type as i64 == EXT)
 }
 
-/// Files that this process may have open; none if there is no limit.
+/// The number of files that this process may open, or `None` without a limit.
 pub(crate) fn open_files() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
@@ -120,7 +121,7 @@ pub struct Server {
     instance: Arc<Instance>,
     listener: Listener,
     threads: Vec<JoinHandle<()>>,
-    /// Goes with the server.
+    /// Removed together with the server.
     _pid_file: Option<PidFile>,
 }
 
@@ -131,7 +132,7 @@ impl Server {
         Server::start_with(config, log)
     }
 
-    /// As [`Server::start`], with a log that only `getLog` shows: for a server inside another program.
+    /// Starts a server as [`Server::start`] does, with a log that only `getLog` shows: for a server inside another program.
     pub fn start_quiet(config: Config) -> Result<Server, Error> {
         let log = Log::quiet(&config.log_options());
         Server::start_with(config, log)
@@ -142,7 +143,7 @@ impl Server {
         Server::open(config, &log).inspect_err(|error| {
             let attributes = doc! { "error": error.to_string() };
             log.write(
-                Severity::Error,
+                LogSeverity::Error,
                 "CONTROL",
                 20557,
                 "initandlisten",
@@ -152,7 +153,7 @@ impl Server {
         })
     }
 
-    /// What can be refused by looking comes first, then what leaves traces.
+    /// Runs the checks without effects first, then the steps that leave traces.
     fn open(mut config: Config, log: &Arc<Log>) -> Result<Server, Error> {
         server_parameters::check_start(&config)?;
         config.net.max_connections = connections_that_fit(config.net.max_connections, log);
@@ -191,6 +192,7 @@ impl Server {
         }
         let mut threads = background::start(&instance)?;
         threads.extend(replication::start(&instance)?);
+        threads.push(diagnostic_recorder::start(&instance)?);
         threads.extend(event_loops::start(&instance)?);
         let counting = count_again(&instance, uncounted);
         if instance.config.storage.rocksdb.crash_safe_counters {
@@ -200,32 +202,32 @@ impl Server {
         }
         let net = &instance.config.net;
         let may_be_plain = net.tls.mode != TlsMode::Require;
-        let limits = Limits { max_connections: net.max_connections, may_be_plain };
+        let limits = ConnectionLimits { max_connections: net.max_connections, may_be_plain };
         let listener = Listener::start(&instance, listeners, limits, tls)?;
         let port = doc! { "port": i32::from(instance.port.get().copied().unwrap_or(0)) };
         log.info("NETWORK", 23016, "listener", "Waiting for connections", port);
         Ok(Server { instance, listener, threads, _pid_file: pid_file })
     }
 
-    /// The port that it listens on.
+    /// The port on which it listens.
     pub fn port(&self) -> u16 {
         self.instance.port.get().copied().unwrap_or(0)
     }
 
-    /// Whether a client's `shutdown` or a failure of the storage asked it to stop.
+    /// Whether a client's `shutdown` or a storage failure has asked it to stop.
     pub fn is_stopping(&self) -> bool {
         self.instance.is_stopping()
     }
 
-    /// Stops: no new work, connections end, a last checkpoint, the directory is given back. The error says why the server
-    /// had to stop, if it had to, or what failed in stopping.
+    /// Stops the server: it refuses new work, closes connections, makes a last checkpoint and releases the directory. The
+    /// error tells why the server had to stop, if it had to, or what failed during the stop.
     pub fn stop(self) -> Result<(), Error> {
         let Server { instance, listener, threads, _pid_file } = self;
         instance.log.info("CONTROL", 23138, "initandlisten", "Shutting down", doc! {});
         instance.stop();
         listener.stop();
         for thread in threads {
-            // A thread that panicked has nothing more to do.
+            // A thread that panicked has no work left.
             let _ = thread.join();
         }
         instance.cursors.clear();
@@ -253,24 +255,24 @@ impl Server {
         }
     }
 
-    /// Waits until somebody asks it to stop: `asked` is looked at several times a second.
+    /// Waits for a request to stop; `asked` is called several times a second.
     pub fn wait(&self, asked: &dyn Fn(Duration) -> bool) {
         while !self.is_stopping() && !asked(Duration::from_millis(100)) {}
     }
 }
 
-/// Waits, a bounded time, until no thread of a connection uses the engine any more, and closes it: the process may end
-/// then, but not while an engine's own threads run.
+/// Waits, for a bounded time, until no connection's thread uses the engine, and closes it: after that the process may
+/// end, but not while an engine's own threads run.
 fn leave_alone(instance: Arc<Instance>) {
     let until = Instant::now() + Duration::from_secs(10);
     while Arc::strong_count(&instance) > 1 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // An engine that has stopped itself says so once more.
+    // An engine that has stopped itself reports that again.
     let _ = instance.engine.close();
 }
 
-/// The line that says what is started, and where.
+/// Logs the version, the configuration and the location of the server at its start.
 fn log_start(log: &Log, config: &Config) {
     let attributes = doc! {
         "pid": i64::from(std::process::id()),
@@ -286,7 +288,7 @@ fn log_start(log: &Log, config: &Config) {
     log.info("CONTROL", 21951, "initandlisten", "Options set by command line", attributes);
 }
 
-/// How many connections there may be: no more than four fifths of the files that may be open, as mongod has it.
+/// The number of connections allowed: at most four fifths of the files that may be open, as in mongod.
 fn connections_that_fit(wanted: usize, log: &Log) -> usize {
     let Some(files) = open_files() else { return wanted };
     let most = usize::try_from(files / 5 * 4).unwrap_or(usize::MAX).max(1);
@@ -303,7 +305,7 @@ fn connections_that_fit(wanted: usize, log: &Log) -> usize {
     wanted.min(most)
 }
 
-/// The TLS that connections are met with; none where it is disabled.
+/// The TLS settings for incoming connections, or `None` if it is disabled.
 fn tls_of(options: &TlsOptions) -> Result<Option<Arc<rustls::ServerConfig>>, Error> {
     if options.mode == TlsMode::Disabled {
         return Ok(None);
@@ -325,7 +327,7 @@ fn tls_of(options: &TlsOptions) -> Result<Option<Arc<rustls::ServerConfig>>, Err
     .map(Some)
 }
 
-/// Counts collections again after a crash, one after the other, while the server works.
+/// Recounts collections after a crash, one after the other, while the server works.
 fn count_again(
     instance: &Arc<Instance>,
     collections: Vec<Arc<crate::storage::Collection>>,
@@ -356,7 +358,7 @@ fn count_again(
     std::thread::Builder::new().name("recount".to_owned()).spawn(run).ok()
 }
 
-/// Counts one collection again; if it got another name meanwhile, under that.
+/// Recounts one collection; if it was renamed meanwhile, under its new name.
 fn count_one(instance: &Instance, collection: &Arc<crate::storage::Collection>) -> crate::Result<()> {
     let mut current = Arc::clone(collection);
     loop {

@@ -1,7 +1,8 @@
-//! Logical sessions: who used which one when. They tie cursors and operations together so that they can be ended together.
+//! Logical sessions and the times of their last use. Sessions group cursors and operations so that these can be ended together.
 //!
-//! There are no transactions here, and what retryable writes did is told by the oplog (`replication`), so a session holds nothing of its own. One that nobody used in 30
-//! minutes goes. The table hears of a session at most once a minute from each connection, which keeps it out of the way.
+//! This server has no transactions, and the oplog records the results of retryable writes (`replication`), so a session holds no state of its own. A
+//! session unused for 30 minutes is removed. Each connection reports a session to the table at most once a minute, which keeps the table off the hot
+//! path.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,34 +16,33 @@ use sha2::{Digest, Sha256};
 use crate::Result;
 use crate::parse;
 
-/// `logicalSessionTimeoutMinutes`, which hello tells.
+/// `logicalSessionTimeoutMinutes`, as hello reports it.
 pub(crate) const TIMEOUT_MINUTES: i32 = 30;
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
-/// How often the table looks for sessions that are over, while new ones come.
+/// The interval at which the table removes expired sessions, while new ones arrive.
 const SWEEP: Duration = Duration::from_secs(60);
-/// `maxSessions`.
-const MOST: usize = 1_000_000;
+/// The default of mongod's `maxSessions`.
+const MAX_SESSIONS: usize = 1_000_000;
 const SHARDS: usize = 16;
 
 /// The UUID of a session.
 pub(crate) type SessionId = [u8; 16];
 
-/// Whose a session is: the SHA-256 of `user@database`, of nothing for nobody.
+/// The owner of a session: the SHA-256 of `user@database`, or of an empty text without a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionOwner([u8; 32]);
 
 impl SessionOwner {
     /// The sessions of a user.
-    pub(crate) fn of(name: &str, database: &str) -> SessionOwner {
+    pub(crate) fn new(name: &str, database: &str) -> SessionOwner {
         SessionOwner(Sha256::digest(format!("{name}@{database}")).into())
     }
 
-    /// The digest.
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// From a digest that somebody sent.
+    /// The owner with a digest that a client sent.
     pub(crate) fn of_digest(bytes: [u8; 32]) -> SessionOwner {
         SessionOwner(bytes)
     }
@@ -54,27 +54,27 @@ impl Default for SessionOwner {
     }
 }
 
-/// A session: two users may have one of the same id each.
+/// A session's key: two users may each have a session with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct SessionKey {
     pub(crate) id: SessionId,
     pub(crate) owner: SessionOwner,
 }
 
-/// The sessions that were used lately.
+/// The recently used sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<SessionShard>; SHARDS],
 }
 
 #[derive(Debug, Default)]
-struct Shard {
+struct SessionShard {
     used: HashMap<SessionKey, Instant>,
     swept: Option<Instant>,
 }
 
 impl Sessions {
-    /// Notes that a session is used now.
+    /// Records that a session is being used.
     pub(crate) fn note(&self, key: SessionKey, now: Instant) -> Result<()> {
         let mut shard = self.shard(&key);
         if let Some(used) = shard.used.get_mut(&key) {
@@ -85,7 +85,7 @@ impl Sessions {
             shard.used.retain(|_, used| is_alive(*used, now));
             shard.swept = Some(now);
         }
-        if shard.used.len() >= MOST / SHARDS {
+        if shard.used.len() >= MAX_SESSIONS / SHARDS {
             let what =
                 "Unable to add session into the cache because the number of active sessions is too high";
             return Err(Failure::new(Code::TooManyLogicalSessions, what));
@@ -94,7 +94,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Forgets all sessions that `ended` picks; they are returned.
+    /// Removes all sessions that `ended` selects, and returns them.
     pub(crate) fn end_all(&self, ended: &dyn Fn(&SessionKey) -> bool) -> Vec<SessionKey> {
         let mut gone = Vec::new();
         for shard in &self.shards {
@@ -109,7 +109,7 @@ impl Sessions {
         gone
     }
 
-    /// All that are alive, with when each was used last.
+    /// All sessions that have not expired, with the time of each one's last use.
     pub(crate) fn all(&self, now: Instant) -> Vec<(SessionKey, Instant)> {
         let mut all = Vec::new();
         for shard in &self.shards {
@@ -121,7 +121,7 @@ impl Sessions {
         all
     }
 
-    /// How many are alive, for `logicalSessionRecordCache.activeSessionsCount`.
+    /// The number of sessions that have not expired, for `logicalSessionRecordCache.activeSessionsCount`.
     pub(crate) fn count(&self, now: Instant) -> usize {
         self.shards
             .iter()
@@ -129,9 +129,9 @@ impl Sessions {
             .sum()
     }
 
-    fn shard(&self, key: &SessionKey) -> parking_lot::MutexGuard<'_, Shard> {
+    fn shard(&self, key: &SessionKey) -> parking_lot::MutexGuard<'_, SessionShard> {
         let [first, ..] = key.id;
-        // The remainder is always a place; the first shard stands for the case that cannot be.
+        // The remainder is always a valid index; the first shard covers the impossible case.
         let [zeroth, ..] = &self.shards;
         self.shards.get(usize::from(first) % SHARDS).unwrap_or(zeroth).lock()
     }
@@ -204,7 +204,7 @@ mod tests {
                 && sessions.end_all(&|one| *one == key(1)).is_empty()
         );
         assert_eq!(sessions.all(start + TIMEOUT).len(), 1);
-        // A newcomer sweeps its shard: 3, 19 and 35 share one.
+        // A new session makes its shard remove expired ones: 3, 19 and 35 share a shard.
         sessions.note(key(51), start + TIMEOUT).unwrap();
         assert_eq!(sessions.shard(&key(3)).used.len(), 2);
         let gone = sessions.end_all(&|one| one.id[0] >= 3);
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn owners_are_told_apart() {
-        assert_ne!(SessionOwner::of("a", "b"), SessionOwner::of("a", "c"));
+        assert_ne!(SessionOwner::new("a", "b"), SessionOwner::new("a", "c"));
         assert_eq!(SessionOwner::default().bytes()[..2], [0xe3, 0xb0]);
     }
 }

@@ -1,33 +1,33 @@
-//! The gate that `fsync` with `lock` shuts: while it is shut no client's write begins, and those that had begun are done.
+//! The gate that `fsync` with `lock` shuts: while it is shut no client write begins, and earlier writes have finished.
 //!
-//! It is looked at after a write ticket is taken and before the write begins, and whoever shuts it waits until no ticket
-//! is out: one of both sees the other.
+//! The gate is checked after a write ticket is taken and before the write begins; the operation that shuts it waits until no
+//! ticket is in use. So one of the two always sees the other.
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a waiting write sleeps before it looks whether it is to stop.
+/// The interval at which a waiting write checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Shut while the count is above 0: locks nest.
+/// Shut while the count is above 0, since locks nest.
 #[derive(Debug, Default)]
 pub(crate) struct WriteGate {
     locks: AtomicI64,
-    /// Operations that wait for it to open.
+    /// The number of operations that wait for it to open.
     waiting: AtomicUsize,
     lock: Mutex<()>,
     opened: Condvar,
 }
 
 impl WriteGate {
-    /// Shuts it once more; how often it is shut now.
+    /// Shuts it once more; returns how often it is now shut.
     pub(crate) fn shut(&self) -> i64 {
         self.locks.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Opens it once; how often it is still shut, or none if it was open.
+    /// Opens it once; returns how often it is still shut, or `None` if it was open.
     pub(crate) fn open(&self) -> Option<i64> {
         let before = self
             .locks
@@ -45,7 +45,7 @@ impl WriteGate {
         self.locks.load(Ordering::SeqCst) > 0
     }
 
-    /// Waits until it opens, a short time at most.
+    /// Waits until it opens, for a short time at most.
     pub(crate) fn wait(&self, deadline: Option<Instant>) {
         let until =
             deadline.map_or_else(|| Instant::now() + LOOK, |deadline| deadline.min(Instant::now() + LOOK));
@@ -57,7 +57,7 @@ impl WriteGate {
         }
     }
 
-    /// How many operations wait for it to open, which mongod counts as queued writers.
+    /// The number of operations that wait for it to open, which mongod counts as queued writers.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }

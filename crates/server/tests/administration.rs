@@ -1,4 +1,4 @@
-//! What tools ask of a server beside its data: who it is, its log, locking it against writes, stopping it.
+//! Administrative commands that tools use: the server's identity, its log, the write lock of `fsync`, and shutdown.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::served::{config, connect, failure, run};
 use bson::{Bson, Document, doc};
 use fathom_client::{Code, Connection};
-use fathom_server::config::{EngineName, Given};
+use fathom_server::config::{EngineName, TypedFlag};
 use fathom_server::{Config, Server};
 
 fn fail(connection: &mut Connection, command: &Document) -> (Code, String) {
@@ -17,7 +17,7 @@ fn fail(connection: &mut Connection, command: &Document) -> (Code, String) {
 #[test]
 fn it_says_who_it_is_and_how_it_was_started() {
     let directory = tempfile::tempdir().unwrap();
-    let given = |flag: &str, value: &str| Given { flag: flag.to_owned(), values: vec![value.to_owned()] };
+    let given = |flag: &str, value: &str| TypedFlag { flag: flag.to_owned(), values: vec![value.to_owned()] };
     let path = directory.path().join("db").display().to_string();
     let flags = [given("port", "0"), given("dbpath", &path), given("storageEngine", "ephemeralForTest")];
     let argv = ["fathom", "serve", "--port", "0"].map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! Pipelines over the wire: what the planner takes of them, cursors, look-ups, and where `$out` and `$merge` write.
+//! Pipelines over the wire: the stages that the planner absorbs, cursors, look-ups, and the targets of `$out` and `$merge`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ fn a_first_batch_may_be_empty_and_another_connection_may_go_on() {
     );
     assert_eq!(next(&run(&mut other, "test", &more)), 40);
     assert_eq!(code(&mut other, "test", &more), Code::CursorNotFound);
-    // A server stops although a pipeline rests.
+    // A server stops even if a pipeline's cursor is idle.
     let rests = doc! { "aggregate": "c", "pipeline": [], "cursor": { "batchSize": 1 } };
     run(&mut other, "test", &rests);
     drop(other);
@@ -144,7 +144,7 @@ fn lookups_join_by_value_and_by_pipeline() {
     } };
     let rows = aggregate(&mut connection, "orders", vec![correlated]);
     assert_eq!(ids(&rows), [vec![12], vec![12], vec![]]);
-    // Through views, also where one only filters.
+    // Through views, including one that only filters.
     run(
         &mut connection,
         "test",
@@ -190,13 +190,13 @@ fn out_replaces_a_collection_and_keeps_its_indexes() {
     assert_eq!(target[1], doc! { "_id": 7, "group": 0, "n": 7 });
     let indexes = run(&mut connection, "test", &doc! { "listIndexes": "target" });
     assert_eq!(indexes.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len(), 2);
-    // A failure leaves what was there, and nothing else.
+    // A failure leaves the previous contents, and nothing else.
     let twice = vec![doc! { "$project": { "n": { "$literal": 1 } } }, doc! { "$out": "target" }];
     assert_eq!(refused(&mut connection, "c", twice), Code::DuplicateKey);
     assert_eq!(aggregate(&mut connection, "target", vec![]).len(), 15);
     let names = run(&mut connection, "test", &doc! { "listCollections": 1, "nameOnly": true });
     assert_eq!(names.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len(), 2);
-    // Onto the very collection that is read.
+    // Into the same collection that is read.
     aggregate(&mut connection, "c", out("c"));
     assert_eq!(run(&mut connection, "test", &doc! { "count": "c" }).get_i32("n").unwrap(), 15);
     run(&mut connection, "test", &doc! { "create": "view", "viewOn": "c", "pipeline": [] });
@@ -224,7 +224,7 @@ fn out_does_not_collide_with_what_another_process_left_behind() {
     }
     assert_eq!(aggregate(&mut connection, "c", vec![doc! { "$out": "target" }]), []);
     assert_eq!(run(&mut connection, "test", &doc! { "count": "target" }).get_i32("n").unwrap(), 100);
-    // Only what `$out` made itself is temporary.
+    // Only the collection that `$out` made itself is temporary.
     assert_eq!(collections(&mut connection).len(), 102);
     server.stop().unwrap();
 }
@@ -244,7 +244,7 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The files are copied while `fsync` with `lock` holds `$out` up behind the creation of its temporary collection.
+/// The files are copied while `fsync` with `lock` blocks `$out` after the creation of its temporary collection.
 #[test]
 fn what_a_crash_within_out_leaves_behind_is_removed_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
@@ -330,7 +330,7 @@ fn merge_does_what_its_modes_say() {
     server.stop().unwrap();
 }
 
-/// Each finds nothing to update and inserts; all but one of them find the row of another then, and update it.
+/// Each finds nothing to update and inserts; all but one then find the row of another, and update it.
 #[test]
 fn merges_of_the_same_rows_at_the_same_time_all_succeed() {
     let server = in_memory(|_| ());

@@ -16,7 +16,7 @@ fn secured(directory: &Path, engine: EngineName) -> Server {
     Server::start_quiet(config).unwrap()
 }
 
-/// A server in memory with a root, who is logged in.
+/// An in-memory server with a root user, who is logged in.
 fn with_root() -> (Server, Connection) {
     let server = in_memory(|config| config.auth = true);
     create_user(&mut connect(&server), "root", vec!["root".into()]);
@@ -67,7 +67,7 @@ fn a_user_that_was_answered_survives_a_crash() {
         let mut root = login(&server, "root", "secret").unwrap();
         create_user(&mut root, "other", vec![]);
         run(&mut root, "admin", &doc! { "dropUser": "other" });
-        // What is on the disk now is what a kill -9 would leave.
+        // The files on disk now are those that a kill -9 would leave.
         let copy = tempfile::tempdir().unwrap();
         let done = std::process::Command::new("cp")
             .arg("-a")
@@ -95,7 +95,7 @@ fn both_mechanisms_work_and_failing_does_not_tell_why() {
         "admin",
         &doc! { "createUser": "sha1", "pwd": "secret", "roles": [], "mechanisms": ["SCRAM-SHA-1"] },
     );
-    // What an old client sends: md5("old:mongo:secret").
+    // The digest that an old client sends: md5("old:mongo:secret").
     let digest = "44b1c6a8b6faa70cb25933d87a2b2169";
     let digested = doc! {
         "createUser": "old", "pwd": digest, "roles": [], "mechanisms": ["SCRAM-SHA-1"], "digestPassword": false,
@@ -162,7 +162,7 @@ fn a_stranger_is_asked_for_a_proof_like_a_user() {
     server.stop().unwrap();
 }
 
-/// May the user of `connection` do this? Anything but Unauthorized counts as yes.
+/// Whether the user of `connection` may run a command; any outcome but Unauthorized counts as yes.
 fn may(connection: &mut Connection, database: &str, command: &Document) -> bool {
     match connection.run(database, command) {
         Ok(_) => true,

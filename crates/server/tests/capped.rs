@@ -41,7 +41,7 @@ fn the_oldest_fall_out_by_bytes_and_by_number() {
         assert!(all.windows(2).all(|two| two[0] + 1 == two[1]), "{all:?}");
         let backwards = numbers(&listed(connection, &doc! { "find": "log", "sort": { "$natural": -1 } }));
         assert!(backwards.iter().eq(all.iter().rev()));
-        // The indexes forgot what fell out.
+        // The indexes no longer contain the removed documents.
         let by_index = doc! { "find": "log", "filter": { "n": { "$lt": 1000 } }, "hint": "n_1" };
         assert_eq!(numbers(&listed(connection, &by_index)), all);
 
@@ -98,7 +98,7 @@ fn a_tailable_cursor_waits_and_goes_on_with_what_comes() {
         let begun = std::time::Instant::now();
         assert_eq!(batch(&run(connection, "test", &patient), "nextBatch"), [0_i32; 0]);
         assert!(begun.elapsed() >= std::time::Duration::from_millis(60));
-        // Overrun: what the cursor saw last is gone, and so is the cursor.
+        // Overrun: the cursor's last document was removed, so the cursor is closed.
         for n in 3..100 {
             insert(connection, n);
         }

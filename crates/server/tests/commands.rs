@@ -1,4 +1,4 @@
-//! The server over the wire, on each engine: what a driver would send, and what comes back.
+//! The server over the wire, on each engine: commands as a driver sends them, and their replies.
 
 use crate::served::{ENGINES, code, config, listed, run, start};
 use bson::{Document, doc};
@@ -21,7 +21,7 @@ fn documents_are_inserted_found_changed_and_removed() {
             0
         );
         assert_eq!(listed(&mut connection, &doc! { "find": "c", "filter": { "_id": 999 } }), []);
-        // More than one batch, sorted by what no index has.
+        // More than one batch, in an order that no index provides.
         let sorted =
             listed(&mut connection, &doc! { "find": "c", "sort": { "a": -1, "_id": 1 }, "batchSize": 50 });
         assert_eq!(sorted.len(), 300);
@@ -77,7 +77,7 @@ fn failures_carry_the_codes_that_drivers_act_on() {
     }
 }
 
-/// A batch ends before a document that would make it too large; the next one begins there, on whatever way.
+/// A batch ends before a document that would make it too large; the next one begins with that document, for every kind of plan.
 #[test]
 fn batches_of_large_documents_go_on_where_they_stopped() {
     for engine in ENGINES {

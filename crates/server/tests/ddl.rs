@@ -1,4 +1,4 @@
-//! Collections, views and indexes made, changed, listed and dropped over the wire, on each engine.
+//! Creating, changing, listing and dropping collections, views and indexes over the wire, on each engine.
 
 use crate::served::{code, connect, listed, on_each, run};
 use bson::{Bson, Document, doc};
@@ -238,7 +238,7 @@ fn indexes_that_cannot_be_are_refused_by_name() {
         }
         let quorum = doc! { "createIndexes": "c", "indexes": [{ "key": { "b": 1 }, "name": "b_1" }], "commitQuorum": 1 };
         assert_eq!(code(connection, "test", &quorum), Code::BadValue);
-        // An index on _id by any name is the one that is there.
+        // An index on _id with any name is the existing `_id` index.
         let id = doc! { "createIndexes": "c", "indexes": [{ "key": { "_id": 1 }, "name": "mine" }] };
         assert_eq!(run(connection, "test", &id).get_i32("numIndexesAfter").unwrap(), 2);
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 2);
@@ -373,7 +373,7 @@ fn a_build_ends_with_its_time_or_when_it_is_killed_and_leaves_nothing() {
         let error = build.join().unwrap();
         assert_eq!(error.failure().unwrap().code(), Code::Interrupted);
         assert_eq!(listed(connection, &doc! { "listIndexes": "c" }).len(), 1);
-        // Reads and writes go on.
+        // Reads and writes continue.
         run(connection, "test", &doc! { "insert": "c", "documents": [{ "_id": "new" }] });
     });
 }

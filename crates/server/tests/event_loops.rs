@@ -1,11 +1,11 @@
-//! Event loops: which connections they have, that clients cannot tell, and that nobody waits for another's device.
+//! Event loops: they serve the right connections, clients notice no difference, and no client waits for another's device.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::served::executor::{PATIENCE, brought, figure, figures, in_loops, read};
+use crate::served::executor::{TIMEOUT, brought, figure, figures, in_loops, read};
 use crate::served::{code, connect, in_memory, insert, run};
 use bson::{Document, doc};
 use fathom_client::{Code, Connection};
@@ -13,7 +13,7 @@ use fathom_server::Server;
 use fathom_server::config::{EngineName, ServiceExecutor};
 use fathom_wire::{Header, Message, OpMsgWriter, flag};
 
-/// A server with a few documents, and connections that loops have.
+/// A server with a few documents, and connections that loops serve.
 fn crowd(server: &Server, count: usize) -> Vec<Connection> {
     let mut first = connect(server);
     insert(&mut first, "c", (0..8).map(|id| doc! { "_id": id, "square": id * id }).collect());
@@ -22,9 +22,9 @@ fn crowd(server: &Server, count: usize) -> Vec<Connection> {
     connections
 }
 
-/// Waits until loops have no more connections than this.
+/// Waits until loops serve at most this many connections.
 fn at_most_in_loops(server: &Server, count: usize) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while in_loops(server) > i64::try_from(count).unwrap() {
         assert!(Instant::now() < until, "{:?}", figures(server));
     }
@@ -38,7 +38,7 @@ fn what_is_not_brief_has_a_thread_and_comes_back() {
     crowd.iter_mut().for_each(|connection| (0..8).for_each(|id| read(connection, id)));
     assert!(figure(&server, "operationsInEventLoops") >= before + 24);
 
-    // Each leaves its loop for its answer, and nobody else does.
+    // Each leaves its loop for its answer, and no other one does.
     let [first, second, third, fourth, ..] = &mut crowd[..] else { panic!() };
     let pipeline = doc! { "aggregate": "c", "pipeline": [{ "$count": "n" }], "cursor": {} };
     let reply = run(first, "test", &pipeline);
@@ -57,7 +57,7 @@ fn what_is_not_brief_has_a_thread_and_comes_back() {
     at_most_in_loops(&server, 2);
     brought(&server, &mut crowd);
 
-    // A failure is an answer like any other.
+    // A failure is a reply like any other.
     let wrong = doc! { "find": "c", "filter": { "_id": { "$nonsense": 1 } }, "limit": 1 };
     assert_eq!(code(&mut crowd[0], "test", &wrong), Code::BadValue);
     crowd.iter_mut().for_each(|connection| read(connection, 7));
@@ -110,7 +110,7 @@ fn an_operation_that_waits_holds_nobody_up() {
         tell.send(()).unwrap();
         (waits, reply)
     });
-    // The others go on long before the one that waits is through.
+    // The others continue long before the waiting one ends.
     while figure(&server, "eventLoopsDissolved") == dissolved {
         assert!(begun.elapsed() < block, "nobody saw that an operation waits");
         std::thread::sleep(Duration::from_millis(5));
@@ -121,7 +121,7 @@ fn an_operation_that_waits_holds_nobody_up() {
     assert_eq!(reply.get_f64("ok").unwrap(), 1.0);
     read(&mut waits, 3);
     crowd.push(waits);
-    // After a respite all is as it was.
+    // After a respite the loops serve all of them again.
     brought(&server, &mut crowd);
     server.stop().unwrap();
 }
@@ -160,7 +160,7 @@ fn where_tickets_are_scarce_operations_wait_for_them_in_threads() {
     let mut crowd = crowd(&server, 6);
     let name = "wiredTigerConcurrentReadTransactions";
     run(&mut first, "admin", &doc! { "setParameter": 1, name: 4 });
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while in_loops(&server) > 0 {
         assert!(Instant::now() < until, "{:?}", figures(&server));
         crowd.iter_mut().for_each(|connection| read(connection, 2));
@@ -184,13 +184,13 @@ fn a_thread_for_each_connection_may_be_asked_for() {
     server.stop().unwrap();
 }
 
-/// A client that says its bytes itself.
+/// A client that writes its bytes itself.
 struct Raw(TcpStream);
 
 impl Raw {
     fn connect(server: &Server) -> Raw {
         let socket = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         Raw(socket)
     }
 
@@ -208,7 +208,7 @@ impl Raw {
         self.0.write_all(&bytes).unwrap();
     }
 
-    /// The number of the message that a reply is for, and the reply.
+    /// The number of the message that a reply answers, and the reply.
     fn receive(&mut self) -> (i32, Document) {
         let mut header = [0; Header::BYTES];
         self.0.read_exact(&mut header).unwrap();
@@ -222,9 +222,9 @@ impl Raw {
         }
     }
 
-    /// Sends brief queries, beside a crowd, until loops have all of them.
+    /// Sends brief queries, among those of other connections, until loops serve all of them.
     fn bring(&mut self, server: &Server, crowd: &mut [Connection]) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while in_loops(server) <= i64::try_from(crowd.len()).unwrap() {
             assert!(Instant::now() < until, "{:?}", figures(server));
             for id in 0..4 {
@@ -248,7 +248,7 @@ fn messages_that_come_at_once_are_answered_in_their_order() {
     raw.bring(&server, &mut crowd);
     for count in [3, 100] {
         let mut messages: Vec<(u32, Document)> = (0..count).map(|number| (0, find(number % 8))).collect();
-        // One whose reply nobody wants, and one that is not brief, in the midst.
+        // In between, one that wants no reply, and one that is not brief.
         let silent = doc! {
             "insert": "silent", "documents": [{ "_id": count }], "writeConcern": { "w": 0 }, "$db": "test",
         };

@@ -1,7 +1,7 @@
-//! Event loops and a device: while data come from it, every connection has its thread.
+//! Event loops and a device: while data is read from it, every connection has its own thread.
 //!
 
-//! In a program of its own, because what the process reads is what decides.
+//! In a program of its own, because the process's reads decide.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,7 +19,7 @@ use fathom_service::random;
 use fathom_testkit::{Need, assert_eq, skip, test};
 use rustix::fs::OFlags;
 
-/// A third more than the cache has room for.
+/// A third more documents than fit into the cache.
 const DOCUMENTS: u64 = 22_000;
 const BYTES: usize = 16 << 10;
 
@@ -54,7 +54,7 @@ fn has_direct_io(folder: &Path) -> bool {
 fn connections_have_threads_while_data_come_from_the_device() {
     let directory = tempfile::tempdir().unwrap();
     let mut config = crate::served::config(directory.path(), EngineName::WiredTiger);
-    // Past the kernel's cache, which is no device.
+    // Bypasses the kernel's cache, which is not a device.
     config.storage.wired_tiger.engine_config = "direct_io=(data)".to_owned();
     if !has_direct_io(directory.path()) {
         skip!(Need::Kernel, "the file system of the temporary directory has no direct I/O");
@@ -74,7 +74,7 @@ fn connections_have_threads_while_data_come_from_the_device() {
     println!("{counts:?} reads, {:?}", figures(&server));
     assert_eq!(figure(&server, "operationsInEventLoops"), 0, "{:?}", figures(&server));
 
-    // The same server with what is in memory.
+    // The same server with data in memory.
     insert(&mut connect(&server), "c", (0..8).map(|id| doc! { "_id": id, "square": id * id }).collect());
     let mut crowd: Vec<Connection> = (0..6).map(|_| connect(&server)).collect();
     brought(&server, &mut crowd);

@@ -1,4 +1,4 @@
-//! `explain`: the stages and figures of each command, and that the right index is used.
+//! The command `explain`: the stages and figures of each command, and the choice of the right index.
 
 use crate::served::{ENGINES, code, config, connect, in_memory, run};
 use bson::{Bson, Document, doc};
@@ -43,7 +43,7 @@ fn stats(reply: &Document) -> &Document {
     reply.get_document("executionStats").unwrap()
 }
 
-/// (returned, keys, documents).
+/// Documents returned, keys examined and documents examined.
 fn figures(reply: &Document) -> (i32, i32, i32) {
     let figure = |name: &str| stats(reply).get_i32(name).unwrap();
     (figure("nReturned"), figure("totalKeysExamined"), figure("totalDocsExamined"))
@@ -96,7 +96,7 @@ fn the_reply_has_the_fields_of_mongod() {
         let mut stats = stats(&reply).clone();
         stats.insert("executionTimeMillis", 0);
         stats.get_document_mut("executionStages").unwrap().insert("executionTimeMillisEstimate", 0);
-        // The figures of a real mongod 4.0.3 for the same question.
+        // The figures of a real mongod 4.0.3 for the same query.
         let expected = doc! {
             "executionSuccess": true,
             "nReturned": 1,
@@ -231,7 +231,7 @@ fn unions_special_indexes_and_arrays_are_planned_rightly() {
         (doc! { "filter": { "b": 13 } }, "FETCH<IXSCAN b_hashed".into(), (10, 10, 10)),
         (doc! { "filter": { "b": 13, "c": { "$gte": 160 } } }, "FETCH<IXSCAN few".into(), (2, 3, 3)),
         (doc! { "filter": { "b": { "$gt": 17 } } }, "COLLSCAN".into(), (20, 0, 200)),
-        // Two statements about an array cannot be held against one key of it.
+        // Two conditions on an array cannot both be applied to one of its keys.
         (doc! { "filter": { "t": { "$gte": 1190, "$lt": 10 } } }, "FETCH<IXSCAN t_1".into(), (0, 10, 10)),
         (
             doc! { "filter": { "t": { "$elemMatch": { "$gte": 1005, "$lt": 1010 } } } },

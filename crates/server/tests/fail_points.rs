@@ -1,4 +1,4 @@
-//! `configureFailPoint` over the wire: what fails, how often, and how.
+//! The command `configureFailPoint` over the wire: the commands that fail, how often, and in which way.
 
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ fn connections_close_and_commands_wait() {
     let begun = Instant::now();
     run(&mut connection, "a", &doc! { "ping": 1 });
     assert!(begun.elapsed() >= Duration::from_millis(120));
-    // A command that may not take so long is stopped while it waits.
+    // A command with a shorter time limit is stopped while it is blocked.
     let data = doc! { "failCommands": ["ping"], "blockConnection": true, "blockTimeMS": 60_000 };
     set(&mut connection, doc! { "times": 1 }, data);
     let hurried = doc! { "ping": 1, "maxTimeMS": 50 };

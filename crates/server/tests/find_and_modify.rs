@@ -1,4 +1,4 @@
-//! `findAndModify`: what it answers, what it refuses, and that each of many gets its own.
+//! The command `findAndModify`: its replies, its refusals, and concurrent callers that each get a different document.
 
 use crate::served::{ENGINES, code, config, connect, in_memory, run};
 use bson::{Bson, Document, doc};
@@ -91,7 +91,7 @@ fn what_contradicts_itself_is_refused() {
     server.stop().unwrap();
 }
 
-/// A queue: many connections take the least item each; every item goes to one of them.
+/// A queue: many connections each take the smallest item, and every item is taken by exactly one of them.
 #[test]
 fn each_of_many_takers_gets_its_own() {
     const ITEMS: i32 = 200;

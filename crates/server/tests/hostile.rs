@@ -1,6 +1,6 @@
 //! Clients that send nonsense, too much, too little or too slowly, on real sockets: an error or a closed socket, bounded
 
-//! memory, and a server that goes on answering.
+//! memory, and a server that continues to answer.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ fn socket(server: &Server) -> TcpStream {
     socket
 }
 
-/// What the server does with some bytes after which nothing comes.
+/// The server's reaction to bytes that no others follow.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Closed,
@@ -46,7 +46,7 @@ fn read_reply(socket: &mut TcpStream) -> Outcome {
 
 fn send(server: &Server, bytes: &[u8]) -> Outcome {
     let mut socket = socket(server);
-    // A server that closes at once may make this fail, which is an answer too.
+    // A server that closes at once may make this fail, which is also an answer.
     let _ = socket.write_all(bytes);
     read_reply(&mut socket)
 }
@@ -153,7 +153,7 @@ fn nesting_ends_at_two_hundred() {
         let filter = (0..depth).fold(doc! { "a": 1 }, |inner, _| doc! { "$and": [inner] });
         doc! { "find": "c", "filter": filter, "$db": "a" }
     };
-    // Deeper than may be is no BSON at all; what may be is parsed by our own recursion on a small stack.
+    // BSON nested beyond the maximum is invalid; within it, our own recursion parses it on a small stack.
     assert_eq!(send(&server, &message(&nested(150))), Outcome::Closed);
     let Outcome::Answered(_) = send(&server, &message(&nested(95))) else { panic!("closed") };
     let deep = (0..190).fold(doc! {}, |inner, _| doc! { "a": inner });
@@ -176,7 +176,7 @@ fn sizes_end_where_hello_says() {
     let over = doc! { "insert": "c", "documents": [of((16 << 20) + 1)] };
     let reply = run(&mut connection, "a", &over);
     assert!(reply.contains_key("writeErrors"), "{reply}");
-    // Beyond the slack for the rest of a command it is no message any more.
+    // Beyond the allowance for a command's other fields it is no longer a message.
     let beyond = doc! { "insert": "c", "documents": [of((16 << 20) + (17 << 10))] };
     assert!(connection.run("a", &beyond).is_err());
 
@@ -206,7 +206,7 @@ fn bombs_take_no_memory() {
             open.push(socket);
         }
     }
-    // A real one: 40 MB of zeros in 1.2 KB. It is unpacked, found to be no message, and gone.
+    // A valid one: 40 MB of zeros in 1.2 KB. It is decompressed, found not to be a message, and freed.
     let plain = frame(2013, &vec![0; 40_000_000]);
     let mut packed = Vec::new();
     Codec::default().compress(&plain, Compressor::Zstd, &mut packed).unwrap();
@@ -227,7 +227,7 @@ fn slow_clients_cost_little() {
     let server = in_memory(|_| {});
     answers(&server);
     let (before, threads) = usage();
-    // Half a header each, then half a message that announces 48 MB: a thread each, and next to no memory.
+    // Half a header each, then half a message that announces 48 MB: a thread each, and almost no memory.
     let mut open = Vec::new();
     let announced =
         [&48_000_000_u32.to_le_bytes()[..], &[1, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0], &[0; 4]].concat();
@@ -281,16 +281,16 @@ fn who_wants_no_reply_gets_none() {
         connection.send_only("a", &command, &[]).unwrap();
     };
     quiet(doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": 0 } }, &mut connection);
-    // Failures are swallowed too, whether of a write, of a command or of a name.
+    // Failures are not answered either, whether of a write, of a command or of a name.
     quiet(doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": 0 } }, &mut connection);
     quiet(doc! { "insert": "c", "writeConcern": { "w": 0 } }, &mut connection);
     quiet(doc! { "nothing": 1 }, &mut connection);
     let found = run(&mut connection, "a", &doc! { "find": "c" });
     assert_eq!(found.get_document("cursor").unwrap().get_array("firstBatch").unwrap().len(), 1);
-    // Without the flag there is a reply, whatever the write concern.
+    // Without the flag a reply is sent, regardless of the write concern.
     let loud = doc! { "insert": "c", "documents": [{}], "writeConcern": { "w": 0 } };
     run(&mut connection, "a", &loud);
-    // Many at once, and the connection still keeps step.
+    // Many at once, and the connection still stays in step.
     for _ in 0..500 {
         quiet(doc! { "insert": "d", "documents": [{}], "writeConcern": { "w": 0 } }, &mut connection);
     }
@@ -312,7 +312,7 @@ fn messages_may_come_in_pieces_or_together() {
     for _ in 0..50 {
         assert_eq!(read_reply(&mut socket), Outcome::Answered(doc! { "ok": 1.0 }));
     }
-    // The peer goes in the middle of a message.
+    // The peer disconnects in the middle of a message.
     socket.write_all(&one[..20]).unwrap();
     drop(socket);
     answers(&server);

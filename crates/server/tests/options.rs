@@ -1,20 +1,20 @@
-//! The table of options: flags and configuration files mean the same, and what makes no sense is one sentence.
+//! The table of options: flags and configuration files have the same effect, and an invalid value is refused in one sentence.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use bson::{Document, doc};
 use fathom_server::Config;
-use fathom_server::config::{EngineName, Flag, Given, SETTINGS, Sets, Setting, Shape};
+use fathom_server::config::{EngineName, Flag, SETTINGS, Sets, Setting, Shape, TypedFlag};
 
-/// What must be there beside an option for it to be accepted.
+/// The option that another one requires.
 static BESIDE: &[(&str, &str)] = &[("fork", "logpath"), ("logRotate", "logpath"), ("logRotate", "logappend")];
 
-fn given(flag: &str, values: &[&str]) -> Given {
-    Given { flag: flag.to_owned(), values: values.iter().map(|value| (*value).to_owned()).collect() }
+fn given(flag: &str, values: &[&str]) -> TypedFlag {
+    TypedFlag { flag: flag.to_owned(), values: values.iter().map(|value| (*value).to_owned()).collect() }
 }
 
-fn assemble(flags: &[Given]) -> Result<Config, String> {
+fn assemble(flags: &[TypedFlag]) -> Result<Config, String> {
     Config::assemble(Vec::new(), flags, None).map_err(|error| error.to_string())
 }
 
@@ -27,8 +27,8 @@ fn of_yaml(text: &str) -> Result<Config, String> {
     Ok(config)
 }
 
-/// A value that differs from the default, as a flag and as a file have it.
-fn sample(setting: &Setting, flag: &Flag) -> (Given, String) {
+/// A value that differs from the default, in the form of a flag and of a file.
+fn sample(setting: &Setting, flag: &Flag) -> (TypedFlag, String) {
     let value = match (setting.key, setting.shape) {
         ("net.compression.compressors", _) => "zlib".to_owned(),
         ("fathom.claimedVersion", _) => "4.2.7".to_owned(),
@@ -113,7 +113,7 @@ fn options_are_shown_as_mongod_shows_them() {
     ];
     let config = assemble(&flags).unwrap();
     let parsed: Document = config.parsed.into_iter().collect();
-    // As data/mongod-4.0.3/getCmdLineOpts.json has it, without the replica set.
+    // The contents of data/mongod-4.0.3/getCmdLineOpts.json, without the replica set.
     let expected = doc! {
         "net": { "bindIp": "127.0.0.1", "port": 27610 },
         "storage": { "dbPath": "/data/a", "wiredTiger": { "engineConfig": { "cacheSizeGB": 0.5 } } },

@@ -1,4 +1,4 @@
-//! What a server tells of itself and what can be changed while it runs, over the wire and on each engine.
+//! The server's parameters, and which of them can be changed while it runs, over the wire and on each engine.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,20 @@ use fathom_client::{Code, Connection};
 use fathom_server::config::EngineName;
 use fathom_server::{Config, Server};
 
-struct Running {
+struct ServerFixture {
     server: Server,
     connection: Connection,
     _directory: tempfile::TempDir,
 }
 
-impl Running {
-    fn start(engine: EngineName, change: impl FnOnce(&mut Config)) -> Running {
+impl ServerFixture {
+    fn start(engine: EngineName, change: impl FnOnce(&mut Config)) -> ServerFixture {
         let directory = tempfile::tempdir().unwrap();
         let mut config = config(directory.path(), engine);
         change(&mut config);
         let server = Server::start_quiet(config).unwrap();
         let connection = connect(&server);
-        Running { server, connection, _directory: directory }
+        ServerFixture { server, connection, _directory: directory }
     }
 
     fn run(&mut self, command: &Document) -> Document {
@@ -46,7 +46,7 @@ impl Running {
 #[test]
 fn parameters_are_read_one_by_one_in_a_list_and_all() {
     for engine in ENGINES {
-        let mut running = Running::start(engine, |_| ());
+        let mut running = ServerFixture::start(engine, |_| ());
         assert_eq!(running.get("syncdelay"), Bson::Double(60.0));
         let two = running
             .run(&doc! { "getParameter": 1, "ttlMonitorEnabled": 1, "notablescan": 1, "comment": "x" });
@@ -70,7 +70,7 @@ fn parameters_are_read_one_by_one_in_a_list_and_all() {
 #[test]
 fn a_change_says_what_was_and_what_cannot_be_changed_is_refused_whole() {
     for engine in ENGINES {
-        let mut running = Running::start(engine, |_| ());
+        let mut running = ServerFixture::start(engine, |_| ());
         let reply = running.run(&doc! { "setParameter": 1, "syncdelay": 5, "journalCommitInterval": 30 });
         assert_eq!(reply, doc! { "was": 60.0, "ok": 1.0 });
         assert_eq!((running.get("syncdelay"), running.get("journalCommitInterval")), (5.0.into(), 30.into()));
@@ -108,9 +108,9 @@ fn a_change_says_what_was_and_what_cannot_be_changed_is_refused_whole() {
 #[test]
 fn the_checkpoint_interval_counts_at_once() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
-        let mut running = Running::start(engine, |config| config.storage.sync_period_seconds = 3600.0);
+        let mut running = ServerFixture::start(engine, |config| config.storage.sync_period_seconds = 3600.0);
         running.run(&doc! { "setParameter": 1, "logLevel": 1 });
-        let checkpoints = |running: &mut Running| {
+        let checkpoints = |running: &mut ServerFixture| {
             let log = running.run(&doc! { "getLog": "global" });
             let lines = log.get_array("log").unwrap().clone();
             lines.iter().filter(|line| line.as_str().unwrap().contains("Checkpoint made")).count()
@@ -133,7 +133,7 @@ fn the_checkpoint_interval_counts_at_once() {
 
 #[test]
 fn wired_tiger_is_reconfigured_while_it_runs() {
-    let mut running = Running::start(EngineName::WiredTiger, |_| ());
+    let mut running = ServerFixture::start(EngineName::WiredTiger, |_| ());
     assert_eq!(running.get("wiredTigerEngineRuntimeConfig"), Bson::from(""));
     let settings = "cache_size=300M,eviction=(threads_min=1,threads_max=8)";
     running.run(&doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": settings });
@@ -155,7 +155,7 @@ fn wired_tiger_is_reconfigured_while_it_runs() {
 
 #[test]
 fn rocksdb_takes_what_it_can_and_says_why_not_the_rest() {
-    let mut running = Running::start(EngineName::RocksDb, |_| ());
+    let mut running = ServerFixture::start(EngineName::RocksDb, |_| ());
     assert_eq!(running.get("rocksdbRuntimeConfigCacheSizeGB"), Bson::Double(0.25));
     running.run(&doc! { "setParameter": 1, "rocksdbRuntimeConfigCacheSizeGB": 0.5 });
     assert_eq!(running.get("rocksdbRuntimeConfigCacheSizeGB"), Bson::Double(0.5));
@@ -173,7 +173,7 @@ fn rocksdb_takes_what_it_can_and_says_why_not_the_rest() {
 
 #[test]
 fn parameters_are_set_at_the_start_or_the_server_does_not_start() {
-    let mut running = Running::start(EngineName::WiredTiger, |config| {
+    let mut running = ServerFixture::start(EngineName::WiredTiger, |config| {
         let wanted = [
             ("enableTestCommands", "1"),
             ("ttlMonitorSleepSecs", "3"),
@@ -209,7 +209,7 @@ fn parameters_are_set_at_the_start_or_the_server_does_not_start() {
 #[test]
 fn a_server_without_table_scans_refuses_what_no_index_helps() {
     for engine in ENGINES {
-        let mut running = Running::start(engine, |_| ());
+        let mut running = ServerFixture::start(engine, |_| ());
         running.run(&doc! { "insert": "c", "documents": [{ "_id": 1, "a": 1 }] });
         running.run(&doc! { "setParameter": 1, "notablescan": true });
         running.run(&doc! { "find": "c", "filter": { "_id": 1 } });

@@ -133,11 +133,11 @@ fn question() -> impl Strategy<Value = Question> {
     )
 }
 
-/// What a query gives, as text that tells every type apart; without a sort in no order.
+/// The result of a query, as text that distinguishes every type; without a sort in no order.
 fn found(connection: &mut Connection, collection: &str, question: &Question) -> Vec<String> {
     let mut find = doc! { "find": collection, "filter": &question.filter, "batchSize": question.batch_size };
     if let Some((path, order)) = &question.sort {
-        // `_id` makes the order one and only; an array under it is as it is for every plan.
+        // `_id` makes the order unique; an array under it is the same for every plan.
         find.insert("sort", doc! { path: *order, "_id": 1 });
         find.insert("limit", question.limit);
         find.insert("skip", question.skip);
@@ -161,7 +161,7 @@ fn count(connection: &mut Connection, collection: &str, question: &Question) -> 
     run(connection, "test", &doc! { "count": collection, "query": &question.filter }).get_i32("n").unwrap()
 }
 
-/// The distinct values; numbers that are equal are one, and which of them is shown depends on the way.
+/// The distinct values; equal numbers count as one, and the plan decides which of them is shown.
 fn distinct(connection: &mut Connection, collection: &str, question: &Question) -> Vec<String> {
     let filter = if question.limit == 0 {
         doc! {}
@@ -198,7 +198,7 @@ fn make(connection: &mut Connection, documents: &[Document], indexes: &[Document
     for (place, index) in indexes.iter().enumerate() {
         let mut index = index.clone();
         index.insert("name", format!("i{place}"));
-        // Some cannot be: two arrays in one document, arrays under a hash, the same key twice.
+        // Some cannot be created: two arrays in one document, arrays under a hash, the same key twice.
         let _ = connection.run("test", &doc! { "createIndexes": "indexed", "indexes": [index] });
     }
 }

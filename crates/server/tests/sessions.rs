@@ -1,4 +1,4 @@
-//! Logical sessions over the wire: made, refreshed, ended and killed, with what runs in them.
+//! Logical sessions over the wire: created, refreshed, ended and killed, together with their operations.
 
 use crate::served::{code, connect, create_user, failure, in_memory, login, run};
 use bson::{Bson, Document, doc};
@@ -29,7 +29,7 @@ fn hello_promises_sessions_and_start_makes_them() {
     assert_eq!(run(&mut connection, "a", &doc! { "ping": 1, "lsid": &id }), doc! { "ok": 1.0 });
     run(&mut connection, "admin", &doc! { "refreshSessions": [&id] });
     run(&mut connection, "admin", &doc! { "endSessions": [&id] });
-    // Ended twice is no error, nor is going on with it: it is made anew.
+    // Ending it twice is no error, nor is using it again: it is created again.
     run(&mut connection, "admin", &doc! { "endSessions": [&id] });
     run(&mut connection, "a", &doc! { "ping": 1, "lsid": &id });
     server.stop().unwrap();

@@ -1,4 +1,4 @@
-//! The server as its clients see it, over real connections and on real engines. One module per topic.
+//! Tests of the server as its clients see it, over real connections and on real engines. One module per topic.
 
 #![allow(
     clippy::expect_used,

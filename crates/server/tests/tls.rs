@@ -1,4 +1,4 @@
-//! TLS over the wire: who is let in under each mode, and files that are no use.
+//! TLS over the wire: the clients accepted in each mode, and invalid files.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use fathom_client::{Address, Connection, Target};
 use fathom_server::Server;
 use fathom_server::config::{TlsMode, TlsOptions};
 
-/// The made-up certificates of the client's own tests.
+/// The self-made certificates of the client's own tests.
 fn pem(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../client/tests/client/pem").join(name)
 }
@@ -29,7 +29,7 @@ fn trusting() -> ClientTls {
     ClientTls { ca_file: Some(pem("ca.pem")), ..ClientTls::default() }
 }
 
-/// Whether a client gets in and is answered, also with a message of several records.
+/// Whether a client can connect and gets answers, including to a message of several TLS records.
 fn attempt(server: &Server, tls: Option<ClientTls>) -> bool {
     let mut target = Target::at(Address::new("localhost", server.port()));
     target.tls = tls;
@@ -112,7 +112,7 @@ fn a_client_that_ends_or_pauses_within_its_first_bytes_leaves_nothing_behind() {
         TcpStream::connect(("localhost", server.port())).unwrap().write_all(bytes).unwrap();
     }
     wait_for((3, 1));
-    // One that stays open does not hold up the stop.
+    // A connection that stays open does not delay the stop.
     let mut open = TcpStream::connect(("localhost", server.port())).unwrap();
     open.write_all(&[0x16]).unwrap();
     wait_for((4, 2));

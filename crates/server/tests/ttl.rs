@@ -1,4 +1,4 @@
-//! The TTL monitor on each engine: what expires, what does not, and that a shorter sleep counts at once.
+//! The TTL monitor on each engine: documents that expire, documents that do not, and the immediate effect of a shorter sleep.
 
 use std::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ fn what_is_too_old_goes_and_the_rest_stays() {
             ] },
         );
         run(connection, "test", &doc! { "insert": "other", "documents": [{ "_id": "a", "at": ago(100) }] });
-        // It sleeps for a minute unless told otherwise, and hears of that at once.
+        // It sleeps for a minute by default, and a change takes effect at once.
         set(connection, "ttlMonitorSleepSecs", 1);
         wait_for(connection, "c", &["array of new", "new", "no date", "none", "within"]);
         wait_for(connection, "part", &["to do"]);

@@ -1,4 +1,4 @@
-//! `validate`, `reIndex` and `compact` on each engine, and that indexes stay in step with records whatever is done.
+//! The commands `validate`, `reIndex` and `compact` on each engine, and the consistency of indexes with records after all kinds of writes.
 
 use crate::served::{code, connect, listed, on_each, run};
 use bson::{Document, doc};
@@ -22,7 +22,7 @@ fn a_collection_that_was_written_every_way_is_valid() {
             doc! { "key": { "c": 1 }, "name": "c_1", "unique": true, "partialFilterExpression": { "a": { "$gt": 8 } } },
             doc! { "key": { "pad": "hashed" }, "name": "pad_hashed" },
         ];
-        // The unique index takes documents with a = 9 only, and they have no c.
+        // The unique index accepts only documents with a = 9, and they have no c.
         let refused = doc! { "createIndexes": "c", "indexes": indexes.clone() };
         assert_eq!(code(connection, "test", &refused), Code::DuplicateKey);
         run(

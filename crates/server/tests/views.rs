@@ -1,4 +1,4 @@
-//! Queries on views: what comes back is what the view's pipeline and the query's own stages make; writes are refused.
+//! Queries on views: the results are those of the view's pipeline followed by the query's own stages; writes are refused.
 
 use crate::served::{code, connect, in_memory, listed, run};
 use bson::{Bson, Document, doc};

@@ -1,7 +1,7 @@
-//! The table of the commands that a process answers: what is said of each, found by name, and the function that runs it.
+//! The table of a process's commands: finds the facts on a command by its name, and the function that runs it.
 //!
-//! Which commands there are is the process's own matter, and so is what it says of them beside their names: how it counts them (`K`) and
-//! its rules for them (`R`).
+//! Each process has its own list of commands, and its own facts on them apart from their names: the class in which it counts
+//! them (`K`) and its rules for them (`R`).
 
 use std::collections::HashMap;
 
@@ -9,19 +9,18 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 
-/// What the table says of a command, its function apart.
+/// The table's row of a command, without its function.
 pub struct Command<K, R = ()> {
     /// The name in MongoDB's own spelling.
     pub name: &'static str,
-    /// Other spellings.
     pub aliases: &'static [&'static str],
-    /// What it counts as.
+    /// The class in which it is counted.
     pub kind: K,
-    /// Whether it may be run against the database `admin` only.
+    /// Whether it may run against the database `admin` only.
     pub admin_only: bool,
-    /// Whether its arguments or its reply hold secrets: never logged, never compressed.
+    /// Whether its arguments or its reply hold secrets, which are never logged or compressed.
     pub secret: bool,
-    /// What else the process has to know of it.
+    /// Further facts that the process needs.
     pub rules: R,
     /// One sentence for `listCommands`.
     pub help: &'static str,
@@ -40,12 +39,12 @@ impl<K, R> Command<K, R> {
         Command { name, aliases, kind, admin_only: false, secret: false, rules, help, row: 0 }
     }
 
-    /// Its place in the table.
+    /// Its position in the table.
     pub fn row(&self) -> usize {
         self.row
     }
 
-    /// Refuses a database that the command may not be run against.
+    /// Refuses a database against which the command may not run.
     pub fn check_database(&self, database: &str) -> Result<()> {
         if self.admin_only && database != "admin" {
             let what = format!("{} may only be run against the admin database.", self.name);
@@ -92,7 +91,7 @@ impl<K, R> CommandRegistry<K, R> {
     }
 }
 
-/// The commands with their functions (`F`). The registry is apart, since what a function gets to work with has the registry.
+/// The commands with their functions (`F`). The registry is separate, since the arguments of a function include the registry.
 pub struct CommandTable<K, R, F> {
     registry: CommandRegistry<K, R>,
     /// In the order of the rows.
@@ -100,7 +99,7 @@ pub struct CommandTable<K, R, F> {
 }
 
 impl<K, R, F: Copy> CommandTable<K, R, F> {
-    /// The table of these rows.
+    /// Makes the table of these rows.
     pub fn new(rows: Vec<(Command<K, R>, F)>) -> CommandTable<K, R, F> {
         let (commands, functions): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
         CommandTable { registry: CommandRegistry::new(commands), functions }

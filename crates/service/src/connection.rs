@@ -1,7 +1,7 @@
-//! One connection: reads a message, has it answered, writes the reply, until the peer goes.
+//! Serves one connection: reads a message, has it answered and writes the reply, until the peer disconnects.
 //!
-//! Bytes that are no message end the connection. What a peer merely announces takes no memory: the buffer grows with the
-//! bytes that have come.
+//! Bytes that are not a message end the connection. A length that a peer only announces takes no memory: the buffer
+//! grows with the bytes received.
 
 use std::io;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use fathom_wire::{
 };
 use rustls::ServerConfig;
 
-use crate::service::{Connection, Unattended};
-use crate::stream::{Socket, Stream};
-use crate::{Answer, Incoming, Result, Service};
+use crate::service::{IdleConnection, ServedConnection};
+use crate::stream::{Socket, SocketStream};
+use crate::{Answer, RequestMessage, Result, Service};
 
-/// What a connection's thread may use of stack, as mongod's; the deepest recursion is over 200 nested documents.
+/// The stack size of a connection's thread, as in mongod; the deepest recursion is over 200 nested documents.
 const STACK_BYTES: usize = 1 << 20;
-/// What is read at once; most requests fit.
+/// The number of bytes read at once; most requests fit.
 const CHUNK_BYTES: usize = 16 << 10;
-/// The most that is read at once of a large message.
-const MOST_AT_ONCE_BYTES: usize = 1 << 20;
-/// A buffer that one large message left behind is given back above this.
+/// The maximum number of bytes of a large message read at once.
+const MAX_AT_ONCE_BYTES: usize = 1 << 20;
+/// A larger buffer, left behind by one large message, is released.
 const KEPT_BYTES: usize = 1 << 20;
-/// How long a client may pause within the first bytes that tell a TLS handshake from a message.
+/// The maximum pause of a client within the first bytes, which tell a TLS handshake from a message.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether bytes begin a TLS handshake; none while they are too few to tell. A message that began so would announce 64 KB at
-/// least, and the first one of a connection is a hello.
+/// Whether bytes begin a TLS handshake; `None` while they are too few to decide. A message that began like one would announce 64
+/// KB at least, but the first message of a connection is a hello.
 fn is_handshake(bytes: &[u8]) -> Option<bool> {
     match bytes {
         [] | [0x16] | [0x16, 3] => None,
@@ -38,14 +38,14 @@ fn is_handshake(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// A new connection's stream, and the first bytes of its messages as far as they are read. Where the client may choose, they
-/// decide whether the connection is encrypted.
+/// Makes a new connection's stream, and returns the first bytes of its messages if they were read. If the client may choose,
+/// these bytes decide whether the connection is encrypted.
 pub(super) fn secure(
     socket: Socket,
     tls: Option<&Arc<ServerConfig>>,
     may_be_plain: bool,
-) -> io::Result<(Stream, Vec<u8>)> {
-    let mut stream = Stream::Plain(socket);
+) -> io::Result<(SocketStream, Vec<u8>)> {
+    let mut stream = SocketStream::Plain(socket);
     let Some(config) = tls else { return Ok((stream, Vec::new())) };
     let first = if may_be_plain { read_first(&mut stream, FIRST_BYTES_TIMEOUT)? } else { Vec::new() };
     if may_be_plain && is_handshake(&first) != Some(true) {
@@ -55,8 +55,8 @@ pub(super) fn secure(
 }
 
 /// Reads until it is clear whether the client begins a TLS handshake. A client may take any time to send its first byte, as on
-/// any connection; `timeout` bounds each pause after it.
-fn read_first(stream: &mut Stream, timeout: Duration) -> io::Result<Vec<u8>> {
+/// any connection; `timeout` limits each later pause.
+fn read_first(stream: &mut SocketStream, timeout: Duration) -> io::Result<Vec<u8>> {
     let (mut bytes, mut filled) = ([0; 3], 0);
     loop {
         let read = stream.read(bytes.get_mut(filled..).unwrap_or_default())?;
@@ -73,8 +73,8 @@ fn read_first(stream: &mut Stream, timeout: Duration) -> io::Result<Vec<u8>> {
     }
 }
 
-impl<S: Service> Connection<S> {
-    /// Answers messages until the peer goes, sends nonsense, or the server stops, or the service takes the connection over.
+impl<S: Service> ServedConnection<S> {
+    /// Answers messages until the peer disconnects or sends an invalid one, the server stops, or the service takes the connection over.
     pub(super) fn serve(mut self) {
         while !self.service.is_stopping() {
             let Ok(Some(length)) = self.read_frame() else { break };
@@ -87,12 +87,12 @@ impl<S: Service> Connection<S> {
             let between_messages = self.filled == 0 && self.stream.is_plain() && !self.compressed;
             if between_messages && self.service.is_wanted(&self.peer) {
                 let service = Arc::clone(&self.service);
-                return service.take_over(Unattended::new(self));
+                return service.take_over(IdleConnection::new(self));
             }
         }
     }
 
-    /// Drops the frame at the start of the input, which is answered.
+    /// Drops the frame at the start of the input after it was answered.
     pub(super) fn use_up(&mut self, length: usize) {
         self.input.copy_within(length..self.filled, 0);
         self.filled -= length;
@@ -101,19 +101,18 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Gives the room of a large reply back, once it is sent.
+    /// Releases the memory of a large reply after it was sent.
     pub(super) fn spare_output(&mut self) {
         if self.output.capacity() > KEPT_BYTES {
             self.output = Vec::with_capacity(CHUNK_BYTES);
         }
     }
 
-    /// Its number.
     pub(super) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Reads until a whole frame is at the start of the input; its length, or none at the end.
+    /// Reads until a whole frame is at the start of the input; returns its length, or `None` at the end.
     fn read_frame(&mut self) -> io::Result<Option<usize>> {
         loop {
             let wanted = self.wanted()?;
@@ -129,7 +128,7 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// How many bytes the frame at the start of the input has, or its header while that is not whole.
+    /// The length of the frame at the start of the input, or of its header while that is incomplete.
     pub(super) fn wanted(&self) -> io::Result<usize> {
         let filled = self.input.get(..self.filled).unwrap_or_default();
         if self.requests == 0 && is_handshake(filled) == Some(true) {
@@ -142,10 +141,10 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Makes room for more of a frame. What is announced is believed only as far as as much has come already: who announces 48 MB
-    /// and sends a header has a header's room.
+    /// Makes room for more of a frame. An announced length is trusted only in proportion to the bytes received: a peer that
+    /// announces 48 MB and sends a header gets room for a header.
     pub(super) fn make_room(&mut self, wanted: usize) {
-        let believed = self.filled.clamp(CHUNK_BYTES / 2, MOST_AT_ONCE_BYTES);
+        let believed = self.filled.clamp(CHUNK_BYTES / 2, MAX_AT_ONCE_BYTES);
         let room = if self.requests == 0 { (wanted - self.filled).min(believed) } else { believed };
         if self.input.len() < self.filled + room {
             self.input.resize(self.filled + room, 0);
@@ -155,7 +154,7 @@ impl<S: Service> Connection<S> {
     /// Answers the frame at the start of the input; false ends the connection.
     fn answer(&mut self, length: usize) -> bool {
         match self.write_answer(length) {
-            // There is nowhere else to leave it to.
+            // No other thread could answer it.
             Answer::Close | Answer::Unanswered => false,
             Answer::MayCompress | Answer::Plain => {
                 self.output.is_empty() || self.stream.write_all(&self.output).is_ok()
@@ -163,7 +162,7 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Writes the reply to the frame at the start of the input into the output, compressed as it is to be.
+    /// Writes the reply to the frame at the start of the input into the output, compressed if the answer allows.
     pub(super) fn write_answer(&mut self, length: usize) -> Answer {
         let input = std::mem::take(&mut self.input);
         let result = self.answer_frame(input.get(..length).unwrap_or_default());
@@ -220,7 +219,7 @@ impl<S: Service> Connection<S> {
         self.requests = self.requests.wrapping_add(1);
         let mut output = std::mem::take(&mut self.output);
         let mut writer = OpMsgWriter::begin(&mut output, self.requests, request_id);
-        let answer = self.run(&Incoming::Message(message), writer.body_bytes())?;
+        let answer = self.run(&RequestMessage::Message(message), writer.body_bytes())?;
         let finished = writer.finish();
         self.output = output;
         let length = finished?;
@@ -248,14 +247,14 @@ impl<S: Service> Connection<S> {
         self.requests = self.requests.wrapping_add(1);
         let mut output = std::mem::take(&mut self.output);
         let mut writer = OpReplyWriter::begin(&mut output, self.requests, request_id, 0);
-        let answer = self.run(&Incoming::Query(query), writer.document_bytes())?;
+        let answer = self.run(&RequestMessage::Query(query), writer.document_bytes())?;
         let finished = writer.finish();
         self.output = output;
         finished?;
         Ok(answer)
     }
 
-    fn run(&mut self, incoming: &Incoming<'_>, out: &mut Vec<u8>) -> Result<Answer> {
+    fn run(&mut self, incoming: &RequestMessage<'_>, out: &mut Vec<u8>) -> Result<Answer> {
         self.service.answer(&mut self.peer, incoming, out)
     }
 
@@ -268,7 +267,7 @@ impl<S: Service> Connection<S> {
     }
 }
 
-/// Runs a connection by a thread of its own. Where none can be made, `run` is dropped, and so closes the connection that it holds.
+/// Runs a connection on a thread of its own. If none can be started, `run` is dropped, and so closes the connection that it holds.
 pub(super) fn spawn<S: Service>(service: &S, id: u64, run: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name(format!("conn{id}")).stack_size(STACK_BYTES);
     if let Err(error) = thread.spawn(run) {
@@ -297,7 +296,7 @@ mod tests {
     fn a_client_that_pauses_within_its_first_bytes_is_given_up() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut stream = Stream::Plain(Socket(Arc::new(listener.accept().unwrap().0)));
+        let mut stream = SocketStream::Plain(Socket(Arc::new(listener.accept().unwrap().0)));
         client.write_all(&[0x16, 3]).unwrap();
         let failed = read_first(&mut stream, Duration::from_millis(10)).unwrap_err();
         assert!(matches!(failed.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{failed}");

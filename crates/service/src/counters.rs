@@ -1,4 +1,4 @@
-//! What is counted for `serverStatus`: connections, commands, and what the kernel says of this process: memory, page
+//! The counters for `serverStatus`: connections, commands, and the kernel's figures on this process: memory, page
 //! faults, CPU time (proc(5), `/proc/self/stat`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,13 @@ use crate::CommandRegistry;
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts up.
     pub fn add(&self, number: u64) {
-        // Most operations leave most counters alone, and an addition of nothing costs as much as any.
+        // Most operations leave most counters unchanged, and adding zero costs as much as adding any number.
         if number != 0 {
             self.0.fetch_add(number, Ordering::Relaxed);
         }
     }
 
-    /// The count.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -29,29 +27,29 @@ impl Counter {
 /// Runs and failures of one command.
 #[derive(Debug, Default)]
 pub struct CommandCounter {
-    /// All runs.
+    /// All runs of the command.
     pub total: Counter,
-    /// Those that failed.
+    /// The runs that failed.
     pub failed: Counter,
 }
 
 /// Runs and failures of each command, for `metrics.commands`.
 #[derive(Debug)]
 pub struct CommandCounters {
-    /// Requests for a command that there is not.
+    /// Requests for unknown commands.
     pub unknown: Counter,
     /// In the order of the table of commands.
     each: Vec<CommandCounter>,
 }
 
 impl CommandCounters {
-    /// Of so many commands.
+    /// Makes counters for this number of commands.
     pub fn new(commands: usize) -> CommandCounters {
         let each = (0..commands).map(|_| CommandCounter::default()).collect();
         CommandCounters { unknown: Counter::default(), each }
     }
 
-    /// The command of a row ended.
+    /// Counts the end of a command, by its row.
     pub fn count(&self, row: usize, failed: bool) {
         if let Some(counter) = self.each.get(row) {
             counter.total.add(1);
@@ -73,67 +71,67 @@ impl CommandCounters {
     }
 }
 
-/// Bytes before and after one compressor, both ways.
+/// Bytes before and after one compressor, in both directions.
 #[derive(Debug, Default)]
 pub struct CompressionCounters {
-    /// Before compressing.
+    /// Bytes in, before compression.
     pub compressor_in: Counter,
-    /// After it.
+    /// Bytes out, after compression.
     pub compressor_out: Counter,
-    /// Before decompressing.
+    /// Bytes in, before decompression.
     pub decompressor_in: Counter,
-    /// After it.
+    /// Bytes out, after decompression.
     pub decompressor_out: Counter,
 }
 
-/// `network` of `serverStatus`.
+/// The section `network` of `serverStatus`.
 #[derive(Debug, Default)]
-pub struct Traffic {
-    /// Bytes of messages as they stand uncompressed.
+pub struct NetworkCounters {
+    /// Bytes of messages received, before compression.
     pub bytes_in: Counter,
-    /// The same, going out.
+    /// Bytes of messages sent, before compression.
     pub bytes_out: Counter,
-    /// Bytes as they came over the wire.
+    /// Bytes received over the wire.
     pub physical_in: Counter,
-    /// The same, going out.
+    /// Bytes sent over the wire.
     pub physical_out: Counter,
     /// Messages that came in.
     pub requests: Counter,
     compression: [CompressionCounters; 4],
 }
 
-impl Traffic {
-    /// A frame came in.
+impl NetworkCounters {
+    /// Counts a received frame.
     pub fn received(&self, bytes: usize) {
         self.requests.add(1);
         self.physical_in.add(bytes as u64);
         self.bytes_in.add(bytes as u64);
     }
 
-    /// A frame went out.
+    /// Counts a sent frame.
     pub fn sent(&self, bytes: usize) {
         self.physical_out.add(bytes as u64);
         self.bytes_out.add(bytes as u64);
     }
 
-    /// The frame that came in was compressed.
+    /// Counts a received frame that was compressed.
     pub fn decompressed(&self, compressor: Compressor, packed: usize, plain: usize) {
         self.bytes_in.add((plain as u64).saturating_sub(packed as u64));
-        let counters = self.of(compressor);
+        let counters = self.for_compressor(compressor);
         counters.decompressor_in.add(packed as u64);
         counters.decompressor_out.add(plain as u64);
     }
 
-    /// The frame that goes out was compressed.
+    /// Counts a sent frame that was compressed.
     pub fn compressed(&self, compressor: Compressor, plain: usize, packed: usize) {
         self.bytes_out.add((plain as u64).saturating_sub(packed as u64));
-        let counters = self.of(compressor);
+        let counters = self.for_compressor(compressor);
         counters.compressor_in.add(plain as u64);
         counters.compressor_out.add(packed as u64);
     }
 
     /// The counters of one compressor.
-    pub fn of(&self, compressor: Compressor) -> &CompressionCounters {
+    pub fn for_compressor(&self, compressor: Compressor) -> &CompressionCounters {
         match compressor {
             Compressor::Noop => &self.compression[0],
             Compressor::Snappy => &self.compression[1],
@@ -143,25 +141,25 @@ impl Traffic {
     }
 }
 
-/// One reading of `/proc/self/stat`; zeros where it cannot be read.
+/// One reading of `/proc/self/stat`; zeros if it cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProcessFigures {
     /// Page faults that needed no disk.
     pub minor_faults: u64,
-    /// Page faults that did.
+    /// Page faults that required disk reads.
     pub major_faults: u64,
     /// Time in user space.
     pub user_micros: u64,
     /// Time in the kernel.
     pub system_micros: u64,
-    /// Address space.
+    /// Size of the address space.
     pub virtual_bytes: u64,
-    /// Memory in use.
+    /// Memory that is resident.
     pub resident_bytes: u64,
 }
 
 impl ProcessFigures {
-    /// Of this process, now.
+    /// Reads the current figures of this process.
     pub fn read() -> ProcessFigures {
         let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         ProcessFigures::parse(
@@ -172,7 +170,7 @@ impl ProcessFigures {
         .unwrap_or_default()
     }
 
-    /// Fields are numbered from 1 in proc(5); the name in parentheses may hold anything, so they are counted from its end.
+    /// Fields are numbered from 1 in proc(5). The name in parentheses may contain any characters, so they are counted from its end.
     fn parse(text: &str, ticks_per_second: u64, page_bytes: u64) -> Option<ProcessFigures> {
         const FIRST_AFTER_NAME: usize = 3;
         let (_, rest) = text.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! Listening: addresses, the limit of connections, a thread for each.
+//! The listener: binds addresses, limits the number of connections, and starts a thread for each.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -12,26 +12,26 @@ use rustls::ServerConfig;
 
 use crate::Service;
 use crate::connection::{secure, spawn};
-use crate::service::{Connection, Leave, Sockets};
+use crate::service::{ConnectionGuard, ServedConnection, Sockets};
 use crate::stream::Socket;
 
-/// How many may wait to be accepted, as the kernel's own `SOMAXCONN` has it.
+/// The number of connections that may wait to be accepted, as in the kernel's `SOMAXCONN`.
 const BACKLOG: i32 = 4096;
-/// How long the listener rests between two looks at whether the server stops.
+/// The interval at which the listener checks whether the server stops.
 const ACCEPT_POLL: Duration = Duration::from_millis(50);
-/// After how long an idle connection is asked whether it lives, as mongod sets it.
+/// The time after which the kernel probes an idle connection, as in mongod.
 const KEEPALIVE_SECONDS: u64 = 120;
 
-/// What connections are taken.
+/// The limits on accepted connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// Connections beyond this are closed at once.
     pub max_connections: usize,
-    /// Whether a client may do without TLS where there is TLS.
+    /// Whether a client may connect without TLS although TLS is enabled.
     pub may_be_plain: bool,
 }
 
-/// Binds all addresses that `addresses_of` finds of the names; with port 0 the first one decides the port of the others.
+/// Binds all addresses to which `addresses_of` resolves the names; with port 0 the first address decides the port of the others.
 pub fn bind(
     bind_ip: &[String],
     port: u16,
@@ -44,12 +44,12 @@ pub fn bind(
             Error::new(Kind::Usage, format!("cannot resolve the address '{host}' of --bind_ip"))
                 .because(error)
         })?;
-        // One of several that this machine does not have is no error: `localhost` stands for ::1 too where there is no IPv6.
+        // An address among several that this machine does not have is no error: `localhost` includes ::1 even without IPv6.
         let is_only = resolved.len() == 1;
         let is_own = |address: &SocketAddr| UdpSocket::bind(SocketAddr::new(address.ip(), 0)).is_ok();
         for mut address in resolved.into_iter().filter(|address| is_only || is_own(address)) {
             address.set_port(port);
-            // `localhost` may stand for two addresses, and a name for the same one twice.
+            // `localhost` may resolve to two addresses, and a name to the same address twice.
             let same = |one: &TcpListener| one.local_addr().is_ok_and(|bound| bound == address);
             if listeners.iter().any(same) {
                 continue;
@@ -78,13 +78,12 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         };
         Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice)
     })?;
-    // The standard library lets 128 wait to be accepted; a pool that opens more at once would wait for seconds. A kernel that
-    // refuses leaves it at that.
+    // The standard library lets 128 connections wait to be accepted; a pool that opens more at once would wait for seconds.
+    // If the kernel refuses, the default stays.
     let _ = rustix::net::listen(&listener, BACKLOG);
     Ok(listener)
 }
 
-/// The running listeners.
 #[derive(Debug)]
 pub struct Listener {
     accepting: Vec<JoinHandle<()>>,
@@ -96,7 +95,7 @@ impl Listener {
     pub fn start<S: Service>(
         service: &Arc<S>,
         listeners: Vec<TcpListener>,
-        limits: Limits,
+        limits: ConnectionLimits,
         tls: Option<Arc<ServerConfig>>,
     ) -> Result<Listener, Error> {
         let sockets = Arc::new(Sockets::default());
@@ -104,27 +103,27 @@ impl Listener {
         for listener in listeners {
             let failed = |error| Error::new(Kind::Io, "cannot start the listener").because(error);
             listener.set_nonblocking(true).map_err(failed)?;
-            let door = Door {
+            let acceptor = Acceptor {
                 service: Arc::clone(service),
                 sockets: Arc::clone(&sockets),
                 limits,
                 tls: tls.clone(),
             };
-            let run = move || door.accept_all(&listener);
+            let run = move || acceptor.accept_all(&listener);
             accepting
                 .push(std::thread::Builder::new().name("listener".to_owned()).spawn(run).map_err(failed)?);
         }
         Ok(Listener { accepting, sockets })
     }
 
-    /// Ends all connections and waits until their threads are gone, a bounded time.
+    /// Closes all connections and waits, for a bounded time, until their threads have ended.
     pub fn stop(self) {
         for thread in self.accepting {
-            // A listener that panicked accepts nothing more, which is what is wanted.
+            // A listener that panicked accepts no more connections, as intended.
             let _ = thread.join();
         }
         for socket in self.sockets.open.lock().values() {
-            // Only reading ends: a reply that is being written may still go out.
+            // Only reading is shut down: a reply that is being written may still be sent.
             let _ = socket.shutdown(std::net::Shutdown::Read);
         }
         let until = std::time::Instant::now() + Duration::from_secs(10);
@@ -134,15 +133,15 @@ impl Listener {
     }
 }
 
-/// What an accepting thread needs.
-struct Door<S> {
+/// The state of an accepting thread.
+struct Acceptor<S> {
     service: Arc<S>,
     sockets: Arc<Sockets>,
-    limits: Limits,
+    limits: ConnectionLimits,
     tls: Option<Arc<ServerConfig>>,
 }
 
-impl<S: Service> Door<S> {
+impl<S: Service> Acceptor<S> {
     fn accept_all(&self, listener: &TcpListener) {
         let mut poll = rustix::event::PollFd::new(listener, rustix::event::PollFlags::IN);
         while !self.service.is_stopping() {
@@ -158,7 +157,7 @@ impl<S: Service> Door<S> {
                         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted
                     ) => {}
                 Err(error) => {
-                    // Out of file descriptors, most likely: say it, and let others finish first.
+                    // File descriptors have probably run out: logs that, and lets other connections finish first.
                     let attributes = doc! { "error": error.to_string() };
                     let what = "Error accepting new connection";
                     self.service.log().warning("NETWORK", 23018, "listener", what, attributes);
@@ -194,14 +193,15 @@ impl<S: Service> Door<S> {
             "connectionCount": count(open + 1),
         };
         log.info("NETWORK", 22943, "listener", "Connection accepted", attributes);
-        let leave = Leave { service: Arc::clone(&self.service), sockets: Arc::clone(&self.sockets), id };
+        let leave =
+            ConnectionGuard { service: Arc::clone(&self.service), sockets: Arc::clone(&self.sockets), id };
         let (tls, may_be_plain) = (self.tls.clone(), self.limits.may_be_plain);
         spawn(&*self.service, id, move || {
-            // Also where the closure is dropped unused or panics, `leave` goes with it.
+            // If the closure is dropped unused or panics, `leave` is dropped with it.
             let leave = leave;
             if let Ok(stream) = secure(Socket(socket), tls.as_ref(), may_be_plain) {
                 let service = Arc::clone(&leave.service);
-                Connection::new(service, (id, remote), kept, stream, leave).serve();
+                ServedConnection::new(service, (id, remote), kept, stream, leave).serve();
             }
         });
     }

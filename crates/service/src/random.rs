@@ -1,13 +1,12 @@
-//! Numbers that another server, and an attacker, cannot foresee: cursor ids, ident suffixes, salts.
+//! Random numbers that neither another server nor an attacker can predict: for cursor ids, ident suffixes, salts.
 
-/// A random number.
 pub fn number() -> u64 {
     let mut bytes = [0; 8];
     fill(&mut bytes);
     u64::from_le_bytes(bytes)
 }
 
-/// A random number of 0 up to, not including, 1.
+/// A random number from 0, inclusive, to 1, exclusive.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are what a double holds")]
 pub fn fraction() -> f64 {
     (number() >> 11) as f64 / (1u64 << 53) as f64

@@ -1,13 +1,13 @@
-//! A command that a client sent: what it is asked of, its fields, and its generic arguments, which every command takes.
+//! A command from a client: its database, its fields, and the generic arguments, which every command accepts.
 //!
-//! What the process makes of the generic arguments (`G`) is its own matter: a server waits by a write concern, a router passes it on.
+//! Each process treats the generic arguments (`G`) in its own way: a server waits for a write concern, a router passes it on.
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::{Code, Failure, OpMsg};
 
 use crate::command::{Command, CommandRegistry};
-use crate::parse::{self, Listed};
-use crate::{Counter, Incoming, Result};
+use crate::parse::{self, IndexedDocument};
+use crate::{Counter, RequestMessage, Result};
 
 /// The names of the generic arguments that clients give.
 pub static GENERIC_ARGUMENTS: &[&str] = &[
@@ -28,36 +28,44 @@ pub static GENERIC_ARGUMENTS: &[&str] = &[
     "$queryOptions",
 ];
 
+/// Refuses a name that no database may have.
+pub fn check_database_name(database: &str) -> Result<()> {
+    let forbidden = |byte: &u8| matches!(byte, b'/' | b'\\' | b'.' | b' ' | b'"' | b'$' | 0);
+    if database.is_empty() || database.len() >= 64 || database.as_bytes().iter().any(forbidden) {
+        return Err(Failure::new(Code::InvalidNamespace, format!("Invalid database name: '{database}'")));
+    }
+    Ok(())
+}
+
 /// A command with its arguments.
 #[derive(Debug)]
 pub struct Request<'a, K: 'static, R: 'static, G> {
     /// The row of the table.
     pub command: &'static Command<K, R>,
-    /// The first field's value: mostly the collection.
+    /// The first field's value: usually the collection.
     pub target: RawBsonRef<'a>,
-    /// The database that it is run against.
+    /// The database against which it runs.
     pub database: &'a str,
-    /// The body's fields.
-    pub fields: &'a Listed<'a>,
-    /// The message that it came in; none if it came by OP_QUERY, as old handshakes do.
+    pub fields: &'a IndexedDocument<'a>,
+    /// Its message; `None` if it came as OP_QUERY, as old handshakes do.
     pub message: Option<&'a OpMsg<'a>>,
-    /// What the process has read of the generic arguments.
+    /// The generic arguments that the process has read.
     pub generic: G,
 }
 
 impl<'a, K, R, G: Default> Request<'a, K, R, G> {
-    /// The request that came in: the command that its first field names, and what `read_generic` reads of the generic arguments, the
-    /// database (`$db`) among them. A command that there is not counts as `unknown`.
+    /// Reads a request: the command that its first field names, and the generic arguments that `read_generic` accepts, including the
+    /// database (`$db`). An unknown command is counted as `unknown`.
     pub fn read(
         commands: &'static CommandRegistry<K, R>,
         unknown: &Counter,
-        incoming: &Incoming<'a>,
-        fields: &'a Listed<'a>,
+        incoming: &RequestMessage<'a>,
+        fields: &'a IndexedDocument<'a>,
         read_generic: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<Self> {
         let (message, query_database) = match incoming {
-            Incoming::Message(message) => (Some(*message), None),
-            Incoming::Query(query) => (None, query.command_database()),
+            RequestMessage::Message(message) => (Some(*message), None),
+            RequestMessage::Query(query) => (None, query.command_database()),
         };
         let Some((name, target)) = fields.first() else {
             return Err(Failure::new(Code::CommandNotFound, "no command was given: the document is empty"));
@@ -77,41 +85,39 @@ impl<'a, K, R, G: Default> Request<'a, K, R, G> {
 }
 
 impl<'a, K, R, G> Request<'a, K, R, G> {
-    /// Takes the value of `$db`, if `check` has nothing against the name.
-    pub fn set_database(
-        &mut self,
-        value: RawBsonRef<'a>,
-        check: impl FnOnce(&str) -> Result<()>,
-    ) -> Result<()> {
+    /// Takes the value of `$db`. `$external` is not a database, but drivers send logins to it, which are refused later.
+    pub fn set_database(&mut self, value: RawBsonRef<'a>) -> Result<()> {
         let RawBsonRef::String(database) = value else {
             return Err(parse::wrong_type("$db", value, "string"));
         };
-        check(database)?;
+        if database != "$external" {
+            check_database_name(database)?;
+        }
         self.database = database;
         Ok(())
     }
 
-    /// The command as it came.
+    /// The command's document as it was received.
     pub fn body(&self) -> &'a RawDocument {
         self.fields.document()
     }
 
-    /// Bytes of the documents that it came as.
+    /// The number of bytes of the received documents.
     pub fn bytes(&self) -> usize {
         self.message.map_or(self.body().as_bytes().len(), OpMsg::bytes)
     }
 
-    /// Whether it came by OP_QUERY.
+    /// Whether it came as OP_QUERY.
     pub fn is_legacy(&self) -> bool {
         self.message.is_none()
     }
 
-    /// `database.collection`.
+    /// The namespace, as `database.collection`.
     pub fn namespace(&self) -> Result<String> {
         parse::namespace(self.database, self.target)
     }
 
-    /// The `database.collection` that an administrative command names whole.
+    /// The `database.collection` that an administrative command gives in full.
     pub fn named_namespace(&self) -> Result<&'a str> {
         match self.target {
             RawBsonRef::String(name)
@@ -132,15 +138,30 @@ impl<'a, K, R, G> Request<'a, K, R, G> {
         parse::field(self.fields, name)
     }
 
-    /// The documents of a field that may come beside the body.
+    /// The documents of a field that may come in a document sequence.
     pub fn documents(&self, name: &str) -> Result<Vec<&'a RawDocument>> {
         parse::documents_of_command(self.message, self.fields, name)
     }
 
-    /// The documents that came beside the body, with the name of their field.
+    /// The documents of the document sequence, with the name of their field.
     pub fn sequence(&self) -> Option<(&'static str, Vec<&'a RawDocument>)> {
         let sequence = self.message?.sequences().next()?;
         let name = ["documents", "updates", "deletes"].into_iter().find(|name| *name == sequence.name())?;
         Some((name, sequence.documents().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_has_a_name_of_at_most_63_bytes_without_separators() {
+        for good in ["a", "admin", "a-b", &"x".repeat(63)] {
+            assert!(check_database_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a.b", "a b", "a/b", "a\\b", "a$b", "a\"b", "a\0b", &"x".repeat(64)] {
+            assert_eq!(check_database_name(bad).unwrap_err().code(), Code::InvalidNamespace, "{bad:?}");
+        }
     }
 }

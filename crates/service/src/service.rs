@@ -1,8 +1,8 @@
-//! What answers the messages of connections: a request as it came, what becomes of its reply, and what is kept of a
-//! connection, by a thread of its own or between two messages that no thread waits for.
+//! The interface of a service that answers the messages of connections: a received request, the fate of its reply, and
+//! the state of a connection, either on a thread of its own or idle between two messages.
 //!
-//! A service takes connections over and hands them back, so its trait and the two states of a connection name each
-//! other. What is done with a connection stands in files of its own above this one.
+//! A service takes connections over and hands them back, so its trait and the two states of a connection refer to each
+//! other. The code that works on connections is in separate files above this one.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
@@ -15,57 +15,57 @@ use fathom_wire::{Code, Codec, DocumentWriter, Failure, OpMsg, OpQuery};
 use parking_lot::Mutex;
 
 use crate::log::Log;
-use crate::stream::Stream;
-use crate::{Result, Traffic};
+use crate::stream::SocketStream;
+use crate::{NetworkCounters, Result};
 
-/// Room for the first message of a connection, a hello: who sends less than that keeps no more memory busy.
+/// The buffer for the first message of a connection, a hello: a client that sends less uses no more memory.
 const FIRST_BYTES: usize = 1 << 10;
 
-/// What answers the messages of many connections.
+/// A service that answers the messages of many connections.
 pub trait Service: Send + Sync + Sized + 'static {
-    /// What is kept of a connection from message to message, by its own thread.
+    /// The state of a connection from message to message, owned by its own thread.
     type Peer: Send + 'static;
 
-    /// Where connections that come and go are noted.
+    /// The log for opened and closed connections.
     fn log(&self) -> &Log;
-    /// What counts their bytes.
-    fn traffic(&self) -> &Traffic;
-    /// Whether no more is to be answered.
+    /// The counters of its traffic.
+    fn traffic(&self) -> &NetworkCounters;
+    /// Whether the service is stopping and answers no more requests.
     fn is_stopping(&self) -> bool;
-    /// A connection was accepted: its number, which no other has, and what to keep of it. By the socket it can be ended from outside.
+    /// Accepts a connection: returns its unique number and its state. The socket allows it to be closed from outside.
     fn welcome(&self, remote: &str, socket: &Arc<TcpStream>) -> (u64, Self::Peer);
-    /// A connection was turned away because there are too many.
+    /// Records a connection that was refused because there are too many.
     fn turn_away(&self);
     /// Appends the reply to a request; an error ends the connection.
     fn answer(
         self: &Arc<Self>,
         peer: &mut Self::Peer,
-        incoming: &Incoming<'_>,
+        incoming: &RequestMessage<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Answer>;
-    /// Whether the connection is to end now that its command is answered.
+    /// Whether the connection must be closed now that its command is answered.
     fn is_over(&self, peer: &Self::Peer) -> bool;
-    /// A connection of this number ended.
+    /// Records that the connection with this number ended.
     fn leave(&self, id: u64);
-    /// Whether a connection in the clear, between two messages, is to go on by [`Service::take_over`] and no longer by a thread
+    /// Whether an unencrypted connection, between two messages, should continue by [`Service::take_over`] instead of a thread
     /// of its own.
     fn is_wanted(&self, _: &Self::Peer) -> bool {
         false
     }
-    /// Takes a connection that [`Service::is_wanted`].
-    fn take_over(self: &Arc<Self>, connection: Unattended<Self>) {
+    /// Takes a connection over for which [`Service::is_wanted`] was true.
+    fn take_over(self: &Arc<Self>, connection: IdleConnection<Self>) {
         connection.attend();
     }
 }
 
-/// A connection and what it keeps between messages.
-pub(super) struct Connection<S: Service> {
+/// A connection and its state between messages.
+pub(super) struct ServedConnection<S: Service> {
     pub(super) service: Arc<S>,
     pub(super) id: u64,
     pub(super) remote: String,
     pub(super) peer: S::Peer,
-    pub(super) stream: Stream,
-    /// Room for bytes that are read; the first `filled` are, and are not used yet.
+    pub(super) stream: SocketStream,
+    /// The input buffer; its first `filled` bytes are read but not yet used.
     pub(super) input: Vec<u8>,
     pub(super) filled: usize,
     pub(super) output: Vec<u8>,
@@ -74,21 +74,21 @@ pub(super) struct Connection<S: Service> {
     pub(super) requests: i32,
     /// Whether the last message came compressed.
     pub(super) compressed: bool,
-    /// Takes it out of the lists when it ends, also when its thread panics.
-    _leave: Leave<S>,
+    /// Removes it from the lists when it ends, even if its thread panics.
+    _leave: ConnectionGuard<S>,
 }
 
-impl<S: Service> Connection<S> {
+impl<S: Service> ServedConnection<S> {
     pub(super) fn new(
         service: Arc<S>,
         (id, remote): (u64, String),
         peer: S::Peer,
-        (stream, mut input): (Stream, Vec<u8>),
-        leave: Leave<S>,
-    ) -> Connection<S> {
+        (stream, mut input): (SocketStream, Vec<u8>),
+        leave: ConnectionGuard<S>,
+    ) -> ServedConnection<S> {
         let filled = input.len();
         input.resize(FIRST_BYTES.max(filled), 0);
-        Connection {
+        ServedConnection {
             service,
             id,
             remote,
@@ -106,36 +106,36 @@ impl<S: Service> Connection<S> {
     }
 }
 
-/// A connection in the clear whose last message is answered.
-pub struct Unattended<S: Service> {
-    pub(super) connection: Connection<S>,
-    /// Whether the socket had no more when it was last read.
+/// An unencrypted connection whose last message is answered.
+pub struct IdleConnection<S: Service> {
+    pub(super) connection: ServedConnection<S>,
+    /// Whether the socket was empty after the last read.
     pub(super) drained: bool,
-    /// How much of the reply is sent.
+    /// The number of bytes of the reply already sent.
     pub(super) sent: usize,
 }
 
-impl<S: Service> Unattended<S> {
-    pub(super) fn new(connection: Connection<S>) -> Unattended<S> {
+impl<S: Service> IdleConnection<S> {
+    pub(super) fn new(connection: ServedConnection<S>) -> IdleConnection<S> {
         let sent = connection.output.len();
-        Unattended { connection, drained: false, sent }
+        IdleConnection { connection, drained: false, sent }
     }
 }
 
-/// The sockets of all connections, so that they can be ended from outside, and their threads.
+/// The sockets of all connections, so that they can be closed from outside, and their threads.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     pub(super) open: Mutex<HashMap<u64, Arc<TcpStream>>>,
 }
 
-/// Takes a connection out of the lists when it ends.
-pub(super) struct Leave<S: Service> {
+/// Removes a connection from the lists when it ends.
+pub(super) struct ConnectionGuard<S: Service> {
     pub(super) service: Arc<S>,
     pub(super) sockets: Arc<Sockets>,
     pub(super) id: u64,
 }
 
-impl<S: Service> Drop for Leave<S> {
+impl<S: Service> Drop for ConnectionGuard<S> {
     fn drop(&mut self) {
         self.service.leave(self.id);
         let mut open = self.sockets.open.lock();
@@ -151,34 +151,35 @@ impl<S: Service> Drop for Leave<S> {
     }
 }
 
-/// A request as it came.
+/// A request as it was received.
 #[derive(Debug)]
-pub enum Incoming<'a> {
-    /// An OP_MSG.
+pub enum RequestMessage<'a> {
     Message(&'a OpMsg<'a>),
     /// A command of an old driver's handshake.
     Query(&'a OpQuery<'a>),
 }
 
-/// What becomes of the reply that was written.
+/// The treatment of the reply that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is sent as the client likes it.
+    /// It is sent in the form that the client prefers.
     MayCompress,
-    /// It holds secrets or comes before compression is agreed.
+    /// It is sent uncompressed, because it holds secrets or precedes the agreement on compression.
     Plain,
-    /// There is none; the connection ends.
+    /// No reply is sent, and the connection is closed.
     Close,
-    /// There is none yet: of an event loop, which leaves the request to a thread of the connection's own.
+    /// No reply exists yet: an event loop leaves the request to the connection's own thread.
     Unanswered,
 }
 
-/// The command's own document; an OP_QUERY that is no command is refused.
-pub fn body_of<'a>(incoming: &Incoming<'a>) -> Result<&'a RawDocument> {
+/// The command's own document; an OP_QUERY that is not a command is refused.
+pub fn body_of<'a>(incoming: &RequestMessage<'a>) -> Result<&'a RawDocument> {
     match incoming {
-        Incoming::Message(message) => Ok(message.body),
-        Incoming::Query(query) if query.command_database().is_some() => Ok(query.command()),
-        Incoming::Query(_) => Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only")),
+        RequestMessage::Message(message) => Ok(message.body),
+        RequestMessage::Query(query) if query.command_database().is_some() => Ok(query.command()),
+        RequestMessage::Query(_) => {
+            Err(Failure::new(Code(5_739_100), "OP_QUERY is supported for commands only"))
+        }
     }
 }
 
@@ -198,8 +199,8 @@ pub fn spawn_thread<S: Send + Sync + 'static>(
         .map_err(|error| Error::new(Kind::Io, format!("cannot start the thread {name}")).because(error))
 }
 
-/// A failed reply: `{ok: 0, errmsg, code, codeName}` and what else the failure carries; `unsaid` is a label that is for the
-/// process alone.
+/// Writes a failed reply: `{ok: 0, errmsg, code, codeName}` and the failure's other fields; `unsaid` is a label that only
+/// the process may see.
 pub fn write_failure(reply: &mut DocumentWriter<'_>, failure: &Failure, unsaid: Option<&str>) {
     reply.f64("ok", 0.0);
     reply.string("errmsg", failure.message());

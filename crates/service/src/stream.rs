@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-/// A socket that the listener may shut down while its thread reads.
+/// A socket that the listener may shut down while a thread reads it.
 #[derive(Clone, Debug)]
 pub(super) struct Socket(pub(super) Arc<TcpStream>);
 
@@ -26,66 +26,64 @@ impl Write for Socket {
     }
 }
 
-/// A client's bytes.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) enum SocketStream {
     Plain(Socket),
     Tls(Box<StreamOwned<ServerConnection, Socket>>),
 }
 
-impl Stream {
-    /// The socket encrypted from here on, where `first` was read of it already.
-    pub(super) fn encrypt(self, config: &Arc<ServerConfig>, mut first: &[u8]) -> io::Result<Stream> {
-        let Stream::Plain(socket) = self else { return Ok(self) };
+impl SocketStream {
+    /// Encrypts the socket from here on; `first` holds the bytes already read from it.
+    pub(super) fn encrypt(self, config: &Arc<ServerConfig>, mut first: &[u8]) -> io::Result<SocketStream> {
+        let SocketStream::Plain(socket) = self else { return Ok(self) };
         let mut connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
         while !first.is_empty() {
             connection.read_tls(&mut first)?;
         }
-        Ok(Stream::Tls(Box::new(StreamOwned::new(connection, socket))))
+        Ok(SocketStream::Tls(Box::new(StreamOwned::new(connection, socket))))
     }
 
-    /// Whether bytes go as they are.
+    /// Whether the stream is unencrypted.
     pub(super) fn is_plain(&self) -> bool {
-        matches!(self, Stream::Plain(_))
+        matches!(self, SocketStream::Plain(_))
     }
 
-    /// The socket below.
+    /// The TCP socket under TLS.
     pub(super) fn socket(&self) -> &TcpStream {
         match self {
-            Stream::Plain(socket) => &socket.0,
-            Stream::Tls(stream) => &stream.sock.0,
+            SocketStream::Plain(socket) => &socket.0,
+            SocketStream::Tls(stream) => &stream.sock.0,
         }
     }
 
-    /// The same, shared.
     pub(super) fn shared_socket(&self) -> Arc<TcpStream> {
         match self {
-            Stream::Plain(socket) => Arc::clone(&socket.0),
-            Stream::Tls(stream) => Arc::clone(&stream.sock.0),
+            SocketStream::Plain(socket) => Arc::clone(&socket.0),
+            SocketStream::Tls(stream) => Arc::clone(&stream.sock.0),
         }
     }
 
-    /// Reads what is there, at least one byte; 0 at the end.
+    /// Reads the available bytes, at least one; 0 at the end.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let result = match self {
-                Stream::Plain(socket) => socket.read(buffer),
-                Stream::Tls(stream) => stream.read(buffer),
+                SocketStream::Plain(socket) => socket.read(buffer),
+                SocketStream::Tls(stream) => stream.read(buffer),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // A peer that goes without saying good-bye ends a connection like any other.
+                // A peer that disconnects without closing TLS ends a connection like any other.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
         }
     }
 
-    /// Writes all of it.
+    /// Writes all of the bytes.
     pub(super) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Stream::Plain(socket) => socket.write_all(bytes),
-            Stream::Tls(stream) => {
+            SocketStream::Plain(socket) => socket.write_all(bytes),
+            SocketStream::Tls(stream) => {
                 stream.write_all(bytes)?;
                 stream.flush()
             }

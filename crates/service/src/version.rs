@@ -1,16 +1,15 @@
-//! The version of MongoDB that the server says it is, and the wire version that goes with it.
+//! The MongoDB version that the server claims, and its wire version.
 //!
-//! A driver believes both, and some tools gate on one and some on the other, so they are never set apart. What a wire
-//! version promises must be served (server.md of the facts, 2.1): 13 (5.0) would promise snapshot sessions, so 4.4 is the
-//! highest.
+//! A driver trusts both, and tools check either of them, so they always agree. The features of a wire version must be served
+//! (docs/methods.md#the-claimed-version): 13 (5.0) would include snapshot sessions, so 4.4 is the highest.
 
 use fathom_errors::{Error, Result};
 use fathom_wire::DocumentWriter;
 
-/// Release series with their highest wire version and the last release of each, which a bare series stands for.
+/// Each release series with its highest wire version and its last release, which a bare series means.
 static SERIES: &[(u32, u32, i32, u32)] = &[(4, 0, 7, 28), (4, 2, 8, 25), (4, 4, 9, 29)];
 
-/// The full version that `text` (`4.4` or `4.4.29`) stands for.
+/// The full version for `text` (`4.4` or `4.4.29`).
 pub fn claimed(text: &str) -> Result<String> {
     let numbers: Option<Vec<u32>> = text.split('.').map(|part| part.parse().ok()).collect();
     let known = |major: u32, minor: u32| SERIES.iter().find(|one| (one.0, one.1) == (major, minor));
@@ -33,8 +32,8 @@ pub fn numbers(version: &str) -> [i32; 4] {
     [parts.next().unwrap_or(0), parts.next().unwrap_or(0), parts.next().unwrap_or(0), 0]
 }
 
-/// The part of the reply to `buildInfo` that a server and a router have in common. A driver takes `version` for the whole product;
-/// `gitVersion` says what program really answers.
+/// Writes the part of the reply to `buildInfo` that a server and a router share. A driver takes `version` for the whole product;
+/// `gitVersion` names the program that really answers.
 pub fn write_build_info(claimed: &str, reply: &mut DocumentWriter<'_>) {
     reply.string("version", claimed);
     reply.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
@@ -51,7 +50,7 @@ pub fn write_build_info(claimed: &str, reply: &mut DocumentWriter<'_>) {
     openssl.end();
 }
 
-/// The highest wire version of a claimed version.
+/// The highest wire version for a claimed version.
 pub fn max_wire_version(version: &str) -> i32 {
     let [major, minor, ..] = numbers(version);
     let series =

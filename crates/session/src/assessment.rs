@@ -10,7 +10,7 @@ use fathom_record::{Finding, Run, State};
 
 use crate::RecentWindow;
 
-/// A judgement with what it rests on.
+/// A judgement with its evidence.
 #[derive(Debug)]
 pub struct Assessment {
     /// The judged system in words: a deployment, a lab server, or a run.
@@ -37,7 +37,7 @@ impl Assessment {
     /// When the folder cannot be read, or holds no series.
     pub fn of_folder(folder: &Path, more: Vec<Entry>) -> Result<(Assessment, State)> {
         let run = Run::open(folder)?;
-        let mut evidence = Evidence::of(&run)?;
+        let mut evidence = Evidence::from_run(&run)?;
         evidence.results.extend(more);
         if evidence.series.iter().next().is_none() {
             let what = format!("{} holds no series to judge", folder.display());
@@ -54,11 +54,11 @@ impl Assessment {
     }
 }
 
-/// The findings of several assessments, those that cost most first.
+/// The findings of several assessments, the costliest first.
 pub fn ranked_findings(assessments: &[Assessment]) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         assessments.iter().flat_map(|one| one.judgement.findings.iter().cloned()).collect();
-    // Each server's are ranked already.
+    // The findings of each server are ranked already.
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     findings.sort_by(|a, b| share(b).total_cmp(&share(a)).then_with(|| b.severity.cmp(&a.severity)));
     findings
@@ -81,7 +81,7 @@ fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
     }
     judgement.verdict = Verdict::worst(verdicts);
     judgement.findings = run.findings()?;
-    // Settings of the host and findings of the probe are the checkup's own; what was found under load rests on series.
+    // Settings of the host and findings of the probe are the checkup's own; findings under load rest on series.
     judgement.findings.retain(|finding| !finding.series.is_empty());
     Ok(if judgement.verdict.is_some() { judgement } else { judge_in_turn(evidence) })
 }

@@ -11,12 +11,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_process::{Guard, Ledger, Signals, Thing};
+use fathom_process::{Guard, Ledger, Resource, Signals};
 use fathom_record::{Run, State};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::{NoEvents, SessionSpec, Tools, run};
+use crate::{NoEvents, SessionSpec, SessionTools, run};
 
 /// The verb by which this program becomes the child.
 pub const VERB: &str = "session";
@@ -25,13 +25,12 @@ const REPORT: &str = "report.json";
 const NOTES: &str = "notes.txt";
 /// The interval between two checks for the child's end.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a child may take to end after a signal.
+/// The time limit for a child to end after a signal.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A child's report on its session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SessionReport {
-    /// How it ended.
     pub state: State,
     /// The run folder, if it is complete.
     pub folder: Option<PathBuf>,
@@ -42,7 +41,6 @@ pub struct SessionReport {
 /// The parent's means to run sessions in child processes.
 #[derive(Clone, Copy, Debug)]
 pub struct ChildTools<'c> {
-    /// This program.
     pub program: &'c Path,
     /// The ledger, which records the child before it begins.
     pub ledger: &'c Ledger,
@@ -50,7 +48,7 @@ pub struct ChildTools<'c> {
     pub signals: &'c Signals,
 }
 
-/// Runs a session in a child and opens its run folder. The child's output goes to files in `folder`. `adopt` may put the process under
+/// Runs a session in a child and opens its run folder. Files in `folder` take the child's output. `adopt` may put the process under
 /// limits before the session begins.
 ///
 /// # Errors
@@ -75,7 +73,7 @@ pub fn run_in_child(
         .stderr(file(NOTES)?)
         .spawn()
         .map_err(|cause| Error::io("start", tools.program, cause))?;
-    let recorded = Thing::process(child.id()).and_then(|thing| Ok(tools.ledger.will_make(thing)?.guard()));
+    let recorded = Resource::process(child.id()).and_then(|thing| Ok(tools.ledger.will_make(thing)?.guard()));
     let (status, guard) = match recorded {
         Ok(guard) => {
             let begun = adopt(child.id()).map(|()| give(&mut child, &text));
@@ -148,8 +146,7 @@ fn opened(report: SessionReport) -> Result<Run> {
 /// Runs a session as the child: reads the specification, runs it, and writes the report.
 ///
 /// # Errors
-/// When there is no specification, which means that the parent has ended or that a person ran the verb, and when the report cannot be
-/// written.
+/// When there is no specification, because the parent has ended or a user ran the verb, and when the report cannot be written.
 pub fn become_session(note: fn(&str), report: &mut dyn Write) -> Result<()> {
     let mut text = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut text);
@@ -163,7 +160,7 @@ pub fn become_session(note: fn(&str), report: &mut dyn Write) -> Result<()> {
     })?;
     // The parent receives Ctrl-C and passes it on. The call fails in a process that already leads its group, which is harmless.
     let _ = rustix::process::setsid();
-    let tools = Tools { signals: Signals::install()?, note };
+    let tools = SessionTools { signals: Signals::install()?, note };
     let outcome = match run(&spec, &tools, &mut NoEvents) {
         Ok(result) => {
             let error = result.error.map(|error| (error.kind(), error.to_string()));

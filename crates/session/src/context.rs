@@ -1,7 +1,7 @@
 //! The state that the parts of a session share: the recorder, the caller, and the results so far.
 
 use fathom_errors::Result;
-use fathom_probe::{Interval, Outcome, Sink};
+use fathom_probe::{ProbeSecond, Sink, StepOutcome, StepProgress};
 use fathom_process::Signals;
 use fathom_record::disk::{Entry, Knee, Step};
 
@@ -9,7 +9,7 @@ use crate::{Assessment, Events, RunRecorder};
 
 /// The means of the process that runs a session.
 #[derive(Clone, Debug)]
-pub struct Tools {
+pub struct SessionTools {
     /// The signals that end the session.
     pub signals: Signals,
     /// Shows a sentence that is not a result, such as a warning.
@@ -17,16 +17,16 @@ pub struct Tools {
 }
 
 /// The state of a session.
-pub(crate) struct Context<'c> {
-    pub(crate) tools: &'c Tools,
+pub(crate) struct SessionContext<'c> {
+    pub(crate) tools: &'c SessionTools,
     pub(crate) events: &'c mut dyn Events,
     pub(crate) recorder: RunRecorder,
     pub(crate) results: Vec<Entry>,
     pub(crate) assessments: Vec<Assessment>,
 }
 
-impl Context<'_> {
-    /// Records a result, and tells the caller.
+impl SessionContext<'_> {
+    /// Records a result, and passes it to the caller.
     pub(crate) fn result(&mut self, entry: &Entry) -> Result<()> {
         self.recorder.write(|run| run.result(entry));
         self.results.push(entry.clone());
@@ -38,7 +38,7 @@ impl Context<'_> {
         (self.tools.note)(sentence);
     }
 
-    /// Whether a signal asked the session to end.
+    /// Returns whether a signal asked the session to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.tools.signals.stopped()
     }
@@ -58,13 +58,18 @@ impl Context<'_> {
     }
 }
 
-impl Sink for Context<'_> {
+impl Sink for SessionContext<'_> {
     fn layout_progress(&mut self, done_bytes: u64, total_bytes: u64) -> Result<()> {
         self.events.layout_progress(done_bytes, total_bytes);
         Ok(())
     }
 
-    fn interval(&mut self, interval: &Interval<'_>) -> Result<()> {
+    fn step_begins(&mut self, step: &StepProgress) -> Result<()> {
+        self.events.probe_step_begins(step);
+        Ok(())
+    }
+
+    fn interval(&mut self, interval: &ProbeSecond<'_>) -> Result<()> {
         self.recorder.write(|run| {
             run.readings(interval.readings)?;
             interval
@@ -72,14 +77,15 @@ impl Sink for Context<'_> {
                 .iter()
                 .try_for_each(|(name, histogram)| run.latency(name, interval.window_ns, histogram))
         });
+        self.events.probe_interval();
         Ok(())
     }
 
     fn result(&mut self, entry: &Entry) -> Result<()> {
-        Context::result(self, entry)
+        SessionContext::result(self, entry)
     }
 
-    fn step(&mut self, outcome: &Outcome) -> Result<()> {
+    fn step(&mut self, outcome: &StepOutcome) -> Result<()> {
         self.events.probe_step(outcome);
         Ok(())
     }

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use fathom_host::{BlockTree, Mounts, View};
 
-/// The device under a directory, and the bottom ones below it.
+/// The device under a directory, and the bottom devices below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeviceStack {
     pub(crate) top: String,
     pub(crate) leaves: Vec<String>,
 }
 
-/// The devices under a directory; none if it is not on a block device.
+/// The devices under a directory, or `None` if it is not on a block device.
 pub(crate) fn stack(view: &View, directory: &Path) -> Option<DeviceStack> {
     let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let (tree, mounts) = (BlockTree::read(view), Mounts::read(view).ok()?);
@@ -23,8 +23,8 @@ pub(crate) fn stack(view: &View, directory: &Path) -> Option<DeviceStack> {
     Some(DeviceStack { top: top.name.clone(), leaves })
 }
 
-/// The data directory of each server, with the server's number. A server on this host has its own. A named directory belongs to the only
-/// server, if there is one alone.
+/// The data directory of each server, with the server's number. A server on this host has its own. A named directory belongs to the
+/// server if there is only one.
 pub(crate) fn directories(
     servers: &[(usize, Option<PathBuf>)],
     named: Option<&Path>,
@@ -37,7 +37,7 @@ pub(crate) fn directories(
     servers.iter().filter_map(|(number, own)| Some((*number, directory(own)?))).collect()
 }
 
-/// The facts about whose device is which.
+/// The facts that assign devices to servers.
 pub(crate) fn facts(view: &View, directories: &[(usize, PathBuf)]) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     for (number, directory) in directories {

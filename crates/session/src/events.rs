@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::core_workload::Phase;
-use fathom_load::driving::{Ended, Interval};
-use fathom_load::find_max::{Step, Verdict};
-use fathom_probe::Outcome;
+use fathom_load::driving::{LoadResult, SecondMeasurements};
+use fathom_load::find_max::{SearchStep, StepVerdict};
+use fathom_probe::{StepOutcome, StepProgress};
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
 
-use crate::{Feed, LiveFeed};
+use crate::{Assessment, Feed, LiveFeed};
 
-/// How long a session waits for samplers between two checks of the signals and the time.
+/// The time that a session waits for samplers between two checks of the signals and the time.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// One part of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadPart<'p> {
-    /// The deployment, or what the lab server is called.
+    /// The deployment, or the name of the lab server.
     pub server: &'p str,
     /// The name of the part.
     pub name: &'p str,
-    /// Whether it loads records or runs operations.
+    /// Its phase: loading records or running operations.
     pub phase: Phase,
-    /// How it is driven.
+    /// The settings of the client.
     pub settings: &'p ClientSettings,
 }
 
@@ -43,8 +43,22 @@ pub trait Events {
         Ok(())
     }
 
+    /// A deployment that was monitored without a load was judged.
+    ///
+    /// # Errors
+    /// When it cannot be shown; the session ends then.
+    fn assessed(&mut self, _assessment: &Assessment) -> Result<()> {
+        Ok(())
+    }
+
+    /// A step of a probe begins.
+    fn probe_step_begins(&mut self, _step: &StepProgress) {}
+
+    /// About a second of a step of a probe is over.
+    fn probe_interval(&mut self) {}
+
     /// A step of a probe has ended.
-    fn probe_step(&mut self, _outcome: &Outcome) {}
+    fn probe_step(&mut self, _outcome: &StepOutcome) {}
 
     /// A part of a load begins, or a step of a search.
     ///
@@ -55,10 +69,10 @@ pub trait Events {
     }
 
     /// A second of a load is over.
-    fn second(&mut self, _interval: &Interval<'_>) {}
+    fn second(&mut self, _interval: &SecondMeasurements<'_>) {}
 
     /// A part of a load has ended, `wall` after its warm-up. `Break` leaves out the parts that follow.
-    fn part_ends(&mut self, _part: LoadPart<'_>, _ended: &Ended, _wall: Duration) -> ControlFlow<()> {
+    fn part_ends(&mut self, _part: LoadPart<'_>, _ended: &LoadResult, _wall: Duration) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -74,14 +88,13 @@ pub trait Events {
     ///
     /// # Errors
     /// When it cannot be shown; the search ends then.
-    fn search_step(&mut self, _step: &Step, _verdict: Verdict) -> Result<()> {
+    fn search_step(&mut self, _step: &SearchStep, _verdict: StepVerdict) -> Result<()> {
         Ok(())
     }
 
-    /// The samplers run. Follows them until the time is over or a signal comes.
+    /// Follows the running samplers until the time is over or a signal comes.
     ///
-    /// # Errors
-    /// When what they bring cannot be shown.
+    /// # Errors When their readings cannot be shown.
     fn follow(&mut self, feed: &mut LiveFeed<'_>, until: Option<Instant>, signals: &Signals) -> Result<()> {
         while let Some(wait) = pause(until, signals) {
             feed.gather(wait);
@@ -90,7 +103,7 @@ pub trait Events {
     }
 }
 
-/// How long to wait for samplers before the next check; none after `until` or a signal.
+/// The time to wait for samplers before the next check, or `None` after `until` or a signal.
 pub fn pause(until: Option<Instant>, signals: &Signals) -> Option<Duration> {
     let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
     (!signals.stopped() && !left.is_zero()).then(|| left.min(LOOK))

@@ -1,23 +1,24 @@
-//! Drives a load part by part. Records each second with the samplers' readings, and each part's result.
+//! Drives a load part by part, and records each second with the samplers' readings and each part's result.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
+use fathom_explain::Evidence;
 use fathom_load::binding::Binding;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::core_workload::{CoreShared, CoreWorkload, Operation, Phase, first_free};
-use fathom_load::driving::{self, End, Ended, Interval, Observer};
-use fathom_load::find_max::Found;
+use fathom_load::driving::{self, End, LoadResult, Observer, SecondMeasurements};
+use fathom_load::find_max::SearchResult;
 use fathom_load::measurements::Status;
-use fathom_load::servers::Servers;
+use fathom_load::servers::TargetServers;
 use fathom_load::source::Source;
 use fathom_record::disk::Entry;
 use fathom_record::load::{Load, LoadOperation};
 use fathom_stats::MAX_CLIENT_CPU_SHARE;
 
-use crate::context::Context;
+use crate::context::SessionContext;
 use crate::load_seconds::{self, LoadSecond};
 use crate::load_spec::{CoreLoad, Driver, LoadPlan, LoadSpec};
 use crate::{Assessment, LoadPart, MonitorSession, MonitorSpec};
@@ -25,36 +26,37 @@ use crate::{Assessment, LoadPart, MonitorSession, MonitorSpec};
 /// The outcome of a search for the highest rate.
 #[derive(Clone, Debug)]
 pub struct SearchOutcome {
-    /// The rates.
-    pub found: Found,
+    pub found: SearchResult,
     /// The answer in words.
     pub sentence: String,
-    /// Whether the steps were too short to see a checkpoint.
+    /// True if the steps were too short to see a checkpoint.
     pub is_checkpoint_blind: bool,
 }
 
-/// How a load ended.
+/// The outcome of a load.
 #[derive(Debug, Default)]
 pub(crate) struct LoadOutcome {
     /// Why the load was given up, if it was.
     pub(crate) broken: Option<String>,
     /// The outcome of a search, if the load is one.
     pub(crate) search: Option<SearchOutcome>,
-    /// Whether the loads that follow are left out.
+    /// True if the loads that follow are left out.
     pub(crate) is_over: bool,
 }
 
 /// The server of a load.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct LoadTarget {
     /// Its name in results.
     pub(crate) name: String,
     pub(crate) url: String,
     /// The directory of its data, if known.
     pub(crate) dir: Option<PathBuf>,
+    /// True if its data files are known to bypass the kernel's page cache.
+    pub(crate) is_direct: bool,
 }
 
-impl Server {
+impl LoadTarget {
     /// The prefix of a part's names in a run folder that holds the loads of several servers.
     pub(crate) fn tag(&self, part: &str) -> String {
         format!("{}.{}.", file_name(&self.name), file_name(part))
@@ -71,20 +73,24 @@ pub(crate) fn environment(error: impl Into<Error>) -> Error {
     }
 }
 
-pub(crate) fn discover(binding: &Binding, writes: bool) -> Result<Servers> {
-    Servers::discover(binding, writes).map_err(environment)
+pub(crate) fn discover(binding: &Binding, writes: bool) -> Result<TargetServers> {
+    TargetServers::discover(binding, writes).map_err(environment)
 }
 
 /// A core workload and its servers.
-pub(crate) struct Core {
+pub(crate) struct CoreWorkloadDrive {
     pub(crate) plan: LoadPlan<CoreWorkload>,
     pub(crate) shared: Arc<CoreShared>,
-    pub(crate) servers: Servers,
+    pub(crate) servers: TargetServers,
 }
 
-impl Core {
-    /// Finds the servers of a load, and where its inserts begin.
-    pub(crate) fn open(load: &CoreLoad, server: Option<&Server>, context: &Context<'_>) -> Result<Core> {
+impl CoreWorkloadDrive {
+    /// Finds the servers of a load, and the number of its first insert.
+    pub(crate) fn open(
+        load: &CoreLoad,
+        server: Option<&LoadTarget>,
+        context: &SessionContext<'_>,
+    ) -> Result<CoreWorkloadDrive> {
         let mut load = load.clone();
         if let Some(server) = server {
             load.properties.set("mongodb.url", &server.url, "the session");
@@ -94,7 +100,7 @@ impl Core {
         let next = first_number(&plan, &servers, context)?;
         let (workload, binding) = (plan.workload.clone(), plan.binding.clone());
         let shared = Arc::new(CoreShared::new(workload, binding, plan.settings.retry, next));
-        Ok(Core { plan, shared, servers })
+        Ok(CoreWorkloadDrive { plan, shared, servers })
     }
 
     pub(crate) fn binding(&self) -> &Binding {
@@ -107,18 +113,27 @@ impl Core {
     }
 
     /// The deployment in its properties.
-    pub(crate) fn server(&self) -> Server {
-        Server { name: self.plan.binding.target.to_string(), url: self.plan.url().to_owned(), dir: None }
+    pub(crate) fn server(&self) -> LoadTarget {
+        LoadTarget {
+            name: self.plan.binding.target.to_string(),
+            url: self.plan.url().to_owned(),
+            dir: None,
+            is_direct: false,
+        }
     }
 
-    /// How its connections are opened.
-    pub(crate) fn route(&self) -> Route<'_> {
-        Route { servers: &self.servers, binding: self.binding(), url: self.plan.url() }
+    /// The route of its connections.
+    pub(crate) fn route(&self) -> ConnectionRoute<'_> {
+        ConnectionRoute { servers: &self.servers, binding: self.binding(), url: self.plan.url() }
     }
 }
 
 /// The number of the first record that is inserted.
-fn first_number(plan: &LoadPlan<CoreWorkload>, servers: &Servers, context: &Context<'_>) -> Result<u64> {
+fn first_number(
+    plan: &LoadPlan<CoreWorkload>,
+    servers: &TargetServers,
+    context: &SessionContext<'_>,
+) -> Result<u64> {
     let (workload, records) = (&plan.workload, plan.workload.records);
     if workload.phase == Phase::Load {
         return Ok(records.first);
@@ -138,10 +153,10 @@ fn first_number(plan: &LoadPlan<CoreWorkload>, servers: &Servers, context: &Cont
     Ok(first)
 }
 
-/// How connections to the servers are opened.
+/// The route of connections to the servers.
 #[derive(Clone, Copy)]
-pub(crate) struct Route<'r> {
-    pub(crate) servers: &'r Servers,
+pub(crate) struct ConnectionRoute<'r> {
+    pub(crate) servers: &'r TargetServers,
     pub(crate) binding: &'r Binding,
     /// For the official driver.
     pub(crate) url: &'r str,
@@ -155,41 +170,49 @@ fn file_name(text: &str) -> String {
 /// The names of a part of a load.
 #[derive(Clone, Copy)]
 pub(crate) struct PartLabel<'p> {
-    /// In results.
     pub(crate) name: &'p str,
-    /// In front of its names in the run folder.
+    /// The prefix of its names in the run folder.
     pub(crate) tag: &'p str,
     pub(crate) phase: Phase,
 }
 
+/// A part that was driven to its end.
+pub(crate) struct DrivenPart {
+    pub(crate) ended: LoadResult,
+    /// The mean schedule lag of each second, in milliseconds.
+    pub(crate) lag_ms: Vec<f64>,
+    /// The time after the warm-up on the run's clock.
+    pub(crate) window_ns: (u64, u64),
+}
+
 /// A load in progress, with its samplers.
-pub(crate) struct Drive<'d, 'c> {
+pub(crate) struct LoadDrive<'d, 'c> {
     spec: &'d LoadSpec,
-    server: &'d Server,
-    pub(crate) context: &'d mut Context<'c>,
+    server: &'d LoadTarget,
+    pub(crate) context: &'d mut SessionContext<'c>,
     monitor: Option<MonitorSession>,
     pub(crate) outcome: LoadOutcome,
 }
 
-impl<'d, 'c> Drive<'d, 'c> {
+impl<'d, 'c> LoadDrive<'d, 'c> {
     /// Begins a load, and starts its samplers if it has any.
     pub(crate) fn start(
         spec: &'d LoadSpec,
-        server: &'d Server,
+        server: &'d LoadTarget,
         namespace: Option<String>,
         binding: &Binding,
-        context: &'d mut Context<'c>,
-    ) -> Result<Drive<'d, 'c>> {
+        context: &'d mut SessionContext<'c>,
+    ) -> Result<LoadDrive<'d, 'c>> {
         let journaled = ("client.journaled".to_owned(), binding.is_journaled().to_string());
         context.recorder.write(|run| run.amend(|manifest| manifest.environment.extend([journaled])));
         let monitor = match &spec.monitor {
             // Readings that are neither recorded nor judged would be lost.
-            Some(monitor) if monitor.is_judged || context.recorder.is_recording() => {
+            Some(monitor) if monitor.is_judged || spec.is_capacity() || context.recorder.is_recording() => {
                 start_monitor(monitor, server, namespace, context)?
             }
             _ => None,
         };
-        Ok(Drive { spec, server, context, monitor, outcome: LoadOutcome::default() })
+        Ok(LoadDrive { spec, server, context, monitor, outcome: LoadOutcome::default() })
     }
 
     /// Drives one part to its result.
@@ -197,13 +220,13 @@ impl<'d, 'c> Drive<'d, 'c> {
         &mut self,
         label: PartLabel<'_>,
         settings: &ClientSettings,
-        route: Route<'_>,
+        route: ConnectionRoute<'_>,
         source: impl Fn(usize) -> S,
-    ) -> Result<Ended> {
+    ) -> Result<LoadResult> {
         let mut settings = settings.clone();
         settings.plan.points = self.spec.has_points;
         let begun = Instant::now();
-        let (ended, _) = self.drive(label, &settings, route, source)?;
+        let ended = self.drive(label, &settings, route, source, &mut |_| false)?.ended;
         let wall = begun.elapsed().saturating_sub(settings.plan.warmup);
         let part = load_part(self.server, label, &settings);
         self.context.result(&load_entry(part, &ended))?;
@@ -218,19 +241,20 @@ impl<'d, 'c> Drive<'d, 'c> {
         Ok(ended)
     }
 
-    /// Drives a step of a search. Returns its outcome and the mean schedule lag of each second in milliseconds; none after a signal.
+    /// Drives a step of a search until `is_decided` returns true for a second, or to its end. Returns `None` after a signal.
     pub(crate) fn step<S: Source + 'static>(
         &mut self,
         label: PartLabel<'_>,
         settings: &ClientSettings,
-        route: Route<'_>,
+        route: ConnectionRoute<'_>,
         source: impl Fn(usize) -> S,
-    ) -> Result<Option<(Ended, Vec<f64>)>> {
-        let driven = self.drive(label, settings, route, source)?;
+        is_decided: &mut dyn FnMut(&SecondMeasurements<'_>) -> bool,
+    ) -> Result<Option<DrivenPart>> {
+        let driven = self.drive(label, settings, route, source, is_decided)?;
         if self.context.is_stopped() {
             return Ok(None);
         }
-        self.context.result(&load_entry(load_part(self.server, label, settings), &driven.0))?;
+        self.context.result(&load_entry(load_part(self.server, label, settings), &driven.ended))?;
         Ok(Some(driven))
     }
 
@@ -238,9 +262,10 @@ impl<'d, 'c> Drive<'d, 'c> {
         &mut self,
         label: PartLabel<'_>,
         settings: &ClientSettings,
-        route: Route<'_>,
+        route: ConnectionRoute<'_>,
         source: impl Fn(usize) -> S,
-    ) -> Result<(Ended, Vec<f64>)> {
+        is_decided: &mut dyn FnMut(&SecondMeasurements<'_>) -> bool,
+    ) -> Result<DrivenPart> {
         let warmup_ns = u64::try_from(settings.plan.warmup.as_nanos()).unwrap_or(u64::MAX);
         let zero_ns = self.context.recorder.now_ns().saturating_add(warmup_ns);
         self.context.events.part_begins(load_part(self.server, label, settings))?;
@@ -251,6 +276,7 @@ impl<'d, 'c> Drive<'d, 'c> {
             tag: label.tag,
             zero_ns,
             lag_ms: Vec::new(),
+            decision: (is_decided, false),
         };
         let ended = match driver {
             Driver::Own => driving::run(plan, route.servers.opener(), source, &mut recording),
@@ -259,10 +285,18 @@ impl<'d, 'c> Drive<'d, 'c> {
             }
         };
         let lag_ms = recording.lag_ms;
-        Ok((ended.map_err(environment)?, lag_ms))
+        let window_ns = (zero_ns, self.context.recorder.now_ns().max(zero_ns));
+        Ok(DrivenPart { ended: ended.map_err(environment)?, lag_ms, window_ns })
     }
 
-    /// Whether the parts that follow are left out.
+    /// The readings so far, or `None` if the load is not watched.
+    pub(crate) fn evidence(&mut self) -> Option<&Evidence> {
+        let monitor = self.monitor.as_mut()?;
+        monitor.drain(&mut self.context.recorder);
+        Some(&monitor.window.evidence)
+    }
+
+    /// Returns whether the parts that follow are left out.
     pub(crate) fn is_over(&self) -> bool {
         self.outcome.broken.is_some() || self.outcome.is_over || self.context.is_stopped()
     }
@@ -282,16 +316,16 @@ impl<'d, 'c> Drive<'d, 'c> {
 }
 
 /// A part as the caller sees it.
-fn load_part<'p>(server: &'p Server, label: PartLabel<'p>, settings: &'p ClientSettings) -> LoadPart<'p> {
+fn load_part<'p>(server: &'p LoadTarget, label: PartLabel<'p>, settings: &'p ClientSettings) -> LoadPart<'p> {
     LoadPart { server: &server.name, name: label.name, phase: label.phase, settings }
 }
 
 /// Starts the samplers of a load. Unless they are required, a failure is a note.
 fn start_monitor(
     spec: &MonitorSpec,
-    server: &Server,
+    server: &LoadTarget,
     namespace: Option<String>,
-    context: &Context<'_>,
+    context: &mut SessionContext<'_>,
 ) -> Result<Option<MonitorSession>> {
     let spec = MonitorSpec {
         uris: vec![server.url.clone()],
@@ -300,7 +334,15 @@ fn start_monitor(
         ..spec.clone()
     };
     match MonitorSession::start(&spec, context.recorder.clock()) {
-        Ok(session) => Ok(Some(session)),
+        Ok(mut session) => {
+            if server.is_direct {
+                let name = format!("server.{}.{}", spec.first_member, fathom_explain::DIRECT_FACT);
+                let fact = (name, "true".to_owned());
+                session.window.evidence.environment.extend([fact.clone()]);
+                context.recorder.write(|run| run.amend(|manifest| manifest.environment.extend([fact])));
+            }
+            Ok(Some(session))
+        }
         Err(error) if spec.is_required => Err(error),
         Err(error) => {
             context.note(&format!("fathom: the load is not watched: {error}"));
@@ -311,16 +353,18 @@ fn start_monitor(
 
 /// Records a load second by second, with the samplers' readings.
 struct LoadRecording<'l, 'c> {
-    context: &'l mut Context<'c>,
+    context: &'l mut SessionContext<'c>,
     monitor: Option<&'l mut MonitorSession>,
     tag: &'l str,
     zero_ns: u64,
     /// The mean schedule lag of each second, in milliseconds.
     lag_ms: Vec<f64>,
+    /// The decision function, called for each second, and its last result.
+    decision: (&'l mut dyn FnMut(&SecondMeasurements<'_>) -> bool, bool),
 }
 
 impl Observer for LoadRecording<'_, '_> {
-    fn second(&mut self, interval: &Interval<'_>) {
+    fn second(&mut self, interval: &SecondMeasurements<'_>) {
         if interval.second >= 0 {
             self.lag_ms.push(interval.lag.mean_ns().unwrap_or(0.0) / 1e6);
         }
@@ -334,15 +378,16 @@ impl Observer for LoadRecording<'_, '_> {
             monitor.drain(&mut self.context.recorder);
         }
         self.context.events.second(interval);
+        self.decision.1 = (self.decision.0)(interval);
     }
 
     fn stop_asked(&mut self) -> bool {
-        self.context.is_stopped()
+        self.context.is_stopped() || self.decision.1
     }
 }
 
 /// Why a load was given up, if it was.
-fn broken(ended: &Ended) -> Option<String> {
+fn broken(ended: &LoadResult) -> Option<String> {
     match &ended.end {
         End::NoProgress(limit) => {
             Some(format!("nothing was answered for {limit:?}, so the run was given up"))
@@ -353,7 +398,7 @@ fn broken(ended: &Ended) -> Option<String> {
 }
 
 /// The figures of a load as a result of the run.
-fn load_entry(part: LoadPart<'_>, ended: &Ended) -> Entry {
+fn load_entry(part: LoadPart<'_>, ended: &LoadResult) -> Entry {
     let seconds = ended.elapsed.as_secs_f64();
     let by_operation = ended.metrics.iter().map(|(name, measured)| {
         let (service, response) = (&measured.succeeded.service, &measured.succeeded.response);

@@ -1,7 +1,7 @@
 //! The seconds of a load as readings and histograms of a run folder.
 
 use fathom_errors::Result;
-use fathom_load::driving::Interval;
+use fathom_load::driving::SecondMeasurements;
 use fathom_record::{Reading, RunWriter};
 
 /// The readings of one second of a load, and the window that they are of.
@@ -13,7 +13,7 @@ pub(crate) struct LoadSecond {
 impl LoadSecond {
     /// The figures of an interval; `None` during the warm-up. `tag` is a prefix of their names, `zero_ns` the start of the measurement
     /// on the run's clock.
-    pub(crate) fn new(interval: &Interval<'_>, tag: &str, zero_ns: u64) -> Option<LoadSecond> {
+    pub(crate) fn new(interval: &SecondMeasurements<'_>, tag: &str, zero_ns: u64) -> Option<LoadSecond> {
         let window = window(interval, zero_ns)?;
         Some(LoadSecond { readings: readings(interval, tag, window), window })
     }
@@ -22,7 +22,7 @@ impl LoadSecond {
 /// Writes one second of a load: its readings, and the histograms of both clocks for each operation.
 pub(crate) fn write(
     run: &mut RunWriter,
-    interval: &Interval<'_>,
+    interval: &SecondMeasurements<'_>,
     tag: &str,
     LoadSecond { readings, window }: &LoadSecond,
 ) -> Result<()> {
@@ -41,8 +41,8 @@ pub(crate) fn write(
     run.latency(&format!("{tag}schedule.lag"), window, interval.lag)
 }
 
-/// The window of an interval on the run's clock; none during the warm-up.
-fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)> {
+/// The window of an interval on the run's clock, or `None` during the warm-up.
+fn window(interval: &SecondMeasurements<'_>, zero_ns: u64) -> Option<(u64, u64)> {
     const SECOND_NS: u64 = 1_000_000_000;
     let offset_ns = u64::try_from(interval.second).ok()?.checked_mul(SECOND_NS)?;
     let begin_ns = offset_ns.checked_add(zero_ns)?;
@@ -50,7 +50,7 @@ fn window(interval: &Interval<'_>, zero_ns: u64) -> Option<(u64, u64)> {
 }
 
 /// The figures of a second of a load, under the names of `fathom_record::catalog`.
-fn readings(interval: &Interval<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
+fn readings(interval: &SecondMeasurements<'_>, tag: &str, window: (u64, u64)) -> Vec<Reading> {
     let client = format!("client.{tag}");
     let mut readings = vec![
         Reading::new(format!("{client}operations.per_s"), "1/s", window, interval.operations as f64),

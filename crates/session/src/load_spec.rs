@@ -14,23 +14,29 @@ use fathom_stats::Slo;
 use fathom_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::MonitorSpec;
+use crate::{CapacitySpec, LocalStorage, MonitorSpec};
 
 /// A load on one deployment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadSpec {
     /// The server to load.
     pub server: ServerSpec,
-    /// The workload.
     pub workload: WorkloadSpec,
     /// The driver of the connections.
     pub driver: Driver,
     /// The samplers that run during the load. Their servers and namespace are those of the load.
     pub monitor: Option<MonitorSpec>,
-    /// Whether a failed operation makes the load an error.
+    /// True if a failed operation makes the load an error.
     pub is_strict: bool,
-    /// Whether the caller gets every operation as a point.
+    /// True if the caller gets every operation as a point.
     pub has_points: bool,
+}
+
+impl LoadSpec {
+    /// Returns whether it measures capacities.
+    pub(crate) fn is_capacity(&self) -> bool {
+        matches!(self.workload, WorkloadSpec::Capacity(_))
+    }
 }
 
 /// The server to load.
@@ -40,38 +46,42 @@ pub enum ServerSpec {
     Url,
     /// A deployment, in which a database is created for the load and dropped at the end.
     NewDatabase {
-        /// Its connection string.
         uri: String,
+        /// The name of the database ([`crate::new_database_name`]).
+        database: String,
         /// The directory of its data, if that is on this host.
-        dir: PathBuf,
+        dir: Option<PathBuf>,
     },
     /// The lab server, started for the load.
     Local {
-        /// Its storage engine, as its command line has it.
+        /// Its storage engine, by the name on its command line.
         engine: String,
         /// Its name in results.
         name: String,
         /// The directory in which its data folder is created.
         dir: PathBuf,
+        /// The storage settings of the server.
+        storage: LocalStorage,
     },
 }
 
-/// Who talks to the servers.
+/// The driver that talks to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Driver {
-    /// Event loops of our own.
+    /// Fathom's own event loops.
     Own,
     /// MongoDB's official driver for Rust.
     Official,
 }
 
-/// A workload.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WorkloadSpec {
     /// YCSB's core workload, in parts one after another.
     Core(Vec<CoreLoad>),
     /// The search for the highest rate of a core workload that holds an objective.
     Search(SearchSpec),
+    /// The searches for the capacity of several loads.
+    Capacity(CapacitySpec),
     /// A workload of any documents and commands.
     Documents(DocumentLoad),
 }
@@ -83,19 +93,18 @@ pub struct CoreLoad {
     pub name: String,
     /// YCSB's properties. Those that are given as flags win over the fields below.
     pub properties: Properties,
-    /// Whether records are loaded (`false`) or operations run (`true`).
+    /// The phase: `false` loads records, `true` runs operations.
     pub is_run: Option<bool>,
     /// Records of the table.
     pub records: Option<u64>,
     /// Operations of a run; 0 is a run that ends by time alone.
     pub operations: Option<u64>,
-    /// The time limit.
     pub time: Option<Duration>,
     /// The time at the start that is not counted.
     pub warmup: Option<Duration>,
     /// Connections, each with one operation in flight.
     pub connections: Option<u32>,
-    /// Operations a second.
+    /// The target rate, in operations a second.
     pub rate_per_s: Option<f64>,
     /// The share of reads; the rest are updates.
     pub read_share: Option<f64>,
@@ -106,11 +115,10 @@ pub struct CoreLoad {
 /// A search for the highest rate that holds an objective.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchSpec {
-    /// The workload.
     pub load: CoreLoad,
-    /// The objective.
+    /// The latency objective of the search.
     pub slo: Slo,
-    /// How long each step is measured.
+    /// The time that each step is measured.
     pub step: Nanos,
 }
 
@@ -128,15 +136,13 @@ pub struct DocumentLoad {
 /// A workload that has passed all checks, and the settings of its client.
 #[derive(Clone, Debug)]
 pub struct LoadPlan<W> {
-    /// The workload.
     pub workload: W,
-    /// Load or run.
+    /// The phase: loading records or running operations.
     pub phase: Phase,
     /// The deployment, with the concerns and preferences of requests.
     pub binding: Binding,
     /// The settings of the client.
     pub settings: ClientSettings,
-    /// The properties.
     pub properties: Properties,
     /// One sentence for each warning.
     pub warnings: Vec<String>,
@@ -175,20 +181,19 @@ impl CoreLoad {
 
     /// Reads the workload; opens nothing.
     ///
-    /// # Errors
-    /// `Kind::Usage` with one sentence for the first property that cannot be.
+    /// # Errors `Kind::Usage` with one sentence for the first invalid property.
     pub fn plan(&self) -> Result<LoadPlan<CoreWorkload>> {
         let properties = self.all_properties();
         let phase = phase_of(&properties);
-        let workload = CoreWorkload::of(&properties, phase, operation_count(&properties)?)?;
+        let workload = CoreWorkload::from_properties(&properties, phase, operation_count(&properties)?)?;
         let mut warnings = properties.unknown();
         if phase == Phase::Run {
             warnings.extend(Mix::surprise(&properties));
         }
-        let (binding, more) = Binding::of(&properties)?;
+        let (binding, more) = Binding::from_properties(&properties)?;
         warnings.extend(more);
         let load_count = workload.load_count(&properties)?;
-        let (settings, more) = ClientSettings::of(&properties, phase, load_count, &binding)?;
+        let (settings, more) = ClientSettings::from_properties(&properties, phase, load_count, &binding)?;
         warnings.extend(more);
         Ok(LoadPlan { workload, phase, binding, settings, properties, warnings })
     }
@@ -197,8 +202,7 @@ impl CoreLoad {
 impl DocumentLoad {
     /// Reads the workload; opens nothing.
     ///
-    /// # Errors
-    /// `Kind::Usage` with one sentence for the first thing that cannot be.
+    /// # Errors `Kind::Usage` with one sentence for the first invalid part.
     pub fn plan(&self) -> Result<LoadPlan<DocumentWorkload>> {
         let (file, properties) = (self.file.display(), self.properties.clone());
         let workload = DocumentWorkload::parse(&self.text)
@@ -208,10 +212,10 @@ impl DocumentLoad {
             return Err(Error::usage(format!("{file} has no phases to run")));
         }
         let mut warnings = properties.unknown();
-        let (binding, more) = Binding::of(&properties)?;
+        let (binding, more) = Binding::from_properties(&properties)?;
         warnings.extend(more);
         // The number of documents of a load is known once the collections are.
-        let (settings, more) = ClientSettings::of(&properties, phase, Some(u64::MAX), &binding)?;
+        let (settings, more) = ClientSettings::from_properties(&properties, phase, Some(u64::MAX), &binding)?;
         // A phase may set its own end.
         let needs_end =
             workload.phases().iter().any(|phase| phase.time.is_none() && phase.operations.is_none());
@@ -221,7 +225,7 @@ impl DocumentLoad {
 }
 
 impl LoadPlan<DocumentWorkload> {
-    /// Whether a phase has a rate.
+    /// Returns whether a phase has a rate.
     pub fn is_paced(&self) -> bool {
         let phases = self.workload.phases();
         phases.iter().any(|phase| phase.arrivals.is_some_and(|one| one != Arrivals::Closed))

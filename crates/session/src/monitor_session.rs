@@ -1,4 +1,4 @@
-//! Running samplers, whose readings go into the run folder and into the recent window.
+//! Runs samplers, and writes their readings into the run folder and into the recent window.
 //!
 //! This module does not judge, and it changes nothing on the monitored systems.
 
@@ -13,13 +13,13 @@ use crate::{MonitorSpec, RecentWindow, RunRecorder};
 
 /// A source of readings over time: samplers, or the replay of a recording.
 pub trait Feed {
-    /// Adds the readings that have come, and those that come within `wait`, to the window.
+    /// Adds the readings that have arrived, and those that arrive within `wait`, to the window.
     fn gather(&mut self, wait: Duration);
     /// The readings so far.
     fn window(&self) -> &RecentWindow;
-    /// Marks this moment.
+    /// Marks this moment in the series.
     fn mark(&mut self);
-    /// Whether nothing more will come.
+    /// Returns whether the source has ended.
     fn is_over(&self) -> bool;
 }
 
@@ -48,7 +48,7 @@ impl MonitorSession {
         Ok(MonitorSession { monitor: Some(monitor), batches, clock, window })
     }
 
-    /// Records the next batch and adds it to the window; none if no batch comes within `wait`.
+    /// Records the next batch and adds it to the window. Returns `None` if no batch comes within `wait`.
     fn next(&mut self, recorder: &mut RunRecorder, wait: Duration) -> Option<Batch> {
         let batch = self.batches.recv_timeout(wait).ok()?;
         recorder.batch(&batch);
@@ -71,13 +71,13 @@ impl MonitorSession {
 }
 
 /// Gets the readings of each batch.
-type Listener = Box<dyn Fn(&[Reading])>;
+type ReadingListener = Box<dyn Fn(&[Reading])>;
 
 /// A monitoring session and its run folder, for the caller that follows it.
 pub struct LiveFeed<'l> {
     session: &'l mut MonitorSession,
     recorder: &'l mut RunRecorder,
-    listener: Option<Listener>,
+    listener: Option<ReadingListener>,
 }
 
 impl<'l> LiveFeed<'l> {
@@ -101,7 +101,7 @@ impl Feed for LiveFeed<'_> {
                 listener(&batch.readings);
             }
         }
-        // Samplers that have ended must not make a busy loop of this.
+        // Ended samplers must not turn this into a busy loop.
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
     }
 

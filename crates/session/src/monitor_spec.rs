@@ -7,7 +7,9 @@ use std::time::Duration;
 use fathom_client::Target;
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
-use fathom_monitor::{Batch, Clock, Devices, Monitor, Namespace, Plan, Servers, Watched, server_samplers};
+use fathom_monitor::{
+    Batch, Clock, Devices, Monitor, MonitorPlan, Namespace, Servers, WatchedServer, server_samplers,
+};
 use fathom_record::disk::Entry;
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +27,7 @@ pub struct MonitorSpec {
     pub dir: Option<PathBuf>,
     /// Devices by the kernel's names, in place of those below `dir`.
     pub devices: Vec<String>,
-    /// `DATABASE.COLLECTION` whose latency counts; without it that of all operations does.
+    /// `DATABASE.COLLECTION` whose latency counts; without it, that of all operations counts.
     pub namespace: Option<String>,
     /// The log of a server on this host: slow operations are taken from it.
     pub log: Option<PathBuf>,
@@ -35,13 +37,13 @@ pub struct MonitorSpec {
     pub hindsight: Option<Duration>,
     /// The length of the monitoring. Without it, the caller ends the monitoring; during a load, the load does.
     pub time: Option<Duration>,
-    /// Whether the window is judged at the end.
+    /// True if the window is judged at the end.
     pub is_judged: bool,
-    /// Whether a failure to start is an error; otherwise it is a note.
+    /// True if a failure to start is an error; otherwise it is a note.
     pub is_required: bool,
     /// Results of earlier runs for the judgement, such as the steps of a probe of the same device.
     pub known_results: Vec<Entry>,
-    /// The number of the first server in the run: more than 0 where others were monitored before it.
+    /// The number of the first server in the run: above 0 if others were monitored before it.
     pub first_member: usize,
 }
 
@@ -73,7 +75,7 @@ impl MonitorSpec {
         if let Some(namespace) = &self.namespace
             && namespace.split_once('.').is_none_or(|(database, name)| database.is_empty() || name.is_empty())
         {
-            let what = format!("'{namespace}' is no namespace");
+            let what = format!("'{namespace}' is not a namespace");
             return Err(Error::usage(what).advise("write DATABASE.COLLECTION, as in shop.orders"));
         }
         self.targets().map(drop)
@@ -98,7 +100,7 @@ impl MonitorSpec {
         self.dir.clone().unwrap_or_else(|| Path::new(".").to_owned())
     }
 
-    /// Refuses a directory and devices that do not exist. Those that follow from what is named may be missing.
+    /// Refuses a directory and devices that do not exist. Directories that follow from the named ones may be missing.
     fn check_devices(&self, view: &View) -> Result<()> {
         if let Some(dir) = &self.dir
             && let Err(error) = std::fs::read_dir(dir)
@@ -113,7 +115,6 @@ impl MonitorSpec {
         Devices::Named(self.devices.clone()).check(view)
     }
 
-    /// Starts the samplers.
     pub(crate) fn start(&self, clock: Clock) -> Result<(Monitor, Receiver<Batch>)> {
         let view = View::live();
         self.check_devices(&view)?;
@@ -121,7 +122,7 @@ impl MonitorSpec {
         let mut first = Batch::new(clock);
         let servers = self.servers(&mut first)?;
         let engines = servers.iter().filter(|watched| watched.role.has_engine());
-        let own = |watched: &Watched| watched.dbpath.clone().filter(|_| watched.pid.is_some());
+        let own = |watched: &WatchedServer| watched.dbpath.clone().filter(|_| watched.pid.is_some());
         let engines: Vec<(usize, Option<PathBuf>)> =
             engines.map(|watched| (watched.number, own(watched))).collect();
         let directories = device_stack::directories(&engines, self.dir.as_deref());
@@ -130,30 +131,30 @@ impl MonitorSpec {
         let namespace = Namespace::new(self.namespace.clone());
         let servers = Servers { watched: servers.clone(), notes: Vec::new() };
         let mut samplers = server_samplers(&servers, &namespace);
-        // The servers' own counters are what the view is renewed by; the others keep their periods.
+        // The interval applies to the servers' own counters, which renew the view; other samplers keep their periods.
         let is_second = |period: Duration| period == Duration::from_secs(1);
         samplers
             .iter_mut()
             .filter(|(period, _)| is_second(*period))
             .for_each(|(period, _)| *period = self.interval);
-        let plan = Plan {
+        let plan = MonitorPlan {
             devices: self.devices(&view, &directories),
             processes: processes.collect(),
             periods: samplers.iter().map(|(period, sampler)| (sampler.name(), *period)).collect(),
             servers: samplers.into_iter().map(|(_, sampler)| sampler).collect(),
             trace: true,
-            ..Plan::of_host(Devices::All)
+            ..MonitorPlan::of_host(Devices::All)
         };
         let schedule = plan.schedule();
         first.notes.extend(schedule.notes);
-        // The receiver is ours, so it is there.
+        // The receiver is ours, so it still exists.
         let _ = sink.send(first);
         Ok((Monitor::start(schedule.samplers, clock, sink), batches))
     }
 
     /// The servers behind the connection strings, with their numbers in the run.
-    fn servers(&self, first: &mut Batch) -> Result<Vec<Watched>> {
-        let mut watched: Vec<Watched> = Vec::new();
+    fn servers(&self, first: &mut Batch) -> Result<Vec<WatchedServer>> {
+        let mut watched: Vec<WatchedServer> = Vec::new();
         for target in &self.targets()? {
             // A server that cannot be reached is the environment's fault.
             let next = self.first_member + watched.len();
@@ -161,7 +162,7 @@ impl MonitorSpec {
                 Kind::Io | Kind::Malformed => error.with_kind(Kind::Unsupported),
                 _ => error,
             })?;
-            let is_known = |one: &&Watched| watched.iter().any(|other| other.address == one.address);
+            let is_known = |one: &&WatchedServer| watched.iter().any(|other| other.address == one.address);
             if let Some(twice) = servers.watched.iter().find(is_known) {
                 let what = format!("two connection strings lead to {}", twice.address);
                 return Err(Error::usage(what).advise("name each deployment once"));
@@ -182,7 +183,7 @@ impl MonitorSpec {
         Ok(watched)
     }
 
-    /// The devices to watch: those named, those under what is named, those under the servers that run here.
+    /// The devices to watch: the named ones, else those under the named directory, else those under the servers that run here.
     fn devices(&self, view: &View, directories: &[(usize, PathBuf)]) -> Option<Devices> {
         if !self.devices.is_empty() {
             return Some(Devices::Named(self.devices.clone()));
@@ -199,7 +200,7 @@ impl MonitorSpec {
         names.dedup();
         match directories.first() {
             Some(_) if !names.is_empty() => Some(Devices::Named(names)),
-            // It says itself what is wrong with it.
+            // Its own check reports the error.
             Some((_, directory)) => Some(Devices::Under(directory.clone())),
             None => None,
         }

@@ -1,19 +1,19 @@
-//! A disk probe from the first look at the directory to its findings.
+//! Runs a disk probe, from the check of the directory to the findings.
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::cgroup::{Cgroups, Limit};
 use fathom_host::{BlockTree, View};
-use fathom_probe::judge::{self, Evidence};
-use fathom_probe::{LayoutPlan, Place, Session, Target, WindowPlan};
+use fathom_probe::judge::{self, DiskEvidence, Medium};
+use fathom_probe::{LayoutPlan, ProbeLocation, ProbeSession, ProbeTarget};
 use fathom_process::Ledger;
 use fathom_record::Finding;
-use fathom_record::disk::{Entry, Layout};
+use fathom_record::disk::{Entry, Layout, burst_allowance};
 use fathom_units::{Bytes, Nanos};
 
-use crate::context::Context;
+use crate::context::SessionContext;
 use crate::probe_spec::{ProbePlan, ProbeSpec};
 
-/// How a probe ended.
+/// The outcome of a probe.
 #[derive(Debug, Default)]
 pub(crate) struct ProbeOutcome {
     pub(crate) findings: Vec<Finding>,
@@ -26,11 +26,11 @@ pub(crate) struct ProbeOutcome {
 ///
 /// # Errors
 /// When nothing could be measured, and when the caller no longer takes results.
-pub(crate) fn run(spec: &ProbeSpec, context: &mut Context<'_>) -> Result<ProbeOutcome> {
+pub(crate) fn run(spec: &ProbeSpec, context: &mut SessionContext<'_>) -> Result<ProbeOutcome> {
     let ledger = Ledger::open()?;
     let needs = spec.plan.needs();
-    let place = Place::look(&spec.dir, needs.writes, &spec.permits)?;
-    let target = Target::open(place.clone(), spec.size, spec.is_direct, needs, &ledger)?;
+    let place = ProbeLocation::look(&spec.dir, needs.writes, &spec.permits)?;
+    let target = ProbeTarget::open(place.clone(), spec.size, spec.is_direct, needs, &ledger)?;
     if spec.is_verified && place.is_device && !needs.writes {
         let what = "--verify has nothing to compare a device with that it does not write";
         return Err(Error::usage(what).advise("take a --pattern that writes, or name a directory"));
@@ -41,7 +41,7 @@ pub(crate) fn run(spec: &ProbeSpec, context: &mut Context<'_>) -> Result<ProbeOu
     }
     let (signals, zero) = (context.tools.signals.clone(), context.recorder.started());
     let note = context.tools.note;
-    let mut session = Session::new(target, spec.seed, spec.is_verified, signals, zero, context);
+    let mut session = ProbeSession::new(target, spec.seed, spec.is_verified, signals, zero, context);
     let second_pass = if matches!(spec.plan, ProbePlan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };
     let layout_plan = LayoutPlan { budget_ns: spec.layout_budget.map(Nanos::get), second_pass };
     spec.plan.named_jobs().iter().try_for_each(|job| session.check(job))?;
@@ -49,7 +49,7 @@ pub(crate) fn run(spec: &ProbeSpec, context: &mut Context<'_>) -> Result<ProbeOu
     let mut outcome = ProbeOutcome::default();
     if !session.interrupted() {
         outcome.error = match carry_out(&mut session, &spec.plan) {
-            // The reader has gone. Any other error leaves figures that are valid.
+            // The reader closed the output. Any other error leaves figures that are valid.
             Err(error) if error.kind() == Kind::OutputClosed => return Err(error),
             carried_out => carried_out.unwrap_or_else(Some),
         };
@@ -70,24 +70,18 @@ pub(crate) fn run(spec: &ProbeSpec, context: &mut Context<'_>) -> Result<ProbeOu
     Ok(outcome)
 }
 
-fn carry_out(session: &mut Session<'_>, plan: &ProbePlan) -> Result<Option<Error>> {
+fn carry_out(session: &mut ProbeSession<'_>, plan: &ProbePlan) -> Result<Option<Error>> {
     Ok(match plan {
         ProbePlan::Profile(pace, engine) => session.profile(*pace, *engine)?.error,
         ProbePlan::Ladder(ladder) => session.climb(ladder)?.error,
         ProbePlan::Window(window) => session.measure_step(window)?.error,
-        ProbePlan::Objective(job, slo, step) => {
-            let closed = session.measure_step(&WindowPlan::new("closed loop", vec![job.clone()], *step))?;
-            match closed.error {
-                Some(error) => Some(error),
-                None if session.interrupted() => None,
-                None => session.hold(job, slo, closed.step.per_s(), *step)?.1,
-            }
-        }
+        ProbePlan::Sustain(sustain) => session.sustain(sustain)?,
+        ProbePlan::Objective(job, slo, step) => session.objective(job, slo, *step)?,
     })
 }
 
-/// Reads all blocks back. Damage is an error beside the figures.
-fn recheck(session: &mut Session<'_>, note: fn(&str)) -> Option<Error> {
+/// Reads all blocks back. Damage is an error, and the figures stay valid.
+fn recheck(session: &mut ProbeSession<'_>, note: fn(&str)) -> Option<Error> {
     match session.recheck() {
         // A signal came before it began.
         Ok(0) => None,
@@ -101,8 +95,8 @@ fn recheck(session: &mut Session<'_>, note: fn(&str)) -> Option<Error> {
 
 fn judge(
     spec: &ProbeSpec,
-    context: &mut Context<'_>,
-    place: &Place,
+    context: &mut SessionContext<'_>,
+    place: &ProbeLocation,
     layout: Option<&Layout>,
     cache_is_volatile: Option<bool>,
     outcome: &mut ProbeOutcome,
@@ -111,12 +105,14 @@ fn judge(
     for meaning in judge::meanings(&steps, context.knee(), spec.documents) {
         context.result(&Entry::Meaning(meaning))?;
     }
-    let evidence = Evidence {
+    let evidence = DiskEvidence {
         steps: &steps,
         knee: context.knee(),
+        burst_allowance: burst_allowance(&context.results),
         layout,
         limits: limits(place),
         cache_is_volatile,
+        medium: medium(place),
         in_memory: place.is_memory().then_some(place.file_system.as_str()),
     };
     outcome.findings = judge::findings(&evidence);
@@ -128,10 +124,16 @@ fn judge(
     Ok(())
 }
 
-/// The I/O limits of this process's control group on the devices under a directory, at any layer of the stack.
-fn limits(place: &Place) -> Vec<(String, Limit)> {
+fn medium(place: &ProbeLocation) -> Option<Medium> {
     let view = View::live();
-    let (tree, groups) = (BlockTree::read(&view), Cgroups::of(&view, None));
+    let tree = BlockTree::read(&view);
+    Medium::slowest(place.leaves.iter().filter_map(|name| tree.by_name(name)), &view)
+}
+
+/// The I/O limits of this process's control group on the devices under a directory, at any layer of the stack.
+fn limits(place: &ProbeLocation) -> Vec<(String, Limit)> {
+    let view = View::live();
+    let (tree, groups) = (BlockTree::read(&view), Cgroups::read(&view, None));
     let Some(top) = place.device.as_deref().and_then(|name| tree.by_name(name)) else { return Vec::new() };
     let mut limits = Vec::new();
     for device in tree.layers(top) {

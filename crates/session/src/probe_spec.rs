@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use fathom_probe::judge::Documents;
-use fathom_probe::{Engine, Job, LadderPlan, Needs, Pace, Pattern, Permits, Slo, WindowPlan};
+use fathom_probe::judge::DatasetSize;
+use fathom_probe::{IoEngine, Job, LadderPlan, Needs, Pace, Pattern, Permits, Slo, SustainPlan, WindowPlan};
 use fathom_units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -18,19 +18,19 @@ pub struct ProbeSpec {
     pub dir: PathBuf,
     /// The size of the test file; a quarter of the free space up to 2 GiB if absent.
     pub size: Option<Bytes>,
-    /// Whether the page cache is bypassed.
+    /// True if the page cache is bypassed.
     pub is_direct: bool,
     /// The user's permissions: unusual file systems, and a device that may be overwritten.
     pub permits: Permits,
-    /// Whether every block is stamped and checked.
+    /// True if every block is stamped and checked.
     pub is_verified: bool,
-    /// Whether the test file is kept.
+    /// True if the test file is kept.
     pub keeps_file: bool,
     /// The seed of its random streams.
     pub seed: u64,
     /// The documents in the sentences about the disk.
-    pub documents: Documents,
-    /// The time limit for the layout of the file; none if absent.
+    pub documents: DatasetSize,
+    /// The time limit for the layout of the file. Unlimited if absent.
     pub layout_budget: Option<Nanos>,
     /// The jobs to run on the file.
     pub plan: ProbePlan,
@@ -40,11 +40,13 @@ pub struct ProbeSpec {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ProbePlan {
     /// All access patterns of mongod, one after another.
-    Profile(Pace, Engine),
+    Profile(Pace, IoEngine),
     /// One pattern at rising depths.
     Ladder(LadderPlan),
     /// One pattern at one depth or rate.
     Window(WindowPlan),
+    /// One pattern at its knee, until its sustained rate is known.
+    Sustain(SustainPlan),
     /// The highest rate of a job that holds an objective, in steps of a length.
     Objective(Job, Slo, Nanos),
 }
@@ -60,7 +62,7 @@ impl ProbeSpec {
             is_verified: false,
             keeps_file: false,
             seed: 0,
-            documents: Documents::default(),
+            documents: DatasetSize::default(),
             layout_budget: None,
             plan,
         }
@@ -92,11 +94,12 @@ impl ProbePlan {
             ProbePlan::Profile(..) => Needs { writes: true, journal: true },
             ProbePlan::Ladder(ladder) => of(std::slice::from_ref(&ladder.job)),
             ProbePlan::Window(window) => of(&window.jobs),
+            ProbePlan::Sustain(sustain) => of(std::slice::from_ref(&sustain.job)),
             ProbePlan::Objective(job, ..) => of(std::slice::from_ref(job)),
         }
     }
 
-    /// The user's jobs at their largest depth; none for a profile, which has its own.
+    /// The user's jobs at their largest depth. Empty for a profile, which has its own jobs.
     pub(crate) fn named_jobs(&self) -> Vec<Job> {
         match self {
             ProbePlan::Profile(..) => Vec::new(),
@@ -105,6 +108,7 @@ impl ProbePlan {
                 vec![Job { depth, ..ladder.job.clone() }]
             }
             ProbePlan::Window(window) => window.jobs.clone(),
+            ProbePlan::Sustain(sustain) => vec![sustain.job.clone()],
             ProbePlan::Objective(job, ..) => vec![job.clone()],
         }
     }

@@ -1,6 +1,6 @@
-//! The recent window of a monitored system: its series of the last minutes, the facts of its servers, and what could not be read.
+//! The recent window of a monitored system: its series of the last minutes, the facts of its servers, and notes on data that could not be read.
 //!
-//! It holds only what a judgement needs, so that the memory of a view that runs for days does not grow.
+//! It holds only the data that a judgement needs, so that the memory of a view that runs for days does not grow.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fathom_explain::Evidence;
 use fathom_monitor::Batch;
 use fathom_record::{Point, Reading};
 
-/// The largest number of results; slow operations of a bad hour must not fill the memory.
+/// The largest number of results; the slow operations of a bad hour must not fill memory.
 const MAX_RESULTS: usize = 10_000;
 
 /// The last minutes, or everything.
@@ -46,7 +46,6 @@ impl RecentWindow {
         }
     }
 
-    /// Adds readings.
     pub fn readings(&mut self, readings: &[Reading]) {
         let is_first = self.evidence.window_ns == (0, 0);
         for reading in readings.iter().filter(|reading| reading.value.is_finite()) {
@@ -65,7 +64,7 @@ impl RecentWindow {
         }
     }
 
-    /// Adds a sentence about what could not be read, once.
+    /// Adds a sentence about data that could not be read, once.
     pub fn note(&mut self, sentence: &str) {
         if !self.notes.iter().any(|known| known == sentence) {
             self.notes.push(sentence.to_owned());

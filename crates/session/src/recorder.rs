@@ -8,8 +8,9 @@ use std::time::Instant;
 
 use fathom_errors::Result;
 use fathom_explain::Judgement;
-use fathom_host::View;
+use fathom_host::{MachineSize, View};
 use fathom_monitor::{Batch, Clock};
+use fathom_process::ledger::StateFolder;
 use fathom_record::{Finding, Manifest, Reading, RunWriter, State};
 use serde::{Deserialize, Serialize};
 
@@ -31,15 +32,14 @@ pub struct RecordSpec {
 }
 
 impl RecordSpec {
-    /// A folder for a verb of the program that runs now.
+    /// A folder for a verb of the program that runs now. A program that a link calls by the verb's name is recorded with the verb.
     pub fn new(verb: &str, parent: Option<PathBuf>, subject: &Path) -> RecordSpec {
-        RecordSpec {
-            verb: verb.to_owned(),
-            command_line: std::env::args().collect(),
-            parent,
-            subject: subject.to_owned(),
-            seed: 0,
+        let mut command_line: Vec<String> = std::env::args().collect();
+        let called_as = command_line.first().and_then(|program| Path::new(program).file_stem());
+        if called_as.is_some_and(|name| name == verb) && command_line.get(1).is_none_or(|word| word != verb) {
+            command_line.splice(..1, ["fathom".to_owned(), verb.to_owned()]);
         }
+        RecordSpec { verb: verb.to_owned(), command_line, parent, subject: subject.to_owned(), seed: 0 }
     }
 
     /// The same with a seed.
@@ -53,7 +53,10 @@ impl RecordSpec {
         let mut manifest =
             Manifest::new(&self.verb, env!("CARGO_PKG_VERSION"), self.command_line.iter().cloned());
         manifest.seed = self.seed;
-        manifest.environment = fathom_host::environment::facts(&View::live(), Some(&self.subject));
+        let view = View::live();
+        manifest.environment = fathom_host::environment::facts(&view, Some(&self.subject));
+        let limits = MachineSize::read(&view).and_then(|size| size.limit_words());
+        manifest.environment.extend(limits.map(|words| ("machine.limits".to_owned(), words)));
         RunWriter::create(&run_folders::parent(self.parent.as_deref())?, manifest)
     }
 }
@@ -69,7 +72,13 @@ impl RunRecorder {
     /// Opens a new folder, or shows a note that says why it could not. Without a specification there is no folder.
     pub fn open(spec: Option<&RecordSpec>, note: fn(&str)) -> RunRecorder {
         let run = spec.and_then(|spec| match spec.create() {
-            Ok(run) => Some(run),
+            Ok(run) => {
+                let state = StateFolder::find().ok().filter(|_| spec.parent.is_none());
+                if let Some((path, reason)) = state.and_then(|state| Some((state.path, state.reason?))) {
+                    note(&format!("fathom: {reason}, so the run folder is below {}", path.display()));
+                }
+                Some(run)
+            }
             Err(error) => {
                 note(&format!("fathom: this run is not kept: {error}"));
                 None
@@ -79,7 +88,7 @@ impl RunRecorder {
         RunRecorder { run, zero, note }
     }
 
-    /// Whether there is a folder and all writes so far succeeded.
+    /// Returns whether there is a folder and all writes so far succeeded.
     pub fn is_recording(&self) -> bool {
         self.run.is_some()
     }
@@ -89,7 +98,6 @@ impl RunRecorder {
         Clock::since(self.zero)
     }
 
-    /// The run's start.
     pub fn started(&self) -> Instant {
         self.zero
     }
@@ -109,7 +117,6 @@ impl RunRecorder {
         }
     }
 
-    /// Writes readings.
     pub fn readings(&mut self, readings: &[Reading]) {
         self.write(|run| run.readings(readings));
     }

@@ -1,4 +1,4 @@
-//! One measurement from its specification to its run folder: probe, loads, monitoring, judgement.
+//! Runs one measurement from its specification to its run folder: probe, loads, monitoring, judgement.
 //!
 //! Every result is in the run folder before the caller gets it. A session removes what it created when it ends, also after an error or a
 //! signal.
@@ -7,14 +7,17 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use fathom_errors::{Error, Result};
-use fathom_record::disk::Entry;
+use fathom_record::burst_allowance::BurstVerdict;
+use fathom_record::capacity::NeedAnswer;
+use fathom_record::disk::{Entry, capacities};
 use fathom_record::{Finding, State};
 use serde::{Deserialize, Serialize};
 
-use crate::context::{Context, Tools};
+use crate::burst_check::{ReadCount, unknown};
+use crate::context::{SessionContext, SessionTools};
 use crate::{
     Assessment, Events, LiveFeed, LoadSpec, MonitorSession, MonitorSpec, ProbeSpec, RecordSpec, RunRecorder,
-    SearchOutcome, load, probe, ranked_findings,
+    SearchOutcome, WorkloadSpec, load, probe, ranked_findings,
 };
 
 /// The steps of a session in their order. An absent step is left out.
@@ -24,18 +27,17 @@ pub struct SessionSpec {
     pub record: Option<RecordSpec>,
     /// Earlier findings, such as those on the host's settings, to record with those of the session.
     pub findings: Vec<Finding>,
-    /// The probe.
+    /// Monitoring without a load.
+    pub monitor: Option<MonitorSpec>,
     pub probe: Option<ProbeSpec>,
     /// The loads, one after another.
     pub loads: Vec<LoadSpec>,
-    /// Monitoring without a load.
-    pub monitor: Option<MonitorSpec>,
 }
 
 /// The result of a session.
 #[derive(Debug)]
 pub struct SessionResult {
-    /// How it ended, as in the run folder.
+    /// The final state, as in the run folder.
     pub state: State,
     /// The run folder, if it is complete.
     pub folder: Option<PathBuf>,
@@ -43,11 +45,11 @@ pub struct SessionResult {
     pub results: Vec<Entry>,
     /// The findings of the probe.
     pub probe_findings: Vec<Finding>,
-    /// The assessment of each server.
+    /// The assessment of monitoring without a load, if it was judged, and then that of each server.
     pub assessments: Vec<Assessment>,
     /// The outcome of a search for the highest rate.
     pub search: Option<SearchOutcome>,
-    /// Whether a signal ended the session early.
+    /// True if a signal ended the session early.
     pub is_interrupted: bool,
     /// Why a load was given up, if it was.
     pub broken: Option<String>,
@@ -55,9 +57,9 @@ pub struct SessionResult {
     pub error: Option<Error>,
 }
 
-/// How the parts of a session went.
+/// The outcome of the parts of a session.
 #[derive(Default)]
-struct Outcome {
+struct SessionOutcome {
     probe_findings: Vec<Finding>,
     search: Option<SearchOutcome>,
     broken: Option<String>,
@@ -65,16 +67,24 @@ struct Outcome {
     error: Option<Error>,
 }
 
+impl SessionOutcome {
+    /// Returns whether the parts that follow are left out.
+    fn is_over(&self) -> bool {
+        self.is_interrupted || self.error.is_some() || self.broken.is_some()
+    }
+}
+
 /// Runs a session.
 ///
 /// # Errors
 /// When nothing was measured, because the probe or the monitoring could not begin, and when the caller no longer takes results. A later
 /// error is part of the result.
-pub fn run(spec: &SessionSpec, tools: &Tools, events: &mut dyn Events) -> Result<SessionResult> {
+pub fn run(spec: &SessionSpec, tools: &SessionTools, events: &mut dyn Events) -> Result<SessionResult> {
     let recorder = RunRecorder::open(spec.record.as_ref(), tools.note);
-    let mut context = Context { tools, events, recorder, results: Vec::new(), assessments: Vec::new() };
+    let mut context =
+        SessionContext { tools, events, recorder, results: Vec::new(), assessments: Vec::new() };
     let measured = measure(spec, &mut context);
-    let Context { recorder, results, assessments, .. } = context;
+    let SessionContext { recorder, results, assessments, .. } = context;
     let outcome = match measured {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -83,7 +93,7 @@ pub fn run(spec: &SessionSpec, tools: &Tools, events: &mut dyn Events) -> Result
             return Err(error);
         }
     };
-    let Outcome { probe_findings, search, broken, is_interrupted, error } = outcome;
+    let SessionOutcome { probe_findings, search, broken, is_interrupted, error } = outcome;
     let state = match () {
         () if error.is_some() || broken.is_some() => State::Failed,
         () if is_interrupted => State::Interrupted,
@@ -107,15 +117,20 @@ pub fn run(spec: &SessionSpec, tools: &Tools, events: &mut dyn Events) -> Result
     })
 }
 
-fn measure(spec: &SessionSpec, context: &mut Context<'_>) -> Result<Outcome> {
-    let mut outcome = Outcome::default();
-    if let Some(probe) = &spec.probe {
+fn measure(spec: &SessionSpec, context: &mut SessionContext<'_>) -> Result<SessionOutcome> {
+    let mut outcome = SessionOutcome::default();
+    // A probe and loads would disturb the monitored system.
+    if let Some(monitor) = &spec.monitor {
+        follow(monitor, context, &mut outcome)?;
+    }
+    let mut reads = spec.probe.as_ref().and_then(|probe| ReadCount::start(&probe.dir));
+    if let Some(probe) = spec.probe.as_ref().filter(|_| !outcome.is_over()) {
         let probed = probe::run(probe, context)?;
         outcome.probe_findings = probed.findings;
         (outcome.is_interrupted, outcome.error) = (probed.is_interrupted, probed.error);
     }
     for load in &spec.loads {
-        if outcome.is_interrupted || outcome.error.is_some() || outcome.broken.is_some() {
+        if outcome.is_over() {
             break;
         }
         let loaded = load::run(load, context);
@@ -130,14 +145,39 @@ fn measure(spec: &SessionSpec, context: &mut Context<'_>) -> Result<Outcome> {
             Err(error) => outcome.error = Some(error),
         }
     }
-    if let Some(monitor) = &spec.monitor {
-        follow(monitor, context, &mut outcome)?;
+    let is_sustained = match &spec.probe {
+        Some(probe) if !capacities(&context.results).is_empty() => {
+            let allowance = reads
+                .as_mut()
+                .map_or_else(|| unknown(&probe.dir), |reads| reads.judge(&probe.dir, context.knee()));
+            let is_sustained = allowance.verdict == BurstVerdict::Sustained;
+            context.result(&Entry::BurstAllowance(Box::new(allowance)))?;
+            is_sustained
+        }
+        _ => false,
+    };
+    if !context.is_stopped() {
+        answer_needs(spec, is_sustained, context)?;
     }
     Ok(outcome)
 }
 
+/// Records for each server whether its capacities cover the need, if there is one.
+fn answer_needs(spec: &SessionSpec, is_sustained: bool, context: &mut SessionContext<'_>) -> Result<()> {
+    let need = spec.loads.iter().find_map(|load| match &load.workload {
+        WorkloadSpec::Capacity(capacity) => capacity.need.as_ref(),
+        _ => None,
+    });
+    let Some(need) = need else { return Ok(()) };
+    let answers: Vec<NeedAnswer> = capacities(&context.results)
+        .chunk_by(|one, next| one.server == next.server)
+        .map(|of_server| need.answer(&of_server[0].server, of_server, is_sustained))
+        .collect();
+    answers.into_iter().try_for_each(|answer| context.result(&Entry::Need(Box::new(answer))))
+}
+
 /// Monitors until the time is over or the caller ends it, and judges the window.
-fn follow(spec: &MonitorSpec, context: &mut Context<'_>, outcome: &mut Outcome) -> Result<()> {
+fn follow(spec: &MonitorSpec, context: &mut SessionContext<'_>, outcome: &mut SessionOutcome) -> Result<()> {
     let mut session = MonitorSession::start(spec, context.recorder.clock())?;
     let until = spec.time.map(|time| Instant::now() + time);
     let mut feed = LiveFeed::new(&mut session, &mut context.recorder);
@@ -149,6 +189,7 @@ fn follow(spec: &MonitorSpec, context: &mut Context<'_>, outcome: &mut Outcome) 
         window.evidence.results.extend(spec.known_results.iter().cloned());
         let assessment = Assessment::of_window(spec.subject(), window);
         context.recorder.judgement(&assessment.judgement);
+        context.events.assessed(&assessment)?;
         context.assessments.push(assessment);
         // A judgement of a shorter time than requested counts as interrupted. A view without a judgement may end at any time.
         outcome.is_interrupted = context.is_stopped();
@@ -160,7 +201,7 @@ fn follow(spec: &MonitorSpec, context: &mut Context<'_>, outcome: &mut Outcome) 
 mod tests {
     use std::path::Path;
 
-    use fathom_probe::{Durable, Engine, Job, Pattern, WindowPlan};
+    use fathom_probe::{Durable, IoEngine, Job, Pattern, WindowPlan};
     use fathom_process::Signals;
     use fathom_testkit::{Scratch, assert, assert_eq, test};
     use fathom_units::{Bytes, Nanos};
@@ -168,12 +209,12 @@ mod tests {
     use super::*;
     use crate::{CoreLoad, Driver, NoEvents, ProbePlan, SearchSpec, ServerSpec, WorkloadSpec};
 
-    fn tools() -> Tools {
-        Tools { signals: Signals::install().unwrap(), note: |_| () }
+    fn tools() -> SessionTools {
+        SessionTools { signals: Signals::install().unwrap(), note: |_| () }
     }
 
     fn probe(dir: &Path) -> ProbeSpec {
-        let job = Job::new(Pattern::RandWrite, Bytes::kib(4), Engine::Psync, 1).durable(Durable::Fdatasync);
+        let job = Job::new(Pattern::RandWrite, Bytes::kib(4), IoEngine::Psync, 1).durable(Durable::Fdatasync);
         let window = WindowPlan::new("randwrite", vec![job], Nanos::millis(100));
         let plan = ProbePlan::Window(window);
         ProbeSpec { size: Some(Bytes::mib(16)), is_direct: false, ..ProbeSpec::new(dir, plan) }
@@ -227,7 +268,7 @@ mod tests {
         let record = Some(RecordSpec::new("disk", Some(file), &scratch.path()));
         let spec = SessionSpec { record, probe: Some(probe(&scratch.path())), ..SessionSpec::default() };
         let note = |sentence: &str| NOTED.lock().unwrap().push(sentence.to_owned());
-        let result = run(&spec, &Tools { note, ..tools() }, &mut NoEvents).unwrap();
+        let result = run(&spec, &SessionTools { note, ..tools() }, &mut NoEvents).unwrap();
         assert_eq!((result.state, result.folder), (State::Complete, None));
         assert!(result.results.iter().any(|entry| matches!(entry, Entry::Step(_))));
         let noted = NOTED.lock().unwrap().join("\n");

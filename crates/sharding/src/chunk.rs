@@ -1,40 +1,37 @@
-//! A chunk: a range of shard keys that lives on one shard, as `config.chunks` holds it (server.md, 4.3; the form is that of
-//! 4.0, whose `_id` is a text).
+//! A chunk: a range of shard keys that one shard owns, as `config.chunks` stores it (docs/methods.md#chunks). The format is that of
+//! 4.0, whose `_id` is a string.
 
 use bson::{Bson, DateTime, Document, Timestamp, doc};
 use fathom_wire::{Code, Failure};
 
 use crate::{ChunkVersion, Result, ShardKey};
 
-/// The two ends of a range of keys: from `min` up to, not including, `max`.
+/// A range of keys from `min`, inclusive, to `max`, exclusive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChunkRange {
-    /// The first key.
+    /// The first key, included.
     pub min: Document,
-    /// The first key beyond it.
+    /// The first key after the range.
     pub max: Document,
 }
 
-/// A chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
-    /// Its ends.
     pub range: ChunkRange,
-    /// Who has it.
+    /// The shard that owns it.
     pub shard: String,
-    /// When it was changed last.
+    /// The version of the last change to the chunk.
     pub version: ChunkVersion,
-    /// The shards that had it, with since when, the newest first: the first is who has it now.
+    /// The shards that have owned it and since when, newest first; the first entry is the current owner.
     pub history: Vec<(Timestamp, String)>,
 }
 
 impl Chunk {
-    /// A new chunk.
     pub fn new(range: ChunkRange, shard: &str, version: ChunkVersion, now: Timestamp) -> Chunk {
         Chunk { range, shard: shard.to_owned(), version, history: vec![(now, shard.to_owned())] }
     }
 
-    /// Reads a document of `config.chunks`; `epoch` is the collection's where the document has none, as from 5.0 on.
+    /// Reads a document of `config.chunks`. `epoch` is the collection's, for documents without one, as from 5.0 on.
     pub fn parse(document: &Document, epoch: bson::oid::ObjectId) -> Result<Chunk> {
         let wrong = |what: &str| {
             Failure::new(Code::UnsupportedFormat, format!("a document of config.chunks has no good '{what}'"))
@@ -54,7 +51,7 @@ impl Chunk {
         })
     }
 
-    /// As `config.chunks` holds it.
+    /// The chunk as a document of `config.chunks`.
     pub fn to_document(&self, namespace: &str) -> Document {
         let history: Vec<Bson> = self
             .history
@@ -73,8 +70,8 @@ impl Chunk {
         }
     }
 
-    /// The chunk after it went to another shard. One document says a migration whole: the shards in its history have its version
-    /// too (see `RoutingTable`), so that the giver's is raised with the taker's.
+    /// The chunk after it moved to another shard. One document describes a migration completely: the shards in the chunk's
+    /// history have its version too (see `RoutingTable`), so that the donor's version is raised with the recipient's.
     #[must_use]
     pub fn moved(&self, to: &str, version: ChunkVersion, now: Timestamp) -> Chunk {
         let mut history = vec![(now, to.to_owned())];
@@ -82,7 +79,7 @@ impl Chunk {
         Chunk { range: self.range.clone(), shard: to.to_owned(), version, history }
     }
 
-    /// Its ends as bytes.
+    /// The ends of its range as bytes.
     pub fn bounds(&self, key: &ShardKey) -> Result<(Vec<u8>, Vec<u8>)> {
         Ok((key.bound(&self.range.min)?, key.bound(&self.range.max)?))
     }
@@ -99,7 +96,7 @@ pub fn chunk_id(namespace: &str, min: &Document) -> String {
     id
 }
 
-/// A value as BSONElement::toString writes it without its name.
+/// A value as BSONElement::toString formats it without its name.
 fn shown(value: &Bson) -> String {
     match value {
         Bson::MinKey => "MinKey".to_owned(),

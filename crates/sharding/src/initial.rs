@@ -1,4 +1,4 @@
-//! The chunks that a collection begins with (mongodb/mongo@v4.0:src/mongo/db/s/config/initial_split_policy.cpp).
+//! The initial chunks of a collection (mongodb/mongo@v4.0:src/mongo/db/s/config/initial_split_policy.cpp).
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, Timestamp, doc};
@@ -6,21 +6,20 @@ use fathom_wire::{Code, Failure};
 
 use crate::{Chunk, ChunkRange, ChunkVersion, Result, ShardKey};
 
-/// The most chunks to begin with, for each shard and in all.
+/// The maximum number of initial chunks, for each shard and in all.
 pub const MAX_INITIAL_CHUNKS_PER_SHARD: u64 = 8192;
-/// See [`MAX_INITIAL_CHUNKS_PER_SHARD`].
 pub const MAX_INITIAL_CHUNKS: u64 = 1_000_000;
 
-/// How a new collection is cut up.
+/// The way a new collection is split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InitialChunks {
-    /// One chunk, on the primary shard: for ranged keys, and where there are documents already.
+    /// One chunk, on the primary shard: for ranged keys, and for collections that already have documents.
     One,
-    /// So many even parts of a hashed key, over all shards; none is two for each shard.
+    /// This number of equal ranges of a hashed key, over all shards; `None` means two for each shard.
     Hashed(Option<u64>),
 }
 
-/// Where the hashes are cut into `chunks` parts, ascending.
+/// The hashes at which the key range is split into `chunks` parts, ascending.
 pub fn hashed_split_points(chunks: u64) -> Vec<i64> {
     let chunks = i64::try_from(chunks.max(1)).unwrap_or(i64::MAX);
     let interval = (i64::MAX / chunks).wrapping_mul(2);
@@ -42,8 +41,8 @@ pub fn hashed_split_points(chunks: u64) -> Vec<i64> {
 }
 
 impl InitialChunks {
-    /// The chunks, ascending, with versions 1|0, 1|1 and so on. `shards` are all of them in the order of their names, `primary`
-    /// the database's.
+    /// The chunks, ascending, with versions 1|0, 1|1 and so on. `shards` are all shards, sorted by name; `primary` is the
+    /// database's primary shard.
     pub fn make(
         &self,
         key: &ShardKey,
@@ -92,13 +91,13 @@ mod tests {
     use super::*;
 
     fn made(wanted: Option<u64>, shards: usize) -> Vec<Chunk> {
-        let key = ShardKey::of(&doc! { "_id": "hashed" }).unwrap();
+        let key = ShardKey::new(&doc! { "_id": "hashed" }).unwrap();
         let shards: Vec<String> = (1..=shards).map(|number| format!("sh{number}")).collect();
         let now = Timestamp { time: 1, increment: 18 };
         InitialChunks::Hashed(wanted).make(&key, &shards, "sh1", ObjectId::new(), now).unwrap()
     }
 
-    /// server.md, 4.3, and config-chunks.json of a real cluster of two shards.
+    /// docs/methods.md#chunks, and config-chunks.json of a real cluster of two shards.
     #[test]
     fn two_shards_begin_as_in_a_real_cluster() {
         const HALF: i64 = 4_611_686_018_427_387_902;

@@ -1,4 +1,4 @@
-//! What one shard owns of a collection: the filter that keeps out documents of chunks that are coming, or have gone.
+//! One shard's ownership of a collection: the filter that excludes documents of chunks that are arriving or have moved away.
 
 use bson::RawDocument;
 use fathom_wire::{Code, Failure};
@@ -11,7 +11,7 @@ pub struct Ownership {
     namespace: String,
     key: ShardKey,
     version: ChunkVersion,
-    /// Ascending, disjoint, not touching.
+    /// Ascending, disjoint and not adjacent.
     ranges: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -25,32 +25,29 @@ impl Ownership {
         Ownership { namespace, key, version, ranges }
     }
 
-    /// The collection.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The shard key.
     pub fn key(&self) -> &ShardKey {
         &self.key
     }
 
-    /// The shard's version.
     pub fn version(&self) -> ChunkVersion {
         self.version
     }
 
-    /// The same as commands carry it.
+    /// Its version in the form that commands carry.
     pub fn shard_version(&self) -> ShardVersion {
         ShardVersion::Sharded(self.version)
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub fn range_count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Whether the bytes of a key are the shard's.
+    /// Whether the shard owns this key, given as bytes.
     pub fn owns_key(&self, key: &[u8]) -> bool {
         let place = self.ranges.partition_point(|(min, _)| min.as_slice() <= key);
         place
@@ -59,12 +56,12 @@ impl Ownership {
             .is_some_and(|(_, max)| key < max.as_slice())
     }
 
-    /// Whether a document is the shard's; one whose key is an array is nobody's.
+    /// Whether the shard owns a document; no shard owns a document whose key is an array.
     pub fn owns(&self, document: &RawDocument) -> bool {
         self.key.key_of(document).is_ok_and(|key| self.owns_key(&key))
     }
 
-    /// Whether any key from `min` up to `max` is the shard's.
+    /// Whether the shard owns any key from `min` up to `max`.
     pub fn overlaps(&self, min: &[u8], max: &[u8]) -> bool {
         self.ranges.iter().any(|(low, high)| low.as_slice() < max && min < high.as_slice())
     }

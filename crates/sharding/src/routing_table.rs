@@ -1,7 +1,7 @@
-//! The chunks of one collection, and who has them: what a router and a shard read from the config servers.
+//! The chunks of one collection and their owners, as a router and a shard read them from the config servers.
 //!
-//! A table that does not hold every key just once is refused; one caught in the middle of a split is put right, since who splits
-//! writes the new chunks before it shortens the old one.
+//! A table that does not cover every key exactly once is refused. A table that was read in the middle of a split is corrected,
+//! since a split writes the new chunks before it shortens the old one.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,21 @@ use crate::{Chunk, ChunkVersion, Ownership, Result, ShardKey, ShardVersion};
 /// A document of `config.collections`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CollectionEntry {
-    /// `database.collection`.
+    /// The namespace, as `database.collection`.
     pub namespace: String,
-    /// Its shard key.
     pub key: ShardKey,
-    /// Whether keys are unique.
+    /// Whether the shard key is unique.
     pub unique: bool,
-    /// Which life of the collection.
+    /// The incarnation of the collection.
     pub epoch: ObjectId,
     /// Its `uuid`, if it has one.
     pub uuid: Option<Bson>,
-    /// Whether the balancer leaves it alone.
+    /// Whether the balancer is off for the collection.
     pub no_balance: bool,
 }
 
 impl CollectionEntry {
-    /// Reads a document of `config.collections`; none if the collection was dropped.
+    /// Reads a document of `config.collections`; `None` if the collection was dropped.
     pub fn parse(document: &Document) -> Result<Option<CollectionEntry>> {
         let wrong = |what: &str| {
             Failure::new(
@@ -43,7 +42,7 @@ impl CollectionEntry {
         let key = document.get_document("key").map_err(|_| wrong("key"))?;
         Ok(Some(CollectionEntry {
             namespace: document.get_str("_id").map_err(|_| wrong("_id"))?.to_owned(),
-            key: ShardKey::of(key)?,
+            key: ShardKey::new(key)?,
             unique: document.get_bool("unique").unwrap_or(false),
             epoch: document.get_object_id("lastmodEpoch").map_err(|_| wrong("lastmodEpoch"))?,
             uuid: document.get("uuid").cloned(),
@@ -52,37 +51,37 @@ impl CollectionEntry {
     }
 }
 
-/// A chunk with its ends as bytes.
+/// A chunk with its ends encoded as bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Placed {
+pub(crate) struct ChunkBounds {
     min: Vec<u8>,
     max: Vec<u8>,
     pub(crate) chunk: Chunk,
 }
 
-/// Who has which keys of a collection.
+/// The owner of each key of a collection.
 #[derive(Clone, Debug)]
 pub struct RoutingTable {
     entry: CollectionEntry,
-    chunks: Vec<Placed>,
-    /// The newest version of each shard that has chunks, or had some.
+    chunks: Vec<ChunkBounds>,
+    /// The newest version of each shard that has or had chunks.
     versions: BTreeMap<String, ChunkVersion>,
     version: ChunkVersion,
 }
 
 impl RoutingTable {
-    /// Makes a table of the collection's chunks, in any order. What has holes or overlaps is refused as a conflict, since it may
-    /// have been read while it was being changed: the caller reads again.
+    /// Makes a table of the collection's chunks, which may come in any order. Gaps or overlaps are refused as a conflict, since
+    /// the chunks may have been read during a change: the caller reads them again.
     pub fn new(entry: CollectionEntry, chunks: Vec<Chunk>) -> Result<RoutingTable> {
         let mut placed = Vec::with_capacity(chunks.len());
         for chunk in chunks.into_iter().filter(|chunk| chunk.version.epoch == entry.epoch) {
             let (min, max) = chunk.bounds(&entry.key)?;
-            placed.push(Placed { min, max, chunk });
+            placed.push(ChunkBounds { min, max, chunk });
         }
         placed.sort_by(|one, other| one.min.cmp(&other.min));
         let mut version = ChunkVersion::new(0, 0, entry.epoch);
         let mut versions: BTreeMap<String, ChunkVersion> = BTreeMap::new();
-        for Placed { chunk, .. } in &placed {
+        for ChunkBounds { chunk, .. } in &placed {
             let newer = |than: &ChunkVersion| chunk.version.order(than).is_gt();
             if newer(&version) {
                 version = chunk.version;
@@ -104,7 +103,7 @@ impl RoutingTable {
     fn check(&self) -> Result<()> {
         let key = &self.entry.key;
         let mut at = key.bound(&key.outermost(Bson::MinKey))?;
-        for Placed { min, max, .. } in &self.chunks {
+        for ChunkBounds { min, max, .. } in &self.chunks {
             if *min != at || max <= min {
                 return Err(self.torn());
             }
@@ -118,12 +117,11 @@ impl RoutingTable {
         Failure::new(Code::ConflictingOperationInProgress, what)
     }
 
-    /// What `config.collections` says.
+    /// Its entry in `config.collections`.
     pub fn entry(&self) -> &CollectionEntry {
         &self.entry
     }
 
-    /// The shard key.
     pub fn key(&self) -> &ShardKey {
         &self.entry.key
     }
@@ -133,34 +131,34 @@ impl RoutingTable {
         self.version
     }
 
-    /// The version of what a shard has.
+    /// The version of the chunks that a shard owns.
     pub fn version_of(&self, shard: &str) -> ChunkVersion {
         self.versions.get(shard).copied().unwrap_or(ChunkVersion::new(0, 0, self.entry.epoch))
     }
 
-    /// The same as commands carry it.
+    /// The same version in the form that commands carry.
     pub fn shard_version(&self, shard: &str) -> ShardVersion {
         ShardVersion::Sharded(self.version_of(shard))
     }
 
-    /// The chunks, ascending.
+    /// The chunks in ascending order.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = &Chunk> {
         self.chunks.iter().map(|placed| &placed.chunk)
     }
 
-    /// The chunk of a key's bytes.
+    /// The chunk that holds a key, given as bytes.
     pub fn chunk_of(&self, key: &[u8]) -> Option<&Chunk> {
         let place = self.chunks.partition_point(|placed| placed.min.as_slice() <= key);
         self.chunks.get(place.checked_sub(1)?).map(|placed| &placed.chunk)
     }
 
-    /// The shard of a key's bytes.
+    /// The shard that owns a key, given as bytes.
     pub fn shard_of(&self, key: &[u8]) -> Option<&str> {
         Some(&self.chunk_of(key)?.shard)
     }
 
-    /// The chunks that have keys from `low` up to, not including, `high`.
-    pub(crate) fn chunks_between(&self, low: &[u8], high: &[u8]) -> &[Placed] {
+    /// The chunks that hold keys from `low`, inclusive, to `high`, exclusive.
+    pub(crate) fn chunks_between(&self, low: &[u8], high: &[u8]) -> &[ChunkBounds] {
         let first = self.chunks.partition_point(|placed| placed.max.as_slice() <= low);
         let last = self.chunks.partition_point(|placed| placed.min.as_slice() < high);
         self.chunks.get(first..last).unwrap_or_default()
@@ -174,10 +172,10 @@ impl RoutingTable {
         shards
     }
 
-    /// What one shard owns.
+    /// The ownership of one shard.
     pub fn ownership(&self, shard: &str) -> Ownership {
         let mut ranges: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for Placed { min, max, .. } in self.chunks.iter().filter(|placed| placed.chunk.shard == shard) {
+        for ChunkBounds { min, max, .. } in self.chunks.iter().filter(|placed| placed.chunk.shard == shard) {
             match ranges.last_mut() {
                 Some((_, end)) if end == min => end.clone_from(max),
                 _ => ranges.push((min.clone(), max.clone())),
@@ -187,8 +185,8 @@ impl RoutingTable {
     }
 }
 
-/// Shortens a chunk that goes beyond a newer one that was split off its end.
-fn finish_splits(chunks: &mut [Placed]) {
+/// Shortens a chunk that still extends over a newer chunk that was split off its end.
+fn finish_splits(chunks: &mut [ChunkBounds]) {
     for place in 1..chunks.len() {
         let Some((one, next)) = chunks.get_mut(place - 1..=place).and_then(|pair| {
             let [one, next] = pair else { return None };
@@ -262,7 +260,7 @@ mod tests {
     #[test]
     fn a_split_caught_half_way_is_finished_and_what_is_torn_is_refused() {
         let mut chunks = three();
-        // [0, 10) is being split at 3 and 6: the new chunks are there, the old one is not shortened.
+        // [0, 10) is being split at 3 and 6: the new chunks exist, the old one is not shortened yet.
         chunks.push(chunk(Bson::Int32(6), Bson::Int32(10), "s1", 2, 3));
         let table = RoutingTable::new(entry(), chunks.clone()).unwrap();
         assert_eq!(table.chunks().len(), 4);

@@ -1,7 +1,7 @@
-//! The shard key of a collection: its fields, and the key that a document or a filter has
+//! The shard key of a collection: its fields, and the key of a document or a filter
 //! (mongodb/mongo@v4.0:src/mongo/s/shard_key_pattern.cpp).
 //!
-//! Keys are compared as the bytes of a KeyString, which is the order of their values. A field that is missing counts as null; an
+//! Keys are compared as the bytes of a KeyString, whose order is the order of the values. A missing field counts as null. An
 //! array in a field of the key is refused, as no chunk could hold its document.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
@@ -10,10 +10,10 @@ use fathom_wire::{Code, Failure};
 
 use crate::Result;
 
-/// The longest key of a document, in bytes of BSON, as in 4.0.
+/// The maximum length of a document's key, in bytes of BSON, as in 4.0.
 const MAX_KEY_BYTES: usize = 512;
 
-/// The fields that decide where documents live.
+/// The fields that decide which shard owns a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShardKey {
     pattern: KeyPattern,
@@ -52,25 +52,24 @@ impl ShardKey {
         Ok(ShardKey { pattern, document })
     }
 
-    /// The same of a document.
-    pub fn of(key: &Document) -> Result<ShardKey> {
+    /// Reads the same from an owned document.
+    pub fn new(key: &Document) -> Result<ShardKey> {
         let raw = RawDocumentBuf::try_from(key).map_err(|error| {
             Failure::new(Code::BadValue, format!("a shard key cannot be encoded: {error}"))
         })?;
         ShardKey::parse(&raw)
     }
 
-    /// As `config.collections` holds it.
+    /// The key as `config.collections` stores it.
     pub fn to_document(&self) -> &Document {
         &self.document
     }
 
-    /// As an index on it is.
+    /// The key as the pattern of an index on it.
     pub fn pattern(&self) -> &KeyPattern {
         &self.pattern
     }
 
-    /// Its fields' paths.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.pattern.fields.iter().map(|field| field.path.as_str())
     }
@@ -80,7 +79,7 @@ impl ShardKey {
         self.pattern.fields.iter().any(|field| field.kind == FieldKind::Hashed)
     }
 
-    /// Whether `_id` is all of it: an `_id` alone says the shard then.
+    /// Whether the key is `_id` alone: then an `_id` is enough to find the shard.
     pub fn is_id(&self) -> bool {
         matches!(self.pattern.fields.as_slice(), [field] if field.path == "_id")
     }
@@ -95,7 +94,7 @@ impl ShardKey {
         Ok(builder.finish(Bound::Exact).bytes)
     }
 
-    /// The same for a document that is about to be stored, whose key must not be too long either.
+    /// The same for a document about to be stored, whose key must also not be too long.
     pub fn key_to_store(&self, document: &RawDocument) -> Result<Vec<u8>> {
         let key = self.key_of(document)?;
         if !self.is_hashed() && key.len() > MAX_KEY_BYTES {
@@ -108,7 +107,7 @@ impl ShardKey {
         Ok(key)
     }
 
-    /// The key of an `_id`, if that is all of the key.
+    /// The key that an `_id` gives, if the shard key is `_id` alone.
     pub fn key_of_id(&self, id: &Bson) -> Option<Vec<u8>> {
         let [field] = self.pattern.fields.as_slice() else { return None };
         if field.path != "_id" || matches!(id, Bson::Array(_) | Bson::RegularExpression(_)) {
@@ -119,7 +118,7 @@ impl ShardKey {
         Some(builder.finish(Bound::Exact).bytes)
     }
 
-    /// The values of a document's key under the key's own paths, as `config.chunks` would hold them.
+    /// The values of a document's key under the key's own paths, as `config.chunks` would store them.
     pub fn values_of(&self, document: &RawDocument) -> Result<Document> {
         let mut values = Document::new();
         for field in &self.pattern.fields {
@@ -134,7 +133,7 @@ impl ShardKey {
         Ok(values)
     }
 
-    /// The key that all matches of a filter have, if it holds every field of it to one value.
+    /// The key that all matches of a filter share, if the filter fixes every field of the key to one value.
     pub fn key_of_filter(&self, filter: &Filter) -> Option<Vec<u8>> {
         if let (Some(id), true) = (filter.only_id(), self.is_id()) {
             return self.key_of_id(id);
@@ -148,8 +147,8 @@ impl ShardKey {
         Some(builder.finish(Bound::Exact).bytes)
     }
 
-    /// The bytes of an end of a chunk, `{_id: MinKey}`: they stand before the key of every document that has these values. The
-    /// values of a hashed key are hashes.
+    /// The bytes of an end of a chunk, such as `{_id: MinKey}`: they sort before the key of every document with these values.
+    /// The values of a hashed key are hashes.
     pub fn bound(&self, end: &Document) -> Result<Vec<u8>> {
         let refused = || {
             let what = format!("{end} is no end of a chunk of the shard key {}", self.document);
@@ -166,7 +165,7 @@ impl ShardKey {
         Ok(builder.finish(Bound::Before).bytes)
     }
 
-    /// The least or the greatest end of all.
+    /// The lowest or the highest end of all chunks.
     pub fn outermost(&self, end: Bson) -> Document {
         self.pattern.fields.iter().map(|field| (field.path.clone(), end.clone())).collect()
     }
@@ -189,7 +188,7 @@ fn append(builder: &mut KeyBuilder, field: &KeyField, value: RawBsonRef<'_>) {
     }
 }
 
-/// The same of an owned value; none of one that has no raw form.
+/// The same for an owned value; `None` for a value without a raw form.
 fn append_owned(builder: &mut KeyBuilder, field: &KeyField, value: &Bson) -> Option<()> {
     match field.kind {
         FieldKind::Hashed => builder.append(RawBsonRef::Int64(hash64_owned(value)?), false),
@@ -198,7 +197,7 @@ fn append_owned(builder: &mut KeyBuilder, field: &KeyField, value: &Bson) -> Opt
     builder.check().ok()
 }
 
-/// The value under a dotted path, null if it is missing; an error if there is an array on the way or at its end.
+/// The value at a dotted path, null if it is missing; an error if the path leads through or to an array.
 fn value_at<'d>(document: &'d RawDocument, path: &str) -> std::result::Result<RawBsonRef<'d>, ()> {
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
     let value = document.get(name).map_err(|_| ())?;
@@ -211,7 +210,7 @@ fn value_at<'d>(document: &'d RawDocument, path: &str) -> std::result::Result<Ra
     }
 }
 
-/// The value that equalities hold a path to, be it named itself or within a document that is.
+/// The value that equalities fix a path to, whether they name the path itself or a document that contains it.
 fn held(equalities: &[(String, Bson)], path: &str) -> Option<Bson> {
     for (named, value) in equalities {
         let found = if named == path {
@@ -226,7 +225,7 @@ fn held(equalities: &[(String, Bson)], path: &str) -> Option<Bson> {
             })
         };
         if let Some(found) = found {
-            // An array equals an element of an array too, and a pattern many strings.
+            // An array also equals an element of an array, and a pattern matches many strings.
             let plain = !matches!(found, Bson::Array(_) | Bson::RegularExpression(_) | Bson::Undefined);
             return plain.then_some(found);
         }
@@ -247,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_filter_has_the_key_of_the_documents_that_it_means() {
-        let key = ShardKey::of(&doc! { "a": 1, "b.c": 1 }).unwrap();
+        let key = ShardKey::new(&doc! { "a": 1, "b.c": 1 }).unwrap();
         let expected = key.key_of(&rawdoc! { "b": { "c": "x" }, "a": 7, "z": 1 }).unwrap();
         for same in [
             rawdoc! { "a": 7, "b.c": "x" },
@@ -268,7 +267,7 @@ mod tests {
 
     #[test]
     fn hashed_keys_are_hashes_and_an_id_alone_has_one() {
-        let key = ShardKey::of(&doc! { "_id": "hashed" }).unwrap();
+        let key = ShardKey::new(&doc! { "_id": "hashed" }).unwrap();
         let of_document = key.key_of(&rawdoc! { "_id": "user5", "x": 1 }).unwrap();
         assert_eq!(key.key_of_filter(&filter(rawdoc! { "_id": "user5" })), Some(of_document.clone()));
         assert_eq!(key.key_of_id(&Bson::from("user5")), Some(of_document.clone()));
@@ -281,7 +280,7 @@ mod tests {
 
     #[test]
     fn missing_is_null_and_arrays_are_refused() {
-        let key = ShardKey::of(&doc! { "a.b": 1 }).unwrap();
+        let key = ShardKey::new(&doc! { "a.b": 1 }).unwrap();
         let null = key.key_of(&rawdoc! { "a": { "b": null } }).unwrap();
         for same in [rawdoc! {}, rawdoc! { "a": 1 }, rawdoc! { "a": {} }] {
             assert_eq!(key.key_of(&same).unwrap(), null);
@@ -301,8 +300,8 @@ mod tests {
             doc! { "a": "hashed", "b": 1 },
             doc! { "a": true },
         ] {
-            assert!(ShardKey::of(&refused).is_err(), "{refused}");
+            assert!(ShardKey::new(&refused).is_err(), "{refused}");
         }
-        assert_eq!(ShardKey::of(&doc! { "a": 1.0 }).unwrap().to_document(), &doc! { "a": 1 });
+        assert_eq!(ShardKey::new(&doc! { "a": 1.0 }).unwrap().to_document(), &doc! { "a": 1 });
     }
 }

@@ -1,32 +1,35 @@
-//! Which shards a query concerns.
+//! The shards that a query targets.
 //!
-//! The query is planned as if the shard key were an index: the ranges of keys that a plan would walk are the chunks that can hold
-//! matches (mongodb/mongo@v4.0:src/mongo/s/chunk_manager.cpp). A query is sent to too many shards rather than to too few.
+//! The query is planned as if the shard key were an index: the ranges of keys that a plan would scan select the chunks that can
+//! hold matches (mongodb/mongo@v4.0:src/mongo/s/chunk_manager.cpp). A query may be sent to too many shards, never to too few.
 
 use fathom_query::{Access, Filter, IndexInfo, Plan, choose};
 
 use crate::{Result, RoutingTable};
 
-/// The shards that a query concerns; never empty.
+/// The shards that a query targets; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Targeted {
+pub struct TargetShards {
     /// Their names, in order.
     pub shards: Vec<String>,
-    /// Whether the filter holds the whole shard key to one value.
+    /// Whether the filter fixes the whole shard key to one value.
     pub by_key: bool,
 }
 
 impl RoutingTable {
-    /// The shards of a filter's matches. One that can match nothing concerns the first shard alone.
-    pub fn target(&self, filter: &Filter) -> Result<Targeted> {
+    /// The shards that can hold matches of a filter. A filter that can match nothing targets the first shard alone.
+    pub fn target(&self, filter: &Filter) -> Result<TargetShards> {
         if let Some(key) = self.key().key_of_filter(filter)
             && let Some(shard) = self.shard_of(&key)
         {
-            return Ok(Targeted { shards: vec![shard.to_owned()], by_key: true });
+            return Ok(TargetShards { shards: vec![shard.to_owned()], by_key: true });
         }
         let shards = self.shards();
         if shards.len() < 2 || filter.is_empty() {
-            return Ok(Targeted { shards: shards.into_iter().map(str::to_owned).collect(), by_key: false });
+            return Ok(TargetShards {
+                shards: shards.into_iter().map(str::to_owned).collect(),
+                by_key: false,
+            });
         }
         let index = IndexInfo {
             name: "shard key",
@@ -45,10 +48,10 @@ impl RoutingTable {
         }
         shards.sort_unstable();
         shards.dedup();
-        Ok(Targeted { shards: shards.into_iter().map(str::to_owned).collect(), by_key: false })
+        Ok(TargetShards { shards: shards.into_iter().map(str::to_owned).collect(), by_key: false })
     }
 
-    /// Adds the shards of a plan; none is all of them.
+    /// Adds the shards that a plan targets; `None` means all shards.
     fn add<'t>(&'t self, plan: &Plan, found: &mut Option<Vec<&'t str>>) {
         match &plan.access {
             Access::Nothing => {}

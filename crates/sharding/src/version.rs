@@ -1,4 +1,4 @@
-//! Versions of chunks, and how a router's version of a shard is told from the shard's own
+//! Versions of chunks, and the comparison of a router's version of a shard with the shard's own
 //! (mongodb/mongo@v4.0:src/mongo/s/chunk_version.h).
 
 use std::cmp::Ordering;
@@ -10,19 +10,19 @@ use fathom_wire::{Code, DocumentWriter, Failure};
 
 use crate::Result;
 
-/// `(major, minor, epoch)`: a migration raises the major number, a split the minor one, and a collection that is dropped and
-/// sharded again has another epoch.
+/// `(major, minor, epoch)`: a migration raises the major number, a split the minor one. A collection that is dropped and
+/// sharded again gets another epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkVersion {
-    /// Raised when a chunk goes to another shard.
+    /// Raised when a chunk moves to another shard.
     pub major: u32,
     /// Raised when a chunk is split.
     pub minor: u32,
-    /// Which life of the collection.
+    /// The incarnation of the collection.
     pub epoch: ObjectId,
 }
 
-/// What a router believes of a shard, as the field `shardVersion` of a command says it.
+/// A router's version of a shard, as in the field `shardVersion` of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShardVersion {
     /// The collection is not sharded, and lives on its database's primary shard.
@@ -32,27 +32,26 @@ pub enum ShardVersion {
 }
 
 impl ChunkVersion {
-    /// A version.
     pub fn new(major: u32, minor: u32, epoch: ObjectId) -> ChunkVersion {
         ChunkVersion { major, minor, epoch }
     }
 
-    /// As `lastmod` holds it: the major number in the seconds, the minor one in the increment.
+    /// The version as `lastmod` stores it: the major number in the seconds, the minor one in the increment.
     pub fn timestamp(&self) -> Timestamp {
         Timestamp { time: self.major, increment: self.minor }
     }
 
-    /// From `lastmod` and `lastmodEpoch`.
+    /// The version from `lastmod` and `lastmodEpoch`.
     pub fn of_timestamp(lastmod: Timestamp, epoch: ObjectId) -> ChunkVersion {
         ChunkVersion { major: lastmod.time, minor: lastmod.increment, epoch }
     }
 
-    /// Which is newer, within one epoch.
+    /// Compares two versions of one epoch by age.
     pub fn order(&self, other: &ChunkVersion) -> Ordering {
         (self.major, self.minor).cmp(&(other.major, other.minor))
     }
 
-    /// Whether who has the one version of a shard addresses what the other says: the same epoch and the same migrations.
+    /// Whether a sender with one of the two versions addresses the right owner: both have the same epoch and the same migrations.
     pub fn is_compatible(&self, other: &ChunkVersion) -> bool {
         self.epoch == other.epoch && self.major == other.major
     }
@@ -65,12 +64,12 @@ impl fmt::Display for ChunkVersion {
 }
 
 impl ShardVersion {
-    /// The epoch of what has none.
+    /// The epoch of an unsharded collection, all zeros.
     fn no_epoch() -> ObjectId {
         ObjectId::from_bytes([0; 12])
     }
 
-    /// Its two parts, as they travel.
+    /// Its two parts, as commands carry them.
     fn parts(self) -> (Timestamp, ObjectId) {
         match self {
             ShardVersion::Unsharded => (Timestamp { time: 0, increment: 0 }, ShardVersion::no_epoch()),
@@ -104,7 +103,7 @@ impl ShardVersion {
         Ok(ShardVersion::Sharded(ChunkVersion::of_timestamp(timestamp, epoch)))
     }
 
-    /// Whether a command that was sent with this version may run where `owned` holds.
+    /// Whether a command sent with this version may run on a shard with the version `owned`.
     pub fn is_compatible(self, owned: ShardVersion) -> bool {
         match (self, owned) {
             (ShardVersion::Unsharded, ShardVersion::Unsharded) => true,
@@ -123,7 +122,7 @@ impl fmt::Display for ShardVersion {
     }
 }
 
-/// The failure of a command whose version is not the shard's, as mongod 4.0 words it.
+/// The failure of a command whose version differs from the shard's, in the words of mongod 4.0.
 pub fn stale_config(namespace: &str, received: ShardVersion, wanted: ShardVersion) -> Failure {
     let what =
         format!("version mismatch detected for {namespace}: received {received}, and {wanted} is wanted");

@@ -1,19 +1,19 @@
-//! What a series remembers of itself: an autoregressive model, its spectrum, and series that have the same memory
-//! and nothing else.
+//! Models the memory of a series: an autoregressive model, its spectrum, and surrogate series that have the same memory and no
+//! other structure.
 //!
-//! Latency of one second resembles that of the last, so "how surprising is this pattern" can only be asked against
-//! noise that resembles itself as much (analysis.md, finding 4: white-noise tests call two thirds of such series
-//! periodic). Yule-Walker equations by the recursion of Levinson and Durbin; the surrogates draw the model's own
-//! innovations with replacement, an autoregressive sieve (Bühlmann, Bernoulli 3, 1997). It refuses series that
-//! are constant or not finite, and orders above [`MOST_COEFFICIENTS`].
+//! Latency of one second resembles that of the last, so the surprise in a pattern can only be measured against noise with the same
+//! memory (docs/methods.md#series-with-memory: white-noise tests call two thirds of such series periodic). The model solves the
+//! Yule-Walker equations by the recursion of Levinson and Durbin; the surrogates draw the model's own innovations with replacement,
+//! an autoregressive sieve (Bühlmann, Bernoulli 3, 1997). It refuses series that are constant or not finite, and orders above
+//! [`MAX_COEFFICIENTS`].
 
 use std::f64::consts::TAU;
 
-use crate::Seeded;
+use crate::SeededRandom;
 
 /// The longest memory that can be drawn.
-pub(crate) const MOST_COEFFICIENTS: usize = 8;
-/// Values thrown away before a surrogate starts, so that its first does not remember a zero.
+pub(crate) const MAX_COEFFICIENTS: usize = 8;
+/// Values discarded before a surrogate starts, so that its first value does not remember a zero.
 const BURN_IN: usize = 50;
 
 /// An autoregressive model of a series.
@@ -28,10 +28,10 @@ pub struct Autoregression {
 
 impl Autoregression {
     /// The model of `values` whose order, from 0 to `highest_order` (8 at most), has the lowest Akaike criterion
-    /// n ln(variance) + 2 order. `None` where there are not ten values for each coefficient, or they are constant
+    /// n ln(variance) + 2 order. `None` if there are not ten values for each coefficient, or they are constant
     /// or not finite.
     pub fn fit(values: &[f64], highest_order: usize) -> Option<Autoregression> {
-        let highest_order = highest_order.min(MOST_COEFFICIENTS);
+        let highest_order = highest_order.min(MAX_COEFFICIENTS);
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         if values.len() < 10 * (highest_order + 1) || !mean.is_finite() {
@@ -48,18 +48,20 @@ impl Autoregression {
             }
         }
         let (_, coefficients, variance) = chosen;
-        spread.is_finite().then(|| Autoregression { variance, ..Autoregression::of(&centered, coefficients) })
+        spread
+            .is_finite()
+            .then(|| Autoregression { variance, ..Autoregression::new(&centered, coefficients) })
     }
 
     /// The model with these coefficients, the innovations taken from centred `residuals`.
-    pub(crate) fn of(residuals: &[f64], coefficients: Vec<f64>) -> Autoregression {
+    pub(crate) fn new(residuals: &[f64], coefficients: Vec<f64>) -> Autoregression {
         let innovations = innovations(residuals, &coefficients);
         let squares: f64 = innovations.iter().map(|value| value * value).sum();
         let variance = squares / innovations.len().max(1) as f64;
         Autoregression { cosines: cosines(&coefficients), coefficients, innovations, variance }
     }
 
-    /// The coefficients, of the latest value first.
+    /// The coefficients, starting with that of the latest value.
     pub fn coefficients(&self) -> &[f64] {
         &self.coefficients
     }
@@ -70,19 +72,19 @@ impl Autoregression {
         self.spectrum_by(|lag| (TAU * frequency * lag as f64).cos())
     }
 
-    /// [`Autoregression::spectrum`] where the cosine of each lag is at hand: variance / |1 - sum phi_k e^(-ik)|².
+    /// [`Autoregression::spectrum`] if the cosine of each lag is known: variance / |1 - sum phi_k e^(-ik)|².
     pub(crate) fn spectrum_by(&self, cosine: impl Fn(usize) -> f64) -> f64 {
         let gain: f64 = self.cosines.iter().enumerate().map(|(lag, height)| height * cosine(lag)).sum();
         self.variance / gain.max(f64::MIN_POSITIVE)
     }
 
     /// Fills `series` with values that have this memory, a mean of zero, and no pattern.
-    pub fn draw(&self, series: &mut [f64], stream: &mut Seeded) {
-        let mut recent = [0.0; MOST_COEFFICIENTS];
+    pub fn draw(&self, series: &mut [f64], stream: &mut SeededRandom) {
+        let mut recent = [0.0; MAX_COEFFICIENTS];
         let mut next = || {
             let echo: f64 = self.coefficients.iter().zip(recent).map(|(phi, value)| phi * value).sum();
             let value = echo + stream.pick(&self.innovations).unwrap_or(0.0);
-            recent.copy_within(..MOST_COEFFICIENTS - 1, 1);
+            recent.copy_within(..MAX_COEFFICIENTS - 1, 1);
             if let Some(newest) = recent.first_mut() {
                 *newest = value;
             }
@@ -117,8 +119,8 @@ pub(crate) struct Order {
     pub(crate) variance: f64,
 }
 
-/// The models of order 1, 2, … that autocovariances give; `corrected` may take the bias out of each partial
-/// autocorrelation (with its order). Ends early where nothing is left to explain.
+/// The models of order 1, 2, … that autocovariances give; `corrected` may remove the bias from each partial autocorrelation (with
+/// its order). Ends early if no variance is left to explain.
 pub(crate) fn levinson(covariances: &[f64], corrected: impl Fn(f64, usize) -> f64) -> Vec<Order> {
     let at = |lag: usize| covariances.get(lag).copied().unwrap_or(0.0);
     let (mut variance, mut coefficients, mut orders) = (at(0), Vec::<f64>::new(), Vec::new());
@@ -138,7 +140,7 @@ pub(crate) fn levinson(covariances: &[f64], corrected: impl Fn(f64, usize) -> f6
     orders
 }
 
-/// What is left of each value after its prediction, centred.
+/// The residual of each value after its prediction, centred.
 fn innovations(residuals: &[f64], coefficients: &[f64]) -> Vec<f64> {
     let order = coefficients.len();
     let mut left: Vec<f64> = residuals
@@ -160,7 +162,7 @@ mod tests {
 
     /// 20 000 values of x = 0.5 x' + 0.3 x'' + noise.
     fn second_order() -> Vec<f64> {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         let (mut last, mut before) = (0.0, 0.0);
         let mut next = || {
             let value = 0.5 * last + 0.3 * before + stream.normal();
@@ -179,7 +181,7 @@ mod tests {
         };
         assert!(near(&model) && model.coefficients()[2..].iter().all(|phi| phi.abs() < 0.03), "{model:?}");
         let mut surrogate = vec![0.0; 20_000];
-        model.draw(&mut surrogate, &mut Seeded::from_seed(4));
+        model.draw(&mut surrogate, &mut SeededRandom::from_seed(4));
         assert!(near(&Autoregression::fit(&surrogate, 2).unwrap()));
     }
 
@@ -187,7 +189,7 @@ mod tests {
     /// variance of its series.
     #[test]
     fn the_spectrum_agrees_with_its_closed_form() {
-        let model = Autoregression { variance: 1.0, ..Autoregression::of(&[], vec![0.5, 0.3]) };
+        let model = Autoregression { variance: 1.0, ..Autoregression::new(&[], vec![0.5, 0.3]) };
         assert!((model.spectrum(0.0) - 25.0).abs() < 1e-9);
         assert!((model.spectrum(0.5) - 1.0 / 1.44).abs() < 1e-9);
         let fitted = Autoregression::fit(&second_order(), 2).unwrap();
@@ -203,7 +205,7 @@ mod tests {
         let mut values = second_order();
         values[7] = f64::NAN;
         assert_eq!(Autoregression::fit(&values, 3), None);
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let white: Vec<f64> = (0..4000).map(|_| stream.normal()).collect();
         assert!(Autoregression::fit(&white, 4).unwrap().coefficients().iter().all(|phi| phi.abs() < 0.06));
     }

@@ -1,36 +1,34 @@
-//! Intervals of figures that are computed from sums over blocks of time.
+//! Computes bootstrap intervals of figures that derive from sums over blocks of time.
 //!
 //! Seconds that follow one another resemble each other, so single seconds must not be resampled: whole blocks are
 //! (Künsch, Annals of Statistics 17, 1989, with blocks that do not overlap). A block is a row of sums; a draw adds up
 //! as many rows as there are, and each figure is computed from the added row, so that ratios stay ratios of sums.
 
 use crate::Interval;
-use crate::Seeded;
+use crate::SeededRandom;
 use crate::distribution::bootstrap_expansion;
 use crate::summary::{percentile_interval, standard_deviation};
 
-/// Fewer blocks than this bear no interval.
-const FEWEST_BLOCKS: usize = 3;
+/// The least number of blocks for an interval.
+const MIN_BLOCKS: usize = 3;
 
-/// What resampling says of one figure.
+/// The bootstrap result for one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Resampled {
-    /// Its interval.
+pub struct BootstrapEstimate {
     pub interval: Interval,
-    /// Its standard error.
     pub standard_error: f64,
 }
 
 /// Intervals of all `figures` of the added rows at once, expanded for few blocks as [`crate::bootstrap_mean`] does.
-/// `None` as a whole below 3 blocks; `None` for a figure that more than a tenth of the draws cannot bear.
+/// `None` as a whole below 3 blocks; `None` for a figure that more than a tenth of the draws do not support.
 pub fn bootstrap_sums(
     blocks: &[Vec<f64>],
     confidence: f64,
     resamples: usize,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
     figures: impl Fn(&[f64]) -> Vec<f64>,
-) -> Option<Vec<Option<Resampled>>> {
-    if blocks.len() < FEWEST_BLOCKS {
+) -> Option<Vec<Option<BootstrapEstimate>>> {
+    if blocks.len() < MIN_BLOCKS {
         return None;
     }
     let width = blocks.iter().map(Vec::len).max()?;
@@ -55,7 +53,7 @@ pub fn bootstrap_sums(
         }
         let wide: Vec<f64> = drawn.iter().map(|value| center + expansion * (value - center)).collect();
         let standard_error = standard_deviation(&wide)?;
-        Some(Resampled { interval: percentile_interval(wide, confidence)?, standard_error })
+        Some(BootstrapEstimate { interval: percentile_interval(wide, confidence)?, standard_error })
     });
     Some(summed.collect())
 }
@@ -72,12 +70,12 @@ mod tests {
     /// within 365..=394 with probability above 0.999 (binomial).
     #[test]
     fn intervals_of_ratios_hold_the_truth_as_often_as_they_say() {
-        let mut stream = Seeded::from_seed(21);
+        let mut stream = SeededRandom::from_seed(21);
         let mut hits = 0;
         for _ in 0..400 {
             let blocks: Vec<Vec<f64>> = (0..12)
                 .map(|_| {
-                    // What a block shares: all its ten seconds are slow, or fast.
+                    // A block shares its level: all its ten seconds are slow, or fast.
                     let level = 5.0 + stream.normal();
                     let operations = 90.0 + 20.0 * stream.uniform();
                     vec![operations, operations * (level + 0.1 * stream.normal())]
@@ -95,6 +93,6 @@ mod tests {
     #[test]
     fn two_blocks_bear_nothing() {
         let blocks = [vec![1.0], vec![2.0]];
-        assert_eq!(bootstrap_sums(&blocks, 0.95, 10, &mut Seeded::from_seed(1), <[f64]>::to_vec), None);
+        assert_eq!(bootstrap_sums(&blocks, 0.95, 10, &mut SeededRandom::from_seed(1), <[f64]>::to_vec), None);
     }
 }

@@ -1,40 +1,39 @@
-//! The single most likely step in a series of per-second values: an emptied burst bucket, a throttle setting in.
+//! Finds the single most likely step in a series of per-second values: an emptied burst bucket, a throttle setting in.
 //!
 //! Performance series remember themselves from one second to the next, and tests that assume they do not find
-//! steps everywhere (analysis.md, section 7: up to 84 % false alarms from a published detector). Here the largest
+//! steps everywhere (docs/methods.md#series-with-memory: up to 84 % false alarms from a published detector). Here the largest
 //! difference over all splits is compared with the largest in surrogate series that have the same memory and no
 //! step: an autoregressive sieve (Bühlmann, Bernoulli 3, 1997), fitted after the step was taken out, or a true
-//! step would pass for memory. It refuses short series, where the memory cannot be told from a step, and it looks
+//! step would pass for memory. It refuses short series, in which the memory looks like a step, and it looks
 //! for one step only.
 
-use crate::Seeded;
+use crate::SeededRandom;
 use crate::autoregression::{Autoregression, autocovariances, levinson};
 use crate::summary::median;
 
 /// Below this many values the memory cannot be estimated well enough.
-pub const FEWEST_VALUES: usize = 30;
-/// A step this close to either end cannot be told from a stall.
+pub const MIN_VALUES: usize = 30;
+/// A step this close to either end looks like a stall.
 const EDGE: usize = 5;
-const HIGHEST_ORDER: usize = 3;
+const MAX_ORDER: usize = 3;
 
 /// The most likely step, real or not: look at `p`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct ChangePoint {
     /// The index of the first value after the step.
     pub index: usize,
-    /// Median before it.
+    /// The median before the change.
     pub before: f64,
     /// Median from it on.
     pub after: f64,
-    /// The chance of so large a step in a series that has the same memory and none: (1 + b) / (1 + B), never
-    /// zero.
+    /// The chance of so large a step in a series with the same memory and no step: (1 + b) / (1 + B), never zero.
     pub p: f64,
 }
 
 /// Looks for one step in equally spaced `values` against `surrogates` (B; 999 resolves 0.1 %) drawn from
-/// `stream`. `None` under [`FEWEST_VALUES`] values or where one is not finite; a constant series has p = 1.
-pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Option<Step> {
-    if values.len() < FEWEST_VALUES || values.iter().any(|value| !value.is_finite()) {
+/// `stream`. `None` under [`MIN_VALUES`] values or if one is not finite; a constant series has p = 1.
+pub fn find_step(values: &[f64], surrogates: usize, stream: &mut SeededRandom) -> Option<ChangePoint> {
+    if values.len() < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let (index, share) = largest_step(values);
@@ -46,7 +45,7 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
         memory.draw(&mut surrogate, stream);
         as_large += usize::from(largest_step(&surrogate).1 >= share);
     }
-    Some(Step {
+    Some(ChangePoint {
         index,
         before: median(early)?,
         after: median(late)?,
@@ -54,7 +53,7 @@ pub fn find_step(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Opti
     })
 }
 
-/// What a series remembers when the steps between its parts are taken out.
+/// The autocorrelation of a series without the steps between its parts.
 pub(crate) fn without_steps(parts: &[&[f64]]) -> Autoregression {
     let residuals: Vec<f64> = parts
         .iter()
@@ -91,12 +90,12 @@ pub(crate) fn largest_step(values: &[f64]) -> (usize, f64) {
     (best.0, best.1 / total)
 }
 
-/// What a series remembers, its step taken out. A higher order displaces the first only if the Bayesian criterion
+/// The memory of a series without its step. A higher order displaces the first only if the Bayesian criterion
 /// prefers it and it remembers more: taking the step out leaves a shadow of negative memory behind, which would
 /// pass for evidence that steps are rare.
 fn memory(residuals: &[f64]) -> Autoregression {
     let n = residuals.len() as f64;
-    let covariances = autocovariances(residuals, HIGHEST_ORDER);
+    let covariances = autocovariances(residuals, MAX_ORDER);
     let (mut chosen, mut lowest) = (Vec::new(), f64::INFINITY);
     let orders = levinson(&covariances, |partial, order| unbiased(partial, n, order));
     for (order, model) in (1usize..).zip(orders) {
@@ -106,7 +105,7 @@ fn memory(residuals: &[f64]) -> Autoregression {
             (lowest, chosen) = (criterion, model.coefficients);
         }
     }
-    Autoregression::of(residuals, chosen)
+    Autoregression::new(residuals, chosen)
 }
 
 /// Takes the bias out of a partial autocorrelation of order `order`, estimated from `n` residuals of two fitted
@@ -131,7 +130,7 @@ fn unbiased(partial: f64, n: f64, order: usize) -> f64 {
 mod tests {
     use super::*;
 
-    fn correlated(rho: f64, n: usize, stream: &mut Seeded) -> Vec<f64> {
+    fn correlated(rho: f64, n: usize, stream: &mut SeededRandom) -> Vec<f64> {
         let mut value = stream.normal();
         let scale = (1.0 - rho * rho).sqrt();
         let mut next = || {
@@ -141,11 +140,11 @@ mod tests {
         (0..n).map(|_| next()).collect()
     }
 
-    /// How many of `series` series of 60 values are said to have a step at 1 %, after one of `size` standard
+    /// The number of series, of `series` with 60 values, that are reported to have a step at 1 %, after one of `size` standard
     /// deviations was put into each at a random place.
     fn alarms(rho: f64, size: f64, series: u64) -> usize {
         let alarmed = |index: &u64| {
-            let mut stream = Seeded::from_seed(2024).split(*index);
+            let mut stream = SeededRandom::from_seed(2024).split(*index);
             let mut values = correlated(rho, 60, &mut stream);
             let place = 15 + stream.below(30) as usize;
             values.iter_mut().skip(place).for_each(|value| *value -= size);
@@ -155,7 +154,7 @@ mod tests {
     }
 
     /// A true rate of 2 % gives more than 18 of 400 with probability below 0.001. A published detector
-    /// gives 3.5, 26 and 58 % here (analysis.md, section 7).
+    /// gives 3.5, 26 and 58 % here (docs/methods.md#series-with-memory).
     #[test]
     fn noise_with_memory_is_not_called_a_step() {
         for rho in [0.0, 0.3, 0.6] {
@@ -175,7 +174,7 @@ mod tests {
     /// A gp2 volume out of credits: 3000 to 300 operations per second with 2 % noise, and one stalled second.
     #[test]
     fn an_emptied_burst_bucket_is_located() {
-        let mut stream = Seeded::from_seed(12);
+        let mut stream = SeededRandom::from_seed(12);
         let level = |second: usize| if second < 41 { 3000.0 } else { 300.0 };
         let mut values: Vec<f64> = (0..60).map(|s| level(s) * (1.0 + 0.02 * stream.normal())).collect();
         values[20] = 150.0;
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_noiseless_step_and_a_constant_are_told_apart() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         let mut values = vec![100.0; 40];
         let flat = find_step(&values, 99, &mut stream).unwrap();
         assert_eq!((flat.p, flat.before, flat.after), (1.0, 100.0, 100.0));

@@ -99,7 +99,7 @@ fn simpson(pairs: u32, value: impl Fn(f64) -> f64) -> f64 {
     (at(0) + inner + at(2 * pairs)) * step / 3.0
 }
 
-/// What to multiply the spread of a bootstrap by so that its percentile interval has the width of Student's:
+/// The factor by which the spread of a bootstrap is multiplied so that its percentile interval has the width of Student's:
 /// resampling `n` values around their mean loses a factor sqrt((n-1)/n) of spread and the normal's quantile is
 /// shorter than t's (Hesterberg, The American Statistician 69, 2015, "expanded percentile").
 pub(crate) fn bootstrap_expansion(n: usize, degrees_of_freedom: usize, confidence: f64) -> f64 {

@@ -1,4 +1,4 @@
-//! The power of a series at all frequencies at once: the fast Fourier transform, radix 2.
+//! Computes the power of a series at all frequencies at once: the fast Fourier transform, radix 2.
 //!
 //! Kept inside the crate: an hour of seconds is judged against a thousand surrogates of 16 384 points each, which
 //! this does in a fraction of a second, and a library would bring seven crates to floor 0 for a loop of ten lines.
@@ -79,11 +79,11 @@ impl Fourier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seeded;
+    use crate::SeededRandom;
 
     #[test]
     fn agrees_with_the_sum_written_out() {
-        let mut stream = Seeded::from_seed(6);
+        let mut stream = SeededRandom::from_seed(6);
         let [one, two] = [0, 1].map(|_| (0..50).map(|_| stream.normal()).collect::<Vec<f64>>());
         let fourier = Fourier::at_least(50);
         assert_eq!(fourier.size(), 64);

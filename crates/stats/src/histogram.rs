@@ -9,9 +9,9 @@ use fathom_units::Nanos;
 use hdrhistogram::Histogram as Hdr;
 
 /// Below this all values share a bucket of 8 ns: no device and no clock is that fast.
-const LOWEST_NS: u64 = 8;
+const MIN_NS: u64 = 8;
 /// 2^40 ns: longer than any kernel lets a request live before it gives up.
-const HIGHEST_NS: u64 = 1 << 40;
+const MAX_NS: u64 = 1 << 40;
 
 /// A distribution of latencies in nanoseconds.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Histogram {
     /// An empty histogram; its memory (32 KiB) is touched only where values fall.
     pub fn new() -> Self {
         #[expect(clippy::expect_used, reason = "constant bounds; the unit tests construct it")]
-        let counts = Hdr::new_with_bounds(LOWEST_NS, HIGHEST_NS, 2).expect("constant bounds are valid");
+        let counts = Hdr::new_with_bounds(MIN_NS, MAX_NS, 2).expect("constant bounds are valid");
         Histogram { counts, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
@@ -43,7 +43,6 @@ impl Histogram {
         Histogram { counts, sum_ns, min_ns, max_ns }
     }
 
-    /// Adds one latency.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
         self.counts.saturating_record(latency_ns);
@@ -73,12 +72,12 @@ impl Histogram {
         }
     }
 
-    /// How many values it holds.
+    /// The number of values that it holds.
     pub fn len(&self) -> u64 {
         self.counts.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it holds no values.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -93,12 +92,10 @@ impl Histogram {
         (!self.is_empty()).then(|| self.counts.stdev())
     }
 
-    /// The exact minimum.
     pub fn min_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.min_ns)
     }
 
-    /// The exact maximum.
     pub fn max_ns(&self) -> Option<u64> {
         (!self.is_empty()).then_some(self.max_ns)
     }
@@ -110,7 +107,7 @@ impl Histogram {
     }
 
     /// The same as [`Nanos`], and `None` where fewer than 10 values lie beyond it: such a tail is one or two
-    /// accidents, not a quantile (analysis.md 2.3).
+    /// accidents, not a quantile (docs/methods.md#percentiles).
     pub fn supported_quantile(&self, q: f64) -> Option<Nanos> {
         let beyond = self.len() as f64 * (1.0 - q);
         if beyond + 1e-9 < 10.0 { None } else { self.quantile_ns(q).map(Nanos) }

@@ -1,43 +1,42 @@
-//! Where the level of a long series of runs changed: a figure of the same workload, run after run, over months.
+//! Detects level changes in a long series of runs: a figure of the same workload, run after run, over months.
 //!
-//! One value a run, in order. The largest step over all splits (five values from the ends) is held against surrogates that have the
-//! series' own memory and no step (as [`crate::find_step`]); what lies left and right of a step that is real is searched again, and the
-//! tests of those parts together keep the rate of false alarms (Holm). A second vote asks the energy distance of both sides (Székely and
-//! Rizzo, Journal of Statistical Planning and Inference 143, 2013), which a few wild values do not carry. What is left must be larger
-//! than the noise floor, put a value after it on its side of one before in four of five cases, and last. Published detectors that skip
-//! these raise 4 to 64 % false alarms on such series (analysis.md, A9).
+//! One value a run, in order. The largest step over all splits (five values from the ends) is compared with surrogates that have
+//! the series' own memory and no step (as [`crate::find_step`]); the parts left and right of a real step are searched again, and
+//! the tests of those parts together keep the rate of false alarms (Holm). A second vote uses the energy distance of both sides
+//! (Székely and Rizzo, Journal of Statistical Planning and Inference 143, 2013), which a few wild values do not dominate. A
+//! remaining change must be larger than the noise floor, put a value after it on its side of one before in four of five cases, and
+//! last. Published detectors that skip these raise 4 to 64 % false alarms on such series (docs/methods.md#histories-of-runs).
 //!
-//! From [`FEWEST_TO_JUDGE`] values on a change is told as one; from [`FEWEST_TO_SUSPECT`] on only suspected, since so few do not tell memory from a
-//! step; below there is no answer.
+//! From [`MIN_VALUES_TO_JUDGE`] values on a change is reported as one; from [`MIN_VALUES_TO_SUSPECT`] on it is only suspected,
+//! since so few values do not separate memory from a step; below that the series gets no answer.
 
-use crate::Seeded;
+use crate::SeededRandom;
 use crate::changepoint::{largest_step, without_steps};
 use crate::multiple::holm;
 use crate::summary::median;
 
-/// From so many values on a change is told.
-pub const FEWEST_TO_JUDGE: usize = 50;
-/// From so many values on a change is suspected.
-pub const FEWEST_TO_SUSPECT: usize = 10;
+/// The number of values from which on a change is reported.
+pub const MIN_VALUES_TO_JUDGE: usize = 50;
+/// The number of values from which on a change is suspected.
+pub const MIN_VALUES_TO_SUSPECT: usize = 10;
 /// The chance of a false alarm in a series without any change.
 const LEVEL: f64 = 0.01;
 /// The second vote confirms; it need not carry the alarm alone.
 const VOTE_LEVEL: f64 = 0.05;
 /// Cohen's "large": of two values from either side, the later one lies on its side of the earlier in four of five cases.
 const SUPERIORITY: f64 = 0.8;
-/// A level that lasts for fewer values is a visit.
+/// A level that lasts for fewer values is a temporary excursion.
 const LASTS: usize = 3;
-/// Below this share of the level no change of a figure is worth a word.
-const LEAST_FLOOR: f64 = 0.02;
+/// Changes of a figure below this share of the level are not reported.
+const MIN_FLOOR: f64 = 0.02;
 
-/// How much the number of values lets one say.
+/// The conclusions that the number of values permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryReach {
-    /// Nothing: fewer than [`FEWEST_TO_SUSPECT`].
+    /// Nothing: fewer than [`MIN_VALUES_TO_SUSPECT`].
     TooFew,
-    /// Suspicions: fewer than [`FEWEST_TO_JUDGE`].
+    /// Suspicions: fewer than [`MIN_VALUES_TO_JUDGE`].
     Suspicion,
-    /// Changes.
     Judgement,
 }
 
@@ -56,37 +55,37 @@ pub struct LevelChange {
     pub superiority: f64,
 }
 
-/// What a series of runs says.
+/// The verdict on a series of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryVerdict {
-    /// How much can be said.
+    /// The conclusions that the number of values permits.
     pub reach: HistoryReach,
     /// The changes, in order.
     pub changes: Vec<LevelChange>,
-    /// The smallest p of the series, after Holm; 1 where nothing was tested.
+    /// The smallest p of the series, after Holm; 1 if nothing was tested.
     pub smallest_p: f64,
     /// The share of the level below which a change counts as none.
     pub noise_floor: f64,
 }
 
-/// Searches `values`, oldest first, with `surrogates` of each part that is tested: 999 at least, since Holm multiplies the smallest p that they can
-/// give by the number of tests. `noise_floor` is what values differ by without any
-/// change, as a share of the level; 2 % at least. `None` where a value is not finite.
+/// Searches `values`, oldest first, with `surrogates` of each part that is tested: 999 at least, since Holm multiplies the smallest
+/// p that they can give by the number of tests. `noise_floor` is the difference between values without any change, as a share of
+/// the level; 2 % at least. `None` if a value is not finite.
 pub fn level_changes(
     values: &[f64],
     noise_floor: f64,
     surrogates: usize,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<HistoryVerdict> {
     if values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let reach = match values.len() {
-        0..FEWEST_TO_SUSPECT => HistoryReach::TooFew,
-        FEWEST_TO_SUSPECT..FEWEST_TO_JUDGE => HistoryReach::Suspicion,
+        0..MIN_VALUES_TO_SUSPECT => HistoryReach::TooFew,
+        MIN_VALUES_TO_SUSPECT..MIN_VALUES_TO_JUDGE => HistoryReach::Suspicion,
         _ => HistoryReach::Judgement,
     };
-    let noise_floor = noise_floor.max(LEAST_FLOOR);
+    let noise_floor = noise_floor.max(MIN_FLOOR);
     let mut tested = Vec::new();
     if reach != HistoryReach::TooFew {
         search(values, 0, surrogates, stream, &mut tested);
@@ -103,24 +102,30 @@ pub fn level_changes(
     Some(HistoryVerdict { reach, changes: passed(values, real, noise_floor), smallest_p, noise_floor })
 }
 
-/// The series as a whole stands at its p: the parts are only asked once it has changed, so they cost it nothing. Theirs are adjusted by Holm
+/// The series as a whole keeps its p: the parts are only tested once it has changed, so they cost it nothing. Theirs are adjusted by Holm
 /// together.
-fn adjusted(tested: &[Tested]) -> Vec<f64> {
+fn adjusted(tested: &[SplitTest]) -> Vec<f64> {
     let ps: Vec<f64> = tested.iter().map(|one| one.p).collect();
     let parts = holm(ps.get(1..).unwrap_or_default());
     ps.into_iter().take(1).chain(parts).collect()
 }
 
-/// A split that was tested.
-struct Tested {
+/// A tested split, with its result.
+struct SplitTest {
     index: usize,
     p: f64,
     vote: f64,
 }
 
 /// Tests `values`, and what lies on both sides of a step that looks real.
-fn search(values: &[f64], offset: usize, surrogates: usize, stream: &mut Seeded, tested: &mut Vec<Tested>) {
-    if values.len() < FEWEST_TO_SUSPECT {
+fn search(
+    values: &[f64],
+    offset: usize,
+    surrogates: usize,
+    stream: &mut SeededRandom,
+    tested: &mut Vec<SplitTest>,
+) {
+    if values.len() < MIN_VALUES_TO_SUSPECT {
         return;
     }
     let (index, share) = largest_step(values);
@@ -136,30 +141,30 @@ fn search(values: &[f64], offset: usize, surrogates: usize, stream: &mut Seeded,
         (1 + count) as f64 / (1 + surrogates) as f64
     };
     let p = if share == 0.0 { 1.0 } else { as_extreme(&|drawn| largest_step(drawn).1 >= share) };
-    // The vote takes time in the square of the values, and is asked only where something is found. It is asked of the step that the
-    // first test chose, so its surrogates' own steps are asked too.
+    // The vote takes time in the square of the values, and is taken only if a step was found. It concerns the step that the first
+    // test chose, so it uses the surrogates' own steps too.
     let distance = energy(early, late);
     let far = |drawn: &[f64]| {
         let sides = drawn.split_at_checked(largest_step(drawn).0);
         sides.is_some_and(|(early, late)| energy(early, late) >= distance)
     };
     let vote = if p <= LEVEL { as_extreme(&far) } else { 1.0 };
-    tested.push(Tested { index: offset + index, p, vote });
+    tested.push(SplitTest { index: offset + index, p, vote });
     if p <= LEVEL {
         search(early, offset, surrogates, stream, tested);
         search(late, offset + index, surrogates, stream, tested);
     }
 }
 
-/// The sides, cut again wherever that halves what is left of the spread: another change, left in, would pass for memory and hide both.
-/// Memory of a plausible size does not look so (the simulations hold it to that).
+/// The sides, cut again wherever that halves the remaining spread: another change, if left in, would pass for memory and hide both.
+/// Memory of a plausible size does not have this effect (the simulations confirm it).
 fn parts<'v>(early: &'v [f64], late: &'v [f64]) -> Vec<&'v [f64]> {
     const HALVES: f64 = 0.5;
-    const MOST: usize = 8;
+    const MAX_RUNS: usize = 8;
     let mut parts = vec![early, late];
-    while parts.len() < MOST {
+    while parts.len() < MAX_RUNS {
         let left: f64 = parts.iter().map(|part| squares(part)).sum();
-        let cuts = parts.iter().enumerate().filter(|(_, part)| part.len() >= FEWEST_TO_SUSPECT).map(
+        let cuts = parts.iter().enumerate().filter(|(_, part)| part.len() >= MIN_VALUES_TO_SUSPECT).map(
             |(place, part)| {
                 let (index, share) = largest_step(part);
                 (place, index, share * squares(part))
@@ -192,7 +197,7 @@ fn energy(early: &[f64], late: &[f64]) -> f64 {
     if between > 0.0 { weight * (2.0 * between - within) / between } else { 0.0 }
 }
 
-/// The changes that pass every gate. One that does not is forgotten, and its neighbours are measured against the joined level.
+/// The changes that pass every gate. A failed one is dropped, and its neighbours are measured against the joined level.
 fn passed(values: &[f64], mut places: Vec<(usize, f64)>, noise_floor: f64) -> Vec<LevelChange> {
     loop {
         let changes: Vec<Option<LevelChange>> =
@@ -242,11 +247,11 @@ mod tests {
 
     const LEVEL_VALUE: f64 = 1000.0;
     const SPREAD: f64 = 50.0;
-    /// Holm multiplies the smallest p that these can give by the tests of a series, of which there are three and more.
+    /// Holm multiplies the smallest p that these can give by the number of tests of a series, which is three or more.
     const SURROGATES: usize = 999;
 
     /// `n` values around 1000 with a spread of 5 % and this memory.
-    fn correlated(rho: f64, n: usize, stream: &mut Seeded) -> Vec<f64> {
+    fn correlated(rho: f64, n: usize, stream: &mut SeededRandom) -> Vec<f64> {
         let mut value = stream.normal();
         let scale = (1.0 - rho * rho).sqrt();
         let mut next = || {
@@ -256,10 +261,11 @@ mod tests {
         (0..n).map(|_| next()).collect()
     }
 
-    /// How many of `series` series of `n` values have a change told, after one of `size` standard deviations was put into the middle.
+    /// The number of series, of `series` with `n` values, for which a change is reported, after one of `size` standard deviations was put into the
+    /// middle.
     fn told(rho: f64, n: usize, size: f64, series: u64) -> usize {
         let found = |index: &u64| {
-            let mut stream = Seeded::from_seed(9).split(*index);
+            let mut stream = SeededRandom::from_seed(9).split(*index);
             let mut values = correlated(rho, n, &mut stream);
             values.iter_mut().skip(n / 2).for_each(|value| *value -= size * SPREAD);
             !level_changes(&values, 0.0, SURROGATES, &mut stream).unwrap().changes.is_empty()
@@ -267,8 +273,8 @@ mod tests {
         (0..series).filter(found).count()
     }
 
-    /// analysis.md, A9: 1 % at n = 60. A true 2 % gives more than 12 of 200 with probability below 0.001; a published detector raises
-    /// 4, 23 and 64 %.
+    /// docs/methods.md#histories-of-runs: 1 % at n = 60. A true 2 % gives more than 12 of 200 with probability below 0.001; a
+    /// published detector raises 4, 23 and 64 %.
     #[test]
     fn no_more_false_alarms_than_said() {
         for rho in [0.0, 0.3, 0.6] {
@@ -278,7 +284,7 @@ mod tests {
         }
     }
 
-    /// analysis.md, A9: power 0.95 to 1 for 3 standard deviations in the middle of 60 values, 0.49 to 0.96 for 1.5.
+    /// docs/methods.md#histories-of-runs: power 0.95 to 1 for 3 standard deviations in the middle of 60 values, 0.49 to 0.96 for 1.5.
     #[test]
     fn changes_are_told() {
         let cases = [(0.0, 3.0, 57), (0.3, 3.0, 54), (0.6, 3.0, 30), (0.0, 1.5, 27)];
@@ -291,10 +297,10 @@ mod tests {
 
     #[test]
     fn what_is_told_depends_on_how_much_there_is() {
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let mut values = correlated(0.0, 60, &mut stream);
         values.iter_mut().skip(30).for_each(|value| *value -= 6.0 * SPREAD);
-        let reach = |values: &[f64], stream: &mut Seeded| {
+        let reach = |values: &[f64], stream: &mut SeededRandom| {
             let verdict = level_changes(values, 0.0, SURROGATES, stream).unwrap();
             (verdict.reach, verdict.changes.len())
         };
@@ -307,7 +313,7 @@ mod tests {
 
     #[test]
     fn two_changes_are_told_apart_and_placed() {
-        let mut stream = Seeded::from_seed(11);
+        let mut stream = SeededRandom::from_seed(11);
         let mut values = correlated(0.2, 120, &mut stream);
         values.iter_mut().skip(40).for_each(|value| *value -= 5.0 * SPREAD);
         values.iter_mut().skip(80).for_each(|value| *value += 9.0 * SPREAD);
@@ -322,7 +328,7 @@ mod tests {
     /// A step inside the noise floor, one outlier, a visit of two values, and a constant.
     #[test]
     fn what_does_not_matter_or_last_is_not_told() {
-        let mut stream = Seeded::from_seed(2);
+        let mut stream = SeededRandom::from_seed(2);
         let small: Vec<f64> =
             (0..60).map(|n| if n < 30 { 1000.0 } else { 1015.0 } + stream.normal()).collect();
         assert!(level_changes(&small, 0.0, SURROGATES, &mut stream).unwrap().changes.is_empty());
@@ -342,7 +348,7 @@ mod tests {
     fn a_change_of_noise_or_a_second_mode_is_not_a_change_of_level() {
         let mut alarms = 0;
         for index in 0..60 {
-            let mut stream = Seeded::from_seed(31).split(index);
+            let mut stream = SeededRandom::from_seed(31).split(index);
             let mut values = correlated(0.0, 60, &mut stream);
             for (place, value) in values.iter_mut().enumerate() {
                 let wide = if place >= 30 { 3.0 } else { 1.0 };

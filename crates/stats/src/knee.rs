@@ -2,14 +2,14 @@
 //!
 //! Throughput is at most min(N / R1, Xmax), where R1 is the latency of a lone request (Lazowska and others,
 //! Quantitative System Performance, 1984, chapter 5). The bounds cross at N* = Xmax R1: below it latency is flat
-//! and concurrency buys throughput, above it concurrency buys only queueing (disk.md 4). It refuses to guess R1
-//! where no level with one request in flight was measured.
+//! and concurrency buys throughput, above it concurrency buys only queueing (docs/methods.md#the-knee-of-a-disk). It refuses to guess R1
+//! if no level with one request in flight was measured.
 
 use crate::summary::median;
 
 /// Throughput within this share of the highest belongs to the plateau.
 const PLATEAU: f64 = 0.9;
-/// Two levels bear each other out only if their concurrencies are at least this far apart; neighbours from a
+/// Two levels support each other only if their concurrencies are at least this far apart; neighbours from a
 /// bisection have similar throughput anywhere on the curve.
 const APART: f64 = 1.5;
 /// A knee bracketed this narrowly is located.
@@ -18,38 +18,38 @@ const BRACKET: f64 = 1.25;
 /// One measured level of a ladder. Repeats are several with the same concurrency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LadderLevel {
-    /// Requests in flight.
+    /// The mean number of requests in flight.
     pub concurrency: u32,
-    /// Completions per second.
+    /// Completed requests a second.
     pub throughput_per_s: f64,
     /// Mean latency in nanoseconds.
     pub mean_latency_ns: f64,
 }
 
-/// Where more concurrency stops buying throughput.
+/// The point above which more concurrency adds no throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Knee {
+pub struct KneeEstimate {
     /// R1: mean latency with one request in flight (the median of its repeats).
     pub latency_at_one_ns: f64,
     /// Xmax: the median of the plateau's levels.
     pub throughput_max_per_s: f64,
     /// N* = Xmax R1.
     pub concurrency_at_knee: f64,
-    /// Whether two levels bear the plateau out. If not, throughput was still rising where the ladder ended: Xmax
+    /// Whether two levels support the plateau. If not, throughput was still rising at the end of the ladder: Xmax
     /// is the highest measured and N* a lower bound.
     pub plateau_reached: bool,
 }
 
-/// The highest throughput that a ladder bears out.
+/// The highest throughput that a ladder confirms.
 #[derive(Clone, Copy, Debug)]
 struct Plateau {
     throughput_per_s: f64,
     reached: bool,
 }
 
-/// Computes the knee. `None` where no level with concurrency 1 was measured, or a value of a level is not a
+/// Computes the knee. `None` if no level with concurrency 1 was measured, or a value of a level is not a
 /// positive finite number.
-pub fn knee(levels: &[LadderLevel]) -> Option<Knee> {
+pub fn knee(levels: &[LadderLevel]) -> Option<KneeEstimate> {
     let plateau = plateau(&medians(levels)?)?;
     let alone: Vec<f64> =
         levels.iter().filter(|level| level.concurrency == 1).map(|level| level.mean_latency_ns).collect();
@@ -57,7 +57,7 @@ pub fn knee(levels: &[LadderLevel]) -> Option<Knee> {
     if latency_at_one_ns <= 0.0 {
         return None;
     }
-    Some(Knee {
+    Some(KneeEstimate {
         latency_at_one_ns,
         throughput_max_per_s: plateau.throughput_per_s,
         concurrency_at_knee: plateau.throughput_per_s * latency_at_one_ns / 1e9,
@@ -65,9 +65,9 @@ pub fn knee(levels: &[LadderLevel]) -> Option<Knee> {
     })
 }
 
-/// The next concurrency to measure: the geometric middle of the last level below 90 % of Xmax and the first at or
-/// above it. `None` when the two are within a ratio of 1.25 or no integer lies between them, when the first level
-/// is on the plateau already, or when there is no plateau.
+/// The next concurrency to measure: the geometric middle of the last level below 90 % of Xmax and the first at or above it. `None`
+/// if the two are within a ratio of 1.25 or no integer lies between them, if the first level is on the plateau already, or if there
+/// is no plateau.
 pub fn pick_bisection(levels: &[LadderLevel]) -> Option<u32> {
     let medians = medians(levels)?;
     let plateau = plateau(&medians).filter(|plateau| plateau.reached)?;
@@ -81,7 +81,7 @@ pub fn pick_bisection(levels: &[LadderLevel]) -> Option<u32> {
     Some(middle.clamp(low + 1, high - 1))
 }
 
-/// The median throughput of each concurrency, ascending; `None` where there is no level or a value is unusable.
+/// The median throughput of each concurrency, ascending; `None` without a level, or if a value is unusable.
 fn medians(levels: &[LadderLevel]) -> Option<Vec<(u32, f64)>> {
     let usable = |level: &LadderLevel| {
         level.concurrency > 0 && level.throughput_per_s.is_finite() && level.throughput_per_s > 0.0
@@ -101,7 +101,7 @@ fn medians(levels: &[LadderLevel]) -> Option<Vec<(u32, f64)>> {
 }
 
 /// The highest pair of levels, clearly apart in concurrency, that agree within 10 %; the plateau is everything
-/// that reaches 90 % of it, and Xmax its median. A single high level (a burst, a cached round) bears nothing out
+/// that reaches 90 % of it, and Xmax its median. A single high level (a burst, a cached round) supports nothing
 /// by itself. Pairs under half of the highest level are coincidences on the way up.
 fn plateau(medians: &[(u32, f64)]) -> Option<Plateau> {
     let highest = medians.iter().map(|(_, rate)| *rate).max_by(f64::total_cmp)?;
@@ -125,7 +125,7 @@ fn plateau(medians: &[(u32, f64)]) -> Option<Plateau> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seeded;
+    use crate::SeededRandom;
 
     /// A device of `parallel` servers with 1 ms each: X = min(N, parallel) x 1000, Little's law for latency.
     fn device(parallel: f64, concurrency: u32, noise: f64) -> LadderLevel {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn bisection_brackets_the_knee_of_any_device() {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         for parallel in [2.0, 3.0, 5.0, 7.0, 11.0, 32.0, 48.0, 100.0, 300.0] {
             let mut levels: Vec<LadderLevel> =
                 doubling().map(|n| device(parallel, n, 1.0 + 0.01 * stream.normal())).collect();

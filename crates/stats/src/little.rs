@@ -1,9 +1,9 @@
-//! Little's law as a check on the measurement itself.
+//! Checks a measurement by Little's law.
 //!
 //! The mean number in a system equals throughput times mean time in it, whatever the distributions (Little,
 //! Operations Research 9, 1961). Where the three do not agree, something was not counted: time between
 //! requests, an operation, or a clock. A step that fails this check says more about the tool than about the
-//! disk (disk.md 4, analysis.md A2), so no verdict may rest on it.
+//! disk (docs/methods.md#littles-law), so no verdict may rest on it.
 
 /// The largest relative gap at which a step still counts as measured: 5 %.
 pub const LITTLE_TOLERANCE: f64 = 0.05;
@@ -25,8 +25,7 @@ impl LittleCheck {
         self.throughput_per_s * self.mean_latency_ns / 1e9
     }
 
-    /// |N - X R| / N; infinite where a value is missing, negative or not a number, so that nothing passes
-    /// unmeasured.
+    /// |N - X R| / N; infinite if a value is missing, negative or not a number, so that no unmeasured step passes.
     pub fn relative_gap(&self) -> f64 {
         let values = [self.in_flight, self.throughput_per_s, self.mean_latency_ns];
         if self.in_flight <= 0.0 || values.iter().any(|value| !value.is_finite() || *value < 0.0) {
@@ -44,14 +43,14 @@ impl LittleCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seeded;
+    use crate::SeededRandom;
 
     /// A closed system of `workers`, each of which waits `think_ns` unrecorded between exponential services.
     fn closed_loop(workers: u64, think_ns: f64, drop_every: u64) -> LittleCheck {
         let seconds = 20.0;
         let (mut done, mut total_ns, mut drawn) = (0u64, 0.0, 0u64);
         for worker in 0..workers {
-            let mut stream = Seeded::from_seed(11).split(worker);
+            let mut stream = SeededRandom::from_seed(11).split(worker);
             let mut now_ns = 0.0;
             while now_ns < seconds * 1e9 {
                 let service_ns = stream.exponential(1e6);

@@ -1,4 +1,4 @@
-//! Many tests at once: what is left of their p-values when each of them had its chance to be wrong.
+//! Adjusts the p-values of many tests for the number of tests.
 
 /// p-values adjusted by Holm's method (Scandinavian Journal of Statistics 6, 1979): the chance of even one false alarm among all
 /// stays at the level that an adjusted value is compared with. In the order given.

@@ -1,24 +1,23 @@
-//! What events cost: latency inside each of them against the calm on both its sides, the event path of
-//! analysis.md A4.
+//! Measures the cost of events: latency inside each of them against the calm on both its sides, the event path of
+//! docs/methods.md#periodic-spikes.
 //!
-//! Each event (a checkpoint, a flush) is its own comparison, so that neither a drifting period nor the memory of the
-//! series passes for an effect. Between the event and its calm lie guards, because queues build up and drain; the
-//! calm of neighbours never overlaps. It refuses a verdict under [`FEWEST_EVENTS`] comparisons, and where events
-//! fill more than half of the time, because then there is no calm. It cannot tell the event from something else
-//! that always happens with it.
+//! Each event (a checkpoint, a flush) is its own comparison, so that neither a drifting period nor the memory of the series passes
+//! for an effect. Guards separate the event from its calm, because queues build up and drain; the calm of neighbours never
+//! overlaps. It refuses a verdict under [`MIN_EVENTS`] comparisons, and if events fill more than half of the time, because then
+//! there is no calm. It cannot distinguish the event from something else that always happens with it.
 
 use crate::distribution::bootstrap_expansion;
 use crate::summary::{bootstrap_mean, median, percentile_interval};
-use crate::{Interval, Seeded, sign_flip};
+use crate::{Interval, SeededRandom, sign_flip};
 
 /// Fewer comparisons cannot reach p = 0.4 %.
-pub const FEWEST_EVENTS: usize = 8;
+pub const MIN_EVENTS: usize = 8;
 /// Calm on each side of an event.
 const CALM_S: f64 = 17.0;
-/// Guard between an event and its calm; a quarter of the gap between events where that is shorter.
+/// Guard between an event and its calm; a quarter of the gap between events if that is shorter.
 const GUARD_S: f64 = 3.0;
 /// The fewest readings on each side.
-const FEWEST_CALM_READINGS: usize = 2;
+const MIN_CALM_READINGS: usize = 2;
 const FLIPS: usize = 1999;
 const RESAMPLES: usize = 1000;
 const CONFIDENCE: f64 = 0.95;
@@ -30,9 +29,8 @@ pub struct LatencyReading {
     pub begin_s: f64,
     /// End of the window, in seconds.
     pub end_s: f64,
-    /// Their mean latency.
     pub mean: f64,
-    /// How many there were; readings without any are passed over.
+    /// The number of operations; readings without any are skipped.
     pub operations: f64,
 }
 
@@ -43,19 +41,18 @@ pub struct EventCycle {
     pub event_s: (f64, f64),
     /// Mean log latency inside less that of the calm: D_k.
     pub difference: f64,
-    /// What operations waited longer than in the calm, summed over those that ended in a reading that touches the event or in the guard after it:
-    /// what the event held up ends when its queue has drained.
+    /// The additional waiting of operations compared with the calm, summed over those that ended in a reading that touches the
+    /// event or in the guard after it: delayed operations end when the queue has drained.
     pub excess: f64,
-    /// What all operations waited from the middle before this event to the middle after it.
+    /// The waiting of all operations from the middle before this event to the middle after it.
     pub waiting: f64,
 }
 
-/// What the events of a series do.
+/// The effect of the events of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventEffect {
-    /// The comparisons.
     pub cycles: Vec<EventCycle>,
-    /// Median time from the begin of one event to the next, in seconds.
+    /// Median time from the start of one event to the next, in seconds.
     pub period_s: f64,
     /// Median duration, in seconds.
     pub duration_s: f64,
@@ -63,7 +60,7 @@ pub struct EventEffect {
     pub p: f64,
     /// The smallest p that this many cycles can give.
     pub smallest_p: f64,
-    /// By how much latency rises inside, as a share of the calm: exp(mean D) - 1.
+    /// The rise of latency inside, as a share of the calm: exp(mean D) - 1.
     pub effect: f64,
     /// 95 % interval of it, by resampling cycles.
     pub effect_interval: Interval,
@@ -74,12 +71,11 @@ pub struct EventEffect {
     pub share_interval: Interval,
 }
 
-/// What can be said of events.
+/// The verdict on events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventVerdict {
     /// Too few of them have calm and readings on both sides.
     TooFew {
-        /// Those that have.
         cycles: Vec<EventCycle>,
     },
     /// They last longer than half of their interval, so that there is no calm to compare with.
@@ -87,7 +83,6 @@ pub enum EventVerdict {
         /// The median share of the interval from begin to begin that an event fills.
         busy_share: f64,
     },
-    /// They were judged.
     Judged(EventEffect),
 }
 
@@ -96,7 +91,7 @@ pub enum EventVerdict {
 pub fn paired_events(
     readings: &[LatencyReading],
     events: &[(f64, f64)],
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> EventVerdict {
     let events = merged(events);
     let starts: Vec<f64> = events.iter().map(|event| event.0).collect();
@@ -112,12 +107,12 @@ pub fn paired_events(
     let cycles: Vec<EventCycle> =
         (0..events.len()).filter_map(|index| cycle(&used, &events, index)).collect();
     let total: f64 = used.iter().map(|reading| reading.mean * reading.operations).sum();
-    let typical = median(&periods).zip(median(&durations)).filter(|_| cycles.len() >= FEWEST_EVENTS);
+    let typical = median(&periods).zip(median(&durations)).filter(|_| cycles.len() >= MIN_EVENTS);
     let effect = typical.and_then(|typical| effect(&cycles, typical, total, stream));
     effect.map_or(EventVerdict::TooFew { cycles }, EventVerdict::Judged)
 }
 
-/// The events in order, those that touch as one.
+/// The events in order, with those that touch merged.
 fn merged(events: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut ordered: Vec<(f64, f64)> = events.iter().copied().filter(|event| event.1 > event.0).collect();
     ordered.sort_by(|one, two| one.0.total_cmp(&two.0));
@@ -143,7 +138,7 @@ fn cycle(readings: &[LatencyReading], events: &[(f64, f64)], index: usize) -> Op
     let reach = |gap_s: f64| (guard(gap_s) + CALM_S).min(gap_s / 2.0);
     let before = between(readings, begin_s - reach(gap_before_s), begin_s - guard(gap_before_s));
     let after = between(readings, end_s + guard(gap_after_s), end_s + reach(gap_after_s));
-    if before.len().min(after.len()) < FEWEST_CALM_READINGS {
+    if before.len().min(after.len()) < MIN_CALM_READINGS {
         return None;
     }
     let log_mean = |calm: &[LatencyReading]| {
@@ -192,7 +187,7 @@ fn effect(
     cycles: &[EventCycle],
     (period_s, duration_s): (f64, f64),
     total_waiting: f64,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<EventEffect> {
     let differences: Vec<f64> = cycles.iter().map(|cycle| cycle.difference).collect();
     let test = sign_flip(&differences, FLIPS, stream)?;
@@ -202,7 +197,7 @@ fn effect(
             .fold((0.0, 0.0), |(excess, waiting), cycle| (excess + cycle.excess, waiting + cycle.waiting));
         excess / waiting
     };
-    // What lies outside of all cycles waits too.
+    // Operations outside of all cycles wait too.
     let covered = cycles.iter().map(|cycle| cycle.waiting).sum::<f64>() / total_waiting;
     let share = covered * ratio(&mut cycles.iter().copied());
     let expansion = bootstrap_expansion(cycles.len(), cycles.len() - 1, CONFIDENCE);
@@ -250,7 +245,7 @@ mod tests {
     #[test]
     fn effect_and_share_without_noise_are_exact() {
         let events = every(60.0, 6.0, 10);
-        let verdict = paired_events(&stepped(&events, 600), &events, &mut Seeded::from_seed(1));
+        let verdict = paired_events(&stepped(&events, 600), &events, &mut SeededRandom::from_seed(1));
         let EventVerdict::Judged(effect) = verdict else { panic!("{verdict:?}") };
         assert_eq!((effect.cycles.len(), effect.period_s, effect.duration_s), (10, 60.0, 6.0));
         assert!(
@@ -272,20 +267,20 @@ mod tests {
     fn short_events_are_seen_in_the_second_they_fall_in() {
         let whole = every(12.0, 1.0, 40);
         let short: Vec<(f64, f64)> = whole.iter().map(|event| (event.0 + 0.4, event.0 + 0.7)).collect();
-        let verdict = paired_events(&stepped(&whole, 520), &short, &mut Seeded::from_seed(1));
+        let verdict = paired_events(&stepped(&whole, 520), &short, &mut SeededRandom::from_seed(1));
         let EventVerdict::Judged(effect) = verdict else { panic!("{verdict:?}") };
         assert!((effect.effect - 0.5).abs() < 1e-9 && effect.p <= 0.001 && effect.cycles.len() == 40);
         assert!((effect.share - 40.0 / 1080.0).abs() < 1e-9, "{effect:?}");
         let mut drained = stepped(&whole, 520);
         whole.iter().for_each(|event| drained[event.1 as usize].mean = 4.0);
-        let verdict = paired_events(&drained, &short, &mut Seeded::from_seed(1));
+        let verdict = paired_events(&drained, &short, &mut SeededRandom::from_seed(1));
         let EventVerdict::Judged(effect) = verdict else { panic!("{verdict:?}") };
         assert!((effect.share - 120.0 / 1160.0).abs() < 1e-9, "{effect:?}");
     }
 
     #[test]
     fn too_few_events_and_continuous_ones_are_refused() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         let few = every(60.0, 6.0, 7);
         let verdict = paired_events(&stepped(&few, 600), &few, &mut stream);
         assert!(matches!(verdict, EventVerdict::TooFew { cycles } if cycles.len() == 7));
@@ -302,7 +297,7 @@ mod tests {
     /// with probability 0.9999, 100 % of coverage would mean useless intervals.
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {
-        let (events, mut stream) = (every(40.0, 5.0, 12), Seeded::from_seed(7));
+        let (events, mut stream) = (every(40.0, 5.0, 12), SeededRandom::from_seed(7));
         let (mut effects, mut shares) = (0, 0);
         for _ in 0..300 {
             let mut readings = stepped(&events, 520);

@@ -1,10 +1,10 @@
-//! Whether a per-second series has a rhythm, without being told when its cause acts: the blind path of
-//! analysis.md A4.
+//! Tests whether a per-second series has a rhythm, without knowing when its cause acts: the blind path of
+//! docs/methods.md#periodic-spikes.
 //!
 //! The periodogram is divided by the spectrum of an autoregressive model, which makes noise with memory flat; four
 //! harmonics are summed, because spikes are no sines; and the largest sum over all periods is compared with the
 //! largest in surrogates that have the same memory and no rhythm, each with a model of its own, as the series had.
-//! Only a found rhythm is refined (see `rhythm.rs`). It refuses series under [`FEWEST_SECONDS`], and periods under
+//! Only a found rhythm is refined (see `rhythm.rs`). It refuses series under [`MIN_SECONDS`], and periods under
 //! 5 s or above a fifth of the series. It is weak for periods that drift, and below +35 % with ten cycles: where the
 //! times of the cause are known, `paired_events` sees much more.
 
@@ -13,19 +13,19 @@ use std::f64::consts::TAU;
 use crate::fourier::Fourier;
 use crate::rhythm::{Rhythm, refine};
 use crate::summary::quantile_of_sorted;
-use crate::{Autoregression, Seeded};
+use crate::{Autoregression, SeededRandom};
 
 /// The shortest period looked for, in seconds.
-pub const SHORTEST_PERIOD_S: f64 = 5.0;
+pub const MIN_PERIOD_S: f64 = 5.0;
 /// The longest period looked for is the series over this: with fewer cycles everything looks like one.
-pub const FEWEST_CYCLES: f64 = 5.0;
+pub const MIN_CYCLES: f64 = 5.0;
 /// Shorter series have no answer.
-pub const FEWEST_SECONDS: usize = 60;
+pub const MIN_SECONDS: usize = 60;
 /// One less than the shortest period: a longer memory would remember the rhythm that it is compared with.
-pub(crate) const HIGHEST_ORDER: usize = 4;
+pub(crate) const MAX_ORDER: usize = 4;
 /// Spikes have power at multiples of their frequency.
 const HARMONICS: usize = 4;
-/// What lies outside of the middle 99 % is pulled in, so that one stall is not a rhythm.
+/// Values outside of the middle 99 % are pulled in, so that one stall is not a rhythm.
 const WINSORISED_AT: f64 = 0.995;
 /// Points of the transform for each value, so that the fourth multiple of a frequency lies near a point too.
 const PADDING: usize = 4;
@@ -35,30 +35,29 @@ const ENOUGH_EXCEEDING: usize = 20;
 /// Above this p the series has no rhythm worth refining.
 const WORTH_REFINING: f64 = 0.05;
 
-/// The most rhythmic period of a series, real or not: look at `p`.
+/// The most rhythmic period of a series, whether significant or not: see `p`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Periodicity {
     /// The chance of so much rhythm at any period in a series that has the same memory and none: (1 + b) / (1 + B),
     /// never zero.
     pub p: f64,
-    /// B: how many surrogates were drawn; fewer than asked for where 20 exceeded the series.
+    /// B: the number of surrogates drawn; fewer than requested if 20 exceeded the series.
     pub surrogates: usize,
-    /// The period at which most of it is, in seconds; often a multiple or a fraction of the true one.
+    /// The period with most of the rhythm, in seconds; often a multiple or a fraction of the true one.
     pub peak_period_s: f64,
-    /// The period, its shape and its confirmation, where p is at most 5 %.
+    /// The period, its shape and its confirmation, if p is at most 5 %.
     pub rhythm: Option<Rhythm>,
 }
 
-/// Looks for a rhythm in `values`, one for each second, without gaps; ratios are best seen on logarithms. At most
-/// `surrogates` (B; 999 resolves 0.1 %) are drawn from `stream`. `None` under 60 values, or where they are constant
-/// or not finite.
-pub fn find_period(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Option<Periodicity> {
-    if values.len() < FEWEST_SECONDS || values.iter().any(|value| !value.is_finite()) {
+/// Looks for a rhythm in `values`, one for each second, without gaps; ratios are best seen on logarithms. At most `surrogates` (B;
+/// 999 resolves 0.1 %) are drawn from `stream`. `None` under 60 values, or if they are constant or not finite.
+pub fn find_period(values: &[f64], surrogates: usize, stream: &mut SeededRandom) -> Option<Periodicity> {
+    if values.len() < MIN_SECONDS || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let series = prepared(values)?;
-    let search = Search::over(series.len());
-    let model = Autoregression::fit(&series, HIGHEST_ORDER)?;
+    let search = PeriodSearch::over(series.len());
+    let model = Autoregression::fit(&series, MAX_ORDER)?;
     let [observed, _] = search.scores(&series, &model, &[], &model);
     let mut pair = [vec![0.0; series.len()], vec![0.0; series.len()]];
     let (mut exceeding, mut drawn) = (0usize, 0usize);
@@ -68,7 +67,7 @@ pub fn find_period(values: &[f64], surrogates: usize, stream: &mut Seeded) -> Op
             *series = prepared(series)?;
         }
         let [one, two] = &pair;
-        let own = |series: &[f64]| Autoregression::fit(series, HIGHEST_ORDER);
+        let own = |series: &[f64]| Autoregression::fit(series, MAX_ORDER);
         for score in search.scores(one, &own(one)?, two, &own(two)?).iter().take(surrogates - drawn) {
             exceeding += usize::from(score.0 >= observed.0);
             drawn += 1;
@@ -95,23 +94,23 @@ pub(crate) fn prepared(values: &[f64]) -> Option<Vec<f64>> {
 }
 
 /// A search over all periods of series of one length.
-pub(crate) struct Search {
+pub(crate) struct PeriodSearch {
     fourier: Fourier,
     values: f64,
     /// cos(2 pi i / size), for the spectra.
     cosines: Vec<f64>,
-    /// Points of the transform whose periods are looked at.
+    /// Points of the transform whose periods are examined.
     fundamentals: std::ops::RangeInclusive<usize>,
 }
 
-impl Search {
-    pub(crate) fn over(values: usize) -> Search {
+impl PeriodSearch {
+    pub(crate) fn over(values: usize) -> PeriodSearch {
         let fourier = Fourier::at_least(PADDING * values);
         let size = fourier.size() as f64;
-        let lowest = (size * FEWEST_CYCLES / values as f64).ceil() as usize;
-        let highest = (size / SHORTEST_PERIOD_S).floor() as usize;
+        let lowest = (size * MIN_CYCLES / values as f64).ceil() as usize;
+        let highest = (size / MIN_PERIOD_S).floor() as usize;
         let cosines = (0..fourier.size()).map(|place| (TAU * place as f64 / size).cos()).collect();
-        Search { fourier, values: values as f64, cosines, fundamentals: lowest..=highest }
+        PeriodSearch { fourier, values: values as f64, cosines, fundamentals: lowest..=highest }
     }
 
     /// The most rhythm at any period, as -ln of the chance of so much at that one, and its point; for two series.
@@ -136,7 +135,7 @@ impl Search {
         best
     }
 
-    /// How much rhythm there is at each period looked at, in seconds, the longest first, as -ln of the chance of so much.
+    /// The amount of rhythm at each examined period, in seconds, the longest first, as -ln of the chance of that much.
     pub(crate) fn by_period(&self, series: &[f64], model: &Autoregression) -> Vec<(f64, f64)> {
         let [powers, _] = self.fourier.powers(series, &[]);
         let size = self.fourier.size() as f64;
@@ -185,7 +184,7 @@ mod tests {
     }
 
     fn spiky(period_s: usize, width_s: usize, height: f64, seed: u64) -> Vec<f64> {
-        let mut stream = Seeded::from_seed(seed);
+        let mut stream = SeededRandom::from_seed(seed);
         (0..600).map(|s| 0.1 * stream.normal() + if s % period_s < width_s { height } else { 0.0 }).collect()
     }
 
@@ -194,7 +193,7 @@ mod tests {
     fn the_period_itself_is_found() {
         for (period_s, width_s) in [(7, 1), (12, 2), (30, 3), (60, 6), (61, 4), (100, 9)] {
             let values = spiky(period_s, width_s, 0.6, period_s as u64);
-            let found = find_period(&values, 199, &mut Seeded::from_seed(1)).unwrap();
+            let found = find_period(&values, 199, &mut SeededRandom::from_seed(1)).unwrap();
             let rhythm = found.rhythm.unwrap();
             let off = (rhythm.period_s / period_s as f64 - 1.0).abs();
             assert!(found.p <= 0.005 && off < 0.02 && rhythm.confirmed, "{period_s}: {rhythm:?}");
@@ -203,7 +202,7 @@ mod tests {
 
     #[test]
     fn stalls_and_trends_are_not_rhythms() {
-        let mut stream = Seeded::from_seed(8);
+        let mut stream = SeededRandom::from_seed(8);
         let mut values: Vec<f64> = (0..600).map(|s| 0.002 * f64::from(s) + 0.1 * stream.normal()).collect();
         values[100] += 3.0;
         values[371] += 4.0;
@@ -213,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_searched_has_no_answer() {
-        let mut stream = Seeded::from_seed(9);
+        let mut stream = SeededRandom::from_seed(9);
         assert_eq!(find_period(&[1.0; 600], 99, &mut stream), None);
         assert_eq!(find_period(&[1.0, 2.0, 3.0], 99, &mut stream), None);
         assert_eq!(find_period(&[f64::NAN; 100], 99, &mut stream), None);
@@ -222,7 +221,7 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_answer() {
         let values = spiky(40, 4, 0.3, 2);
-        let once = find_period(&values, 99, &mut Seeded::from_seed(3));
-        assert_eq!(once, find_period(&values, 99, &mut Seeded::from_seed(3)));
+        let once = find_period(&values, 99, &mut SeededRandom::from_seed(3));
+        assert_eq!(once, find_period(&values, 99, &mut SeededRandom::from_seed(3)));
     }
 }

@@ -1,9 +1,8 @@
-//! Seeded randomness: the only source of chance in the workspace.
+//! Seeded randomness: the only source of random numbers in the workspace.
 //!
-//! A measurement that cannot be repeated cannot be argued about, so every offset, arrival time and resample comes
-//! from a [`Seeded`] stream whose seed stands in the run record. It is drawn once per I/O in the disk probe and
-//! therefore costs a few nanoseconds. It refuses to seed itself from the clock or the system, and it is not for
-//! secrets.
+//! A measurement that cannot be repeated cannot be checked, so every offset, arrival time and resample comes from a
+//! [`SeededRandom`] stream whose seed is in the run record. The disk probe draws from it once per I/O, so a draw costs only a few
+//! nanoseconds. It refuses to seed itself from the clock or the system, and it is not for secrets.
 //!
 //! Sources: xoshiro256++ by Blackman and Vigna (ACM Trans. Math. Softw. 47, 2021); SplitMix64 by Steele, Lea and
 //! Flood (OOPSLA 2014); bounded integers by Lemire (ACM Trans. Model. Comput. Simul. 29, 2019); normal deviates by
@@ -17,30 +16,30 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A stream of random numbers that depends on its seed alone.
 #[derive(Clone, Debug)]
-pub struct Seeded {
+pub struct SeededRandom {
     key: u64,
     generator: Xoshiro256PlusPlus,
     spare_normal: Option<f64>,
 }
 
-impl Seeded {
+impl SeededRandom {
     /// The stream of `seed`; the 256 bits of state are filled from it by SplitMix64.
     pub fn from_seed(seed: u64) -> Self {
-        Seeded { key: seed, generator: Xoshiro256PlusPlus::seed_from_u64(seed), spare_normal: None }
+        SeededRandom { key: seed, generator: Xoshiro256PlusPlus::seed_from_u64(seed), spare_normal: None }
     }
 
     /// The stream of worker `index`, unrelated in practice to its parent and its siblings.
     ///
     /// It depends on the parent's seed and `index`, not on what the parent has drawn already, so the number of
-    /// workers or the order in which they start changes nobody's numbers. Siblings never share a seed.
+    /// workers or the order in which they start does not change the numbers. Siblings never share a seed.
     #[must_use]
-    pub fn split(&self, index: u64) -> Seeded {
+    pub fn split(&self, index: u64) -> SeededRandom {
         let step = index.wrapping_add(1).wrapping_mul(GOLDEN_GAMMA);
         // Mixed before and after, so that (seed, index) pairs with an equal sum do not meet.
-        Seeded::from_seed(mix(mix(self.key).wrapping_add(step)))
+        SeededRandom::from_seed(mix(mix(self.key).wrapping_add(step)))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
@@ -91,7 +90,7 @@ impl Seeded {
         }
     }
 
-    /// A random one of `values`; `None` where there is none.
+    /// A random one of `values`; `None` if there are none.
     #[inline]
     pub fn pick<T: Copy>(&mut self, values: &[T]) -> Option<T> {
         let index = self.below(values.len() as u64);
@@ -120,21 +119,21 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_stream_and_splits_ignore_what_was_drawn() {
-        let mut one = Seeded::from_seed(7);
+        let mut one = SeededRandom::from_seed(7);
         let early = one.split(3).bits();
         let first: Vec<u64> = (0..5).map(|_| one.bits()).collect();
-        let mut two = Seeded::from_seed(7);
+        let mut two = SeededRandom::from_seed(7);
         assert_eq!(first, (0..5).map(|_| two.bits()).collect::<Vec<_>>());
         assert_eq!(early, one.split(3).bits());
         assert_ne!(one.split(3).bits(), one.split(4).bits());
-        assert_ne!(Seeded::from_seed(8).split(3).bits(), early);
+        assert_ne!(SeededRandom::from_seed(8).split(3).bits(), early);
     }
 
     /// The first outputs of the reference xoshiro256plusplus.c seeded with 0 through splitmix64.c, computed by
     /// transcribing both into Python integers.
     #[test]
     fn matches_the_reference_generator() {
-        let mut stream = Seeded::from_seed(0);
+        let mut stream = SeededRandom::from_seed(0);
         let drawn: Vec<u64> = (0..3).map(|_| stream.bits()).collect();
         assert_eq!(drawn, GOLDEN_BITS);
     }
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_the_distributions() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         let n = 100_000;
         let (mut uniform, mut exponential, mut normal, mut square) = (0.0, 0.0, 0.0, 0.0);
         for _ in 0..n {
@@ -162,7 +161,7 @@ mod tests {
 
     #[test]
     fn below_is_flat_and_stays_below() {
-        let mut stream = Seeded::from_seed(2);
+        let mut stream = SeededRandom::from_seed(2);
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {
             counts[stream.below(7) as usize] += 1;
@@ -180,7 +179,7 @@ mod tests {
 
     #[test]
     fn shuffle_keeps_every_element_and_moves_each_everywhere() {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         let mut first = [0u32; 4];
         for _ in 0..8000 {
             let mut values = [0usize, 1, 2, 3];

@@ -1,16 +1,16 @@
-//! Tests by rank: whether two quantities rise together (Spearman's correlation), and whether a series drifts upwards or downwards
+//! Tests by rank for two quantities that rise together (Spearman's correlation), and for an upward or downward drift of a series
 //! (Mann-Kendall, with the slope of Theil-Sen).
 //!
-//! Ranks, because the relation of backlog to waiting is monotone and far from straight, and so that one stall is not a trend.
+//! Ranks are used because the relation of backlog to waiting is monotone and far from straight, and so that one stall is not a trend.
 //!
-//! The correlation has a permutation test, because the samples are small and full of ties. It refuses fewer than four pairs, where no
-//! order of the data could be called surprising.
+//! The correlation has a permutation test, because the samples are small and full of ties. It refuses fewer than four pairs, for
+//! which no order of the data is surprising.
 //!
-//! An open-loop step is sustainable only if its schedule lag does not grow (analysis.md A5). The p-value of a trend assumes
-//! independent values: it refuses to correct for autocorrelation, under which it is too small, which for that use errs towards
-//! calling a step unsustainable.
+//! An open-loop step is sustainable only if its schedule lag does not grow (docs/methods.md#the-highest-rate-that-holds). The
+//! p-value of a trend assumes independent values: it is not corrected for autocorrelation, under which it is too small, which for
+//! this use errs towards calling a step unsustainable.
 
-use crate::Seeded;
+use crate::SeededRandom;
 use crate::distribution::{normal_cdf, two_sided_p};
 use crate::summary::theil_sen_slope;
 
@@ -23,9 +23,13 @@ pub struct RankCorrelation {
     pub p: f64,
 }
 
-/// Correlates pairs `(x, y)`; ties share their mean rank. `None` under 4 pairs, where a value is not finite, or
-/// where one side is constant. `permutations` is B; 999 resolves 0.1 %.
-pub fn spearman(pairs: &[(f64, f64)], permutations: usize, stream: &mut Seeded) -> Option<RankCorrelation> {
+/// Correlates pairs `(x, y)`; ties share their mean rank. `None` under 4 pairs, if a value is not finite, or
+/// if one side is constant. `permutations` is B; 999 resolves 0.1 %.
+pub fn spearman(
+    pairs: &[(f64, f64)],
+    permutations: usize,
+    stream: &mut SeededRandom,
+) -> Option<RankCorrelation> {
     if pairs.len() < 4 || pairs.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;
     }
@@ -62,7 +66,7 @@ pub(crate) fn centered_ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 /// The fewest points whose normal approximation is usable (Kendall, Rank Correlation Methods: n >= 10).
-const FEWEST_POINTS: usize = 10;
+const MIN_POINTS: usize = 10;
 
 /// The outcome of a trend test over equally or unequally spaced points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,12 +83,12 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// Tests points `(x, y)` in order of x. `None` under 10 points or where one is not finite.
+/// Tests points `(x, y)` in order of x. `None` under 10 points or if one is not finite.
 ///
 /// Mann (Econometrica 13, 1945), Kendall (1975), variance with ties as in Gilbert, Statistical Methods for
 /// Environmental Pollution Monitoring (1987), 16.4.2. Constant values give p = 1.
 pub fn mann_kendall(points: &[(f64, f64)]) -> Option<Trend> {
-    if points.len() < FEWEST_POINTS || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
+    if points.len() < MIN_POINTS || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;
     }
     let mut ordered = points.to_vec();
@@ -114,21 +118,21 @@ fn score_variance(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Seeded;
+    use crate::SeededRandom;
 
     /// scipy.stats.spearmanr, and its p by scipy.stats.permutation_test over all 8! orders (exact).
     #[test]
     fn agrees_with_scipy() {
         let pairs =
             [(1.0, 2.0), (2.0, 1.0), (3.0, 4.0), (3.0, 3.0), (5.0, 7.0), (6.0, 5.0), (7.0, 5.0), (8.0, 9.0)];
-        let found = spearman(&pairs, 20_000, &mut Seeded::from_seed(4)).unwrap();
+        let found = spearman(&pairs, 20_000, &mut SeededRandom::from_seed(4)).unwrap();
         assert!((found.rho - 0.8915662650602408).abs() < 1e-12);
         assert!((found.p - 0.004563492063492064).abs() < 0.002, "{}", found.p);
     }
 
     #[test]
     fn the_error_rate_is_nominal_and_relations_are_found() {
-        let mut stream = Seeded::from_seed(6);
+        let mut stream = SeededRandom::from_seed(6);
         let (mut false_alarms, mut found) = (0, 0);
         for _ in 0..500 {
             let free: Vec<(f64, f64)> =
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn degenerate_pairs_have_no_answer() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         assert_eq!(spearman(&[(1.0, 1.0); 6], 99, &mut stream), None);
         assert_eq!(spearman(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)], 99, &mut stream), None);
         assert_eq!(spearman(&[(f64::NAN, 1.0); 6], 99, &mut stream), None);
@@ -174,7 +178,7 @@ mod tests {
     /// standard errors). A slope of half a standard deviation per ten points is found in most.
     #[test]
     fn the_error_rate_is_nominal_and_trends_are_found() {
-        let mut stream = Seeded::from_seed(9);
+        let mut stream = SeededRandom::from_seed(9);
         let (mut false_alarms, mut found) = (0, 0);
         for _ in 0..2000 {
             let flat: Vec<f64> = (0..20).map(|_| (stream.normal() * 2.0).round()).collect();

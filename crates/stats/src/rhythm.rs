@@ -1,28 +1,28 @@
-//! The exact period of a rhythm that a periodogram has found, its shape, and whether the series echoes itself.
+//! Refines a rhythm that a periodogram has found: its exact period, its shape, and whether the series echoes itself.
 //!
-//! A periodogram names a multiple or a fraction of the true period more often than not (analysis.md, section 7), so
+//! A periodogram names a multiple or a fraction of the true period more often than not (docs/methods.md#periodic-spikes), so
 //! the series is folded at periods near the peak and near its multiples and fractions, with a slow drift of the
 //! period allowed, and of those that fold nearly as well as the best the shortest is taken. The echo is a check by
 //! other means: a rhythm resembles itself one and two periods later, more than its memory alone would.
 
 use crate::autoregression::autocovariances;
 use crate::summary::{median, quantile};
-use crate::{Autoregression, Seeded};
+use crate::{Autoregression, SeededRandom};
 
-/// Periods are told apart to a quarter of a second, where the series is long enough for that.
+/// Periods are resolved to a quarter of a second, if the series is long enough for that.
 const GRID_S: f64 = 0.25;
 /// A shorter period is taken if it folds this nearly as well as the best.
 const NEARLY_AS_WELL: f64 = 0.9;
 /// Multiples of the peak's period that are folded.
 const MULTIPLES: [f64; 6] = [0.25, 1.0 / 3.0, 0.5, 1.0, 2.0, 3.0];
 /// Cycles by which a drifting period may run ahead in the middle of the series, and the step of the search.
-const MOST_DRIFT_CYCLES: f64 = 1.0;
+const MAX_DRIFT_CYCLES: f64 = 1.0;
 const DRIFT_STEP_CYCLES: f64 = 0.25;
 /// Into how many parts each step of the search is divided in the end.
 const FINER: i32 = 4;
 /// Parts of a period whose means are compared.
-const MOST_PHASES: f64 = 20.0;
-const FEWEST_PHASES: f64 = 4.0;
+const MAX_PHASES: f64 = 20.0;
+const MIN_PHASES: f64 = 4.0;
 /// Surrogates for the band of the echo, and which quantile of theirs it must clear.
 const ECHO_SURROGATES: usize = 199;
 const ECHO_BAND: f64 = 0.95;
@@ -36,7 +36,7 @@ pub struct Echo {
     pub band: f64,
 }
 
-/// A rhythm: its period and what the folded series looks like.
+/// A rhythm: its period and the shape of the folded series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rhythm {
     /// The mean period in seconds.
@@ -68,7 +68,7 @@ pub(crate) fn refine(
     series: &[f64],
     model: &Autoregression,
     peak_s: f64,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<Rhythm> {
     let length_s = series.len() as f64;
     let folds: Vec<Fold> = MULTIPLES
@@ -97,10 +97,10 @@ pub(crate) fn refine(
 fn best_fold(series: &[f64], period_s: f64) -> Option<Fold> {
     let (length_s, frequency) = (series.len() as f64, 1.0 / period_s);
     let step = (GRID_S * frequency * frequency).clamp(1.0 / (32.0 * length_s), 1.0 / (8.0 * length_s));
-    let phases = period_s.clamp(FEWEST_PHASES, MOST_PHASES).round() as usize;
+    let phases = period_s.clamp(MIN_PHASES, MAX_PHASES).round() as usize;
     let start = Fold { frequency, drift_cycles: 0.0, phases, explained: 0.0 };
     let reach = (2.0 / (length_s * step)).ceil() as i32;
-    let drifts = (MOST_DRIFT_CYCLES / DRIFT_STEP_CYCLES) as i32;
+    let drifts = (MAX_DRIFT_CYCLES / DRIFT_STEP_CYCLES) as i32;
     let rough = start.best_around(series, (reach, step), (drifts, DRIFT_STEP_CYCLES))?;
     let fine = f64::from(FINER);
     rough.best_around(series, (FINER, step / fine), (FINER, DRIFT_STEP_CYCLES / fine))
@@ -176,7 +176,12 @@ impl Fold {
 }
 
 /// The echoes of a series at one and two periods.
-fn echoes(series: &[f64], model: &Autoregression, period_s: f64, stream: &mut Seeded) -> Option<[Echo; 2]> {
+fn echoes(
+    series: &[f64],
+    model: &Autoregression,
+    period_s: f64,
+    stream: &mut SeededRandom,
+) -> Option<[Echo; 2]> {
     let observed = echo(series, period_s);
     let mut surrogate = vec![0.0; series.len()];
     let (mut ones, mut twos) = (Vec::new(), Vec::new());
@@ -215,7 +220,7 @@ mod tests {
     /// Ten cycles whose period falls from 66 s to 54 s: found as 60 s with that drift, and its spikes are located.
     #[test]
     fn a_drifting_period_and_its_spikes_are_found() {
-        let mut stream = Seeded::from_seed(11);
+        let mut stream = SeededRandom::from_seed(11);
         let mut series: Vec<f64> = (0..600).map(|_| 0.05 * stream.normal()).collect();
         let (mut begin_s, mut period_s) = (20.0, 66.0);
         let mut begins = Vec::new();
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn noise_folds_to_nothing() {
-        let mut stream = Seeded::from_seed(12);
+        let mut stream = SeededRandom::from_seed(12);
         let series: Vec<f64> = (0..600).map(|_| stream.normal()).collect();
         let fold = Fold { frequency: 1.0 / 60.0, drift_cycles: 0.0, phases: 20, explained: 0.0 };
         assert!(fold.explains(&series).abs() < 0.03);

@@ -1,22 +1,21 @@
-//! Paired differences: is their mean above zero, by how much, and within which limits?
+//! Tests paired differences: whether their mean is above zero, its size, and its interval.
 //!
 //! Without an effect each difference is as likely to be positive as negative, so the signs are flipped in every
 //! way and the observed mean is compared with the others (Fisher, The Design of Experiments, 1935, section 21).
 //! It assumes that the differences are independent and symmetric, and neither normal nor alike. The smallest p
-//! that n pairs can give stands beside each answer: few pairs cannot say much, however large the difference.
+//! that n pairs can give accompanies each answer: few pairs cannot say much, however large the difference.
 
 use crate::summary::{mean, median};
-use crate::{Interval, Seeded};
+use crate::{Interval, SeededRandom};
 
 /// Up to this many pairs all 2^n flips are tried; above, random ones.
-pub const MOST_ENUMERATED_PAIRS: usize = 16;
+pub const MAX_ENUMERATED_PAIRS: usize = 16;
 /// The fewest random flips that are drawn, whatever is asked for: verdicts need a resolution of 0.1 %.
-const FEWEST_FLIPS: usize = 999;
+const MIN_FLIPS: usize = 999;
 
 /// The outcome of a sign-flip test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SignFlip {
-    /// The mean difference.
     pub mean: f64,
     /// The chance of a mean this high without an effect.
     pub p_upward: f64,
@@ -30,8 +29,8 @@ pub struct SignFlip {
 }
 
 /// Tests `differences` by all flips of up to 16, else by `flips` random ones (B, at least 999) and
-/// (1 + b) / (1 + B). `None` where there are none or one is not finite.
-pub fn sign_flip(differences: &[f64], flips: usize, stream: &mut Seeded) -> Option<SignFlip> {
+/// (1 + b) / (1 + B). `None` if there are none or one is not finite.
+pub fn sign_flip(differences: &[f64], flips: usize, stream: &mut SeededRandom) -> Option<SignFlip> {
     let mean = mean(differences)?;
     let sum: f64 = differences.iter().sum();
     // Sums of the same terms in another order differ in the last bits and must still count as equal.
@@ -41,14 +40,14 @@ pub fn sign_flip(differences: &[f64], flips: usize, stream: &mut Seeded) -> Opti
         as_high += usize::from(flipped >= sum - tolerance);
         as_far += usize::from(flipped.abs() >= sum.abs() - tolerance);
     };
-    let exact = differences.len() <= MOST_ENUMERATED_PAIRS;
+    let exact = differences.len() <= MAX_ENUMERATED_PAIRS;
     let total = if exact {
         // The flip that changes nothing is among them.
         subset_sums(differences, |taken, _| count(sum - 2.0 * taken));
         count(sum);
         1usize << differences.len()
     } else {
-        let flips = flips.max(FEWEST_FLIPS);
+        let flips = flips.max(MIN_FLIPS);
         (0..flips).for_each(|_| count(sum - 2.0 * random_subset(differences, stream).0));
         count(sum);
         flips + 1
@@ -57,7 +56,7 @@ pub fn sign_flip(differences: &[f64], flips: usize, stream: &mut Seeded) -> Opti
     Some(SignFlip { mean, p_upward: share(as_high), p_two_sided: share(as_far), smallest_p: share(1), exact })
 }
 
-/// The typical difference, robust against a wild one, and what it may be.
+/// The typical difference, robust against outliers, and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     /// The median of the means of all pairs of differences (Hodges and Lehmann, Annals of Mathematical
@@ -69,7 +68,7 @@ pub struct Shift {
 }
 
 /// The shift of `differences` and its interval of `confidence`, by all subsets of up to 16 pairs, else by
-/// `subsets` random ones (at least 999). `None` where there are none or one is not finite.
+/// `subsets` random ones (at least 999). `None` if there are none or one is not finite.
 ///
 /// The test rejects a shift from below where few subsets have a smaller mean, so that its limits are order
 /// statistics of the subsets' means (Hartigan, JASA 64, 1969).
@@ -77,7 +76,7 @@ pub fn hodges_lehmann(
     differences: &[f64],
     confidence: f64,
     subsets: usize,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<Shift> {
     mean(differences)?;
     let pairs = differences.iter().enumerate();
@@ -85,10 +84,10 @@ pub fn hodges_lehmann(
         .flat_map(|(index, one)| differences.iter().skip(index).map(move |two| (one + two) / 2.0))
         .collect();
     let mut means = Vec::new();
-    if differences.len() <= MOST_ENUMERATED_PAIRS {
+    if differences.len() <= MAX_ENUMERATED_PAIRS {
         subset_sums(differences, |sum, size| means.push(sum / size as f64));
     } else {
-        while means.len() < subsets.max(FEWEST_FLIPS) {
+        while means.len() < subsets.max(MIN_FLIPS) {
             let (sum, size) = random_subset(differences, stream);
             if size > 0 {
                 means.push(sum / size as f64);
@@ -118,7 +117,7 @@ fn subset_sums(values: &[f64], mut each: impl FnMut(f64, usize)) {
 }
 
 /// The sum and the size of a random subset.
-fn random_subset(values: &[f64], stream: &mut Seeded) -> (f64, usize) {
+fn random_subset(values: &[f64], stream: &mut SeededRandom) -> (f64, usize) {
     let (mut sum, mut size) = (0.0, 0);
     for chunk in values.chunks(64) {
         let bits = stream.bits();
@@ -143,7 +142,7 @@ mod tests {
 
     #[test]
     fn agrees_with_fishers_example() {
-        let test = sign_flip(&PLANTS, 0, &mut Seeded::from_seed(1)).unwrap();
+        let test = sign_flip(&PLANTS, 0, &mut SeededRandom::from_seed(1)).unwrap();
         assert!(test.exact && (test.mean - 314.0 / 15.0).abs() < 1e-12);
         assert!((test.p_two_sided - 1726.0 / 32768.0).abs() < 1e-12, "{test:?}");
         assert!((test.p_upward - 863.0 / 32768.0).abs() < 1e-12);
@@ -154,20 +153,20 @@ mod tests {
     #[test]
     fn random_flips_agree_with_the_normal_limit() {
         let twice = [PLANTS, PLANTS].concat();
-        let test = sign_flip(&twice, 20_000, &mut Seeded::from_seed(2)).unwrap();
+        let test = sign_flip(&twice, 20_000, &mut SeededRandom::from_seed(2)).unwrap();
         let z = 628.0 / twice.iter().map(|value| value * value).sum::<f64>().sqrt();
         assert!(
             !test.exact && (test.p_upward - crate::distribution::normal_cdf(-z)).abs() < 0.004,
             "{test:?}"
         );
-        let all_up = sign_flip(&[1.0; 30], 999, &mut Seeded::from_seed(2)).unwrap();
+        let all_up = sign_flip(&[1.0; 30], 999, &mut SeededRandom::from_seed(2)).unwrap();
         assert!((all_up.p_upward - 0.001).abs() < 1e-12 && (all_up.smallest_p - 0.001).abs() < 1e-12);
     }
 
     /// A shift inside the interval is not rejected, one outside is; either end.
     #[test]
     fn the_interval_is_the_test_inverted() {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         let shift = hodges_lehmann(&PLANTS, 0.95, 0, &mut stream).unwrap();
         let interval = shift.interval.unwrap();
         assert!((shift.estimate - 24.5).abs() < 4.0 && interval.contains(shift.estimate), "{shift:?}");
@@ -183,7 +182,7 @@ mod tests {
     /// 8 skewless pairs: 95 % of 400 within four binomial standard errors; the error rate of the test likewise.
     #[test]
     fn coverage_and_error_rate_are_nominal() {
-        let (mut stream, mut covered, mut alarms) = (Seeded::from_seed(4), 0, 0);
+        let (mut stream, mut covered, mut alarms) = (SeededRandom::from_seed(4), 0, 0);
         for _ in 0..400 {
             let values: Vec<f64> = (0..8).map(|_| stream.normal()).collect();
             let shift = hodges_lehmann(&values, 0.95, 0, &mut stream).unwrap();
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn few_pairs_say_what_they_cannot_say() {
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let test = sign_flip(&[3.0, 4.0, 5.0], 0, &mut stream).unwrap();
         assert_eq!((test.p_upward, test.smallest_p, test.p_two_sided), (0.125, 0.125, 0.25));
         assert_eq!(hodges_lehmann(&[3.0, 4.0, 5.0], 0.95, 0, &mut stream).unwrap().interval, None);

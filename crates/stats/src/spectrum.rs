@@ -1,19 +1,19 @@
-//! How rhythmic a series is at every period, and how it resembles itself at every lag: what a chart of a rhythm shows.
+//! Computes the rhythm of a series at every period, and its autocorrelation at every lag: the data of a rhythm chart.
 //!
 //! The statistic is the one that `periodicity` judges by, so that the chart and the verdict cannot disagree, with the line that
 //! noise of the same memory stays below in 95 % of cases, all periods together. It draws no conclusion.
 
 use crate::autoregression::autocovariances;
-use crate::periodicity::{FEWEST_SECONDS, HIGHEST_ORDER, Search, prepared};
+use crate::periodicity::{MAX_ORDER, MIN_SECONDS, PeriodSearch, prepared};
 use crate::summary::quantile;
-use crate::{Autoregression, Seeded};
+use crate::{Autoregression, SeededRandom};
 
 /// Of so many surrogates the second highest is the 95 % line: 2 / (1 + 39).
 const SURROGATES: usize = 39;
 const BAND: f64 = 0.95;
 /// Lags beyond this, in seconds, say nothing that shorter ones do not.
-const LONGEST_LAG: usize = 300;
-/// As many periods are kept: the most rhythmic of each step of a logarithmic scale.
+const MAX_LAG: usize = 300;
+/// The number of periods kept: the most rhythmic of each step of a logarithmic scale.
 const PERIODS: usize = 240;
 
 /// A series by period and by lag.
@@ -21,29 +21,29 @@ const PERIODS: usize = 240;
 pub struct Spectrum {
     /// Periods in seconds, rising, and -log10 of the chance of so much rhythm at that one in noise of the same memory.
     pub by_period: Vec<(f64, f64)>,
-    /// What the most rhythmic period of such noise stays below in 95 % of cases.
+    /// The bound that the most rhythmic period of such noise stays below in 95 % of cases.
     pub band: f64,
     /// Lags in seconds from 1 on, and the autocorrelation there.
     pub by_lag: Vec<(f64, f64)>,
-    /// What memory alone stays below in 95 % of cases, lag by lag.
+    /// The bound that memory alone stays below in 95 % of cases, lag by lag.
     pub lag_band: Vec<f64>,
 }
 
-/// The spectrum of `values`, one for each second, without gaps. `None` where [`crate::find_period`] has no answer either.
-pub fn spectrum(values: &[f64], stream: &mut Seeded) -> Option<Spectrum> {
-    if values.len() < FEWEST_SECONDS || values.iter().any(|value| !value.is_finite()) {
+/// The spectrum of `values`, one for each second, without gaps. `None` if [`crate::find_period`] has no answer either.
+pub fn spectrum(values: &[f64], stream: &mut SeededRandom) -> Option<Spectrum> {
+    if values.len() < MIN_SECONDS || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let series = prepared(values)?;
-    let search = Search::over(series.len());
-    let model = Autoregression::fit(&series, HIGHEST_ORDER)?;
-    let lags = (series.len() / 2).min(LONGEST_LAG);
+    let search = PeriodSearch::over(series.len());
+    let model = Autoregression::fit(&series, MAX_ORDER)?;
+    let lags = (series.len() / 2).min(MAX_LAG);
     let (mut most, mut by_lag) = (Vec::new(), vec![Vec::new(); lags]);
     let mut surrogate = vec![0.0; series.len()];
     for _ in 0..SURROGATES {
         model.draw(&mut surrogate, stream);
         let drawn = prepared(&surrogate)?;
-        let own = Autoregression::fit(&drawn, HIGHEST_ORDER)?;
+        let own = Autoregression::fit(&drawn, MAX_ORDER)?;
         let [(score, _), _] = search.scores(&drawn, &own, &[], &own);
         most.push(score / std::f64::consts::LN_10);
         for (heard, correlation) in by_lag.iter_mut().zip(correlations(&drawn, lags)) {
@@ -83,7 +83,7 @@ mod tests {
     /// Spikes every 30 s stand out at 30 s and nowhere does noise; the echo is at 30, 60, 90 s.
     #[test]
     fn a_rhythm_stands_above_the_line_and_noise_below_it() {
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let noise: Vec<f64> = (0..600).map(|_| 0.1 * stream.normal()).collect();
         let spiky: Vec<f64> =
             noise.iter().enumerate().map(|(at, value)| value + if at % 30 < 3 { 0.6 } else { 0.0 }).collect();
@@ -103,7 +103,7 @@ mod tests {
     fn the_line_is_reached_by_about_one_in_twenty_of_noises() {
         let mut reached = 0;
         for seed in 0..60 {
-            let mut stream = Seeded::from_seed(100 + seed);
+            let mut stream = SeededRandom::from_seed(100 + seed);
             let mut last = 0.0;
             let noise: Vec<f64> = (0..240)
                 .map(|_| {

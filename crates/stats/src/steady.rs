@@ -1,11 +1,10 @@
-//! Whether a device has settled: the steady-state rule of SNIA's Solid State Storage Performance Test
-//! Specification.
+//! Judges whether a device has settled, by the steady-state rule of SNIA's Solid State Storage Performance Test Specification.
 //!
 //! A fresh or idle SSD is fast for a while. The specification takes a measurement window of five rounds and asks
 //! that the rounds stay together (data excursion: largest minus smallest at most 20 % of the average) and that
 //! their straight-line fit stays level (slope excursion: its rise or fall across the window at most 10 % of the
 //! average). It refuses to answer from fewer than five rounds. Attained here means that these rounds are steady,
-//! not that the drive was preconditioned: that also needs its capacity written (disk.md 5).
+//! not that the drive was preconditioned: that also needs its capacity written (docs/methods.md#steady-state).
 
 /// Rounds in the measurement window.
 pub const STEADY_WINDOW: usize = 5;
@@ -14,7 +13,7 @@ pub const STEADY_EXCURSION: f64 = 0.20;
 /// The largest slope excursion, as a share of the window's average.
 pub const STEADY_SLOPE_EXCURSION: f64 = 0.10;
 
-/// What the last five rounds say.
+/// The verdict on the last five rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SteadyState {
     /// Whether both excursions are within their limits.
@@ -25,8 +24,8 @@ pub struct SteadyState {
     pub slope_excursion: f64,
 }
 
-/// Judges the last [`STEADY_WINDOW`] of `rounds` (throughput or latency per round, oldest first). `None` where
-/// there are fewer, one is not finite, or their average is not positive.
+/// Judges the last [`STEADY_WINDOW`] of `rounds` (throughput or latency per round, oldest first). `None` if there are fewer, one is
+/// not finite, or their average is not positive.
 pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     let window = rounds.get(rounds.len().checked_sub(STEADY_WINDOW)?..)?;
     let average = crate::mean(window)?;

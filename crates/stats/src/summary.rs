@@ -1,18 +1,16 @@
 //! Means, quantiles, robust slopes and bootstrap intervals of a handful of numbers.
 //!
-//! For repeats, rounds and per-second values: some to a few thousand. Latencies of single requests belong in a
-//! histogram. Every function answers `None` where its question has no answer (no values, one value for a spread,
-//! a value that is not finite), so that a zero on a page is always a measured zero.
+//! For repeats, rounds and per-second values: from a few to some thousand. Latencies of single requests belong in a histogram.
+//! Every function returns `None` if its question has no answer (no values, one value for a spread, a value that is not finite), so
+//! that a zero on a page is always a measured zero.
 
-use crate::Seeded;
+use crate::SeededRandom;
 use crate::distribution::bootstrap_expansion;
 
-/// Two ends of a range that is said to hold the true value with the confidence stated where it is made.
+/// Two ends of a range that holds the true value with the confidence stated with it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// The lower end.
     pub low: f64,
-    /// The upper end.
     pub high: f64,
 }
 
@@ -28,7 +26,6 @@ fn usable(values: &[f64], least: usize) -> Option<&[f64]> {
     (values.len() >= least && values.iter().all(|value| value.is_finite())).then_some(values)
 }
 
-/// The arithmetic mean.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let values = usable(values, 1)?;
     Some(values.iter().sum::<f64>() / values.len() as f64)
@@ -42,7 +39,7 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Standard deviation over mean; `None` where the mean is zero.
+/// Standard deviation over mean; `None` if the mean is zero.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     let center = mean(values)?;
     (center != 0.0).then_some(standard_deviation(values)? / center.abs())
@@ -93,7 +90,7 @@ pub fn bootstrap_mean(
     values: &[f64],
     confidence: f64,
     resamples: usize,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<Interval> {
     let center = mean(usable(values, 3)?)?;
     let expansion = bootstrap_expansion(values.len(), values.len() - 1, confidence);
@@ -108,7 +105,7 @@ pub fn bootstrap_ratio(
     denominator: &[f64],
     confidence: f64,
     resamples: usize,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<Interval> {
     let both = [usable(numerator, 3)?, usable(denominator, 3)?];
     if both.iter().any(|values| values.iter().any(|value| *value <= 0.0)) {
@@ -129,8 +126,8 @@ pub fn bootstrap_ratio(
     Some(Interval { low: logs.low.exp(), high: logs.high.exp() })
 }
 
-/// The mean of as many draws with replacement.
-fn resampled_mean(values: &[f64], stream: &mut Seeded) -> f64 {
+/// The mean of draws with replacement, as many as there are values.
+fn resampled_mean(values: &[f64], stream: &mut SeededRandom) -> f64 {
     let sum: f64 = (0..values.len()).filter_map(|_| stream.pick(values)).sum();
     sum / values.len() as f64
 }
@@ -168,7 +165,7 @@ mod tests {
 
     #[test]
     fn questions_without_an_answer_have_none() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         assert_eq!(mean(&[]), None);
         assert_eq!(mean(&[1.0, f64::NAN]), None);
         assert_eq!(standard_deviation(&[1.0]), None);
@@ -183,7 +180,7 @@ mod tests {
     /// stays within 365..=394 with probability above 0.999 (binomial), and a percentile bootstrap does not.
     #[test]
     fn intervals_hold_the_truth_as_often_as_they_say() {
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let (mut mean_hits, mut ratio_hits) = (0, 0);
         for _ in 0..400 {
             let mut draw = |scale: f64| {
@@ -204,10 +201,10 @@ mod tests {
     #[test]
     fn a_ratio_and_its_reciprocal_agree() {
         let (one, two) = ([5.0, 6.0, 7.0, 5.5], [10.0, 11.0, 9.0, 12.0]);
-        let up = bootstrap_ratio(&two, &one, 0.95, 4000, &mut Seeded::from_seed(1)).unwrap();
-        let down = bootstrap_ratio(&one, &two, 0.95, 4000, &mut Seeded::from_seed(2)).unwrap();
+        let up = bootstrap_ratio(&two, &one, 0.95, 4000, &mut SeededRandom::from_seed(1)).unwrap();
+        let down = bootstrap_ratio(&one, &two, 0.95, 4000, &mut SeededRandom::from_seed(2)).unwrap();
         assert!((up.low * down.high - 1.0).abs() < 0.05 && (up.high * down.low - 1.0).abs() < 0.05);
-        let constant = bootstrap_mean(&[4.0; 5], 0.95, 100, &mut Seeded::from_seed(3)).unwrap();
+        let constant = bootstrap_mean(&[4.0; 5], 0.95, 100, &mut SeededRandom::from_seed(3)).unwrap();
         assert_eq!(constant, Interval { low: 4.0, high: 4.0 });
     }
 }

@@ -1,19 +1,19 @@
-//! Spikes of known size in simulated latency: how often each path sees what is there, and what is not.
+//! Spikes of known size in simulated latency: the rates of detection and of false alarms of each path.
 //!
-//! The grid of analysis.md A4: latency with 17 % noise and lag-1 correlation 0, 0.5 and 0.8 over ten checkpoints, each
+//! The grid of docs/methods.md#periodic-spikes: latency with 17 % noise and lag-1 correlation 0, 0.5 and 0.8 over ten checkpoints, each
 //! of which adds 0 to 0.6 to the logarithm for about 6 s; every 60 s exactly, or 60 s after the last one
 //! ended, as WiredTiger does. The table is printed; `docs/known-truth.md` holds a copy.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
-use fathom_stats::{EventVerdict, LatencyReading, Seeded, find_period, paired_events};
+use fathom_stats::{EventVerdict, LatencyReading, SeededRandom, find_period, paired_events};
 
 const CHECKPOINTS: usize = 10;
-/// Gives +16 % at a correlation of 0.5 the power that analysis.md, section 7, measured: 0.77 to 0.83 of the event path.
+/// Gives +16 % at a correlation of 0.5 the power that an earlier simulation measured: 0.77 to 0.83 of the event path.
 const NOISE: f64 = 0.17;
 const ALPHA: f64 = 0.01;
 
-/// What is put into a simulated run.
+/// The parameters of a simulated run.
 #[derive(Clone, Copy)]
 struct World {
     rho: f64,
@@ -21,7 +21,7 @@ struct World {
     height: f64,
     drifting: bool,
     interval_s: f64,
-    /// Something else of the same height every 60 s, this long after the checkpoint's begin in the first minute.
+    /// A decoy of the same height every 60 s, this long after the checkpoint's start in the first minute.
     decoy_s: Option<f64>,
 }
 
@@ -33,7 +33,7 @@ struct Run {
 impl World {
     const PLAIN: World = World { rho: 0.0, height: 0.0, drifting: false, interval_s: 60.0, decoy_s: None };
 
-    fn run(self, stream: &mut Seeded) -> Run {
+    fn run(self, stream: &mut SeededRandom) -> Run {
         let duration_s = self.interval_s / 10.0;
         let first_s = 25.0 + 10.0 * stream.uniform();
         let mut checkpoints = Vec::new();
@@ -63,10 +63,10 @@ impl World {
         Run { readings: (0..seconds).map(&mut reading).collect(), checkpoints }
     }
 
-    /// Runs in which the event path blames the checkpoint at 1 %.
+    /// The number of runs in which the event path blames the checkpoint at 1 %.
     fn blamed(self, runs: u64) -> u64 {
         let blamed = |index: &u64| {
-            let mut stream = Seeded::from_seed(44).split(*index);
+            let mut stream = SeededRandom::from_seed(44).split(*index);
             let run = self.run(&mut stream);
             matches!(paired_events(&run.readings, &run.checkpoints, &mut stream),
                 EventVerdict::Judged(effect) if effect.p <= ALPHA)
@@ -79,7 +79,7 @@ impl World {
     fn seen(self, runs: u64) -> [u64; 3] {
         let mut counts = [0; 3];
         for index in 0..runs {
-            let mut stream = Seeded::from_seed(45).split(index);
+            let mut stream = SeededRandom::from_seed(45).split(index);
             let run = self.run(&mut stream);
             let logs: Vec<f64> = run.readings.iter().map(|reading| reading.mean.ln()).collect();
             let found = find_period(&logs, 99, &mut stream).unwrap();

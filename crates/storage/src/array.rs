@@ -1,7 +1,7 @@
-//! Several disks as one: RAID0 and RAID10 by md, striped volumes by LVM, and btrfs, which joins them itself.
+//! Joins several disks into one: RAID0 and RAID10 by md, striped volumes by LVM, and btrfs, which joins them itself.
 //!
-//! They are built on loop devices of our own, or on whole disks that are lent; each part is recorded with what it is known
-//! by, so that it is safe to take the array apart again by name and UUID. It refuses what no kernel could build (one disk, a chunk that is no power of two) before anything is made.
+//! Arrays are built on our own loop devices or on whole disks that are lent. Each part is recorded with its name and UUID, so that the array can
+//! later be taken apart safely. Arrays that no kernel could build (one disk, a chunk that is not a power of two) are refused before anything is made.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Member, Thing, Tool, lvm_tool};
+use fathom_process::{ComponentDisk, Guard, Ledger, Resource, Tool, lvm_tool};
 use fathom_units::Bytes;
 
 use crate::kernel;
 use crate::mkfs::Stripe;
 
-/// Who joins the disks, and how.
+/// The software that joins the disks, and the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayKind {
     /// Striped by md, the kernel's software RAID.
@@ -33,7 +33,7 @@ impl ArrayKind {
     pub const ALL: [ArrayKind; 4] =
         [ArrayKind::MdRaid0, ArrayKind::MdRaid10, ArrayKind::LvmStriped, ArrayKind::BtrfsRaid0];
 
-    /// Its name for people.
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             ArrayKind::MdRaid0 => "md RAID0",
@@ -43,8 +43,7 @@ impl ArrayKind {
         }
     }
 
-    /// What it uses where nobody says: mdadm(8) `--chunk`, lvcreate(8) `--stripesize`, and btrfs' fixed
-    /// `BTRFS_STRIPE_LEN`; in KiB.
+    /// Its default chunk in KiB: mdadm(8) `--chunk`, lvcreate(8) `--stripesize`, and btrfs' fixed `BTRFS_STRIPE_LEN`.
     pub fn default_chunk_kib(self) -> u64 {
         match self {
             ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => 512,
@@ -62,25 +61,25 @@ impl fmt::Display for ArrayKind {
 /// An array of all the disks of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// Who joins the disks, and how.
+    /// The software that joins the disks, and the layout.
     pub kind: ArrayKind,
-    /// How much goes to one disk before the next has its turn (md's chunk, LVM's stripe size), in KiB; what the kind
-    /// uses by itself if absent.
+    /// The part of one disk before the next one follows, in KiB (md's chunk, LVM's stripe size); the default of the kind
+    /// if absent.
     pub chunk_kib: Option<u64>,
 }
 
-/// The least chunk of md and stripe of LVM, a page, in KiB (md(4), lvcreate(8)).
-const LEAST_CHUNK_KIB: u64 = 4;
-/// The largest stripe of LVM is a physical extent, which we leave at its usual 4 MiB (vgcreate(8)); md would take more.
-const LARGEST_CHUNK_KIB: u64 = 4096;
-/// What md's and LVM's own data take of each disk at most, at the sizes of a test disk: superblock, headroom and what
-/// does not fill an extent.
+/// The minimum chunk of md and stripe of LVM, in KiB: one page (md(4), lvcreate(8)).
+const MIN_CHUNK_KIB: u64 = 4;
+/// The maximum stripe of LVM is a physical extent, which we leave at its default of 4 MiB (vgcreate(8)); md would accept more.
+const MAX_CHUNK_KIB: u64 = 4096;
+/// The maximum that md's and LVM's own data take of each disk, at the sizes of a test disk: superblock, headroom and
+/// the rest that does not fill an extent.
 const OVERHEAD: u64 = 8 << 20;
 
-/// The name of the only volume of LVM.
+/// The name of the single LVM volume.
 const LVM_VOLUME: &str = "data";
 
-/// How LVM divides the 32 characters of a UUID, which its `--uuid` insists on (pvcreate(8)).
+/// The groups into which LVM divides the 32 characters of a UUID; its `--uuid` requires them (pvcreate(8)).
 const LVM_UUID_PARTS: [usize; 7] = [6, 4, 4, 4, 4, 4, 6];
 
 impl Array {
@@ -89,24 +88,24 @@ impl Array {
         self.chunk_kib.unwrap_or(self.kind.default_chunk_kib())
     }
 
-    /// How many of `disks` hold data; mirrors do not count.
+    /// The number of `disks` that hold data; mirrors do not count.
     fn data_disks(&self, disks: u32) -> u64 {
         u64::from(if self.kind == ArrayKind::MdRaid10 { disks / 2 } else { disks })
     }
 
-    /// The stripe that a file system above is aligned to; btrfs arranges its own.
+    /// The stripe to which a file system on the array is aligned; btrfs arranges its own.
     pub(crate) fn stripe(&self, disks: u32) -> Option<Stripe> {
         let stripe = Stripe { chunk_kib: self.chunk_kib(), data_disks: self.data_disks(disks) };
         (self.kind != ArrayKind::BtrfsRaid0).then_some(stripe)
     }
 
-    /// What `disks` of `size` come to, at least.
+    /// The minimum capacity of `disks` disks of `size`.
     pub(crate) fn least_capacity(&self, disks: u32, size: Bytes) -> Bytes {
         let overhead = if self.kind == ArrayKind::BtrfsRaid0 { 0 } else { OVERHEAD };
         Bytes(size.0.saturating_sub(overhead).saturating_mul(self.data_disks(disks)))
     }
 
-    /// Refuses what cannot be built of so many disks, here.
+    /// Refuses an array that cannot be built of this number of disks on this machine.
     pub(crate) fn check(&self, disks: u32) -> Result<()> {
         if disks < 2 {
             let what = format!("{} needs two disks or more, and the target has one", self.kind);
@@ -120,9 +119,9 @@ impl Array {
         if self.kind == ArrayKind::BtrfsRaid0 && chunk != self.kind.default_chunk_kib() {
             return Err(Error::usage(format!("btrfs stripes by 64 KiB always, and cannot by {chunk} KiB")));
         }
-        if !chunk.is_power_of_two() || !(LEAST_CHUNK_KIB..=LARGEST_CHUNK_KIB).contains(&chunk) {
+        if !chunk.is_power_of_two() || !(MIN_CHUNK_KIB..=MAX_CHUNK_KIB).contains(&chunk) {
             let what = format!(
-                "a chunk of {chunk} KiB is not a power of two from {LEAST_CHUNK_KIB} to {LARGEST_CHUNK_KIB} KiB"
+                "a chunk of {chunk} KiB is not a power of two from {MIN_CHUNK_KIB} to {MAX_CHUNK_KIB} KiB"
             );
             return Err(Error::usage(what));
         }
@@ -145,13 +144,13 @@ impl Array {
         }
     }
 
-    /// What md calls it, and its module.
+    /// md's name for the kind, which is also the name of its kernel module.
     fn personality(&self) -> &'static str {
         if self.kind == ArrayKind::MdRaid10 { "raid10" } else { "raid0" }
     }
 
-    /// Builds it of `parts`; `None` for btrfs, whose mkfs does.
-    pub(crate) fn build(&self, ledger: &Ledger, parts: &[Part]) -> Result<Option<Built>> {
+    /// Builds the array of `parts`; `None` for btrfs, which its mkfs joins.
+    pub(crate) fn build(&self, ledger: &Ledger, parts: &[ArrayPart]) -> Result<Option<ArrayGuard>> {
         match self.kind {
             ArrayKind::MdRaid0 | ArrayKind::MdRaid10 => build_md(self, ledger, parts).map(Some),
             ArrayKind::LvmStriped => build_lvm(self, ledger, parts).map(Some),
@@ -160,32 +159,31 @@ impl Array {
     }
 }
 
-/// A disk that a target stands on, alone or as part of an array.
+/// A disk of a target, alone or as part of an array.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
-    /// Its node.
+pub(crate) struct ArrayPart {
     pub(crate) path: PathBuf,
     /// The kernel's name: `loop3`, `nvme0n1`.
     pub(crate) name: String,
     pub(crate) size: Bytes,
-    /// The file of a loop device of ours; a lent disk has none.
+    /// The file of a loop device of ours; `None` for a lent disk.
     pub(crate) backing: Option<PathBuf>,
 }
 
-impl Part {
-    /// How it is recorded with what is built on it: a lent disk by the UUID that will be on it.
-    fn member(&self, mark: &str) -> Member {
+impl ArrayPart {
+    /// The form in which the part is recorded with what is built on it: a lent disk by the UUID that it will get.
+    fn member(&self, mark: &str) -> ComponentDisk {
         let device = self.path.clone();
         match self.backing.clone() {
-            Some(backing) => Member::Loop { device, backing },
-            None => Member::Disk { device, mark: mark.to_owned() },
+            Some(backing) => ComponentDisk::Loop { device, backing },
+            None => ComponentDisk::Disk { device, mark: mark.to_owned() },
         }
     }
 }
 
-/// An array that stands; taken apart when this goes. Let it go before its disks.
+/// An assembled array, which is taken apart when this is dropped. Drop it before its disks.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct ArrayGuard {
     guard: Guard,
     /// The kernel's name: `md127`, `dm-0`.
     pub(crate) name: String,
@@ -195,43 +193,43 @@ pub(crate) struct Built {
     pub(crate) size: Bytes,
 }
 
-impl Built {
-    /// What the kernel says of the device `name` that the array became.
-    fn look(guard: Guard, name: String, path: PathBuf) -> Result<Built> {
+impl ArrayGuard {
+    /// Reads the kernel's description of the device `name` that the array became.
+    fn look(guard: Guard, name: String, path: PathBuf) -> Result<ArrayGuard> {
         let view = View::live();
         let folder = format!("sys/block/{name}");
         let number = view.required(&format!("{folder}/dev"))?.parse()?;
-        // In sectors of 512 bytes, whatever the device's own are (torvalds/linux:Documentation/ABI/stable/sysfs-block).
+        // In sectors of 512 bytes, regardless of the device's own sector size (torvalds/linux:Documentation/ABI/stable/sysfs-block).
         let sectors = view.number(&format!("{folder}/size")).unwrap_or(0);
         if !path.exists() {
             let what = format!("the array is there, and its node {} is not", path.display());
             return Err(Error::new(Kind::NotFound, what).advise("a container needs /dev of its host"));
         }
-        Ok(Built { guard, name, path, number, size: Bytes(sectors * 512) })
+        Ok(ArrayGuard { guard, name, path, number, size: Bytes(sectors * 512) })
     }
 
-    /// Takes it apart now and tells whether that worked.
+    /// Takes the array apart now and returns whether that worked.
     pub(crate) fn undo(self) -> Result<()> {
         self.guard.undo()
     }
 }
 
-/// The device that stands on `part` and whose name begins so.
-fn holder(part: &Part, prefix: &str) -> Option<String> {
+/// The device on top of `part` whose name has this prefix.
+fn holder(part: &ArrayPart, prefix: &str) -> Option<String> {
     let holders = Path::new("/sys/block").join(&part.name).join("holders");
     let entries = fs::read_dir(holders).ok()?.flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).find(|name| name.starts_with(prefix))
 }
 
-/// Builds an array by md, with mdadm(8). The UUID is chosen and recorded before the array exists, so that a later cleanup knows it among
-/// others.
-fn build_md(array: &Array, ledger: &Ledger, parts: &[Part]) -> Result<Built> {
+/// Builds an array by md, with mdadm(8). The UUID is chosen and recorded before the array exists, so that a later cleanup can tell it
+/// from other arrays.
+fn build_md(array: &Array, ledger: &Ledger, parts: &[ArrayPart]) -> Result<ArrayGuard> {
     if !kernel::runs_md(&View::live(), array.personality()) {
         kernel::load(array.personality())?;
     }
     let uuid = kernel::new_uuid()?;
     let members = parts.iter().map(|part| part.member(&uuid)).collect();
-    let entry = ledger.will_make(Thing::MdArray { uuid: uuid.clone(), members })?;
+    let entry = ledger.will_make(Resource::MdArray { uuid: uuid.clone(), members })?;
     if let Err(error) = create_md(array, &uuid, &ledger.unique_name(), parts) {
         let _ = entry.undo();
         return Err(error);
@@ -241,10 +239,10 @@ fn build_md(array: &Array, ledger: &Ledger, parts: &[Part]) -> Result<Built> {
     let absent = || Error::new(Kind::Io, "mdadm built an array that the kernel does not show");
     let name = name.ok_or_else(absent)?;
     let path = Path::new("/dev").join(&name);
-    Built::look(guard, name, path)
+    ArrayGuard::look(guard, name, path)
 }
 
-fn create_md(array: &Array, uuid: &str, name: &str, parts: &[Part]) -> Result<()> {
+fn create_md(array: &Array, uuid: &str, name: &str, parts: &[ArrayPart]) -> Result<()> {
     let mut tool = Tool::new("mdadm", "mdadm")?
         .args(["--create", &format!("/dev/md/{name}"), "--run", "--homehost=any", "--metadata=1.2"])
         .arg(format!("--level={}", array.personality()))
@@ -252,25 +250,25 @@ fn create_md(array: &Array, uuid: &str, name: &str, parts: &[Part]) -> Result<()
         .arg(format!("--raid-devices={}", parts.len()))
         .arg(format!("--uuid={uuid}"));
     if array.kind == ArrayKind::MdRaid10 {
-        // New files read as zeros, so the mirrors agree already; on lent disks what was never written may differ, and nobody reads
-        // it. A first synchronisation would disturb a measurement. A
-        // bitmap would cost writes that RAID0 has not, to speed up a resynchronisation that never comes.
+        // New files read as zeros, so the mirrors agree already. On lent disks, blocks that were never written may differ, but they are
+        // never read. A first synchronisation would disturb a measurement. A bitmap would cost writes that RAID0 does not have, to
+        // speed up a resynchronisation that never comes.
         tool = tool.args(["--assume-clean", "--bitmap=none"]);
     }
     tool.args(parts.iter().map(|part| &part.path)).run().map(drop)
 }
 
-/// Builds a striped volume by LVM: one group of all disks, one volume over the whole of it. LVM sees the disks of the target alone
-/// (`lvm_tool`). The volume is called `data`. The group has a name that nobody else gives, by which a later cleanup knows it, and the
-/// label on each disk a UUID that was chosen before.
-fn build_lvm(array: &Array, ledger: &Ledger, parts: &[Part]) -> Result<Built> {
+/// Builds a striped volume by LVM: one group of all disks, one volume over the whole group. LVM sees only the disks of the target
+/// (`lvm_tool`). The volume is called `data`. Only Fathom gives the group such a name, by which a later cleanup recognises it; the label
+/// on each disk is a UUID that was chosen before.
+fn build_lvm(array: &Array, ledger: &Ledger, parts: &[ArrayPart]) -> Result<ArrayGuard> {
     if !kernel::runs_device_mapper(&View::live()) {
         kernel::load("dm-mod")?;
     }
     let group = ledger.unique_name();
     let labels = parts.iter().map(|_| label()).collect::<Result<Vec<String>>>()?;
     let members = parts.iter().zip(&labels).map(|(part, label)| part.member(label)).collect();
-    let entry = ledger.will_make(Thing::VolumeGroup { name: group.clone(), members })?;
+    let entry = ledger.will_make(Resource::VolumeGroup { name: group.clone(), members })?;
     if let Err(error) = create_lvm(array, &group, parts, &labels) {
         let _ = entry.undo();
         return Err(error);
@@ -281,7 +279,7 @@ fn build_lvm(array: &Array, ledger: &Ledger, parts: &[Part]) -> Result<Built> {
     let name = name.ok_or_else(absent)?;
     // Device mapper doubles the dashes within a name and puts a single one between group and volume.
     let path = Path::new("/dev/mapper").join(format!("{}-{LVM_VOLUME}", group.replace('-', "--")));
-    Built::look(guard, name, path)
+    ArrayGuard::look(guard, name, path)
 }
 
 /// A UUID in LVM's form.
@@ -292,7 +290,7 @@ fn label() -> Result<String> {
     Ok(parts.join("-"))
 }
 
-fn create_lvm(array: &Array, group: &str, parts: &[Part], labels: &[String]) -> Result<()> {
+fn create_lvm(array: &Array, group: &str, parts: &[ArrayPart], labels: &[String]) -> Result<()> {
     let devices: Vec<PathBuf> = parts.iter().map(|part| part.path.clone()).collect();
     for (device, label) in devices.iter().zip(labels) {
         let tool = lvm_tool("pvcreate", &devices)?.args(["--yes", "--norestorefile", "--uuid", label]);

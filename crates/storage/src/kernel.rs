@@ -1,6 +1,6 @@
-//! What this kernel can do: file systems, md and device mapper, built in or as modules.
+//! The features of this kernel: file systems, md and device mapper, built in or as modules.
 //!
-//! It refuses in time, naming the module, where mkfs or mdadm would fail half-way with a message about something else.
+//! A missing feature is refused early with the name of its module; mkfs or mdadm would fail half-way with a misleading message.
 
 use std::path::Path;
 
@@ -15,18 +15,18 @@ pub(crate) fn offers(module: &str) -> bool {
             .is_ok_and(|tool| tool.args(["--dry-run", "-q", module]).run().is_ok())
 }
 
-/// Loads a module that is not part of the running kernel yet; one built in counts as loaded.
+/// Loads a module unless the running kernel has it already; a built-in module counts as loaded.
 pub(crate) fn load(module: &str) -> Result<()> {
     Tool::new("modprobe", "kmod")?.args(["-q", module]).run().map(drop)
 }
 
-/// That the kernel has the file system.
+/// Whether the kernel has the file system.
 pub(crate) fn has_filesystem(view: &View, name: &str) -> bool {
     let known = view.text("proc/filesystems").unwrap_or_default();
     known.lines().any(|line| line.split_whitespace().next_back() == Some(name)) || offers(name)
 }
 
-/// Whether md runs with this personality (`raid0`) already.
+/// Whether md already runs with this personality (`raid0`).
 pub(crate) fn runs_md(view: &View, personality: &str) -> bool {
     let text = view.text("proc/mdstat").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Personalities :"));
@@ -39,7 +39,7 @@ pub(crate) fn runs_device_mapper(view: &View) -> bool {
     text.lines().any(|line| line.split_whitespace().nth(1) == Some("device-mapper"))
 }
 
-/// The refusal for a kernel that lacks something.
+/// The refusal for a kernel that lacks a feature.
 pub(crate) fn lacks(what: &str, module: &str) -> Error {
     Error::new(Kind::Unsupported, format!("this kernel has no {what}")).advise(format!("modprobe {module}"))
 }

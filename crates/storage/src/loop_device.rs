@@ -1,8 +1,8 @@
-//! A file dressed as a block device (loop(4)).
+//! A file that serves as a block device (loop(4)).
 //!
-//! `losetup` sets it up rather than our own `LOOP_CONFIGURE`: it is part of every Debian, waits out its own races
-//! for the next free number, and spares this crate its only unsafe code. We check afterwards what the kernel says
-//! of the device, since both fall back from direct I/O without a word.
+//! `losetup` sets it up instead of a `LOOP_CONFIGURE` of our own: it is part of every Debian, retries its own races for
+//! the next free number, and spares this crate its only unsafe code. We check afterwards what the kernel reports of the
+//! device, since both fall back from direct I/O silently.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,31 +12,31 @@ use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Thing, Tool};
+use fathom_process::{Guard, Ledger, Resource, Tool};
 use fathom_units::Bytes;
 use rustix::fs::FallocateFlags;
 
-use crate::array::Part;
+use crate::array::ArrayPart;
 
-/// How the backing file gets its space.
+/// The allocation of the backing file's space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backing {
     /// Block by block, as the device is written: quick to make, but a first write costs an allocation.
     #[default]
     Sparse,
-    /// All at once (fallocate(2)); room is certain.
+    /// All at once (fallocate(2)); the space is guaranteed.
     Preallocated,
 }
 
-/// How a loop device is set up.
+/// The options for setting up a loop device.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopOptions {
-    /// Whether the device reads and writes its file around the page cache. Without it, the memory of the host
-    /// hides the disk. Refused where the file system under the file cannot.
+    /// Whether the device bypasses the page cache when it reads and writes its file. Otherwise the memory of the host
+    /// hides the disk. Refused if the file system under the file does not support it.
     pub direct_io: bool,
-    /// 512 or 4096, or what the kernel chooses.
+    /// 512 or 4096; the kernel's choice if absent.
     pub logical_block_size: Option<u32>,
-    /// How the file gets its space.
+    /// The allocation of the file's space.
     pub backing: Backing,
 }
 
@@ -46,8 +46,8 @@ impl Default for LoopOptions {
     }
 }
 
-/// A loop device on a file of its own; both go when this does. A file system still mounted on it keeps the device
-/// until it is unmounted.
+/// A loop device on a file of its own; both are removed when this is dropped. A file system still mounted on it keeps
+/// the device until it is unmounted.
 #[derive(Debug)]
 pub struct LoopDevice {
     // Undone in this order: the device before its file.
@@ -60,7 +60,7 @@ pub struct LoopDevice {
     size: Bytes,
 }
 
-/// How often a lost race for a free device is run again; the parallel tests of a few cores need far less.
+/// The number of retries after a lost race for a free device; the parallel tests of a few cores need far fewer.
 const ATTEMPTS: u32 = 20;
 
 impl LoopDevice {
@@ -80,17 +80,17 @@ impl LoopDevice {
             let allocated = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size.0);
             allocated.map_err(|e| Error::io("allocate", &backing, e))?;
         }
-        let mut entry = ledger.will_make(Thing::Loop { device: None, backing: backing.clone() })?;
+        let mut entry = ledger.will_make(Resource::Loop { device: None, backing: backing.clone() })?;
         let attached = attach(&backing, options);
         let path = match attached {
             Ok(path) => path,
             Err(error) => {
-                // Also where losetup failed after the kernel had obeyed; what fails here stays recorded.
+                // This also covers a losetup that failed after the kernel had set the device up; if the undo fails, the entry stays recorded.
                 let _ = entry.undo();
                 return Err(error);
             }
         };
-        let recorded = entry.made_as(Thing::Loop { device: Some(path.clone()), backing: backing.clone() });
+        let recorded = entry.made_as(Resource::Loop { device: Some(path.clone()), backing: backing.clone() });
         let attached = entry.guard();
         recorded?;
         let number = device_number(&path)?;
@@ -99,7 +99,7 @@ impl LoopDevice {
         Ok(device)
     }
 
-    /// `/dev/loopN`.
+    /// The node, such as `/dev/loop0`.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -109,12 +109,10 @@ impl LoopDevice {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Its number.
     pub fn number(&self) -> DeviceNumber {
         self.number
     }
 
-    /// Its size.
     pub fn size(&self) -> Bytes {
         self.size
     }
@@ -124,20 +122,20 @@ impl LoopDevice {
         &self.folder
     }
 
-    /// As a part of what is built on it.
-    pub(crate) fn part(&self) -> Part {
+    /// The device as a part of what is built on it.
+    pub(crate) fn part(&self) -> ArrayPart {
         let backing = Some(self.backing.clone());
-        Part { path: self.path.clone(), name: self.name(), size: self.size, backing }
+        ArrayPart { path: self.path.clone(), name: self.name(), size: self.size, backing }
     }
 
-    /// Detaches it and removes its file now, and tells whether that worked.
+    /// Detaches the device and removes its file now, and returns whether that worked.
     pub fn undo(self) -> Result<()> {
         let LoopDevice { attached, file, .. } = self;
         attached.undo()?;
         file.undo()
     }
 
-    /// Whether the device really goes around the page cache, as `sysfs-block-loop` tells.
+    /// Whether the device bypasses the page cache, as `sysfs-block-loop` shows.
     fn check_direct_io(&self, options: LoopOptions) -> Result<()> {
         let direct = View::live().number(&format!("sys/block/{}/loop/dio", self.name())) == Some(1);
         if options.direct_io && !direct {
@@ -148,7 +146,7 @@ impl LoopDevice {
     }
 }
 
-/// Has `losetup` choose a device and set it up on `backing`.
+/// Runs `losetup`, which chooses a device and sets it up on `backing`.
 fn attach(backing: &Path, options: LoopOptions) -> Result<PathBuf> {
     let mut attempt = 1;
     loop {

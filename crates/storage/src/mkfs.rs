@@ -1,27 +1,25 @@
-//! The file systems that can be made, and how each mkfs is called: quietly, over whatever is there, at once, and along the stripes of an array.
+//! The supported file systems and the arguments of each mkfs: quiet, overwriting, without deferred work, and aligned to the stripes of an array.
 //!
-//! Work that mkfs would leave to the kernel's idle time (inode tables, journal) is done at once, since it would
-//! disturb a measurement; blocks are not discarded, since that would undo a preallocation. What the caller asks for comes
-//! last and wins; a stripe that the caller gives is not given twice.
+//! Work that mkfs would defer to the kernel's idle time (inode tables, journal) is done at once, since it would disturb a
+//! measurement. Blocks are not discarded, since that would undo a preallocation. The caller's arguments come last and
+//! take precedence; a stripe that the caller gives is not given twice.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fathom_units::Bytes;
 
-/// The file systems that can be made.
+/// The supported file systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Filesystem {
-    /// The usual one.
     Ext4,
-    /// What MongoDB's vendor advises for WiredTiger.
+    /// The file system that MongoDB's vendor advises for WiredTiger.
     Xfs,
-    /// Copy on write.
     Btrfs,
 }
 
 impl Filesystem {
-    /// Every one of them.
+    /// All supported file systems.
     pub const ALL: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
     /// The kernel's name for it.
@@ -42,8 +40,8 @@ impl Filesystem {
         }
     }
 
-    /// The least size that its mkfs takes: mkfs.xfs(8) asks for 300 MiB since xfsprogs 5.19, mkfs.btrfs(8) for
-    /// 109 MiB, and an ext4 below 8 MiB has hardly room for its journal.
+    /// The minimum size that its mkfs accepts: mkfs.xfs(8) requires 300 MiB since xfsprogs 5.19, mkfs.btrfs(8) 109 MiB,
+    /// and an ext4 below 8 MiB has hardly any space for its journal.
     pub fn least_size_mib(self) -> u64 {
         match self {
             Filesystem::Ext4 => 8,
@@ -52,8 +50,8 @@ impl Filesystem {
         }
     }
 
-    /// The same on an array: over stripes mkfs.xfs makes eight allocation groups of a small volume, and one of them
-    /// must hold a log of 64 MiB (tried with xfsprogs 6.1: 512 MiB are too few, 520 are enough).
+    /// The minimum size on an array: over stripes, mkfs.xfs divides a small volume into eight allocation groups, and
+    /// one of them must hold a log of 64 MiB (tried with xfsprogs 6.1: 512 MiB are too few, 520 are enough).
     pub fn least_striped_size_mib(self) -> u64 {
         if self == Filesystem::Xfs { 520 } else { self.least_size_mib() }
     }
@@ -65,36 +63,36 @@ impl fmt::Display for Filesystem {
     }
 }
 
-/// How an array spreads what is written.
+/// The distribution of writes over the disks of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stripe {
-    /// What goes to one disk before the next one gets its share (md's chunk, LVM's stripe size), in KiB.
+    /// The part of one disk before the next one follows (md's chunk, LVM's stripe size), in KiB.
     pub(crate) chunk_kib: u64,
-    /// How many disks hold data; mirrors do not count.
+    /// The number of disks that hold data; mirrors do not count.
     pub(crate) data_disks: u64,
 }
 
-/// What a file system is made on.
+/// The volume of a file system.
 #[derive(Debug)]
 pub(crate) struct Volume<'a> {
     /// The device, or the first of several that the file system joins itself (btrfs).
     pub(crate) device: &'a Path,
-    /// The others of those.
+    /// The other devices that the file system joins.
     pub(crate) others: &'a [PathBuf],
-    /// How much it holds, the others included.
+    /// The capacity of all its devices together.
     pub(crate) size: Bytes,
-    /// Where the mount point is made unless told otherwise.
+    /// The folder of the mount point, unless the options name another.
     pub(crate) folder: &'a Path,
-    /// How the array below spreads what is written.
+    /// The stripe of the array below.
     pub(crate) stripe: Option<Stripe>,
-    /// The UUID that the file system gets; its own choice if absent.
+    /// The UUID that the file system gets; mkfs chooses one if absent.
     pub(crate) uuid: Option<&'a str>,
 }
 
-/// The block size of ext4 wherever stripes are counted in it, in bytes; its mkfs would choose 1024 on a small volume.
+/// The block size of ext4 when stripes are counted in blocks, in bytes; its mkfs would choose 1024 on a small volume.
 const EXT4_BLOCK: u64 = 4096;
 
-/// The arguments before the devices.
+/// The arguments of mkfs before the devices.
 pub(crate) fn arguments(filesystem: Filesystem, volume: &Volume<'_>, told: &[String]) -> Vec<String> {
     let mut arguments = match filesystem {
         Filesystem::Ext4 => return ext4(volume, told),
@@ -108,7 +106,7 @@ pub(crate) fn arguments(filesystem: Filesystem, volume: &Volume<'_>, told: &[Str
         arguments.push(format!("su={}k,sw={}", stripe.chunk_kib, stripe.data_disks));
     }
     if filesystem == Filesystem::Btrfs && !volume.others.is_empty() {
-        // Its own choice would keep the metadata twice, which RAID0 by md or LVM does not do.
+        // By default mkfs would keep the metadata twice, which RAID0 by md or LVM does not do.
         arguments.extend(words("-d raid0 -m raid0"));
     }
     if let Some(uuid) = volume.uuid {
@@ -122,7 +120,7 @@ pub(crate) fn arguments(filesystem: Filesystem, volume: &Volume<'_>, told: &[Str
     arguments
 }
 
-/// mke2fs(8) heeds only the last `-E`, so all of them are made one.
+/// mke2fs(8) heeds only the last `-E`, so all of them are joined into one.
 fn ext4(volume: &Volume<'_>, told: &[String]) -> Vec<String> {
     let mut extended = vec!["nodiscard,lazy_itable_init=0,lazy_journal_init=0".to_owned()];
     let mut arguments = words("-q -F");
@@ -150,7 +148,7 @@ fn ext4(volume: &Volume<'_>, told: &[String]) -> Vec<String> {
     arguments
 }
 
-/// The value of an option, beside it or in the next word.
+/// The value of an option, given in the same word or in the next one.
 fn value_after<'a>(told: &'a [String], option: &str) -> Option<&'a str> {
     let place = told.iter().position(|word| word.starts_with(option))?;
     match told.get(place)?.strip_prefix(option)? {
@@ -159,7 +157,7 @@ fn value_after<'a>(told: &'a [String], option: &str) -> Option<&'a str> {
     }
 }
 
-/// Whether any word holds, at the start of one of its parts, any of these.
+/// Whether any word has a part that begins with one of `wanted`.
 fn tells(told: &[String], wanted: &[&str]) -> bool {
     let mut parts = told.iter().flat_map(|word| word.split([',', ' ']));
     parts.any(|part| wanted.iter().any(|wanted| part.trim_start_matches("-d").starts_with(wanted)))

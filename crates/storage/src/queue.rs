@@ -1,33 +1,33 @@
 //! Settings of a device's request queue: read-ahead, scheduler, requests kept.
 //!
-//! A loop device's number outlives our use of it, and a whole disk is not ours at all: what was set before is recorded
-//! and put back. Each value is read again after it was written, since the kernel rounds and ignores. It refuses a
-//! scheduler that the device does not offer.
+//! A loop device's number outlives our use of it, and a whole disk is not ours at all: the previous value of each
+//! setting is recorded and restored. Each value is read back after it was written, since the kernel rounds or ignores
+//! some. A scheduler that the device does not offer is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
-use fathom_process::{Guard, Ledger, Thing};
+use fathom_process::{Guard, Ledger, Resource};
 
 use crate::kernel;
 
-/// What may be set; what is absent stays as the kernel chose it.
+/// The settings; an absent one keeps the kernel's value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// How far the kernel reads ahead of a sequential reader, in KiB, whole pages; set on the uppermost device.
+    /// The kernel's read-ahead for a sequential reader, in KiB, whole pages; set on the uppermost device.
     pub read_ahead_kib: Option<u64>,
     /// `none`, `mq-deadline`, `bfq` or `kyber`; set on the lowest devices, where requests are queued.
     pub scheduler: Option<String>,
-    /// How many requests the scheduler, or the device without one, keeps; set on the lowest devices.
+    /// The number of requests that the scheduler, or the device without one, keeps; set on the lowest devices.
     pub nr_requests: Option<u64>,
 }
 
 /// The kernel reads ahead in pages.
 const PAGE_KIB: u64 = 4;
-/// The least that the kernel keeps (block/blk.h, `BLKDEV_MIN_RQ`); it takes less for this.
-const LEAST_REQUESTS: u64 = 4;
+/// The minimum that the kernel keeps (block/blk.h, `BLKDEV_MIN_RQ`); it raises smaller values to this.
+const MIN_REQUESTS: u64 = 4;
 
 impl QueueSettings {
     /// Whether anything is to be set.
@@ -41,8 +41,8 @@ impl QueueSettings {
             let what = format!("a read-ahead of {kib} KiB is not a multiple of the {PAGE_KIB} KiB of a page");
             return Err(Error::usage(what));
         }
-        if let Some(requests) = self.nr_requests.filter(|&requests| requests < LEAST_REQUESTS) {
-            let what = format!("the kernel keeps {LEAST_REQUESTS} requests at least, and not {requests}");
+        if let Some(requests) = self.nr_requests.filter(|&requests| requests < MIN_REQUESTS) {
+            let what = format!("the kernel keeps {MIN_REQUESTS} requests at least, and not {requests}");
             return Err(Error::usage(what));
         }
         let Some(scheduler) = &self.scheduler else { return Ok(()) };
@@ -63,19 +63,19 @@ impl QueueSettings {
     }
 }
 
-/// Settings made, put back in reverse when this goes.
+/// Settings that were made; they are undone in reverse when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Applied(Vec<Guard>);
+pub(crate) struct QueueSettingsGuard(Vec<Guard>);
 
-impl Applied {
-    /// Sets what belongs to the lowest devices: the scheduler, then what it changes along.
+impl QueueSettingsGuard {
+    /// Sets what belongs to the lowest devices: the scheduler, then the settings that it changes too.
     pub(crate) fn set_leaf(&mut self, ledger: &Ledger, name: &str, settings: &QueueSettings) -> Result<()> {
         let queue = Path::new("/sys/block").join(name).join("queue");
         if let Some(scheduler) = &settings.scheduler {
             let requests = queue.join("nr_requests");
             if let Some(previous) = value(&requests)? {
-                // With the scheduler the kernel chooses this anew, so it is put back after the scheduler is.
-                let thing = Thing::Setting { path: requests, previous, value: None };
+                // The kernel sets this again with the scheduler, so it is restored after the scheduler is.
+                let thing = Resource::Setting { path: requests, previous, value: None };
                 self.0.push(ledger.will_make(thing)?.guard());
             }
             self.set(ledger, queue.join("scheduler"), scheduler)?;
@@ -86,14 +86,14 @@ impl Applied {
         }
     }
 
-    /// Writes one setting, recorded before, and looks whether the kernel took it.
+    /// Records one setting, writes it, and checks whether the kernel took it.
     pub(crate) fn set(&mut self, ledger: &Ledger, path: PathBuf, wanted: &str) -> Result<()> {
         let gone = || Error::new(Kind::Unsupported, format!("this kernel has no {}", path.display()));
         let previous = value(&path)?.ok_or_else(gone)?;
         if previous == wanted {
             return Ok(());
         }
-        let thing = Thing::Setting { path: path.clone(), previous, value: Some(wanted.to_owned()) };
+        let thing = Resource::Setting { path: path.clone(), previous, value: Some(wanted.to_owned()) };
         self.0.push(ledger.will_make(thing)?.guard());
         fs::write(&path, wanted).map_err(|e| {
             let error = Error::io(&format!("write {wanted} into"), &path, e);
@@ -112,7 +112,7 @@ impl Applied {
         Ok(())
     }
 
-    /// Puts everything back now and tells whether that worked.
+    /// Restores all settings now and returns whether that worked.
     pub(crate) fn undo(mut self) -> Result<()> {
         while let Some(guard) = self.0.pop() {
             guard.undo()?;
@@ -121,14 +121,14 @@ impl Applied {
     }
 }
 
-impl Drop for Applied {
+impl Drop for QueueSettingsGuard {
     fn drop(&mut self) {
         // Last made, first undone.
         while self.0.pop().is_some() {}
     }
 }
 
-/// The value of a setting, the chosen word of a choice; `None` where there is no such file.
+/// The value of a setting (for a choice, the selected word); `None` if the file does not exist.
 fn value(path: &Path) -> Result<Option<String>> {
     if !path.exists() {
         return Ok(None);
@@ -166,12 +166,12 @@ mod tests {
         let path = folder.path().join("setting");
         fs::write(&path, "16\n").unwrap();
         let ledger = Ledger::open_in(&folder.path().join("state")).unwrap();
-        let mut applied = Applied::default();
+        let mut applied = QueueSettingsGuard::default();
         applied.set(&ledger, path.clone(), "32").unwrap();
         applied.set(&ledger, path.clone(), "64").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "64");
         applied.undo().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "16");
-        assert!(Applied::default().set(&ledger, folder.path().join("absent"), "1").is_err());
+        assert!(QueueSettingsGuard::default().set(&ledger, folder.path().join("absent"), "1").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Sizes in bytes: `4K`, `32KiB`, `10G` parse as powers of two, as fio, lvm and mongod's own flags read them.
 //!
-//! A decimal suffix (`4KB`) also means 1024: nobody probing a disk means 4000-byte blocks, and O_DIRECT would
-//! refuse them. Fractions are allowed as long as they come to whole bytes (`0.5K`).
+//! A decimal suffix (`4KB`) also means 1024: a disk probe never needs 4000-byte blocks, and O_DIRECT would reject them.
+//! Fractions are allowed if they give whole bytes (`0.5K`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,17 +17,14 @@ pub struct Bytes(pub u64);
 const SUFFIXES: [(char, u32); 5] = [('K', 10), ('M', 20), ('G', 30), ('T', 40), ('P', 50)];
 
 impl Bytes {
-    /// `n` KiB.
     pub const fn kib(n: u64) -> Self {
         Bytes(n << 10)
     }
 
-    /// `n` MiB.
     pub const fn mib(n: u64) -> Self {
         Bytes(n << 20)
     }
 
-    /// `n` GiB.
     pub const fn gib(n: u64) -> Self {
         Bytes(n << 30)
     }
@@ -72,7 +69,7 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// The largest power-of-two unit that leaves at least 1, with one decimal where it is not whole.
+    /// Formats in the largest power-of-two unit that leaves at least 1, with one decimal if it is not whole.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = SUFFIXES.iter().rev().find(|(_, shift)| self.0 >> shift > 0);
         let text = match unit {

@@ -1,4 +1,4 @@
-//! Counts and rates for sentences and tables: `89,300`, `1.2 million`, `24 h`.
+//! Formats counts and rates for sentences and tables: `89,300`, `1.2 million`, `24 h`.
 
 /// `n` rounded to whole, with thousands separators.
 pub fn count(n: f64) -> String {
@@ -16,7 +16,7 @@ pub fn count(n: f64) -> String {
     out
 }
 
-/// A rate with as many decimals as it has meaning: `0.42`, `97.5`, `12,345`.
+/// A rate with as many decimals as are meaningful: `0.42`, `97.5`, `12,345`.
 pub fn decimal(n: f64) -> String {
     match n.abs() {
         a if !a.is_finite() => "?".into(),
@@ -26,7 +26,7 @@ pub fn decimal(n: f64) -> String {
     }
 }
 
-/// A duration in seconds as a person would say it: `40 s`, `12 min`, `24 h`, `3.2 days`.
+/// A duration in seconds, in the unit in common use: `40 s`, `12 min`, `24 h`, `3.2 days`.
 pub fn hours(seconds: f64) -> String {
     match seconds {
         s if !s.is_finite() => "?".into(),
@@ -37,9 +37,26 @@ pub fn hours(seconds: f64) -> String {
     }
 }
 
+/// A duration in seconds, in whole seconds up to ten minutes: `0.50 s`, `100 s`, `12 min`, `24.0 h`.
+pub fn time_span(seconds: f64) -> String {
+    match seconds {
+        s if s.is_finite() && (100.0..600.0).contains(&s) => format!("{s:.0} s"),
+        s => hours(s),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_in_seconds_up_to_ten_minutes() {
+        assert_eq!(
+            [0.5, 42.0, 100.4, 599.0, 720.0].map(time_span),
+            ["0.50 s", "42.0 s", "100 s", "599 s", "12 min"]
+        );
+        assert_eq!(time_span(f64::NAN), "?");
+    }
 
     #[test]
     fn reads_as_people_write() {

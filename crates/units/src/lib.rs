@@ -1,13 +1,13 @@
-//! Bytes, nanoseconds and counts as people write and read them.
+//! Bytes, nanoseconds and counts in the forms that users write and read.
 //!
-//! A number without its unit is how `recSizeKB` and read-ahead sectors come to be confused, so quantities that
-//! cross a crate border are these types or carry their unit last in their name (`latency_ns`, `rate_iops`).
-//! Nothing here reads a clock or a device.
+//! Numbers without a unit cause errors such as those with `recSizeKB` and read-ahead sectors. Quantities that cross a
+//! crate border therefore have these types, or carry their unit last in their name (`latency_ns`, `rate_iops`). This
+//! crate reads no clock and no device.
 
 mod bytes;
 mod count;
 mod nanos;
 
 pub use bytes::Bytes;
-pub use count::{count, decimal, hours};
+pub use count::{count, decimal, hours, time_span};
 pub use nanos::Nanos;

@@ -16,12 +16,10 @@ const UNITS: [(&str, f64); 7] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
 
 impl Nanos {
-    /// `n` seconds.
     pub const fn secs(n: u64) -> Self {
         Nanos(n * 1_000_000_000)
     }
 
-    /// `n` milliseconds.
     pub const fn millis(n: u64) -> Self {
         Nanos(n * 1_000_000)
     }
@@ -31,7 +29,7 @@ impl Nanos {
         self.0
     }
 
-    /// In seconds.
+    /// The duration in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -70,7 +68,7 @@ impl FromStr for Nanos {
 }
 
 impl fmt::Display for Nanos {
-    /// Three significant digits in the unit that suits: `950 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`; from 2 minutes
+    /// Formats three significant digits in a suitable unit: `950 ns`, `12.3 µs`, `4.56 ms`, `1.23 s`; from 2 minutes
     /// on, minutes or hours.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ns = self.0 as f64;

@@ -6,7 +6,7 @@ pub struct Code(pub i32);
 
 macro_rules! codes {
     ($($name:ident = $number:literal),* $(,)?) => {
-        #[allow(non_upper_case_globals, missing_docs, reason = "the names are MongoDB's own, and are their own documentation")]
+        #[allow(non_upper_case_globals, reason = "the names are MongoDB's own, and are their own documentation")]
         impl Code {
             $(pub const $name: Code = Code($number);)*
 

@@ -1,28 +1,25 @@
-//! OP_COMPRESSED: a message in a message, squeezed by what both sides agreed on.
+//! The codec for OP_COMPRESSED: a message inside a message, compressed with a method that both sides agreed on.
 //!
-//! What a peer claims about the size is checked against the greatest message before memory is taken, and against what
-//! comes out; a compressed message in a compressed one is refused.
+//! The size that a peer claims is checked against the maximum message size before memory is allocated, and against the
+//! actual result. A compressed message inside a compressed one is refused.
 
 use crate::header::{Header, OpCode};
 use crate::limits::MAX_MESSAGE_BYTES;
 use crate::reader::Reader;
 use crate::{Code, Failure};
 
-/// A way to compress, by its number on the wire (mongodb/specifications:source/compression/OP_COMPRESSED.md).
+/// A compression method, by its number on the wire (mongodb/specifications:source/compression/OP_COMPRESSED.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compressor {
-    /// Not at all; only tests use it.
+    /// No compression; only tests use it.
     Noop = 0,
-    /// Snappy.
     Snappy = 1,
-    /// Zlib.
     Zlib = 2,
-    /// Zstandard.
     Zstd = 3,
 }
 
 impl Compressor {
-    /// Those that are offered and accepted in hello, the best compromise first.
+    /// The methods that are offered and accepted in hello, the best compromise first.
     pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 
     /// Its name in hello's `compression`.
@@ -35,7 +32,7 @@ impl Compressor {
         }
     }
 
-    /// The one of that name.
+    /// The method with this name.
     pub fn of_name(name: &str) -> Option<Compressor> {
         Compressor::ALL.into_iter().find(|compressor| compressor.name() == name)
     }
@@ -51,7 +48,7 @@ impl Compressor {
     }
 }
 
-/// Whether `command` must travel uncompressed because it carries secrets or comes before the agreement.
+/// Whether `command` must be sent uncompressed because it holds secrets or precedes the agreement.
 pub fn never_compressed(command: &str) -> bool {
     const NAMES: [&str; 9] = [
         "hello",
@@ -67,7 +64,7 @@ pub fn never_compressed(command: &str) -> bool {
     NAMES.contains(&command) || command.starts_with("copydb")
 }
 
-/// Bytes between the header and the compressed data: the opcode within, its size, the compressor's number.
+/// The bytes between the header and the compressed data: the original opcode, the uncompressed size, the compressor's number.
 const PREFIX_BYTES: usize = 9;
 
 /// Level of zlib: its own default, which mongod uses too.
@@ -76,7 +73,7 @@ const ZLIB_LEVEL: u32 = 6;
 /// Level of Zstandard: its own default, which mongod uses too.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Compresses and decompresses for one connection; what the libraries need for it is made once, when first needed.
+/// Compresses and decompresses for one connection; the libraries' state is created once, at its first use.
 #[derive(Default)]
 pub struct Codec {
     snappy: Option<(snap::raw::Encoder, snap::raw::Decoder)>,
@@ -85,8 +82,8 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// Writes the message that the OP_COMPRESSED `frame` holds into `out`, whole and with its own header, and says how it was
-    /// compressed; what was in `out` is gone.
+    /// Decompresses the message in an OP_COMPRESSED `frame` into `out`, with its own header, and returns the compression
+    /// method. The previous contents of `out` are replaced.
     pub fn decompress(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Compressor, Failure> {
         let header = Header::of_frame(frame)?;
         let mut reader = Reader::new(frame);
@@ -152,7 +149,7 @@ impl Codec {
         Ok(())
     }
 
-    /// Fills `out` from compressed data and says how many bytes that took; more than fit is an error.
+    /// Fills `out` from compressed data and returns the number of bytes written; more data than fits is an error.
     fn unpack(&mut self, compressor: Compressor, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
         match compressor {
             Compressor::Noop if data.len() <= out.len() => {
@@ -182,7 +179,7 @@ impl Codec {
         }
     }
 
-    /// Fills `out`, which has room for the worst case, and says how many bytes it used.
+    /// Fills `out`, which has room for the worst case, and returns the number of bytes used.
     fn pack(&mut self, compressor: Compressor, data: &[u8], out: &mut [u8]) -> Result<usize, Failure> {
         match compressor {
             Compressor::Noop => {
@@ -218,7 +215,7 @@ impl std::fmt::Debug for Codec {
     }
 }
 
-/// The most that `length` bytes can become.
+/// The maximum size of `length` bytes after compression.
 fn most_bytes(compressor: Compressor, length: usize) -> usize {
     match compressor {
         Compressor::Noop => length,
@@ -229,7 +226,7 @@ fn most_bytes(compressor: Compressor, length: usize) -> usize {
     }
 }
 
-/// The most that `length` compressed bytes can become: a claim beyond it is a lie, and takes no memory.
+/// The maximum size of `length` compressed bytes after decompression: a larger claim is false, and gets no memory.
 fn most_unpacked_bytes(compressor: Compressor, length: usize) -> usize {
     // The greatest factor of each format: 64 bytes copied for 3, 258 bytes for 2 bits, a block of 128 KiB for 4 bytes.
     let factor = match compressor {

@@ -1,11 +1,11 @@
-//! Writes BSON straight into a buffer that is used again and again: replies take no memory of their own.
+//! Writes BSON straight into a reusable buffer, so that replies allocate no memory of their own.
 //!
-//! A document is written field by field at the end of a `Vec<u8>`, its length put in when it ends. Nested documents and
+//! A document is written field by field at the end of a `Vec<u8>`; its length is filled in when it ends. Nested documents and
 //! arrays borrow their parent, so that nothing can be written out of order, and end when they are dropped. The keys of an array are
-//! the numbers 0, 1, 2 ... as text: they are counted up in place, digit by digit. Whole documents are
-//! spliced in as bytes; who produces them (a storage engine) may write them into the buffer itself.
+//! the numbers 0, 1, 2 ... as text: they are incremented in place, digit by digit. Whole documents are copied as bytes; a producer
+//! such as a storage engine may write them into the buffer itself.
 //!
-//! It refuses nothing: a name must not hold a NUL, as no name that came from BSON or stands in our text does.
+//! No input is refused: the caller must not pass a name with a NUL, which no name from BSON or from our own text contains.
 
 use bson::oid::ObjectId;
 use bson::raw::{RawBson, cstr};
@@ -40,7 +40,7 @@ impl<'a> DocumentWriter<'a> {
         self.buffer.push(0);
     }
 
-    /// Where the value of an element that was begun goes.
+    /// The buffer for the value of an element that was begun.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }
@@ -57,16 +57,14 @@ impl<'a> DocumentWriter<'a> {
         ArrayWriter::new(self.buffer)
     }
 
-    /// Ends the document and puts in its length.
+    /// Ends the document and fills in its length.
     pub fn end(self) {}
 
-    /// A double.
     pub fn f64(&mut self, name: &str, value: f64) {
         self.begin_element(name, ElementType::Double);
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A string.
     pub fn string(&mut self, name: &str, value: &str) {
         self.begin_element(name, ElementType::String);
         append_string(self.buffer, value);
@@ -84,48 +82,40 @@ impl<'a> DocumentWriter<'a> {
         self.buffer.extend_from_slice(value.as_bytes());
     }
 
-    /// Binary data.
     pub fn binary(&mut self, name: &str, subtype: BinarySubtype, value: &[u8]) {
         self.begin_element(name, ElementType::Binary);
         append_binary(self.buffer, subtype, value);
     }
 
-    /// An object id.
     pub fn object_id(&mut self, name: &str, value: ObjectId) {
         self.begin_element(name, ElementType::ObjectId);
         self.buffer.extend_from_slice(&value.bytes());
     }
 
-    /// A boolean.
     pub fn bool(&mut self, name: &str, value: bool) {
         self.begin_element(name, ElementType::Boolean);
         self.buffer.push(u8::from(value));
     }
 
-    /// A time.
     pub fn date_time(&mut self, name: &str, value: DateTime) {
         self.begin_element(name, ElementType::DateTime);
         self.buffer.extend_from_slice(&value.timestamp_millis().to_le_bytes());
     }
 
-    /// Null.
     pub fn null(&mut self, name: &str) {
         self.begin_element(name, ElementType::Null);
     }
 
-    /// A 32-bit integer.
     pub fn i32(&mut self, name: &str, value: i32) {
         self.begin_element(name, ElementType::Int32);
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A 64-bit integer.
     pub fn i64(&mut self, name: &str, value: i64) {
         self.begin_element(name, ElementType::Int64);
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A replication timestamp.
     pub fn timestamp(&mut self, name: &str, value: Timestamp) {
         self.begin_element(name, ElementType::Timestamp);
         append_timestamp(self.buffer, value);
@@ -143,14 +133,14 @@ impl<'a> DocumentWriter<'a> {
         append_bson(self.buffer, value);
     }
 
-    /// Every field of `fields`, as fields of this document.
+    /// Writes every field of `fields` as a field of this document.
     pub fn extend(&mut self, fields: &Document) {
         for (name, value) in fields {
             self.bson(name, value);
         }
     }
 
-    /// Every field of `fields`, as fields of this document, without looking into them.
+    /// Writes every field of `fields` as a field of this document, without parsing the values.
     pub fn extend_raw(&mut self, fields: &RawDocument) {
         let bytes = fields.as_bytes();
         if let Some(elements) = bytes.get(4..bytes.len().saturating_sub(1)) {
@@ -165,7 +155,7 @@ impl Drop for DocumentWriter<'_> {
     }
 }
 
-/// Leaves room for the length of a document and says where it began.
+/// Reserves the length of a document and returns its start.
 pub(crate) fn begin(buffer: &mut Vec<u8>) -> usize {
     let start = buffer.len();
     buffer.extend_from_slice(&[0; 4]);
@@ -178,7 +168,7 @@ pub(crate) fn end(buffer: &mut Vec<u8>, start: usize) {
     patch_length(buffer, start);
 }
 
-/// Puts the length of what began at `start` there. Beyond 2 GiB it saturates, and whoever sends it refuses it for its size.
+/// Fills in the length of the document that began at `start`. Beyond 2 GiB it saturates, and the sender refuses it for its size.
 pub(crate) fn patch_length(buffer: &mut [u8], start: usize) {
     let length = i32::try_from(buffer.len().saturating_sub(start)).unwrap_or(i32::MAX);
     if let Some(place) = buffer.get_mut(start..).and_then(|bytes| bytes.first_chunk_mut::<4>()) {
@@ -217,24 +207,23 @@ pub(crate) fn append_timestamp(buffer: &mut Vec<u8>, value: Timestamp) {
 pub struct ArrayWriter<'a> {
     buffer: &'a mut Vec<u8>,
     start: usize,
-    index: Index,
+    index: ArrayIndex,
 }
 
-/// A place in an array to go back to.
+/// A position in an array to return to.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayMark {
     length_bytes: usize,
-    index: Index,
+    index: ArrayIndex,
 }
 
 impl<'a> ArrayWriter<'a> {
     /// Begins an array at the end of `buffer`.
     pub fn new(buffer: &'a mut Vec<u8>) -> Self {
         let start = begin(buffer);
-        ArrayWriter { buffer, start, index: Index::ZERO }
+        ArrayWriter { buffer, start, index: ArrayIndex::ZERO }
     }
 
-    /// Items so far.
     pub fn count(&self) -> usize {
         self.index.value
     }
@@ -244,12 +233,12 @@ impl<'a> ArrayWriter<'a> {
         self.buffer.len().saturating_sub(self.start)
     }
 
-    /// The place after the items so far, to come back to when the next one turns out too large or fails.
+    /// The position after the items so far, to return to if the next one is too large or fails.
     pub fn mark(&self) -> ArrayMark {
         ArrayMark { length_bytes: self.length_bytes(), index: self.index }
     }
 
-    /// Forgets the items that were written after `mark` was taken from this array.
+    /// Removes the items that were written after `mark` was taken from this array.
     pub fn back_to(&mut self, mark: ArrayMark) {
         self.buffer.truncate(self.start + mark.length_bytes);
         self.index = mark.index;
@@ -264,7 +253,7 @@ impl<'a> ArrayWriter<'a> {
         self.index.increment();
     }
 
-    /// Where the value of an item that was begun goes.
+    /// The buffer for the value of an item that was begun.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }
@@ -287,19 +276,16 @@ impl<'a> ArrayWriter<'a> {
         self.buffer.extend_from_slice(value.as_bytes());
     }
 
-    /// A string.
     pub fn string(&mut self, value: &str) {
         self.begin_item(ElementType::String);
         append_string(self.buffer, value);
     }
 
-    /// A 32-bit integer.
     pub fn i32(&mut self, value: i32) {
         self.begin_item(ElementType::Int32);
         self.buffer.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A 64-bit integer.
     pub fn i64(&mut self, value: i64) {
         self.begin_item(ElementType::Int64);
         self.buffer.extend_from_slice(&value.to_le_bytes());
@@ -317,7 +303,7 @@ impl<'a> ArrayWriter<'a> {
         append_bson(self.buffer, value);
     }
 
-    /// Ends the array and puts in its length.
+    /// Ends the array and fills in its length.
     pub fn end(self) {}
 }
 
@@ -327,19 +313,19 @@ impl Drop for ArrayWriter<'_> {
     }
 }
 
-/// As many digits as the greatest count of items has: a 2 GiB buffer cannot hold 10^10 of them.
+/// The number of digits of the largest possible item count: a 2 GiB buffer cannot hold 10^10 of them.
 const DIGITS: usize = 10;
 
 /// A number and its text, right-aligned.
 #[derive(Clone, Copy, Debug)]
-struct Index {
+struct ArrayIndex {
     value: usize,
     digits: [u8; DIGITS],
     used: usize,
 }
 
-impl Index {
-    const ZERO: Index = Index { value: 0, digits: [b'0'; DIGITS], used: 1 };
+impl ArrayIndex {
+    const ZERO: ArrayIndex = ArrayIndex { value: 0, digits: [b'0'; DIGITS], used: 1 };
 
     fn text(&self) -> &[u8] {
         self.digits.get(DIGITS - self.used..).unwrap_or(&self.digits)
@@ -434,11 +420,11 @@ fn append_cstring(buffer: &mut Vec<u8>, value: &str) {
     buffer.push(0);
 }
 
-/// Appends a value whose parts the `bson` crate keeps to itself, by way of a document with nothing else in it.
+/// Appends a value whose parts the `bson` crate does not expose, by way of a document that contains only it.
 fn append_by_document(buffer: &mut Vec<u8>, value: RawBsonRef<'_>) {
     let mut alone = RawDocumentBuf::new();
     alone.append(cstr!(""), value);
-    // Around it: the length, the type, the NUL of an empty name; and the NUL of the document.
+    // Without the frame: the length, the type, the NUL of an empty name; and the NUL of the document.
     let bytes = alone.as_bytes();
     if let Some(value) = bytes.get(6..bytes.len().saturating_sub(1)) {
         buffer.extend_from_slice(value);

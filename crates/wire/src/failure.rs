@@ -1,4 +1,4 @@
-//! An error as a MongoDB reply carries it.
+//! An error in the form in which a MongoDB reply carries it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,12 +8,12 @@ use fathom_errors::{Error, Kind};
 
 use crate::Code;
 
-/// Why a command, or one write of a batch, failed: what becomes `{ok: 0, errmsg, code, codeName}` or a `writeErrors` item.
+/// The failure of a command, or of one write of a batch: it becomes `{ok: 0, errmsg, code, codeName}` or a `writeErrors` item.
 #[derive(Clone, PartialEq)]
-pub struct Failure(Box<Inner>);
+pub struct Failure(Box<FailureBody>);
 
 #[derive(Clone, PartialEq)]
-struct Inner {
+struct FailureBody {
     code: Code,
     message: Cow<'static, str>,
     labels: Vec<&'static str>,
@@ -23,7 +23,12 @@ struct Inner {
 impl Failure {
     /// A failure with MongoDB's code and a message of one sentence.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
-        Failure(Box::new(Inner { code, message: message.into(), labels: Vec::new(), extra: Document::new() }))
+        Failure(Box::new(FailureBody {
+            code,
+            message: message.into(),
+            labels: Vec::new(),
+            extra: Document::new(),
+        }))
     }
 
     /// Adds a top-level field of the reply, such as `keyPattern` or `errInfo`.
@@ -40,17 +45,14 @@ impl Failure {
         self
     }
 
-    /// The code.
     pub fn code(&self) -> Code {
         self.0.code
     }
 
-    /// The message.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The error labels.
     pub fn labels(&self) -> &[&'static str] {
         &self.0.labels
     }
@@ -61,7 +63,7 @@ impl Failure {
     }
 }
 
-/// What a library could not do, as MongoDB's codes have it.
+/// Converts a library's error into MongoDB's codes.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match error.kind() {

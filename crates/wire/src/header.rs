@@ -1,19 +1,18 @@
-//! The sixteen bytes before every message: how long it is, who asked, and how it is to be read.
+//! The header of every message, sixteen bytes: its length, its request ids and its opcode.
 
 use crate::limits::MAX_MESSAGE_BYTES;
 use crate::{Code, Failure};
 
-/// How a message is to be read (mongodb/mongo:src/mongo/rpc/message.h).
+/// The opcode, which gives the format of a message (mongodb/mongo:src/mongo/rpc/message.h).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OpCode(pub i32);
 
 macro_rules! op_codes {
     ($($constant:ident = $number:literal $name:literal),* $(,)?) => {
-        #[allow(missing_docs, reason = "the names are the protocol's own")]
         impl OpCode {
             $(pub const $constant: OpCode = OpCode($number);)*
 
-            /// The protocol's name of it, if it has one.
+            /// The protocol's name for it, if it has one.
             pub fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($number => Some($name),)*
@@ -45,7 +44,6 @@ impl std::fmt::Debug for OpCode {
     }
 }
 
-/// A message's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bytes of the whole message, this header included.
@@ -54,7 +52,7 @@ pub struct Header {
     pub request_id: i32,
     /// The `request_id` of the message that this one answers; 0 in a request.
     pub response_to: i32,
-    /// How the rest is to be read.
+    /// The opcode, which gives the format of the rest.
     pub op_code: OpCode,
 }
 
@@ -62,8 +60,8 @@ impl Header {
     /// Bytes of a header.
     pub const BYTES: usize = 16;
 
-    /// Reads a header. A length below 16 or above [`MAX_MESSAGE_BYTES`] is refused: what follows cannot be trusted then, and the
-    /// connection has to be closed.
+    /// Reads a header. A length below 16 or above [`MAX_MESSAGE_BYTES`] is refused: the following bytes cannot be trusted then,
+    /// and the connection must be closed.
     pub fn parse(bytes: &[u8; Header::BYTES]) -> Result<Header, Failure> {
         let [a0, a1, a2, a3, b0, b1, b2, b3, c0, c1, c2, c3, d0, d1, d2, d3] = *bytes;
         let claimed = i32::from_le_bytes([a0, a1, a2, a3]);
@@ -93,7 +91,6 @@ impl Header {
         Err(Failure::new(Code::ProtocolError, what))
     }
 
-    /// The header's bytes.
     pub fn to_bytes(self) -> [u8; Header::BYTES] {
         let mut bytes = [0; Header::BYTES];
         let length = i32::try_from(self.length_bytes).unwrap_or(i32::MAX);

@@ -1,7 +1,7 @@
-//! MongoDB's messages as frames, and the errors that travel in them.
+//! MongoDB's messages as frames, and the errors that they carry.
 //!
-//! Frames only: bytes to messages and back, for the server, the client and the load generator alike. It opens no socket and
-//! knows no command. Every length that a peer sends is checked before memory is taken for it.
+//! The crate only converts bytes to messages and back, for the server, the client and the load generator alike. It opens no
+//! socket and knows no command. Every length that a peer sends is checked before memory is allocated for it.
 
 mod code;
 mod compression;

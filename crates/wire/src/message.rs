@@ -1,7 +1,7 @@
-//! Which message a frame holds, and OP_QUERY and OP_REPLY, of which only the first handshake of older drivers is left.
+//! Finds the kind of message in a frame, and parses OP_QUERY and OP_REPLY, which only the first handshake of older drivers still uses.
 //!
-//! A query on `<db>.$cmd` is a command; a query on a collection is read as well, so that whoever gets it can refuse it by
-//! name. The other messages of that age carry no reply; they are not spoken here any more and refused by name.
+//! A query on `<db>.$cmd` is a command; a query on a collection is parsed as well, so that the receiver can refuse it by
+//! name. The other legacy messages have no reply; they are not supported here and are refused by name.
 
 use crate::header::{Header, OpCode};
 use crate::op_msg::{Documents, OpMsg};
@@ -23,8 +23,8 @@ pub enum Message<'a> {
 impl<'a> Message<'a> {
     /// Reads a whole, uncompressed frame ([`crate::Codec::decompress`] comes before).
     ///
-    /// After an error the connection is best closed, as mongod does: who cannot frame a message cannot be answered
-    /// reliably either.
+    /// After an error the connection should be closed, as mongod does: a peer that cannot frame a message cannot be
+    /// answered reliably either.
     pub fn parse(frame: &'a [u8]) -> Result<Message<'a>, Failure> {
         match Header::of_frame(frame)?.op_code {
             OpCode::MSG => OpMsg::parse(frame).map(Message::Msg),
@@ -38,11 +38,11 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Why `op_code` is not read: one of the legacy operations, or none that exists.
+/// The refusal of `op_code`: one of the legacy operations, or an unknown one.
 #[cold]
 fn refusal(op_code: OpCode) -> Failure {
     match op_code.name() {
-        // The wording of mongod 5.1, which takes them no longer either; none of them has a reply to carry a code.
+        // The wording of mongod 5.1, which no longer accepts them either; none of them has a reply to carry a code.
         Some(name) => {
             let what = format!("{name} is no longer supported. The client driver may require an upgrade");
             Failure::new(Code::ProtocolError, what)
@@ -60,9 +60,9 @@ pub struct OpQuery<'a> {
     pub flags: u32,
     /// Database and collection, with a dot between; `<db>.$cmd` for a command.
     pub full_collection_name: &'a str,
-    /// Results to leave out.
+    /// The number of results to skip.
     pub number_to_skip: i32,
-    /// Results wanted; a command asks for 1 or -1.
+    /// The number of results wanted; a command asks for 1 or -1.
     pub number_to_return: i32,
     /// The query, or the command.
     pub query: &'a RawDocument,
@@ -111,11 +111,11 @@ impl<'a> OpQuery<'a> {
 /// An OP_REPLY over the bytes that it came in; its documents are validated.
 #[derive(Clone, Debug)]
 pub struct OpReply<'a> {
-    /// Reply flags: bit 0 the cursor was not found, bit 1 the only document says what failed.
+    /// Reply flags: bit 0 means that the cursor was not found, bit 1 that the only document describes a failure.
     pub flags: u32,
-    /// The cursor to get more from; 0 when there is none.
+    /// The cursor for further results; 0 without one.
     pub cursor_id: i64,
-    /// The place of the first document in the whole result.
+    /// The position of the first document in the whole result.
     pub starting_from: i32,
     documents: Documents<'a>,
 }

@@ -1,6 +1,6 @@
-//! Writes messages at the end of a buffer that is used again and again; several may stand in it one after another.
+//! Writes messages at the end of a reusable buffer, which may hold several, one after another.
 //!
-//! Lengths are put in at the end. A message that grew beyond what a peer takes is removed again and refused.
+//! Lengths are filled in at the end. A message that exceeds the maximum size is removed again and refused.
 
 use bson::RawDocument;
 
@@ -45,12 +45,11 @@ impl<'a> OpMsgWriter<'a> {
         self.buffer
     }
 
-    /// A whole body.
     pub fn raw_body(&mut self, body: &RawDocument) {
         self.body_bytes().extend_from_slice(body.as_bytes());
     }
 
-    /// Begins a sequence of documents that stands for the field `name` of the body.
+    /// Begins a sequence of documents that represents the field `name` of the body.
     pub fn sequence(&mut self, name: &str) -> SequenceWriter<'_> {
         debug_assert!(!name.as_bytes().contains(&0), "a sequence's name holds a NUL: {name:?}");
         self.buffer.push(1);
@@ -61,12 +60,12 @@ impl<'a> OpMsgWriter<'a> {
         SequenceWriter { buffer: self.buffer, start }
     }
 
-    /// Ends the message and returns its length in bytes; one that is too long is taken out of the buffer and refused.
+    /// Ends the message and returns its length in bytes; a message that is too long is removed from the buffer and refused.
     pub fn finish(self) -> Result<usize, Failure> {
         finish(self.buffer, self.start)
     }
 
-    /// As [`OpMsgWriter::finish`], with a CRC-32C at the end.
+    /// Ends the message as [`OpMsgWriter::finish`] does, with a CRC-32C at the end.
     pub fn finish_with_checksum(self) -> Result<usize, Failure> {
         let OpMsgWriter { buffer, start } = self;
         if let Some(first) = buffer.get_mut(start + Header::BYTES) {
@@ -102,12 +101,12 @@ impl SequenceWriter<'_> {
         self.buffer.extend_from_slice(document.as_bytes());
     }
 
-    /// Where the caller may append whole documents.
+    /// The buffer to which the caller may append whole documents.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer
     }
 
-    /// Ends the sequence and puts in its length.
+    /// Ends the sequence and fills in its length.
     pub fn end(self) {}
 }
 
@@ -127,14 +126,14 @@ pub struct OpReplyWriter<'a> {
 }
 
 impl<'a> OpReplyWriter<'a> {
-    /// The flag of a reply whose only document says what failed.
+    /// The flag of a reply whose only document describes a failure.
     pub const QUERY_FAILURE: u32 = 1 << 1;
 
     /// Begins a reply without a cursor at the end of `buffer`.
     pub fn begin(buffer: &'a mut Vec<u8>, request_id: i32, response_to: i32, flags: u32) -> Self {
         let start = begin(buffer, request_id, response_to, OpCode::REPLY);
         buffer.extend_from_slice(&flags.to_le_bytes());
-        // No cursor, the first document is the first of all, and the count is put in at the end.
+        // No cursor, the first document is the first of all, and the count is filled in at the end.
         buffer.extend_from_slice(&[0; 16]);
         OpReplyWriter { buffer, start, count: 0 }
     }
@@ -150,7 +149,7 @@ impl<'a> OpReplyWriter<'a> {
         self.buffer
     }
 
-    /// Ends the message and returns its length in bytes; one that is too long is taken out of the buffer and refused.
+    /// Ends the message and returns its length in bytes; a message that is too long is removed from the buffer and refused.
     pub fn finish(self) -> Result<usize, Failure> {
         let place = self.buffer.get_mut(self.start + Header::BYTES + 16..);
         if let Some(place) = place.and_then(|bytes| bytes.first_chunk_mut::<4>()) {
@@ -160,7 +159,7 @@ impl<'a> OpReplyWriter<'a> {
     }
 }
 
-/// Appends an OP_QUERY that runs `command` on `database`, for servers that take OP_MSG only after a handshake.
+/// Appends an OP_QUERY that runs `command` on `database`, for servers that accept OP_MSG only after a handshake.
 pub fn write_query_command(buffer: &mut Vec<u8>, request_id: i32, database: &str, command: &RawDocument) {
     debug_assert!(!database.as_bytes().contains(&0), "a database's name holds a NUL: {database:?}");
     let start = begin(buffer, request_id, 0, OpCode::QUERY);

@@ -1,7 +1,7 @@
-//! OP_MSG, the message of all commands: flags, one body, and beside it sequences of documents.
+//! OP_MSG, the message of all commands: flags, one body, and optional sequences of documents.
 //!
 //! The rules are those of mongodb/mongo:src/mongo/rpc/op_msg.cpp. A checksum is verified, as mongod does from 4.2 on (4.0
-//! skipped it): a client that sends one wants to know, and a mutilated write is worse than a refused one.
+//! skipped it): a client that sends one expects that, and a corrupted write is worse than a refused one.
 
 use bson::RawDocument;
 
@@ -11,13 +11,13 @@ use crate::{Code, Failure};
 
 /// The bits of an OP_MSG's flags.
 pub mod flag {
-    /// A CRC-32C of all that precedes it ends the message.
+    /// A CRC-32C of all preceding bytes ends the message.
     pub const CHECKSUM_PRESENT: u32 = 1;
-    /// On a request: no reply is wanted. On a reply: another one follows without being asked for.
+    /// On a request: no reply is wanted. On a reply: another one follows without a request.
     pub const MORE_TO_COME: u32 = 1 << 1;
-    /// The client takes several replies to this request.
+    /// The client accepts several replies to this request.
     pub const EXHAUST_ALLOWED: u32 = 1 << 16;
-    /// The bits that a receiver must know or refuse.
+    /// The bits that a receiver must understand or refuse.
     pub(super) const REQUIRED: u32 = 0xffff;
 }
 
@@ -33,7 +33,7 @@ pub struct OpMsg<'a> {
     sequences: [Option<Sequence<'a>>; 2],
 }
 
-/// Documents that stand beside the body, as the field `name` of the command.
+/// Documents outside the body, which form the field `name` of the command.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
     name: &'a str,
@@ -81,24 +81,24 @@ impl<'a> OpMsg<'a> {
         self.sequences.iter().flatten()
     }
 
-    /// The sequence of that name.
+    /// The sequence with this name.
     pub fn sequence(&self, name: &str) -> Option<&Sequence<'a>> {
         self.sequences().find(|sequence| sequence.name == name)
     }
 
-    /// Whether the sender wants no reply (of a request), or sends another one (of a reply).
+    /// Whether the sender of a request wants no reply, or the sender of a reply sends another one.
     pub fn more_to_come(&self) -> bool {
         self.flags & flag::MORE_TO_COME != 0
     }
 
-    /// Whether the client takes several replies.
+    /// Whether the client accepts several replies.
     pub fn exhaust_allowed(&self) -> bool {
         self.flags & flag::EXHAUST_ALLOWED != 0
     }
 }
 
 impl<'a> Sequence<'a> {
-    /// The field of the command that these documents are.
+    /// The field of the command that these documents form.
     pub fn name(&self) -> &'a str {
         self.name
     }
@@ -114,7 +114,7 @@ impl<'a> Sequence<'a> {
     }
 }
 
-/// The documents of a sequence, or of an OP_REPLY, that were validated before.
+/// The validated documents of a sequence, or of an OP_REPLY.
 #[derive(Clone, Debug)]
 pub struct Documents<'a> {
     rest: &'a [u8],
@@ -122,7 +122,7 @@ pub struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// Validates documents that lie back to back.
+    /// Validates documents that follow each other without gaps.
     pub(crate) fn validate(bytes: &'a [u8]) -> Result<Documents<'a>, Failure> {
         let mut reader = Reader::new(bytes);
         let mut left = 0;
@@ -160,7 +160,7 @@ fn check_flags(flags: u32) -> Result<(), Failure> {
     Err(Failure::new(Code::IllegalOpMsgFlag, what))
 }
 
-/// The sections without the checksum that follows them, if it is right.
+/// The sections without the checksum that follows them, if the checksum is correct.
 fn check_checksum<'a>(frame: &[u8], sections: &'a [u8]) -> Result<&'a [u8], Failure> {
     let (sections, _) = sections
         .split_last_chunk::<CHECKSUM_BYTES>()

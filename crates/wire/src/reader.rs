@@ -1,7 +1,7 @@
-//! A cursor over bytes that a peer sent: every step is checked, none copies.
+//! A cursor over bytes from a peer; every step is checked, and none copies.
 //!
-//! It knows the three shapes that message bodies are made of (little-endian integers, NUL-terminated names, documents)
-//! and refuses to step past the end.
+//! It knows the three elements of message bodies (little-endian integers, NUL-terminated names, documents) and refuses
+//! to step past the end.
 
 use bson::RawDocument;
 
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The length that the document at the start of `bytes` claims, checked against what a document may have.
+/// The length that the document at the start of `bytes` claims, checked against the limits of a document.
 pub(crate) fn document_length(bytes: &[u8]) -> Result<usize, Failure> {
     let claimed = bytes.first_chunk::<4>().map(|length| i32::from_le_bytes(*length)).ok_or_else(ended)?;
     match usize::try_from(claimed) {
@@ -87,7 +87,7 @@ pub(crate) fn document_length(bytes: &[u8]) -> Result<usize, Failure> {
     }
 }
 
-/// What mongod says when a message ends before its parts do.
+/// mongod's error for a message that ends before its parts do.
 fn ended() -> Failure {
     Failure::new(Code::Overflow, "attempt to read past the end of the message")
 }

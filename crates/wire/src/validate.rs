@@ -1,26 +1,26 @@
-//! Whether bytes are a document through and through: one pass, no memory taken, before anything else looks at them.
+//! Validates that bytes are a well-formed BSON document: in one pass, without memory, before any other code reads them.
 //!
 //! It refuses what mongod refuses (wrong lengths, missing NULs, unknown types, a boolean that is neither, nesting deeper
-//! than 200), and two things more that mongod lets pass: text that is not UTF-8, and the old binary subtype with a wrong
-//! inner length. Whoever works on the document afterwards reads it through the `bson` crate, which cannot show such
-//! values; refused at the door they are one clear error instead of a failure in the middle of a write.
-//! A document of 1 KB in ten string fields takes 250 ns, one of ten binary fields 110 ns in a release build.
-//! As in mongod, the keys of an array are not looked at, and a field name may occur twice.
+//! than 200), and two things that mongod accepts: text that is not UTF-8, and the old binary subtype with a wrong inner
+//! length. Later code reads the document through the `bson` crate, which cannot represent such values; refused on
+//! arrival they cause one clear error instead of a failure in the middle of a write. A document of 1 KB in ten string
+//! fields takes 250 ns, one of ten binary fields 110 ns in a release build. As in mongod, the keys of an array are not
+//! checked, and a field name may occur twice.
 
 use bson::RawDocument;
 
 use crate::limits::MAX_NESTING_DEPTH;
 use crate::{Code, Failure};
 
-/// The document that `bytes` are, if they are exactly one well-formed document (see the module for what is refused).
+/// The document in `bytes`, if they are exactly one well-formed document (see the module for the rules).
 ///
-/// [`Code::Overflow`] for nesting that is too deep, [`Code::InvalidBSON`] for all else.
+/// [`Code::Overflow`] for nesting that is too deep, [`Code::InvalidBSON`] for any other error.
 pub fn validate_document(bytes: &[u8]) -> Result<&RawDocument, Failure> {
     document(bytes, 0).map_err(Problem::failure)?;
     RawDocument::from_bytes(bytes).map_err(|_| Problem::Length.failure())
 }
 
-/// What is wrong, kept small because it is returned on every step.
+/// The kind of error, kept small because it is returned on every step.
 #[derive(Clone, Copy)]
 enum Problem {
     TooShort,
@@ -56,7 +56,7 @@ impl Problem {
     }
 }
 
-/// Checks a whole document that lies in `depth` others.
+/// Checks a whole document that is nested in `depth` others.
 fn document(bytes: &[u8], depth: usize) -> Result<(), Problem> {
     if depth > MAX_NESTING_DEPTH {
         return Err(Problem::Depth);
@@ -72,7 +72,7 @@ fn document(bytes: &[u8], depth: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Steps over a NUL-terminated text, and sees in the same pass whether it is plain ASCII, as names nearly always are.
+/// Steps over a NUL-terminated text, and checks in the same pass whether it is plain ASCII, as almost all names are.
 #[inline]
 fn cstring(bytes: &[u8]) -> Result<&[u8], Problem> {
     let mut high_bits = 0;
@@ -121,7 +121,7 @@ fn value(kind: u8, bytes: &[u8], depth: usize) -> Result<&[u8], Problem> {
     bytes.get(size..).ok_or(Problem::Overrun)
 }
 
-/// Splits off what a leading length that counts itself covers.
+/// Splits off the part that a leading length, which includes itself, covers.
 fn sized(bytes: &[u8]) -> Result<(&[u8], &[u8]), Problem> {
     let length = bytes.first_chunk::<4>().ok_or(Problem::Overrun)?;
     let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| Problem::Overrun)?;

@@ -1,5 +1,4 @@
-//! A cluster's description as anybody may write it: never a panic, and what is accepted has servers at ports and in folders of
-//! their own.
+//! Fuzzes cluster descriptions: no input causes a panic, and an accepted one gives each server its own port and folder.
 
 use std::collections::BTreeSet;
 use std::path::Path;

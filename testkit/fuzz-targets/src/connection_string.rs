@@ -1,4 +1,4 @@
-//! Connection strings as people type them: refused or taken apart, never a panic, and no password in what is shown.
+//! Fuzzes connection strings: each is refused or parsed without a panic, and no password is in the shown text.
 
 use fathom_client::{Address, Target};
 

@@ -1,5 +1,5 @@
-//! The small files of `/proc` and of control groups, live or from a snapshot: never a panic, and no more entries than
-//! the text has lines.
+//! Fuzzes the small files of `/proc` and of control groups, live or from a snapshot: no panic, and no more entries than
+//! lines of text.
 
 use fathom_host::{cgroup, kernel, pressure, sched};
 
@@ -7,7 +7,7 @@ pub(crate) fn take_input(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     assert!(cgroup::parse_membership(text).len() <= text.lines().count());
     let _ = pressure::parse(text);
-    if let Some(version) = kernel::Version::parse(text) {
+    if let Some(version) = kernel::KernelVersion::parse(text) {
         assert!(version.at_least(0, 0));
     }
     if let Some(stat) = sched::SchedStat::parse(text) {

@@ -1,11 +1,11 @@
-//! `/proc/diskstats` of any kernel, two readings in a row: never a panic, and every figure is finite and not negative.
+//! Fuzzes two successive readings of `/proc/diskstats` of any kernel: no panic, and every figure is finite and not negative.
 
 use fathom_host::diskstats::parse;
 use fathom_host::rates::Rates;
 
 pub(crate) fn take_input(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    // A blank line stands between the readings, so that a seed can be read; the length makes the interval vary.
+    // A blank line separates the readings, so that a seed can be read; the length of the input varies the interval.
     let (before, after) = text.split_once("\n\n").unwrap_or((text, text));
     let interval_ns = (text.len() as u64 % 8) * 500_000_000;
     let (before, after) = (parse(before), parse(after));

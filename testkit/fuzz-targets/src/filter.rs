@@ -1,11 +1,11 @@
-//! Filters and documents from clients that may lie: parsing, matching, planning and explaining never panic, and what explain
-//! shows of a filter is understood again.
+//! Fuzzes filters and documents from untrusted clients: parsing, matching, planning and explaining never panic, and a filter
+//! shown by explain can be parsed again.
 
 use bson::{DateTime, RawDocument, RawDocumentBuf, rawdoc};
 use fathom_query::{Filter, IndexInfo, KeyPattern, Variables, choose};
 
 pub(crate) fn take_input(data: &[u8]) {
-    // The filter says how long it is; the document is what follows it.
+    // The filter has its own length; the document follows it.
     let Some(length) = data.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize) else {
         return;
     };

@@ -1,10 +1,10 @@
-//! Index keys from a disk that may lie: never a panic, and what decodes is encoded to a key that decodes to the same and
-//! orders alike.
+//! Fuzzes index keys from an untrusted disk: no panic, and a decoded key is encoded to one that decodes to the same
+//! values and sorts equally.
 
 use fathom_query::{Bound, KeyBuilder, compare_owned, decode, leading_record_id, split_record_id};
 
 pub(crate) fn take_input(data: &[u8]) {
-    // The first byte says which fields descend, the second how many bytes are type bits.
+    // The first byte selects the descending fields, the second the number of bytes of type bits.
     let [flags, type_bytes, rest @ ..] = data else { return };
     let Some((type_bits, bytes)) = rest.split_at_checked(usize::from(*type_bytes)) else { return };
     let _ = (split_record_id(bytes), leading_record_id(bytes));

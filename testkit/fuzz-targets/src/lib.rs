@@ -1,7 +1,7 @@
-//! What each fuzz target does with one input.
+//! The fuzz targets: runs one input through each target's code.
 //!
-//! A library, so that two programs call the same code: `cargo fuzz` under the sanitizer, with inputs that it makes, and the ordinary
-//! test below, with the inputs of `fuzz/seeds`. A target panics where a parser breaks its promise and returns otherwise.
+//! It is a library, so that two programs call the same code: `cargo fuzz` under the sanitizer, with generated inputs, and the
+//! ordinary test below, with the inputs of `fuzz/seeds`. A target panics if a parser violates its contract, and returns otherwise.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a panic is what a target reports")]
 
 mod cluster_description;
@@ -9,6 +9,9 @@ mod connection_string;
 mod counters;
 mod diskstats;
 mod filter;
+mod ftdc_chunk;
+mod ftdc_documents;
+mod ftdc_recordings;
 mod keystring;
 mod load_lengths;
 mod load_properties;
@@ -37,6 +40,9 @@ static TARGETS: &[(&str, Target)] = &[
     ("counters", counters::take_input),
     ("diskstats", diskstats::take_input),
     ("filter", filter::take_input),
+    ("ftdc_chunk", ftdc_chunk::take_input),
+    ("ftdc_documents", ftdc_documents::take_input),
+    ("ftdc_recordings", ftdc_recordings::take_input),
     ("keystring", keystring::take_input),
     ("load_lengths", load_lengths::take_input),
     ("load_properties", load_properties::take_input),
@@ -58,8 +64,7 @@ static TARGETS: &[(&str, Target)] = &[
 
 /// Runs a target on one input.
 ///
-/// # Panics
-/// Where the target finds a fault, and where there is no target of this name.
+/// # Panics If the target finds a fault, or no target has this name.
 pub fn run(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|(known, _)| *known == name);
     target.unwrap_or_else(|| panic!("there is no fuzz target {name}")).1(input);
@@ -72,7 +77,7 @@ mod tests {
 
     use super::TARGETS;
 
-    /// A regression of an input that once was a finding fails here, at every change.
+    /// A regression on an input that was once a finding fails here, at every change.
     #[test]
     fn every_target_takes_its_seeds() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");

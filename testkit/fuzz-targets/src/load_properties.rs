@@ -1,5 +1,5 @@
-//! A file of YCSB's properties as anybody may feed it: never a panic, whatever is accepted becomes a load and a run whose
-//! requests are whole messages.
+//! Fuzzes files of YCSB's properties: no panic, and an accepted file becomes a load and a run whose requests are complete
+//! messages.
 
 use std::sync::Arc;
 
@@ -17,18 +17,20 @@ pub(crate) fn take_input(bytes: &[u8]) {
         return;
     }
     properties.unknown();
-    // A file that it names might be any of this machine's.
+    // It could name any file of this machine.
     if properties.get("fieldlengthdistribution").is_some_and(|word| word.contains("histogram")) {
         return;
     }
     properties.set("workload", "CoreWorkload", "-p");
-    let _ = ReportSettings::of(&properties);
+    let _ = ReportSettings::from_properties(&properties);
     for phase in [Phase::Load, Phase::Run] {
         let Ok(operations) = operation_count(&properties) else { return };
-        let Ok(workload) = CoreWorkload::of(&properties, phase, operations) else { continue };
-        let Ok((binding, _)) = Binding::of(&properties) else { continue };
+        let Ok(workload) = CoreWorkload::from_properties(&properties, phase, operations) else { continue };
+        let Ok((binding, _)) = Binding::from_properties(&properties) else { continue };
         let Ok(count) = workload.load_count(&properties) else { continue };
-        let Ok((settings, _)) = ClientSettings::of(&properties, phase, count, &binding) else { continue };
+        let Ok((settings, _)) = ClientSettings::from_properties(&properties, phase, count, &binding) else {
+            continue;
+        };
         let longest = match workload.values.lengths {
             Lengths::Constant(bytes) => bytes,
             Lengths::Uniform { most, .. } => most,

@@ -1,4 +1,4 @@
-//! mlaunch's state file as it may lie about: never a panic, never a word for a shell, and no password taken over.
+//! Fuzzes mlaunch's state file: no panic, no shell words, and no password is taken over.
 
 use fathom_cluster::file;
 

@@ -1,4 +1,4 @@
-//! `/proc/self/mountinfo` of any kernel, or of a snapshot somebody edited: never a panic, and one mount a line at most.
+//! Fuzzes `/proc/self/mountinfo` of any kernel or of an edited snapshot: no panic, and at most one mount per line.
 
 use std::path::Path;
 

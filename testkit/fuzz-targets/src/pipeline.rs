@@ -1,14 +1,14 @@
-//! Any documents and any pipeline over them: parsing, planning, explaining and running never panic, and what comes out are documents.
+//! Fuzzes pipelines over documents: parsing, planning, explaining and running never panic, and the output consists of documents.
 //!
-//! The input is BSON documents, one behind the other: `{p: [<stages>]}`, and the rows. Other collections hold the same rows.
+//! The input is BSON documents, one after another: `{p: [<stages>]}`, and the rows. Other collections hold the same rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bson::{DateTime, Document, RawDocument, RawDocumentBuf, rawdoc};
-use fathom_query::{Code, Failure, Host, Pipeline, Query, Result, Rows, Variables};
+use fathom_query::{Code, Failure, Pipeline, ProcessInterface, Query, Result, Rows, Variables};
 
-/// So many rows and looks at the time an input may take: one `$lookup` in another is as large as one likes.
+/// The limit of rows and clock checks for an input: nested `$lookup` stages can be arbitrarily large.
 const WORK: u32 = 20_000;
 
 /// A server whose every collection holds the input's rows.
@@ -23,7 +23,7 @@ impl Stub {
     }
 }
 
-impl Host for Stub {
+impl ProcessInterface for Stub {
     fn find(&self, _collection: &str, query: Query) -> Result<Rows> {
         self.check()?;
         let matching =
@@ -63,7 +63,7 @@ impl Host for Stub {
     }
 }
 
-/// The documents of the input; those behind one that is cut short are left out.
+/// The documents of the input; those after a truncated one are left out.
 fn split(mut input: &[u8]) -> Vec<&RawDocument> {
     let mut documents = Vec::new();
     while let Some(length) =

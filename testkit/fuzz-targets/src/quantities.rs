@@ -1,5 +1,5 @@
-//! Sizes and durations as people type them: never a panic in reading or printing, and a number that was understood
-//! reads back as the same when it is written out in its smallest unit (a duration within the precision of an f64).
+//! Fuzzes sizes and durations: reading and printing never panic, and a parsed number, printed in its smallest unit, is
+//! read back as the same (a duration within the precision of an f64).
 
 use fathom_units::{Bytes, Nanos};
 

@@ -1,4 +1,4 @@
-//! What members of a replica set send, and configurations that people write: refused or taken, and what is taken comes back as it was.
+//! Fuzzes messages of replica set members and set configurations: each is refused or accepted, and an accepted one survives a round trip.
 
 use bson::Document;
 use fathom_replication::messages::{

@@ -1,5 +1,5 @@
-//! The archive within a bundle from anywhere: never a panic, and what passes names only files of a run, in order, of no more bytes than
-//! were allowed, below a plain name.
+//! Fuzzes the archive within a bundle from any source: no panic, and an accepted one names only files of a run, in order, within the
+//! allowed size, below a plain name.
 
 use std::path::Path;
 

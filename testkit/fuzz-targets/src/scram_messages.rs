@@ -1,4 +1,4 @@
-//! SCRAM messages from a stranger: no panic, and nobody is let in or believed.
+//! Fuzzes SCRAM messages from an unknown peer: no panic, and no login succeeds.
 
 use arbitrary::{Arbitrary, Unstructured};
 use fathom_wire::scram::{ClientConversation, ClientFirst, Credentials, Mechanism, ServerConversation};
@@ -12,7 +12,7 @@ pub(crate) fn take_input(bytes: &[u8]) {
         assert!(server.step(messages.1).is_err());
         assert!(server.step(messages.1).is_err());
     }
-    // A client works for the iterations that it is asked for; large numbers only take the fuzzer's time.
+    // A client computes the requested iterations; large numbers only take the fuzzer's time.
     if messages.0.windows(6).any(|window| window.iter().all(u8::is_ascii_digit)) {
         return;
     }

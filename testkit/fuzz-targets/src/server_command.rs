@@ -1,5 +1,5 @@
-//! Commands from clients that may lie, run by a whole server in memory: never a panic, and always a reply that is a document
-//! and says whether it is ok. Half of them meet a server that asks for a login.
+//! Fuzzes commands from untrusted clients on a whole server in memory: no panic, and always a reply that is a document with
+//! `ok`. Half of the inputs run on a server that requires a login.
 
 use std::cell::RefCell;
 

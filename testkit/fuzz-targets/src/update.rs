@@ -1,9 +1,9 @@
-//! Any document and any update: never a panic, what comes out is a document again, and its `_id` is the one it had.
+//! Fuzzes updates of documents: no panic, and the result is a document with the same `_id`.
 //!
-//! The input is two BSON documents, one behind the other: the stored one, and `{u: <update>, f: [<array filters>], p: <position>}`.
+//! The input is two BSON documents, one after another: the stored one, and `{u: <update>, f: [<array filters>], p: <position>}`.
 
 use bson::{DateTime, Document, RawBsonRef, RawDocument, Timestamp};
-use fathom_query::{Applied, Filter, Matched, Update, UpdateMoment, Variables};
+use fathom_query::{DocumentUpdate, Filter, FilterMatch, Update, UpdateMoment, Variables};
 
 fn split(input: &[u8]) -> Option<(&RawDocument, &RawDocument)> {
     let length = usize::try_from(i32::from_le_bytes(*input.first_chunk()?)).ok()?;
@@ -22,12 +22,12 @@ fn run(before: &RawDocument, command: &RawDocument) -> Option<()> {
     let variables = Variables::at(DateTime::from_millis(0));
     let update = Update::parse(update, &array_filters, &variables).ok()?;
     let moment = UpdateMoment {
-        matched: Matched { position },
+        matched: FilterMatch { position },
         inserting: false,
         variables: &variables,
         timestamp: Timestamp { time: 1, increment: 1 },
     };
-    if let Ok(Applied::Changed(after)) = update.apply(before, &moment)
+    if let Ok(DocumentUpdate::Changed(after)) = update.apply(before, &moment)
         && valid
     {
         let decoded = Document::try_from(after.as_ref() as &RawDocument);

@@ -1,4 +1,4 @@
-//! Bytes that claim to be a document: what passes can be read whole by the `bson` crate, and written again byte by byte.
+//! Fuzzes bytes as documents: an accepted document can be read completely by the `bson` crate, and written again byte for byte.
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::{DocumentWriter, validate_document};

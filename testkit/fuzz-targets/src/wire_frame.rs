@@ -1,10 +1,10 @@
-//! A message from anybody, compressed or not: refused or read, and what is read can be read whole.
+//! Fuzzes messages, compressed or not: each is refused or read, and an accepted one can be read completely.
 
 use fathom_wire::{Codec, Header, Message, OpCode};
 
 pub(crate) fn take_input(bytes: &[u8]) {
     let mut frame = bytes.to_vec();
-    // The length is put right, or nearly every input would end at the first check.
+    // The length is corrected, or nearly every input would end at the first check.
     if let (Ok(length), Some(place)) = (i32::try_from(frame.len()), frame.first_chunk_mut::<4>()) {
         *place = length.to_le_bytes();
     }

@@ -1,14 +1,14 @@
 //! The attribute `#[fathom_testkit::test]`: a test that may end as skipped.
 //!
-//! The standard test runner knows a test that passed and one that failed, but none that could not run. This attribute wraps the
-//! body of a test in `fathom_testkit::run_test`, which tells the three apart. It works on tokens alone, so that the test kit
-//! needs no parser of Rust.
+//! The standard test runner knows passed and failed tests, but not tests that could not run. This attribute wraps the body of a
+//! test in `fathom_testkit::run_test`, which distinguishes the three. It works on tokens alone, so that the test kit needs no
+//! parser of Rust.
 
 use std::iter;
 
 use proc_macro::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
 
-/// A test that may call `skip!` and take fixtures. A file that says `use fathom_testkit::test;` gives all of its tests this
+/// A test that may call `skip!` and take fixtures. A file with `use fathom_testkit::test;` gives all of its tests this
 /// attribute.
 ///
 /// A test returns nothing. One that takes a fixture and reaches no assertion of the kit fails.

@@ -1,8 +1,8 @@
-//! Debian's Chromium without a window, driven over the DevTools protocol, for what only a browser can tell of a page.
+//! Drives Debian's headless Chromium over the DevTools protocol, for tests of pages that only a browser can do.
 //!
 //! The protocol runs over a pipe (`--remote-debugging-pipe`), so that no port is opened and a browser whose test was killed ends by
-//! itself when the pipe closes. It has a profile of its own that goes with it, reaches no host, and is killed with its whole
-//! process group when it goes out of scope. Refuses nothing that a page does: it tells what happened, and the test judges.
+//! itself when the pipe closes. The browser has its own temporary profile, reaches no host, and is killed with its whole process
+//! group on drop. It allows everything that a page does and reports it; the test judges.
 
 mod pipe;
 mod tab;
@@ -23,13 +23,13 @@ use self::pipe::Link;
 use crate::Scratch;
 use crate::skip::{Need, OrSkip, count_fixture};
 
-/// As Debian and Ubuntu, other distributions, and Google name it.
+/// The names of the program in Debian and Ubuntu, in other distributions, and from Google.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
-/// Longer than any one call should take on a machine that is busy with other tests.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The time limit for one call, on a machine that is busy with other tests.
+const CALL_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// What it is started with: no network, no dialogs, no helpers that outlive it, and the same picture on each machine as far as fonts
+/// The flags of its start: no network, no dialogs, no helpers that outlive it, and the same picture on each machine as far as fonts
 /// allow.
 const FLAGS: [&str; 22] = [
     "--headless",
@@ -61,12 +61,12 @@ const FLAGS: [&str; 22] = [
 pub struct Browser {
     child: Child,
     link: Link,
-    /// Its profile, home and temporary files. Removed after the processes that write there are gone.
+    /// Its profile, home and temporary files. Removed after the processes that write to them have ended.
     profile: Scratch,
 }
 
 impl Browser {
-    /// Starts one. The test ends as skipped where this machine has no Chromium, and fails where Chromium does not come up.
+    /// Starts one. The test ends as skipped if this machine has no Chromium, and fails if Chromium does not start.
     #[track_caller]
     pub fn start() -> Browser {
         count_fixture();
@@ -77,7 +77,7 @@ impl Browser {
         let program = program()?;
         let profile = Scratch::new()?;
         let home = profile.path();
-        // Programs cannot be given descriptors beyond the third without unsafe code; a shell can.
+        // Passing descriptors beyond the third to a program needs unsafe code; a shell can do it.
         let mut command = Command::new("/bin/sh");
         command
             .args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null", "sh"])
@@ -109,20 +109,20 @@ impl Browser {
         Tab::open(self)
     }
 
-    /// Where its profile lies.
+    /// The folder of its profile.
     pub fn profile(&self) -> PathBuf {
         self.profile.path()
     }
 
     /// Calls a method, of the browser or of the tab with this session, and returns its result.
     fn call(&mut self, session: Option<&str>, method: &str, parameters: Value) -> Result<Value> {
-        self.link.call(session, method, parameters, PATIENCE)
+        self.link.call(session, method, parameters, CALL_TIMEOUT)
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Not yet collected, so the number is surely still its own.
+        // Not yet waited for, so the number is still its own.
         if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(pid, Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! The DevTools protocol over two pipes: JSON documents that end in a zero byte, calls with a number, answers that name it, and events.
+//! The DevTools protocol over two pipes: JSON documents that end in a zero byte, numbered calls, their answers, and events.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fathom_errors::{Error, Kind, Result};
 use serde_json::{Value, json};
 
-/// The connection. A thread empties the browser's end, so that it never blocks on us.
+/// The connection. A thread reads from the browser continuously, so that it never blocks.
 #[derive(Debug)]
 pub(super) struct Link {
     into: ChildStdin,
@@ -22,7 +22,7 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn over(into: ChildStdin, from: ChildStdout) -> Link {
         let (sender, receiver) = channel();
-        // Ends when the last process that holds the other end is gone.
+        // Ends when the last process that holds the other end has closed it.
         thread::spawn(move || {
             let mut from = BufReader::new(from);
             let mut bytes = Vec::new();
@@ -37,7 +37,7 @@ impl Link {
         Link { into, from: receiver, number: 0, events: VecDeque::new() }
     }
 
-    /// Calls a method and waits for its answer. Events that come meanwhile are kept.
+    /// Calls a method and waits for its answer. Events that arrive meanwhile are kept.
     pub(super) fn call(
         &mut self,
         session: Option<&str>,
@@ -93,14 +93,14 @@ impl Link {
         wanted
     }
 
-    /// Waits until nobody holds the other end any more.
+    /// Waits until no process holds the other end.
     pub(super) fn wait_for_end(&self, patience: Duration) {
         let deadline = Instant::now() + patience;
         while self.from.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
     }
 
     fn keep(&mut self, message: Value) {
-        // What answers no call that anybody waits for is of no use.
+        // A message that answers no pending call is dropped.
         if message.get("method").is_some() {
             self.events.push_back(message);
         }

@@ -1,4 +1,4 @@
-//! One page in the browser: opened, asked, pressed, looked at and printed, with everything kept that it said or fetched.
+//! One page in the browser: opens, queries, controls, captures and prints it, and keeps all that it logged or fetched.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,14 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use fathom_errors::{Error, Kind, Result};
 use serde_json::{Value, json};
 
-use super::{Browser, PATIENCE};
+use super::{Browser, CALL_TIMEOUT};
 
-/// What a page is printed on, in inches as the protocol has it.
+/// The paper of a printed page, in inches as in the protocol.
 #[derive(Clone, Copy, Debug)]
 pub struct Paper {
     /// Width of the sheet.
     pub width_in: f64,
-    /// Its height.
     pub height_in: f64,
     /// The margin on each side.
     pub margin_in: f64,
@@ -28,7 +27,7 @@ impl Paper {
     pub const LETTER: Paper = Paper { width_in: 8.5, height_in: 11.0, margin_in: 0.4 };
 }
 
-/// A tab. It is closed when it goes out of scope.
+/// A tab. It is closed on drop.
 #[derive(Debug)]
 pub struct Tab<'b> {
     browser: &'b mut Browser,
@@ -70,11 +69,11 @@ impl<'b> Tab<'b> {
         if let Some(error) = answer.get("errorText").and_then(Value::as_str) {
             return Err(Error::new(Kind::NotFound, format!("the browser cannot open {url}: {error}")));
         }
-        self.browser.link.event(&self.session, "Page.loadEventFired", PATIENCE)?;
+        self.browser.link.event(&self.session, "Page.loadEventFired", CALL_TIMEOUT)?;
         Ok(())
     }
 
-    /// What a JavaScript expression comes to; a promise is waited for. This works also where the page's own scripts are off.
+    /// The value of a JavaScript expression; a promise is awaited. This also works while the page's own scripts are off.
     ///
     /// # Errors
     /// When it throws.
@@ -87,7 +86,7 @@ impl<'b> Tab<'b> {
         }
     }
 
-    /// What the page said, threw, fetched or was refused since the last call: the protocol's events, in order.
+    /// The page's log entries, exceptions, requests and refusals since the last call: the protocol's events, in order.
     pub fn events(&mut self) -> Vec<Value> {
         self.browser.link.events(&self.session)
     }
@@ -122,9 +121,16 @@ impl<'b> Tab<'b> {
             "Home" => 36,
             "ArrowLeft" => 37,
             "ArrowRight" => 39,
+            "0" => 48,
+            "+" => 187,
+            "-" => 189,
             other => return Err(Error::new(Kind::Usage, format!("the driver knows no key {other}"))),
         };
-        let typed = if key == "Enter" { "\r" } else { "" };
+        let typed = match key {
+            "Enter" => "\r",
+            "0" | "+" | "-" => key,
+            _ => "",
+        };
         for kind in ["keyDown", "keyUp"] {
             let event = json!({
                 "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": if kind == "keyDown" { typed } else { "" },
@@ -134,7 +140,7 @@ impl<'b> Tab<'b> {
         Ok(())
     }
 
-    /// From now on what the page saves goes into this folder.
+    /// Saves the page's downloads in this folder from now on.
     ///
     /// # Errors
     /// When the browser refuses it.
@@ -163,7 +169,7 @@ impl<'b> Tab<'b> {
         self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": true }))
     }
 
-    /// The page as a PDF, as a person who prints it gets it with backgrounds off.
+    /// The page as a PDF, printed without backgrounds.
     ///
     /// # Errors
     /// When the browser cannot print it.
@@ -179,7 +185,7 @@ impl<'b> Tab<'b> {
         decoded(&answer)
     }
 
-    /// Waits until an expression is true, asked again and again; false if it was not in time.
+    /// Polls until an expression is true; returns false if it was not in time.
     ///
     /// # Errors
     /// When it throws.

@@ -1,4 +1,4 @@
-//! Clients that write and read while things go wrong, and remember all that they were told.
+//! Clients that write and read during faults, and record every reply.
 //!
 //! They go to whoever leads as far as is known, and now and then to anybody else: a primary that does not know yet that it is
 //! none is asked too.
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_client::{Code, Connection, Failure};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-use super::history::{Event, NOTHING, Object, Outcome, What};
+use super::history::{Event, NOTHING, Object, OperationKind, Outcome};
 use super::members::Members;
 
 /// Lists, and as many registers.
@@ -20,24 +20,23 @@ pub(crate) const OBJECTS: i64 = 4;
 /// How long a client waits for a reply.
 const REPLY: Duration = Duration::from_secs(4);
 /// How often a retryable write is sent at most.
-const SENT_MOST: u32 = 6;
+const MAX_SENDS: u32 = 6;
 
-/// What came of a command.
-enum Told {
+/// The outcome of a command.
+enum CommandOutcome {
     Reply(RawDocumentBuf),
     Refused(Failure),
-    /// There was nobody to send it to.
+    /// No member could be reached.
     NotSent,
     /// It was sent, and no reply came.
     Silence,
 }
 
-/// One client.
 pub(crate) struct Client<'m> {
     members: &'m Members,
     number: i64,
     begun: Instant,
-    random: Seeded,
+    random: SeededRandom,
     connections: [Option<Connection>; 3],
     /// How many values it has given out.
     values: i64,
@@ -48,7 +47,7 @@ pub(crate) struct Client<'m> {
 impl<'m> Client<'m> {
     /// The client of a number, from 1; its choices follow from the seed.
     pub(crate) fn new(members: &'m Members, number: i64, seed: u64, begun: Instant) -> Client<'m> {
-        let random = Seeded::from_seed(seed).split(number.unsigned_abs());
+        let random = SeededRandom::from_seed(seed).split(number.unsigned_abs());
         let connections = Default::default();
         Client { members, number, begun, random, connections, values: 0, transaction: 0, events: Vec::new() }
     }
@@ -78,7 +77,9 @@ impl<'m> Client<'m> {
             let insert = doc! { "insert": "loose", "documents": [{ "_id": id, "by": self.number }] };
             let place = self.somebody(3);
             match self.ask(place, &insert) {
-                Told::Reply(reply) if reply.get_i32("n").is_ok_and(|n| n == 1) => acknowledged.push(id),
+                CommandOutcome::Reply(reply) if reply.get_i32("n").is_ok_and(|n| n == 1) => {
+                    acknowledged.push(id)
+                }
                 _ => thread::sleep(Duration::from_millis(20)),
             }
             thread::sleep(Duration::from_millis(5));
@@ -91,13 +92,13 @@ impl<'m> Client<'m> {
         self.random.below(bound.unsigned_abs()).cast_signed()
     }
 
-    /// A value that nobody else gives out.
+    /// A value that is unique in the run.
     fn value(&mut self) -> i64 {
         self.values += 1;
         self.number * 1_000_000 + self.values
     }
 
-    /// Whoever leads, and each so many times anybody.
+    /// The primary, and every so often any member.
     fn somebody(&mut self, each: i64) -> usize {
         if self.below(each) == 0 {
             usize::try_from(self.below(3)).unwrap()
@@ -151,14 +152,14 @@ impl<'m> Client<'m> {
                 Outcome::Unknown => outcome = Outcome::Unknown,
             }
             tries += 1;
-            if !retryable || tries == SENT_MOST || was_looked_at(&told) {
+            if !retryable || tries == MAX_SENDS || was_looked_at(&told) {
                 break (place, life);
             }
             thread::sleep(Duration::from_millis(150));
         };
         self.note(Event {
             object,
-            what: What::Write { from, value },
+            what: OperationKind::Write { from, value },
             outcome,
             member: place,
             life,
@@ -170,7 +171,7 @@ impl<'m> Client<'m> {
         }
     }
 
-    /// Reads an object, of the primary at `linearizable` or of anybody at `majority`; what it saw.
+    /// Reads an object from the primary at `linearizable` or from any member at `majority`; returns the values.
     fn read(&mut self, object: Object, linearizable: bool) -> Option<Vec<i64>> {
         let (collection, number) = match object {
             Object::List(number) => ("lists", number),
@@ -185,14 +186,14 @@ impl<'m> Client<'m> {
         let place = self.somebody(if linearizable { 8 } else { 1 });
         let life = self.members.life(place);
         let invoked = self.begun.elapsed();
-        let Told::Reply(reply) = self.ask(place, &find) else {
+        let CommandOutcome::Reply(reply) = self.ask(place, &find) else {
             thread::sleep(Duration::from_millis(30));
             return None;
         };
         let seen = seen_in(&reply);
         self.note(Event {
             object,
-            what: What::Read { linearizable, seen: seen.clone() },
+            what: OperationKind::Read { linearizable, seen: seen.clone() },
             outcome: Outcome::Done,
             member: place,
             life,
@@ -206,44 +207,44 @@ impl<'m> Client<'m> {
         self.events.push(event);
     }
 
-    fn ask(&mut self, place: usize, command: &Document) -> Told {
+    fn ask(&mut self, place: usize, command: &Document) -> CommandOutcome {
         let connection = match &mut self.connections[place] {
             Some(open) => open,
             none => match self.members.connect(place, REPLY) {
                 Ok(open) => none.insert(open),
-                Err(_) => return Told::NotSent,
+                Err(_) => return CommandOutcome::NotSent,
             },
         };
         match connection.run("test", command) {
-            Ok(reply) => Told::Reply(reply),
-            Err(fathom_client::Error::Server(failure)) => Told::Refused(failure),
+            Ok(reply) => CommandOutcome::Reply(reply),
+            Err(fathom_client::Error::Server(failure)) => CommandOutcome::Refused(failure),
             Err(_) => {
                 self.connections[place] = None;
-                Told::Silence
+                CommandOutcome::Silence
             }
         }
     }
 }
 
 /// What became of a write by its reply.
-fn outcome_of(told: &Told) -> Outcome {
+fn outcome_of(told: &CommandOutcome) -> Outcome {
     match told {
-        Told::NotSent => Outcome::Failed,
-        Told::Silence => Outcome::Unknown,
+        CommandOutcome::NotSent => Outcome::Failed,
+        CommandOutcome::Silence => Outcome::Unknown,
         // Refused before anything was done; any other failure may have come after.
-        Told::Refused(failure) if failure.code() == Code::NotWritablePrimary => Outcome::Failed,
-        Told::Refused(_) => Outcome::Unknown,
-        Told::Reply(reply) if is_without_match(reply) => Outcome::Failed,
-        Told::Reply(reply) if has(reply, "writeErrors") || has(reply, "writeConcernError") => {
+        CommandOutcome::Refused(failure) if failure.code() == Code::NotWritablePrimary => Outcome::Failed,
+        CommandOutcome::Refused(_) => Outcome::Unknown,
+        CommandOutcome::Reply(reply) if is_without_match(reply) => Outcome::Failed,
+        CommandOutcome::Reply(reply) if has(reply, "writeErrors") || has(reply, "writeConcernError") => {
             Outcome::Unknown
         }
-        Told::Reply(_) => Outcome::Done,
+        CommandOutcome::Reply(_) => Outcome::Done,
     }
 }
 
 /// Whether a driver would take the answer for one, good or bad.
-fn was_looked_at(told: &Told) -> bool {
-    matches!(told, Told::Reply(reply) if is_without_match(reply) || !has(reply, "writeConcernError"))
+fn was_looked_at(told: &CommandOutcome) -> bool {
+    matches!(told, CommandOutcome::Reply(reply) if is_without_match(reply) || !has(reply, "writeConcernError"))
 }
 
 /// Whether a findAndModify found nothing to modify.
@@ -273,7 +274,7 @@ pub(crate) fn values_of(document: &Document) -> Vec<i64> {
 /// Makes the objects, with nothing in them, on all members.
 pub(crate) fn prepare(members: &Members) {
     let place = members.wait_for_primary();
-    let mut connection = members.connect(place, super::members::PATIENCE).unwrap();
+    let mut connection = members.connect(place, super::members::TIMEOUT).unwrap();
     let all = |document: fn(i64) -> Document| (0..OBJECTS).map(document).collect::<Vec<_>>();
     let contents = [
         ("lists", all(|number| doc! { "_id": number, "v": [] })),

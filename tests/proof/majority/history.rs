@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// What a client was told of an operation.
+/// A client's knowledge of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It is done; a write at majority.
     Done,
     /// It was not done and never will be.
     Failed,
-    /// Nobody knows.
+    /// The outcome is unknown.
     Unknown,
 }
 
@@ -25,9 +25,8 @@ pub(crate) enum Object {
     Register(i64),
 }
 
-/// An operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum OperationKind {
     /// Adds a value to a list, or changes a register from the value that is given first.
     Write { from: i64, value: i64 },
     /// Sees the values of a list, or the value of a register; only of those that are done.
@@ -38,7 +37,7 @@ pub(crate) enum What {
 #[derive(Clone, Debug)]
 pub(crate) struct Event {
     pub(crate) object: Object,
-    pub(crate) what: What,
+    pub(crate) what: OperationKind,
     pub(crate) outcome: Outcome,
     /// The member that answered last, and which of its lives it was in.
     pub(crate) member: usize,
@@ -78,8 +77,8 @@ fn order_of(object: Object, events: &[&Event], last: &[i64]) -> Result<Vec<i64>,
     let came_from: HashMap<i64, i64> = events
         .iter()
         .filter_map(|event| match event.what {
-            What::Write { from, value } => Some((value, from)),
-            What::Read { .. } => None,
+            OperationKind::Write { from, value } => Some((value, from)),
+            OperationKind::Read { .. } => None,
         })
         .collect();
     let mut order = Vec::new();
@@ -97,7 +96,7 @@ fn order_of(object: Object, events: &[&Event], last: &[i64]) -> Result<Vec<i64>,
 
 /// One write in the order.
 #[derive(Clone, Copy)]
-struct Placed<'e> {
+struct OrderedWrite<'e> {
     place: usize,
     event: &'e Event,
 }
@@ -110,13 +109,13 @@ fn check_object(events: &[&Event], order: &[i64], broken: &mut dyn FnMut(String)
             broken(format!("{value} is there twice, at {first} and {place}"));
         }
     }
-    let mut writes: Vec<Placed<'_>> = Vec::new();
+    let mut writes: Vec<OrderedWrite<'_>> = Vec::new();
     for event in events {
-        let What::Write { value, .. } = event.what else { continue };
+        let OperationKind::Write { value, .. } = event.what else { continue };
         match (places.remove(&value), event.outcome) {
             (Some(_), Outcome::Failed) => broken(format!("what had failed is there: {event:?}")),
             (None, Outcome::Done) => broken(format!("LOST, though acknowledged at majority: {event:?}")),
-            (Some(place), _) => writes.push(Placed { place, event }),
+            (Some(place), _) => writes.push(OrderedWrite { place, event }),
             (None, _) => {}
         }
     }
@@ -129,8 +128,8 @@ fn check_object(events: &[&Event], order: &[i64], broken: &mut dyn FnMut(String)
 }
 
 /// A write that had ended before another one began comes before it.
-fn check_order(writes: &[Placed<'_>], broken: &mut dyn FnMut(String)) {
-    let mut latest: Option<Placed<'_>> = None;
+fn check_order(writes: &[OrderedWrite<'_>], broken: &mut dyn FnMut(String)) {
+    let mut latest: Option<OrderedWrite<'_>> = None;
     for write in writes {
         if let Some(before) = latest
             && write.event.outcome == Outcome::Done
@@ -145,21 +144,26 @@ fn check_order(writes: &[Placed<'_>], broken: &mut dyn FnMut(String)) {
 }
 
 /// A read that is done: how many values it saw.
-struct Seen<'e> {
+struct ReadResult<'e> {
     event: &'e Event,
     count: usize,
     linearizable: bool,
 }
 
-fn check_reads(events: &[&Event], order: &[i64], writes: &[Placed<'_>], broken: &mut dyn FnMut(String)) {
+fn check_reads(
+    events: &[&Event],
+    order: &[i64],
+    writes: &[OrderedWrite<'_>],
+    broken: &mut dyn FnMut(String),
+) {
     let mut reads = Vec::new();
     for event in events {
-        let What::Read { linearizable, seen } = &event.what else { continue };
+        let OperationKind::Read { linearizable, seen } = &event.what else { continue };
         if event.outcome != Outcome::Done {
             continue;
         }
         match count_of(event.object, seen, order) {
-            Some(count) => reads.push(Seen { event, count, linearizable: *linearizable }),
+            Some(count) => reads.push(ReadResult { event, count, linearizable: *linearizable }),
             None => broken(format!("it showed what was rolled back: {event:?}")),
         }
     }
@@ -191,7 +195,7 @@ fn check_reads(events: &[&Event], order: &[i64], writes: &[Placed<'_>], broken: 
     }
 }
 
-/// How many of the values a read saw; none if it saw something that did not stay.
+/// The number of values that a read saw; `None` if it saw one that was lost.
 fn count_of(object: Object, seen: &[i64], order: &[i64]) -> Option<usize> {
     match object {
         Object::List(_) => order.starts_with(seen).then_some(seen.len()),
@@ -210,20 +214,26 @@ mod tests {
     const LIST: Object = Object::List(1);
     const REGISTER: Object = Object::Register(1);
 
-    fn event(object: Object, what: What, outcome: Outcome, member: usize, times: (u64, u64)) -> Event {
+    fn event(
+        object: Object,
+        what: OperationKind,
+        outcome: Outcome,
+        member: usize,
+        times: (u64, u64),
+    ) -> Event {
         let time = Duration::from_millis;
         Event { object, what, outcome, member, life: 0, invoked: time(times.0), returned: time(times.1) }
     }
 
     fn append(value: i64, outcome: Outcome, times: (u64, u64)) -> Event {
-        event(LIST, What::Write { from: NOTHING, value }, outcome, 0, times)
+        event(LIST, OperationKind::Write { from: NOTHING, value }, outcome, 0, times)
     }
 
     fn read(seen: &[i64], linearizable: bool, member: usize, times: (u64, u64)) -> Event {
-        event(LIST, What::Read { linearizable, seen: seen.to_vec() }, Outcome::Done, member, times)
+        event(LIST, OperationKind::Read { linearizable, seen: seen.to_vec() }, Outcome::Done, member, times)
     }
 
-    /// What is found, by the beginnings of its words.
+    /// The findings, by the beginnings of their sentences.
     #[track_caller]
     fn finds(events: &[Event], last: &[i64], wanted: &[&str]) {
         let found = check(events, &BTreeMap::from([(events[0].object, last.to_vec())]));
@@ -240,7 +250,7 @@ mod tests {
         finds(&[one.clone(), two.clone()], &[2, 1], &["out of order"]);
         finds(&[one.clone(), two.clone()], &[1, 2, 1], &["there twice"]);
         finds(&[one.clone(), two], &[1, 2, 9], &["nobody wrote 9"]);
-        // Those that overlap may come in any order, and those that nobody knows of may be there or not.
+        // Overlapping operations may come in any order, and operations of unknown outcome may be there or not.
         let beside = append(3, Outcome::Unknown, (5, 6));
         finds(&[one.clone(), beside.clone()], &[3, 1], &[]);
         finds(&[one.clone(), beside], &[1], &[]);
@@ -266,11 +276,18 @@ mod tests {
 
     #[test]
     fn a_register_leads_back_from_its_last_value() {
-        let change =
-            |from, value, outcome, times| event(REGISTER, What::Write { from, value }, outcome, 0, times);
+        let change = |from, value, outcome, times| {
+            event(REGISTER, OperationKind::Write { from, value }, outcome, 0, times)
+        };
         let [one, two] = [change(0, 5, Outcome::Done, (0, 10)), change(5, 6, Outcome::Unknown, (20, 30))];
         let seen = |value, times| {
-            event(REGISTER, What::Read { linearizable: true, seen: vec![value] }, Outcome::Done, 1, times)
+            event(
+                REGISTER,
+                OperationKind::Read { linearizable: true, seen: vec![value] },
+                Outcome::Done,
+                1,
+                times,
+            )
         };
         finds(&[one.clone(), two.clone(), seen(5, (40, 50))], &[6], &[]);
         finds(&[one.clone(), two.clone(), seen(6, (40, 50)), seen(5, (60, 70))], &[6], &["it went back"]);

@@ -1,4 +1,4 @@
-//! What is acknowledged at `w: 1` can be lost, and is then in the rollback files: all of it, and nothing else.
+//! Writes acknowledged at `w: 1` can be lost, and are then in the rollback files: all of them, and nothing else.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -7,7 +7,7 @@ use bson::{Document, doc};
 use fathom_client::Connection;
 use fathom_testkit::test;
 
-use super::members::{Engines, Members, PATIENCE, until};
+use super::members::{Engines, Members, TIMEOUT, until};
 use super::nemesis::{begin, end};
 use super::outcome::converge;
 use super::schedule::Fault;
@@ -33,7 +33,7 @@ fn lose(members: &Members) {
     members.network.enter().unwrap();
     super::clients::prepare(members);
     let old = members.wait_for_primary();
-    let mut connection = members.connect(old, PATIENCE).unwrap();
+    let mut connection = members.connect(old, TIMEOUT).unwrap();
     let common: Vec<Document> = (1..=60_i64).map(|id| doc! { "_id": id, "v": "common" }).collect();
     write(&mut connection, doc! { "insert": "loose", "documents": common, "writeConcern": { "w": 3 } });
     begin(members, old, Fault::Cut);
@@ -42,7 +42,7 @@ fn lose(members: &Members) {
         let place = members.wait_for_primary();
         (place != old).then_some(place)
     });
-    let mut connection = members.connect(new, PATIENCE).unwrap();
+    let mut connection = members.connect(new, TIMEOUT).unwrap();
     // One that the old primary changed too, one that it removed, and one that it left alone.
     let updates: Vec<Document> = [1_i64, 30, 50]
         .iter()
@@ -91,7 +91,7 @@ fn take_alone(connection: &mut Connection) -> Vec<(i64, String)> {
         write(connection, doc! { "insert": "loose", "documents": [{ "_id": id, "v": "alone" }] });
         lost.insert(id, "alone".to_owned());
     }
-    // Made and gone again: nothing is left of it to be lost.
+    // Created and dropped: nothing of it can be lost.
     write(connection, doc! { "insert": "loose", "documents": [{ "_id": 2000_i64, "v": "gone" }] });
     write(connection, doc! { "delete": "loose", "deletes": [{ "q": { "_id": 2000_i64 }, "limit": 1 }] });
     lost.into_iter().collect()

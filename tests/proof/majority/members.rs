@@ -1,6 +1,6 @@
 //! A replica set of the built program: each member a process on a host of its own in a network of the test's.
 //!
-//! A member that ends by itself is a failure, whatever else holds. All goes with the set, also when the test fails.
+//! A member that ends by itself is a failure. Everything is removed with the set, also when the test fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::{Fathom, Guard, Network, Running, Scratch, assert, assert_eq, note_process};
+use fathom_testkit::{Fathom, Guard, Network, RunningProgram, Scratch, assert, assert_eq, note_process};
 use rustix::process::Signal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 const PORT: u16 = 27017;
-/// How long anything may take once nothing stands in its way.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// The timeout of any step once no fault is active.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 /// Small memory and a checkpoint each second, so that deaths meet all stages of them.
 const FLAGS: &[&str] = &[
     "--wiredTigerCacheSizeGB",
@@ -36,10 +36,9 @@ const FLAGS: &[&str] = &[
 /// The engines of a set's members.
 pub(crate) type Engines = [&'static str; 3];
 
-/// A member's process.
 struct Process {
     // Dropped in this order.
-    running: Running,
+    running: RunningProgram,
     _note: Guard,
 }
 
@@ -53,7 +52,7 @@ pub(crate) struct Members {
     lives: [AtomicU64; 3],
     /// The logs of lives that have ended.
     logs: Mutex<Vec<(usize, String)>>,
-    /// The member that led when somebody last looked.
+    /// The primary at the last look.
     pub(crate) primary: AtomicUsize,
 }
 
@@ -91,9 +90,9 @@ impl Members {
             },
         };
         for place in 0..3 {
-            until("all are up", || self.connect(place, PATIENCE).ok());
+            until("all are up", || self.connect(place, TIMEOUT).ok());
         }
-        self.connect(0, PATIENCE).unwrap().run("admin", &doc! { "replSetInitiate": config }).unwrap();
+        self.connect(0, TIMEOUT).unwrap().run("admin", &doc! { "replSetInitiate": config }).unwrap();
         self.wait_for_primary();
     }
 
@@ -188,7 +187,7 @@ impl Members {
         let find = doc! {
             "find": collection, "sort": { "_id": 1 }, "$readPreference": { "mode": "secondaryPreferred" },
         };
-        read_all(&mut self.connect(place, PATIENCE)?, "test", &find)
+        read_all(&mut self.connect(place, TIMEOUT)?, "test", &find)
     }
 
     /// The documents in a member's rollback files of a collection, each of its versions once, by `_id`.
@@ -209,7 +208,7 @@ impl Members {
         found
     }
 
-    /// Stops all, as a person would, and looks at how they end.
+    /// Stops all members with SIGTERM and checks how they end.
     pub(crate) fn end(self) {
         for (place, running) in self.running.iter().enumerate() {
             let Process { running, _note } = running.lock().unwrap().take().unwrap();
@@ -219,7 +218,7 @@ impl Members {
         }
     }
 
-    /// What a member's log says of replication, of all its lives.
+    /// The lines on replication in a member's logs, of all its starts.
     pub(crate) fn log(&self, place: usize) -> String {
         let logs = self.logs.lock().unwrap();
         let mut text: String =
@@ -276,7 +275,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(begun.elapsed() < TIMEOUT, "in vain: {what}");
         thread::sleep(Duration::from_millis(50));
     }
 }

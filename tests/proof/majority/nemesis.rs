@@ -7,7 +7,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 
 use super::members::Members;
-use super::schedule::{Fault, Schedule, Step, Who};
+use super::schedule::{Fault, FaultTarget, Schedule, Step};
 
 /// Does all that the schedule says, until the last fault has ended. One member has one fault at a time: a second one is left
 /// out. Says what it does.
@@ -29,8 +29,8 @@ pub(crate) fn haunt(members: &Members, schedule: &Schedule) {
         if begins {
             let Some(step) = steps.next() else { continue };
             let place = match step.who {
-                Who::Primary => members.primary.load(Ordering::SeqCst),
-                Who::Member(place) => place,
+                FaultTarget::Primary => members.primary.load(Ordering::SeqCst),
+                FaultTarget::Member(place) => place,
             };
             if under_way.iter().all(|(busy, _)| *busy != place) {
                 // Two members that block each other's way would take the block out twice.
@@ -69,7 +69,6 @@ pub(crate) fn begin(members: &Members, place: usize, fault: Fault) {
     }
 }
 
-/// Undoes it.
 pub(crate) fn end(members: &Members, place: usize, fault: Fault) {
     let network = &members.network;
     match fault {

@@ -1,10 +1,10 @@
-//! What a set has in the end: all members the same, or what differs.
+//! The final state of a set: all members hold the same, or the differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bson::{Document, doc};
 
-use super::members::{Members, PATIENCE, read_all, until};
+use super::members::{Members, TIMEOUT, read_all, until};
 
 /// The collections that all members must agree on.
 const COLLECTIONS: [&str; 4] = ["lists", "registers", "loose", "marks"];
@@ -33,7 +33,7 @@ fn until_or<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = std::time::Instant::now();
     until(what, || match look() {
         Some(found) => Some(Some(found)),
-        None => (begun.elapsed() > PATIENCE / 2).then_some(None),
+        None => (begun.elapsed() > TIMEOUT / 2).then_some(None),
     })
 }
 
@@ -78,7 +78,7 @@ fn log_of(members: &Members, place: usize) -> fathom_client::Result<Vec<Document
         "find": "oplog.rs", "sort": { "$natural": 1 }, "projection": { "_id": 0, "ts": 1, "t": 1, "h": 1, "o.msg": 1 },
         "$readPreference": { "mode": "secondaryPreferred" },
     };
-    read_all(&mut members.connect(place, PATIENCE)?, "local", &find)
+    read_all(&mut members.connect(place, TIMEOUT)?, "local", &find)
 }
 
 /// Terms that began more than once, by the log that all share.
@@ -96,7 +96,7 @@ pub(crate) fn terms_begun_twice(members: &Members) -> Vec<String> {
 }
 
 fn validate(members: &Members, place: usize) {
-    let mut connection = members.connect(place, PATIENCE).unwrap();
+    let mut connection = members.connect(place, TIMEOUT).unwrap();
     for name in COLLECTIONS {
         let reply = connection.run("test", &doc! { "validate": name, "full": true }).unwrap();
         assert!(reply.get_bool("valid").unwrap(), "{name} of member {place}: {reply:?}");

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-/// What is done to a member.
+/// A fault of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It dies without warning, and is started again when the fault ends.
     Kill,
-    /// It stands still (SIGSTOP), and goes on.
+    /// It is stopped (SIGSTOP) and continued.
     Pause,
-    /// Nobody reaches it, clients neither.
+    /// It is cut off from members and clients.
     Unplug,
     /// It and the others do not reach each other; clients reach all.
     Cut,
-    /// What the others send to it does not arrive; what it sends does.
+    /// Messages of the others to it are lost; its own arrive.
     Deafen,
 }
 
@@ -23,8 +23,8 @@ const FAULTS: [Fault; 5] = [Fault::Kill, Fault::Pause, Fault::Unplug, Fault::Cut
 
 /// Whom it is done to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    /// Whoever leads then.
+pub(crate) enum FaultTarget {
+    /// The primary of that time.
     Primary,
     Member(usize),
 }
@@ -34,7 +34,7 @@ pub(crate) enum Who {
 pub(crate) struct Step {
     pub(crate) begins: Duration,
     pub(crate) ends: Duration,
-    pub(crate) who: Who,
+    pub(crate) who: FaultTarget,
     pub(crate) fault: Fault,
 }
 
@@ -50,18 +50,18 @@ const LENGTH: Duration = Duration::from_secs(10);
 
 impl Schedule {
     /// That of a seed, for so many members.
-    pub(crate) fn of(seed: u64, members: u64) -> Schedule {
-        let mut random = Seeded::from_seed(seed);
+    pub(crate) fn new(seed: u64, members: u64) -> Schedule {
+        let mut random = SeededRandom::from_seed(seed);
         let mut steps = Vec::new();
         let mut begins = Duration::from_millis(300);
         while begins < LENGTH {
             let who = match random.below(2) {
-                0 => Who::Primary,
-                _ => Who::Member(usize::try_from(random.below(members)).unwrap()),
+                0 => FaultTarget::Primary,
+                _ => FaultTarget::Member(usize::try_from(random.below(members)).unwrap()),
             };
             let fault = FAULTS[usize::try_from(random.below(5)).unwrap()];
             let lasts = Duration::from_millis(match random.below(3) {
-                // Over before anybody noticed, long enough for an election, and longer than that.
+                // Too short to be noticed, long enough for an election, and longer than that.
                 0 => 50 + random.below(600),
                 1 => 1200 + random.below(1500),
                 _ => 2500 + random.below(3500),
@@ -72,7 +72,7 @@ impl Schedule {
         Schedule { seed, steps }
     }
 
-    /// Whether somebody dies in it.
+    /// Whether a member is killed in it.
     pub(crate) fn kills(&self) -> bool {
         self.steps.iter().any(|step| step.fault == Fault::Kill)
     }
@@ -80,10 +80,10 @@ impl Schedule {
 
 #[test]
 fn a_seed_gives_one_schedule_and_another_seed_another_one() {
-    let text = |seed| format!("{:?}", Schedule::of(seed, 3).steps);
+    let text = |seed| format!("{:?}", Schedule::new(seed, 3).steps);
     assert_eq!(text(1), text(1));
     assert_ne!(text(1), text(2));
     let all: Vec<Fault> =
-        (0..20).flat_map(|seed| Schedule::of(seed, 3).steps).map(|step| step.fault).collect();
+        (0..20).flat_map(|seed| Schedule::new(seed, 3).steps).map(|step| step.fault).collect();
     assert!(FAULTS.iter().all(|fault| all.contains(fault)));
 }

@@ -48,7 +48,7 @@ fn run_schedules(engines: Engines, first_seed: u64) {
     };
     assert!(!seeds.is_empty(), "FATHOM_SCHEDULES is 0");
     for seed in seeds {
-        run(&Schedule::of(seed, 3), engines);
+        run(&Schedule::new(seed, 3), engines);
     }
 }
 
@@ -87,7 +87,7 @@ fn run(schedule: &Schedule, engines: Engines) {
     members.end();
 }
 
-/// Tells threads to stop when it goes.
+/// Tells threads to stop on drop.
 struct Stop<'s>(&'s AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -96,17 +96,17 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// What came of a schedule.
-struct Seen {
+/// The outcome of a schedule.
+struct ScheduleResult {
     events: Vec<Event>,
     broken: Vec<String>,
-    /// Writes at `w: 1` that were acknowledged, and those of them that are gone.
+    /// Writes acknowledged at `w: 1`, and those of them that are lost.
     loose: usize,
     lost: usize,
 }
 
-/// Loads the set while the schedule goes on, heals it, and compares.
-fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
+/// Loads the set during the schedule, heals it, and compares.
+fn load(members: &Members, schedule: &Schedule, begun: Instant) -> ScheduleResult {
     members.network.enter().unwrap();
     prepare(members);
     let stop = AtomicBool::new(false);
@@ -118,7 +118,7 @@ fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
             (1..=CLIENTS).map(|number| scope.spawn(move || client(number).work(stop))).collect();
         let inserter = scope.spawn(move || client(CLIENTS + 1).insert_loosely(stop));
         scope.spawn(move || haunt(members, schedule)).join().unwrap();
-        // What comes after the last fault is done too.
+        // The events after the last fault are carried out too.
         thread::sleep(Duration::from_secs(1));
         drop(all_stop);
         let events: Vec<Event> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
@@ -131,7 +131,7 @@ fn load(members: &Members, schedule: &Schedule, begun: Instant) -> Seen {
     if !schedule.kills() {
         broken.extend(without_file(members, &lost));
     }
-    Seen { events, broken, loose: loose.len(), lost: lost.len() }
+    ScheduleResult { events, broken, loose: loose.len(), lost: lost.len() }
 }
 
 /// The values of all objects in the end.
@@ -146,7 +146,7 @@ fn values(contents: &Contents) -> BTreeMap<Object, Vec<i64>> {
     all
 }
 
-/// Which of the documents that were acknowledged at `w: 1` are gone.
+/// The documents acknowledged at `w: 1` that are lost.
 fn gone(acknowledged: &[i64], contents: &Contents) -> Vec<i64> {
     let there: BTreeSet<i64> = contents["loose"].iter().map(|one| one.get_i64("_id").unwrap()).collect();
     acknowledged.iter().copied().filter(|id| !there.contains(id)).collect()

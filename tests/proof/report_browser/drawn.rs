@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::pages::HOSTILE;
 use super::{open, shared, walked, with_more, wrong};
 
-/// What a page said, threw, asked for or was refused.
+/// The log entries, exceptions, requests and refusals of a page.
 fn complaints(events: &[Value], file: &Path) -> Vec<String> {
     let own = format!("file://{}", file.display());
     let complaint = |event: &Value| {
@@ -55,19 +55,16 @@ fn every_chart_is_drawn_where_its_data_say() {
     let mut browser = shared.browser();
     for page in &shared.pages {
         let mut tab = walked(&mut browser, &page.file, 1280);
-        let counts = tab
-            .evaluate("[probe.all('figure.chart').length, probe.all('canvas').length, probe.all('figure.chart:not([data-kind=still])').length]")
-            .unwrap();
-        println!("{}: charts, drawn by script, over time: {counts}", page.kind);
-        assert_eq!(counts[1], counts[2], "{}", page.kind);
+        let count = tab.evaluate("probe.all('figure.chart').length").unwrap().as_u64().unwrap();
+        println!("{}: {count} charts", page.kind);
         let fewest = match page.kind {
             "failed" => 0,
             "history" => 1,
-            "disk" | "search" => 3,
+            "disk" | "recording" | "search" => 3,
             _ => 15,
         };
-        assert!(counts[0].as_u64() >= Some(fewest), "{}: {counts}", page.kind);
-        assert_eq!(wrong(&mut tab, "probe.charts(true)"), Vec::<String>::new(), "{}", page.kind);
+        assert!(count >= fewest, "{}: {count}", page.kind);
+        assert_eq!(wrong(&mut tab, "probe.charts()"), Vec::<String>::new(), "{}", page.kind);
         assert_eq!(wrong(&mut tab, "probe.summaries()"), Vec::<String>::new(), "{}", page.kind);
     }
 }
@@ -80,18 +77,17 @@ fn a_chart_that_is_blank_or_holds_other_numbers_is_noticed() {
     let spoiled = [
         (
             "blank",
-            "{ const one = plots[0].ctx.canvas; one.getContext('2d').clearRect(0, 0, one.width, one.height); }",
-            "nothing is drawn",
+            "probe.all('figure[data-kind=time] path.line')[0].setAttribute('d', 'M56 8L56 8')",
+            "is empty",
         ),
         (
-            "a wrong number",
-            "plots[1].data[1][plots[1].data[1].findIndex((one) => one !== null)] += 1;",
-            "the CSV",
+            "a lost value",
+            "{ const line = probe.all('figure[data-kind=time] path.line')[1]; line.setAttribute('d', line.getAttribute('d').replace(/L[^L]*$/, '')); }",
+            "corners of",
         ),
-        ("a lost row", "plots[2].data.forEach((column) => column.pop());", "points of"),
         (
             "a shifted line",
-            "{ const line = probe.all('figure[data-kind=still] path.line')[0]; line.setAttribute('d', \
+            "{ const line = probe.all('figure[data-kind=time] path.line')[2]; line.setAttribute('d', \
            line.getAttribute('d').replace(/L([\\d.]+) ([\\d.]+)/g, (_, x, y) => `L${x} ${y * 0.8}`)); }",
             "is drawn at",
         ),
@@ -103,7 +99,7 @@ fn a_chart_that_is_blank_or_holds_other_numbers_is_noticed() {
     ];
     for (name, how, what) in spoiled {
         tab.evaluate(how).unwrap();
-        let found = [wrong(&mut tab, "probe.charts(true)"), wrong(&mut tab, "probe.summaries()")].concat();
+        let found = [wrong(&mut tab, "probe.charts()"), wrong(&mut tab, "probe.summaries()")].concat();
         assert!(found.iter().any(|line| line.contains(what)), "{name} is not noticed: {found:#?}");
     }
 }
@@ -127,7 +123,7 @@ fn a_point_or_an_interval_that_lies_elsewhere_is_noticed() {
     for (which, how, what) in spoiled {
         let mut tab = open(&mut browser, shared.page("study"), 1280);
         tab.evaluate(&format!("{{ const one = probe.all({}).at(0); {how}; }}", json!(which))).unwrap();
-        let found = wrong(&mut tab, "probe.charts(true)");
+        let found = wrong(&mut tab, "probe.charts()");
         assert!(found.iter().any(|line| line.contains(what)), "{which}, {how}: {found:#?}");
     }
 }
@@ -144,11 +140,11 @@ fn without_scripts_nothing_is_missing() {
             tab.goto(&page.file).unwrap();
             tab.evaluate(super::PROBE).unwrap();
             assert_eq!(
-                tab.evaluate("document.documentElement.className + probe.all('canvas, .save a').length")
+                tab.evaluate("document.documentElement.className + probe.all('.save a, .copy').length")
                     .unwrap(),
                 "0"
             );
-            for question in ["probe.hidden()", "probe.charts(false)", "probe.layout()"] {
+            for question in ["probe.hidden()", "probe.charts()", "probe.layout()"] {
                 assert_eq!(
                     wrong(&mut tab, question),
                     Vec::<String>::new(),
@@ -179,8 +175,8 @@ fn hostile_text_stays_text() {
     let plain = HOSTILE.trim_end_matches("\u{1b}[31m");
     assert_eq!(
         shown.as_str().unwrap().matches(plain).count(),
-        4,
-        "command, error, name and value of a fact: {shown}"
+        5,
+        "answer, command, error, name and value of a fact: {shown}"
     );
     assert_eq!(tab.evaluate("probe.all('img').length + probe.all('script').length").unwrap(), 2);
 }

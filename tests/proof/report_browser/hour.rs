@@ -9,8 +9,8 @@ use fathom_testkit::{Scratch, assert, assert_eq, test};
 
 use super::{made_up, open, pages, shared, wrong};
 
-/// The issue's limit.
-const MOST_BYTES: u64 = 3 << 20;
+/// The limit that the issue sets: 3 MiB.
+const MAX_BYTES: u64 = 3 << 20;
 
 #[test]
 fn an_hour_makes_a_small_page_that_opens_and_scrolls() {
@@ -23,7 +23,7 @@ fn an_hour_makes_a_small_page_that_opens_and_scrolls() {
     let file = pages::page(&run, &scratch.path().join("hour.html"));
     let bytes = fs::metadata(&file).unwrap().len();
     println!("the page was made in {:?}: {bytes} bytes", began.elapsed());
-    assert!(bytes < MOST_BYTES, "{bytes}");
+    assert!(bytes < MAX_BYTES, "{bytes}");
 
     let mut browser = shared.browser();
     let mut tab = open(&mut browser, &file, 1280);
@@ -33,18 +33,17 @@ fn an_hour_makes_a_small_page_that_opens_and_scrolls() {
     println!("first paint after {} ms", tab.evaluate(painted).unwrap());
     let began = Instant::now();
     tab.evaluate("probe.walk()").unwrap();
-    println!("scrolled through with every chart drawn in {:?}", began.elapsed());
+    println!("scrolled through in {:?}", began.elapsed());
     println!("longest frame while scrolling: {} ms", tab.evaluate(SCROLL).unwrap());
-    assert_eq!(wrong(&mut tab, "probe.charts(true)"), Vec::<String>::new());
+    assert_eq!(wrong(&mut tab, "probe.charts()"), Vec::<String>::new());
     assert_eq!(wrong(&mut tab, "probe.summaries()"), Vec::<String>::new());
-    assert_eq!(tab.evaluate("plots[0].data[0].length").unwrap(), 3600);
 
-    // An arrow key goes one row, also where there are more rows than pixels.
+    // An arrow key moves one row, also if there are more rows than pixels.
     tab.evaluate("probe.all('figure.chart[data-kind=time]')[0].focus()").unwrap();
     for row in ["1", "2", "3"] {
         tab.press("ArrowRight").unwrap();
-        let at =
-            tab.evaluate("probe.frame().then(() => probe.all('.u-legend .u-value')[0].textContent)").unwrap();
+        let at = "probe.frame().then(() => probe.all('[data-kind=time] .readout b')[0].textContent)";
+        let at = tab.evaluate(at).unwrap();
         assert_eq!(at, row);
     }
 }

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use fathom_testkit::{Scratch, Tab, assert, assert_eq, test};
 use serde_json::Value;
 
-use super::{shared, spoil, walked, wrong};
+use super::{made_up, pages, shared, spoil, walked, wrong};
 
 /// Numbers what a keyboard must reach, and says what each is.
 const NUMBER: &str = "probe.all('a[href], summary, figure.chart:not([data-kind=still]), pre.csv, [tabindex=\"0\"]') \
     .filter((one) => one.checkVisibility()).map((one, at) => { one.dataset.stop = at; return one.tagName + ' ' + (one.id || one.closest('[id]')?.id || ''); })";
 
-/// What has the focus, whether that is seen, and whether it lies in the window.
+/// The element that has the focus, whether the focus is visible, and whether it lies in the window.
 const FOCUS: &str = "(() => { const one = document.activeElement; if (!one || one === document.body) return null; \
     const style = getComputedStyle(one); const box = one.getBoundingClientRect(); \
     return { stop: one.dataset.stop ?? null, name: one.tagName + ' ' + one.id + ' ' + one.className, \
@@ -29,7 +29,7 @@ fn tab_through(tab: &mut Tab<'_>) -> Vec<String> {
     let mut misses = 0;
     for _ in 0..names.len() + 200 {
         tab.press("Tab").unwrap();
-        // What came into sight is drawn first, as it is for a person.
+        // An element that scrolls into view is drawn first, as for a reader.
         let focus = tab.evaluate(&format!("probe.frame().then(() => {FOCUS})")).unwrap();
         if focus == Value::Null {
             // The browser's own window has the focus once, between the last and the first.
@@ -44,7 +44,7 @@ fn tab_through(tab: &mut Tab<'_>) -> Vec<String> {
                 faults.push(format!("{} {what}", focus["name"]));
             }
         }
-        // What the browser adds by itself (a box that scrolls) has no number.
+        // Elements that the browser adds by itself (a box that scrolls) have no number.
         let Some(stop) = focus["stop"].as_str() else { continue };
         if !reached.insert(stop.parse::<usize>().unwrap()) {
             break;
@@ -82,13 +82,12 @@ fn the_tab_key_reaches_all_and_shows_where_it_is() {
 /// What the legend of each chart over time says while the keyboard is at a row, beside the CSV.
 fn legends(tab: &mut Tab<'_>, figure: usize, row: i64) -> Vec<String> {
     let question = format!(
-        "probe.frame().then(() => {{ const figure = probe.all('figure.chart[data-kind=time]')[{figure}]; \
+        "new Promise((done) => setTimeout(done, 200)).then(() => {{ const figure = probe.all('figure.chart[data-kind=time]')[{figure}]; \
          const {{ heads, rows }} = probe.csv(figure); const row = rows.at({row}); \
-         const shown = probe.all('.u-legend .u-value', figure).map((cell) => cell.textContent.trim()); \
+         const shown = probe.all('.readout b', figure).map((cell) => cell.textContent); \
          return heads.flatMap((head, at) => {{ \
-           const isNone = row[at] === '' || (at > 0 && figure.dataset.log && Number(row[at]) <= 0); \
-           const wanted = isNone ? '-' : at === 0 ? row[at] : Number(row[at]) + ' ' + figure.dataset.unit; \
-           return (at === 0 ? shown[at].replaceAll(',', '') : shown[at]) === wanted ? [] : [`${{figure.id}} {row}, ${{head}}: ${{shown[at]}} and not ${{wanted}}`]; }}); }})"
+           const wanted = row[at] === '' ? '-' : at === 0 ? row[at] : Number(row[at]) + ' ' + figure.dataset.unit; \
+           return shown[at] === wanted ? [] : [`${{figure.id}} {row}, ${{head}}: ${{shown[at]}} and not ${{wanted}}`]; }}); }})"
     );
     wrong(tab, &question)
 }
@@ -103,8 +102,9 @@ fn arrow_keys_read_the_rows_of_the_data() {
             tab.evaluate("probe.all('figure.chart[data-kind=time]').length").unwrap().as_u64().unwrap();
         for figure in 0..usize::try_from(count).unwrap() {
             tab.evaluate(&format!("probe.all('figure.chart[data-kind=time]')[{figure}].focus()")).unwrap();
+            // The keys go on from where the cursor of all charts is.
             for (key, row) in [
-                ("ArrowRight", 0),
+                ("Home", 0),
                 ("ArrowRight", 1),
                 ("ArrowRight", 2),
                 ("End", -1),
@@ -123,6 +123,43 @@ fn arrow_keys_read_the_rows_of_the_data() {
     }
 }
 
+/// A mouse, a keyboard, and paper, which shows the whole.
+#[test]
+fn a_part_of_the_time_is_seen_in_all_its_values() {
+    let shared = shared();
+    let mut browser = shared.browser();
+    // More seconds than a drawing shows apart.
+    let scratch = Scratch::new().unwrap();
+    let long = pages::page(&made_up::run(&scratch.path(), 900, 1), &scratch.path().join("long.html"));
+    for file in [shared.page("watched"), long.as_path()] {
+        let mut tab = walked(&mut browser, file, 1280);
+        let boxes = "probe.all('svg.along').map((one) => one.getAttribute('viewBox'))";
+        let whole = wrong(&mut tab, boxes);
+        tab.evaluate("{ const one = probe.all('figure.chart[data-kind=time]')[0]; one.scrollIntoView(); one.focus(); }").unwrap();
+        for _ in 0..2 {
+            tab.press("+").unwrap();
+            assert_eq!(wrong(&mut tab, "probe.zoomed()"), Vec::<String>::new());
+        }
+        let narrow = wrong(&mut tab, boxes);
+        assert!(whole.iter().zip(&narrow).all(|(one, other)| one != other), "all charts follow: {narrow:?}");
+        tab.evaluate("dispatchEvent(new Event('beforeprint'))").unwrap();
+        assert_eq!(wrong(&mut tab, boxes), whole);
+        tab.press("+").unwrap();
+        tab.press("0").unwrap();
+        assert_eq!(wrong(&mut tab, boxes), whole);
+        assert_eq!(wrong(&mut tab, "probe.charts()"), Vec::<String>::new(), "the whole is as it was");
+        let drag = "{ const svg = probe.all('figure.chart[data-kind=time] .plot > svg')[0]; const box = svg.getBoundingClientRect(); \
+            const at = (type, share) => svg.dispatchEvent(new PointerEvent(type, { clientX: box.left + box.width * share, button: 0, bubbles: true })); \
+            at('pointerdown', 0.5); at('pointermove', 0.6); at('pointerup', 0.7); }";
+        tab.evaluate(drag).unwrap();
+        assert_eq!(wrong(&mut tab, "probe.zoomed()"), Vec::<String>::new());
+        assert!(
+            whole.iter().zip(wrong(&mut tab, boxes)).all(|(one, other)| *one != other),
+            "a drag zooms all"
+        );
+    }
+}
+
 #[test]
 fn the_data_are_saved_as_they_stand_by_the_keyboard_alone() {
     let shared = shared();
@@ -136,7 +173,8 @@ fn the_data_are_saved_as_they_stand_by_the_keyboard_alone() {
     .unwrap();
     tab.press("Tab").unwrap();
     tab.press("Enter").unwrap();
-    let file = place.path().join("client-rate.csv");
+    let id = tab.evaluate("probe.all('figure[data-kind=time]')[0].id").unwrap();
+    let file = place.path().join(format!("{}.csv", id.as_str().unwrap()));
     let deadline = Instant::now() + Duration::from_secs(60);
     let wanted = tab.evaluate("probe.all('figure[data-kind=time] pre.csv')[0].textContent").unwrap();
     while fs::read_to_string(&file).unwrap_or_default().is_empty() && Instant::now() < deadline {

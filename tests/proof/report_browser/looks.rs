@@ -2,19 +2,25 @@
 
 use fathom_testkit::{assert, assert_eq, test};
 
+use super::pictures::keep;
 use super::{shared, spoil, walked, wrong};
 
-/// A telephone, a laptop, a wide screen.
-pub(crate) const WIDTHS: [u32; 3] = [360, 1280, 2560];
+/// A telephone, a tablet, a laptop, a screen of 4K.
+pub(crate) const WIDTHS: [u32; 4] = [360, 768, 1280, 3840];
 
 #[test]
 fn nothing_overlaps_or_leaves_the_window_at_any_width() {
     let shared = shared();
     let mut browser = shared.browser();
-    for page in &shared.pages {
+    for (kind, file) in shared.files() {
         for width in WIDTHS {
-            let mut tab = walked(&mut browser, &page.file, width);
-            assert_eq!(wrong(&mut tab, "probe.layout()"), Vec::<String>::new(), "{} at {width}", page.kind);
+            let mut tab = walked(&mut browser, file, width);
+            for (medium, scheme) in [("screen", "light"), ("screen", "dark"), ("print", "light")] {
+                tab.media(medium, scheme).unwrap();
+                keep(&mut tab, &format!("{kind}-{width}-{medium}-{scheme}"));
+            }
+            tab.media("screen", "light").unwrap();
+            assert_eq!(wrong(&mut tab, "probe.layout()"), Vec::<String>::new(), "{kind} at {width}");
             tab.evaluate(
                 "probe.all('details').forEach((one) => { one.open = true; }); probe.frame().then(() => 1)",
             )
@@ -22,8 +28,7 @@ fn nothing_overlaps_or_leaves_the_window_at_any_width() {
             assert_eq!(
                 wrong(&mut tab, "probe.layout()"),
                 Vec::<String>::new(),
-                "{} at {width}, unfolded",
-                page.kind
+                "{kind} at {width}, unfolded"
             );
         }
     }
@@ -36,6 +41,25 @@ fn nothing_overlaps_or_leaves_the_window_at_any_width() {
         let found = wrong(&mut tab, "probe.layout()");
         assert!(found.iter().any(|line| line.contains(what)), "{style} is not noticed: {found:#?}");
     }
+}
+
+/// The largest shift that web.dev calls good is 0.1.
+#[test]
+fn nothing_moves_while_a_page_opens() {
+    const MAX_SHIFT: f64 = 0.05;
+    let shared = shared();
+    let mut browser = shared.browser();
+    for (kind, file) in shared.files() {
+        for width in WIDTHS {
+            let mut tab = walked(&mut browser, file, width);
+            let shift = tab.evaluate("probe.shift()").unwrap().as_f64().unwrap();
+            assert!(shift < MAX_SHIFT, "{kind} at {width}: {shift}");
+        }
+    }
+    let mut tab = walked(&mut browser, shared.page("watched"), 1280);
+    tab.evaluate("scrollTo(0, 0); probe.frame().then(() => { document.querySelector('main').style.marginTop = '600px'; return probe.frame(); })").unwrap();
+    let shift = tab.evaluate("probe.shift()").unwrap().as_f64().unwrap();
+    assert!(shift > MAX_SHIFT, "a shift is noticed: {shift}");
 }
 
 #[test]
@@ -70,6 +94,6 @@ fn who_changes_to_dark_while_reading_gets_lines_that_can_be_seen() {
     for scheme in ["dark", "light"] {
         tab.media("screen", scheme).unwrap();
         tab.evaluate("probe.walk()").unwrap();
-        assert_eq!(wrong(&mut tab, "probe.charts(true)"), Vec::<String>::new(), "{scheme}");
+        assert_eq!(wrong(&mut tab, "probe.charts()"), Vec::<String>::new(), "{scheme}");
     }
 }

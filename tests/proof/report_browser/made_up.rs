@@ -8,7 +8,7 @@ use fathom_stats::Histogram;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is read once a second, with a value around which it swings.
+/// A metric that is read once a second, with a value around which it swings.
 const EACH_SECOND: [(&str, f64); 34] = [
     ("client.operations.per_s", 5000.0),
     ("client.read.per_s", 3000.0),
@@ -46,7 +46,7 @@ const EACH_SECOND: [(&str, f64); 34] = [
     ("host.network.sent_bytes", 8e6),
 ];
 
-/// What is read of the device, per second; its sums are spread over the readings.
+/// The device's readings, per second; its sums are spread over the readings.
 const DEVICE: [(&str, f64); 9] = [
     ("device.vda.reads", 1500.0),
     ("device.vda.read_ms", 600.0),
@@ -66,8 +66,8 @@ fn reading(name: &str, mean: f64, window_ns: (u64, u64)) -> Reading {
     let phase = name.len() as f64;
     let bump = if seconds % 12.0 < 1.5 { 1.4 } else { 1.0 };
     let share = match known.kind {
-        catalog::Kind::Sum => (window_ns.1 - window_ns.0) as f64 / 1e9,
-        catalog::Kind::Gauge => 1.0,
+        catalog::Additivity::Sum => (window_ns.1 - window_ns.0) as f64 / 1e9,
+        catalog::Additivity::Gauge => 1.0,
     };
     let value = if mean == 1.0 || mean == 1e9 {
         mean
@@ -108,7 +108,7 @@ pub(crate) fn run(place: &Path, seconds: u64, device_hz: u64) -> PathBuf {
     }
     run.findings(&findings()).unwrap();
     let folder = run.finish(State::Complete, None).unwrap();
-    // Its name stands in the page, and has the process in it.
+    // Its name is in the page, and has the process in it.
     let named = folder.with_file_name("20261122T080000Z-ycsb-1");
     std::fs::rename(&folder, &named).unwrap();
     named

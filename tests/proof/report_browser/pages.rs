@@ -1,5 +1,5 @@
 //! The pages: of a probe, a checkup, a watched load, a search, a run that was killed, one that failed before it measured anything, of two
-//! watched loads side by side, of the last of sixty runs, and of a study. The program made the runs and the pages; only the failed run is
+//! watched loads side by side, of the last of sixty runs, of a study, and of two recordings of servers. The program made the runs and the pages; only the failed run is
 //! written here, with a hostile error, the sixty are, with a fall in the middle, and the study is, from its fixture.
 
 use std::fs;
@@ -14,9 +14,9 @@ use rustix::process::Signal;
 
 use crate::clients::{WIRED_TIGER, serve, stop};
 use crate::ycsb::{url, ycsb};
-use crate::{report, runs};
+use crate::{report, runs, runs_serve};
 
-/// What a reader must see as text, and nothing else.
+/// Strings that a reader must see as text, and as nothing else.
 pub(crate) const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{1b}[31m";
 
 /// A page and what it is of.
@@ -52,11 +52,22 @@ pub(crate) fn make(scratch: &Scratch) -> Vec<Page> {
         let of = |wanted: &str| &runs.iter().find(|(kind, _)| *kind == wanted).unwrap().1;
         let pair = fathom(&["report", "--output"]).arg(file("pair")).arg(of("watched")).arg(of("again"));
         pair.run().expect_code(0);
-        // The second of the two is shown beside the first only.
+        // The second of the two is only shown together with the first.
         pages.retain(|page| page.kind != "again");
         pages.push(Page { kind: "pair", file: file("pair") });
+        let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recordings");
+        let two = ["iops-cap", "server-stopped"].map(|name| recordings.join(name));
+        fathom(&["report", "--output"]).arg(file("recording")).args(two).run().expect_code(0);
+        pages.push(Page { kind: "recording", file: file("recording") });
         pages
     })
+}
+
+/// The list that `fathom runs --serve` shows of sixty runs, as a file.
+pub(crate) fn list(scratch: &Scratch) -> PathBuf {
+    let file = scratch.path().join("runs.html");
+    fs::write(&file, runs_serve::list_of(&scratch.path().join("history"))).unwrap();
+    file
 }
 
 /// The page of a run folder.
@@ -69,7 +80,7 @@ fn checkup(place: &Path) -> PathBuf {
     let data = place.join("data");
     fs::create_dir_all(&data).unwrap();
     let call = fathom(&["checkup", "--quick", "--size", "32M", "--mongodb", "8.0", "--dir"]).arg(&data);
-    let output = call.arg("--runs").arg(place.join("runs")).run();
+    let output = call.arg("--runs").arg(place.join("runs")).limit(Duration::from_secs(400)).run();
     assert!(matches!(output.code, 0 | 1 | 4), "{}", output.stderr);
     newest(&place.join("runs"))
 }

@@ -58,7 +58,7 @@ fn words_of(pdf: &Path) -> (Vec<Word>, usize, (f64, f64)) {
 }
 
 /// A tab's PDF, with the figures marked.
-struct Printed {
+struct PrintedPage {
     file: std::path::PathBuf,
     marks: Vec<String>,
     words: Vec<Word>,
@@ -66,15 +66,15 @@ struct Printed {
     size: (f64, f64),
 }
 
-fn print(tab: &mut Tab<'_>, scratch: &Scratch, paper: Paper) -> Printed {
+fn print(tab: &mut Tab<'_>, scratch: &Scratch, paper: Paper) -> PrintedPage {
     let marks = wrong(tab, MARK);
     let file = scratch.path().join("page.pdf");
     std::fs::write(&file, tab.pdf(paper).unwrap()).unwrap();
     let (words, sheets, size) = words_of(&file);
-    Printed { file, marks, words, sheets, size }
+    PrintedPage { file, marks, words, sheets, size }
 }
 
-impl Printed {
+impl PrintedPage {
     /// The word that marks a corner of a figure.
     fn corner(&self, figure: usize, letter: char) -> Vec<&Word> {
         let mark = format!("{letter}{figure}Q");
@@ -124,7 +124,7 @@ impl Printed {
             // Charts stand in two columns, and reach to the end of theirs.
             let half = self.size.0 / 2.0;
             let right = if low.right < half { half - 10.0 } else { self.size.0 };
-            let sheet = Sheet::of(&self.file, low.sheet);
+            let sheet = Sheet::new(&self.file, low.sheet);
             (sheet.coloured((low.right, high.top), (right, low.bottom)) < 3).then_some(figure)
         };
         self.marks.iter().enumerate().filter_map(is_blank).collect()
@@ -138,7 +138,7 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn of(pdf: &Path, sheet: usize) -> Sheet {
+    fn new(pdf: &Path, sheet: usize) -> Sheet {
         let number = sheet.to_string();
         let output = Command::new("pdftoppm")
             .args(["-r", "144", "-f", &number, "-l", &number])
@@ -182,7 +182,7 @@ fn no_figure_is_cut_and_what_is_folded_is_open() {
     let scratch = Scratch::new().unwrap();
     for page in &shared.pages {
         for paper in [Paper::A4, Paper::LETTER] {
-            // Some are printed as they come, some after they were read: uPlot's canvases must not be on paper.
+            // Some are printed as they come, some after they were read.
             let mut tab = match paper.width_in > Paper::A4.width_in {
                 true => open(&mut browser, &page.file, 1280),
                 false => walked(&mut browser, &page.file, 1280),
@@ -196,7 +196,7 @@ fn no_figure_is_cut_and_what_is_folded_is_open() {
             let heads = printed.words.iter().filter(|word| word.text == "least").count();
             // Findings may have the word too.
             assert!(Some(heads as u64) >= tables.as_u64(), "{}: the figures of each chart", page.kind);
-            // The head of a CSV; "per second, by ..." stands in sentences.
+            // The head of a CSV; "per second, by ..." occurs in sentences.
             let is_head = |word: &Word| word.text.starts_with("second,") && word.text != "second,";
             assert!(!printed.words.iter().any(is_head), "{}: a CSV is on paper", page.kind);
         }

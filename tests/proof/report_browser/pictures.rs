@@ -1,4 +1,4 @@
-//! The page beside pictures of it that a person looked at: at 360, 1280 and 2560 px, coarsely.
+//! The page compared with pictures of it that were looked at: at each width, coarsely.
 //!
 //! Of each block the reference (`pictures.json`) holds its place and size as shares of the window, and of each picture within a chart
 //! a raster of 12 by 5 cells with the mean and the spread of the brightness, so that other fonts, versions of Chromium and
@@ -16,11 +16,11 @@ use super::looks::WIDTHS;
 use super::{made_up, pages, shared, spoil, walked};
 
 /// How far places and widths may differ, as a share of the window's width.
-const MOST_MOVED: f64 = 0.025;
+const MAX_MOVED: f64 = 0.025;
 /// How far heights may, as a share of the height, and in pixels on top.
-const MOST_TALLER: (f64, f64) = (0.3, 12.0);
+const MAX_TALLER: (f64, f64) = (0.3, 12.0);
 /// How far a raster may, of 255: a line that is missing makes 8 and more, other smoothing less than 2.
-const MOST_OTHER: f64 = 5.0;
+const MAX_OTHER: f64 = 5.0;
 
 fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/proof/report_browser/pictures.json")
@@ -59,11 +59,11 @@ fn differences(wanted: &[Value], found: &[Value]) -> Vec<String> {
         at += place + 1;
         let number = |block: &Value, what: &str| block[what].as_f64().unwrap();
         for what in ["left", "width"] {
-            if (number(block, what) - number(other, what)).abs() > MOST_MOVED {
+            if (number(block, what) - number(other, what)).abs() > MAX_MOVED {
                 differs.push(format!("{name}: {what} is {} and not {}", other[what], block[what]));
             }
         }
-        let (share, pixels) = MOST_TALLER;
+        let (share, pixels) = MAX_TALLER;
         if (number(block, "height") - number(other, "height")).abs()
             > share * number(block, "height") + pixels
         {
@@ -71,7 +71,7 @@ fn differences(wanted: &[Value], found: &[Value]) -> Vec<String> {
         }
         for what in ["mean", "spread"] {
             let apart = apart(block, other, what);
-            if apart > MOST_OTHER {
+            if apart > MAX_OTHER {
                 differs.push(format!("{name}: its picture differs by {apart:.1} ({what})"));
             }
         }
@@ -79,8 +79,8 @@ fn differences(wanted: &[Value], found: &[Value]) -> Vec<String> {
     differs
 }
 
-/// For a person: the picture itself.
-fn keep(tab: &mut Tab<'_>, name: &str) {
+/// The picture itself, if `FATHOM_KEEP_PICTURES` names a folder.
+pub(crate) fn keep(tab: &mut Tab<'_>, name: &str) {
     if let Some(folder) = std::env::var_os("FATHOM_KEEP_PICTURES") {
         fs::write(Path::new(&folder).join(format!("{name}.png")), tab.screenshot().unwrap()).unwrap();
     }
@@ -132,7 +132,7 @@ fn a_page_that_looks_otherwise_is_noticed() {
     for (style, what) in [
         ("#cache-0 { display: none }", "is not there"),
         ("#cache-0 { visibility: hidden }", "is not there"),
-        ("#client-rate canvas { opacity: 0 }", "its picture differs"),
+        ("#client-rate svg { opacity: 0 }", "its picture differs"),
         ("#percentiles-read svg path.line { stroke: none }", "its picture differs"),
         (".grid { grid-template-columns: 1fr !important }", "width is"),
         ("h2 { height: 200px }", "height is"),

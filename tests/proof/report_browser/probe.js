@@ -21,12 +21,9 @@ globalThis.probe = (() => {
     return { heads: rows[0], rows: rows.slice(1) };
   };
 
-  // Scrolls through the page as a reader does, until every chart over time is drawn.
+  // Scrolls through the page as a reader does.
   const walk = async () => {
-    for (const figure of all("figure.chart:not([data-kind=still])")) {
-      figure.scrollIntoView();
-      for (let tries = 0; !figure.querySelector("canvas") && tries < 500; tries++) await new Promise((done) => setTimeout(done, 10));
-    }
+    all("figure.chart").forEach((figure) => figure.scrollIntoView());
     await frame();
     return true;
   };
@@ -39,85 +36,6 @@ globalThis.probe = (() => {
     context.fillRect(0, 0, 1, 1);
     known.set(text, [...context.getImageData(0, 0, 1, 1).data]);
     return known.get(text);
-  };
-
-  // Whether a pixel of this colour lies within `reach` of a place on a picture.
-  const hasColour = (picture, [x, y], [red, green, blue], reach) => {
-    for (let dy = -reach; dy <= reach; dy++) {
-      for (let dx = -reach; dx <= reach; dx++) {
-        const [px, py] = [Math.round(x) + dx, Math.round(y) + dy];
-        if (px < 0 || py < 0 || px >= picture.width || py >= picture.height) continue;
-        const at = 4 * (py * picture.width + px);
-        const [r, g, b, alpha] = picture.data.slice(at, at + 4);
-        if (alpha > 100 && Math.abs(r - red) + Math.abs(g - green) + Math.abs(b - blue) < 60) return true;
-      }
-    }
-    return false;
-  };
-
-  // A chart that uPlot drew: its numbers are the CSV's, and where a number lies there is its line's colour.
-  const drawnByScript = (figure) => {
-    const wrong = [];
-    const plot = (globalThis.plots ?? []).find((one) => figure.contains(one.root));
-    if (!plot) return ["is not drawn"];
-    const { heads, rows } = csv(figure);
-    const canvas = figure.querySelector("canvas");
-    const picture = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    // A band of the still chart is behind the lines here too: a place in its middle is tinted, near the plot's upper edge.
-    for (const band of all("rect.band", figure)) {
-      const middle = band.x.baseVal.value + band.width.baseVal.value / 2;
-      const second = Math.min(0, Number(rows[0][0])) + ((middle - 56) / 656) * (Number(rows.at(-1)[0]) - Math.min(0, Number(rows[0][0])));
-      const at = 4 * (Math.round(plot.bbox.top + 3) * picture.width + Math.round(plot.valToPos(second, "x", true)));
-      if (picture.data[at + 3] === 0) wrong.push(`no band at second ${second.toFixed(0)}`);
-    }
-    if (plot.data.length !== heads.length) wrong.push(`${plot.data.length} columns of ${heads.length}`);
-    heads.forEach((head, column) => {
-      const held = plot.data[column] ?? [];
-      if (held.length !== rows.length) wrong.push(`${head}: ${held.length} points of ${rows.length} rows`);
-      const wanted = rows.map((row) => (row[column] === "" || (column > 0 && figure.dataset.log && Number(row[column]) <= 0) ? null : Number(row[column])));
-      const differs = wanted.findIndex((value, at) => value !== held[at]);
-      if (differs >= 0) wrong.push(`${head}: row ${differs} holds ${held[differs]}, the CSV ${wanted[differs]}`);
-      if (column === 0) return;
-      const there = wanted.flatMap((value, at) => (value === null ? [] : [at]));
-      const looked = there.filter((_, at) => at % Math.ceil(there.length / 60) === 0);
-      const colour = rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column - 1) % 8)));
-      // A later line lies over an earlier one, and dashes leave gaps.
-      const over = heads.slice(column + 1).map((_, at) => rgb(getComputedStyle(document.documentElement).getPropertyValue("--c" + ((column + at) % 8))));
-      // Where another line lies on it their colours mix.
-      const height = (value) => plot.valToPos(value, "y", true);
-      const isShared = (at) => rows[at].some((cell, other) => other > 0 && other !== column && cell !== "" && Math.abs(height(Number(cell)) - height(wanted[at])) < 3);
-      const misses = looked.filter((at) => {
-        if (isShared(at)) return false;
-        const place = [plot.valToPos(wanted[0] === undefined ? 0 : Number(rows[at][0]), "x", true), plot.valToPos(wanted[at], "y", true)];
-        return ![colour, ...over].some((one) => hasColour(picture, place, one, 5));
-      });
-      if (misses.length > 0) wrong.push(`${head}: nothing is drawn at ${misses.length} of ${looked.length} points, the first ${rows[misses[0]]}`);
-    });
-    return wrong;
-  };
-
-  // A heat map that uPlot drew: what it holds of each step is what the CSV's cells add up to, and every cell has its colour.
-  const heatByScript = (figure) => {
-    const wrong = [];
-    const plot = (globalThis.plots ?? []).find((one) => figure.contains(one.root));
-    if (!plot) return ["is not drawn"];
-    const cells = csv(figure).rows.map((row) => row.map(Number));
-    const steps = [...new Set(cells.map((cell) => cell[0]))];
-    if (plot.data[0].length !== steps.length) wrong.push(`${plot.data[0].length} points of ${steps.length} steps`);
-    steps.forEach((second, at) => {
-      const own = cells.filter((cell) => cell[0] === second);
-      const wanted = [own[0][1], Math.min(...own.map((cell) => cell[2])), Math.max(...own.map((cell) => cell[3])), own.reduce((sum, cell) => sum + cell[4], 0)];
-      const held = plot.data.map((column) => column[at]);
-      if (wanted.some((value, which) => value !== held[which])) wrong.push(`second ${second} holds ${held}, the CSV ${wanted}`);
-    });
-    const canvas = figure.querySelector("canvas");
-    const picture = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    const misses = cells.filter(([from, to, low, high]) => {
-      const [x, y] = [plot.valToPos((from + to) / 2, "x", true), plot.valToPos(Math.sqrt(low * high), "y", true)];
-      return picture.data[4 * (Math.round(y) * picture.width + Math.round(x)) + 3] === 0;
-    });
-    if (misses.length > 0) wrong.push(`nothing is drawn at ${misses.length} of ${cells.length} cells`);
-    return wrong;
   };
 
   // What a tick says: 20k, 1.5M, 99.9 %.
@@ -195,8 +113,8 @@ globalThis.probe = (() => {
     return wrong;
   };
 
-  // A chart of lines that needs no script: each line within the picture, and its corners at the values of the CSV.
-  const still = (figure) => {
+  // The drawing of a chart: each line within the picture, and its corners at the values of the CSV.
+  const drawing = (figure) => {
     const wrong = [];
     const svg = figure.querySelector(".plot > svg");
     if (!svg) return ["has no picture"];
@@ -242,9 +160,33 @@ globalThis.probe = (() => {
   };
 
   // Every chart, named, with what is wrong with it.
-  const charts = (byScript) => all("figure.chart").flatMap((figure) => {
-    const look = (byScript && { time: drawnByScript, bars: drawnByScript, heat: heatByScript }[figure.dataset.kind]) || still;
-    return look(figure).map((what) => `${figure.id}: ${what}`);
+  const charts = () => all("figure.chart").flatMap((figure) => drawing(figure).map((what) => `${figure.id}: ${what}`));
+
+  // What the zoom shows: the seconds at both ends of each chart over time, by its ticks, and whether each line passes through every value between.
+  const zoomed = () => all("figure.chart[data-kind=time]").flatMap((figure) => {
+    const { rows, heads } = csv(figure);
+    const plot = all("svg.along", figure).at(-1);
+    const box = plot.viewBox.baseVal;
+    const whole = Number(rows.at(-1)[0]);
+    const second = (x) => ((x - 56) / 656) * whole;
+    const [from, to] = [second(box.x), second(box.x + box.width)];
+    const labels = all(".plot > svg > text.x", figure).map((text) => tickValue(text.textContent));
+    const wrong = labels.some((label) => label < from - 0.01 * whole || label > to + 0.01 * whole) ? [`${figure.id}: ticks ${labels} are not within ${from} to ${to}`] : [];
+    all("path.line", plot).forEach((line, column) => {
+      const corners = [...line.getAttribute("d").matchAll(/[ML](-?[\d.]+) (-?[\d.]+)/g)].map((one) => second(Number(one[1])));
+      const inside = rows.filter((row) => row[column + 1] !== "" && Number(row[0]) >= from && Number(row[0]) <= to);
+      const missing = inside.filter((row) => !corners.some((corner) => Math.abs(corner - Number(row[0])) < 0.01 * whole));
+      if (inside.length <= 400 && missing.length > 0) wrong.push(`${figure.id}, ${heads[column + 1]}: ${missing.length} of ${inside.length} values are not drawn`);
+    });
+    return wrong;
+  });
+
+  // Cumulative layout shift (web.dev/cls) of the page until now: the sum of shifts that nobody caused.
+  const shift = () => new Promise((done) => {
+    let sum = 0;
+    const observer = new PerformanceObserver((list) => list.getEntries().forEach((entry) => { if (!entry.hadRecentInput) sum += entry.value; }));
+    observer.observe({ type: "layout-shift", buffered: true });
+    setTimeout(() => done(sum), 300);
   });
 
   // The least, mean and most of each line, computed again of its CSV.
@@ -342,7 +284,9 @@ globalThis.probe = (() => {
 
   // What cannot be seen although nobody folded it away.
   const hidden = () => all("main *").filter((element) => {
-    if (element.closest(".live, .save") || (element.closest("details:not([open])") && !element.matches("summary"))) return false;
+    // A summary is seen while its own details are folded. On a telephone the columns of settings lie below each other and need no heads.
+    const around = element.matches("summary") ? element.parentElement.parentElement : element;
+    if (element.closest(".live, .save, .settings thead") || around.closest("details:not([open])")) return false;
     return !element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   }).map((element) => `${element.tagName}.${element.getAttribute("class") ?? ""} in ${element.closest("[id]")?.id}`);
 
@@ -373,14 +317,12 @@ globalThis.probe = (() => {
       }
       return { mean, spread };
     };
-    const seen = all("header, .card, article.finding, h2, figure, footer").filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
+    const seen = all("header, .answer, .card, article.finding, h2, figure, table.settings, footer").filter((one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
     return seen.map((one, at) => {
       const box = one.getBoundingClientRect();
-      // Within the plot the axes' labels are left out: their fonts differ.
-      const over = one.querySelector(".u-over");
       const name = one.id || `${one.tagName.toLowerCase()} ${one.className} ${seen.slice(0, at).filter((other) => other.tagName === one.tagName).length}`;
       const place = { name, left: +(box.left / innerWidth).toFixed(3), width: +(box.width / innerWidth).toFixed(3), height: Math.round(box.height) };
-      if (over) return { ...place, ...raster(over.getBoundingClientRect()) };
+      // Within the plot the axes' labels are left out: their fonts differ.
       const svg = one.querySelector(".plot > svg");
       if (!svg) return place;
       const whole = svg.getBoundingClientRect();
@@ -389,6 +331,6 @@ globalThis.probe = (() => {
     });
   };
 
-  return { all, blocks, csv, frame, walk, charts, summaries, layout, dim, hidden };
+  return { all, blocks, csv, frame, walk, charts, zoomed, shift, summaries, layout, dim, hidden };
 })();
 true;

@@ -1,11 +1,11 @@
 //! `cargo xtask proof` (`make proof`): the tests that are slow by nature, step by step, as one table.
 //!
 //! A step is a row of `xtask/proof.toml`. Its tests run under cargo-nextest, which runs each in a process of its own and within a
-//! time limit. A step that takes half again its budget fails, so that the time of the whole cannot creep up. Studies that found the
-//! machine disturbed in each of their attempts are repeated once more at the end, while time is left.
+//! time limit. A step that exceeds its budget by half fails, so that the total time cannot creep up. Studies that found the machine
+//! disturbed in each of their attempts are repeated once more at the end, while time is left.
 //!
-//! `ONLY=faults,guest` selects steps. `FATHOM_DEADLINE` (seconds since 1970) ends the run: what was not reached is listed and fails.
-//! `FATHOM_MAX_DISTURBED` says how many disturbed studies do not fail the whole; 0 unless set.
+//! `ONLY=faults,guest` selects steps. `FATHOM_DEADLINE` (seconds since 1970) ends the run: steps that were not reached are listed
+//! and fail. `FATHOM_MAX_DISTURBED` is the number of disturbed studies that do not fail the whole; 0 unless set.
 
 mod report;
 mod running;
@@ -52,7 +52,7 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     Ok(report.is_passed())
 }
 
-/// The studies that the machine disturbed, once more.
+/// Repeats the studies that the machine disturbed.
 fn repeat_disturbed(runner: &Runner, rows: &mut [(&Step, Row)], deadline: Option<SystemTime>) -> Result<()> {
     for (step, row) in rows.iter_mut().filter(|(_, row)| !row.disturbed.is_empty()) {
         let Some(left) = left(deadline) else { return Ok(()) };
@@ -83,7 +83,7 @@ fn not_reached(step: &Step) -> Row {
     }
 }
 
-/// The time until the deadline; a day where there is none, and nothing once it is over.
+/// The time until the deadline; a day without a deadline, and `None` once it has passed.
 fn left(deadline: Option<SystemTime>) -> Option<Duration> {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     deadline.map_or(Some(DAY), |deadline| deadline.duration_since(SystemTime::now()).ok())

@@ -1,9 +1,9 @@
-//! What the steps of `make proof` came to: the table, the lists below it, and whether all of it passed.
+//! The report of `make proof`: the table of steps, the lists below it, and whether all of it passed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The fate of one step.
+/// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Passed,
@@ -23,7 +23,6 @@ pub(super) struct SkippedTest {
     pub(super) reason: String,
 }
 
-/// One row.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -38,13 +37,12 @@ pub(super) struct Row {
     pub(super) disturbed: Vec<String>,
 }
 
-/// All rows.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
     pub(super) total: Duration,
     pub(super) max_total: Duration,
-    /// How many disturbed studies do not fail the whole.
+    /// The number of disturbed studies that do not fail the whole.
     pub(super) max_disturbed: usize,
 }
 
@@ -57,7 +55,7 @@ impl SkippedTest {
 }
 
 impl Row {
-    /// Whether all that failed are studies that the machine disturbed.
+    /// Returns whether all failures are studies that the machine disturbed.
     fn is_only_disturbed(&self) -> bool {
         self.verdict == Verdict::Failed
             && !self.disturbed.is_empty()
@@ -76,7 +74,7 @@ impl Row {
 }
 
 impl Report {
-    /// Whether the proof holds.
+    /// Returns whether the proof holds.
     pub(super) fn is_passed(&self) -> bool {
         let disturbed: usize = self.rows.iter().map(|row| row.disturbed.len()).sum();
         let may_end_so = |row: &Row| row.is_only_disturbed() && disturbed <= self.max_disturbed;
@@ -84,7 +82,7 @@ impl Report {
             && self.rows.iter().all(|row| row.verdict == Verdict::Passed || may_end_so(row))
     }
 
-    /// The table and what it leaves unsaid.
+    /// The table and the lists below it.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         let width = self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One step of `make proof`: its tests under cargo-nextest or its command, within its time, and what they printed of themselves.
+//! Runs one step of `make proof`: its tests under cargo-nextest or its command, within its time, and collects their output.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::report::{Row, SkippedTest, Verdict};
 use super::step::Step;
 
-/// What a step has to end its tests after its time is over.
+/// The time that a step has to end its tests after its limit.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// Runs steps in the tree at `root`.
@@ -25,7 +25,6 @@ pub(super) struct Runner {
     notes: TempDir,
 }
 
-/// What nextest counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     passed: u64,
@@ -73,7 +72,7 @@ impl Runner {
         let skipped: Vec<SkippedTest> =
             lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
         let counts = match (&step.command, counts) {
-            // A command that counts nothing is one thing that passes or fails.
+            // A command without counts is one test that passes or fails.
             (Some(_), Counts { passed: 0, failed: 0 }) => {
                 Counts { passed: u64::from(is_success), failed: u64::from(!is_success) }
             }
@@ -85,7 +84,7 @@ impl Runner {
             seconds: seconds.as_secs(),
             budget_seconds: step.budget().as_secs(),
             verdict,
-            // The runners know a skipped test as one that passed.
+            // The runners count a skipped test as passed.
             passed: counts.passed.saturating_sub(skipped.len() as u64),
             failed: counts.failed,
             skipped,
@@ -133,8 +132,8 @@ fn local_name(path: &str) -> &str {
     path.split_once("::").map_or(path, |(_, rest)| rest)
 }
 
-/// Removes what `cargo run` says of this package to what it starts. Build scripts ask for some of it (ring's for
-/// `CARGO_MANIFEST_DIR`), so that half the dependencies would be compiled again after each `make test`.
+/// Removes the environment variables that `cargo run` sets for this package. Build scripts depend on some of them
+/// (ring's for `CARGO_MANIFEST_DIR`), so that half the dependencies would be compiled again after each `make test`.
 fn forget_package(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let bytes = name.as_encoded_bytes();
@@ -144,7 +143,7 @@ fn forget_package(command: &mut Command) {
     }
 }
 
-/// Runs a command, passes on what it prints, and kills it with all its children when its time is over.
+/// Runs a command, passes on its output, and kills it with all its children at its time limit.
 fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
     let words = format!("{command:?}");
     forget_package(&mut command);
@@ -174,7 +173,7 @@ fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
     Ok((status.success(), counts))
 }
 
-/// Ends a process group at its limit. SIGTERM first: nextest then ends its tests, which have process groups of their own.
+/// Ends a process group at its limit. SIGTERM first: nextest then ends its tests, which have their own process groups.
 fn end_after(group: Pid, limit: Duration, ended: &AtomicBool) {
     for (signal, wait) in [(Signal::TERM, limit), (Signal::KILL, GRACE)] {
         let begun = Instant::now();
@@ -195,7 +194,7 @@ fn pass_on(from: impl std::io::Read, mut to: impl Write) -> Counts {
         if let Some(seen) = summary(&String::from_utf8_lossy(&line)) {
             counts = seen;
         }
-        // A reader that went away does not end the tests.
+        // A closed output does not end the tests.
         let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
     }
     counts
@@ -212,7 +211,7 @@ fn summary(line: &str) -> Option<Counts> {
     let (_, rest) = line.split_once("Summary [")?;
     let (_, numbers) = rest.split_once("run: ")?;
     let mut counts = Counts::default();
-    // Of those that passed some may be named again: "8 passed (1 slow, 1 flaky)".
+    // Some passed tests may be counted again: "8 passed (1 slow, 1 flaky)".
     let outside = numbers.split(['(', ')']).step_by(2).collect::<String>();
     for part in outside.split(',') {
         let mut words = part.split_whitespace();

@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-/// Where the list is, from the root.
+/// The path of the list, from the root.
 const LIST: &str = "xtask/proof.toml";
 
 /// All steps in the order in which they run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
-    /// Of all steps together.
+    /// The maximum for all steps together.
     max_total_seconds: u64,
     #[serde(rename = "step")]
     pub(super) steps: Vec<Step>,
@@ -24,7 +24,7 @@ pub(super) struct Plan {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
-    /// What `ONLY=` selects.
+    /// The name by which `ONLY=` selects it.
     pub(super) name: String,
     /// One clause: what is true when the step passes.
     pub(super) proves: String,
@@ -33,9 +33,9 @@ pub(super) struct Step {
     pub(super) tests: Option<String>,
     /// A command and its arguments, instead of tests.
     pub(super) command: Option<Vec<String>>,
-    /// How many tests run at the same time.
+    /// The number of tests that run at the same time.
     pub(super) threads: Option<u32>,
-    /// Whether ignored tests run, as in a group whose long form is the proof.
+    /// True if ignored tests run, as in a group whose long form is the proof.
     #[serde(default)]
     pub(super) ignored: bool,
 }
@@ -62,7 +62,7 @@ impl Plan {
         Duration::from_secs(self.max_total_seconds)
     }
 
-    /// The steps of these names, or all where none is given.
+    /// The steps of these names, or all if none is given.
     pub(super) fn select(&self, only: &[String]) -> Result<Vec<&Step>> {
         if let Some(unknown) = only.iter().find(|name| self.steps.iter().all(|step| step.name != **name)) {
             let names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
@@ -77,7 +77,7 @@ impl Step {
         Duration::from_secs(self.budget_seconds)
     }
 
-    /// From here on the step has failed, whatever it proves.
+    /// The time after which the step has failed, whatever its result.
     pub(super) fn limit(&self) -> Duration {
         self.budget() * 3 / 2
     }

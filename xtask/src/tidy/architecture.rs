@@ -1,5 +1,5 @@
-//! ARCHITECTURE.md keeps up with the tree: each package has a section (its name in backticks in the heading) with
-//! one paragraph that opens `**Invariant:**`, and each outside dependency one row that says why it was chosen.
+//! Checks that ARCHITECTURE.md matches the tree: each package has a section (its name in backticks in the heading) with
+//! one paragraph that opens `**Invariant:**`, and each outside dependency has one row with the reason for its choice.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn packages(tree: &Tree, document: &SourceFile) -> Vec<Complaint> {
             }
         }
     }
-    // A section with an invariant whose package is gone.
+    // A section with an invariant whose package no longer exists.
     let known = |name: &str| tree.packages.iter().any(|package| package.name == name);
     for section in sections.iter().filter(|section| section.body.contains(MARK)) {
         if !quoted(&section.title).is_some_and(known) {
@@ -125,7 +125,7 @@ mod tests {
 
     fn complaints(document: &str) -> Vec<String> {
         let manifest = "[workspace.dependencies]\nserde = \"1\"\nunits = { path = \"crates/units\" }\n";
-        let mut tree = Tree::of(&[(DOCUMENT, document), ("Cargo.toml", manifest)]);
+        let mut tree = Tree::from_texts(&[(DOCUMENT, document), ("Cargo.toml", manifest)]);
         tree.packages = vec![package("units", &[("serde", Need::Run)])];
         check(&tree).into_iter().map(|complaint| complaint.what).collect()
     }

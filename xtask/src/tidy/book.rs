@@ -1,7 +1,7 @@
-//! The book (book.toml, docs/SUMMARY.md) holds every page of docs/, each once, and its pages stand on their own.
+//! Checks that the book (book.toml, docs/SUMMARY.md) contains every page of docs/ once, and that its pages are self-contained.
 //!
-//! The journal is no part of it: it tells of its day. A page may link only to pages of the book and to the outside,
-//! since in the built book there is nothing else; that links lead somewhere at all is looked at beside (`links`).
+//! The journal is not part of the book, since it describes past days. A page may link only to pages of the book and to
+//! outside addresses, since the built book contains nothing else; `links` checks that targets exist.
 
 use std::collections::BTreeSet;
 
@@ -46,19 +46,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-/// Whether it lies in docs/ itself and is not the list.
+/// Returns whether it lies in docs/ itself and is not the list.
 fn is_page(path: &str) -> bool {
     let name = path.strip_prefix("docs/").filter(|name| !name.contains('/') && name.ends_with(".md"));
     name.is_some() && path != SUMMARY
 }
 
-/// Links of a page that lead nowhere once the book is built.
+/// Links of a page that are broken in the built book.
 fn strays(page: &SourceFile) -> Vec<Complaint> {
     let leads_out = |target: &str| {
         let path = target.split('#').next().unwrap_or(target);
         let is_outside = target.contains("://") || target.starts_with("mailto:") || path.is_empty();
         let file = normal(&format!("docs/{path}"));
-        // What is no page is copied beside them as it is.
+        // Files that are not pages are copied unchanged.
         let is_copied =
             file.starts_with("docs/schemas/") && file.ends_with(".json") || file.ends_with(".svg");
         !is_outside && !is_page(&file) && !is_copied
@@ -83,7 +83,7 @@ mod tests {
             ("docs/journal/b.md", ""),
             ("c.md", ""),
         ];
-        check(&Tree::of(&files)).into_iter().map(|complaint| complaint.what).collect()
+        check(&Tree::from_texts(&files)).into_iter().map(|complaint| complaint.what).collect()
     }
 
     #[test]

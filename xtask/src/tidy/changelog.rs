@@ -1,4 +1,4 @@
-//! CHANGELOG.md opens with what is not yet released, so that every change has a place to say itself.
+//! Checks that CHANGELOG.md opens with the unreleased changes, so that every change has a place for its entry.
 
 use super::Complaint;
 use super::markdown::sections;
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     fn complaints(text: &str) -> Vec<String> {
-        check(&Tree::of(&[(DOCUMENT, text)])).into_iter().map(|complaint| complaint.what).collect()
+        check(&Tree::from_texts(&[(DOCUMENT, text)])).into_iter().map(|complaint| complaint.what).collect()
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Files of a package that use each other in a circle: none of them can be read, tested or moved without the others.
+//! Finds files of a package that use each other in a cycle, so that none can be read, tested or moved without the others.
 //!
-//! Those that there are stand in `xtask/ratchet.toml`, each package with the sizes of its circles, and can only shrink: what became
-//! smaller must be lowered, and nothing may be added or raised against the last committed list.
+//! The present ones are listed in `xtask/ratchet.toml`, by package with the sizes of its circles, and can only shrink: a smaller
+//! size must be lowered there, and no size may be added or raised against the last committed list.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ struct Circles<'t> {
     groups: Vec<Circle>,
 }
 
-/// Files each of which reaches the others.
+/// Files that all reach each other.
 struct Circle {
     size: usize,
-    /// Who uses whom among them.
+    /// The uses between these files.
     edges: Vec<(String, String)>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         let what = format!("{package} needs no exception");
         complaints.push(Complaint::new(RATCHET, tree.line_with(RATCHET, package), what, "remove it"));
     }
-    // The first list has none before it.
+    // The first list has no earlier one.
     let before = tree.ratchet_before.iter().map(|before| &before.circles).filter(|before| !before.is_empty());
     for before in before {
         for (package, sizes) in &tree.ratchet.circles {
@@ -73,7 +73,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-/// One line on all circles, and with `shows_edges` who uses whom in each.
+/// Writes one line on all circles, and with `shows_edges` the uses within each.
 pub(super) fn write(tree: &Tree, shows_edges: bool, out: &mut impl Write) -> io::Result<()> {
     let mut sizes = Vec::new();
     for circles in of_packages(tree).into_iter().filter(|circles| !circles.groups.is_empty()) {
@@ -89,7 +89,7 @@ pub(super) fn write(tree: &Tree, shows_edges: bool, out: &mut impl Write) -> io:
     writeln!(out, "modules: {} circles of files, the largest of {largest}", sizes.len())
 }
 
-/// Whether more files stand in circles than allowed, or more in one of them. A circle may fall into several smaller ones.
+/// Returns whether more files are in circles than allowed, or more in one of them. A circle may fall into several smaller ones.
 fn exceeds(sizes: &[usize], allowed: &[usize]) -> bool {
     let sum = |sizes: &[usize]| sizes.iter().sum::<usize>();
     sum(sizes) > sum(allowed) || sizes.iter().max() > allowed.iter().max()
@@ -133,7 +133,7 @@ mod tests {
     ];
 
     fn complaints(allowed: &[usize], before: &[usize]) -> Vec<String> {
-        let mut tree = Tree::of(&FILES);
+        let mut tree = Tree::from_texts(&FILES);
         tree.packages = vec![package("a", &[])];
         tree.floors = toml::from_str("floors = { a = 0 }").unwrap();
         let ratchet = |sizes: &[usize]| Ratchet {

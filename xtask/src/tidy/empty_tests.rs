@@ -1,8 +1,8 @@
-//! A test asserts something: it has no bare early `return`, and an assertion in it or in a function that it calls.
+//! Checks that a test asserts something: it has no bare early `return`, and an assertion in it or in a function that it calls.
 //!
-//! Functions are known by their names alone, among those of test code. That finds the test that can pass without having looked at
-//! anything, and now and then believes one that cannot: a function of the same name may assert elsewhere. What cannot run on a
-//! machine ends by `skip!` of the test kit, which counts it.
+//! Functions are identified by name alone, among those of test code. This finds tests that can pass without any check, but
+//! sometimes misses one: another function of the same name may assert elsewhere. A test that cannot run on a machine ends by
+//! `skip!` of the test kit, which counts it.
 
 use std::collections::BTreeSet;
 
@@ -60,7 +60,7 @@ fn asserting(functions: &[Function]) -> BTreeSet<String> {
     }
 }
 
-/// Whether the whole file is test code.
+/// Returns whether the whole file is test code.
 fn is_test_file(file: &SourceFile) -> bool {
     let path = &file.path;
     path.starts_with("tests/")
@@ -77,7 +77,7 @@ struct Function {
     line: usize,
     is_test: bool,
     asserts: bool,
-    /// What it calls or mentions.
+    /// The names that it calls or mentions.
     names: BTreeSet<String>,
     bare_returns: Vec<usize>,
 }
@@ -149,13 +149,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 }
 
-/// What the body of a function does.
+/// The contents of a function's body.
 #[derive(Default)]
 struct Body {
     asserts: bool,
     names: BTreeSet<String>,
     bare_returns: Vec<usize>,
-    /// How many closures and functions within it are around the place that is visited.
+    /// The number of closures and inner functions around the visited place.
     depth: usize,
 }
 
@@ -165,7 +165,7 @@ impl Body {
         self.names.insert(name.to_owned());
     }
 
-    /// The words of a macro, in which calls and assertions look as elsewhere.
+    /// Reads the tokens of a macro, in which calls and assertions look as elsewhere.
     fn read_tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
@@ -183,7 +183,7 @@ impl Body {
     }
 }
 
-/// Whether a macro or method of this name fails a test.
+/// Returns whether a macro or method of this name fails a test.
 fn is_assertion(name: &str) -> bool {
     const WORDS: [&str; 4] = ["panic", "unreachable", "unwrap_err", "expect_err"];
     name.starts_with("assert") || name.starts_with("prop_assert") || WORDS.contains(&name)
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn complaints(text: &str) -> Vec<String> {
-        check(&Tree::of(&[("tests/a.rs", text)])).iter().map(ToString::to_string).collect()
+        check(&Tree::from_texts(&[("tests/a.rs", text)])).iter().map(ToString::to_string).collect()
     }
 
     #[test]

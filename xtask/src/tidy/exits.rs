@@ -1,4 +1,4 @@
-//! Only the door ends the process: an exit elsewhere skips the undoing of what was made, and the exit code's meaning.
+//! Checks that only the command line ends the process: an exit elsewhere skips the removal of resources, and the meaning of the exit code.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -9,7 +9,7 @@ use super::tree::Tree;
 /// The package that may exit.
 const DOOR: &str = "crates/cli/";
 
-/// The ways out: module and function.
+/// The functions that exit: module and name.
 const EXITS: [(&str, &str); 5] =
     [("process", "exit"), ("process", "abort"), ("libc", "exit"), ("libc", "_exit"), ("libc", "abort")];
 
@@ -25,7 +25,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
             complaints.push(Complaint::new(
                 &file.path,
                 line,
-                "the process is ended outside the door",
+                "the process is ended outside the command line",
                 advice,
             ));
         }
@@ -90,13 +90,13 @@ mod tests {
             "use std::process::exit as leave;",
             "fn f() { libc::_exit(1) }",
         ] {
-            assert_eq!(check(&Tree::of(&[("crates/probe/src/lib.rs", text)])).len(), 1, "{text}");
+            assert_eq!(check(&Tree::from_texts(&[("crates/probe/src/lib.rs", text)])).len(), 1, "{text}");
         }
     }
 
     #[test]
-    fn the_door_and_other_words_are_free() {
-        let tree = Tree::of(&[
+    fn the_command_line_and_other_words_are_free() {
+        let tree = Tree::from_texts(&[
             ("crates/cli/src/main.rs", "fn f() { std::process::exit(1) }"),
             ("crates/probe/src/lib.rs", "use std::process::ExitCode;\nfn exit() {}\nfn f() { exit() }"),
         ]);

@@ -1,17 +1,17 @@
-//! A source file holds one concept: 600 lines at most, except tables, whose header says `//! Table: ...`.
+//! Checks that a source file holds one concept: at most 600 lines, except tables, whose header says `//! Table: ...`.
 
 use super::Complaint;
 use super::tree::{SourceFile, Tree};
 
-const LINES_MAX: usize = 600;
+const MAX_LINES: usize = 600;
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let long = tree.rust().map(|file| (file, file.lines().count()));
-    let long = long.filter(|(file, lines)| *lines > LINES_MAX && !is_table(file));
+    let long = long.filter(|(file, lines)| *lines > MAX_LINES && !is_table(file));
     long.map(|(file, lines)| {
-        let what = format!("the file has {lines} lines of {LINES_MAX} at most");
+        let what = format!("the file has {lines} lines of {MAX_LINES} at most");
         let advice = "split it by what it holds (a table says so in its header: //! Table: ...)";
-        Complaint::new(&file.path, LINES_MAX + 1, what, advice)
+        Complaint::new(&file.path, MAX_LINES + 1, what, advice)
     })
     .collect()
 }
@@ -27,11 +27,11 @@ mod tests {
     #[test]
     fn long_files_are_named_unless_they_are_tables() {
         let line = "const A: u8 = 1;\n";
-        let fits = format!("//! Why.\n{}", line.repeat(LINES_MAX - 1));
+        let fits = format!("//! Why.\n{}", line.repeat(MAX_LINES - 1));
         let long = format!("{fits}{line}");
-        let table = format!("//! Why.\n//! Table: of rules.\n{}", line.repeat(LINES_MAX));
+        let table = format!("//! Why.\n//! Table: of rules.\n{}", line.repeat(MAX_LINES));
         let pretender = format!("{long}//! Table: too late.\n");
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("fits.rs", &fits),
             ("long.rs", &long),
             ("table.rs", &table),

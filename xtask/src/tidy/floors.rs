@@ -1,5 +1,5 @@
-//! Packages stand on floors and import only downwards, so that what lies below can be read, tested and reused
-//! without what lies above.
+//! Checks that packages import only from lower floors, so that lower packages can be read, tested and reused without
+//! the higher ones.
 
 use super::rules::Sideways;
 use super::tree::Tree;
@@ -47,14 +47,14 @@ fn placement(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-/// What is wrong with `package` importing `to`, if anything.
+/// The fault of `package` importing `to`, if any.
 fn edge(tree: &Tree, package: &Package, to: &str, need: Need) -> Option<Complaint> {
     let floors = &tree.floors;
     let complain = |what: String, advice: &str| {
         let line = tree.line_with(&package.manifest, to);
         Some(Complaint::new(&package.manifest, line, what, advice))
     };
-    // Packages beside the floors see everything; tests may use what stands beside.
+    // Packages outside the floors may import all others; tests may use packages of the same floor.
     let from = floors.floors.get(&package.name)?;
     if floors.beside.contains_key(to) {
         let what = format!("{} imports {to}, which stands beside the floors", package.name);

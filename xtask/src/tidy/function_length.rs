@@ -1,7 +1,7 @@
-//! A function fits on a screen: 70 lines at most from `fn` to its closing brace, tests too.
+//! Checks that a function fits on a screen: at most 70 lines from `fn` to its closing brace, also in tests.
 //!
-//! Exceptions stand in `xtask/ratchet.toml` with their length and can only shrink: one that got shorter must be
-//! lowered, one that is no longer needed removed, and none may be added or raised against the last committed list.
+//! Exceptions are listed in `xtask/ratchet.toml` with their length and can only shrink: the entry of a shorter function must be
+//! lowered, an entry that is not needed must be removed, and no entry may be added or raised against the last committed list.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::tree::{SourceFile, Tree};
 
 pub(super) const RATCHET: &str = "xtask/ratchet.toml";
 
-const LINES_MAX: usize = 70;
+const MAX_LINES: usize = 70;
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -24,8 +24,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
             let what = format!("it does not parse ({error})");
             complaints.push(Complaint::new(&file.path, error.span().start().line, what, "repair it"));
         }
-        for function in functions(file).into_iter().filter(|function| function.lines > LINES_MAX) {
-            let allowed = tree.ratchet.functions.get(&function.key).copied().unwrap_or(LINES_MAX);
+        for function in functions(file).into_iter().filter(|function| function.lines > MAX_LINES) {
+            let allowed = tree.ratchet.functions.get(&function.key).copied().unwrap_or(MAX_LINES);
             if function.lines > allowed {
                 let what = format!("{} has {} lines of {allowed} at most", function.name, function.lines);
                 complaints.push(Complaint::new(
@@ -44,7 +44,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-/// Entries that allow more than is there.
+/// Entries that allow more than the present length.
 fn slack(tree: &Tree, seen: &BTreeMap<String, usize>) -> Vec<Complaint> {
     let complain = |key: &str, what: String, advice: String| {
         Some(Complaint::new(RATCHET, tree.line_with(RATCHET, key), what, advice))
@@ -61,7 +61,7 @@ fn slack(tree: &Tree, seen: &BTreeMap<String, usize>) -> Vec<Complaint> {
         .collect()
 }
 
-/// Entries that were not there before, or allowed less.
+/// Entries that are new, or allowed less before.
 fn growth(tree: &Tree, before: &Ratchet) -> Vec<Complaint> {
     let grown = |key: &str, lines: usize| before.functions.get(key).is_none_or(|was| lines > *was);
     let entries = tree.ratchet.functions.iter().filter(|(key, lines)| grown(key, **lines));
@@ -165,7 +165,7 @@ mod tests {
             functions: entries.iter().map(|(key, lines)| ((*key).to_owned(), *lines)).collect(),
             ..Ratchet::default()
         };
-        let mut tree = Tree::of(&[("a.rs", text)]);
+        let mut tree = Tree::from_texts(&[("a.rs", text)]);
         tree.ratchet = ratchet(now);
         tree.ratchet_before = before.map(ratchet);
         check(&tree).iter().map(ToString::to_string).collect()

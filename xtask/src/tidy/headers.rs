@@ -1,4 +1,4 @@
-//! A source file opens by saying why it exists.
+//! Checks that a source file opens with its purpose.
 
 use super::Complaint;
 use super::tree::Tree;
@@ -20,7 +20,7 @@ mod tests {
 
     #[test]
     fn a_file_must_open_with_its_purpose() {
-        let tree = Tree::of(&[
+        let tree = Tree::from_texts(&[
             ("good.rs", "//! Why.\nfn f() {}\n"),
             ("late.rs", "use std::fmt;\n//! Why.\n"),
             ("bare.rs", "//!\n"),

@@ -1,18 +1,18 @@
-//! Nothing that is written for people names one person's machine: home folders, private hosts, package mirrors.
+//! Checks that no text for readers names a private machine: home folders, private hosts, package mirrors.
 //!
-//! Recorded data (`fixtures/`, `snapshots/`, `seeds/`) and Rust code are left alone: they hold what they must.
+//! Recorded data (`fixtures/`, `snapshots/`, `seeds/`) and Rust code are not checked, since they may need such names.
 
 use super::Complaint;
 use super::tree::{SourceFile, Tree};
 
-/// Folders that belong to somebody; each is looked for at the start of a path only.
+/// Private folders; each is searched only at the start of a path.
 const FOLDERS: [&str; 5] = ["/home/", "/root/", "/Users/", "/work/", "/workspace/"];
 
 /// Top-level names that no public host has (RFC 6762 appendix G, and those in common private use).
 const PRIVATE_ENDS: [&str; 8] =
     [".internal", ".intranet", ".private", ".corp", ".home", ".lan", ".local", ".svc"];
 
-/// Where every dependency comes from.
+/// The source of every dependency.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
@@ -48,7 +48,7 @@ fn fault(file: &SourceFile, line: &str) -> Option<String> {
     folder.map(|folder| format!("a path under {folder} stands here")).or_else(|| private_host(line))
 }
 
-/// Whether `folder` occurs in `line` as the start of a path.
+/// Returns whether `folder` occurs in `line` as the start of a path.
 fn starts_path(line: &str, folder: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '~' | '_' | '-' | '}' | ')' | '*');
     line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(inside))
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn complaints(path: &str, text: &str) -> Vec<String> {
-        check(&Tree::of(&[(path, text)])).into_iter().map(|complaint| complaint.what).collect()
+        check(&Tree::from_texts(&[(path, text)])).into_iter().map(|complaint| complaint.what).collect()
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Manifests: versions stand once, in the workspace; every member takes its lints; nothing is declared unused;
-//! some dependencies are reserved (anyhow is for the door, libraries carry kinds).
+//! Checks manifests: versions are only in the workspace; every member takes its lints; no dependency is unused; some
+//! dependencies are reserved (anyhow is for the command line, libraries carry kinds).
 
 use toml::Table;
 
@@ -79,7 +79,7 @@ pub(super) fn shared(manifest: &str) -> Vec<(String, bool)> {
     entries.map(|(name, entry)| (name.clone(), entry.get("path").is_some())).collect()
 }
 
-/// `None` for what cargo itself would refuse with a better message.
+/// `None` for text that cargo itself would refuse with a better message.
 fn parse(text: &str) -> Option<Table> {
     text.parse().ok()
 }
@@ -94,7 +94,7 @@ mod tests {
         "[workspace.dependencies]\nserde = \"1\"\nhost = { path = \"crates/host\" }\nidle = \"2\"\n";
 
     fn complaints(manifest: &str) -> Vec<String> {
-        let mut tree = Tree::of(&[("Cargo.toml", ROOT), ("crates/host/Cargo.toml", manifest)]);
+        let mut tree = Tree::from_texts(&[("Cargo.toml", ROOT), ("crates/host/Cargo.toml", manifest)]);
         tree.packages = vec![
             package("host", &[("serde", Need::Run), ("anyhow", Need::Test)]),
             package("cli", &[("host", Need::Run), ("anyhow", Need::Run)]),

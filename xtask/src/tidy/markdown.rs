@@ -1,6 +1,6 @@
-//! Just enough Markdown for the checks: prose without code, links, headings and their anchors.
+//! Reads Markdown as far as the checks need it: prose without code, links, headings and their anchors.
 //!
-//! Not a parser: what the documents of this tree use, and no more.
+//! It is not a full parser; it covers only the syntax that the documents of this tree use.
 
 /// The text with fenced blocks and code spans blanked out; lines keep their numbers.
 pub(super) fn prose(text: &str) -> String {
@@ -10,7 +10,7 @@ pub(super) fn prose(text: &str) -> String {
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         } else if !fenced {
-            // Every second part lies between backticks; a last one that is never closed is text.
+            // Every second part is between backticks; a last one without a closing backtick is text.
             let mut parts = line.split('`').peekable();
             while let Some(outside) = parts.next() {
                 out.push_str(outside);
@@ -30,7 +30,7 @@ pub(super) fn links(text: &str) -> Vec<(usize, String)> {
     for (index, line) in prose(text).lines().enumerate() {
         for rest in line.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or(rest);
-            // A title may follow the target: (file.md "Title").
+            // A title may follow the target: `(target "Title")`.
             found.extend(target.split_whitespace().next().map(|target| (index + 1, target.to_owned())));
         }
         let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
@@ -44,7 +44,7 @@ pub(super) fn links(text: &str) -> Vec<(usize, String)> {
 pub(super) struct Section {
     /// Its line, from 1.
     pub(super) line: usize,
-    /// How many `#` it has.
+    /// The number of `#` that it has.
     pub(super) level: usize,
     /// Its words as written, code spans included.
     pub(super) title: String,
@@ -52,7 +52,7 @@ pub(super) struct Section {
     pub(super) body: String,
 }
 
-/// All sections; text before the first heading belongs to none. A `#` inside a fenced block is no heading.
+/// All sections; text before the first heading belongs to none. A `#` inside a fenced block is not a heading.
 pub(super) fn sections(text: &str) -> Vec<Section> {
     let mut found: Vec<Section> = Vec::new();
     let mut fenced = false;

@@ -1,13 +1,13 @@
-//! `cargo xtask tidy`: what reviewers would otherwise have to say again and again, said by a machine.
+//! `cargo xtask tidy`: checks by machine what reviewers would otherwise have to point out repeatedly.
 //!
-//! A check is one file that exports a function from the `Tree` to its complaints, and one row of `CHECKS`.
-//! Each complaint names the place and the way out. What rustc and clippy already say (missing documentation,
-//! printing, unwrapping) is left to them.
+//! A check is one file that exports a function from the `Tree` to its complaints, and one row of `CHECKS`. Each complaint names the
+//! file, the line and the remedy. Faults that rustc and clippy already report (printing, unwrapping) are left to them.
 
 mod architecture;
 mod book;
 mod changelog;
 mod cycles;
+mod doc_comments;
 mod empty_tests;
 mod exits;
 mod file_length;
@@ -15,6 +15,7 @@ mod file_size;
 mod floors;
 mod function_length;
 mod headers;
+mod idioms;
 mod links;
 mod machine_names;
 mod manifests;
@@ -24,6 +25,7 @@ mod modules;
 mod notes;
 mod rules;
 mod tree;
+mod type_names;
 mod unreached;
 mod unsafe_code;
 mod workspace;
@@ -36,10 +38,10 @@ use anyhow::{Result, bail};
 
 use tree::Tree;
 
-/// Where the floors stand, from the root; also how the root is known.
+/// The path of the floors' file from the root; it also identifies the root.
 pub(crate) const FLOORS: &str = "xtask/floors.toml";
 
-/// One thing that is not as the house wants it.
+/// A breach of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Complaint {
     path: String,
@@ -78,6 +80,9 @@ static CHECKS: &[Check] = &[
     Check { name: "exits", run: exits::check },
     Check { name: "empty tests", run: empty_tests::check },
     Check { name: "notes", run: notes::check },
+    Check { name: "doc comments", run: doc_comments::check },
+    Check { name: "type names", run: type_names::check },
+    Check { name: "idioms", run: idioms::check },
     Check { name: "file size", run: file_size::check },
     Check { name: "machine names", run: machine_names::check },
     Check { name: "links", run: links::check },
@@ -86,14 +91,19 @@ static CHECKS: &[Check] = &[
     Check { name: "changelog", run: changelog::check },
 ];
 
-/// Runs every check over the tree at `root`; `true` when there is nothing to complain about.
+/// Runs every check over the tree at `root`; returns `true` if no check complains.
 pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
-    let shows_edges = match arguments {
-        [] => false,
-        [word] if word == "--cycles" => true,
-        [word, ..] => bail!("tidy takes --cycles or nothing, but got '{word}'"),
+    let (shows_edges, lists_idioms) = match arguments {
+        [] => (false, false),
+        [word] if word == "--cycles" => (true, false),
+        [word] if word == "--idioms" => (false, true),
+        [word, ..] => bail!("tidy takes --cycles, --idioms or nothing, but got '{word}'"),
     };
     let tree = Tree::read(&root)?;
+    if lists_idioms {
+        idioms::write(&tree, &mut io::stdout().lock())?;
+        return Ok(true);
+    }
     let mut complaints = 0;
     let mut out = io::stdout().lock();
     for check in CHECKS {

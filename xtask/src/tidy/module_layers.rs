@@ -1,7 +1,7 @@
-//! The modules of a large package stand in layers, as packages do, and use only what stands below them.
+//! Checks that the modules of a large package are in layers, as packages are, and use only lower layers.
 //!
 //! `[modules]` of `xtask/floors.toml` has the layers of a package, the lowest first, each with its top modules (a file, or a folder with all that
-//! is in it). The first file of the package stands above all.
+//! is in it). The first file of the package is above all layers.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ mod tests {
     ];
 
     fn complaints(layers: &str) -> Vec<String> {
-        let mut tree = Tree::of(&FILES);
+        let mut tree = Tree::from_texts(&FILES);
         tree.packages = vec![package("a", &[])];
         tree.floors = toml::from_str(&format!("floors = {{ a = 0 }}\n[modules]\na = {layers}")).unwrap();
         check(&tree).iter().map(|complaint| complaint.what.clone()).collect()

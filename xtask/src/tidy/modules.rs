@@ -1,7 +1,7 @@
-//! The modules of a package as a graph: which file uses what another one defines.
+//! The modules of a package as a graph of uses: an edge links a file to one whose items it uses.
 //!
-//! A path is followed to the file that defines its item, through re-exports, so that a `mod.rs` that only re-exports is no link of a
-//! chain. Code of tests does not count. What only types tell (methods, fields) is not seen: it needs the type, which is named.
+//! A path is followed to the file that defines its item, through re-exports, so that a `mod.rs` that only re-exports is not a link of a
+//! chain. Code of tests does not count. Uses through types alone (methods, fields) are not seen, but these need the type, which is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use syn::visit::{self, Visit};
 use super::tree::Tree;
 use super::unreached::normal;
 
-/// Re-exports of re-exports are followed so far; more are a circle of them.
+/// The maximum depth of re-exports of re-exports; more must be a circle of them.
 const MAX_REEXPORTS: usize = 16;
 
-/// The files of a package that its first file reaches, and who uses whom.
+/// The files of a package that its first file reaches, and the uses between them.
 pub(super) struct ModuleGraph {
     /// Paths from the root of the tree.
     pub(super) files: Vec<String>,
@@ -35,7 +35,7 @@ struct Module {
     paths: Vec<Vec<String>>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     Module(usize),
     /// An item, by the module that defines it.
@@ -62,7 +62,7 @@ impl ModuleGraph {
         graph
     }
 
-    /// Adds a file whose own modules are looked for in `folder`, and gives its module.
+    /// Adds a file whose own modules are in `folder`, and returns its module.
     fn add_file(&mut self, tree: &Tree, path: &str, folder: &str, parent: Option<usize>) -> Option<usize> {
         let syntax = tree.file(path)?.parsed()?;
         let file = self.files.len();
@@ -77,9 +77,9 @@ impl ModuleGraph {
         items: &[syn::Item],
         parent: Option<usize>,
     ) -> usize {
-        let mut found = Found::default();
+        let mut found = ModuleItems::default();
         items.iter().for_each(|item| found.visit_item(item));
-        let Found { items, aliases, globs, paths, modules } = found;
+        let ModuleItems { items, aliases, globs, paths, modules } = found;
         let id = self.modules.len();
         self.modules.push(Module { file, parent, children: BTreeMap::new(), items, aliases, globs, paths });
         for module in modules {
@@ -113,7 +113,7 @@ impl ModuleGraph {
             .or_else(|| self.add_file(tree, &format!("{below}/mod.rs"), &below, Some(parent)))
     }
 
-    /// Where a path leads that stands in `module`; `None` if out of the package.
+    /// The target of a path in `module`; `None` if it is outside the package.
     fn resolve(&self, module: usize, path: &[String], depth: usize) -> Option<Target> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -129,7 +129,7 @@ impl ModuleGraph {
         match path.split_first() {
             None => Some(Target::Module(module)),
             Some((first, rest)) if first == "super" => self.walk(self.modules[module].parent?, rest, depth),
-            // What a macro defines is not seen.
+            // Items that a macro defines are not seen.
             Some((first, rest)) => self.look_up(module, first, rest, depth).or(Some(Target::Item(module))),
         }
     }
@@ -177,7 +177,7 @@ impl ModuleGraph {
         used
     }
 
-    /// Who uses whom among these files, by their paths.
+    /// The uses between these files, by their paths.
     pub(super) fn edges_within(&self, group: &[usize]) -> Vec<(String, String)> {
         let within = self.edges.iter().filter(|(from, to)| group.contains(from) && group.contains(to));
         within.map(|(from, to)| (self.files[*from].clone(), self.files[*to].clone())).collect()
@@ -226,9 +226,9 @@ pub(super) fn cycles(count: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<
     groups
 }
 
-/// What stands in a module, child modules apart.
+/// The contents of a module, without child modules.
 #[derive(Default)]
-struct Found<'ast> {
+struct ModuleItems<'ast> {
     items: BTreeSet<String>,
     aliases: BTreeMap<String, Vec<String>>,
     globs: Vec<Vec<String>>,
@@ -236,7 +236,7 @@ struct Found<'ast> {
     modules: Vec<&'ast syn::ItemMod>,
 }
 
-impl Found<'_> {
+impl ModuleItems<'_> {
     fn take_use(&mut self, tree: &syn::UseTree, before: &[String], is_reexport: bool) {
         let with = |name: &syn::Ident| [before, &[name.to_string()]].concat();
         let mut bring = |name: String, path: Vec<String>| {
@@ -263,7 +263,7 @@ impl Found<'_> {
     }
 }
 
-/// Whether an item is compiled for tests alone.
+/// Returns whether an item is compiled for tests alone.
 fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let of_cfg = attribute.path().is_ident("cfg")
@@ -306,7 +306,7 @@ fn name_of(item: &syn::Item) -> Option<&syn::Ident> {
     }
 }
 
-impl<'ast> Visit<'ast> for Found<'ast> {
+impl<'ast> Visit<'ast> for ModuleItems<'ast> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         if is_of_tests(attributes(item)) {
             return;

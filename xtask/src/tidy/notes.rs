@@ -1,4 +1,4 @@
-//! A note on something left to do names the issue that will do it (`#12`), else nobody ever will.
+//! Checks that a note on remaining work names its issue (`#12`), since otherwise it is forgotten.
 
 use super::Complaint;
 use super::markdown::prose;
@@ -50,7 +50,7 @@ mod tests {
         let [todo, fixme, _] = WORDS;
         let text =
             format!("// {todo} soon\n// {todo} #12: soon\nfn {todo}_LIST() {{}}\n// {fixme}(me): #x\n");
-        let tree = Tree::of(&[("a.rs", &text), ("capture.json", &text)]);
+        let tree = Tree::from_texts(&[("a.rs", &text), ("capture.json", &text)]);
         let lines: Vec<_> = check(&tree).into_iter().map(|complaint| complaint.line).collect();
         assert_eq!(lines, [1, 4]);
     }
@@ -59,7 +59,8 @@ mod tests {
     fn prose_may_quote_the_word() {
         let [todo, ..] = WORDS;
         let text = format!("No `{todo}` without an issue.\n\n{todo}: write this.\n");
-        let lines: Vec<_> = check(&Tree::of(&[("a.md", &text)])).into_iter().map(|c| c.line).collect();
+        let lines: Vec<_> =
+            check(&Tree::from_texts(&[("a.md", &text)])).into_iter().map(|c| c.line).collect();
         assert_eq!(lines, [3]);
     }
 }

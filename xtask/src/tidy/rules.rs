@@ -1,16 +1,16 @@
-//! The rules that stand in files rather than in code: `xtask/floors.toml` and `xtask/ratchet.toml`.
+//! The rules that are in files rather than in code: `xtask/floors.toml` and `xtask/ratchet.toml`.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// `xtask/floors.toml`.
+/// The contents of `xtask/floors.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Floors {
     /// Package name to floor, 0 at the bottom.
     pub(super) floors: BTreeMap<String, u8>,
-    /// Packages beside the floors, with what they are for: no product package may need them to run.
+    /// Packages outside the floors, with their purpose: no product package may need them to run.
     #[serde(default)]
     pub(super) beside: BTreeMap<String, String>,
     /// Imports within one floor that are wanted.
@@ -25,7 +25,7 @@ pub(super) struct Floors {
     /// The layers of the modules of a package, the lowest first.
     #[serde(default)]
     pub(super) modules: BTreeMap<String, Vec<Vec<String>>>,
-    /// Packages that may use a dependency, for the few that are not for everybody.
+    /// Packages that may use a dependency, for the few restricted dependencies.
     #[serde(default)]
     pub(super) reserved: BTreeMap<String, Vec<String>>,
 }
@@ -58,6 +58,19 @@ pub(super) struct Ratchet {
     /// Packages with the sizes of their circles of files, the largest first.
     #[serde(default)]
     pub(super) circles: BTreeMap<String, Vec<usize>>,
+    /// The idioms of a private dialect.
+    #[serde(default)]
+    pub(super) idioms: IdiomLimits,
+}
+
+/// The most idioms in all comments, and in all pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IdiomLimits {
+    #[serde(default)]
+    pub(super) comments: usize,
+    #[serde(default)]
+    pub(super) pages: usize,
 }
 
 #[cfg(test)]

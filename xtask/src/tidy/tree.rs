@@ -1,7 +1,7 @@
-//! The tree as the checks see it: its files, its packages, and the rules that stand in files.
+//! The tree as the checks see it: its files, its packages, and the rules in files.
 //!
-//! Read once, so that a check is a pure function and its tests need no disk. Files are those that git tracks or
-//! would track; what is ignored is nobody's business.
+//! Read once, so that a check is a pure function and its tests need no disk. Files are those that git tracks or would
+//! track; ignored files do not matter.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,14 +16,14 @@ use super::rules::{Floors, Ratchet};
 use super::workspace::{self, Package};
 
 /// Larger files are complained about, and never read.
-pub(super) const FILE_SIZE_MAX: u64 = 1 << 20;
+pub(super) const MAX_FILE_SIZE: u64 = 1 << 20;
 
 /// One file of the tree.
 pub(super) struct SourceFile {
     /// From the root, with `/` between folders.
     pub(super) path: String,
     pub(super) size: u64,
-    /// Empty for what is not text.
+    /// The text; empty for other files.
     pub(super) text: String,
     syntax: OnceCell<syn::Result<syn::File>>,
 }
@@ -51,23 +51,31 @@ impl SourceFile {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
+    /// The text of the lines of Rust that are comments, with their number.
+    pub(super) fn comments(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.lines().filter(|_| self.is_rust()).filter_map(|(number, line)| {
+            let text = line.trim_start().strip_prefix("//")?;
+            Some((number, text.strip_prefix(['/', '!']).unwrap_or(text).trim()))
+        })
+    }
+
     /// The number of the first line that holds `needle`, else 1.
     pub(super) fn line_with(&self, needle: &str) -> usize {
         self.lines().find(|(_, line)| line.contains(needle)).map_or(1, |(number, _)| number)
     }
 
-    /// The parsed file, where it is Rust.
+    /// The parsed file, if it is Rust.
     pub(super) fn syntax(&self) -> Option<&syn::Result<syn::File>> {
         self.is_rust().then(|| self.syntax.get_or_init(|| syn::parse_file(&self.text)))
     }
 
-    /// The parsed file, where it is Rust that parses; the function length check reports what does not.
+    /// The parsed file, if it is valid Rust; the function length check reports files that do not.
     pub(super) fn parsed(&self) -> Option<&syn::File> {
         self.syntax()?.as_ref().ok()
     }
 }
 
-/// Everything the checks look at.
+/// All the data that the checks use.
 #[derive(Default)]
 pub(super) struct Tree {
     pub(super) files: Vec<SourceFile>,
@@ -84,12 +92,12 @@ impl Tree {
         let mut files = Vec::new();
         for path in list(root)? {
             let full = root.join(&path);
-            // A tracked file that was deleted, and links, are passed over.
+            // Deleted tracked files and links are skipped.
             let Ok(facts) = fs::symlink_metadata(&full) else { continue };
             if !facts.is_file() {
                 continue;
             }
-            let bytes = if facts.len() > FILE_SIZE_MAX {
+            let bytes = if facts.len() > MAX_FILE_SIZE {
                 Vec::new()
             } else {
                 fs::read(&full).context(path.clone())?
@@ -108,7 +116,7 @@ impl Tree {
 
     /// A tree of these files and nothing else, for the tests of checks.
     #[cfg(test)]
-    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+    pub(super) fn from_texts(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
         Tree { files, ..Tree::default() }
     }
@@ -138,7 +146,7 @@ impl Tree {
         self.files.iter().filter(|file| file.is_markdown())
     }
 
-    /// The line of `path` that holds `needle`; 1 where there is no such file.
+    /// The line of `path` that holds `needle`; 1 if the file does not exist.
     pub(super) fn line_with(&self, path: &str, needle: &str) -> usize {
         self.file(path).map_or(1, |file| file.line_with(needle))
     }
@@ -155,8 +163,8 @@ fn list(root: &Path) -> Result<BTreeSet<String>> {
     Ok(listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect())
 }
 
-/// The newest committed ratchet that differs from the one at hand: the last commit's for an edit not yet
-/// committed, and the one before the last change for CI. `None` in a shallow clone or for the first version.
+/// The newest committed ratchet that differs from the present one: the last commit's for an edit not yet committed, and
+/// the one before the last change for CI. `None` in a shallow clone or for the first version.
 fn ratchet_before(root: &Path, now: &Ratchet) -> Option<Ratchet> {
     let path = super::function_length::RATCHET;
     let commits = git(root, &["log", "-2", "--format=%H", "--", path]).ok()?;

@@ -1,4 +1,4 @@
-//! A source file that no `mod`, `include!` or manifest reaches is dead: it is neither compiled nor tested.
+//! Finds dead source files, which no `mod`, `include!` or manifest reaches: they are neither compiled nor tested.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +17,10 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     dead.map(|file| Complaint::new(&file.path, 1, "nothing reaches this file", advice)).collect()
 }
 
-/// Where a file's own modules are looked for (Rust reference, "Module source filenames").
+/// The place of a file's own modules (Rust reference, "Module source filenames").
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Folder {
-    /// Beside it: crate roots, `mod.rs`, and files named by `#[path]`.
+    /// In its own folder: crate roots, `mod.rs`, and files named by `#[path]`.
     OwnParent,
     /// In the folder of its name.
     OwnName,
@@ -51,7 +51,7 @@ impl Walk<'_> {
     }
 }
 
-/// Collects the files that one file names; those that are not there are simply not in the tree.
+/// Collects the files that one file names; missing ones are simply not in the tree.
 struct Finder {
     parent: String,
     modules: String,
@@ -125,7 +125,7 @@ mod tests {
     use crate::tidy::workspace::package;
 
     fn dead(files: &[(&str, &str)]) -> Vec<String> {
-        let mut tree = Tree::of(files);
+        let mut tree = Tree::from_texts(files);
         tree.packages = vec![package("a", &[])];
         check(&tree).into_iter().map(|complaint| complaint.path).collect()
     }

@@ -1,6 +1,6 @@
-//! Unsafe code stands only in the files that `xtask/floors.toml` lists with a reason.
+//! Checks that unsafe code is only in the files that `xtask/floors.toml` lists with a reason.
 //!
-//! Looks at every token, so that macros hide nothing; words in comments and strings do not count.
+//! It reads every token, so that macros hide nothing; words in comments and strings do not count.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         let allowed = tree.floors.unsafe_code.contains_key(&file.path);
         if let Some(line) = first_unsafe(file).filter(|_| !allowed) {
             let advice =
-                format!("use rustix or another safe door, or list the file with its reason in {FLOORS}");
+                format!("use rustix or another safe interface, or list the file with its reason in {FLOORS}");
             complaints.push(Complaint::new(&file.path, line, "unsafe code stands here", advice));
         }
     }
@@ -36,7 +36,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
 }
 
 fn first_unsafe(file: &SourceFile) -> Option<usize> {
-    // Most files do not even hold the word.
+    // Most files do not contain the word.
     file.text.contains("unsafe").then(|| TokenStream::from_str(&file.text).ok().and_then(search)).flatten()
 }
 
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn complaints(files: &[(&str, &str)], allowed: &[(&str, &str)]) -> Vec<String> {
-        let mut tree = Tree::of(files);
+        let mut tree = Tree::from_texts(files);
         let allowed = allowed.iter().map(|(path, reason)| ((*path).to_owned(), (*reason).to_owned()));
         tree.floors.unsafe_code = allowed.collect();
         check(&tree)

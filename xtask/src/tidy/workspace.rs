@@ -1,13 +1,13 @@
-//! The packages of the tree and what they import, as cargo sees them.
+//! The packages of the tree and their imports, as cargo sees them.
 //!
-//! The fuzz package is a workspace of its own (cargo-fuzz builds it with other flags), so it is asked for apart.
+//! The fuzz package is a separate workspace (cargo-fuzz builds it with other flags), so it is read separately.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// What an import is needed for.
+/// The purpose of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// To build or run the package.
@@ -32,7 +32,7 @@ pub(super) struct Package {
     /// The first file of each library, program, test and build script, from the root of the tree.
     pub(super) roots: Vec<String>,
     pub(super) imports: Vec<Import>,
-    /// Whether it is a member of the main workspace.
+    /// True if it is a member of the main workspace.
     pub(super) member: bool,
 }
 
@@ -44,11 +44,14 @@ impl Package {
     }
 }
 
-/// Asks cargo about the workspace and, where there is one, the fuzz package. Needs no network.
+/// Packages that are separate workspaces: fuzz targets need other flags, and a reader of the bench brings other dependencies.
+const OTHER_WORKSPACES: [&str; 2] = ["fuzz/Cargo.toml", "bench/mprobe/Cargo.toml"];
+
+/// Asks cargo about the workspace and the packages outside it that exist. Needs no network.
 pub(super) fn read(root: &Path) -> Result<Vec<Package>> {
     let mut packages = packages_of(root, "Cargo.toml", true)?;
-    if root.join("fuzz/Cargo.toml").is_file() {
-        packages.extend(packages_of(root, "fuzz/Cargo.toml", false)?);
+    for manifest in OTHER_WORKSPACES.iter().filter(|manifest| root.join(manifest).is_file()) {
+        packages.extend(packages_of(root, manifest, false)?);
     }
     Ok(packages)
 }
@@ -59,7 +62,6 @@ fn packages_of(root: &Path, manifest: &str, member: bool) -> Result<Vec<Package>
         .no_deps()
         .exec()
         .with_context(|| format!("cargo cannot read {manifest}"))?;
-    let root = metadata.workspace_root.as_std_path().join(if member { "" } else { ".." });
     let root = root.canonicalize().context("cannot find the root of the tree")?;
     let relative = |path: &Path| -> String {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

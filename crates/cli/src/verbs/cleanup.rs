@@ -1,15 +1,15 @@
-//! `fathom cleanup`: undoes what processes that were killed left behind.
+//! `fathom cleanup`: undoes the changes that killed processes left behind.
 //!
-//! A run that ends, also by Ctrl-C, undoes what it made. After a `kill -9`, a crash or a power cut only the undo
-//! journal knows. This verb refuses to touch what a living process made, or what replaced a file of ours.
+//! A run that ends, even by Ctrl-C, undoes its own changes. After a `kill -9`, a crash or a power cut only the undo
+//! journal has a record of them. This verb refuses to touch changes of a running process, and files that replaced those of Fathom.
 
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
-use fathom_process::ledger::{self, Fate, Found, Outcome as Undoing};
+use fathom_process::ledger::{self, CleanupOutcome, DeadEntry, ResourceFate as Undoing};
 use serde_json::{Value, json};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -18,9 +18,9 @@ EXAMPLES:
   sudo fathom cleanup          undo what runs as root left
   fathom cleanup --json        one JSON document, for scripts
 
-Exit codes: 0 nothing is left, 1 something could not be undone, 3 not enough rights to undo it.";
+Exit codes: 0 nothing is left, 1 something could not be undone, 2 usage,
+3 not enough rights to undo it.";
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// List what would be undone, and change nothing
@@ -40,18 +40,18 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Undoes everything that dead processes owe, and says so line by line.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+/// Undoes all recorded changes of dead processes, and prints a line for each.
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if config.dry_run {
         show_found(&ledger::dead_things()?, config.json)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let undoings = ledger::undo_dead()?;
     show_undoings(&undoings, config.json)?;
     verdict(&undoings)
 }
 
-fn show_found(found: &[Found], as_json: bool) -> Result<()> {
+fn show_found(found: &[DeadEntry], as_json: bool) -> Result<()> {
     if as_json {
         let things: Vec<_> = found.iter().map(|found| to_json(found, "would undo", None)).collect();
         return Ok(output::line(&json!({ "dry_run": true, "things": things }).to_string())?);
@@ -67,9 +67,9 @@ fn show_undoings(undoings: &[Undoing], as_json: bool) -> Result<()> {
         let things: Vec<_> = undoings
             .iter()
             .map(|Undoing { found, fate }| match fate {
-                Fate::Undone => to_json(found, "undone", None),
-                Fate::Gone => to_json(found, "gone", None),
-                Fate::Kept(error) => to_json(found, "kept", Some(error)),
+                CleanupOutcome::Undone => to_json(found, "undone", None),
+                CleanupOutcome::Gone => to_json(found, "gone", None),
+                CleanupOutcome::Kept(error) => to_json(found, "kept", Some(error)),
             })
             .collect();
         return Ok(output::line(&json!({ "dry_run": false, "things": things }).to_string())?);
@@ -77,9 +77,9 @@ fn show_undoings(undoings: &[Undoing], as_json: bool) -> Result<()> {
     for Undoing { found, fate } in undoings {
         let (thing, left_by) = (&found.thing, left_by(found));
         output::line(&match fate {
-            Fate::Undone => format!("undone: {thing}{left_by}"),
-            Fate::Gone => format!("already gone: {thing}{left_by}"),
-            Fate::Kept(error) => format!("not undone: {thing}{left_by}: {error}"),
+            CleanupOutcome::Undone => format!("undone: {thing}{left_by}"),
+            CleanupOutcome::Gone => format!("already gone: {thing}{left_by}"),
+            CleanupOutcome::Kept(error) => format!("not undone: {thing}{left_by}: {error}"),
         })?;
     }
     nothing_to_undo(undoings.is_empty())
@@ -92,11 +92,11 @@ fn nothing_to_undo(nothing: bool) -> Result<()> {
     Ok(())
 }
 
-fn left_by(found: &Found) -> String {
+fn left_by(found: &DeadEntry) -> String {
     found.owner.map_or_else(String::new, |owner| format!(" (left by process {})", owner.pid))
 }
 
-fn to_json(found: &Found, fate: &str, reason: Option<&Error>) -> Value {
+fn to_json(found: &DeadEntry, fate: &str, reason: Option<&Error>) -> Value {
     json!({
         "thing": found.thing,
         "name": found.thing.to_string(),
@@ -106,10 +106,10 @@ fn to_json(found: &Found, fate: &str, reason: Option<&Error>) -> Value {
     })
 }
 
-/// Missing rights are the environment's fault, anything else that stays is a finding.
-fn verdict(undoings: &[Undoing]) -> Result<Outcome> {
+/// Missing permissions are errors of the environment; any other change that remains is a finding.
+fn verdict(undoings: &[Undoing]) -> Result<VerbOutcome> {
     let kept = undoings.iter().filter_map(|undoing| match &undoing.fate {
-        Fate::Kept(error) => Some(error.kind()),
+        CleanupOutcome::Kept(error) => Some(error.kind()),
         _ => None,
     });
     let kinds: Vec<Kind> = kept.collect();
@@ -119,23 +119,23 @@ fn verdict(undoings: &[Undoing]) -> Result<Outcome> {
         let advice = format!("sudo env FATHOM_STATE={} fathom cleanup", state.display());
         return Err(Error::new(Kind::Permission, what).advise(advice).into());
     }
-    Ok(if kinds.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if kinds.is_empty() { VerbOutcome::Clean } else { VerbOutcome::Findings })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fathom_process::Thing;
+    use fathom_process::Resource;
 
     fn kept(kind: Kind) -> Undoing {
-        let found = Found { owner: None, thing: Thing::file("/x") };
-        Undoing { found, fate: Fate::Kept(Error::new(kind, "no")) }
+        let found = DeadEntry { owner: None, thing: Resource::file("/x") };
+        Undoing { found, fate: CleanupOutcome::Kept(Error::new(kind, "no")) }
     }
 
     #[test]
     fn what_stays_decides_the_exit_code() {
-        assert_eq!(verdict(&[]).unwrap(), Outcome::Clean);
-        assert_eq!(verdict(&[kept(Kind::Busy)]).unwrap(), Outcome::Findings);
+        assert_eq!(verdict(&[]).unwrap(), VerbOutcome::Clean);
+        assert_eq!(verdict(&[kept(Kind::Busy)]).unwrap(), VerbOutcome::Findings);
         let error = verdict(&[kept(Kind::Busy), kept(Kind::Permission)]).unwrap_err();
         assert_eq!(error.downcast_ref::<Error>().map(Error::kind), Some(Kind::Permission));
     }

@@ -1,13 +1,13 @@
-//! `fathom completions SHELL`: what a shell must know to complete fathom's command lines, on standard output.
+//! `fathom completions SHELL`: prints the script with which a shell completes fathom's command lines.
 //!
-//! Made from the command tree itself, so that it cannot fall behind. It installs nothing: packages put it in its place,
-//! and whoever has none redirects it there.
+//! The script is made from the command tree itself, so that it is never out of date. The verb installs nothing: packages put the script in
+//! its place, and users without a package redirect it there.
 
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Bash, Fish, Generator, Zsh, generate};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -20,7 +20,7 @@ EXAMPLES:
 The Debian package brings all three.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The arguments of `fathom completions`.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// The shell that is to complete
@@ -44,14 +44,14 @@ pub(crate) fn command() -> Command {
 }
 
 /// Prints the script for the whole command line.
-pub(crate) fn run(config: Config, root: Command) -> Result<Outcome> {
+pub(crate) fn run(config: Config, root: Command) -> Result<VerbOutcome> {
     let script = match config.shell {
         Shell::Bash => script(Bash, root),
         Shell::Zsh => script(Zsh, root),
         Shell::Fish => script(Fish, root),
     };
     output::line(script.trim_end())?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 fn script(shell: impl Generator, mut root: Command) -> String {

@@ -1,4 +1,4 @@
-//! `fathom disk`: what a disk can do for a database, where its knee is, and what spoils it.
+//! `fathom disk`: measures what a disk can do for a database, finds its knee, and names the causes that spoil it.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,60 +6,70 @@ use std::str::FromStr;
 use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
-use fathom_probe::{DEPTH_MAX, Durable, Engine, Job, LadderPlan, Pace, Pattern, Permits, Slo, WindowPlan};
+use fathom_probe::{
+    Durable, IoEngine, Job, LadderPlan, MAX_DEPTH, Pace, Pattern, Permits, Slo, SustainPlan, WindowPlan,
+};
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
-use fathom_report::{findings_text, fio_json};
-use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionResult, SessionSpec, Tools};
+use fathom_report::fio_json;
+use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionResult, SessionSpec, SessionTools};
 use fathom_units::{Bytes, Nanos};
 use serde_json::json;
 
 use crate::arguments::{DocumentArgs, default_engine};
-use crate::outcome::Outcome;
-use crate::output::{self, WIDTH};
-use crate::result_printer::{Format, ResultPrinter, verdict_text};
+use crate::outcome::VerbOutcome;
+use crate::output;
+use crate::result_printer::{Format, ResultPrinter, disk_answer};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom disk --dir /var/lib/mongodb               all that mongod does, in turn
-  fathom disk --pattern randread --depth 1..1024   the whole ladder of random reads
+  fathom disk --pattern randread --depth 1..1024   every rung of the ladder
   fathom disk --pattern append --durable fdatasync --time 30s
   fathom disk --pattern randread --block 32K --slo 'p99<5ms'
+  fathom disk --sustain                            whether the rate lasts, or is a burst
+  fathom disk --sustain 1h --pattern randwrite
   fathom disk --pattern randrw --depth 32 --verify
   fathom disk --pattern randread --rate 500 --json=fio > job.json
 
-Sizes are powers of two (4K = 4096 bytes); durations read 30s, 2m, 500ms. Results
-go to standard output and into a run folder, notes to standard error.
+Sizes are powers of two (4K = 4096 bytes); durations read 30s, 2m, 500ms.
+Results go to standard output and into a run folder, notes to standard error.
 Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The least time for `--sustain`.
+const MIN_SUSTAIN: Nanos = Nanos::secs(20);
+const MAX_SUSTAIN: Nanos = Nanos::secs(30 * 86_400);
+
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// Directory on the disk to probe (or a block device; see --destroy)
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// Size of the test file; a quarter of the free room up to 2G where absent
+    /// Size of the test file [default: a quarter of the free space, 2G at most]
     #[arg(long)]
     size: Option<Bytes>,
     /// The shapes to run in turn, unless --pattern picks one
     #[arg(long, value_enum, default_value = "mongodb")]
-    profile: Profile,
+    profile: ProfileName,
     /// One shape: randread, randwrite, randrw, append or checkpoint
     #[arg(long)]
     pattern: Option<Pattern>,
     /// Bytes per request; 4K for reads, writes and appends, 32K for randrw and checkpoint
     #[arg(long)]
     block: Option<Bytes>,
-    /// psync (a thread per request), io_uring, or mmap (through the page cache)
+    /// psync (a thread per request), io_uring, or mmap (through the page cache) [default: io_uring; psync for
+    /// append, and where the kernel has no io_uring]
     #[arg(long)]
-    engine: Option<Engine>,
-    /// Requests in flight: a number, or a ladder such as 1..1024
+    engine: Option<IoEngine>,
+    /// Requests in flight: a number, or a ladder such as 1..1024 [default: a ladder up to the knee; 1 for
+    /// append, 4 for checkpoint, 128 with --rate or --slo]
     #[arg(long)]
     depth: Option<Depth>,
-    /// How long each step is measured
+    /// How long each step is measured [default: 2.5s in a ladder, 5s with --slo, else 10s]
     #[arg(long)]
     time: Option<Nanos>,
-    /// What makes a write durable: none, fdatasync (after each) or dsync
+    /// What makes a write durable: none, fdatasync (after each) or dsync [default: fdatasync for append, else
+    /// none]
     #[arg(long)]
     durable: Option<Durable>,
     /// Open loop: Poisson arrivals per second; latency counts from the intended start
@@ -68,19 +78,22 @@ pub(crate) struct Config {
     /// Find the highest rate that holds a latency objective, such as 'p99<5ms'
     #[arg(long, conflicts_with = "rate")]
     slo: Option<Slo>,
+    /// Drive one shape until it is known whether its rate lasts, for this long at most [default: 10m]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "10m", conflicts_with_all = ["time", "rate", "slo"])]
+    sustain: Option<Nanos>,
     /// Stamp every block, check every read, and read all back at the end
     #[arg(long)]
     verify: bool,
     /// Keep the test file, so that the next run need not lay it out
     #[arg(long)]
     keep: bool,
-    /// Ten seconds instead of two minutes: fewer and shorter steps, a smaller file
+    /// Take ten seconds instead of two minutes: fewer and shorter steps, a smaller file
     #[arg(long)]
     quick: bool,
     /// Go through the page cache instead of O_DIRECT
     #[arg(long)]
     buffered: bool,
-    /// Probe a network or FUSE file system all the same
+    /// Probe a network or FUSE file system anyway
     #[arg(long)]
     any_fs: bool,
     /// Write to the block device that --dir names; NAME is its kernel name, typed out
@@ -94,7 +107,7 @@ pub(crate) struct Config {
     /// Print JSON: one document, a line per result, or fio's json+ document
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "document", value_name = "SHAPE")]
     json: Option<Json>,
-    /// Where run folders go [default: the state folder's runs/]
+    /// Directory for run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
     /// Keep no run folder
@@ -103,7 +116,7 @@ pub(crate) struct Config {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Profile {
+enum ProfileName {
     Mongodb,
 }
 
@@ -127,12 +140,12 @@ impl FromStr for Depth {
     fn from_str(text: &str) -> Result<Self, Error> {
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         let number = |text: &str| {
-            text.trim_start_matches('=').trim().parse::<u32>().ok().filter(|n| (1..=DEPTH_MAX).contains(n))
+            text.trim_start_matches('=').trim().parse::<u32>().ok().filter(|n| (1..=MAX_DEPTH).contains(n))
         };
         match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Depth { first, last }),
             _ => Err(Error::usage(format!(
-                "'{text}' is no depth; take a number from 1 to {DEPTH_MAX} or a ladder such as 1..{DEPTH_MAX}"
+                "'{text}' is no depth; take a number from 1 to {MAX_DEPTH} or a ladder such as 1..{MAX_DEPTH}"
             ))),
         }
     }
@@ -147,8 +160,8 @@ pub(crate) fn command() -> Command {
 }
 
 /// Probes, prints, and judges.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let tools = Tools { signals: Signals::install()?, note: output::note };
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
+    let tools = SessionTools { signals: Signals::install()?, note: output::note };
     let probe = config.probe()?;
     let format = match config.json {
         None => Format::Text,
@@ -167,8 +180,10 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     show(&printer, &result)?;
     match result.error {
         Some(error) => Err(error.into()),
-        None if result.probe_findings.iter().any(fathom_record::Finding::is_alarm) => Ok(Outcome::Findings),
-        None => Ok(Outcome::Clean),
+        None if result.probe_findings.iter().any(fathom_record::Finding::is_alarm) => {
+            Ok(VerbOutcome::Findings)
+        }
+        None => Ok(VerbOutcome::Clean),
     }
 }
 
@@ -189,11 +204,8 @@ fn show(printer: &ResultPrinter, result: &SessionResult) -> Result<()> {
             if result.is_interrupted {
                 output::line("\nInterrupted: the figures above are what was measured until then.")?;
             }
-            let findings = findings_text(&result.probe_findings, WIDTH, false);
-            if !findings.is_empty() {
-                output::line(&format!("\n{findings}"))?;
-            }
-            verdict_text(&result.results).map_or(Ok(()), |verdict| output::line(&verdict))?;
+            let answer = disk_answer(&result.results, &result.probe_findings);
+            answer.iter().try_for_each(|block| output::line(block))?;
             if let Some(folder) = &result.folder {
                 output::line(&format!("\nRun folder: {}", folder.display()))?;
             }
@@ -229,7 +241,7 @@ fn subject(results: &[Entry]) -> (&str, u64) {
 }
 
 impl Config {
-    /// The probe that the flags describe; refuses what contradicts itself.
+    /// The probe that the flags describe; refuses contradictory flags.
     fn probe(&self) -> Result<ProbeSpec> {
         let plan = self.plan()?;
         if self.keep && self.block.is_some_and(|block| block.get() % 4096 != 0) {
@@ -247,7 +259,7 @@ impl Config {
             keeps_file: self.keep,
             seed: self.seed,
             documents,
-            // A size that was asked for is laid out whole, however long that takes.
+            // A requested size is laid out completely, however long that takes.
             layout_budget: self.size.is_none().then_some(ProbeSpec::layout_budget_for(pace)),
             ..ProbeSpec::new(&self.dir, plan)
         })
@@ -263,8 +275,9 @@ impl Config {
             || self.depth.is_some()
             || self.durable.is_some()
             || self.rate.is_some()
-            || self.slo.is_some();
-        let Profile::Mongodb = self.profile;
+            || self.slo.is_some()
+            || self.sustain.is_some();
+        let ProfileName::Mongodb = self.profile;
         if !one_shape {
             if self.time.is_some() {
                 let what = "a profile times its own steps, so --time says nothing";
@@ -280,6 +293,9 @@ impl Config {
             Pattern::RandRead
         });
         let mut job = self.job(pattern);
+        if let Some(time) = self.sustain {
+            return Ok(ProbePlan::Sustain(self.sustain_plan(job, time)?));
+        }
         let climbs = self.rate.is_none()
             && self.slo.is_none()
             && !matches!(pattern, Pattern::Append | Pattern::Checkpoint);
@@ -290,7 +306,7 @@ impl Config {
                 }
                 Ok(ProbePlan::Ladder(self.ladder(job, first, last, true)?))
             }
-            None if climbs => Ok(ProbePlan::Ladder(self.ladder(job, 1, DEPTH_MAX, false)?)),
+            None if climbs => Ok(ProbePlan::Ladder(self.ladder(job, 1, MAX_DEPTH, false)?)),
             depth => {
                 let open_loop = self.rate.is_some() || self.slo.is_some();
                 let otherwise = match pattern {
@@ -311,12 +327,35 @@ impl Config {
         }
     }
 
+    fn sustain_plan(&self, mut job: Job, time: Nanos) -> Result<SustainPlan> {
+        if !(MIN_SUSTAIN..=MAX_SUSTAIN).contains(&time) {
+            let what = format!("--sustain {time} makes no sense; take {MIN_SUSTAIN} to 30 days");
+            return Err(Error::usage(what).into());
+        }
+        let depth = match self.depth {
+            Some(Depth { first, last }) if first < last => {
+                let what = "--sustain drives one depth, and looks for the knee itself where none is given";
+                return Err(Error::usage(what).advise("leave --depth out, or give one number").into());
+            }
+            depth => depth.map(|depth| depth.first),
+        };
+        let own_depth = match job.pattern {
+            Pattern::Append => Some(1),
+            Pattern::Checkpoint => Some(4),
+            _ => None,
+        };
+        let depth = depth.or(own_depth);
+        job.depth = depth.unwrap_or(1);
+        job.check()?;
+        Ok(SustainPlan { job, finds_knee: depth.is_none(), time })
+    }
+
     fn job(&self, pattern: Pattern) -> Job {
         let page = matches!(pattern, Pattern::RandRw | Pattern::Checkpoint);
         let block = self.block.unwrap_or(if page { Bytes::kib(32) } else { Bytes::kib(4) });
         let engine = self
             .engine
-            .unwrap_or_else(|| if pattern == Pattern::Append { Engine::Psync } else { default_engine() });
+            .unwrap_or_else(|| if pattern == Pattern::Append { IoEngine::Psync } else { default_engine() });
         let durable = if pattern == Pattern::Append { Durable::Fdatasync } else { Durable::None };
         Job::new(pattern, block, engine, 1).durable(self.durable.unwrap_or(durable))
     }
@@ -333,6 +372,7 @@ impl Config {
             step,
             complete,
             factor: if self.quick { 4 } else { 2 },
+            is_brief: false,
         })
     }
 

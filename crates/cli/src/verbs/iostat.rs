@@ -1,8 +1,8 @@
 //! `fathom iostat`: sysstat's report of CPU and device activity, with its options, columns and JSON.
 //!
-//! The report goes to standard output exactly as sysstat 12.6 would print it, so that scripts go on working; what a
-//! reader should know of this kernel goes to standard error. It refuses what it would have to guess: a device that
-//! does not exist, an interval that is no number. The figures are `fathom_host::iostat`'s.
+//! The report on standard output is exactly the one that sysstat 12.6 would print, so that scripts keep working; notes on
+//! this kernel are on standard error. It refuses input that it would have to guess: a device that
+//! does not exist, or an interval that is not a number. `fathom_host::iostat` computes the figures.
 
 use std::time::{Duration, Instant};
 
@@ -10,36 +10,37 @@ use anyhow::Result;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use fathom_errors::Error;
 use fathom_host::iostat::{
-    Header, Options, Partitions, Report, Sampler, Selection, Snapshot, Stack, Stamp, Unit, json, notes,
-    report, text,
+    IostatHeader, IostatOptions, IostatSampler, LocalTime, Partitions, Report, Selection, Snapshot, Stack,
+    Unit, json, notes, report, text,
 };
 use fathom_host::{View, kernel};
 use fathom_process::Signals;
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom iostat                     one report of the time since boot
   fathom iostat -xy 1 10            ten reports of one second each, all figures
-  fathom iostat -xz -m nvme0n1 5    one device, in MB, every 5 s while it is busy, until Ctrl-C
-  fathom iostat -x --tree --more 2  md, LVM and loop devices above their disks, with a total
+  fathom iostat -xz -m nvme0n1 5    one device, in MB, every 5 s while it is busy
+  fathom iostat -x --tree --more 2  md, LVM and loop devices above their disks
   fathom iostat -xy -o JSON 1 60    one JSON document in sysstat's shape
 
-Device names, INTERVAL (seconds) and COUNT may stand in any order as long as INTERVAL comes before COUNT.
-docs/iostat.md has the formulas and the differences from sysstat.";
+Device names, INTERVAL (seconds) and COUNT may stand in any order as long as
+INTERVAL comes before COUNT. Without COUNT it reports until Ctrl-C.
+docs/iostat.md has the formulas and the differences from sysstat.
+Exit codes: 0 ok, 2 usage, 3 environment (no such device, no counters).";
 
 /// The longest interval: a year, in seconds.
-const INTERVAL_MAX: f64 = 31_536_000.0;
+const MAX_INTERVAL: f64 = 31_536_000.0;
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// Show CPU use (the default shows it with the devices)
     #[arg(short = 'c')]
     cpu: bool,
-    /// Show devices only
+    /// Show devices only, without CPU use
     #[arg(short = 'd')]
     disks: bool,
     /// Show all figures: rates, merges, await, request size of each kind, queue length, utilisation
@@ -111,16 +112,16 @@ impl Config {
         self.json || self.format.is_some()
     }
 
-    fn options(&self, devices: Vec<String>) -> Options {
+    fn options(&self, devices: Vec<String>) -> IostatOptions {
         let partitions = match self.partitions.as_deref() {
             None => Partitions::None,
             Some("") => Partitions::Used,
             Some("ALL") => Partitions::All,
             Some(names) => Partitions::Of(names.split(',').map(str::to_owned).collect()),
         };
-        // As in sysstat, where -c does not hide what another option is about.
+        // As in sysstat, where -c does not hide the output that another option requests.
         let asks_for_disks = self.extended || partitions != Partitions::None || !devices.is_empty();
-        Options {
+        IostatOptions {
             cpu: self.cpu || !self.disks,
             disks: self.disks || !self.cpu || asks_for_disks,
             extended: self.extended,
@@ -137,12 +138,12 @@ impl Config {
     }
 }
 
-/// When reports are made.
+/// The times of reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Schedule {
+struct ReportTimes {
     /// Seconds between them; `None` for one report only.
     interval: Option<Duration>,
-    /// How many; `None` for no end.
+    /// The number of reports; `None` for no end.
     count: Option<u64>,
 }
 
@@ -150,18 +151,18 @@ fn starts_as_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
 }
 
-/// Tells device names from numbers: no device's name begins with a digit.
-fn split(words: &[String]) -> Result<(Vec<String>, Schedule), Error> {
+/// Separates device names from numbers: no device's name begins with a digit.
+fn split(words: &[String]) -> Result<(Vec<String>, ReportTimes), Error> {
     let (numbers, devices): (Vec<&String>, Vec<&String>) =
         words.iter().partition(|word| starts_as_number(word));
     let devices = devices.into_iter().cloned().collect();
     let schedule = match numbers.as_slice() {
-        [] => Schedule { interval: None, count: Some(1) },
+        [] => ReportTimes { interval: None, count: Some(1) },
         [interval] => {
             let interval = parse_interval(interval)?;
-            Schedule { interval, count: interval.is_none().then_some(1) }
+            ReportTimes { interval, count: interval.is_none().then_some(1) }
         }
-        [interval, count] => Schedule {
+        [interval, count] => ReportTimes {
             interval: Some(parse_interval(interval)?.ok_or_else(|| {
                 Error::usage("several reports need an interval above 0").advise("try 'fathom iostat 1 10'")
             })?),
@@ -175,11 +176,11 @@ fn split(words: &[String]) -> Result<(Vec<String>, Schedule), Error> {
     Ok((devices, schedule))
 }
 
-/// Seconds; 0 stands for one report.
+/// The interval in seconds; `None` for 0, which is one report.
 fn parse_interval(word: &str) -> Result<Option<Duration>, Error> {
-    let seconds = word.parse::<f64>().ok().filter(|seconds| (0.0..=INTERVAL_MAX).contains(seconds));
+    let seconds = word.parse::<f64>().ok().filter(|seconds| (0.0..=MAX_INTERVAL).contains(seconds));
     let seconds = seconds.ok_or_else(|| {
-        Error::usage(format!("'{word}' is not an interval in seconds (0 to {INTERVAL_MAX})"))
+        Error::usage(format!("'{word}' is not an interval in seconds (0 to {MAX_INTERVAL})"))
             .advise("for one report a second say 'fathom iostat 1'")
     })?;
     match seconds {
@@ -197,48 +198,48 @@ fn parse_count(word: &str) -> Result<u64, Error> {
 }
 
 /// Prints reports until the count is reached or a signal comes.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     let (devices, schedule) = split(&config.words)?;
     let options = config.options(devices);
     let signals = Signals::install()?;
     let view = View::live();
-    let mut sampler = Sampler::open(&view)?;
+    let mut sampler = IostatSampler::open(&view)?;
     let first = sampler.snapshot()?;
     let stack = Stack::read(&view);
     let selection = Selection::resolve(&options, &stack, &first.lines)?;
     let iso = std::env::var("S_TIME_FORMAT").is_ok_and(|format| format == "ISO");
-    let paper = Paper { options, as_json: config.is_json(), iso };
+    let paper = ReportOutput { options, as_json: config.is_json(), iso };
     paper.note(&view, &stack, &selection, &first);
     paper.begin(&view)?;
     let skip_first = config.omit_first && schedule.interval.is_some();
     let mut loop_ = Loop { view, sampler, stack, selection, paper, signals, printed: 0 };
     let result = loop_.run(first, schedule, skip_first);
-    // The document ends also after a failure, except where nobody reads it any more.
+    // The document is closed even after a failure, unless its reader has closed the pipe.
     let closed = result.as_ref().is_err_and(|error| error.kind() == fathom_errors::Kind::OutputClosed);
     if !closed {
         loop_.paper.end()?;
     }
     result?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 struct Loop {
     view: View,
-    sampler: Sampler,
+    sampler: IostatSampler,
     stack: Stack,
     selection: Selection,
-    paper: Paper,
+    paper: ReportOutput,
     signals: Signals,
     printed: u64,
 }
 
 impl Loop {
-    fn run(&mut self, first: Snapshot, schedule: Schedule, skip_first: bool) -> Result<(), Error> {
+    fn run(&mut self, first: Snapshot, schedule: ReportTimes, skip_first: bool) -> Result<(), Error> {
         let start = Instant::now();
         if !skip_first {
             self.print(None, &first)?;
         } else if !self.paper.as_json {
-            // sysstat leaves a line where the first report would stand.
+            // sysstat prints a line in place of the first report.
             output::line("")?;
         }
         let Some(interval) = schedule.interval else { return Ok(()) };
@@ -258,7 +259,7 @@ impl Loop {
     }
 
     fn print(&mut self, before: Option<&Snapshot>, after: &Snapshot) -> Result<(), Error> {
-        // Devices come and go; the tree is read again only when one is unknown.
+        // Devices appear and disappear; the tree is read again only if a device is unknown.
         if after.lines.iter().any(|line| self.stack.device(&line.name).is_none()) {
             self.stack = Stack::read(&self.view);
         }
@@ -269,20 +270,20 @@ impl Loop {
     }
 }
 
-/// The next multiple of the interval; those that a stopped process slept through are left out.
+/// The next multiple of the interval; those that passed while the process was stopped are left out.
 fn next_due(elapsed: Duration, interval: Duration) -> Duration {
     let passed = elapsed.as_nanos().checked_div(interval.as_nanos()).unwrap_or(0);
     interval.saturating_mul(u32::try_from(passed.saturating_add(1)).unwrap_or(u32::MAX))
 }
 
-/// Where and how the reports are written.
-struct Paper {
-    options: Options,
+/// The destination and the format of the reports.
+struct ReportOutput {
+    options: IostatOptions,
     as_json: bool,
     iso: bool,
 }
 
-impl Paper {
+impl ReportOutput {
     fn note(&self, view: &View, stack: &Stack, selection: &Selection, first: &Snapshot) {
         let shown = first.lines.iter().filter(|line| selection.shows(line, &first.lines, stack));
         let shown: Vec<&str> = shown.map(|line| line.name.as_str()).collect();
@@ -293,12 +294,12 @@ impl Paper {
     }
 
     fn begin(&self, view: &View) -> Result<(), Error> {
-        let header = Header::read(view, &Stamp::now(self.iso));
+        let header = IostatHeader::read(view, &LocalTime::now(self.iso));
         self.write(&if self.as_json { json::begin(&header) } else { text::header(&header) })
     }
 
     fn report(&self, report: &Report, first: bool) -> Result<(), Error> {
-        let stamp = Stamp::now(self.iso).timestamp;
+        let stamp = LocalTime::now(self.iso).timestamp;
         self.write(&if self.as_json {
             json::statistics(report, &self.options, &stamp, first)
         } else {

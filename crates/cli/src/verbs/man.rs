@@ -1,8 +1,7 @@
-//! `fathom man`: manual pages, made from the command tree; one on standard output, or all into a folder.
+//! `fathom man`: prints a manual page made from the command tree, or writes all pages into a folder.
 //!
-//! For packagers and for those without a package (`fathom man disk | man -l -`), so help does not list it. Examples
-//! and exit codes stand behind each verb's options as plain text, which a manual would run together into one paragraph:
-//! they are laid out here.
+//! It is for packagers and for users without a package (`fathom man disk | man -l -`). Examples and exit codes follow
+//! each verb's options as plain text. A manual would join them into one paragraph, so this module formats them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +11,7 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 use fathom_errors::{Error, Kind};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -22,19 +21,18 @@ EXAMPLES:
 
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
-/// A line of examples that is indented by so much goes on with the comment of the line above.
+/// A line of examples with at least this indent continues the comment of the line above.
 const COMMENT_INDENT: usize = 12;
 
-/// What the library puts before each section, and is needed once: an apostrophe that can be pasted.
+/// A definition of an apostrophe that can be pasted, which the library repeats before each section and which is needed once.
 const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// The verb whose page is printed [default: the page of fathom itself]
     #[arg(value_name = "VERB")]
     verb: Option<String>,
-    /// Write all pages into this folder instead, which is made if it is not there
+    /// Write all pages into this folder, which is created if it does not exist
     #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
     output: Option<PathBuf>,
 }
@@ -44,16 +42,15 @@ pub(crate) fn command() -> Command {
     Config::augment_args(Command::new("man"))
         .about("Print a manual page, or write all of them into a folder")
         .long_about(None)
-        .hide(true)
         .after_help(EXAMPLES)
 }
 
 /// Prints one page of the whole command line, or writes all.
-pub(crate) fn run(config: Config, root: Command) -> Result<Outcome> {
+pub(crate) fn run(config: Config, root: Command) -> Result<VerbOutcome> {
     let root = tree(root);
     if let Some(folder) = config.output {
         write_all(&root, &folder)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let command = match &config.verb {
         None => &root,
@@ -63,10 +60,10 @@ pub(crate) fn run(config: Config, root: Command) -> Result<Outcome> {
         })?,
     };
     output::line(page(command)?.trim_end())?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// The whole command line, with the names that pages have.
+/// The whole command line, with the names of the pages.
 fn tree(root: Command) -> Command {
     let mut root = root.disable_help_subcommand(true);
     root.build();
@@ -88,7 +85,7 @@ fn write_all(root: &Command, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `fathom`, `fathom-disk`: what one types behind `man`.
+/// `fathom`, `fathom-disk`: the word that a user types after `man`.
 fn title(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
@@ -96,7 +93,7 @@ fn title(command: &Command) -> &str {
 /// The page of one command as roff.
 fn page(command: &Command) -> Result<String> {
     let man = Man::new(command.clone());
-    // The library leaves an empty date out, and what follows moves up into its place.
+    // The library leaves an empty date out, and the next field moves into its place.
     let (name, version) = (title(command).to_uppercase(), env!("CARGO_PKG_VERSION"));
     let mut text = format!(".TH \"{name}\" \"1\" \"\" \"fathom {version}\" \"Fathom\"\n").into_bytes();
     man.render_name_section(&mut text)?;
@@ -121,7 +118,7 @@ fn page(command: &Command) -> Result<String> {
     Ok(text)
 }
 
-/// What stands behind the options in help, as sections: examples, notes, exit codes.
+/// The text after the options in help, as sections: examples, notes, exit codes.
 fn laid_out(behind: &str) -> String {
     let mut out = String::new();
     let mut section = "";
@@ -142,7 +139,7 @@ fn laid_out(behind: &str) -> String {
             _ if words.is_empty() => out.push_str(".PP\n"),
             "EXAMPLES" => out.push_str(&example(line)),
             "EXIT STATUS" => out.push_str(&escaped(words.trim_start_matches("Exit codes: "))),
-            // What is indented is laid out by hand.
+            // Indented lines keep their layout.
             _ if line.starts_with(' ') => out.push_str(&format!(".nf\n{}.fi\n", escaped(line))),
             _ => out.push_str(&escaped(words)),
         }
@@ -150,7 +147,7 @@ fn laid_out(behind: &str) -> String {
     out
 }
 
-/// A command in bold, and below it what it is for.
+/// A command in bold, and its purpose below it.
 fn example(line: &str) -> String {
     let indent = line.len() - line.trim_start().len();
     let words = line.trim();
@@ -166,7 +163,7 @@ fn example(line: &str) -> String {
     out
 }
 
-/// A line of text that roff prints as it is: minus signs that can be pasted, and no line taken for a request.
+/// A line of text that roff prints unchanged: minus signs can be pasted, and no line is taken for a request.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     format!("\\&{line}\n")

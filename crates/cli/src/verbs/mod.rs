@@ -7,13 +7,16 @@ mod compare;
 mod completions;
 mod demo;
 mod disk;
+#[cfg(test)]
+mod doc_examples;
 mod doctor;
 mod explain;
+mod ftdc;
+mod import;
 mod iostat;
 mod man;
 mod mongoperf;
-#[cfg(test)]
-mod quoted;
+mod program_name;
 mod report;
 #[cfg(feature = "lab")]
 mod route;
@@ -26,16 +29,16 @@ mod watch;
 mod without_lab;
 mod ycsb;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
 use clap::{ArgMatches, Command, FromArgMatches};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 
 struct Verb {
     command: fn() -> Command,
-    run: fn(&ArgMatches) -> Result<Outcome>,
+    run: fn(&ArgMatches) -> Result<VerbOutcome>,
 }
 
 /// Every verb, in the order that help lists them.
@@ -58,6 +61,8 @@ static VERBS: &[Verb] = &[
     },
     Verb { command: report::command, run: |matches| report::run(report::Config::from_arg_matches(matches)?) },
     Verb { command: demo::command, run: |matches| demo::run(demo::Config::from_arg_matches(matches)?) },
+    Verb { command: ftdc::command, run: |matches| ftdc::run(ftdc::Config::from_arg_matches(matches)?) },
+    Verb { command: import::command, run: |matches| import::run(import::Config::from_arg_matches(matches)?) },
     Verb { command: runs::command, run: |matches| runs::run(runs::Config::from_arg_matches(matches)?) },
     Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
     #[cfg(feature = "lab")]
@@ -88,9 +93,10 @@ static VERBS: &[Verb] = &[
     },
 ];
 
-/// The command line with the words of the tools that verbs stand for written as ours.
+/// The command line, with the names and options of the replaced tools translated into those of Fathom.
 pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    cluster::plain(ycsb::plain(words))
+    let is_verb = |word: &OsStr| VERBS.iter().any(|verb| word == (verb.command)().get_name());
+    cluster::plain(ycsb::plain(program_name::with_verb(words, is_verb)))
 }
 
 /// The whole command line.
@@ -105,8 +111,8 @@ pub(crate) fn command() -> Command {
         .subcommands(VERBS.iter().map(|verb| (verb.command)()))
 }
 
-/// Runs the verb that was named.
-pub(crate) fn dispatch(matches: &ArgMatches) -> Result<Outcome> {
+/// Runs the named verb.
+pub(crate) fn dispatch(matches: &ArgMatches) -> Result<VerbOutcome> {
     let Some((name, matches)) = matches.subcommand() else { anyhow::bail!("no verb was named") };
     match VERBS.iter().find(|verb| (verb.command)().get_name() == name) {
         Some(verb) => (verb.run)(matches),
@@ -144,7 +150,7 @@ mod tests {
         comments
     }
 
-    /// The verbs below a command that have no description, or such a comment in its place.
+    /// The verbs below a command that have no description, or that have such a comment as their description.
     fn undescribed(command: &Command, path: &str, comments: &[String]) -> Vec<String> {
         let mut found = Vec::new();
         for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {

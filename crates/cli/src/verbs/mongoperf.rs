@@ -1,7 +1,7 @@
-//! `fathom mongoperf`: the old disk test, drop-in: its document in, its lines out, until Ctrl-C.
+//! `fathom mongoperf`: a drop-in replacement of the old disk test. It reads that test's document and prints its lines until Ctrl-C.
 //!
-//! Standard output holds nothing but the old lines, so that old scripts go on; what it never told goes to standard
-//! error (`--percentiles`) or takes the lines' place (`--json`). It refuses to wait on a terminal for a document.
+//! Standard output has only the old lines, so that old scripts keep working; further figures are on standard
+//! error (`--percentiles`) or replace the lines (`--json`). It refuses to wait for a document on a terminal.
 
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,24 @@ use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
 use fathom_probe::Permits;
-use fathom_probe::mongoperf::{self, Event, Lines, Options, Parsed, Plan, Run, Second, Sync};
+use fathom_probe::mongoperf::{
+    self, Lines, MongoperfEvent, MongoperfOptions, MongoperfPlan, MongoperfRun, ParsedOptions, Second, Sync,
+};
 use fathom_process::{Ledger, Signals};
 use fathom_record::State;
-use fathom_record::disk::{Step as DiskStep, Subject};
-use fathom_units::Nanos;
-use indicatif::{ProgressBar, ProgressStyle};
+use fathom_record::disk::{ProbeSubject, Step as DiskStep};
+use fathom_units::{Nanos, count};
+use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
+use crate::progress::layout_bar;
 
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
-/// The old tool read 1000 bytes; a document beyond this is the wrong file.
-const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
+/// The old tool read 1000 bytes; a document larger than this is the wrong file.
+const MAX_DOCUMENT_BYTES: u64 = 1 << 20;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -56,13 +59,12 @@ write is synced. docs/mongoperf.md lists each difference from the old tool.
 Exit codes: 0 ended by --seconds or Ctrl-C, 1 failed operations, 2 usage,
 3 environment.";
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// The document of options; - or nothing reads standard input
     #[arg(value_name = "FILE")]
     document: Option<PathBuf>,
-    /// The folder that the test file is made in
+    /// Folder of the test file
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// End after S seconds of testing [default: at Ctrl-C]
@@ -71,7 +73,7 @@ pub(crate) struct Config {
     /// Double the threads every S seconds
     #[arg(long, value_name = "S", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     step: u32,
-    /// Tell each second's latencies on standard error
+    /// Print each second's latencies to standard error
     #[arg(long)]
     percentiles: bool,
     /// Print one JSON document at the end instead of the lines
@@ -80,10 +82,10 @@ pub(crate) struct Config {
     /// Go through the page cache where mmf is false, instead of direct I/O
     #[arg(long)]
     buffered: bool,
-    /// Work on a network or FUSE file system all the same
+    /// Use a network or FUSE file system anyway
     #[arg(long)]
     any_fs: bool,
-    /// Seed of all random streams [default: another one each time]
+    /// Seed of all random streams [default: random]
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -97,27 +99,27 @@ pub(crate) fn command() -> Command {
 }
 
 /// Reads the document, runs it, and prints.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let parsed = Options::parse(&read_document(config.document.as_deref())?)?;
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
+    let parsed = MongoperfOptions::parse(&read_document(config.document.as_deref())?)?;
     for warning in &parsed.warnings {
         output::note(&format!("fathom mongoperf: {warning}"));
     }
-    // Only now: until the document is there, Ctrl-C should simply end us.
+    // Installed here and not earlier: while the document is awaited, Ctrl-C should simply end the program.
     let signals = Signals::install()?;
     let ledger = Ledger::open()?;
     let permits = Permits { any_file_system: config.any_fs, destroy: None };
     let mut target = mongoperf::open(&config.dir, &parsed.options, !config.buffered, &permits, &ledger)?;
-    let plan = Plan {
+    let plan = MongoperfPlan {
         options: parsed.options.clone(),
         seconds: config.seconds.map(|seconds| Nanos::secs(seconds.into())),
         step_ticks: config.step,
         seed: config.seed.unwrap_or_else(fresh_seed),
     };
-    let mut news = News::new(&config, &parsed);
+    let mut news = ResultOutput::new(&config, &parsed);
     news.open()?;
     let ran = mongoperf::run(&mut target, &plan, &signals, &mut |event| news.tell(event));
     let subject = mongoperf::subject(&target);
-    // The file goes whatever happened; an error of the run matters more than one of the removal.
+    // The file is deleted in any case; an error of the run takes precedence over one of the removal.
     let closed = target.close(false);
     news.progress.finish_and_clear();
     let run = ran?;
@@ -125,10 +127,12 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     warn_of_busy_cpu(&run);
     if config.json {
         output::line(&news.document(&plan, &parsed, &subject, &run).to_string())?;
+    } else if let Some(summary) = summary(&run, &config.dir) {
+        output::note(&summary);
     }
     match run.error {
         Some(error) => Err(error.into()),
-        None => Ok(Outcome::Clean),
+        None => Ok(VerbOutcome::Clean),
     }
 }
 
@@ -138,7 +142,7 @@ fn read_document(path: Option<&Path>) -> Result<String> {
     let name = match path.filter(|path| *path != Path::new("-")) {
         Some(path) => {
             let file = std::fs::File::open(path).map_err(|e| Error::io("open", path, e))?;
-            let read = file.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes);
+            let read = file.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
             read.map_err(|e| Error::io("read", path, e).with_kind(Kind::Usage))?;
             path.display().to_string()
         }
@@ -149,28 +153,28 @@ fn read_document(path: Option<&Path>) -> Result<String> {
             return Err(Error::usage(what).advise(advice).into());
         }
         None => {
-            let read = io::stdin().lock().take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes);
+            let read = io::stdin().lock().take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
             read.map_err(|e| Error::io("read", "standard input", e))?;
             "standard input".to_owned()
         }
     };
-    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
-        let what = format!("{name} holds more than 1 MiB, so it is no document of options");
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
+        let what = format!("{name} is larger than 1 MiB, the limit of an options document");
         return Err(Error::new(Kind::Malformed, what).into());
     }
     String::from_utf8(bytes).map_err(|_| {
-        let what = format!("{name} is no text in UTF-8, so it is no document of options");
+        let what = format!("{name} is not UTF-8 text, so it is not an options document");
         Error::new(Kind::Malformed, what).into()
     })
 }
 
-/// Another one each time, so that no two runs touch the same places; it stands in the JSON document.
+/// A new seed for each run, so that no two runs touch the same offsets; it is in the JSON document.
 fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64) ^ u64::from(std::process::id()).rotate_left(40)
 }
 
-fn warn_of_busy_cpu(run: &Run) {
+fn warn_of_busy_cpu(run: &MongoperfRun) {
     let waits = run.steps.iter().filter_map(|step| Some((step.run_queue_wait_pct?, step.threads)));
     let worst = waits.max_by(|a, b| a.0.total_cmp(&b.0));
     if let Some((pct, threads)) = worst.filter(|(pct, _)| *pct > DiskStep::RUN_QUEUE_LIMIT_PCT) {
@@ -181,8 +185,21 @@ fn warn_of_busy_cpu(run: &Run) {
     }
 }
 
-/// What became known so far, and where it goes.
-struct News {
+/// The best step of a ramp, and the verb that explains it; `None` if there was no ramp.
+fn summary(run: &MongoperfRun, dir: &Path) -> Option<String> {
+    let best = run.steps.iter().max_by(|a, b| a.ops_per_s.total_cmp(&b.ops_per_s))?;
+    (run.steps.len() > 1).then(|| {
+        let threads = if best.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", best.threads) };
+        format!(
+            "best: {} operations a second with {threads}; 'fathom disk --dir {}' finds the knee and its reason",
+            count(best.ops_per_s),
+            dir.display()
+        )
+    })
+}
+
+/// The results so far, and the writer of output.
+struct ResultOutput {
     lines: Lines,
     as_json: bool,
     percentiles: bool,
@@ -191,17 +208,13 @@ struct News {
     syncs: Vec<Sync>,
 }
 
-impl News {
-    fn new(config: &Config, parsed: &Parsed) -> Self {
-        let visible = io::stderr().is_terminal();
-        let style =
-            ProgressStyle::with_template("laying out {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-        News {
+impl ResultOutput {
+    fn new(config: &Config, parsed: &ParsedOptions) -> Self {
+        ResultOutput {
             lines: Lines::new(&parsed.options, &parsed.echo),
             as_json: config.json,
             percentiles: config.percentiles,
-            progress: if visible { ProgressBar::new(0).with_style(style) } else { ProgressBar::hidden() },
+            progress: layout_bar(0),
             seconds: Vec::new(),
             syncs: Vec::new(),
         }
@@ -211,24 +224,26 @@ impl News {
         self.print(self.lines.opening())
     }
 
-    fn tell(&mut self, event: &Event<'_>) -> Result<(), Error> {
+    fn tell(&mut self, event: &MongoperfEvent<'_>) -> Result<(), Error> {
         match event {
-            Event::Layout { done_bytes, total_bytes } => {
+            MongoperfEvent::Layout { done_bytes, total_bytes } => {
                 self.progress.set_length(*total_bytes);
                 self.progress.set_position(*done_bytes);
             }
-            Event::Testing => self.progress.finish_and_clear(),
-            Event::Second(second) if self.percentiles => output::note(&mongoperf::percentiles(second)),
+            MongoperfEvent::Testing => self.progress.finish_and_clear(),
+            MongoperfEvent::Second(second) if self.percentiles => {
+                output::note(&mongoperf::percentiles(second))
+            }
             _ => {}
         }
         if self.as_json {
             match event {
-                Event::Second(second) => self.seconds.push((*second).clone()),
-                Event::Sync(sync) => self.syncs.push(*sync),
+                MongoperfEvent::Second(second) => self.seconds.push((*second).clone()),
+                MongoperfEvent::Sync(sync) => self.syncs.push(*sync),
                 _ => {}
             }
         }
-        let lines = self.lines.of(event);
+        let lines = self.lines.lines(event);
         self.print(lines)
     }
 
@@ -239,10 +254,16 @@ impl News {
         self.progress.suspend(|| lines.iter().try_for_each(|line| output::line(line)))
     }
 
-    fn document(&self, plan: &Plan, parsed: &Parsed, subject: &Subject, run: &Run) -> serde_json::Value {
+    fn document(
+        &self,
+        plan: &MongoperfPlan,
+        parsed: &ParsedOptions,
+        subject: &ProbeSubject,
+        run: &MongoperfRun,
+    ) -> serde_json::Value {
         let state = match run {
-            Run { error: Some(_), .. } => State::Failed,
-            Run { interrupted: true, .. } => State::Interrupted,
+            MongoperfRun { error: Some(_), .. } => State::Failed,
+            MongoperfRun { interrupted: true, .. } => State::Interrupted,
             _ => State::Complete,
         };
         json!({
@@ -261,5 +282,38 @@ impl News {
             "steps": run.steps,
             "syncs": self.syncs,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_probe::mongoperf::MongoperfStep;
+
+    use super::*;
+
+    fn step(threads: u32, ops_per_s: f64) -> MongoperfStep {
+        MongoperfStep {
+            threads,
+            begin_s: 0.0,
+            length_s: 8.0,
+            ops_per_s,
+            mib_per_s: 1.0,
+            run_queue_wait_pct: None,
+            operations: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_ramp_ends_with_its_best_step() {
+        let steps = vec![step(1, 9_000.0), step(2, 35_871.2), step(4, 30_000.0)];
+        let told = summary(&MongoperfRun { steps, ..MongoperfRun::default() }, Path::new("/data")).unwrap();
+        assert!(
+            told.starts_with("best: 35,871 operations a second with 2 threads; 'fathom disk --dir /data'"),
+            "{told}"
+        );
+        assert_eq!(
+            summary(&MongoperfRun { steps: vec![step(1, 9.0)], ..MongoperfRun::default() }, Path::new(".")),
+            None
+        );
     }
 }

@@ -1,22 +1,21 @@
-//! `fathom report`: a run folder as one HTML file that needs neither the tool nor a network.
+//! `fathom report`: writes a run, or a mongod's recording of itself, as one HTML file that needs neither Fathom nor a network.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Command};
-use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, ReadRun, compare, histories_up_to, judge, judge_in_turn, pictures};
-use fathom_record::disk::Entry;
-use fathom_record::history::History;
-use fathom_record::pictures::Pictures;
-use fathom_record::{Finding, Run, folders};
-use fathom_report::{OverTime, PageSource, page, pair_page};
+use fathom_errors::Error;
+use fathom_explain::recording::RecordingTimeline;
+use fathom_record::Redaction;
+use fathom_report::{RecordedServer, RecordingSource, Strip, printable, recording_page};
+use fathom_session::{JudgedRecording, run_folders};
+use jiff::tz::TimeZone;
 
-use super::runs::look_at;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
-use fathom_session::run_folders;
+use crate::recording_arguments::{TimeRangeArgs, parse_zone, short_time};
+use crate::recording_inputs::{RecordingInputs, clock_sentences, process_of};
+use crate::run_page::{PageStyle, keep, page_of, page_of_two, place_of};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -24,26 +23,42 @@ EXAMPLES:
   fathom report runs/20261121T093000Z-ycsb-4711    of that one
   fathom report runs/A runs/B                      two runs side by side
   fathom report --output findings.html             to another place
+  fathom report --redact --open                    without names, and opened
+  fathom report /var/lib/mongodb/diagnostic.data   days that mongod recorded
+  fathom report member1 member2 member3 --tz Europe/Berlin   of a set
   fathom report --output - | gzip > findings.html.gz
 
-One HTML file with everything in it: the verdict, findings with their evidence,
-charts with their data as CSV. It asks no network for anything.
+One HTML file with everything in it: the answer and a picture of it, findings by
+what they cost, host settings with commands, charts with their data as CSV. It
+asks no network for anything. --redact leaves out names of hosts, paths and
+namespaces; figures and device names stay. The page of recordings has days as
+strips of colour, members on one axis, and the hour around each incident.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The default file of the page of recordings.
+const RECORDING_PAGE: &str = "recording.html";
+
+/// The arguments of `fathom report`.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
-    /// The run folder [default: the newest]
-    #[arg(value_name = "RUN")]
-    run: Option<PathBuf>,
-    /// Another, to stand beside it
-    #[arg(value_name = "RUN2")]
-    other: Option<PathBuf>,
-    /// Where the page goes; '-' is standard output [default: report.html in the run folder, of two
-    /// report-with-RUN.html in the second]
+    /// The run folder [default: the newest], two of them for a page of both, or recordings (diagnostic.data, folders above, archives) and logs
+    #[arg(value_name = "RUN|RECORDING")]
+    paths: Vec<PathBuf>,
+    /// The file of the page; '-' is standard output [default: report.html in the run folder, of two
+    /// report-with-RUN.html in the second, of recordings recording.html in the working directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where run folders are [default: the state folder's runs/]
+    #[command(flatten)]
+    time_range: TimeRangeArgs,
+    /// The time zone of a recording's times [default: UTC]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    tz: Option<TimeZone>,
+    /// Logs of a recorded server, for the slow operations [default: those in its folder or above]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    log: Vec<PathBuf>,
+    #[command(flatten)]
+    style: PageStyle,
+    /// Directory of run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
 }
@@ -51,161 +66,116 @@ pub(crate) struct Config {
 /// The command line of the verb.
 pub(crate) fn command() -> Command {
     Config::augment_args(Command::new("report"))
-        .about("Make one HTML file of a run folder: verdict, evidence, charts, data")
+        .about("Make one HTML file of a run folder or a recording: verdict, evidence, charts")
         .long_about(None)
         .after_help(EXAMPLES)
 }
 
-/// Makes the page.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
-    let folder = run_folders::named_or_newest(config.run.as_deref(), config.runs.as_deref())?;
-    let (text, place) = match &config.other {
-        None => (page_of(&folder)?, folder.join("report.html")),
-        Some(other) => {
-            let other = run_folders::find(other, config.runs.as_deref())?;
-            let name = format!("report-with-{}.html", name_of(&folder));
-            (page_of_two(&folder, &other)?, other.join(name))
-        }
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
+    let style = &config.style;
+    let (text, place) = match RecordingInputs::from_paths(&config.paths, &config.log) {
+        Some(inputs) => (of_recordings(&config, &inputs)?, PathBuf::from(RECORDING_PAGE)),
+        None => of_runs(&config)?,
     };
-    match config.output {
+    match &config.output {
         Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,
-        Some(file) => keep_and_tell(&file, &text)?,
-        None => keep_and_tell(&place, &text)?,
+        Some(file) => keep_and_tell(file, &text, style)?,
+        None => keep_and_tell(&place, &text, style)?,
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// The folder's own name.
-fn name_of(folder: &Path) -> String {
-    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// The page of one run, with the runs of its kind beside it that came before.
-pub(crate) fn page_of(folder: &Path) -> Result<String> {
-    let shown = Shown::open(folder)?;
-    let histories = shown.histories();
-    Ok(page(&PageSource { histories: &histories, ..shown.source() })?)
-}
-
-/// The page of a run folder that lies where it was unpacked to, under a name of its own.
-pub(super) fn page_named(folder: &Path, name: &str) -> Result<String> {
-    let shown = Shown::open(folder)?;
-    Ok(page(&PageSource { name, ..shown.source() })?)
-}
-
-/// The page of two.
-pub(crate) fn page_of_two(a: &Path, b: &Path) -> Result<String> {
-    let (a, b) = (Shown::open(a)?, Shown::open(b)?);
-    Ok(pair_page(&compare(&a.read, &b.read), &a.source(), &b.source())?)
-}
-
-/// A run with all that its page is made of.
-struct Shown {
-    read: ReadRun,
-    evidence: Evidence,
-    results: Vec<Entry>,
-    findings: Vec<Finding>,
-    latencies: Vec<OverTime>,
-    pictures: Pictures,
-    notes: Vec<String>,
-}
-
-impl Shown {
-    fn open(folder: &Path) -> Result<Shown> {
-        let read = ReadRun::of(look_at(folder)?)?;
-        let evidence = Evidence::with_results(&read.run, read.results.clone())?;
-        let (mut results, mut findings) = (read.results.clone(), read.findings.clone());
-        let was_judged = results.iter().any(|entry| matches!(entry, Entry::Judged(_)));
-        let is_watched =
-            !evidence.members().is_empty() || results.iter().any(|entry| matches!(entry, Entry::Load(_)));
-        // A checkup has judged each server by its own loads, and the whole of it would mix them.
-        let is_checkup = read.run.manifest.verb == "checkup";
-        let judgement = match is_checkup {
-            _ if !is_watched => None,
-            false => Some(judge(&evidence)),
-            true => (!was_judged).then(|| judge_in_turn(&evidence)),
-        };
-        let pictures = pictures(&evidence, judgement.as_ref());
-        if let Some(judgement) = judgement {
-            // Judged by the rules of today, as `explain` does, whatever an older version made of the same series.
-            results.retain(|entry| !is_judged(entry));
-            results.extend(judgement.results());
-            // Settings of the host and findings of a probe rest on no series.
-            findings.retain(|finding| is_checkup && finding.series.is_empty());
-            findings.extend(judgement.findings);
+/// The page of one run or of two, and its default file.
+fn of_runs(config: &Config) -> Result<(String, PathBuf)> {
+    let of_recordings =
+        [config.tz.is_some(), config.time_range.is_given(), !config.log.is_empty()].contains(&true);
+    if of_recordings {
+        let what = "--from, --to, --tz and --log are for recordings, and none is named";
+        return Err(Error::usage(what).advise("name a folder diagnostic.data or an archive of it").into());
+    }
+    let style = &config.style;
+    let find = |path: &PathBuf| run_folders::find(path, config.runs.as_deref());
+    match config.paths.as_slice() {
+        [] | [_] => {
+            let named = config.paths.first().map(PathBuf::as_path);
+            let folder = run_folders::named_or_newest(named, config.runs.as_deref())?;
+            Ok((page_of(&folder, style)?, place_of(&folder, None)))
         }
-        // What was measured before what is only set so; otherwise as they were ranked, by what they cost.
-        findings.sort_by_key(Finding::is_setting);
-        let (latencies, notes) = (latencies(&read.run), read.run.manifest.notes());
-        Ok(Shown { read, evidence, results, findings, latencies, pictures, notes })
-    }
-
-    /// Its figures over the runs of its kind that lie beside it; nothing where these cannot be listed.
-    fn histories(&self) -> Vec<History> {
-        let beside = self.read.folder.path.parent().and_then(|place| folders::scan(place).ok());
-        beside.map_or_else(Vec::new, |beside| histories_up_to(&self.read.folder, &beside.runs))
-    }
-
-    fn source(&self) -> PageSource<'_> {
-        PageSource {
-            name: &self.read.folder.name,
-            manifest: &self.read.run.manifest,
-            results: &self.results,
-            findings: &self.findings,
-            series: &self.evidence.series,
-            latencies: &self.latencies,
-            pictures: &self.pictures,
-            histories: &[],
-            notes: &self.notes,
+        [run, other] => {
+            let (run, other) = (find(run)?, find(other)?);
+            Ok((page_of_two(&run, &other, style)?, place_of(&other, Some(&run))))
+        }
+        [_, _, third, ..] => {
+            let what = format!("a page has one run or two, and {} is a third", third.display());
+            Err(Error::usage(what).into())
         }
     }
 }
 
-/// Whether an entry is the work of a rule rather than of a measurement.
-fn is_judged(entry: &Entry) -> bool {
-    matches!(
-        entry,
-        Entry::Budget(_) | Entry::Queue(_) | Entry::Amplification(_) | Entry::Member(_) | Entry::Judged(_)
-    )
+/// The page of recordings.
+fn of_recordings(config: &Config, inputs: &RecordingInputs) -> Result<String> {
+    if inputs.only_logs().is_some() {
+        let what = "a page of recordings needs a recording, and only logs are named";
+        return Err(Error::usage(what).advise("'fathom explain' reads logs alone").into());
+    }
+    let zone = config.tz.clone().unwrap_or(TimeZone::UTC);
+    let (servers, problems) = inputs.judge(config.time_range.range_ms(&zone)?)?;
+    let shown: Vec<RecordedServer<'_>> = servers.iter().map(recorded_server).collect();
+    let notes: Vec<String> = problems.iter().map(|problem| printable(&problem.to_string())).collect();
+    let redaction = config.style.redact.then(|| {
+        let tables = servers.iter().filter_map(|server| server.slow_operations.as_ref());
+        let namespaces = tables.flat_map(|table| table.shapes.iter().map(|shape| shape.namespace.as_str()));
+        let hosts = servers.iter().flat_map(|server| server.facts.hosts.iter().map(String::as_str));
+        let short: Vec<String> = servers.iter().map(|server| short_directory(&server.directory)).collect();
+        let directories = servers.iter().map(|server| server.directory.as_str());
+        Redaction::from_names(hosts, namespaces, directories.chain(short.iter().map(String::as_str)))
+    });
+    let moment = |at_ms: i64| short_time(at_ms, &zone);
+    Ok(recording_page(&RecordingSource {
+        servers: &shown,
+        moment: &moment,
+        clocks: &clock_sentences(&servers),
+        notes: &notes,
+        redaction: redaction.as_ref(),
+    })?)
 }
 
-/// Every latency log that can be read; one that is broken must not cost the page.
-fn latencies(run: &Run) -> Vec<OverTime> {
-    let names = run.latency_names().unwrap_or_default();
-    let read = |name: String| match run.latency_over_time(&name) {
-        Ok((whole, map)) => Some((name, whole, map)),
-        Err(error) => {
-            output::note(&format!("fathom: {error}; the page goes without it"));
-            None
-        }
+/// The last two names of a directory; the names above are the same for all directories.
+fn short_directory(directory: &str) -> String {
+    let names: Vec<&str> = directory.split('/').filter(|name| !name.is_empty()).collect();
+    names.get(names.len().saturating_sub(2)..).unwrap_or_default().join("/")
+}
+
+fn recorded_server(server: &JudgedRecording) -> RecordedServer<'_> {
+    let judgement = &server.judgement;
+    let timeline = &judgement.timeline;
+    let strip = |name, values, is_share| Strip {
+        name,
+        begin_ms: timeline.begin_ms,
+        step_ms: RecordingTimeline::STEP_MS,
+        values,
+        is_share,
     };
-    names.into_iter().filter_map(read).collect()
+    RecordedServer {
+        name: format!("{} ({})", process_of(server), short_directory(&server.directory)),
+        verdict: &judgement.verdict,
+        incidents: &judgement.incidents,
+        missing: &judgement.missing,
+        window_ms: (judgement.begin_ms, judgement.end_ms),
+        restarts_ms: &judgement.restarts_ms,
+        strips: vec![
+            strip("a read or write within the server", &timeline.operation_us, false),
+            strip("a sync of the journal", &timeline.sync_us, false),
+            strip("a read of a page", &timeline.page_read_us, false),
+            strip("the database's disk: time with requests", &timeline.disk_busy, true),
+        ],
+        slow_operations: server.slow_operations.as_ref(),
+    }
 }
 
-fn keep_and_tell(file: &Path, text: &str) -> Result<()> {
+fn keep_and_tell(file: &Path, text: &str, style: &PageStyle) -> Result<()> {
     keep(file, text)?;
     output::line(&file.display().to_string())?;
+    style.open(file);
     Ok(())
-}
-
-/// Writes the page beside its place and puts it there whole.
-pub(super) fn keep(file: &Path, text: &str) -> Result<()> {
-    let failed = |error: std::io::Error| {
-        Error::io("write", file, error)
-            .with_kind(Kind::Unsupported)
-            .advise("name another place with --output")
-    };
-    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    beside.write_all(text.as_bytes()).map_err(failed)?;
-    readable_by_all(beside.as_file()).map_err(failed)?;
-    beside.persist(file).map_err(|error| failed(error.error))?;
-    Ok(())
-}
-
-/// A temporary file is its owner's only; a page is made to be handed on.
-fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }

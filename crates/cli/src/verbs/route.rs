@@ -1,6 +1,6 @@
 //! `fathom route`: the router of a sharded cluster, with mongos' options, in the foreground or (`--fork`) in the background.
 //!
-//! It refuses to go into the background without a log file, and by name what mongos has and it lacks.
+//! It refuses to run in the background without a log file, and refuses options of mongos that it lacks by name.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use fathom_process::{Ask, ServiceSignals};
 use fathom_router::{Config as RouterConfig, LogRotate, Router, claimed_version};
 
 use crate::background;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom serve --configsvr --dbpath /data/config     config server, 127.0.0.1:27019
-  fathom serve --shardsvr --dbpath /data/s1          a shard, 127.0.0.1:27018
-  fathom route --configdb 127.0.0.1:27019            the router, 127.0.0.1:27017
+  fathom serve --configsvr --dbpath /data/config    config server, port 27019
+  fathom serve --shardsvr --dbpath /data/s1         a shard, port 27018
+  fathom route --configdb 127.0.0.1:27019           the router, port 27017
   fathom route --configdb cfg/a:27019,b:27019 --port 27117 --logpath route.log
 
 Then, in mongosh: sh.addShard(\"127.0.0.1:27018\"), sh.enableSharding(\"ycsb\"),
@@ -31,7 +31,7 @@ sh.shardCollection(\"ycsb.usertable\", {_id: \"hashed\"}).
 SIGTERM or Ctrl-C stops it; SIGUSR1 or SIGHUP begins a new log file.
 Exit codes: 0 stopped cleanly, 2 usage, 3 environment.";
 
-/// What the command line says.
+/// The arguments of `fathom route`.
 #[derive(Args, Debug)]
 pub(crate) struct Config {
     /// The config servers: SET/HOST:PORT,HOST:PORT of a replica set, or one HOST:PORT
@@ -40,16 +40,16 @@ pub(crate) struct Config {
     /// Port to listen on; 0 takes a free one and logs which
     #[arg(long, default_value_t = 27017)]
     port: u16,
-    /// Addresses or names to listen on, with commas between
+    /// Addresses or names to listen on, separated by commas
     #[arg(long = "bind_ip", value_name = "HOSTS", value_delimiter = ',', default_value = "127.0.0.1")]
     bind_ip: Vec<String>,
     /// Listen on all addresses of the machine
     #[arg(long = "bind_ip_all", conflicts_with = "bind_ip")]
     bind_ip_all: bool,
-    /// Connections beyond this are closed at once
+    /// Maximum number of connections; others are closed at once
     #[arg(long = "maxConns", value_name = "N", default_value_t = 65_536, value_parser = value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
-    /// What messages may be compressed with, with commas between; `disabled` for nothing
+    /// Compressors of messages, separated by commas; `disabled` for none
     #[arg(
         long = "networkMessageCompressors",
         value_name = "NAMES",
@@ -66,22 +66,22 @@ pub(crate) struct Config {
     /// What rotating does to the log file
     #[arg(long = "logRotate", value_name = "HOW", default_value = "rename", value_parser = ["rename", "reopen"])]
     log_rotate: String,
-    /// Do not log connections that come and go
+    /// Do not log connections and disconnections
     #[arg(long)]
     quiet: bool,
-    /// Log more; may be there up to five times
+    /// Log more; may be repeated up to five times
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
-    /// Go on in the background once ready
+    /// Continue in the background once ready
     #[arg(long, requires = "logpath")]
     fork: bool,
     /// Leave moving chunks to other routers
     #[arg(long = "noBalancer")]
     no_balancer: bool,
-    /// The version of MongoDB that clients are told, 4.0 to 4.4
+    /// The version of MongoDB that the router claims, 4.0 to 4.4
     #[arg(long = "claimedVersion", value_name = "VERSION", default_value = "4.4.29")]
     claimed_version: String,
-    /// Print the version that clients are told, and that of the program
+    /// Print the claimed version, and that of the program
     #[arg(long)]
     version: bool,
     /// Refused: the router knows no users
@@ -109,7 +109,7 @@ pub(crate) fn command() -> Command {
 }
 
 impl Config {
-    /// What the router is started with; what it lacks is refused.
+    /// The router's configuration; an error if a required argument is missing.
     fn router(self) -> Result<(RouterConfig, bool)> {
         for (given, name, why) in [
             (self.key_file.is_some(), "--keyFile", "it knows no users, and must stay on loopback"),
@@ -174,11 +174,11 @@ fn parsed(config: &RouterConfig) -> BTreeMap<String, Bson> {
 }
 
 /// Runs the router until a signal or a client ends it.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if config.version {
         output::line(&format!("mongos version v{}", claimed_version(&config.claimed_version)?))?;
         output::line(&format!("fathom {}", env!("CARGO_PKG_VERSION")))?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let (config, fork) = config.router()?;
     if !fork {
@@ -198,7 +198,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     }
 }
 
-fn route(config: RouterConfig, ready: impl FnOnce()) -> Result<Outcome> {
+fn route(config: RouterConfig, ready: impl FnOnce()) -> Result<VerbOutcome> {
     let signals = ServiceSignals::install()?;
     let asked = || matches!(signals.wait(Duration::ZERO), Some(Ask::Stop));
     let router = Router::start_unless(config, &asked)?;
@@ -212,5 +212,5 @@ fn route(config: RouterConfig, ready: impl FnOnce()) -> Result<Outcome> {
         None => false,
     });
     router.stop();
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }

@@ -1,7 +1,7 @@
 //! `fathom serve`: the lab server, with mongod's options, in the foreground or (`--fork`) in the background.
 //!
-//! The options are the server's table (`fathom_server::config`); here they become a command line. It refuses to go into
-//! the background without a log file, and whatever the server itself refuses.
+//! The options come from the server's table (`fathom_server::config`), and become a command line here. It refuses to run in
+//! the background without a log file, and refuses whatever the server itself refuses.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -12,10 +12,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use fathom_errors::Error;
 use fathom_process::{Ask, ServiceSignals};
 use fathom_server::Server;
-use fathom_server::config::{Flag, Given, SETTINGS, Sets, Setting, Shape};
+use fathom_server::config::{Flag, SETTINGS, Sets, Setting, Shape, TypedFlag};
 
 use crate::background;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::{allocator, output};
 
 const EXAMPLES: &str = "\
@@ -30,7 +30,7 @@ SIGTERM or Ctrl-C stops it with a last checkpoint, a second one at once;
 SIGUSR1 or SIGHUP begins a new log file.
 Exit codes: 0 stopped cleanly, 2 usage, 3 environment, or it had to stop.";
 
-/// What the command line says.
+/// The arguments of `fathom serve`.
 #[derive(Debug)]
 pub(crate) struct Config {
     server: fathom_server::Config,
@@ -55,7 +55,7 @@ pub(crate) fn command() -> Command {
             Arg::new("version")
                 .long("version")
                 .action(ArgAction::SetTrue)
-                .help("Print the version that clients are told, and that of the program"),
+                .help("Print the claimed version, and that of the program"),
         );
     SETTINGS.iter().fold(command, |command, setting| {
         setting.flags.iter().fold(command, |command, flag| command.arg(argument(setting, flag)))
@@ -106,7 +106,7 @@ impl Config {
                     .get_many::<OsString>(flag.name)
                     .map(|values| values.map(|value| value.to_string_lossy().into_owned()).collect()),
             };
-            given.extend(values.map(|values| Given { flag: flag.name.to_owned(), values }));
+            given.extend(values.map(|values| TypedFlag { flag: flag.name.to_owned(), values }));
         }
         let argv = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
         let file = matches.get_one::<PathBuf>("config").map(PathBuf::as_path);
@@ -116,13 +116,13 @@ impl Config {
 }
 
 /// Runs the server until a signal, a client or a failure ends it.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if config.version {
         output::line(&format!("db version v{}", config.server.claimed_version))?;
         output::line(&format!("fathom {}", env!("CARGO_PKG_VERSION")))?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
-    // Before anything is open, and before a background process leaves the folder that its arguments start from.
+    // This comes before anything is opened, and before a background process leaves the directory to which its arguments are relative.
     allocator::settle();
     if !config.server.fork {
         return serve(config.server, || ());
@@ -141,7 +141,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     }
 }
 
-fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<Outcome> {
+fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<VerbOutcome> {
     let signals = ServiceSignals::install()?;
     let server = Server::start(config)?;
     ready();
@@ -154,5 +154,5 @@ fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<Outcome>
         None => false,
     });
     server.stop()?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }

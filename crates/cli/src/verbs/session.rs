@@ -1,10 +1,10 @@
-//! `fathom session`: runs one session whose specification comes on standard input. It is how a study runs its trials, each in a process
-//! of its own, and no verb for people.
+//! `fathom session`: runs one session whose specification comes on standard input. A study runs each of its trials through it in a process
+//! of its own; it is not a verb for users.
 
 use anyhow::Result;
 use clap::Command;
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
 /// The command line of the verb.
@@ -15,7 +15,7 @@ pub(crate) fn command() -> Command {
 }
 
 /// Runs the session, and prints its report.
-pub(crate) fn run() -> Result<Outcome> {
+pub(crate) fn run() -> Result<VerbOutcome> {
     fathom_session::become_session(output::note, &mut std::io::stdout())?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }

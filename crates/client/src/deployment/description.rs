@@ -1,7 +1,6 @@
-//! What a server says of itself in hello: what it is, which set it belongs to, who else is there
-//! (mongodb/specifications:source/server-discovery-and-monitoring/server-discovery-and-monitoring.md); what a
-//! deployment keeps of it as a member; and which of two primaries is the newer one, when a deposed one has not noticed
-//! yet.
+//! Parses a server's reply to hello: its role, its set, the other members
+//! (mongodb/specifications:source/server-discovery-and-monitoring/server-discovery-and-monitoring.md). Also holds what a deployment
+//! keeps of it as a member, and decides which of two primaries is the newer one, when a deposed one has not noticed yet.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -11,20 +10,19 @@ use fathom_errors::{Error, Kind, Result};
 
 use crate::Address;
 
-/// What a server is.
+/// The kind of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A server by itself.
+    /// A single, standalone server.
     Standalone,
-    /// The member of a replica set that takes writes.
+    /// The member of a replica set that accepts writes.
     Primary,
     /// A member that follows the primary.
     Secondary,
     /// A member that votes and holds no data.
     Arbiter,
-    /// A member that serves nobody now: it starts, recovers or is hidden.
+    /// A member that serves no clients at present: it starts, recovers or is hidden.
     Other,
-    /// A mongos.
     Router,
     /// A member of a replica set that was never initiated.
     Uninitiated,
@@ -33,12 +31,12 @@ pub enum Role {
 }
 
 impl Role {
-    /// What a server says that it is, in its reply to hello.
-    pub fn of(hello: &RawDocument) -> Role {
+    /// The kind that a server reports in its reply to hello.
+    pub fn from_hello(hello: &RawDocument) -> Role {
         role(hello)
     }
 
-    /// As it stands in a sentence about a server.
+    /// The name for use in a sentence about a server.
     pub fn name(self) -> &'static str {
         match self {
             Role::Standalone => "a standalone server",
@@ -52,31 +50,30 @@ impl Role {
         }
     }
 
-    /// Whether commands on data make sense there.
+    /// Whether it answers commands on data.
     pub(super) fn holds_data(self) -> bool {
         matches!(self, Role::Standalone | Role::Primary | Role::Secondary | Role::Router)
     }
 }
 
-/// A reply to hello, read.
+/// A parsed reply to hello.
 #[derive(Clone, Debug)]
-pub(super) struct Description {
+pub(super) struct HelloReply {
     pub(super) role: Role,
     /// The replica set it belongs to.
     pub(super) set: Option<String>,
     /// All members that it knows: those that can become primary, those that cannot, and arbiters.
     pub(super) members: Vec<Address>,
     pub(super) tags: Vec<(String, String)>,
-    pub(super) rank: Rank,
+    pub(super) rank: ElectionRank,
     pub(super) round_trip: Duration,
 }
 
-/// What MongoDB allows in a replica set.
-const MEMBERS_MAX: usize = 50;
+/// The maximum number of members that MongoDB allows in a replica set.
+const MAX_MEMBERS: usize = 50;
 
-impl Description {
-    /// Reads a reply.
-    pub(super) fn of(hello: &RawDocument, round_trip: Duration) -> Result<Description> {
+impl HelloReply {
+    pub(super) fn from_hello(hello: &RawDocument, round_trip: Duration) -> Result<HelloReply> {
         let set = hello.get_str("setName").ok().map(str::to_owned);
         let mut members = Vec::new();
         for list in ["hosts", "passives", "arbiters"] {
@@ -86,7 +83,7 @@ impl Description {
                 members.push(normal(name.parse().map_err(|cause: Error| misread(list).because(cause))?));
             }
         }
-        if members.len() > MEMBERS_MAX {
+        if members.len() > MAX_MEMBERS {
             return Err(misread("more members than a replica set can have"));
         }
         members.sort();
@@ -98,11 +95,18 @@ impl Description {
                 pairs.filter_map(|(name, value)| Some((name.to_string(), value.as_str()?.to_owned()))),
             );
         }
-        Ok(Description { role: role(hello), set, members, tags, rank: Rank::of(hello), round_trip })
+        Ok(HelloReply {
+            role: role(hello),
+            set,
+            members,
+            tags,
+            rank: ElectionRank::from_hello(hello),
+            round_trip,
+        })
     }
 }
 
-/// Names of hosts are the same in capitals.
+/// Lower-cases the host, since host names ignore case.
 pub(super) fn normal(address: Address) -> Address {
     Address::new(address.host.to_ascii_lowercase(), address.port)
 }
@@ -133,27 +137,27 @@ fn misread(what: &str) -> Error {
     Error::new(Kind::Malformed, format!("the server's reply to hello makes no sense at {what}"))
 }
 
-/// What a primary says of its election.
+/// The election of a primary, as it reports it itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rank {
+pub(super) struct ElectionRank {
     /// `electionId`: grows with each election.
     election: Option<[u8; 12]>,
     /// `setVersion`: grows with each change of the configuration.
     set_version: Option<i32>,
-    /// The term of the last write: of servers that say no electionId.
+    /// The term of the last write: for servers that report no electionId.
     term: Option<i64>,
     /// From MongoDB 6.0 (wire version 17) the election counts first, since a configuration may be changed without one.
     election_first: bool,
 }
 
-/// MongoDB 6.0.
+/// The wire version of MongoDB 6.0, whose servers compare election times before set versions.
 const WIRE_VERSION_OF_ELECTION_FIRST: i32 = 17;
 
-impl Rank {
+impl ElectionRank {
     /// Reads a reply to hello.
-    pub(super) fn of(hello: &RawDocument) -> Rank {
+    pub(super) fn from_hello(hello: &RawDocument) -> ElectionRank {
         let last = hello.get_document("lastWrite").and_then(|last| last.get_document("opTime"));
-        Rank {
+        ElectionRank {
             election: hello.get_object_id("electionId").ok().map(|id| id.bytes()),
             set_version: hello.get_i32("setVersion").ok(),
             term: last.and_then(|last| last.get_i64("t")).ok(),
@@ -161,8 +165,8 @@ impl Rank {
         }
     }
 
-    /// Compares by what both say.
-    pub(super) fn compare(&self, other: &Rank) -> Ordering {
+    /// Compares the fields that both report.
+    pub(super) fn compare(&self, other: &ElectionRank) -> Ordering {
         let election = both(self.election, other.election);
         let set_version = both(self.set_version, other.set_version);
         let first = if self.election_first && other.election_first {
@@ -181,34 +185,31 @@ fn both<T: Ord>(one: Option<T>, other: Option<T>) -> Ordering {
     }
 }
 
-/// What kind of deployment it is.
+/// The kind of the deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeploymentKind {
-    /// One server.
     Standalone,
     /// A replica set; with `directConnection=true`, one member of it.
     ReplicaSet {
-        /// The set's name.
         name: String,
     },
     /// Routers (mongos) in front of shards.
     Sharded,
 }
 
-/// A server of the deployment, as it was when it was asked last.
+/// A server of the deployment, as of the last time it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The name that the replica set has for it, or the connection string.
+pub struct DeploymentServer {
+    /// Its name in the replica set, or in the connection string.
     pub address: Address,
-    /// What it is.
     pub role: Role,
     /// Its tags, name and value.
     pub tags: Vec<(String, String)>,
-    /// How long hello took, if it answered.
+    /// The duration of hello, if it answered.
     pub round_trip: Option<Duration>,
-    /// Why it is of no use now.
+    /// The reason why it cannot be used now.
     pub fault: Option<String>,
-    /// Whether this machine knows the name.
+    /// Whether this machine can resolve the name.
     pub is_resolvable: bool,
 }
 
@@ -219,8 +220,8 @@ mod tests {
 
     use super::*;
 
-    fn read(hello: &RawDocument) -> Description {
-        Description::of(hello, Duration::from_millis(1)).unwrap()
+    fn read(hello: &RawDocument) -> HelloReply {
+        HelloReply::from_hello(hello, Duration::from_millis(1)).unwrap()
     }
 
     #[test]
@@ -251,13 +252,15 @@ mod tests {
         assert_eq!(description.members, expected);
         assert_eq!(description.tags, [("dc".to_owned(), "ny".to_owned())]);
         assert_eq!(description.set.as_deref(), Some("rs"));
-        let error = Description::of(&rawdoc! { "hosts": ["a b"] }, Duration::ZERO).unwrap_err();
+        let error = HelloReply::from_hello(&rawdoc! { "hosts": ["a b"] }, Duration::ZERO).unwrap_err();
         assert!(error.to_string().contains("hosts"), "{error}");
     }
 
-    fn rank(wire: i32, set_version: i32, election: u8) -> Rank {
+    fn rank(wire: i32, set_version: i32, election: u8) -> ElectionRank {
         let id = ObjectId::from_bytes([election; 12]);
-        Rank::of(&rawdoc! { "maxWireVersion": wire, "setVersion": set_version, "electionId": id })
+        ElectionRank::from_hello(
+            &rawdoc! { "maxWireVersion": wire, "setVersion": set_version, "electionId": id },
+        )
     }
 
     #[test]
@@ -271,8 +274,9 @@ mod tests {
 
     #[test]
     fn terms_decide_where_nothing_else_is_said() {
-        let term = |term: i64| Rank::of(&rawdoc! { "lastWrite": { "opTime": { "t": term } } });
+        let term =
+            |term: i64| ElectionRank::from_hello(&rawdoc! { "lastWrite": { "opTime": { "t": term } } });
         assert_eq!(term(3).compare(&term(2)), Ordering::Greater);
-        assert_eq!(Rank::default().compare(&term(2)), Ordering::Equal);
+        assert_eq!(ElectionRank::default().compare(&term(2)), Ordering::Equal);
     }
 }

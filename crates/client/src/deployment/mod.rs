@@ -1,8 +1,8 @@
-//! What there is behind a connection string: one server, a replica set, or routers of a sharded cluster.
+//! The deployment behind a connection string: one server, a replica set, or routers of a sharded cluster.
 //!
-//! It is found out when asked for, by [`Deployment::discover`] and again by [`Deployment::rediscover`] after a failover; nothing
-//! runs in between, and who measures decides when to look. A password is tried once at discovery, so that a wrong one is said
-//! before a load begins.
+//! Discovery runs only on request, by [`Deployment::discover`] and again by [`Deployment::rediscover`] after a failover; no thread
+//! monitors in between, so the measuring program decides when to look. A password is tried once at discovery, so that a wrong one
+//! is reported before a load begins.
 
 mod description;
 mod read_preference;
@@ -15,14 +15,14 @@ use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
 
-pub use description::{DeploymentKind, Member, Role};
+pub use description::{DeploymentKind, DeploymentServer, Role};
 pub use read_preference::{ReadMode, ReadPreference};
 
 use crate::tls::client_config;
 use crate::{Address, Connection, NameService, Target};
-use description::Rank;
-use survey::Enough;
-use topology::Topology;
+use description::ElectionRank;
+use survey::SurveyEnd;
+use topology::DeploymentTopology;
 
 /// The servers behind a connection string.
 #[derive(Clone, Debug)]
@@ -30,21 +30,21 @@ pub struct Deployment {
     target: Target,
     seeds: Vec<Address>,
     kind: DeploymentKind,
-    members: Vec<Member>,
-    newest: Option<Rank>,
+    members: Vec<DeploymentServer>,
+    newest: Option<ElectionRank>,
 }
 
 impl Deployment {
-    /// Finds out what is there, resolving a seed list first, and tries the password, all within `connectTimeoutMS`. A set
-    /// without a primary is no error: see [`Deployment::writable`].
+    /// Discovers the deployment, resolving a seed list first, and tries the password, all within `connectTimeoutMS`. A set without
+    /// a primary is no error: see [`Deployment::writable`].
     pub fn discover(target: &Target) -> Result<Deployment> {
         Deployment::discover_by(target, &NameService::system())
     }
 
-    /// [`Deployment::discover`] by another name service for `mongodb+srv://`.
+    /// As [`Deployment::discover`], with another name service for `mongodb+srv://`.
     pub fn discover_by(target: &Target, names: &NameService) -> Result<Deployment> {
         let deadline = Instant::now() + target.connect_timeout;
-        // Files that are no use are said before anybody is asked.
+        // Unusable TLS files are reported before any server is asked.
         target.tls.as_ref().map(client_config).transpose()?;
         let mut target = target.resolve_by(names)?;
         let mut seeds: Vec<Address> = Vec::new();
@@ -55,8 +55,9 @@ impl Deployment {
         }
         target.addresses.clone_from(&seeds);
         let mut newest = None;
-        let answers = survey::survey(&target, &seeds, Enough::Writable, deadline);
-        let Topology { kind, members } = topology::conclude(&target, &seeds, &answers, &mut newest)?;
+        let answers = survey::survey(&target, &seeds, SurveyEnd::Writable, deadline);
+        let DeploymentTopology { kind, members } =
+            topology::conclude(&target, &seeds, &answers, &mut newest)?;
         if let DeploymentKind::ReplicaSet { name } = &kind {
             target.replica_set = Some(name.clone());
         }
@@ -66,40 +67,40 @@ impl Deployment {
     }
 
     /// Asks all servers known so far, and those that they name, within `connectTimeoutMS`, and mostly within a second after the
-    /// first answer: one look, to be repeated while an election goes on. A deposed primary that has not noticed yet is not
-    /// believed. If none answers, that is an error and all stays as it was.
+    /// first answer: one look, to be repeated while an election lasts. A deposed primary that has not noticed yet is ignored. If no
+    /// server answers, the call fails and the state stays unchanged.
     pub fn rediscover(&mut self) -> Result<()> {
         let mut ask: Vec<Address> = self.members.iter().map(|member| member.address.clone()).collect();
         ask.extend(self.seeds.iter().filter(|seed| !ask.contains(seed)).cloned().collect::<Vec<_>>());
         let deadline = Instant::now() + self.target.connect_timeout;
-        let answers = survey::survey(&self.target, &ask, Enough::Anybody, deadline);
+        let answers = survey::survey(&self.target, &ask, SurveyEnd::Anybody, deadline);
         let mut newest = self.newest;
         let found = topology::conclude(&self.target, &ask, &answers, &mut newest)?;
         (self.kind, self.members, self.newest) = (found.kind, found.members, newest);
         Ok(())
     }
 
-    /// What kind of deployment it is.
+    /// The kind of the deployment.
     pub fn kind(&self) -> &DeploymentKind {
         &self.kind
     }
 
-    /// All servers that belong to it, also those that did not answer.
-    pub fn members(&self) -> &[Member] {
+    /// All servers that belong to it, including those that did not answer.
+    pub fn members(&self) -> &[DeploymentServer] {
         &self.members
     }
 
-    /// What to connect with by [`Connection::open`]: the target with its seed list resolved and its replica set named.
+    /// The target for [`Connection::open`]: its seed list is resolved and its replica set named.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The primary of a replica set, if there is one now.
-    pub fn primary(&self) -> Option<&Member> {
+    /// The primary of a replica set, if it has one now.
+    pub fn primary(&self) -> Option<&DeploymentServer> {
         self.members.iter().find(|member| member.role == Role::Primary)
     }
 
-    /// Who takes writes: the server, the primary, or all routers that answered. Never empty.
+    /// The servers that accept writes: the server, the primary, or all routers that answered. Never empty.
     pub fn writable(&self) -> Result<Vec<Address>> {
         let found: Vec<Address> = match self.kind {
             DeploymentKind::ReplicaSet { .. } => {
@@ -110,11 +111,11 @@ impl Deployment {
         if found.is_empty() { Err(self.nobody("takes writes")) } else { Ok(found) }
     }
 
-    /// Who answers reads of this preference, the nearest first. Never empty. Routers choose among the members of their shards
-    /// themselves, so all routers will do; and `directConnection=true` leaves no choice.
+    /// The servers that answer reads of this preference, the nearest first. Never empty. Routers choose among the members of their
+    /// shards themselves, so all routers qualify; and `directConnection=true` leaves no choice.
     pub fn readable(&self, preference: &ReadPreference) -> Result<Vec<Address>> {
         let is_set = matches!(self.kind, DeploymentKind::ReplicaSet { .. });
-        let found: Vec<&Member> = if is_set && !self.target.direct_connection {
+        let found: Vec<&DeploymentServer> = if is_set && !self.target.direct_connection {
             preference.choose(&self.members)
         } else {
             self.members.iter().filter(|member| member.role.holds_data()).collect()
@@ -126,9 +127,9 @@ impl Deployment {
         Ok(found.into_iter().map(|member| member.address.clone()).collect())
     }
 
-    /// Why no member will do, with what each is.
+    /// The error that no member qualifies, with the state of each.
     fn nobody(&self, purpose: &str) -> Error {
-        let one = |member: &Member| match &member.fault {
+        let one = |member: &DeploymentServer| match &member.fault {
             Some(fault) if fault.contains(&member.address.to_string()) => fault.clone(),
             Some(fault) => format!("{}: {fault}", member.address),
             None => format!("{} is {}", member.address, member.role.name()),
@@ -150,17 +151,17 @@ impl Deployment {
         }
     }
 
-    /// Logs in where the first commands would go.
+    /// Logs in at the server that the first commands would use.
     fn try_login(&self, deadline: Instant) -> Result<()> {
         let Some(credential) = &self.target.credential else { return Ok(()) };
         let nearest = || self.readable(&ReadMode::Nearest.into());
-        // Without a member that holds data there is nobody to ask.
+        // Without a data-bearing member there is no server to ask.
         let Ok(addresses) = self.writable().or_else(|_| nearest()) else { return Ok(()) };
         let Some(address) = addresses.into_iter().next() else { return Ok(()) };
         let (sender, receiver) = mpsc::channel();
         let (target, asked) = (self.target.clone(), address.clone());
         let spawned = thread::Builder::new().name("login".to_owned()).spawn(move || {
-            // Nobody listens any more if this comes late.
+            // The receiver is already dropped if this comes late.
             let _ = sender.send(Connection::open(&asked, &target).map(drop));
         });
         spawned.map_err(|cause| Error::new(Kind::Io, "cannot log in for want of a thread").because(cause))?;
@@ -169,7 +170,7 @@ impl Deployment {
             Some(Err(crate::Error::Network(error))) => Err(error),
             Some(Err(crate::Error::Server(failure))) => {
                 let (user, source) = (&credential.user, &credential.source);
-                // A server's message may be a sentence of its own, with a full stop.
+                // A server's message may be a complete sentence with a full stop.
                 let reason = failure.message().trim_end_matches('.');
                 let what = format!(
                     "{address} does not let in the user '{user}' of the database '{source}': {reason}"

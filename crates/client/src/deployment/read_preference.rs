@@ -1,36 +1,34 @@
-//! Which member of a replica set to read from (mongodb/specifications:source/server-selection/server-selection.md).
+//! Chooses the member of a replica set to read from (mongodb/specifications:source/server-selection/server-selection.md).
 //!
-//! `maxStalenessSeconds` is refused: how far a member is behind is not watched here.
+//! `maxStalenessSeconds` is refused: this crate does not track the lag of members.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::description::{Member, Role};
+use super::description::{DeploymentServer, Role};
 use crate::Target;
 
-/// Members that need at most so much longer than the nearest are as good (`localThresholdMS`; the drivers' default).
+/// Members within this time of the nearest count as equally near (`localThresholdMS`; the drivers' default).
 const LOCAL_THRESHOLD: Duration = Duration::from_millis(15);
 
-/// Which roles will do.
+/// The roles that qualify for reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadMode {
-    /// The primary and nobody else.
     #[default]
     Primary,
-    /// A secondary only while there is no primary.
+    /// A secondary only if there is no primary.
     PrimaryPreferred,
-    /// Secondaries and nobody else.
     Secondary,
-    /// The primary only while there is no secondary.
+    /// The primary only if there is no secondary.
     SecondaryPreferred,
-    /// Whoever answers soonest.
+    /// The member with the shortest round trip.
     Nearest,
 }
 
 impl ReadMode {
-    /// All modes.
+    /// Every mode, for parsing and help.
     pub const ALL: [ReadMode; 5] = [
         ReadMode::Primary,
         ReadMode::PrimaryPreferred,
@@ -39,7 +37,7 @@ impl ReadMode {
         ReadMode::Nearest,
     ];
 
-    /// As connection strings and commands write it.
+    /// The name in connection strings and commands.
     pub fn name(self) -> &'static str {
         match self {
             ReadMode::Primary => "primary",
@@ -62,14 +60,14 @@ impl FromStr for ReadMode {
     }
 }
 
-/// Whom to read from.
+/// The rule for choosing a member to read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPreference {
-    /// Which roles will do.
+    /// The roles that qualify.
     pub mode: ReadMode,
-    /// What secondaries must be tagged with: the first of these sets that any member has all of. Any member without sets.
+    /// The tags that secondaries must have: the first of these sets that any member matches completely. Without sets, any member.
     pub tag_sets: Vec<Vec<(String, String)>>,
-    /// How much longer than the nearest a member may need.
+    /// The additional round-trip time that a member may have over the nearest.
     pub local_threshold: Duration,
 }
 
@@ -80,8 +78,8 @@ impl From<ReadMode> for ReadPreference {
 }
 
 impl ReadPreference {
-    /// What the options of a connection string say: `readPreference`, `readPreferenceTags` and `localThresholdMS`.
-    pub fn of(target: &Target) -> Result<ReadPreference> {
+    /// Reads `readPreference`, `readPreferenceTags` and `localThresholdMS` of a connection string.
+    pub fn new(target: &Target) -> Result<ReadPreference> {
         let mode = target
             .other_option("readPreference")
             .map(str::parse::<ReadMode>)
@@ -95,7 +93,7 @@ impl ReadPreference {
         if mode == ReadMode::Primary && !preference.tag_sets.is_empty() {
             return Err(Error::usage("readPreferenceTags make no sense with the read preference primary"));
         }
-        // -1 is the drivers' word for none.
+        // -1 means none in the drivers.
         if target.other_option("maxStalenessSeconds").is_some_and(|seconds| seconds != "-1") {
             return Err(Error::new(Kind::Unsupported, "maxStalenessSeconds is not supported"));
         }
@@ -108,8 +106,8 @@ impl ReadPreference {
         Ok(preference)
     }
 
-    /// Those of `members` that will do, the nearest first.
-    pub(super) fn choose<'m>(&self, members: &'m [Member]) -> Vec<&'m Member> {
+    /// The qualifying `members`, the nearest first.
+    pub(super) fn choose<'m>(&self, members: &'m [DeploymentServer]) -> Vec<&'m DeploymentServer> {
         let primary = || members.iter().filter(|member| member.role == Role::Primary).collect();
         let secondaries = || self.tagged(members.iter().filter(|member| member.role == Role::Secondary));
         let chosen = match self.mode {
@@ -125,20 +123,20 @@ impl ReadPreference {
         self.near(chosen)
     }
 
-    fn tagged<'m>(&self, members: impl Iterator<Item = &'m Member>) -> Vec<&'m Member> {
-        let members: Vec<&Member> = members.collect();
+    fn tagged<'m>(&self, members: impl Iterator<Item = &'m DeploymentServer>) -> Vec<&'m DeploymentServer> {
+        let members: Vec<&DeploymentServer> = members.collect();
         if self.tag_sets.is_empty() {
             return members;
         }
         let having = |tags: &Vec<(String, String)>| {
-            let has_all = |member: &&&Member| tags.iter().all(|tag| member.tags.contains(tag));
+            let has_all = |member: &&&DeploymentServer| tags.iter().all(|tag| member.tags.contains(tag));
             Some(members.iter().filter(has_all).copied().collect()).filter(|found: &Vec<_>| !found.is_empty())
         };
         self.tag_sets.iter().find_map(having).unwrap_or_default()
     }
 
-    fn near<'m>(&self, mut members: Vec<&'m Member>) -> Vec<&'m Member> {
-        let round_trip = |member: &&Member| member.round_trip.unwrap_or(Duration::MAX);
+    fn near<'m>(&self, mut members: Vec<&'m DeploymentServer>) -> Vec<&'m DeploymentServer> {
+        let round_trip = |member: &&DeploymentServer| member.round_trip.unwrap_or(Duration::MAX);
         members.sort_by_key(round_trip);
         let farthest =
             members.first().map(round_trip).unwrap_or_default().saturating_add(self.local_threshold);
@@ -147,18 +145,21 @@ impl ReadPreference {
     }
 }
 
-fn or<'m>(first: Vec<&'m Member>, second: impl FnOnce() -> Vec<&'m Member>) -> Vec<&'m Member> {
+fn or<'m>(
+    first: Vec<&'m DeploymentServer>,
+    second: impl FnOnce() -> Vec<&'m DeploymentServer>,
+) -> Vec<&'m DeploymentServer> {
     if first.is_empty() { second() } else { first }
 }
 
-/// `dc:ny,rack:1`; an empty set fits every member.
+/// Parses `dc:ny,rack:1`; an empty set matches every member.
 fn tag_set(text: &str) -> Result<Vec<(String, String)>> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty());
     let wrong = |pair: &str, what| {
         Err(Error::usage(format!("'{}' in readPreferenceTags {what}", pair.escape_debug())))
     };
     let read = pairs.map(|pair| match pair.split_once(':') {
-        // BSON has no name with a NUL.
+        // BSON names cannot contain a NUL.
         _ if pair.contains('\0') => wrong(pair, "contains a NUL"),
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => wrong(pair, "is not written name:value"),
@@ -171,8 +172,8 @@ mod tests {
     use super::*;
     use crate::Address;
 
-    fn member(port: u16, role: Role, milliseconds: u64, place: &str) -> Member {
-        Member {
+    fn member(port: u16, role: Role, milliseconds: u64, place: &str) -> DeploymentServer {
+        DeploymentServer {
             address: Address::new("h", port),
             role,
             tags: vec![("dc".to_owned(), place.to_owned())],
@@ -182,9 +183,9 @@ mod tests {
         }
     }
 
-    fn chosen(members: &[Member], options: &str) -> Vec<u16> {
+    fn chosen(members: &[DeploymentServer], options: &str) -> Vec<u16> {
         let target = format!("mongodb://h/?{options}").parse().unwrap();
-        let preference = ReadPreference::of(&target).unwrap();
+        let preference = ReadPreference::new(&target).unwrap();
         preference.choose(members).iter().map(|member| member.address.port).collect()
     }
 
@@ -232,7 +233,7 @@ mod tests {
             ("localThresholdMS=x", "localThresholdMS"),
         ] {
             let target = format!("mongodb://h/?{options}").parse().unwrap();
-            let error = ReadPreference::of(&target).unwrap_err().to_string();
+            let error = ReadPreference::new(&target).unwrap_err().to_string();
             assert!(error.contains(expected), "{options}: {error}");
         }
     }

@@ -1,7 +1,7 @@
-//! Asks servers for hello, all at once, so that a dead one does not hold up the rest.
+//! Sends hello to all servers at once, so that an unreachable one does not delay the rest.
 //!
-//! Each has a thread of its own, because the look-up of a name cannot be interrupted; a thread that is late ends by itself, and
-//! what it brings is no longer looked at. Nobody logs in here: arbiters know no users.
+//! Each server has a thread of its own, because a name look-up cannot be interrupted; a late thread ends by itself, and its answer
+//! is ignored. This does not log in: arbiters know no users.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -10,40 +10,46 @@ use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::description::{Description, Role, normal};
+use super::description::{HelloReply, Role, normal};
 use crate::{Address, Connection, Target};
 
-/// What came back from an address.
-pub(super) type Answer = (Address, Result<Description>);
+/// The reply of an address.
+pub(super) type SurveyAnswer = (Address, Result<HelloReply>);
 
-/// Once the answer that is enough has come, others get so long, or this part of the time-out if that is less; and
-/// twice as long as it took in any case, since all may be far away.
+/// The time that the other servers get after the decisive answer, or this part of the time-out if that is less; and in any case
+/// twice the time that the answer took, since all may be far away.
 const GRACE: Duration = Duration::from_secs(1);
 const GRACE_FRACTION: u32 = 4;
 
-/// For whom the others are not waited for much longer.
+/// The answer after which the survey waits only a short time for the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Enough {
-    /// A server that takes writes.
+pub(super) enum SurveyEnd {
+    /// The answer of a server that accepts writes.
     Writable,
-    /// Whoever answers: while an election goes on, a member that died silently must not hold up the news from the others.
+    /// The answer of any member: during an election, an unreachable member must not delay the replies of the others.
     Anybody,
 }
 
 /// Asks `first` and, unless the target wants a direct connection, all members that they name. Ends when all have answered, soon
 /// after `enough` has, or at the deadline.
-pub(super) fn survey(target: &Target, first: &[Address], enough: Enough, deadline: Instant) -> Vec<Answer> {
+pub(super) fn survey(
+    target: &Target,
+    first: &[Address],
+    enough: SurveyEnd,
+    deadline: Instant,
+) -> Vec<SurveyAnswer> {
     let began = Instant::now();
     let (sender, receiver) = mpsc::channel();
-    // Whether it is the right set is judged later, with all answers at hand.
+    // The set name is checked later, with all answers available.
     let anonymous = Target { credential: None, replica_set: None, ..target.clone() };
-    let mut round = Round { target: Arc::new(anonymous), sender, asked: Vec::new(), answers: Vec::new() };
+    let mut round =
+        SurveyRound { target: Arc::new(anonymous), sender, asked: Vec::new(), answers: Vec::new() };
     first.iter().for_each(|address| round.ask(address));
     let mut until = deadline;
     while round.answers.len() < round.asked.len() {
         let Some((address, answer)) = next(&receiver, until) else { break };
         if let Ok(description) = &answer {
-            if enough == Enough::Anybody || matches!(description.role, Role::Primary | Role::Router) {
+            if enough == SurveyEnd::Anybody || matches!(description.role, Role::Primary | Role::Router) {
                 let grace = GRACE.min(target.connect_timeout / GRACE_FRACTION).max(began.elapsed() * 2);
                 until = until.min(Instant::now() + grace);
             }
@@ -57,19 +63,19 @@ pub(super) fn survey(target: &Target, first: &[Address], enough: Enough, deadlin
     round.finish(began.elapsed())
 }
 
-/// The next message, if one comes in time.
+/// The next message, if one arrives in time.
 pub(super) fn next<T>(receiver: &Receiver<T>, until: Instant) -> Option<T> {
     receiver.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
 }
 
-struct Round {
+struct SurveyRound {
     target: Arc<Target>,
-    sender: Sender<Answer>,
+    sender: Sender<SurveyAnswer>,
     asked: Vec<Address>,
-    answers: Vec<Answer>,
+    answers: Vec<SurveyAnswer>,
 }
 
-impl Round {
+impl SurveyRound {
     fn ask(&mut self, address: &Address) {
         let address = normal(address.clone());
         if self.asked.contains(&address) {
@@ -79,7 +85,7 @@ impl Round {
         let (target, sender, asked) = (Arc::clone(&self.target), self.sender.clone(), address.clone());
         let spawned = thread::Builder::new().name("hello".to_owned()).spawn(move || {
             let answer = describe(&asked, &target);
-            // Nobody listens any more if this comes late.
+            // The receiver is already dropped if this comes late.
             let _ = sender.send((asked, answer));
         });
         if let Err(cause) = spawned {
@@ -88,8 +94,8 @@ impl Round {
         }
     }
 
-    /// The answers, and an error for each that is still to come, in the order in which they were asked.
-    fn finish(mut self, waited: Duration) -> Vec<Answer> {
+    /// The answers, and an error for each outstanding one, in the order in which they were asked.
+    fn finish(mut self, waited: Duration) -> Vec<SurveyAnswer> {
         let mut all = Vec::with_capacity(self.asked.len());
         for address in self.asked {
             let found = self.answers.iter().position(|(from, _)| *from == address);
@@ -105,7 +111,7 @@ impl Round {
     }
 }
 
-fn describe(address: &Address, target: &Target) -> Result<Description> {
+fn describe(address: &Address, target: &Target) -> Result<HelloReply> {
     let connection = Connection::open(address, target)?;
-    Description::of(connection.hello(), connection.hello_round_trip())
+    HelloReply::from_hello(connection.hello(), connection.hello_round_trip())
 }

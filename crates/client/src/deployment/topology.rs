@@ -1,35 +1,35 @@
-//! Draws the conclusion from what the servers said: one server, a replica set with these members, or routers.
+//! Derives the deployment from the servers' replies: one server, a replica set with these members, or routers.
 //!
-//! No sockets here: answers in, a deployment or one clear sentence out.
+//! Uses no sockets: its input is the replies, its result a deployment or one clear sentence.
 
 use std::cmp::Ordering;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::description::{DeploymentKind, Description, Member, Rank, Role};
-use super::survey::Answer;
+use super::description::{DeploymentKind, DeploymentServer, ElectionRank, HelloReply, Role};
+use super::survey::SurveyAnswer;
 use crate::{Address, Target};
 
-/// What the answers amount to.
+/// The deployment according to the replies.
 #[derive(Debug)]
-pub(super) struct Topology {
+pub(super) struct DeploymentTopology {
     pub(super) kind: DeploymentKind,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<DeploymentServer>,
 }
 
-/// A member, or a server, that answered.
-type Answered<'a> = (&'a Address, &'a Description);
+/// The address of a server that answered, and its reply.
+type MemberReply<'a> = (&'a Address, &'a HelloReply);
 
-/// Concludes from the `answers`, of which those of `seeds` decide what this is. `newest` is the rank of the newest primary seen
-/// so far: an older one is not believed.
+/// Derives the deployment from the `answers`; those of `seeds` decide its kind. `newest` is the rank of the newest primary seen so
+/// far: an older primary is ignored.
 pub(super) fn conclude(
     target: &Target,
     seeds: &[Address],
-    answers: &[Answer],
-    newest: &mut Option<Rank>,
-) -> Result<Topology> {
+    answers: &[SurveyAnswer],
+    newest: &mut Option<ElectionRank>,
+) -> Result<DeploymentTopology> {
     let from_seeds = answers.iter().filter(|(address, _)| seeds.contains(address));
-    let said: Vec<Answered<'_>> =
+    let said: Vec<MemberReply<'_>> =
         from_seeds.filter_map(|(address, answer)| Some((address, answer.as_ref().ok()?))).collect();
     let Some((_, first)) = said.first() else { return Err(nobody(answers)) };
     if let Some(wanted) = &target.replica_set
@@ -40,14 +40,17 @@ pub(super) fn conclude(
     }
     let of_role = |role: Role| said.iter().all(|(_, description)| description.role == role);
     if of_role(Role::Router) {
-        return Ok(Topology { kind: DeploymentKind::Sharded, members: members_of(seeds, answers) });
+        return Ok(DeploymentTopology { kind: DeploymentKind::Sharded, members: members_of(seeds, answers) });
     }
     if of_role(Role::Uninitiated) {
         let what = format!("there is no replica set yet: {}", listed(answers));
         return Err(Error::new(Kind::NotFound, what).advise("initiate it with rs.initiate()"));
     }
     if of_role(Role::Standalone) && seeds.len() == 1 {
-        return Ok(Topology { kind: DeploymentKind::Standalone, members: members_of(seeds, answers) });
+        return Ok(DeploymentTopology {
+            kind: DeploymentKind::Standalone,
+            members: members_of(seeds, answers),
+        });
     }
     let name = target.replica_set.as_ref().or(first.set.as_ref());
     let is_one_set = said.iter().all(|(_, description)| description.set.as_ref() == name);
@@ -62,30 +65,30 @@ pub(super) fn conclude(
     }
 }
 
-/// The members that the primary lists, or all that anybody lists while there is none.
+/// The members that the primary lists, or, without a primary, all that any member lists.
 fn replica_set(
     target: &Target,
     name: &str,
     seeds: &[Address],
-    answers: &[Answer],
-    newest: &mut Option<Rank>,
-) -> Result<Topology> {
+    answers: &[SurveyAnswer],
+    newest: &mut Option<ElectionRank>,
+) -> Result<DeploymentTopology> {
     let kind = DeploymentKind::ReplicaSet { name: name.to_owned() };
     if target.direct_connection {
-        return Ok(Topology { kind, members: members_of(seeds, answers) });
+        return Ok(DeploymentTopology { kind, members: members_of(seeds, answers) });
     }
     let ours = answers.iter().filter_map(|(address, answer)| {
         let description = answer.as_ref().ok()?;
         (description.set.as_deref() == Some(name)).then_some((address, description))
     });
-    let ours: Vec<Answered<'_>> = ours.collect();
+    let ours: Vec<MemberReply<'_>> = ours.collect();
     let primary = newest_primary(&ours, newest);
     let mut listed: Vec<Address> = match primary {
         Some((_, primary)) => primary.members.clone(),
         None => ours.iter().flat_map(|(_, description)| description.members.clone()).collect(),
     };
     if listed.is_empty() {
-        // A member that was removed, or that has not read its configuration yet.
+        // A member that was removed, or has not read its configuration yet.
         listed.extend(ours.iter().map(|(address, _)| (*address).clone()));
     }
     listed.sort();
@@ -100,11 +103,11 @@ fn replica_set(
     if members.iter().all(|member| member.role == Role::Unknown) {
         return Err(out_of_reach(name, &ours, answers, &listed));
     }
-    Ok(Topology { kind, members })
+    Ok(DeploymentTopology { kind, members })
 }
 
-/// Takes back what a member of another set, or a primary that was deposed, says of itself.
-fn judge(member: &mut Member, answer: &Description, name: &str, primary: Option<Answered<'_>>) {
+/// Overrides the claims of a member of another set, or of a deposed primary.
+fn judge(member: &mut DeploymentServer, answer: &HelloReply, name: &str, primary: Option<MemberReply<'_>>) {
     if answer.set.as_deref() != Some(name) {
         member.role = Role::Other;
         member.fault = Some(format!("it does not belong to the replica set '{name}'"));
@@ -116,8 +119,11 @@ fn judge(member: &mut Member, answer: &Description, name: &str, primary: Option<
     }
 }
 
-/// The one that was elected last, if it is not older than what was seen before.
-fn newest_primary<'a>(ours: &[Answered<'a>], newest: &mut Option<Rank>) -> Option<Answered<'a>> {
+/// The primary that was elected last, unless it is older than one seen before.
+fn newest_primary<'a>(
+    ours: &[MemberReply<'a>],
+    newest: &mut Option<ElectionRank>,
+) -> Option<MemberReply<'a>> {
     let primaries = ours.iter().filter(|(_, description)| description.role == Role::Primary);
     let primary = primaries
         .copied()
@@ -130,12 +136,12 @@ fn newest_primary<'a>(ours: &[Answered<'a>], newest: &mut Option<Rank>) -> Optio
     Some(primary)
 }
 
-fn members_of(addresses: &[Address], answers: &[Answer]) -> Vec<Member> {
+fn members_of(addresses: &[Address], answers: &[SurveyAnswer]) -> Vec<DeploymentServer> {
     let member =
         |address: &Address| {
             let answer = answers.iter().find(|(from, _)| from == address).map(|(_, answer)| answer);
             match answer {
-                Some(Ok(description)) => Member {
+                Some(Ok(description)) => DeploymentServer {
                     address: address.clone(),
                     role: description.role,
                     tags: description.tags.clone(),
@@ -143,7 +149,7 @@ fn members_of(addresses: &[Address], answers: &[Answer]) -> Vec<Member> {
                     fault: None,
                     is_resolvable: true,
                 },
-                other => Member {
+                other => DeploymentServer {
                     address: address.clone(),
                     role: Role::Unknown,
                     tags: Vec::new(),
@@ -159,8 +165,8 @@ fn members_of(addresses: &[Address], answers: &[Answer]) -> Vec<Member> {
     addresses.iter().map(member).collect()
 }
 
-/// Seeds answer, and no member does under the name that the set gives it.
-fn out_of_reach(name: &str, ours: &[Answered<'_>], answers: &[Answer], listed: &[Address]) -> Error {
+/// The error when seeds answer, but no member does under its name in the set.
+fn out_of_reach(name: &str, ours: &[MemberReply<'_>], answers: &[SurveyAnswer], listed: &[Address]) -> Error {
     let who = ours.iter().map(|(address, _)| address.to_string()).collect::<Vec<_>>().join(", ");
     let silent: Vec<String> = answers
         .iter()
@@ -175,9 +181,9 @@ fn out_of_reach(name: &str, ours: &[Answered<'_>], answers: &[Answer], listed: &
         .advise("make the names known to this machine, or name one member and add directConnection=true")
 }
 
-fn nobody(answers: &[Answer]) -> Error {
+fn nobody(answers: &[SurveyAnswer]) -> Error {
     let mut reasons: Vec<String> = answers.iter().map(|(_, answer)| reason(answer.as_ref().err())).collect();
-    // What is wrong with all of them alike is said once.
+    // A reason that all of them share is given once.
     reasons.dedup();
     let kind = answers.iter().find_map(|(_, answer)| Some(answer.as_ref().err()?.kind()));
     let advice = answers.iter().find_map(|(_, answer)| answer.as_ref().err()?.advice());
@@ -193,9 +199,9 @@ fn nobody(answers: &[Answer]) -> Error {
     }
 }
 
-/// Each server and what it is, or why that is not known.
-fn listed(answers: &[Answer]) -> String {
-    let one = |(address, answer): &Answer| match answer {
+/// Each server with its kind, or the reason why that is unknown.
+fn listed(answers: &[SurveyAnswer]) -> String {
+    let one = |(address, answer): &SurveyAnswer| match answer {
         Ok(description) => match &description.set {
             Some(set) => format!("{address} belongs to the replica set '{set}'"),
             None => format!("{address} is {}", description.role.name()),
@@ -205,7 +211,7 @@ fn listed(answers: &[Answer]) -> String {
     answers.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// An error without its advice, which would stand in the middle of a sentence.
+/// An error without its advice, which would not fit in the middle of a sentence.
 fn reason(error: Option<&Error>) -> String {
     let Some(error) = error else { return String::new() };
     match std::error::Error::source(error) {
@@ -214,7 +220,7 @@ fn reason(error: Option<&Error>) -> String {
     }
 }
 
-fn is_unresolvable(answer: &Result<Description>) -> bool {
+fn is_unresolvable(answer: &Result<HelloReply>) -> bool {
     answer.as_ref().is_err_and(|error| error.kind() == Kind::NotFound)
 }
 
@@ -248,22 +254,22 @@ mod tests {
         rawdoc! { "isWritablePrimary": true, "msg": "isdbgrid" }
     }
 
-    fn answer(host: &str, hello: Option<RawDocumentBuf>) -> Answer {
+    fn answer(host: &str, hello: Option<RawDocumentBuf>) -> SurveyAnswer {
         let silent = || Error::new(Kind::Io, format!("cannot connect to {host}:1")).advise("try");
-        let read = |hello: RawDocumentBuf| Description::of(&hello, Duration::from_millis(1));
+        let read = |hello: RawDocumentBuf| HelloReply::from_hello(&hello, Duration::from_millis(1));
         (address(host), hello.map_or_else(|| Err(silent()), read))
     }
 
-    fn concluded(uri: &str, answers: &[Answer]) -> Result<Topology> {
+    fn concluded(uri: &str, answers: &[SurveyAnswer]) -> Result<DeploymentTopology> {
         let target: Target = uri.parse()?;
         conclude(&target, &target.addresses, answers, &mut None)
     }
 
-    fn refused(uri: &str, answers: &[Answer]) -> String {
+    fn refused(uri: &str, answers: &[SurveyAnswer]) -> String {
         concluded(uri, answers).unwrap_err().to_string()
     }
 
-    fn roles(topology: &Topology) -> Vec<(&str, Role)> {
+    fn roles(topology: &DeploymentTopology) -> Vec<(&str, Role)> {
         topology.members.iter().map(|member| (member.address.host.as_str(), member.role)).collect()
     }
 
@@ -300,7 +306,7 @@ mod tests {
         let mut newest = None;
         let set = conclude(&target, &target.addresses, &answers, &mut newest).unwrap();
         assert_eq!(roles(&set)[..2], [("a", Role::Other), ("b", Role::Primary)]);
-        // Later the newer one is gone, and the old one is still of its opinion.
+        // Later the newer primary is down, and the old one still claims to be primary.
         let answers = [answer("a", Some(member(true, 7))), answer("b", None)];
         let set = conclude(&target, &target.addresses, &answers, &mut newest).unwrap();
         assert_eq!(roles(&set)[..2], [("a", Role::Other), ("b", Role::Unknown)]);

@@ -1,13 +1,13 @@
-//! Logging in: against the server's half of SCRAM, with and without the short cuts.
+//! Logins against the server's half of SCRAM, with and without its optional short cuts.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
 use fathom_client::{Code, Connection, Credential, Error};
-use fathom_wire::scram::{ClientFirst, Credentials, Mechanism, ServerConversation, Step};
+use fathom_wire::scram::{ClientFirst, Credentials, Mechanism, ScramReply, ServerConversation};
 
-use crate::responder::{Answer, Request, Responder, hello};
+use crate::responder::{Request, Responder, SurveyAnswer, hello};
 
-/// How the responder is to log people in.
+/// The login behaviour of the responder.
 #[derive(Clone, Copy)]
 struct Manner {
     speculates: bool,
@@ -19,14 +19,14 @@ struct Manner {
 const MODERN: Manner =
     Manner { speculates: true, tells_mechanisms: true, has: &Mechanism::ALL, skips_empty_exchange: true };
 
-fn reply(step: Step) -> Document {
+fn reply(step: ScramReply) -> Document {
     let payload = Binary { subtype: BinarySubtype::Generic, bytes: step.payload };
     doc! { "conversationId": 1, "done": step.done, "payload": payload, "ok": 1.0 }
 }
 
 fn login(manner: Manner) -> Responder {
     let mut conversation = None;
-    let start = move |command: &Document| -> Option<(ServerConversation, Step)> {
+    let start = move |command: &Document| -> Option<(ServerConversation, ScramReply)> {
         let mechanism = Mechanism::of_name(command.get_str("mechanism").unwrap()).unwrap();
         let first = ClientFirst::parse(command.get_binary_generic("payload").unwrap()).unwrap();
         (manner.has.contains(&mechanism) && first.user() == "fathom").then(|| {
@@ -36,7 +36,7 @@ fn login(manner: Manner) -> Responder {
         })
     };
     let failed = || doc! { "ok": 0.0, "errmsg": "Authentication failed.", "code": 18 };
-    Responder::play(1, None, move |request: &Request| -> Answer {
+    Responder::play(1, None, move |request: &Request| -> SurveyAnswer {
         let command = &request.command;
         let answer = match request.name() {
             "hello" => {
@@ -136,7 +136,7 @@ fn a_wrong_password_or_user_is_refused() {
 fn a_server_that_only_says_yes_is_not_believed() {
     let responder = Responder::play(1, None, |request| match request.name() {
         "hello" => hello().into(),
-        _ => reply(Step { payload: b"v=AAAA".to_vec(), done: true }).into(),
+        _ => reply(ScramReply { payload: b"v=AAAA".to_vec(), done: true }).into(),
     });
     let mut target = responder.target();
     target.credential = "mongodb://u:p@h".parse::<fathom_client::Target>().unwrap().credential;

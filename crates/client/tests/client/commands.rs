@@ -1,4 +1,4 @@
-//! Commands, failures, cursors and what a network does to them.
+//! Tests of commands, failures and cursors, and of network faults during them.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use bson::{RawDocumentBuf, doc, rawdoc};
 use fathom_client::{Address, Code, Connection, Error, Target};
 use fathom_wire::Compressor;
 
-use crate::responder::{Answer, Responder, hello};
+use crate::responder::{Responder, SurveyAnswer, hello};
 
 fn network(result: Result<RawDocumentBuf, Error>) -> String {
     match result.unwrap_err() {
@@ -177,22 +177,22 @@ fn cursors_are_read_batch_by_batch() {
 #[test]
 fn what_breaks_a_connection() {
     let large = [48_000_001_i32.to_le_bytes().as_slice(), &[0; 12]].concat();
-    let cases: [(Answer, &str); 5] = [
-        (Answer::Close, "closed the connection"),
-        (Answer::Misdirected, "answers request"),
-        (Answer::Bytes(large), "does not speak MongoDB's protocol"),
+    let cases: [(SurveyAnswer, &str); 5] = [
+        (SurveyAnswer::Close, "closed the connection"),
+        (SurveyAnswer::Misdirected, "answers request"),
+        (SurveyAnswer::Bytes(large), "does not speak MongoDB's protocol"),
         (doc! { "fine": true }.into(), "no ok"),
-        (Answer::Nothing, "no progress for 50ms"),
+        (SurveyAnswer::Nothing, "no progress for 50ms"),
     ];
     for (answer, what) in cases {
         let mut answer = Some(answer);
-        let responder = Responder::friendly(move |_| answer.take().unwrap_or(Answer::Close));
+        let responder = Responder::friendly(move |_| answer.take().unwrap_or(SurveyAnswer::Close));
         let mut target = responder.target();
         target.socket_timeout = Some(Duration::from_millis(50));
         let mut connection = Connection::connect(&target).unwrap();
         let error = network(connection.run("db", &doc! { "ping": 1 }));
         assert!(error.contains(what), "{error}");
-        // A reply without ok was read in full; after all else the connection is over, and says so.
+        // A reply without ok was read in full; after every other fault the connection is broken, and reports that.
         assert_eq!(connection.is_broken(), what != "no ok");
         if connection.is_broken() {
             assert!(network(connection.run("db", &doc! { "ping": 1 })).contains("ended by an error before"));
@@ -233,7 +233,7 @@ fn the_right_member_of_the_right_set() {
     let mut target = alone.target();
     target.replica_set = Some("rs".to_owned());
     assert!(!Connection::connect(&target).unwrap().is_writable_primary());
-    let standalone = Responder::friendly(|_| Answer::Close);
+    let standalone = Responder::friendly(|_| SurveyAnswer::Close);
     let mut target = standalone.target();
     target.replica_set = Some("rs".to_owned());
     assert!(Connection::connect(&target).unwrap_err().to_string().contains("no replica set"));

@@ -1,4 +1,4 @@
-//! Deployments found over real sockets: what is there, who takes writes and reads, who does after a failover, and how soon.
+//! Discovery over real sockets: the kind of deployment, the servers for writes and reads, before and after a failover, and the time it takes.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use fathom_client::{
 use crate::member::{FakeMember, elect};
 use crate::names::{name_server, srv};
 
-/// Longer than anything here takes on a busy machine, and shorter than any time-out that should not be waited for.
+/// Longer than any operation here takes on a busy machine, and shorter than any time-out that the tests must not wait for.
 const SOON: Duration = Duration::from_secs(5);
 
 fn target(members: &[&FakeMember], options: &str) -> Target {
@@ -86,7 +86,7 @@ fn the_new_primary_after_a_failover() {
     let mut deployment = Deployment::discover(&target(&[&members[0]], "replicaSet=rs")).unwrap();
     assert_eq!(deployment.writable().unwrap(), [members[0].address()]);
     members[0].stop();
-    // The others have not noticed yet.
+    // The other members have not noticed yet.
     deployment.rediscover().unwrap();
     let error = deployment.writable().unwrap_err().to_string();
     assert!(error.contains("no member of the replica set 'rs' takes writes now"), "{error}");
@@ -132,12 +132,12 @@ fn a_silent_member_does_not_hold_up_the_rest() {
     let hosts = [primary.address().to_string(), mute.to_string(), "10.255.255.1:27017".to_owned()];
     primary.say(doc! { "isWritablePrimary": true, "setName": "rs", "hosts": &hosts[..] });
     let began = Instant::now();
-    // The default of 10 s is not waited for.
+    // The test does not wait for the default time-out of 10 s.
     let uri = format!("mongodb://{mute},{closed},10.255.255.1,{}", primary.address());
     let deployment = Deployment::discover(&uri.parse().unwrap()).unwrap();
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert_eq!(deployment.writable().unwrap(), [primary.address()]);
-    // Nor does one that dies silently while the others vote.
+    // Nor for a member that stops silently while the others vote.
     primary.say(doc! { "secondary": true, "setName": "rs", "hosts": &hosts[..] });
     let (mut deployment, began) = (deployment, Instant::now());
     deployment.rediscover().unwrap();
@@ -154,7 +154,7 @@ fn nobody_answers_in_time() {
     let began = Instant::now();
     let uri = format!("mongodb://{mute},10.255.255.1,10.255.255.2/?connectTimeoutMS=4000");
     let error = Deployment::discover(&uri.parse().unwrap()).unwrap_err().to_string();
-    // One after the other they would need three times as long.
+    // One after another they would take three times as long.
     assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
     for host in [mute.to_string().as_str(), "10.255.255.1:27017", "10.255.255.2:27017"] {
         assert!(error.contains(host), "{host}: {error}");
@@ -173,7 +173,7 @@ fn a_wrong_password_is_said_as_such() {
         members[0].address()
     );
     assert!(error.contains(&expected) && !error.contains("geheim"), "{error}");
-    // To find members nobody needs to log in.
+    // Discovering members needs no login.
     target.credential = None;
     Deployment::discover(&target).unwrap();
 }
@@ -181,7 +181,7 @@ fn a_wrong_password_is_said_as_such() {
 #[test]
 fn from_a_name_to_its_servers() {
     let names = name_server(vec![srv("_mongodb._tcp.c.nowhere.example.com", 27018, "a.nowhere.example.com")]);
-    // Only the name service of this test knows the server, so nobody can be reached there; but it was tried.
+    // Only the name service of this test knows the server, so it cannot be reached; but it was tried.
     let target: Target =
         "mongodb+srv://c.nowhere.example.com/?tls=false&connectTimeoutMS=2000".parse().unwrap();
     let error = Deployment::discover_by(&target, &names).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The client from outside: connection strings, and connections to a responder that plays a server by script.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests name what they show, and fail by panicking")]
+#![allow(clippy::unwrap_used, reason = "tests name what they show, and fail by panicking")]
 
 mod authentication;
 mod commands;

@@ -1,4 +1,4 @@
-//! A server of a deployment: it says in hello what a test wants it to, to everybody at once, until it is stopped.
+//! A server of a deployment whose replies to hello a test sets, for all clients at once, until it is stopped.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use std::thread;
 use bson::{Document, doc};
 use fathom_client::Address;
 
-use crate::responder::{Answer, Request, serve};
+use crate::responder::{Request, SurveyAnswer, serve};
 
-/// A server at work.
+/// A running fake server of a deployment.
 pub(crate) struct FakeMember {
     pub(crate) port: u16,
     hello: Arc<Mutex<Document>>,
@@ -18,7 +18,7 @@ pub(crate) struct FakeMember {
 }
 
 impl FakeMember {
-    /// A server that has only a port as yet.
+    /// A server that has only a port so far.
     pub(crate) fn start() -> FakeMember {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -54,10 +54,9 @@ impl FakeMember {
         Address::new("127.0.0.1", self.port)
     }
 
-    /// Closes the port.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // The thread that waits for connections sees one more.
+        // The thread that accepts connections gets one more.
         drop(TcpStream::connect(("127.0.0.1", self.port)).unwrap());
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
             thread::yield_now();
@@ -65,7 +64,7 @@ impl FakeMember {
     }
 }
 
-/// Lets the members say that one of them won an election.
+/// Makes the members report that one of them won an election.
 pub(crate) fn elect(members: &[FakeMember], primary: usize, set_version: i32) {
     let hosts: Vec<String> = members.iter().map(|member| member.address().to_string()).collect();
     for (at, member) in members.iter().enumerate() {
@@ -76,10 +75,10 @@ pub(crate) fn elect(members: &[FakeMember], primary: usize, set_version: i32) {
     }
 }
 
-fn answer(request: &Request, hello: &Mutex<Document>) -> Answer {
+fn answer(request: &Request, hello: &Mutex<Document>) -> SurveyAnswer {
     let mut reply = match request.name() {
         "hello" => hello.lock().unwrap().clone(),
-        // Nobody is let in here.
+        // Every login is refused.
         "saslStart" => return doc! { "ok": 0, "code": 18, "errmsg": "Authentication failed." }.into(),
         _ => Document::new(),
     };

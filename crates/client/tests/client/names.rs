@@ -1,4 +1,4 @@
-//! `mongodb+srv://` against a name service of this test's own: a UDP socket that knows a few records.
+//! Tests `mongodb+srv://` with a name service of their own: a UDP socket that serves a few records.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use fathom_client::{Address, NameService, Target};
 
-/// The kinds of records, as the protocol numbers them.
+/// The record types of the protocol.
 const A: u16 = 1;
 const AAAA: u16 = 28;
 const TXT: u16 = 16;
 const SRV: u16 = 33;
 const OPT: u16 = 41;
-/// Answer codes: fine, and no such name.
+/// Response codes: success, and no such name.
 const FINE: u8 = 0;
 const NO_SUCH_NAME: u8 = 3;
 
-/// A record: its name, its kind, its data.
+/// A record: its name, its type, its data.
 pub(crate) type Record = (&'static str, u16, Vec<u8>);
 
 fn labels(name: &str) -> Vec<u8> {
@@ -118,7 +118,7 @@ fn servers_and_options_come_from_the_name_service() {
     assert_eq!(shop.replica_set.as_deref(), Some("x"));
     let bare = resolve(&names, "mongodb+srv://bare.example.com/?tls=false").unwrap();
     assert!(bare.replica_set.is_none() && bare.tls.is_none());
-    // Nothing to ask: the target itself.
+    // Without a seed list the target stays unchanged.
     assert_eq!(resolve(&names, "mongodb://a,b").unwrap().addresses.len(), 2);
 }
 

@@ -1,21 +1,21 @@
-//! A connection taken apart: what an event loop sends and receives by itself, in the clear and through TLS.
+//! A connection taken apart: the bytes that an event loop sends and receives itself, in plain text and with TLS.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::tls::{ServerTls, server_config};
-use fathom_client::{Connection, Parts, Transport};
+use fathom_client::{Connection, ConnectionParts, Transport};
 use fathom_wire::{Compressor, Header, Message, OpMsgWriter};
 
-use crate::responder::{Answer, Request, Responder, hello};
+use crate::responder::{Request, Responder, SurveyAnswer, hello};
 use crate::tls::{pem, trusting};
 
-/// Bigger than what the kernel and TLS hold for a socket, so that one write does not take it.
+/// Larger than the buffers of the kernel and TLS for a socket, so that one write does not accept all of it.
 const LARGE_BYTES: usize = 8 << 20;
 
-/// Writes and reads without ever waiting in a call, as an event loop does it.
-fn exchange(parts: &mut Parts, request: &[u8]) -> Vec<u8> {
+/// Writes and reads without ever blocking in a call, as an event loop does.
+fn exchange(parts: &mut ConnectionParts, request: &[u8]) -> Vec<u8> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let (mut sent, mut reply, mut buffer) = (0, Vec::new(), vec![0; 64 << 10]);
     loop {
@@ -46,7 +46,7 @@ fn exchange(parts: &mut Parts, request: &[u8]) -> Vec<u8> {
     }
 }
 
-fn echo(parts: &mut Parts, length: usize) {
+fn echo(parts: &mut ConnectionParts, length: usize) {
     let mut request = Vec::new();
     parts.request_id += 1;
     let mut message = OpMsgWriter::begin(&mut request, parts.request_id, 0);
@@ -61,7 +61,7 @@ fn echo(parts: &mut Parts, length: usize) {
     assert_eq!(message.body.get_str("echo").unwrap().len(), length);
 }
 
-fn echoing(request: &Request) -> Answer {
+fn echoing(request: &Request) -> SurveyAnswer {
     match request.name() {
         "hello" => hello().into(),
         _ => doc! { "echo": request.command.get_str("echo").unwrap_or_default(), "ok": 1 }.into(),
@@ -128,7 +128,7 @@ fn bytes_that_nobody_asked_for_are_an_error() {
         reply.body().extend(&hello());
         reply.finish().unwrap();
         frames.extend_from_slice(b"more");
-        if request.name() == "hello" { Answer::Bytes(frames) } else { Answer::Close }
+        if request.name() == "hello" { SurveyAnswer::Bytes(frames) } else { SurveyAnswer::Close }
     });
     let connection = Connection::connect(&responder.target()).unwrap();
     // They were sent together with the reply's second half, and read together with it.

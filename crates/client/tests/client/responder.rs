@@ -1,4 +1,4 @@
-//! A server that says what a test tells it to: real sockets, real frames, no storage.
+//! A server whose replies a test scripts: real sockets and real frames, no storage.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub(crate) struct Request {
     pub(crate) sequences: Vec<(String, usize)>,
     pub(crate) more_to_come: bool,
     pub(crate) compressor: Option<Compressor>,
-    /// By OP_QUERY, on this database.
+    /// The database, if the request was an OP_QUERY.
     pub(crate) query: Option<String>,
 }
 
@@ -27,34 +27,34 @@ impl Request {
     }
 }
 
-/// What to answer.
-pub(crate) enum Answer {
+/// The reply of the responder.
+pub(crate) enum SurveyAnswer {
     Document(Document),
-    /// To another request than was asked.
+    /// A reply to another request than the one sent.
     Misdirected,
     Bytes(Vec<u8>),
     Nothing,
     Close,
 }
 
-impl From<Document> for Answer {
+impl From<Document> for SurveyAnswer {
     fn from(document: Document) -> Self {
-        Answer::Document(document)
+        SurveyAnswer::Document(document)
     }
 }
 
-/// A responder at work.
+/// A running scripted server.
 pub(crate) struct Responder {
     port: u16,
     thread: JoinHandle<Vec<Request>>,
 }
 
 impl Responder {
-    /// Serves `connections` connections one after another by `script`, which sees each request but hello.
+    /// Serves `connections` connections one after another by `script`, which sees each request except hello.
     pub(crate) fn play(
         connections: usize,
         tls: Option<Arc<ServerConfig>>,
-        mut script: impl FnMut(&Request) -> Answer + Send + 'static,
+        mut script: impl FnMut(&Request) -> SurveyAnswer + Send + 'static,
     ) -> Responder {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -76,7 +76,7 @@ impl Responder {
     }
 
     /// A server that shakes hands as MongoDB 4.4 does and answers the rest by `script`.
-    pub(crate) fn friendly(mut script: impl FnMut(&Request) -> Answer + Send + 'static) -> Responder {
+    pub(crate) fn friendly(mut script: impl FnMut(&Request) -> SurveyAnswer + Send + 'static) -> Responder {
         Responder::play(1, None, move |request| match request.name() {
             "hello" => hello().into(),
             _ => script(request),
@@ -87,21 +87,21 @@ impl Responder {
         Target::at(Address::new("localhost", self.port))
     }
 
-    /// What it saw, after all its connections have ended.
+    /// The received requests, after all connections have ended.
     pub(crate) fn seen(self) -> Vec<Request> {
         self.thread.join().unwrap()
     }
 }
 
-/// What hello answers at the least.
+/// The minimal reply to hello.
 pub(crate) fn hello() -> Document {
     doc! { "isWritablePrimary": true, "minWireVersion": 0, "maxWireVersion": 9, "ok": 1.0 }
 }
 
-/// Answers one connection until its end.
+/// Serves one connection until it ends.
 pub(crate) fn serve(
     mut stream: impl Read + Write,
-    script: &mut impl FnMut(&Request) -> Answer,
+    script: &mut impl FnMut(&Request) -> SurveyAnswer,
     seen: &mut Vec<Request>,
 ) {
     let mut codec = Codec::default();
@@ -117,22 +117,22 @@ pub(crate) fn serve(
         seen.push(request);
         let mut reply = Vec::new();
         match answer {
-            Answer::Document(document) if query => {
+            SurveyAnswer::Document(document) if query => {
                 let mut writer = OpReplyWriter::begin(&mut reply, 1000, id, 0);
                 writer.begin_document().extend(&document);
                 writer.finish().unwrap();
             }
-            Answer::Document(document) => write(&mut reply, id, &document),
-            Answer::Misdirected => write(&mut reply, id.wrapping_sub(1), &doc! { "ok": 1.0 }),
-            Answer::Bytes(bytes) => reply = bytes,
-            Answer::Nothing => continue,
-            Answer::Close => return,
+            SurveyAnswer::Document(document) => write(&mut reply, id, &document),
+            SurveyAnswer::Misdirected => write(&mut reply, id.wrapping_sub(1), &doc! { "ok": 1.0 }),
+            SurveyAnswer::Bytes(bytes) => reply = bytes,
+            SurveyAnswer::Nothing => continue,
+            SurveyAnswer::Close => return,
         }
         if let Some(compressor) = compressor {
             let plain = std::mem::take(&mut reply);
             codec.compress(&plain, compressor, &mut reply).unwrap();
         }
-        // In two pieces, as a network may have it.
+        // Sends the reply in two pieces, as a network may deliver it.
         let (first, second) = reply.split_at(reply.len() / 2);
         for piece in [first, second] {
             if stream.write_all(piece).and_then(|()| stream.flush()).is_err() {

@@ -1,4 +1,4 @@
-//! TLS with made-up certificates (pem/README.md): who is let in, who is not, and why.
+//! TLS with test certificates (pem/README.md): which clients are accepted, which are refused, and why.
 
 use std::path::PathBuf;
 

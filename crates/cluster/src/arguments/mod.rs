@@ -1,7 +1,7 @@
-//! The command line of each server, right for its version.
+//! Builds the command line of each server, for its version.
 //!
-//! What the cluster decides (ports, folders, sets) is written here; what was handed through is sorted by what each binary's
-//! `--help` lists. Nothing is dropped without a word that was given for a server that should have it.
+//! The cluster's own settings (ports, folders, sets) are written here; each further option is passed to the binaries whose `--help`
+//! lists it. Every option that a server does not get is reported in a note.
 
 mod program;
 
@@ -15,39 +15,37 @@ use crate::set_config::seed_list;
 use crate::topology::{CONFIG_SET, Topology};
 use crate::version::Version;
 
-use program::Line;
+use program::ProgramLine;
 pub(crate) use program::listed_options;
-pub use program::{Given, Maker, Program, Secrets, split_secrets};
+pub use program::{Maker, Program, Secrets, TypedOption, split_secrets};
 
-/// The cache that a server gets where nobody says how much, in GiB (mlaunch's).
+/// The default cache of a server, in GiB (mlaunch's).
 const CACHE_GB: f64 = 1.0;
-/// The first version without MMAPv1.
+/// The first version without the MMAPv1 engine.
 const WITHOUT_MMAPV1: Version = Version::release(4, 2);
 
-/// What a server is started with.
+/// The program and arguments of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandLine {
     /// All arguments, without the program's file.
     pub arguments: Vec<String>,
-    /// Options that were left out on purpose, a sentence each.
+    /// Options that were left out deliberately, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// What is known of the cluster when command lines are written.
+/// The properties of the cluster that command lines depend on.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
-    /// The cluster.
+pub struct CommandLinePlan<'a> {
     pub topology: &'a Topology,
-    /// All its servers.
     pub nodes: &'a [Node],
-    /// The secret that its servers share, if clients must log in.
+    /// The secret that its servers share, if authentication is on.
     pub key_file: Option<&'a Path>,
 }
 
-impl Plan<'_> {
-    /// The command line of a server; `programs` are all that the cluster is made of, for whose sake an option may have been given.
+impl CommandLinePlan<'_> {
+    /// The command line of a server; `programs` are all programs of the cluster, since an option may be intended for another one.
     pub fn command_line(&self, node: &Node, program: &Program, programs: &[&Program]) -> Result<CommandLine> {
-        let mut line = Line { words: program.words.clone(), notes: Vec::new() };
+        let mut line = ProgramLine { words: program.words.clone(), notes: Vec::new() };
         self.place(node, program, &mut line)?;
         if let Some(key_file) = self.key_file {
             if !program.options.contains("--keyFile") {
@@ -56,11 +54,11 @@ impl Plan<'_> {
             }
             line.pair("--keyFile", key_file.to_string_lossy());
         }
-        let mut given: Vec<Given> = Given::read(&self.topology.pass_through)?;
-        // What is said of one server counts before what is said of all.
-        let own = Given::read(&node.options.arguments)?;
+        let mut given: Vec<TypedOption> = TypedOption::read(&self.topology.pass_through)?;
+        // The options of one server override the options for all.
+        let own = TypedOption::read(&node.options.arguments)?;
         given.retain(|all| all.is_repeatable() || !own.iter().any(|one| one.name == all.name));
-        let specific = Specific::of(node);
+        let specific = NodeOptions::from_node(node);
         given.retain(|all| !specific.replaces(&all.name));
         program::keep(&given, node, program, programs, &mut line)?;
         program::keep(&own, node, program, &[program], &mut line)?;
@@ -78,7 +76,7 @@ impl Plan<'_> {
         Ok(CommandLine { arguments: line.words, notes: line.notes })
     }
 
-    fn place(&self, node: &Node, program: &Program, line: &mut Line) -> Result<()> {
+    fn place(&self, node: &Node, program: &Program, line: &mut ProgramLine) -> Result<()> {
         if node.purpose == Purpose::Router {
             line.pair("--logpath", text(&node.log_path)?);
             line.pair("--port", node.own_port.to_string());
@@ -100,18 +98,18 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Engine and cache, under the names that the engine's options have.
-    fn engine(&self, node: &Node, program: &Program, has_cache: bool, line: &mut Line) -> Result<()> {
+    /// Adds the engine and its cache, under the option names of that engine.
+    fn engine(&self, node: &Node, program: &Program, has_cache: bool, line: &mut ProgramLine) -> Result<()> {
         if !node.is_mongod() {
             return Ok(());
         }
-        let given = Given::read(&self.topology.pass_through)?;
+        let given = TypedOption::read(&self.topology.pass_through)?;
         let of_all =
             given.iter().find(|one| one.name == "--storageEngine" && node.purpose != Purpose::Config);
-        let engine = node.options.engine.as_deref().or(of_all.and_then(Given::value)).unwrap_or("wiredTiger");
+        let engine =
+            node.options.engine.as_deref().or(of_all.and_then(TypedOption::value)).unwrap_or("wiredTiger");
         if engine == "mmapv1" && program.version >= WITHOUT_MMAPV1 {
-            let what =
-                format!("{} has no storage engine mmapv1, which is gone since MongoDB 4.2", program.title());
+            let what = format!("{} has no storage engine mmapv1, which MongoDB 4.2 removed", program.title());
             return Err(Error::new(Kind::Unsupported, what));
         }
         if let Some(engine) = &node.options.engine {
@@ -134,17 +132,17 @@ impl Plan<'_> {
     }
 }
 
-/// What a node says of itself, in the place of what was handed through for all.
-struct Specific {
+/// The options of one node, which override the options for all.
+struct NodeOptions {
     engine: bool,
     cache: bool,
 }
 
-impl Specific {
-    fn of(node: &Node) -> Specific {
+impl NodeOptions {
+    fn from_node(node: &Node) -> NodeOptions {
         let options = &node.options;
-        // The cache of another engine is another option.
-        Specific {
+        // The cache size of another engine is another option.
+        NodeOptions {
             engine: options.engine.is_some(),
             cache: options.cache_size_gb.is_some() || options.engine.is_some(),
         }
@@ -169,7 +167,7 @@ fn cache_option(engine: &str) -> Option<&'static str> {
     }
 }
 
-/// A number without a fraction that says nothing.
+/// A number, without a zero fraction.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { value.to_string() }
 }
@@ -182,7 +180,7 @@ fn scalar(name: &str, value: &Value) -> Result<String> {
     }
 }
 
-/// A path as an argument; what is not UTF-8 could not be written down.
+/// A path as an argument; paths that are not UTF-8 cannot be recorded.
 fn text(path: &Path) -> Result<String> {
     let refused = || Error::usage(format!("the path {} is not UTF-8", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(refused)

@@ -1,9 +1,9 @@
-//! A program that a server is made of, and which of the options that are handed through it takes: what its `--help`
-//! lists, of mongod and mongos as boost prints them, of our own as clap does.
+//! A program that servers run, and the passed-through options that it accepts: those that its `--help` lists, in the format of
+//! boost for mongod and mongos, of clap for the built-in servers.
 //!
-//! As mlaunch has it, a server gets what its `--help` lists. What only the other kind of server knows is not for this
-//! one; what is gone from newer versions is left out with a note; what nobody knows is refused, where mlaunch drops it
-//! with a warning: an option with a slip of the pen must not vanish from a measurement.
+//! As in mlaunch, a server gets the options that its `--help` lists. An option that only the other kind of server knows is not
+//! passed to this one; an option that newer versions dropped is left out with a note. An unknown option is refused, while mlaunch
+//! drops it with a warning: a misspelt option must not silently change a measurement.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::layout::{Node, Purpose};
 use crate::tls_arguments;
 use crate::version::Version;
 
-/// Whose program it is.
+/// The maker of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Maker {
@@ -28,20 +28,18 @@ pub enum Maker {
 /// A program that a server is made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// Whose it is.
     pub maker: Maker,
-    /// Its file.
     pub path: PathBuf,
-    /// What stands before the options: `serve` of our own.
+    /// The words before the options: `serve` for the built-in server.
     pub words: Vec<String>,
-    /// Its version; of our own, the one that it claims.
+    /// Its version; for the built-in server, the version that it claims.
     pub version: Version,
     /// The options that its `--help` lists, with their dashes.
     pub options: BTreeSet<String>,
 }
 
 impl Program {
-    /// `mongod 4.0.3`, for people.
+    /// The title for messages, such as `mongod 4.0.3`.
     pub fn title(&self) -> String {
         match self.maker {
             Maker::Fathom => format!("fathom {}", self.words.join(" ")),
@@ -59,7 +57,7 @@ pub(crate) fn listed_options(help: &str) -> BTreeSet<String> {
 }
 
 fn of_line(line: &str) -> impl Iterator<Item = String> {
-    // Two blanks end the options; what is said of them may name others.
+    // Two spaces end the option; its description may mention others.
     let options = line.split("  ").next().unwrap_or(line);
     let words = options.split([' ', ',', '[', ']', '=', '<', '(']);
     words.filter(|word| is_option(word)).map(|word| word.trim_end_matches('.').to_owned())
@@ -72,11 +70,11 @@ fn is_option(word: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// What mlaunch keeps from config servers.
+/// Options that mlaunch does not pass to config servers.
 const NOT_FOR_CONFIG: [&str; 4] = ["--oplogSize", "--storageEngine", "--smallfiles", "--nojournal"];
-/// What `--help` does not list and mongod takes.
+/// Options that mongod accepts and `--help` does not list.
 const UNLISTED: [&str; 1] = ["--wiredTigerEngineConfigString"];
-/// What a cluster decides itself, and by what of ours.
+/// The options that the cluster itself sets, and our argument that controls each.
 const DECIDED: [(&str, &str); 10] = [
     ("--port", "--port of the cluster"),
     ("--dbpath", "--dir, or 'directory' of a member"),
@@ -89,7 +87,7 @@ const DECIDED: [(&str, &str); 10] = [
     ("--pidfilepath", "'fathom cluster list'"),
     ("--shutdown", "'fathom cluster stop'"),
 ];
-/// Options that are gone, and since when (MongoDB's release notes).
+/// Options that were removed, and the version that removed each (MongoDB's release notes).
 const GONE: [(&str, &str); 10] = [
     ("--nojournal", "6.1"),
     ("--journal", "6.1"),
@@ -103,24 +101,24 @@ const GONE: [(&str, &str); 10] = [
     ("--httpinterface", "3.6"),
 ];
 
-/// An option with its value, as it was typed.
+/// An option with its value, as the user typed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// With its dashes, without a value.
+pub struct TypedOption {
+    /// The name with its dashes, without a value.
     pub name: String,
     words: Vec<String>,
 }
 
-impl Given {
-    /// Takes words apart: what follows an option and is none itself is its value.
-    pub fn read(words: &[String]) -> Result<Vec<Given>> {
-        let mut all: Vec<Given> = Vec::new();
+impl TypedOption {
+    /// Parses words: a word after an option that is no option itself is its value.
+    pub fn read(words: &[String]) -> Result<Vec<TypedOption>> {
+        let mut all: Vec<TypedOption> = Vec::new();
         for word in words {
             let is_option = word.len() > 1 && word.starts_with('-') && word.parse::<f64>().is_err();
             match all.last_mut() {
                 _ if is_option => {
                     let name = word.split('=').next().unwrap_or(word).to_owned();
-                    all.push(Given { name, words: vec![word.clone()] });
+                    all.push(TypedOption { name, words: vec![word.clone()] });
                 }
                 Some(last)
                     if last.words.len() == 1
@@ -135,15 +133,14 @@ impl Given {
         Ok(all)
     }
 
-    /// Words with others put over them: an option that is given again replaces the one before.
+    /// Merges two lists of words: an option in the second replaces the same option in the first.
     pub fn over(before: &[String], again: &[String]) -> Result<Vec<String>> {
-        let again = Given::read(again)?;
-        let mut all = Given::read(before)?;
+        let again = TypedOption::read(again)?;
+        let mut all = TypedOption::read(before)?;
         all.retain(|one| one.is_repeatable() || !again.iter().any(|other| other.name == one.name));
         Ok(all.into_iter().chain(again).flat_map(|one| one.words).collect())
     }
 
-    /// Its value.
     pub fn value(&self) -> Option<&str> {
         match self.words.as_slice() {
             [_, value] => Some(value),
@@ -152,12 +149,12 @@ impl Given {
         }
     }
 
-    /// Whether it may be given several times.
+    /// Whether it may occur several times.
     pub(super) fn is_repeatable(&self) -> bool {
         self.name == "--setParameter"
     }
 
-    /// Refuses what the cluster decides.
+    /// Refuses options that the cluster itself sets.
     pub fn check(&self) -> Result<()> {
         match DECIDED.iter().find(|(name, _)| *name == self.name) {
             Some((name, ours)) => {
@@ -168,7 +165,7 @@ impl Given {
     }
 }
 
-/// Values of options that are secrets. They are kept in memory for one start and never written down.
+/// Values of options that are secrets. They stay in memory for one start and are never written to disk.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<String>);
 
@@ -179,17 +176,16 @@ impl Secrets {
     }
 }
 
-/// Shows names only.
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().filter(|word| word.starts_with("--"))).finish()
     }
 }
 
-/// Takes options whose value is a password out of those that are handed through.
+/// Separates the options whose value is a password from the passed-through options.
 pub fn split_secrets(words: &[String]) -> Result<(Vec<String>, Secrets)> {
     let (mut open, mut secret) = (Vec::new(), Vec::new());
-    for given in Given::read(words)? {
+    for given in TypedOption::read(words)? {
         let is_secret = given.name.to_ascii_lowercase().ends_with("password");
         (if is_secret { &mut secret } else { &mut open }).extend(given.words);
     }
@@ -197,12 +193,12 @@ pub fn split_secrets(words: &[String]) -> Result<(Vec<String>, Secrets)> {
 }
 
 /// A command line being written.
-pub(super) struct Line {
+pub(super) struct ProgramLine {
     pub(super) words: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
-impl Line {
+impl ProgramLine {
     pub(super) fn switch(&mut self, name: &str) {
         self.words.push(name.to_owned());
     }
@@ -212,13 +208,13 @@ impl Line {
     }
 }
 
-/// Adds what this server should have to its command line.
+/// Adds the options that apply to this server to its command line.
 pub(super) fn keep(
-    given: &[Given],
+    given: &[TypedOption],
     node: &Node,
     program: &Program,
     programs: &[&Program],
-    line: &mut Line,
+    line: &mut ProgramLine,
 ) -> Result<()> {
     for one in given {
         let name = one.name.as_str();
@@ -228,12 +224,12 @@ pub(super) fn keep(
         if let Some(words) = taken_by(one, node, program) {
             line.words.extend(words);
         } else if programs.iter().any(|other| taken_by(one, node, other).is_some()) {
-            // It is for the other kind of server.
+            // The option is for the other kind of server.
         } else if let Some((_, since)) = GONE.iter().find(|(gone, _)| *gone == name) {
-            // All of them are mongod's.
+            // All removed options belong to mongod.
             if node.is_mongod() {
                 let title = program.title();
-                line.notes.push(format!("{name} is left out of {title}: it is gone since MongoDB {since}"));
+                line.notes.push(format!("{name} is not passed to {title}: MongoDB {since} removed it"));
             }
         } else {
             let what = format!("{} has no option {name}", program.title());
@@ -243,19 +239,19 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// The words by which a program takes an option, if it does.
-fn taken_by(one: &Given, node: &Node, program: &Program) -> Option<Vec<String>> {
+/// The words under which a program accepts an option, if it does.
+fn taken_by(one: &TypedOption, node: &Node, program: &Program) -> Option<Vec<String>> {
     let has = |name: &str| program.options.contains(name);
     let is_verbosity = one.name.len() > 2
         && one.name.starts_with("-v")
         && one.name.trim_start_matches("-v").chars().all(|c| c == 'v');
-    // What our own programs do not list, they do not have.
+    // For the built-in programs, the list of options is complete.
     let of_mongodb = program.maker == Maker::MongoDb;
     let unlisted = of_mongodb && node.is_mongod() && UNLISTED.contains(&one.name.as_str());
     if has(&one.name) || (of_mongodb && one.is_repeatable()) || is_verbosity || unlisted {
         return Some(one.words.clone());
     }
-    // TLS options under the other version's name.
+    // TLS options may have their name in the other version.
     let (name, value) = tls_arguments::other_name(&one.name, one.value())?;
     has(&name).then(|| std::iter::once(name).chain(value).collect())
 }
@@ -286,7 +282,8 @@ mod tests {
     #[test]
     fn values_belong_to_the_option_before_them() {
         let given =
-            Given::read(&words("--slowms 20 --quiet -f file --setParameter=a=1 --profile -1 -vvv")).unwrap();
+            TypedOption::read(&words("--slowms 20 --quiet -f file --setParameter=a=1 --profile -1 -vvv"))
+                .unwrap();
         let pairs: Vec<_> = given.iter().map(|one| (one.name.as_str(), one.value())).collect();
         assert_eq!(
             pairs,
@@ -299,13 +296,13 @@ mod tests {
                 ("-vvv", None)
             ]
         );
-        assert!(Given::read(&words("20 --slowms")).is_err());
-        assert!(Given::read(&words("--slowms=20 30")).is_err());
+        assert!(TypedOption::read(&words("20 --slowms")).is_err());
+        assert!(TypedOption::read(&words("--slowms=20 30")).is_err());
     }
 
     #[test]
     fn an_option_that_is_given_again_replaces_the_one_before() {
-        let over = Given::over(
+        let over = TypedOption::over(
             &words("--slowms 7 --quiet --setParameter a=1"),
             &words("--slowms=9 --setParameter b=2"),
         );
@@ -315,9 +312,9 @@ mod tests {
     #[test]
     fn what_the_cluster_decides_is_refused() {
         for name in ["--dbpath", "--fork"] {
-            assert!(Given::read(&words(name)).unwrap()[0].check().is_err(), "{name}");
+            assert!(TypedOption::read(&words(name)).unwrap()[0].check().is_err(), "{name}");
         }
-        assert!(Given::read(&words("--slowms 1")).unwrap()[0].check().is_ok());
+        assert!(TypedOption::read(&words("--slowms 1")).unwrap()[0].check().is_ok());
     }
 
     #[test]

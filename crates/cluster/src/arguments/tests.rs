@@ -1,10 +1,10 @@
-//! Command lines of all kinds of servers, held against what they are to be.
+//! Compares the command lines of all kinds of servers with the expected ones.
 
 use super::*;
 use crate::layout::layout;
-use crate::topology::{ReplicaSet, ServerOptions, Shape};
+use crate::topology::{ClusterShape, ReplicaSet, ServerOptions};
 
-/// A program that lists these options besides the usual ones.
+/// A program that lists these options in addition to the usual ones.
 fn program(name: &str, version: (u16, u16), options: &[&str]) -> Program {
     let usual: &[&str] = match name {
         "mongod" => &[
@@ -27,7 +27,7 @@ fn program(name: &str, version: (u16, u16), options: &[&str]) -> Program {
 }
 
 fn sharded(pass_through: &str) -> Topology {
-    let shape = Shape::Sharded {
+    let shape = ClusterShape::Sharded {
         shards: vec![ReplicaSet::plain("a", 1, 1)],
         config: ReplicaSet::plain(CONFIG_SET, 1, 0),
         routers: vec![ServerOptions::default()],
@@ -38,7 +38,7 @@ fn sharded(pass_through: &str) -> Topology {
 
 fn lines(topology: &Topology, mongod: &Program, mongos: &Program) -> Result<Vec<CommandLine>> {
     let nodes = layout(topology, Path::new("/c")).unwrap();
-    let plan = Plan { topology, nodes: &nodes, key_file: None };
+    let plan = CommandLinePlan { topology, nodes: &nodes, key_file: None };
     let one = |node: &Node| {
         let program = if node.is_mongod() { mongod } else { mongos };
         plan.command_line(node, program, &[mongod, mongos])
@@ -80,14 +80,14 @@ fn what_is_gone_is_noted_and_what_never_was_is_refused() {
     let before = lines(&topology, &old, &mongos).unwrap();
     assert!(before[1].arguments.contains(&"--nojournal".to_owned()) && before[1].notes.is_empty());
     let after = lines(&topology, &new, &mongos).unwrap();
-    assert_eq!(after[1].notes, ["--nojournal is left out of mongod 7.0.0: it is gone since MongoDB 6.1"]);
+    assert_eq!(after[1].notes, ["--nojournal is not passed to mongod 7.0.0: MongoDB 6.1 removed it"]);
     assert!(!after[1].arguments.contains(&"--nojournal".to_owned()));
     let error = lines(&sharded("--slowMS 5"), &new, &mongos).unwrap_err();
     assert_eq!((error.kind(), error.what()), (Kind::Usage, "mongos 7.0.0 has no option --slowMS"));
     let mut topology = sharded("--storageEngine mmapv1");
     assert!(lines(&topology, &old, &mongos).is_ok());
     let error = lines(&topology, &new, &mongos).unwrap_err();
-    assert!(error.what().contains("gone since MongoDB 4.2"), "{error}");
+    assert!(error.what().contains("MongoDB 4.2 removed"), "{error}");
     topology.pass_through.clear();
     topology.give_defaults(&ServerOptions { engine: Some("mmapv1".to_owned()), ..ServerOptions::default() });
     assert!(lines(&topology, &new, &mongos).is_err());
@@ -96,7 +96,7 @@ fn what_is_gone_is_noted_and_what_never_was_is_refused() {
 #[test]
 fn a_member_says_its_own_engine_cache_and_parameters() {
     let mut topology = sharded("--wiredTigerCacheSizeGB 2 --storageEngine wiredTiger --slowms 7");
-    let Shape::Sharded { shards, .. } = &mut topology.shape else { panic!() };
+    let ClusterShape::Sharded { shards, .. } = &mut topology.shape else { panic!() };
     shards[0].members[0].options = ServerOptions {
         engine: Some("rocksdb".to_owned()),
         cache_size_gb: Some(0.5),

@@ -1,4 +1,4 @@
-//! Logs and diagnostics of a cluster, collected into a folder: what one would send to somebody who is to judge it.
+//! Collects logs and diagnostics of a cluster into a folder, to send to an analyst.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{Cluster, stop};
 use crate::contact::Contact;
 use crate::layout::{Node, Purpose};
 
-/// What each kind of server is asked: the file's name and the command.
+/// The commands for each kind of server, each with its file name.
 fn questions(node: &Node) -> Vec<(&'static str, Document)> {
     let mut all = vec![
         ("hello", doc! { "hello": 1 }),
@@ -32,8 +32,8 @@ fn questions(node: &Node) -> Vec<(&'static str, Document)> {
 }
 
 impl Cluster {
-    /// Copies logs and asks every server that answers, into a folder that must not be there yet. Comes back with what could not be
-    /// had, a sentence each.
+    /// Copies logs and queries every server that answers, into a folder that must not exist yet. Returns a sentence for each item
+    /// that could not be collected.
     pub fn collect(&self, into: &Path) -> Result<Vec<String>> {
         fs::create_dir(into).map_err(|cause| {
             let taken = cause.kind() == std::io::ErrorKind::AlreadyExists;
@@ -60,7 +60,7 @@ impl Cluster {
             if live.runs && !live.paused {
                 ask(&contact, node, &folder, &mut missing)?;
             } else {
-                missing.push(format!("{} was not asked: it does not run", node.title()));
+                missing.push(format!("{} was not asked: it is not running", node.title()));
             }
             let tags: Vec<String> = crate::tags::tags_of(node, *live).into_iter().collect();
             servers.push(json!({ "folder": name, "port": node.port, "tags": tags }));
@@ -97,7 +97,7 @@ fn ask(contact: &Contact, node: &Node, folder: &Path, missing: &mut Vec<String>)
     Ok(())
 }
 
-/// Relaxed extended JSON.
+/// Converts to relaxed extended JSON.
 fn relaxed(document: Document) -> Value {
     let fields: Map<String, Value> = document
         .into_iter()

@@ -1,4 +1,4 @@
-//! The proxy before a cluster's servers: started before them, ended after them, and told what to cut and delay.
+//! Controls the proxy in front of a cluster's servers: starts it before them, stops it after them, and sets its cuts and delays.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,22 +8,22 @@ use fathom_host::View;
 use rustix::process::Signal;
 
 use super::{Cluster, Tools};
-use crate::launch::{Launch, Started, last_words, launch};
+use crate::launch::{Launch, ServerGuard, last_words, launch};
 use crate::network::Rules;
 use crate::ports;
 use crate::server_process::Mark;
-use crate::wait::Patience;
+use crate::wait::WaitLimit;
 
-/// How long the proxy may take to be ready, and to end.
+/// The time limit for the proxy to become ready, and to stop.
 const PROXY: Duration = Duration::from_secs(20);
 
 impl Cluster {
-    /// The faults of the network in force.
+    /// The network faults in force.
     pub fn rules(&self) -> Result<Rules> {
         Rules::read(&self.folder)
     }
 
-    /// Changes the faults of the network; a cluster without proxies has none.
+    /// Changes the network faults; a cluster without proxies has none.
     pub fn set_rules(&self, rules: &Rules) -> Result<()> {
         if !self.state.topology.proxied {
             let what = "this cluster has no proxies, which alone can cut and delay";
@@ -38,8 +38,8 @@ impl Cluster {
         Mark::between(&["proxy", "--dir", &self.folder.to_string_lossy()])
     }
 
-    /// Starts the proxy, unless there is none to be or it runs.
-    pub(super) fn start_proxy(&mut self, tools: &Tools<'_>) -> Result<Option<Started>> {
+    /// Starts the proxy, if the cluster has one and it is not running.
+    pub(super) fn start_proxy(&mut self, tools: &Tools<'_>) -> Result<Option<ServerGuard>> {
         let mark = self.proxy_mark();
         if !self.state.topology.proxied || self.state.proxy.is_some_and(|id| mark.is_of(id)) {
             return Ok(None);
@@ -57,7 +57,7 @@ impl Cluster {
         };
         let mut started = launch(&tools.launcher, &tools.ledger, with)?;
         self.state.proxy = Some(started.id);
-        let patience = Patience {
+        let patience = WaitLimit {
             what: "the proxy is not ready".to_owned(),
             until: Instant::now() + PROXY,
             signals: &tools.signals,
@@ -67,8 +67,9 @@ impl Cluster {
             has_ended = started.has_ended();
             let listening = ports::listening(&View::live());
             let missing = ports.iter().find(|port| !listening.contains_key(port)).filter(|_| !has_ended);
-            missing
-                .map_or(Ok(()), |port| Err(Error::new(Kind::Busy, format!("nobody listens on port {port}"))))
+            missing.map_or(Ok(()), |port| {
+                Err(Error::new(Kind::Busy, format!("no program listens on port {port}")))
+            })
         })?;
         if has_ended {
             let words = last_words(&console, &console);
@@ -77,7 +78,7 @@ impl Cluster {
         Ok(Some(started))
     }
 
-    /// Ends the proxy, if it runs.
+    /// Stops the proxy, if it is running.
     pub(super) fn stop_proxy(&mut self) -> Result<()> {
         let mark = self.proxy_mark();
         let Some(id) = self.state.proxy.take().filter(|id| mark.is_of(*id)) else { return Ok(()) };

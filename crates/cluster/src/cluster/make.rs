@@ -1,5 +1,5 @@
-//! Making a cluster: everything is checked before anything is made, folders are made only where nothing is and are
-//! written down first, and what was made goes again if it fails.
+//! Creates a cluster: checks everything before it creates anything, creates folders only at unused paths and records them first,
+//! and deletes all of it if a step fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,35 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Ledger};
 use rustix::process::Signal;
 
-use super::start::Batch;
+use super::start::StartedServers;
 use super::{Cluster, Tools, servers};
 use crate::arguments::split_secrets;
 use crate::layout::{Node, layout};
 use crate::mlaunch::MLAUNCH_FILE;
 use crate::ports;
 use crate::programs::Programs;
-use crate::state::{Lock, Phase, STATE_FILE, Server, State};
+use crate::state::{ClusterState, CreationPhase, Lock, STATE_FILE, ServerState};
 use crate::topology::Topology;
 
-/// A cluster that somebody wants.
+/// The specification of a new cluster.
 #[derive(Debug)]
-pub struct Wish {
+pub struct ClusterPlan {
     folder: PathBuf,
     topology: Topology,
     nodes: Vec<Node>,
-    /// How its servers are started, with all secrets.
-    servers: Vec<Server>,
+    /// The command lines of its servers, with all secrets.
+    servers: Vec<ServerState>,
 }
 
-impl Wish {
-    /// Lays out a cluster in a folder, finds its programs, and writes its command lines. Makes nothing. What goes by without
-    /// an error is told to `note`.
+impl ClusterPlan {
+    /// Lays out a cluster in a folder, finds its programs, and builds its command lines. Creates nothing. Remarks that are no
+    /// errors are passed to `note`.
     pub fn new(
         folder: &Path,
         mut topology: Topology,
         own: &Path,
         note: &mut dyn FnMut(&str),
-    ) -> Result<Wish> {
+    ) -> Result<ClusterPlan> {
         topology.check()?;
         check_host(&topology)?;
         let folder = absolute(folder)?;
@@ -46,21 +46,21 @@ impl Wish {
         let mut programs = Programs::new(own.to_owned());
         programs.find(&nodes, topology.binaries.as_deref())?;
         let servers = servers::servers(&topology, &nodes, &programs, &folder, note)?;
-        Ok(Wish { folder, topology, nodes, servers })
+        Ok(ClusterPlan { folder, topology, nodes, servers })
     }
 
     /// The servers that it would have.
-    pub fn servers(&self) -> &[Server] {
+    pub fn servers(&self) -> &[ServerState] {
         &self.servers
     }
 
-    /// What is written down: without secrets.
-    fn open(&self) -> Result<(Topology, Vec<Server>)> {
+    /// The topology and servers to record, without secrets.
+    fn open(&self) -> Result<(Topology, Vec<ServerState>)> {
         let mut topology = self.topology.clone();
         topology.pass_through = split_secrets(&topology.pass_through)?.0;
         let mut servers = self.servers.clone();
         for server in &mut servers {
-            // The first word of our own names its verb.
+            // The first word of the built-in program is its verb.
             let verb = server.arguments.iter().take_while(|word| !word.starts_with('-')).count();
             let (verb, options) = server.arguments.split_at(verb);
             server.arguments = [verb.to_vec(), split_secrets(options)?.0].concat();
@@ -68,50 +68,57 @@ impl Wish {
         Ok((topology, servers))
     }
 
-    /// Makes the cluster, or finishes it if its making was broken off, or starts it if it was made before.
+    /// Creates the cluster, completes it if its creation was interrupted, or starts it if it exists.
     pub fn make(self, tools: &Tools<'_>, password: &str, keep_failed: bool) -> Result<Cluster> {
         let (topology, servers) = self.open()?;
-        match State::read(&self.folder)? {
+        match ClusterState::read(&self.folder)? {
             Some(state) => self.take_up(tools, state, &topology, password),
             None if self.folder.join(MLAUNCH_FILE).exists() => {
                 let what = format!("{} holds an environment that mlaunch made", self.folder.display());
                 Err(Error::new(Kind::NotOurs, what)
                     .advise("'fathom cluster start' starts it; choose another --dir for init"))
             }
-            None => self.make_new(tools, State::new(topology, servers), password, keep_failed),
+            None => self.make_new(tools, ClusterState::new(topology, servers), password, keep_failed),
         }
     }
 
-    /// Makes a new cluster that belongs to this process: it ends when the returned value goes, and if this process is killed,
+    /// Makes a new cluster that belongs to this process: it ends when the returned value is dropped, and if this process is killed,
     /// `fathom cleanup` ends it. The folder must not hold a cluster yet.
     pub fn make_held(self, tools: &Tools<'_>, password: &str) -> Result<HeldCluster> {
-        if State::read(&self.folder)?.is_some() || self.folder.join(MLAUNCH_FILE).exists() {
+        if ClusterState::read(&self.folder)?.is_some() || self.folder.join(MLAUNCH_FILE).exists() {
             let what = format!("there is a cluster in {} already", self.folder.display());
             return Err(Error::new(Kind::NotOurs, what));
         }
         let (topology, servers) = self.open()?;
-        let (cluster, batch, made) = self.begin(tools, State::new(topology, servers), password, false)?;
+        let (cluster, batch, made) =
+            self.begin(tools, ClusterState::new(topology, servers), password, false)?;
         Ok(HeldCluster { cluster, batch, made })
     }
 
-    fn make_new(self, tools: &Tools<'_>, state: State, password: &str, keep_failed: bool) -> Result<Cluster> {
+    fn make_new(
+        self,
+        tools: &Tools<'_>,
+        state: ClusterState,
+        password: &str,
+        keep_failed: bool,
+    ) -> Result<Cluster> {
         let (cluster, batch, made) = self.begin(tools, state, password, keep_failed)?;
         batch.let_go()?;
         made.keep()?;
         Ok(cluster)
     }
 
-    /// Makes folders, servers and all that joins them; whoever gets them decides whether they stay.
+    /// Creates folders and servers and sets up the cluster; the caller decides whether they stay.
     fn begin(
         self,
         tools: &Tools<'_>,
-        mut state: State,
+        mut state: ClusterState,
         password: &str,
         keep_failed: bool,
-    ) -> Result<(Cluster, Batch, Made)> {
+    ) -> Result<(Cluster, StartedServers, FileGuard)> {
         check_vacant(&self.nodes)?;
         ports::check_free(&self.all_ports())?;
-        let mut made = Made::default();
+        let mut made = FileGuard::default();
         made.folder(&tools.ledger, &self.folder)?;
         let lock = Lock::take(&self.folder)?;
         for path in needed(&self.nodes) {
@@ -124,12 +131,12 @@ impl Wish {
         if let Some(path) = key.iter().find(|_| own_key) {
             servers::make_key_file(path)?;
         }
-        let Wish { folder, nodes, servers, .. } = self;
+        let ClusterPlan { folder, nodes, servers, .. } = self;
         let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
         cluster.write()?;
-        let mut batch = Batch::default();
+        let mut batch = StartedServers::default();
         if let Err(error) = cluster.bring_up(tools, &servers, password, &mut batch) {
-            // Processes end before their folders go.
+            // Processes end before their folders are removed.
             drop(batch);
             if keep_failed {
                 cluster.state.servers.iter_mut().for_each(|server| server.process = None);
@@ -143,11 +150,11 @@ impl Wish {
         Ok((cluster, batch, made))
     }
 
-    /// A cluster is there already: the same one is started and finished, another one is not touched.
+    /// Handles an existing cluster: the same one is started and completed, a different one is left untouched.
     fn take_up(
         self,
         tools: &Tools<'_>,
-        state: State,
+        state: ClusterState,
         topology: &Topology,
         password: &str,
     ) -> Result<Cluster> {
@@ -157,12 +164,12 @@ impl Wish {
                 .advise("choose another --dir, or remove that one with 'fathom cluster destroy'"));
         }
         let lock = Lock::take(&self.folder)?;
-        let Wish { folder, nodes, servers, .. } = self;
+        let ClusterPlan { folder, nodes, servers, .. } = self;
         let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
         let running = cluster.live(false)?.iter().filter(|one| one.runs).count();
         if running > 0 {
             let count = cluster.nodes.len();
-            let how = if cluster.is_unfinished() { ", and its making was broken off" } else { "" };
+            let how = if cluster.is_unfinished() { ", and its creation was interrupted" } else { "" };
             let what = format!(
                 "{running} of the {count} servers of the cluster in {} run{how}",
                 cluster.folder.display()
@@ -177,7 +184,7 @@ impl Wish {
         let places: Vec<usize> = (0..cluster.nodes.len()).collect();
         cluster.check_ports(&places)?;
         let before = cluster.state.clone();
-        let mut batch = Batch::default();
+        let mut batch = StartedServers::default();
         if let Err(error) = cluster.bring_up(tools, &servers, password, &mut batch) {
             drop(batch);
             cluster.state = before;
@@ -195,22 +202,21 @@ impl Wish {
     }
 }
 
-/// A cluster that goes with the value, processes before folders.
+/// A cluster that is removed on drop, processes before folders.
 #[derive(Debug)]
 pub struct HeldCluster {
-    // Let go in this order.
+    // Dropped in this order: processes before folders.
     cluster: Cluster,
-    batch: Batch,
-    made: Made,
+    batch: StartedServers,
+    made: FileGuard,
 }
 
 impl HeldCluster {
-    /// The cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// Ends it now and removes what was made for it, and tells whether that worked.
+    /// Ends the cluster now, removes what was created for it, and reports failures.
     pub fn end(self, tools: &Tools<'_>) -> Result<()> {
         let HeldCluster { cluster, batch, made } = self;
         let ended = cluster.destroy(tools);
@@ -221,13 +227,13 @@ impl HeldCluster {
 }
 
 impl Cluster {
-    /// Starts everything and sets it up.
+    /// Starts and sets up everything.
     fn bring_up(
         &mut self,
         tools: &Tools<'_>,
-        servers: &[Server],
+        servers: &[ServerState],
         password: &str,
-        batch: &mut Batch,
+        batch: &mut StartedServers,
     ) -> Result<()> {
         let until = Instant::now() + tools.timeout;
         let of = |wanted: fn(&Node) -> bool| -> Vec<usize> {
@@ -252,12 +258,12 @@ impl Cluster {
                 setup.users(auth, password)?;
             }
             setup.collections()?;
-            self.state.phase = Phase::Made;
+            self.state.phase = CreationPhase::Made;
         }
         let temporary: Vec<usize> =
             routers.into_iter().filter(|at| self.nodes.get(*at).is_some_and(|node| node.temporary)).collect();
         if !temporary.is_empty() {
-            self.stop(tools, &temporary, super::Stopping::with(Signal::TERM))?;
+            self.stop(tools, &temporary, super::StopOptions::with(Signal::TERM))?;
         }
         self.write()
     }
@@ -267,7 +273,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|cause| Error::io("find", path, cause))
 }
 
-/// A name that leads elsewhere needs servers that listen there.
+/// Checks that a host name of another machine is combined with servers that listen on it.
 fn check_host(topology: &Topology) -> Result<()> {
     let host = topology.host.as_str();
     let is_loopback = host == "localhost" || host.starts_with("127.") || host == "::1";
@@ -279,12 +285,12 @@ fn check_host(topology: &Topology) -> Result<()> {
     Err(Error::usage(what).advise("add --bind_ip_all, or --bind_ip with the addresses to listen on"))
 }
 
-/// Folders and files that were made, which go again when this is dropped.
+/// Created folders and files, which are removed when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Made(Vec<Guard>);
+pub(super) struct FileGuard(Vec<Guard>);
 
-impl Made {
-    /// Makes a folder and those above it that are missing; the topmost of them goes with all that comes into it.
+impl FileGuard {
+    /// Creates a folder and its missing parents; the topmost new one is removed with everything in it.
     pub(super) fn folder(&mut self, ledger: &Ledger, path: &Path) -> Result<()> {
         let missing = path.ancestors().take_while(|folder| !folder.exists()).last().map(Path::to_owned);
         let Some(topmost) = missing else { return Ok(()) };
@@ -292,13 +298,13 @@ impl Made {
         fs::create_dir_all(path).map_err(|cause| Error::io("create", path, cause))
     }
 
-    /// Lets them stand.
+    /// Keeps the servers running on drop.
     pub(super) fn keep(self) -> Result<()> {
         self.0.into_iter().try_for_each(Guard::keep)
     }
 }
 
-/// Refuses a folder in which something stands where a server would go: an earlier cluster whose state is lost, say.
+/// Refuses a non-empty folder at the path of a server, such as an earlier cluster whose state is lost.
 pub(super) fn check_vacant(nodes: &[Node]) -> Result<()> {
     for path in nodes.iter().filter_map(|node| node.db_path.as_deref()) {
         let is_vacant = match fs::read_dir(path) {
@@ -326,11 +332,11 @@ pub(super) fn needed(nodes: &[Node]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{ReplicaSet, Shape};
+    use crate::topology::{ClusterShape, ReplicaSet};
 
     #[test]
     fn another_name_needs_other_addresses() {
-        let set = Shape::ReplicaSet(ReplicaSet::plain("rs", 1, 0));
+        let set = ClusterShape::ReplicaSet(ReplicaSet::plain("rs", 1, 0));
         let mut topology = Topology { shape: set, host: "db1.example.net".to_owned(), ..Topology::default() };
         assert_eq!(check_host(&topology).unwrap_err().kind(), Kind::Usage);
         topology.pass_through.push("--bind_ip_all".to_owned());

@@ -1,7 +1,7 @@
-//! A cluster on this machine: opened from its folder, started, stopped, looked at, destroyed.
+//! A cluster on this machine: opens it from its folder, starts, stops, inspects and destroys it.
 //!
-//! One call at a time works on a cluster. Every process that it starts belongs to the ledger until all is well, so that whatever
-//! goes wrong, also a signal or a kill, leaves none behind.
+//! Only one call at a time works on a cluster. Every process that it starts belongs to the ledger until the start has succeeded, so
+//! that no error, signal or kill leaves one behind.
 
 mod collect;
 mod faults;
@@ -17,9 +17,9 @@ use std::time::Duration;
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Ledger, ProcessId, Signals};
 
-pub use make::{HeldCluster, Wish};
+pub use make::{ClusterPlan, HeldCluster};
 pub use start::Overrides;
-pub use stop::Stopping;
+pub use stop::StopOptions;
 
 use crate::contact::Contact;
 use crate::launch::Launcher;
@@ -27,21 +27,21 @@ use crate::layout::{Node, layout};
 use crate::mlaunch::MLAUNCH_FILE;
 use crate::server_process::{Mark, is_paused};
 use crate::set_config::connection_string;
-use crate::state::{Lock, Phase, Server, State};
-use crate::tags::{Live, Selection};
+use crate::state::{ClusterState, CreationPhase, Lock, ServerState};
+use crate::tags::{ServerCondition, TagSelection};
 use crate::topology::{ReplicaSet, Topology};
 
-/// What work on clusters needs of this process.
+/// The services of this process for work on clusters.
 pub struct Tools<'a> {
-    /// Where things are written down before they are made.
+    /// The record of things to create, written before they are created.
     pub ledger: Ledger,
-    /// How this program is called to become a server.
+    /// The way to start this program as a server.
     pub launcher: Launcher,
-    /// The signals that this process gets.
+    /// The signals that this process receives.
     pub signals: Signals,
-    /// How long servers may take to be ready, or to stop.
+    /// The time limit for servers to become ready, or to stop.
     pub timeout: Duration,
-    /// Who hears how far it has come.
+    /// The receiver of progress messages.
     pub tell: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -51,25 +51,24 @@ impl fmt::Debug for Tools<'_> {
     }
 }
 
-/// A cluster that is there, with nobody else at work on it.
+/// An existing cluster, locked for this process.
 #[derive(Debug)]
 pub struct Cluster {
     folder: PathBuf,
     nodes: Vec<Node>,
-    state: State,
-    /// Whether mlaunch made it: then its processes are found by their command lines.
+    state: ClusterState,
+    /// Whether mlaunch created it: then its processes are found by their command lines.
     is_mlaunch: bool,
     _lock: Option<Lock>,
 }
 
 impl Cluster {
-    /// Opens the cluster in a folder for work on it, with nobody else at work. `own` is this program, of which the built-in servers
-    /// are made.
+    /// Opens the cluster in a folder for exclusive work on it. `own` is this program, which provides the built-in servers.
     pub fn open(folder: &Path, own: &Path) -> Result<Cluster> {
         Cluster::read(folder, own, true)
     }
 
-    /// Opens the cluster in a folder to look at it, whoever is at work on it.
+    /// Opens the cluster in a folder for reading, even while another process has its lock.
     pub fn look(folder: &Path, own: &Path) -> Result<Cluster> {
         Cluster::read(folder, own, false)
     }
@@ -82,24 +81,22 @@ impl Cluster {
         };
         let folder = folder.canonicalize().map_err(|_| none())?;
         let lock = for_work.then(|| Lock::take(&folder)).transpose()?;
-        let (state, is_mlaunch) = match State::read(&folder)? {
+        let (state, is_mlaunch) = match ClusterState::read(&folder)? {
             Some(state) => (state, folder.join(MLAUNCH_FILE).exists()),
             None => (servers::imported(&folder, own)?.ok_or_else(none)?, true),
         };
         let nodes = layout(&state.topology, &folder)?;
         if nodes.len() != state.servers.len() {
-            let what = format!("the state in {} does not fit its servers", folder.display());
+            let what = format!("the state in {} does not match its servers", folder.display());
             return Err(Error::new(Kind::Malformed, what));
         }
         Ok(Cluster { folder, nodes, state, is_mlaunch, _lock: lock })
     }
 
-    /// Its folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// What it is.
     pub fn topology(&self) -> &Topology {
         &self.state.topology
     }
@@ -109,38 +106,38 @@ impl Cluster {
         &self.nodes
     }
 
-    /// How its servers were started last, in the same order.
-    pub fn servers(&self) -> &[Server] {
+    /// The last command lines of its servers, in the same order.
+    pub fn servers(&self) -> &[ServerState] {
         &self.state.servers
     }
 
-    /// Whether its making was broken off.
+    /// Whether its creation was interrupted.
     pub fn is_unfinished(&self) -> bool {
-        self.state.phase == Phase::Making
+        self.state.phase == CreationPhase::Making
     }
 
-    /// What clients connect with; empty without a router that stays.
+    /// The connection string for clients; empty without a permanent router.
     pub fn connection_string(&self) -> String {
         connection_string(&self.state.topology, &self.nodes)
     }
 
-    /// The processes of its servers, those that run.
+    /// The processes of its servers; `None` for one that is not running.
     pub fn processes(&self) -> Vec<Option<ProcessId>> {
         self.state.servers.iter().map(|server| self.process(server)).collect()
     }
 
-    fn process(&self, server: &Server) -> Option<ProcessId> {
-        let mark = Mark::of(&server.arguments);
+    fn process(&self, server: &ServerState) -> Option<ProcessId> {
+        let mark = Mark::new(&server.arguments);
         let recorded = server.process.filter(|id| mark.is_of(*id));
         recorded.or_else(|| self.is_mlaunch.then(|| mark.search()).flatten())
     }
 
-    /// What its servers are now; with roles, those that run are asked.
-    pub fn live(&self, with_roles: bool) -> Result<Vec<Live>> {
+    /// The current state of its servers; with roles, the running servers are asked for them.
+    pub fn live(&self, with_roles: bool) -> Result<Vec<ServerCondition>> {
         let processes = self.processes();
-        let mut live: Vec<Live> = processes
+        let mut live: Vec<ServerCondition> = processes
             .iter()
-            .map(|id| Live { runs: id.is_some(), paused: id.is_some_and(is_paused), role: None })
+            .map(|id| ServerCondition { runs: id.is_some(), paused: id.is_some_and(is_paused), role: None })
             .collect();
         if with_roles {
             let contact = self.contact()?;
@@ -156,16 +153,16 @@ impl Cluster {
         Ok(live)
     }
 
-    /// The places of the servers that are meant, among those that run (or do not).
-    pub fn select(&self, selection: &Selection, running: bool) -> Result<Vec<usize>> {
+    /// The indexes of the selected servers that run (or do not run).
+    pub fn select(&self, selection: &TagSelection, running: bool) -> Result<Vec<usize>> {
         let live = self.live(selection.needs_roles())?;
         let mut chosen = selection.choose(&self.nodes, &live)?;
         chosen.retain(|at| live.get(*at).is_some_and(|one| one.runs == running));
         Ok(chosen)
     }
 
-    /// The sets that have a majority of their voting members among the servers that run.
-    fn capable_sets(&self, live: &[Live]) -> Vec<&ReplicaSet> {
+    /// The sets with a majority of their voting members among the running servers.
+    fn capable_sets(&self, live: &[ServerCondition]) -> Vec<&ReplicaSet> {
         let runs = |port: u16| {
             self.nodes.iter().zip(live).any(|(node, live)| node.port == port && live.runs && !live.paused)
         };
@@ -179,14 +176,14 @@ impl Cluster {
         self.state.topology.sets().into_iter().filter(is_capable).collect()
     }
 
-    fn running_members(&self, set: &ReplicaSet, live: &[Live]) -> Vec<&Node> {
+    fn running_members(&self, set: &ReplicaSet, live: &[ServerCondition]) -> Vec<&Node> {
         let of_set = self.nodes.iter().zip(live).filter(|(node, _)| node.set.as_ref() == Some(&set.name));
         of_set.filter(|(_, live)| live.runs && !live.paused).map(|(node, _)| node).collect()
     }
 
     fn contact(&self) -> Result<Contact> {
         let key_file = self.key_file();
-        // Without it we cannot log in, but hello needs nobody.
+        // Without the key file we cannot log in, but hello needs no user.
         Contact::new(&self.state.topology, key_file.as_deref().filter(|path| path.exists()))
     }
 

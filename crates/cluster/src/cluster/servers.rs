@@ -1,5 +1,5 @@
-//! How each server of a cluster is started: as its topology says, or as mlaunch wrote it down, with the secret that all
-//! share: a file that only its owner may read.
+//! The command line of each server of a cluster, from its topology or from mlaunch's state file, and the secret that all servers
+//! share: a key file that only its owner may read.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,37 +10,37 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fathom_errors::{Error, Kind, Result};
 
-use crate::arguments::{Given, Maker, Plan};
+use crate::arguments::{CommandLinePlan, Maker, TypedOption};
 use crate::layout::{Node, layout};
 use crate::mlaunch::{self, MLAUNCH_FILE};
 use crate::programs::Programs;
-use crate::state::{Phase, Server, State};
+use crate::state::{ClusterState, CreationPhase, ServerState};
 use crate::topology::Topology;
 
-/// How each server of a cluster is to be started.
+/// The command line of each server of a cluster.
 pub(super) fn servers(
     topology: &Topology,
     nodes: &[Node],
     programs: &Programs,
     folder: &Path,
     note: &mut dyn FnMut(&str),
-) -> Result<Vec<Server>> {
-    for given in Given::read(&topology.pass_through)? {
+) -> Result<Vec<ServerState>> {
+    for given in TypedOption::read(&topology.pass_through)? {
         given.check()?;
     }
     let key_file = key_file(topology, folder);
-    let plan = Plan { topology, nodes, key_file: key_file.as_deref() };
+    let plan = CommandLinePlan { topology, nodes, key_file: key_file.as_deref() };
     let all = programs.all();
     let mut noted: Vec<String> = Vec::new();
     let mut servers = Vec::new();
     for node in nodes {
-        let program = programs.of(node, topology.binaries.as_deref())?;
+        let program = programs.program(node, topology.binaries.as_deref())?;
         let line = plan.command_line(node, program, &all)?;
         for text in line.notes.into_iter().filter(|text| !noted.contains(text)).collect::<Vec<_>>() {
             note(&text);
             noted.push(text);
         }
-        servers.push(Server {
+        servers.push(ServerState {
             port: node.port,
             maker: program.maker,
             program: program.path.clone(),
@@ -53,14 +53,14 @@ pub(super) fn servers(
     Ok(servers)
 }
 
-/// The state of an environment that mlaunch made, with nothing recorded.
-pub(super) fn imported(folder: &Path, own: &Path) -> Result<Option<State>> {
+/// The state of an environment that mlaunch created, without recorded processes.
+pub(super) fn imported(folder: &Path, own: &Path) -> Result<Option<ClusterState>> {
     let Some(environment) = mlaunch::read(folder)? else { return Ok(None) };
     let topology = environment.topology;
     let nodes = layout(&topology, folder)?;
     let mut servers = Vec::new();
     if environment.commands.is_empty() {
-        // Version 1 has no commands: they are what we would start.
+        // Version 1 contains no commands: we use those that we would start ourselves.
         let mut programs = Programs::new(own.to_owned());
         programs.find(&nodes, topology.binaries.as_deref())?;
         servers = self::servers(&topology, &nodes, &programs, folder, &mut |_| ())?;
@@ -71,7 +71,7 @@ pub(super) fn imported(folder: &Path, own: &Path) -> Result<Option<State>> {
             let what = format!("{MLAUNCH_FILE} has no command for {}", node.title());
             return Err(Error::new(Kind::Malformed, what));
         };
-        servers.push(Server {
+        servers.push(ServerState {
             port: node.port,
             maker: Maker::MongoDb,
             program: program.into(),
@@ -81,21 +81,21 @@ pub(super) fn imported(folder: &Path, own: &Path) -> Result<Option<State>> {
             groups: Vec::new(),
         });
     }
-    let mut state = State::new(topology, servers);
-    state.phase = Phase::Made;
+    let mut state = ClusterState::new(topology, servers);
+    state.phase = CreationPhase::Made;
     Ok(Some(state))
 }
 
-/// How many random bytes mlaunch takes; in base64 they are within the 1024 characters that a key may have.
+/// The number of random bytes in mlaunch's keys; in base64 they stay within the 1024 characters that a key may have.
 const KEY_BYTES: usize = 753;
 
-/// Where the key file of a cluster is, if it has one.
+/// The path of a cluster's key file, if it has one.
 pub(super) fn key_file(topology: &Topology, folder: &Path) -> Option<PathBuf> {
     let auth = topology.auth.as_ref()?;
     Some(auth.key_file.clone().unwrap_or_else(|| folder.join("keyfile")))
 }
 
-/// Makes one, unless it is there.
+/// Creates the key file, unless it exists.
 pub(super) fn make_key_file(path: &Path) -> Result<()> {
     if path.exists() {
         return Ok(());

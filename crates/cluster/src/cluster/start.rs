@@ -1,59 +1,59 @@
-//! Starting servers: all at once, watched until each answers, and ended again if one does not.
+//! Starts servers: all at once, waits until each answers, and ends them again if one does not.
 
 use std::time::Instant;
 
 use fathom_errors::{Error, Kind, Result};
 
 use super::{Cluster, Tools, servers};
-use crate::arguments::{Given, Maker};
-use crate::groups::{self, Groups};
-use crate::launch::{Launch, Started, last_words, launch};
+use crate::arguments::{Maker, TypedOption};
+use crate::groups::{self, ControlGroups};
+use crate::launch::{Launch, ServerGuard, last_words, launch};
 use crate::layout::{Node, Purpose};
 use crate::ports;
 use crate::programs::{OWN, Programs};
-use crate::setup::Setup;
-use crate::state::Server;
+use crate::setup::ClusterSetup;
+use crate::state::ServerState;
 use crate::version::Version;
-use crate::wait::{Patience, interrupted};
+use crate::wait::{WaitLimit, interrupted};
 
-/// What is different for one start only.
+/// The options that differ for this start only.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Further options for all servers that have them.
+    /// Further options for all servers that accept them.
     pub pass_through: Vec<String>,
-    /// Other binaries.
+    /// Binaries other than those of the first start.
     pub binaries: Option<String>,
 }
 
-/// Servers that were started and are not let go yet.
+/// Servers that were started and still belong to this process.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    started: Vec<(usize, Started, Groups)>,
-    proxy: Option<Started>,
+pub(super) struct StartedServers {
+    started: Vec<(usize, ServerGuard, ControlGroups)>,
+    proxy: Option<ServerGuard>,
 }
 
-impl Batch {
-    /// Lets all of them run on without us.
+impl StartedServers {
+    /// Releases all of them, so that they outlive this process.
     pub(super) fn let_go(self) -> Result<()> {
         for (_, started, groups) in self.started {
             started.let_go()?;
             groups.let_go()?;
         }
-        self.proxy.map_or(Ok(()), Started::let_go)
+        self.proxy.map_or(Ok(()), ServerGuard::let_go)
     }
 }
 
 impl Cluster {
-    /// Starts servers that are down, and waits until they answer and their sets have a primary. Without any place it is an error.
+    /// Starts stopped servers, and waits until they answer and their sets have a primary. An empty selection is an error.
     pub fn start(&mut self, tools: &Tools<'_>, places: &[usize], overrides: &Overrides) -> Result<()> {
         if places.is_empty() {
-            return Err(Error::new(Kind::NotFound, "no server that is down is meant")
+            return Err(Error::new(Kind::NotFound, "no server that is down matches")
                 .advise("see 'fathom cluster list'"));
         }
         self.check_ports(places)?;
         let before = self.state.clone();
         let as_started = self.overridden(tools, overrides)?;
-        let mut batch = Batch::default();
+        let mut batch = StartedServers::default();
         let until = Instant::now() + tools.timeout;
         let result = self.start_all(tools, places, as_started.as_deref(), until, &mut batch).and_then(|()| {
             let live = self.live(false)?;
@@ -73,14 +73,14 @@ impl Cluster {
         batch.let_go()
     }
 
-    /// Starts mongods, then routers, and waits until each answers. The state is written as processes begin.
+    /// Starts mongods, then routers, and waits until each answers. The state file records each process as it starts.
     pub(super) fn start_all(
         &mut self,
         tools: &Tools<'_>,
         places: &[usize],
-        as_started: Option<&[Server]>,
+        as_started: Option<&[ServerState]>,
         until: Instant,
-        batch: &mut Batch,
+        batch: &mut StartedServers,
     ) -> Result<()> {
         let is_router = |at: &usize| self.nodes.get(*at).is_some_and(|node| node.purpose == Purpose::Router);
         let (routers, mongods): (Vec<usize>, Vec<usize>) = places.iter().copied().partition(is_router);
@@ -95,8 +95,8 @@ impl Cluster {
         &mut self,
         tools: &Tools<'_>,
         places: &[usize],
-        as_started: Option<&[Server]>,
-        batch: &mut Batch,
+        as_started: Option<&[ServerState]>,
+        batch: &mut StartedServers,
     ) -> Result<()> {
         if let Some(proxy) = self.start_proxy(tools)? {
             batch.proxy = Some(proxy);
@@ -109,7 +109,7 @@ impl Cluster {
                 continue;
             };
             let with = as_started.and_then(|servers| servers.get(at)).unwrap_or(server);
-            // Our own program may have moved or been replaced since.
+            // The built-in program may have moved or been replaced since.
             let program = if with.maker == Maker::Fathom { &tools.launcher.program } else { &with.program };
             let groups = groups::make(&tools.ledger, &node.options.limits, node.db_path.as_deref())?;
             let console = node.console_path();
@@ -123,19 +123,19 @@ impl Cluster {
         self.write()
     }
 
-    /// Waits until every server of the round answers; one that ends instead is told with its last words.
+    /// Waits until every server of the round answers; an error quotes the last lines of one that ends instead.
     pub(super) fn await_answers(
         &self,
         tools: &Tools<'_>,
         places: &[usize],
         until: Instant,
-        batch: &mut Batch,
+        batch: &mut StartedServers,
     ) -> Result<()> {
         let contact = self.contact()?;
         let mut waiting: Vec<usize> = places.to_vec();
         let mut ended = None;
         let first = waiting.first().and_then(|at| self.nodes.get(*at)).map(Node::title).unwrap_or_default();
-        let patience = Patience { what: format!("{first} does not answer"), until, signals: &tools.signals };
+        let patience = WaitLimit { what: format!("{first} does not answer"), until, signals: &tools.signals };
         let result = patience.until(|| {
             for (at, started, _) in batch.started.iter_mut().filter(|(at, ..)| waiting.contains(at)) {
                 if started.has_ended() {
@@ -159,8 +159,8 @@ impl Cluster {
         }
     }
 
-    /// The servers as they are started this once, if anything is different.
-    fn overridden(&self, tools: &Tools<'_>, overrides: &Overrides) -> Result<Option<Vec<Server>>> {
+    /// The command lines of this one start, if they differ from the recorded ones.
+    fn overridden(&self, tools: &Tools<'_>, overrides: &Overrides) -> Result<Option<Vec<ServerState>>> {
         let has_moved = self
             .state
             .servers
@@ -170,7 +170,7 @@ impl Cluster {
             return Ok(None);
         }
         let mut topology = self.state.topology.clone();
-        topology.pass_through = Given::over(&topology.pass_through, &overrides.pass_through)?;
+        topology.pass_through = TypedOption::over(&topology.pass_through, &overrides.pass_through)?;
         if let Some(binaries) = &overrides.binaries {
             topology.binaries = Some(binaries.clone());
         } else if self.state.servers.iter().all(|server| server.maker == Maker::Fathom) {
@@ -182,7 +182,7 @@ impl Cluster {
         servers::servers(&topology, &self.nodes, &programs, &self.folder, &mut tell).map(Some)
     }
 
-    /// Refuses ports that somebody has.
+    /// Refuses ports that are in use.
     pub(super) fn check_ports(&self, places: &[usize]) -> Result<()> {
         let nodes = places.iter().filter_map(|at| self.nodes.get(*at));
         let ports: Vec<u16> = nodes.map(|node| node.own_port).collect();
@@ -199,8 +199,8 @@ impl Cluster {
         versions: &'a [Version],
         contact: &'a crate::contact::Contact,
         until: Instant,
-    ) -> Setup<'a> {
+    ) -> ClusterSetup<'a> {
         let (topology, nodes) = (&self.state.topology, self.nodes.as_slice());
-        Setup { topology, nodes, versions, contact, until, signals: &tools.signals }
+        ClusterSetup { topology, nodes, versions, contact, until, signals: &tools.signals }
     }
 }

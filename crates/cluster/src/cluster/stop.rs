@@ -1,5 +1,5 @@
-//! Stopping servers and destroying a cluster: signals, the wait until processes have ended, and the removal of what the
-//! cluster made; whatever else is in its folder stays.
+//! Stops servers and destroys a cluster: sends signals, waits until processes have ended, and removes what the cluster created;
+//! other files in its folder stay.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,26 +15,25 @@ use crate::layout::{Node, Purpose};
 use crate::server_process::{is_final, is_paused, wait_until_ended};
 use crate::state::STATE_FILE;
 
-/// How servers are stopped.
+/// The way in which servers are stopped.
 #[derive(Clone, Copy, Debug)]
-pub struct Stopping {
-    /// The signal.
+pub struct StopOptions {
     pub signal: Signal,
-    /// Whether it is waited until they have ended.
+    /// Whether to wait until they have ended.
     pub wait: bool,
 }
 
-impl Stopping {
-    /// With a signal, waiting if that is to end them.
-    pub fn with(signal: Signal) -> Stopping {
-        Stopping { signal, wait: is_final(signal) }
+impl StopOptions {
+    /// Uses a signal, and waits if the signal ends processes.
+    pub fn with(signal: Signal) -> StopOptions {
+        StopOptions { signal, wait: is_final(signal) }
     }
 }
 
 impl Cluster {
-    /// Sends a signal to servers and waits, if wished, until they have ended: routers first, so that they see no shard go. Tells how
-    /// many got it.
-    pub fn stop(&mut self, tools: &Tools<'_>, places: &[usize], how: Stopping) -> Result<usize> {
+    /// Sends a signal to servers and waits, if requested, until they have ended: routers first, so that they do not lose a shard.
+    /// Returns how many servers got it.
+    pub fn stop(&mut self, tools: &Tools<'_>, places: &[usize], how: StopOptions) -> Result<usize> {
         let processes = self.processes();
         let (routers, mongods): (Vec<usize>, Vec<usize>) =
             places.iter().copied().partition(|at| self.nodes.get(*at).is_some_and(|node| !node.is_mongod()));
@@ -44,7 +43,7 @@ impl Cluster {
                 round.into_iter().filter_map(|at| Some((at, (*processes.get(at)?)?))).collect();
             for (_, id) in &ids {
                 sent += usize::from(id.signal(how.signal)?);
-                // One that is paused would not hear of it.
+                // A paused process would not receive the signal.
                 if is_final(how.signal) && is_paused(*id) {
                     id.signal(Signal::CONT)?;
                 }
@@ -58,7 +57,7 @@ impl Cluster {
         Ok(sent)
     }
 
-    /// Stops servers in their tracks, or lets them go on (SIGSTOP, SIGCONT).
+    /// Pauses servers, or lets them continue (SIGSTOP, SIGCONT).
     pub fn pause(&self, places: &[usize], pause: bool) -> Result<usize> {
         let processes = self.processes();
         let signal = if pause { Signal::STOP } else { Signal::CONT };
@@ -85,7 +84,7 @@ impl Cluster {
             .advise("wait longer with --timeout, or use 'fathom cluster kill --signal KILL'"))
     }
 
-    /// Takes processes that have ended out of the state, and their control groups off the machine.
+    /// Removes processes that have ended from the state, and their control groups from the machine.
     pub(super) fn note_ended(&mut self, tools: &Tools<'_>) -> Result<()> {
         let processes = self.processes();
         for (server, process) in self.state.servers.iter_mut().zip(&processes) {
@@ -98,7 +97,7 @@ impl Cluster {
         if processes.iter().all(Option::is_none) {
             self.stop_proxy()?;
         }
-        // Of an environment of mlaunch nothing is written before we start something in it.
+        // In an environment of mlaunch we write no state before we start a server in it.
         if self.is_mlaunch && !self.folder.join(crate::state::STATE_FILE).exists() {
             return Ok(());
         }
@@ -107,8 +106,8 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Ends all servers at once and removes everything that was made for them. What stays in the folder, because it is not the
-    /// cluster's, comes back.
+    /// Ends all servers at once and removes everything that was created for them. Returns the entries of the folder that stay,
+    /// because they are not the cluster's.
     pub fn destroy(mut self, tools: &Tools<'_>) -> Result<Vec<PathBuf>> {
         if self.is_mlaunch {
             let what = format!(
@@ -119,8 +118,8 @@ impl Cluster {
                 .advise("stop it with 'fathom cluster stop', and remove it by hand"));
         }
         let all: Vec<usize> = (0..self.nodes.len()).collect();
-        // Their data goes as well: there is nothing that they should put in order first.
-        self.stop(tools, &all, Stopping::with(Signal::KILL))?;
+        // Their data is deleted as well, so they need not shut down cleanly.
+        self.stop(tools, &all, StopOptions::with(Signal::KILL))?;
         for path in self.made() {
             remove(&path)?;
         }
@@ -132,19 +131,19 @@ impl Cluster {
                     fs::read_dir(&self.folder).map_err(|cause| Error::io("list", &self.folder, cause))?;
                 Ok(entries.flatten().map(|entry| entry.path()).collect())
             }
-            // A mount point, or a folder in one that we may not change.
+            // A mount point, or a folder whose parent we may not change.
             Err(_) => Ok(Vec::new()),
         }
     }
 
-    /// Removes what stands in a folder that was there before a making that failed; what cannot be removed stays.
+    /// Removes the entries of a folder that existed before an attempt that failed; entries that cannot be removed stay.
     pub(super) fn forget_files(&self) {
         for path in self.made().into_iter().chain([self.folder.join(STATE_FILE)]) {
             let _ = remove(&path);
         }
     }
 
-    /// Everything that was made, the state file left out.
+    /// All created files and folders, except the state file.
     fn made(&self) -> Vec<PathBuf> {
         let mut made = self.state.folders.clone();
         made.extend(self.state.topology.sets().iter().map(|set| self.folder.join(&set.name)));
@@ -165,7 +164,7 @@ impl Cluster {
     }
 }
 
-/// A log and those that were moved aside: `mongod.log.2026-11-22T10-00-00`.
+/// A log and its rotated files, such as `mongod.log.2026-11-22T10-00-00`.
 pub(super) fn logs(path: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Vec::new();

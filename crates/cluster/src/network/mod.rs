@@ -1,15 +1,15 @@
-//! Faults of the network between servers: a proxy of our own before each, which delays and cuts.
+//! Network faults between servers: a proxy in front of each server, which delays and cuts connections.
 //!
-//! A proxy and not network namespaces with `tc netem`: it needs no root, no kernel module and no addresses that clients elsewhere
-//! would have to know; any server can stand behind it, and a cut comes and goes within milliseconds. What it costs is one more
-//! process on the way, so that a cluster has it only on request.
+//! A proxy is used instead of network namespaces with `tc netem`: it needs no root, no kernel module and no addresses that clients
+//! elsewhere would have to know. It works with any server, and a cut begins and ends within milliseconds. It adds a process to the
+//! path, so a cluster has it only on request.
 //!
-//! A cut is silent, as a network's is: connections stay open and their bytes wait, new ones are taken and get no
-//! answer; after the heal all goes on, as with TCP that sends again. Two threads for each direction, so that bytes
-//! which come close behind each other are late by the same time and not by sums of it.
+//! A cut is silent, as in a network: connections stay open and their bytes wait, new ones are accepted and get no answer; after the
+//! heal all traffic continues, as with TCP retransmission. Each direction has two threads, so that consecutive bytes are delayed by
+//! the same time and delays do not add up.
 //!
-//! Whose connection it is, a member's or a client's, the kernel's tables have to tell, since all come from the
-//! loopback: the socket at the other end, and which of our processes has it open (proc_net_tcp(5), proc_pid_fd(5)).
+//! The kernel's tables tell whether a connection belongs to a member or a client, since all come from the loopback: they give the
+//! socket at the other end, and which of our processes has it open (proc_net_tcp(5), proc_pid_fd(5)).
 
 mod rules;
 
@@ -25,38 +25,39 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
 
 use crate::layout::layout;
-use crate::ports::{Socket, holds};
-use crate::state::State;
+use crate::ports::{TcpEntry, holds};
+use crate::state::ClusterState;
 
 pub use rules::Rules;
 
-/// How often the rules are looked at, and those who are cut off look whether they still are.
+/// The interval at which the rules are read, and at which cut connections check whether they still are.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What all threads share.
-struct Shared {
+/// The state that all threads share.
+struct ProxyState {
     rules: RwLock<Rules>,
     sources: Sources,
 }
 
-impl Shared {
+impl ProxyState {
     fn rules<T>(&self, ask: impl FnOnce(&Rules) -> T) -> T {
         ask(&self.rules.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// One way between two ends.
+/// One direction between two ends.
 #[derive(Clone, Copy)]
 struct Link {
     from: Option<u16>,
     to: u16,
 }
 
-/// Stands before all servers of the cluster in `folder`, until its process ends.
+/// Runs the proxy in front of all servers of the cluster in `folder`, until its process ends.
 pub fn serve(folder: &Path) -> Result<()> {
     let missing = || Error::new(Kind::NotFound, format!("there is no cluster in {}", folder.display()));
-    let state = State::read(folder)?.ok_or_else(missing)?;
-    let shared = Arc::new(Shared { rules: RwLock::new(Rules::read(folder)?), sources: Sources::new(folder) });
+    let state = ClusterState::read(folder)?.ok_or_else(missing)?;
+    let shared =
+        Arc::new(ProxyState { rules: RwLock::new(Rules::read(folder)?), sources: Sources::new(folder) });
     for node in layout(&state.topology, folder)? {
         let address = SocketAddr::from(([127, 0, 0, 1], node.port));
         let listener = TcpListener::bind(address).map_err(|cause| {
@@ -68,7 +69,7 @@ pub fn serve(folder: &Path) -> Result<()> {
     }
     loop {
         thread::sleep(LOOK);
-        // A file that is just being replaced is read the next time.
+        // A file that is being replaced is read the next time.
         if let Ok(rules) = Rules::read(folder)
             && shared.rules(|before| *before != rules)
         {
@@ -82,17 +83,17 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(failed)
 }
 
-fn accept(listener: &TcpListener, port: u16, behind: SocketAddr, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, port: u16, behind: SocketAddr, shared: &Arc<ProxyState>) {
     for client in listener.incoming().flatten() {
         let shared = Arc::clone(shared);
-        // A server that is not there is an end of the connection for the client, as it is without a proxy.
+        // If the server is down, the connection ends for the client, as it does without a proxy.
         let _ = spawn("connection", move || drop(join(client, port, behind, &shared)));
     }
 }
 
-fn join(client: TcpStream, port: u16, behind: SocketAddr, shared: &Arc<Shared>) -> Result<()> {
+fn join(client: TcpStream, port: u16, behind: SocketAddr, shared: &Arc<ProxyState>) -> Result<()> {
     let failed = |cause: io::Error| Error::new(Kind::Io, "a connection broke").because(cause);
-    let from = shared.sources.of(client.peer_addr().map_err(failed)?.port(), port);
+    let from = shared.sources.source_of(client.peer_addr().map_err(failed)?.port(), port);
     let server = TcpStream::connect(behind).map_err(failed)?;
     client.set_nodelay(true).map_err(failed)?;
     server.set_nodelay(true).map_err(failed)?;
@@ -107,7 +108,7 @@ fn join(client: TcpStream, port: u16, behind: SocketAddr, shared: &Arc<Shared>) 
     Ok(())
 }
 
-fn take(mut from: TcpStream, sender: &Sender<(Instant, Vec<u8>)>, link: Link, shared: &Shared) {
+fn take(mut from: TcpStream, sender: &Sender<(Instant, Vec<u8>)>, link: Link, shared: &ProxyState) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         let due = Instant::now() + shared.rules(|rules| rules.one_way(link.from, link.to));
@@ -118,7 +119,7 @@ fn take(mut from: TcpStream, sender: &Sender<(Instant, Vec<u8>)>, link: Link, sh
     }
 }
 
-fn hand_on(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, link: Link, shared: &Shared) {
+fn hand_on(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, link: Link, shared: &ProxyState) {
     for (due, bytes) in receiver {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         await_passage(link, shared);
@@ -126,18 +127,18 @@ fn hand_on(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, link: Lin
             break;
         }
     }
-    // That one end has closed is news that a cut holds up as well.
+    // The closing of one end is information that a cut delays as well.
     await_passage(link, shared);
     let _ = to.shutdown(Shutdown::Both);
 }
 
-fn await_passage(link: Link, shared: &Shared) {
+fn await_passage(link: Link, shared: &ProxyState) {
     while shared.rules(|rules| rules.is_cut(link.from, link.to)) {
         thread::sleep(LOOK);
     }
 }
 
-/// The servers of a cluster, as its state file names them.
+/// The servers of a cluster, as listed in its state file.
 #[derive(Debug)]
 struct Sources {
     folder: PathBuf,
@@ -149,15 +150,15 @@ impl Sources {
     }
 
     /// The server whose connection comes from `remote_port` to our `port`; `None` for a client's.
-    fn of(&self, remote_port: u16, port: u16) -> Option<u16> {
+    fn source_of(&self, remote_port: u16, port: u16) -> Option<u16> {
         let view = View::live();
-        let is_it = |socket: &Socket| {
+        let is_it = |socket: &TcpEntry| {
             socket.local_port == remote_port && socket.remote_port == port && !socket.listens
         };
         let tables = ["proc/net/tcp", "proc/net/tcp6"].map(|path| view.text(path).unwrap_or_default());
-        let socket = tables.iter().flat_map(|table| table.lines()).filter_map(Socket::parse).find(is_it)?;
-        // Read each time: servers come and go, and connections are few.
-        let state = State::read(&self.folder).ok()??;
+        let socket = tables.iter().flat_map(|table| table.lines()).filter_map(TcpEntry::parse).find(is_it)?;
+        // Read each time: servers start and stop, and connections are few.
+        let state = ClusterState::read(&self.folder).ok()??;
         let has = |pid: u32| holds(pid, socket.inode);
         state
             .servers
@@ -175,7 +176,7 @@ mod tests {
 
     use super::*;
     use crate::arguments::Maker;
-    use crate::state::Server;
+    use crate::state::ServerState;
     use crate::topology::Topology;
 
     #[test]
@@ -186,8 +187,8 @@ mod tests {
         let _connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let remote = listener.accept().unwrap().1.port();
         let sources = Sources::new(folder.path());
-        assert_eq!(sources.of(remote, port), None, "there is no state");
-        let server = |port, process| Server {
+        assert_eq!(sources.source_of(remote, port), None, "there is no state");
+        let server = |port, process| ServerState {
             port,
             maker: Maker::Fathom,
             program: "fathom".into(),
@@ -198,8 +199,8 @@ mod tests {
         };
         let other = ProcessId { pid: 1, start_time: 1 };
         let servers = vec![server(1, None), server(2, Some(other)), server(3, ProcessId::current().ok())];
-        State::new(Topology::default(), servers).write(folder.path()).unwrap();
-        assert_eq!(sources.of(remote, port), Some(3));
-        assert_eq!(sources.of(remote, port + 1), None);
+        ClusterState::new(Topology::default(), servers).write(folder.path()).unwrap();
+        assert_eq!(sources.source_of(remote, port), Some(3));
+        assert_eq!(sources.source_of(remote, port + 1), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Which servers reach each other, and how far apart they are. Kept in a file beside the cluster's state, which the proxy follows.
+//! Rules for which servers reach each other, and their delays. Kept in a file next to the cluster's state, which the proxy reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,23 +9,22 @@ use std::time::Duration;
 use fathom_errors::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
-/// The file's name.
 const FILE: &str = ".fathom_network";
 
 /// The faults in force, by the ports that clients use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// The side that a server is on; all that are not named are on side 0.
+    /// The side that a server is on; unlisted servers are on side 0.
     sides: BTreeMap<u16, u32>,
-    /// Servers that clients do not reach either.
+    /// Servers that are cut off from clients too.
     without_clients: BTreeSet<u16>,
-    /// How much longer a round trip to or from a server takes, in microseconds.
+    /// The additional time of a round trip to or from a server, in microseconds.
     round_trip_us: BTreeMap<u16, u64>,
 }
 
 impl Rules {
-    /// Where the rules of a cluster are.
+    /// The path of a cluster's rules.
     pub(crate) fn path(folder: &Path) -> PathBuf {
         folder.join(FILE)
     }
@@ -42,7 +41,7 @@ impl Rules {
         }
     }
 
-    /// Replaces the rules of a cluster; the proxy follows within a moment.
+    /// Replaces the rules of a cluster; the proxy applies them within a moment.
     pub fn write(&self, folder: &Path) -> Result<()> {
         let path = Rules::path(folder);
         let beside = folder.join(format!("{FILE}.new"));
@@ -74,7 +73,7 @@ impl Rules {
         self.round_trip_us.retain(|_, us| *us > 0);
     }
 
-    /// Whether nothing passes between two ends; a client has no port of ours.
+    /// Whether two ends are cut off from each other; a client has no port of ours.
     pub(crate) fn is_cut(&self, from: Option<u16>, to: u16) -> bool {
         let side = |port: u16| self.sides.get(&port).copied().unwrap_or(0);
         match from {
@@ -83,14 +82,14 @@ impl Rules {
         }
     }
 
-    /// How long bytes are under way from one end to the other.
+    /// The delay of bytes from one end to the other.
     pub(crate) fn one_way(&self, from: Option<u16>, to: u16) -> Duration {
         let of = |port: u16| self.round_trip_us.get(&port).copied().unwrap_or(0);
         let both = of(to).saturating_add(from.filter(|from| *from != to).map_or(0, of));
         Duration::from_micros(both / 2)
     }
 
-    /// What is in force, for people: one phrase for each fault.
+    /// The rules in force: one phrase for each fault.
     pub fn phrases(&self) -> Vec<String> {
         let mut sides: BTreeMap<u32, Vec<u16>> = BTreeMap::new();
         for (port, side) in &self.sides {

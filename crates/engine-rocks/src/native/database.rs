@@ -1,8 +1,8 @@
-//! An open database: its states that stay readable, changes that are written together or not at all, and the reads of
-//! blocks that its calls cause.
+//! An open database, its snapshots, write batches that are applied completely or not at all, and the block reads
+//! that its calls cause.
 //!
-//! RocksDB counts the blocks that each thread reads. It tells their time only at a level that times a dozen other steps
-//! of each call too, and its histogram of reads mixes those of compactions in. So each call is timed here, and its time
+//! RocksDB counts the blocks that each thread reads. It measures their time only at a level that also times a dozen other
+//! steps of each call, and its histogram of reads includes those of compactions. So each call is timed here, and its time
 //! counts if it read a block.
 
 #![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
@@ -16,15 +16,14 @@ use std::time::Instant;
 use std::{ptr, slice};
 
 use crate::native::status::{checked, owned_text};
-use crate::native::{Native, NativeOptions, ReadOptions, Status};
+use crate::native::{Native, NativeOptions, ReadOptions, RocksStatus};
 use crate::sys;
 
 /// Files of one level of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level {
-    /// Which; new files are born in level 0.
+pub(crate) struct LevelFiles {
+    /// The level's number; new files are created in level 0.
     pub(crate) number: i64,
-    /// How many files.
     pub(crate) files: u64,
     /// Their size, in bytes.
     pub(crate) bytes: u64,
@@ -47,8 +46,8 @@ unsafe impl Sync for Database {}
 
 impl Database {
     /// Opens the database in `path`. Without `journal`, writes do not go to the log.
-    pub(crate) fn open(path: &Path, options: NativeOptions, journal: bool) -> Result<Self, Status> {
-        let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Status::zero_byte())?;
+    pub(crate) fn open(path: &Path, options: NativeOptions, journal: bool) -> Result<Self, RocksStatus> {
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| RocksStatus::zero_byte())?;
         // SAFETY: new objects, freed by their own destructors.
         let (write, flush) = unsafe {
             (
@@ -76,18 +75,18 @@ impl Database {
         &self.options
     }
 
-    /// What its calls have read from files.
+    /// The blocks that its calls have read from files.
     pub(crate) fn block_reads(&self) -> &BlockReads {
         &self.block_reads
     }
 
-    /// Hands the value of `key` to `take`, without a copy where the cache holds it; none if there is none.
+    /// Passes the value of `key` to `take`, without a copy if the cache holds it; `None` if there is none.
     pub(crate) fn get<T>(
         &self,
         options: &ReadOptions,
         key: &[u8],
         take: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Status> {
+    ) -> Result<Option<T>, RocksStatus> {
         let (key, key_len) = text(key);
         // SAFETY: database and options live; the key is only read during the call.
         let read = |error| unsafe { sys::rocksdb_get_pinned(self.raw, options.raw(), key, key_len, error) };
@@ -107,7 +106,7 @@ impl Database {
     }
 
     /// Writes a batch; it is visible when this returns.
-    pub(crate) fn write(&self, batch: &Batch) -> Result<(), Status> {
+    pub(crate) fn write(&self, batch: &WriteBatch) -> Result<(), RocksStatus> {
         // SAFETY: all three live; a write changes nothing in the batch but its sequence number, and it is not shared.
         checked(|error| unsafe { sys::rocksdb_write(self.raw, self.write.raw(), batch.raw(), error) })
     }
@@ -119,19 +118,19 @@ impl Database {
     }
 
     /// Syncs the log: everything written so far survives a crash of the machine.
-    pub(crate) fn sync_log(&self) -> Result<(), Status> {
+    pub(crate) fn sync_log(&self) -> Result<(), RocksStatus> {
         // SAFETY: the database lives.
         checked(|error| unsafe { sys::rocksdb_flush_wal(self.raw, 1, error) })
     }
 
     /// Writes the memtables out as synced files.
-    pub(crate) fn flush(&self) -> Result<(), Status> {
+    pub(crate) fn flush(&self) -> Result<(), RocksStatus> {
         // SAFETY: database and options live.
         checked(|error| unsafe { sys::rocksdb_flush(self.raw, self.flush.raw(), error) })
     }
 
-    /// Deletes the files that lie wholly in the range, whoever still reads them by a snapshot.
-    pub(crate) fn delete_files(&self, start: &[u8], end: &[u8]) -> Result<(), Status> {
+    /// Deletes the files that are wholly in the range, also those that snapshots still read.
+    pub(crate) fn delete_files(&self, start: &[u8], end: &[u8]) -> Result<(), RocksStatus> {
         let (start, start_len) = text(start);
         let (end, end_len) = text(end);
         // SAFETY: the database lives; the bounds are only read during the call.
@@ -140,7 +139,7 @@ impl Database {
         })
     }
 
-    /// Compacts a range beside the automatic compactions, rewriting the last level too. RocksDB does not say how it went.
+    /// Compacts a range in addition to the automatic compactions, rewriting the last level too. RocksDB reports no result.
     pub(crate) fn compact(&self, start: &[u8], end: &[u8]) {
         /// `kForceOptimized`: the last level is rewritten, but not what this very compaction has just written.
         const FORCE_OPTIMIZED: u8 = 3;
@@ -157,7 +156,7 @@ impl Database {
     }
 
     /// About how many bytes of files the range takes; memtables do not count.
-    pub(crate) fn approximate_size(&self, start: &[u8], end: &[u8]) -> Result<u64, Status> {
+    pub(crate) fn approximate_size(&self, start: &[u8], end: &[u8]) -> Result<u64, RocksStatus> {
         let (start, start_len) = text(start);
         let (end, end_len) = text(end);
         let (starts, start_lens, ends, end_lens) = ([start], [start_len], [end], [end_len]);
@@ -179,8 +178,8 @@ impl Database {
     }
 
     /// Changes options at run time; all or none.
-    pub(crate) fn set_options(&self, settings: &[(String, String)]) -> Result<(), Status> {
-        let owned = |text: &String| CString::new(text.as_str()).map_err(|_| Status::zero_byte());
+    pub(crate) fn set_options(&self, settings: &[(String, String)]) -> Result<(), RocksStatus> {
+        let owned = |text: &String| CString::new(text.as_str()).map_err(|_| RocksStatus::zero_byte());
         let names = settings.iter().map(|(name, _)| owned(name)).collect::<Result<Vec<_>, _>>()?;
         let values = settings.iter().map(|(_, value)| owned(value)).collect::<Result<Vec<_>, _>>()?;
         let name_pointers: Vec<*const c_char> = names.iter().map(|text| text.as_ptr()).collect();
@@ -192,7 +191,7 @@ impl Database {
         })
     }
 
-    /// A property that is a number; none if this version does not have it.
+    /// A property that is a number; `None` if this version does not have it.
     pub(crate) fn property(&self, name: &str) -> Option<u64> {
         let name = CString::new(name).ok()?;
         let mut value = 0;
@@ -201,7 +200,7 @@ impl Database {
         (result == 0).then_some(value)
     }
 
-    /// A property that is a text; none if this version does not have it.
+    /// A property that is a text; `None` if this version does not have it.
     pub(crate) fn property_text(&self, name: &str) -> Option<String> {
         let name = CString::new(name).ok()?;
         // SAFETY: the database lives; the library allocates the text for us.
@@ -209,7 +208,7 @@ impl Database {
     }
 
     /// The levels of the tree with their files.
-    pub(crate) fn levels(&self) -> Vec<Level> {
+    pub(crate) fn levels(&self) -> Vec<LevelFiles> {
         // SAFETY: every object is freed by its own destructor, the levels before the metadata they belong to.
         unsafe {
             let metadata = Native::new(
@@ -221,7 +220,7 @@ impl Database {
                 .map(|index| {
                     let raw = sys::rocksdb_column_family_metadata_get_level_metadata(metadata.raw(), index);
                     let level = Native::new(raw, sys::rocksdb_level_metadata_destroy);
-                    Level {
+                    LevelFiles {
                         number: i64::from(sys::rocksdb_level_metadata_get_level(level.raw())),
                         files: sys::rocksdb_level_metadata_get_file_count(level.raw()) as u64,
                         bytes: sys::rocksdb_level_metadata_get_size(level.raw()),
@@ -231,7 +230,7 @@ impl Database {
         }
     }
 
-    /// Stops flushes and compactions for good, and waits until they have; the database can only be closed afterwards.
+    /// Stops flushes and compactions for good, and waits until they have ended; afterwards the database can only be closed.
     pub(crate) fn stop_background_work(&self) {
         // SAFETY: the database lives.
         unsafe { sys::rocksdb_cancel_all_background_work(self.raw, 1) }
@@ -246,8 +245,8 @@ impl Drop for Database {
     }
 }
 
-/// A state of the database that stays readable while this lives.
-pub(crate) struct Snapshot {
+/// A snapshot of the database, readable as long as this value lives.
+pub(crate) struct DatabaseSnapshot {
     raw: *const sys::rocksdb_snapshot_t,
     options: ReadOptions,
     database: Arc<Database>,
@@ -255,21 +254,21 @@ pub(crate) struct Snapshot {
 
 // SAFETY: a snapshot is an entry in the database's list that only the database's own lock changes; reading through it
 // from many threads is what it is for, and its options are not changed after they were made.
-unsafe impl Send for Snapshot {}
+unsafe impl Send for DatabaseSnapshot {}
 // SAFETY: as above.
-unsafe impl Sync for Snapshot {}
+unsafe impl Sync for DatabaseSnapshot {}
 
-impl Snapshot {
-    /// The state of now.
+impl DatabaseSnapshot {
+    /// A snapshot of the current state.
     pub(crate) fn new(database: &Arc<Database>) -> Self {
         // SAFETY: the database is open while the `Arc` lives, which this snapshot keeps.
         let raw = unsafe { sys::rocksdb_create_snapshot(database.raw()) };
         let options = ReadOptions::new();
         options.set_snapshot(raw);
-        Snapshot { raw, options, database: Arc::clone(database) }
+        DatabaseSnapshot { raw, options, database: Arc::clone(database) }
     }
 
-    /// Options that read this state.
+    /// Read options for this snapshot.
     pub(crate) fn options(&self) -> &ReadOptions {
         &self.options
     }
@@ -280,27 +279,26 @@ impl Snapshot {
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for DatabaseSnapshot {
     fn drop(&mut self) {
-        // SAFETY: made by this database, which is still open, and released once. Nobody reads with the options that
+        // SAFETY: made by this database, which is still open, and released once. No reader uses the options that
         // hold its address: they can only be borrowed from us.
         unsafe { sys::rocksdb_release_snapshot(self.database.raw(), self.raw) }
     }
 }
 
 /// A write batch; reused, it keeps its memory.
-pub(crate) struct Batch {
+pub(crate) struct WriteBatch {
     native: Native<sys::rocksdb_writebatch_t>,
     bytes: usize,
 }
 
-impl Batch {
-    /// An empty one.
+impl WriteBatch {
     pub(crate) fn new() -> Self {
         // SAFETY: a new object, freed by its own destructor.
         let native =
             unsafe { Native::new(sys::rocksdb_writebatch_create(), sys::rocksdb_writebatch_destroy) };
-        Batch { native, bytes: 0 }
+        WriteBatch { native, bytes: 0 }
     }
 
     /// Forgets what it holds.
@@ -324,7 +322,7 @@ impl Batch {
         unsafe { sys::rocksdb_writebatch_put(self.raw(), key, key_len, value, value_len) }
     }
 
-    /// Adds the removal of a key, there or not.
+    /// Adds the removal of a key, whether it exists or not.
     pub(crate) fn delete(&mut self, key: &[u8]) {
         self.bytes += key.len();
         let (key, key_len) = text(key);
@@ -355,7 +353,7 @@ impl Batch {
     }
 }
 
-/// Bytes as C takes them.
+/// The pointer and length of bytes, as C takes them.
 pub(crate) fn text(bytes: &[u8]) -> (*const c_char, usize) {
     (bytes.as_ptr().cast(), bytes.len())
 }
@@ -376,7 +374,7 @@ pub(crate) struct BlockReads {
 }
 
 impl BlockReads {
-    /// Makes a call that may read blocks.
+    /// Makes a call, and counts the blocks that it reads.
     pub(super) fn measure<T>(&self, call: impl FnOnce() -> T) -> T {
         let (before, begun) = (blocks_of_thread(), Instant::now());
         let result = call();
@@ -395,7 +393,7 @@ impl BlockReads {
     }
 }
 
-/// The blocks that this thread has read from files. A thread that ends has no counters left, and reads nothing more.
+/// The number of blocks that this thread has read from files. An ending thread has no counters left, and reads nothing more.
 fn blocks_of_thread() -> u64 {
     let metric = i32::try_from(sys::rocksdb_block_read_count).unwrap_or(0);
     // SAFETY: the handle was made by this thread, whose counters it points at.

@@ -1,4 +1,4 @@
-//! A walk over the keys between two bounds.
+//! A scan of the keys between two bounds.
 
 #![expect(unsafe_code, reason = "the C interface takes and gives raw pointers")]
 
@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use crate::native::database::text;
 use crate::native::status::checked;
-use crate::native::{Database, Native, ReadOptions, Snapshot, Status};
+use crate::native::{Database, DatabaseSnapshot, Native, ReadOptions, RocksStatus};
 use crate::sys;
 
 /// An iterator over the keys from `start` up to, not including, `end`, as of one moment.
-pub(crate) struct Scan {
-    // The order matters: the iterator goes before the options and bounds that it points at, and before its database.
+pub(crate) struct RangeScan {
+    // The order matters: the iterator is dropped before the options and bounds that it points at, and before its database.
     iterator: Native<sys::rocksdb_iterator_t>,
     _options: ReadOptions,
     _bounds: Box<[[u8; 4]; 2]>,
     database: Arc<Database>,
 }
 
-impl Scan {
-    /// Over `bounds[0]..bounds[1]`; as of `snapshot`, or of now. The moment is taken here: the snapshot may go before
-    /// the scan does.
+impl RangeScan {
+    /// A scan of `bounds[0]..bounds[1]`, as of `snapshot` or of the current state. The state is fixed here: the snapshot may be
+    /// dropped before the scan.
     pub(crate) fn new(
         database: &Arc<Database>,
         options: ReadOptions,
-        snapshot: Option<&Snapshot>,
+        snapshot: Option<&DatabaseSnapshot>,
         bounds: [[u8; 4]; 2],
     ) -> Self {
         let bounds = Box::new(bounds);
@@ -42,41 +42,41 @@ impl Scan {
             let raw = sys::rocksdb_create_iterator(database.raw(), options.raw());
             Native::new(raw, sys::rocksdb_iter_destroy)
         };
-        Scan { iterator, _options: options, _bounds: bounds, database: Arc::clone(database) }
+        RangeScan { iterator, _options: options, _bounds: bounds, database: Arc::clone(database) }
     }
 
-    /// Goes to the first key; false if there is none. So do the other movements.
-    pub(crate) fn first(&mut self) -> Result<bool, Status> {
+    /// Moves to the first key; false if there is none. The other movements return the same.
+    pub(crate) fn first(&mut self) -> Result<bool, RocksStatus> {
         // SAFETY: the iterator lives and is ours alone.
         self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_to_first(iterator) });
         self.landed()
     }
 
-    /// Goes to the last key.
-    pub(crate) fn last(&mut self) -> Result<bool, Status> {
+    /// Moves to the last key.
+    pub(crate) fn last(&mut self) -> Result<bool, RocksStatus> {
         // SAFETY: the iterator lives and is ours alone.
         self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_to_last(iterator) });
         self.landed()
     }
 
-    /// Goes to the smallest key that is at least `key`.
-    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool, Status> {
+    /// Moves to the smallest key that is at least `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool, RocksStatus> {
         let (key, key_len) = text(key);
         // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
         self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek(iterator, key, key_len) });
         self.landed()
     }
 
-    /// Goes to the largest key that is at most `key`.
-    pub(crate) fn seek_back(&mut self, key: &[u8]) -> Result<bool, Status> {
+    /// Moves to the largest key that is at most `key`.
+    pub(crate) fn seek_back(&mut self, key: &[u8]) -> Result<bool, RocksStatus> {
         let (key, key_len) = text(key);
         // SAFETY: the iterator lives and is ours alone; the key is only read during the call.
         self.move_by(|iterator| unsafe { sys::rocksdb_iter_seek_for_prev(iterator, key, key_len) });
         self.landed()
     }
 
-    /// Goes one on; false, and nowhere, if it is on no key.
-    pub(crate) fn next(&mut self) -> Result<bool, Status> {
+    /// Moves one key forward; if it is on no key, it returns false and stays so.
+    pub(crate) fn next(&mut self) -> Result<bool, RocksStatus> {
         if !self.valid() {
             return Ok(false);
         }
@@ -85,8 +85,8 @@ impl Scan {
         self.landed()
     }
 
-    /// Goes one back; false, and nowhere, if it is on no key.
-    pub(crate) fn previous(&mut self) -> Result<bool, Status> {
+    /// Moves one key back; if it is on no key, it returns false and stays so.
+    pub(crate) fn previous(&mut self) -> Result<bool, RocksStatus> {
         if !self.valid() {
             return Ok(false);
         }
@@ -95,12 +95,12 @@ impl Scan {
         self.landed()
     }
 
-    /// A movement may read blocks.
+    /// Makes a movement, which may read blocks.
     fn move_by(&mut self, movement: impl FnOnce(*mut sys::rocksdb_iterator_t)) {
         self.database.block_reads().measure(|| movement(self.iterator.raw()));
     }
 
-    /// The key under it, until it moves; none if it is nowhere.
+    /// The key under it, until it moves; `None` if it has no position.
     pub(crate) fn key(&self) -> Option<&[u8]> {
         let mut length = 0;
         // SAFETY: the iterator is on a key; what it returns stays until it moves, which takes `&mut self`.
@@ -110,7 +110,7 @@ impl Scan {
         })
     }
 
-    /// The value under it, until it moves; none if it is nowhere.
+    /// The value under it, until it moves; `None` if it has no position.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         let mut length = 0;
         // SAFETY: as in `key`.
@@ -125,8 +125,8 @@ impl Scan {
         unsafe { sys::rocksdb_iter_valid(self.iterator.raw()) != 0 }
     }
 
-    /// Whether the last movement found a key; an iterator that is nowhere may have failed.
-    fn landed(&self) -> Result<bool, Status> {
+    /// Whether the last movement found a key; an iterator without a position may have failed.
+    fn landed(&self) -> Result<bool, RocksStatus> {
         if self.valid() {
             return Ok(true);
         }

@@ -9,10 +9,10 @@ use std::ffi::{CString, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::native::status::{Status, checked, owned_text};
+use crate::native::status::{RocksStatus, checked, owned_text};
 use crate::sys;
 
-/// A C object with its function that frees it.
+/// A C object with the function that frees it.
 pub(crate) struct Native<T> {
     raw: *mut T,
     free: unsafe extern "C" fn(*mut T),
@@ -28,7 +28,7 @@ impl<T> Native<T> {
     /// Takes over `raw`. The constructors of the C interface never return null: they end the process when memory runs out.
     ///
     /// # Safety
-    /// `raw` came from a constructor, is owned by nobody else, and `free` is its destructor.
+    /// `raw` came from a constructor, has no other owner, and `free` is its destructor.
     pub(crate) unsafe fn new(raw: *mut T, free: unsafe extern "C" fn(*mut T)) -> Self {
         Native { raw, free }
     }
@@ -50,15 +50,15 @@ impl<T> Drop for Native<T> {
 pub(crate) struct NativeOptions(Native<sys::rocksdb_options_t>);
 
 impl NativeOptions {
-    /// RocksDB's own defaults.
+    /// Options with RocksDB's own defaults.
     pub(crate) fn new() -> Self {
         // SAFETY: a new object, freed by its own destructor.
         NativeOptions(unsafe { Native::new(sys::rocksdb_options_create(), sys::rocksdb_options_destroy) })
     }
 
-    /// A copy with a string of settings put over it, in RocksDB's grammar `a=1;b={c=2}`.
-    pub(crate) fn with_string(&self, settings: &str) -> Result<Self, Status> {
-        let text = CString::new(settings).map_err(|_| Status::zero_byte())?;
+    /// A copy with a string of settings applied, in RocksDB's grammar `a=1;b={c=2}`.
+    pub(crate) fn with_string(&self, settings: &str) -> Result<Self, RocksStatus> {
+        let text = CString::new(settings).map_err(|_| RocksStatus::zero_byte())?;
         let over = NativeOptions::new();
         // SAFETY: all three live through the call.
         checked(|error| unsafe {
@@ -72,15 +72,15 @@ impl NativeOptions {
         self.0.raw()
     }
 
-    /// Everything the statistics object counts, one line each; none if counting is off.
+    /// Everything that the statistics object counts, one line each; `None` if counting is off.
     pub(crate) fn statistics(&self) -> Option<String> {
         // SAFETY: the options live; the library allocates the text for us.
         unsafe { owned_text(sys::rocksdb_options_statistics_get_string(self.raw())) }
     }
 
-    /// Whether a database is made where there is none, where its log stands, and whether it counts what it does.
-    pub(crate) fn set_home(&mut self, create: bool, log: &Path, statistics: bool) -> Result<(), Status> {
-        let log = CString::new(log.as_os_str().as_bytes()).map_err(|_| Status::zero_byte())?;
+    /// Sets whether a missing database is created, where its log is, and whether it counts.
+    pub(crate) fn set_home(&mut self, create: bool, log: &Path, statistics: bool) -> Result<(), RocksStatus> {
+        let log = CString::new(log.as_os_str().as_bytes()).map_err(|_| RocksStatus::zero_byte())?;
         // SAFETY: the options live and copy the path.
         unsafe {
             sys::rocksdb_options_set_create_if_missing(self.raw(), u8::from(create));
@@ -92,8 +92,14 @@ impl NativeOptions {
         Ok(())
     }
 
-    /// Puts a table format with these blocks in place.
-    pub(crate) fn set_table(&mut self, block_bytes: usize, bloom_bits: f64, format: c_int, cache: &Cache) {
+    /// Sets a table format with these blocks.
+    pub(crate) fn set_table(
+        &mut self,
+        block_bytes: usize,
+        bloom_bits: f64,
+        format: c_int,
+        cache: &BlockCache,
+    ) {
         // SAFETY: the table options are freed by their own destructor; they and the database options take their own
         // references of what they are given, and they take over the filter policy.
         unsafe {
@@ -112,7 +118,7 @@ impl NativeOptions {
 
     /// Limits what flushes and compactions write.
     pub(crate) fn set_rate_limit(&mut self, bytes_per_second: i64) {
-        // RocksDB's own defaults: refill ten times a second, one low-priority request in ten goes first.
+        // RocksDB's own defaults: refill ten times a second, one low-priority request in ten takes precedence.
         const REFILL_US: i64 = 100_000;
         const FAIRNESS: i32 = 10;
         // SAFETY: the limiter is freed by its own destructor; the options take their own reference.
@@ -127,9 +133,9 @@ impl NativeOptions {
 }
 
 /// A least-recently-used block cache.
-pub(crate) struct Cache(Native<sys::rocksdb_cache_t>);
+pub(crate) struct BlockCache(Native<sys::rocksdb_cache_t>);
 
-impl Cache {
+impl BlockCache {
     /// A cache of `capacity_bytes` in two to the power of `shard_bits` shards.
     pub(crate) fn new(capacity_bytes: usize, shard_bits: c_int) -> Self {
         // SAFETY: both objects are freed by their own destructors; the cache keeps nothing of its options.
@@ -138,11 +144,14 @@ impl Cache {
                 Native::new(sys::rocksdb_lru_cache_options_create(), sys::rocksdb_lru_cache_options_destroy);
             sys::rocksdb_lru_cache_options_set_capacity(options.raw(), capacity_bytes);
             sys::rocksdb_lru_cache_options_set_num_shard_bits(options.raw(), shard_bits);
-            Cache(Native::new(sys::rocksdb_cache_create_lru_opts(options.raw()), sys::rocksdb_cache_destroy))
+            BlockCache(Native::new(
+                sys::rocksdb_cache_create_lru_opts(options.raw()),
+                sys::rocksdb_cache_destroy,
+            ))
         }
     }
 
-    /// Changes how much it may hold; shrinking evicts at once.
+    /// Changes its capacity; shrinking evicts at once.
     pub(crate) fn set_capacity(&self, bytes: usize) {
         // SAFETY: the cache lives, and locks its shards itself.
         unsafe { sys::rocksdb_cache_set_capacity(self.0.raw(), bytes) }
@@ -161,7 +170,6 @@ impl Cache {
     }
 }
 
-/// Options of reads.
 pub(crate) struct ReadOptions(Native<sys::rocksdb_readoptions_t>);
 
 impl ReadOptions {
@@ -173,7 +181,7 @@ impl ReadOptions {
         })
     }
 
-    /// For a walk over everything that should not push the working set out of the cache.
+    /// Options for a full scan that should not evict the working set from the cache.
     pub(crate) fn walk() -> Self {
         let options = ReadOptions::new();
         // SAFETY: the options live.

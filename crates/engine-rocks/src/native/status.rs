@@ -1,7 +1,7 @@
-//! What RocksDB's C interface says of a failure, and which kind of error it is.
+//! The failures that RocksDB's C interface reports, and the kind of error of each.
 //!
-//! The interface gives only a text, `<code>: <subcode>: <what>`; the codes' words have been the same since its first
-//! version. A text that is not known is an input/output error: the cautious reading.
+//! The interface gives only a text, `<code>: <subcode>: <what>`; the words for the codes have been the same since its first
+//! version. An unknown text counts as an input/output error, to be cautious.
 
 #![expect(unsafe_code, reason = "the texts are C strings that the library allocated")]
 
@@ -15,15 +15,15 @@ use crate::sys;
 
 /// A failure in RocksDB's own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Status(String);
+pub(crate) struct RocksStatus(String);
 
-impl Status {
-    /// For a text that cannot be handed to C.
+impl RocksStatus {
+    /// The failure for a text that cannot be passed to C.
     pub(crate) fn zero_byte() -> Self {
-        Status("Invalid argument: there is a zero byte in the text".to_owned())
+        RocksStatus("Invalid argument: there is a zero byte in the text".to_owned())
     }
 
-    /// Which kind of error it is.
+    /// The kind of error of this failure.
     pub(crate) fn kind(&self) -> Kind {
         let text = self.0.as_str();
         let is = |code: &str| text.starts_with(code);
@@ -54,36 +54,36 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for RocksStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Status {}
+impl std::error::Error for RocksStatus {}
 
-/// Makes a call that reports by an error pointer, as all fallible calls of the interface do.
-pub(crate) fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T, Status> {
+/// Makes a call that reports errors through a pointer, as all fallible calls of the interface do.
+pub(crate) fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T, RocksStatus> {
     let mut error = ptr::null_mut();
     let value = call(&raw mut error);
-    // SAFETY: the call left null or a C string from the library's allocator, which nobody else holds.
+    // SAFETY: the call left null or a C string from the library's allocator, which has no other owner.
     match unsafe { owned_text(error) } {
         None => Ok(value),
-        Some(text) => Err(Status(text)),
+        Some(text) => Err(RocksStatus(text)),
     }
 }
 
-/// Takes over a text that the library allocated; none for null.
+/// Takes over a text that the library allocated; `None` for null.
 ///
 /// # Safety
-/// `text` is null or a C string that the library allocated and that nobody else frees or uses.
+/// `text` is null or a C string that the library allocated and that no other code frees or uses.
 pub(crate) unsafe fn owned_text(text: *mut c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
     // SAFETY: not null, and by the contract a C string that lives until it is freed below.
     let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    // SAFETY: by the contract the library's allocator gave it and nobody else frees it.
+    // SAFETY: by the contract the library's allocator allocated it and no other code frees it.
     unsafe { sys::rocksdb_free(text.cast::<c_void>()) };
     Some(copy)
 }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn texts_become_kinds() {
-        let kind = |text: &str| Status(text.to_owned()).kind();
+        let kind = |text: &str| RocksStatus(text.to_owned()).kind();
         assert_eq!(
             kind("IO error: No space left on device: While appending to file: /d/1.log"),
             Kind::NoSpace

@@ -1,4 +1,4 @@
-//! What the tests of the RocksDB engine share: an engine in a folder, and a child process that is killed.
+//! Helpers of the RocksDB engine's tests: an engine in a folder, and a child process that is killed.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(crate) fn fill(session: &dyn Session, table: &Table, count: i64, bytes: usiz
     }
 }
 
-/// Bytes that follow from a number and do not compress.
+/// Bytes that depend on a seed and do not compress.
 pub(crate) fn noise(seed: i64, bytes: usize) -> Vec<u8> {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -55,8 +55,8 @@ pub(crate) fn count(session: &dyn Session, table: &Table) -> usize {
     count
 }
 
-/// Runs the ignored test `name` of this binary in a process of its own, which works in `folder`, until `enough` says so of the
-/// lines that it printed; then kills it as hard as can be. Returns all lines.
+/// Runs the ignored test `name` of this binary in a child process, which works in `folder`, until `enough` accepts the lines
+/// that it printed; then kills it with SIGKILL. Returns all lines.
 pub(crate) fn killed_child(
     name: &str,
     folder: &Path,
@@ -78,7 +78,7 @@ pub(crate) fn killed_child(
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it had promised before it died.
+    // The lines that it printed before it died.
     lines.extend(output.map_while(Result::ok));
     lines
 }

@@ -1,11 +1,11 @@
-//! Cases: a transaction happens as a whole or not at all.
+//! Test cases for atomicity: a transaction takes effect completely or not at all.
 
 use super::Subject;
 use super::fixture::{Fixture, all, bytes, committed, failed, fill, number, numbers, read};
 use super::random::Random;
 use crate::{Durability, Kind, Splice};
 
-/// A duplicate is news, not the end of the transaction.
+/// An insert that fails with a duplicate key leaves the transaction usable.
 pub fn duplicate_leaves_the_transaction_usable(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let (table, index) = (place.records("t"), place.index("i"));
@@ -27,7 +27,7 @@ pub fn duplicate_leaves_the_transaction_usable(subject: &Subject<'_>) {
     assert_eq!(failed(session.insert(&table, number(1), b"x")), Kind::Duplicate, "outside a transaction");
 }
 
-/// After a rollback every table is as it was.
+/// A rollback restores every table to its previous content.
 pub fn rollback_undoes_all(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let (table, index) = (place.records("t"), place.index("i"));
@@ -54,7 +54,7 @@ pub fn rollback_undoes_all(subject: &Subject<'_>) {
     assert_eq!(all(&*session, &table), before, "a rollback without a transaction does nothing");
 }
 
-/// A session that goes with a transaction open takes it along.
+/// A session that is dropped with a transaction open rolls it back.
 pub fn dropping_a_session_rolls_back(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -67,7 +67,7 @@ pub fn dropping_a_session_rolls_back(subject: &Subject<'_>) {
     session.insert(&table, number(1), b"free").expect("nobody holds the key any more");
 }
 
-/// The tables of one commit change together, seen from another session at every moment.
+/// Another session sees the tables of one commit change together, at every moment.
 pub fn commit_spans_tables(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let tables = [place.records("a"), place.records("b"), place.records("c")];
@@ -109,7 +109,7 @@ pub fn each_write_alone_outside_a_transaction(subject: &Subject<'_>) {
     assert_eq!(read(&*other, &table, number(1)), None, "there is nothing to roll back either");
 }
 
-/// One transaction at a time in a session, and none is needed to have none.
+/// A session has at most one transaction; a second `begin`, and a `commit` without a transaction, fail.
 pub fn transactions_do_not_nest(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -127,7 +127,7 @@ pub fn transactions_do_not_nest(subject: &Subject<'_>) {
     committed(&*session, || ());
 }
 
-/// An update that says how the value changes leaves the same value as one that does not.
+/// An update with splices leaves the same value as one without them.
 pub fn splices_equal_the_whole(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -164,8 +164,8 @@ pub fn splices_equal_the_whole(subject: &Subject<'_>) {
     }
 }
 
-/// In one transaction a value is read, changed in every way in turn, and read again: no write may build on what was read
-/// before the write in front of it, and a walk begins at the first key wherever a read has been.
+/// One transaction reads a value, changes it in every way in turn, and reads it again. No write may build on a value that was
+/// read before the preceding write, and a scan begins at the first key wherever the last read was.
 pub fn a_value_is_read_changed_and_read_again(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -207,7 +207,7 @@ pub fn a_value_is_read_changed_and_read_again(subject: &Subject<'_>) {
     }
 }
 
-/// A value with a few ranges changed, and how: in order, apart from each other, offsets in the old value.
+/// A copy of the value with a few ranges changed, and its splices: in order, not overlapping, with offsets in the old value.
 pub(super) fn spliced(value: &[u8], random: &mut Random) -> (Vec<u8>, Vec<Splice>) {
     let many = 1 + random.below(3) as usize;
     let (mut changed, mut splices, mut kept) = (Vec::new(), Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Cases: the first writer of a key wins, and the other knows it at once.
+//! Test cases for write conflicts: the first writer of a key wins, and the other gets an error at once.
 
 use super::Subject;
 use super::fixture::{Fixture, committed, conflicts, failed, fill, number, numbers, read};
@@ -7,7 +7,7 @@ use crate::{Durability, Kind, Result, Session, Table};
 /// A way to write key 1 of a table.
 type Write = fn(&dyn Session, &Table) -> Result<()>;
 
-/// Every way to write a key that is there.
+/// Every way to write a key that exists.
 const WRITES: [(&str, Write); 4] = [
     ("put", |session, table| session.put(table, number(1), b"second")),
     ("update", |session, table| session.update(table, number(1), b"second", None)),
@@ -15,7 +15,7 @@ const WRITES: [(&str, Write); 4] = [
     ("truncate", |session, table| session.truncate(table, Some(number(0)), Some(number(5)))),
 ];
 
-/// While a transaction that wrote the key is open, another's write fails, and the first commits.
+/// A write of a key fails while another transaction that wrote it is open; that transaction commits.
 pub fn of_two_active_writers(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -38,7 +38,7 @@ pub fn of_two_active_writers(subject: &Subject<'_>) {
     }
 }
 
-/// A key that somebody wrote and committed after our snapshot is not ours to write, though nobody holds it any more.
+/// A transaction cannot write a key that another session committed after its snapshot, although the key is no longer locked.
 pub fn with_a_commit_after_the_snapshot(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -88,7 +88,7 @@ pub fn of_two_inserts(subject: &Subject<'_>) {
     second.rollback();
 }
 
-/// A removal is a write like any other, of a key that is there and for a key that is gone.
+/// A removal is a write like any other, of an existing key and of a removed one.
 pub fn with_a_removal(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -115,7 +115,7 @@ pub fn with_a_removal(subject: &Subject<'_>) {
     assert_eq!(read(&*second, &table, number(1)).as_deref(), Some(&b"again"[..]));
 }
 
-/// The one who lost can roll back and try again at once, any number of times, and loses nothing else.
+/// The loser can roll back and retry at once, any number of times, and loses nothing else.
 pub fn end_with_a_rollback(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -154,7 +154,7 @@ pub fn outside_a_transaction(subject: &Subject<'_>) {
     }
 }
 
-/// Neighbours, and the same number in another table, are not the same key.
+/// Writes of neighbouring keys, or of the same number in another table, do not conflict.
 pub fn none_on_different_keys(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let (table, other) = (place.records("t"), place.records("other"));

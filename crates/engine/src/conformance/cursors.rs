@@ -1,10 +1,10 @@
-//! Cases: where cursors go, and what they see of their own session's writes.
+//! Test cases for cursors: how they move, and what they see of their own session's writes.
 
 use super::Subject;
 use super::fixture::{Fixture, bytes, committed, fill, number, numbers, read};
 use crate::{Cursor, Durability, Session, Table};
 
-/// The record number under a cursor; none if the move that is given as `found` led nowhere.
+/// The record number under a cursor; `None` if the move whose result is `found` led to no key.
 fn at(cursor: &dyn Cursor, found: bool) -> Option<i64> {
     found.then(|| {
         let number = cursor.key().number().expect("a record store has numbers for keys");
@@ -13,7 +13,7 @@ fn at(cursor: &dyn Cursor, found: bool) -> Option<i64> {
     })
 }
 
-/// Moves a cursor and says where it is.
+/// Moves a cursor and returns its position.
 macro_rules! go {
     ($cursor:ident.$step:ident($($key:expr)?)) => {{
         let found = $cursor.$step($(number($key))?).unwrap();
@@ -21,7 +21,7 @@ macro_rules! go {
     }};
 }
 
-/// First to last and back, and a move past either end leads nowhere.
+/// Cursors move from first to last and back; a move past either end leaves no position.
 pub fn go_both_ways_and_end(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -48,7 +48,7 @@ pub fn go_both_ways_and_end(subject: &Subject<'_>) {
     }
 }
 
-/// `seek` goes to the same or the next larger key, `seek_back` to the same or the next smaller.
+/// `seek` moves to the same or the next larger key, `seek_back` to the same or the next smaller.
 pub fn seek_to_the_nearest(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -96,7 +96,7 @@ pub fn seek_to_the_nearest(subject: &Subject<'_>) {
     assert_eq!(cursor.key(), bytes(b"\xff\xff"));
 }
 
-/// Changing direction at every place meets the neighbours.
+/// A cursor that changes direction at any key finds the neighbouring key.
 pub fn turn_around(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -112,7 +112,7 @@ pub fn turn_around(subject: &Subject<'_>) {
     }
 }
 
-/// What the transaction writes ahead of or behind a cursor, it meets there.
+/// A cursor finds the keys that its transaction writes ahead of it or behind it.
 pub fn see_own_writes(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -143,7 +143,7 @@ pub fn see_own_writes(subject: &Subject<'_>) {
     assert_eq!(numbers(&*session, &table), expected);
 }
 
-/// A loop that removes each row it stands on removes all, forward and back.
+/// A loop that removes each row under the cursor removes all, forward and back.
 pub fn survive_removal_under_them(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -203,7 +203,7 @@ fn walk_side_by_side(session: &dyn Session, table: &Table, other: &Table) {
     }
 }
 
-/// Every way in is false where there is nothing, or nothing left.
+/// Every way to position a cursor returns false if the table has no key, or none left.
 pub fn find_nothing_in_an_empty_table(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -224,7 +224,7 @@ pub fn find_nothing_in_an_empty_table(subject: &Subject<'_>) {
     }
 }
 
-/// A cursor may be kept over the end of a transaction, and sees the next one when it is placed again.
+/// A cursor may outlive a transaction, and sees the next one when it is positioned again.
 pub fn are_placed_again_after_a_transaction(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");

@@ -1,4 +1,4 @@
-//! An engine in a folder of its own, and the few words that the cases are written in.
+//! An engine in a folder of its own, and the helper functions of the test cases.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl<'a> Fixture<'a> {
         self.engine.session().unwrap()
     }
 
-    /// Closes the engine and opens it again. Sessions must be gone.
+    /// Closes the engine and opens it again. All sessions must have been dropped.
     pub(super) fn reopen(&mut self) {
         self.engine.close().expect("close must succeed");
         self.engine =
@@ -87,7 +87,7 @@ pub(super) fn bytes(bytes: &[u8]) -> Key<'_> {
     Key::Bytes(bytes)
 }
 
-/// The value of a key, if it is there.
+/// The value of a key, if it exists.
 pub(super) fn read(session: &dyn Session, table: &Table, key: Key<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     session.get(table, key, &mut out).unwrap().then_some(out)
@@ -119,14 +119,14 @@ pub(super) fn fill(session: &dyn Session, table: &Table, numbers: impl IntoItera
     });
 }
 
-/// Does `work` in a transaction that must commit.
+/// Runs `work` in a transaction that must commit.
 pub(super) fn committed(session: &dyn Session, work: impl FnOnce()) {
     session.begin().unwrap();
     work();
     session.commit(Durability::Buffered).unwrap();
 }
 
-/// Does `work` in a transaction, again and again until none conflicts with it.
+/// Runs `work` in a transaction, and retries it until no other transaction conflicts.
 pub(super) fn retried<T>(session: &dyn Session, mut work: impl FnMut() -> Result<T>) -> T {
     loop {
         session.begin().unwrap();

@@ -1,4 +1,4 @@
-//! Cases: what a transaction sees of the others.
+//! Test cases for isolation: what a transaction sees of the others.
 
 use super::Subject;
 use super::fixture::{Fixture, all, committed, fill, number, numbers, read};
@@ -34,7 +34,7 @@ pub fn a_snapshot_stays(subject: &Subject<'_>) {
     assert_eq!(numbers(&*reader, &other), [0, 1, 2, 3, 4]);
 }
 
-/// A cursor in the middle of a walk sees nothing of commits ahead of it.
+/// A cursor in the middle of a scan does not see new commits ahead of it.
 pub fn a_cursor_stays_in_its_snapshot(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -56,7 +56,7 @@ pub fn a_cursor_stays_in_its_snapshot(subject: &Subject<'_>) {
     assert!(!cursor.next().unwrap(), "the last key of the snapshot is the last");
 }
 
-/// What is not committed nobody else sees, in a transaction or outside; what was rolled back nobody ever does.
+/// No other session sees uncommitted writes, in a transaction or outside, nor writes that were rolled back.
 pub fn uncommitted_writes_are_unseen(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");

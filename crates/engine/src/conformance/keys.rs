@@ -1,4 +1,4 @@
-//! Cases: keys of both kinds in their order, values of all sizes.
+//! Test cases for keys and values: keys of both kinds in their order, values of all sizes.
 
 use super::Subject;
 use super::fixture::{Fixture, OwnedKey, all, bytes, committed, number, numbers, read};
@@ -106,7 +106,7 @@ pub fn values_of_all_sizes(subject: &Subject<'_>) {
     assert!(found == values, "a cursor reads other values than were written");
 }
 
-/// `get` appends to what its buffer holds, and leaves it alone if there is no such key.
+/// `get` appends to its buffer, and leaves the buffer unchanged if the key does not exist.
 pub fn get_appends(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");

@@ -1,11 +1,11 @@
-//! Cases: an engine from its opening to its closing, and what it says of itself.
+//! Test cases for an engine from its opening to its closing, and for its statistics.
 
 use super::Subject;
 use super::fixture::{Fixture, all, bytes, committed, failed, fill, number, numbers, read};
 use super::random::Random;
 use crate::{Durability, Kind};
 
-/// Counters are there and have names; a table that holds a lot is larger than one that holds little.
+/// Counters exist and have names; a table with much data is larger than one with little.
 pub fn statistics_and_sizes_make_sense(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let engine = &*place.engine;
@@ -42,7 +42,7 @@ pub fn statistics_and_sizes_make_sense(subject: &Subject<'_>) {
     assert_eq!(numbers(&*session, &large).len(), 2000);
 }
 
-/// A setting that no engine has is refused and named.
+/// An engine refuses an unknown setting and names it.
 pub fn unknown_settings_are_refused(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let error = place.engine.reconfigure("fathom_no_such_setting=1").unwrap_err();

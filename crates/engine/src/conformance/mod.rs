@@ -1,6 +1,6 @@
-//! The suite that every engine passes, so that the server may trust the rules of this crate and not one engine's habits.
+//! The conformance suite that every engine passes, so that the server can rely on the rules of this crate for any engine.
 //!
-//! An engine's test file says how it is opened and gets one test for each case:
+//! An engine's test file defines how the engine is opened and gets one test for each case:
 //!
 //! ```text
 //! fn subject() -> Subject<'static> {
@@ -9,9 +9,9 @@
 //! fathom_engine::conformance_tests!(subject);
 //! ```
 //!
-//! Where the rules leave a choice (`Duplicate` or `WriteConflict` when both are true) a case takes either; everything else
-//! is checked to the letter. [`model`] compares long random histories with a model that is simple enough to be believed,
-//! and [`crash`] kills a writing process and looks at what is left. It is test code in a library: it panics, and is
+//! If the rules leave a choice (`Duplicate` or `WriteConflict` when both are true), a case accepts either; everything else
+//! is checked to the letter. [`model`] compares long random histories with a model that is simple enough to be trusted,
+//! and [`crash`] kills a writing process and checks what is left. This is test code in a library: it panics, and is
 //! compiled only with the feature `conformance`.
 #![expect(
     clippy::unwrap_used,
@@ -42,16 +42,16 @@ use crate::{Engine, Result};
 /// The engine under test.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// Opens or makes the engine in a folder that exists.
+    /// Opens or creates the engine in an existing folder.
     pub open: &'a (dyn Fn(&Path) -> Result<Arc<dyn Engine>> + Sync),
-    /// Whether what was committed is there after closing and opening again.
+    /// Whether committed data survives closing and opening again.
     pub durable: bool,
 }
 
 /// A case of the suite, by name.
 pub type Case = (&'static str, fn(&Subject<'_>));
 
-/// Hands the list of cases, `module { case, ... } ...`, to a macro, after the tokens given in brackets. The one list.
+/// Passes the list of cases, `module { case, ... } ...`, to a macro, after the tokens given in brackets. It is the only list.
 #[macro_export]
 macro_rules! for_each_conformance_case {
     ($callback:path, [$($extra:tt)*]) => {
@@ -128,7 +128,7 @@ macro_rules! for_each_conformance_case {
     };
 }
 
-/// One `#[test]` for each case of the suite; `subject` names a function beside it that returns a [`Subject`].
+/// One `#[test]` for each case of the suite; `subject` names a function in the same module that returns a [`Subject`].
 #[macro_export]
 macro_rules! conformance_tests {
     ($subject:ident) => {
@@ -152,7 +152,7 @@ macro_rules! conformance_test_functions {
 
 macro_rules! table_of_cases {
     ([] $($module:ident { $($case:ident),* $(,)? })*) => {
-        /// Every case, for a caller who runs them by hand.
+        /// All cases, for a caller that runs them directly.
         pub const CASES: &[Case] =
             &[$($((concat!(stringify!($module), "::", stringify!($case)), $module::$case)),*),*];
     };

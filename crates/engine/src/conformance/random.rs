@@ -1,4 +1,4 @@
-//! Seeded random numbers, so that what failed once fails again.
+//! Seeded random numbers, so that a failure can be reproduced.
 //!
 //! The generator is SplitMix64 (Steele, Lea and Flood 2014): one addition and two multiplications, good enough to choose
 //! operations with.
@@ -19,7 +19,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From zero up to but not including `end`, which is not zero.
+    /// A number from zero up to, not including, `end`, which is not zero.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }

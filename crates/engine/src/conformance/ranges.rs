@@ -1,4 +1,4 @@
-//! Cases: ranges are truncated with both their ends.
+//! Test cases for truncates: ranges are removed including both ends.
 
 use super::Subject;
 use super::fixture::{Fixture, OwnedKey, all, bytes, conflicts, failed, fill, number, numbers};
@@ -36,7 +36,7 @@ pub fn of_all_shapes_are_truncated(subject: &Subject<'_>) {
     }
 }
 
-/// Many records, from the front as an oplog is, and across zero.
+/// Many records, from the front as in an oplog, and across zero.
 pub fn of_numbers_are_truncated(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -56,7 +56,7 @@ pub fn of_numbers_are_truncated(subject: &Subject<'_>) {
     assert_eq!(numbers(&*session, &table).len(), 10, "a truncated table is filled again");
 }
 
-/// It is part of the transaction: own rows go too, others still see theirs, and a rollback brings all back.
+/// A truncate is part of the transaction: it removes own rows too, others still see theirs, and a rollback restores all.
 pub fn truncate_within_a_transaction(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");
@@ -74,7 +74,7 @@ pub fn truncate_within_a_transaction(subject: &Subject<'_>) {
     assert_eq!(numbers(&*other, &table), (0..500).chain([600]).collect::<Vec<_>>());
 }
 
-/// A row in the range that somebody else has written is a conflict; rows outside the range are not.
+/// A row in the range that another session has written is a conflict; rows outside the range are not.
 pub fn truncate_conflicts(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let table = place.records("t");

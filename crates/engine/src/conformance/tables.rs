@@ -1,4 +1,4 @@
-//! Cases: tables are made, opened, listed and dropped.
+//! Test cases for tables: they are created, opened, listed and dropped.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::Subject;
 use super::fixture::{Fixture, bytes, failed, fill, number, numbers, read};
 use crate::{Engine, KeyKind, Kind, Table, TableSpec};
 
-/// Names are kept, kinds are kept, and what is there twice or not at all is refused.
+/// Names and kinds are kept; a table that already exists, or does not exist, is refused.
 pub fn are_made_opened_listed_and_dropped(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let engine = &*place.engine;
@@ -40,7 +40,7 @@ pub fn are_made_opened_listed_and_dropped(subject: &Subject<'_>) {
     assert_eq!(numbers(&*session, &anew), [0; 0], "a table made anew under an old name is empty");
 }
 
-/// A key of the other kind is a mistake of the caller, not a key.
+/// A key of the other kind is an error of the caller.
 pub fn refuse_keys_of_the_other_kind(subject: &Subject<'_>) {
     let place = Fixture::new(subject);
     let (records, index) = (place.records("r"), place.index("i"));

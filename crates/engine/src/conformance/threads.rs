@@ -1,4 +1,4 @@
-//! Cases: many threads at once.
+//! Test cases with many threads at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -40,7 +40,7 @@ pub fn lose_no_update(subject: &Subject<'_>) {
     assert_eq!(sum, THREADS * ROUNDS, "updates were lost, or done twice");
 }
 
-/// Money moves between accounts in two tables; every snapshot has the same sum, and so has the end.
+/// Money moves between accounts in two tables; every snapshot has the same sum, and so does the final state.
 pub fn keep_the_sum_of_accounts(subject: &Subject<'_>) {
     const ACCOUNTS: i64 = 20;
     let place = Fixture::new(subject);
@@ -96,7 +96,7 @@ fn move_money(session: &dyn Session, tables: &[Table; 2], seed: u64, accounts: u
     }
 }
 
-/// Threads that race to insert the same keys: each key has one winner, and the losers are told.
+/// Threads that race to insert the same keys: each key has one winner, and the others get an error.
 pub fn insert_each_key_once(subject: &Subject<'_>) {
     const KEYS: i64 = 400;
     let place = Fixture::new(subject);
@@ -119,7 +119,7 @@ pub fn insert_each_key_once(subject: &Subject<'_>) {
     }
 }
 
-/// True for the one that inserted.
+/// True for the thread that inserted.
 fn race(session: &dyn Session, table: &Table, index: &Table, key: i64) -> bool {
     retried(session, || {
         match session.insert(table, number(key), b"value") {

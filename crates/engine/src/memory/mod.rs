@@ -1,10 +1,10 @@
 //! An engine in memory, for tests and for a server whose disk must not matter.
 //!
-//! It keeps every rule of the crate but durability, which is trivially none: flushing and checkpointing succeed and keep
-//! nothing. Each key has a chain of versions, each version the stamp of its transaction; a transaction reads what was
+//! It follows every rule of the crate except durability, of which it has none: flushes and checkpoints succeed and store
+//! nothing. Each key has a chain of versions, and each version has the stamp of its transaction. A transaction reads what was
 //! stamped before it began, and versions that no snapshot can see any more are pruned as transactions end. It refuses
-//! every setting by name, because it has none. [`Faults`] makes its writes fail, so that what the server does when a disk
-//! fails can be tested without one.
+//! every setting by name, because it has none. [`Faults`] makes its writes fail, so that the server's reaction to a failing
+//! disk can be tested without one.
 
 mod session;
 mod shared;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 
 use crate::{Engine, Error, Kind, Result, Session, Statistics, Table, TableMetadata, TableSpec};
 use session::MemorySession;
-use shared::Shared;
+use shared::EngineState;
 pub use shared::{Call, Faults, NAME};
 
 /// A new, empty engine.
-pub fn open() -> Arc<Memory> {
-    Arc::new(Memory { shared: Arc::new(Shared::default()) })
+pub fn open() -> Arc<MemoryEngine> {
+    Arc::new(MemoryEngine { shared: Arc::new(EngineState::default()) })
 }
 
 /// The engine in memory.
 #[derive(Debug)]
-pub struct Memory {
-    shared: Arc<Shared>,
+pub struct MemoryEngine {
+    shared: Arc<EngineState>,
 }
 
-impl Memory {
+impl MemoryEngine {
     /// The switch that makes writes fail.
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
     }
 }
 
-impl Engine for Memory {
+impl Engine for MemoryEngine {
     fn name(&self) -> &'static str {
         NAME
     }
@@ -170,7 +170,7 @@ mod tests {
             session.commit(Durability::Buffered).unwrap();
         }
         session.truncate(&table, None, None).unwrap();
-        // Ending transactions is what prunes; each takes a share.
+        // The end of each transaction prunes a share.
         for _ in 0..200 {
             session.begin().unwrap();
             session.rollback();

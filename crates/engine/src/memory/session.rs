@@ -1,35 +1,35 @@
 //! Sessions of the engine in memory: transactions over the version chains, and cursors.
 //!
-//! A cursor is a place by key, and a few rows fetched ahead. No lock is held between calls. Within a transaction nobody else changes
-//! what is seen, so rows may be fetched ahead until the session itself writes; outside one every move looks anew.
+//! A cursor is a position by key, and a few rows fetched ahead. No lock is held between calls. Within a transaction no other
+//! session changes its view, so rows may be fetched ahead until the session itself writes; outside one every move reads again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::shared::{Call, Shared, Written};
-use super::store::{Demand, Row, Store, Way, Wrote};
-use super::version::{Stamp, Value, View};
+use super::shared::{Call, EngineState, TransactionWrites};
+use super::store::{Demand, StoredRow, TableStore, Way, WriteEffect};
+use super::version::{CommitStamp, ReadView, SharedValue};
 use crate::{Cursor, Durability, Error, Key, KeyKind, Kind, Result, Session, Table};
 
 /// How many rows are fetched ahead at most. They double from one, so that a short look costs little.
-const LONGEST_BATCH: usize = 32;
+const MAX_BATCH: usize = 32;
 
 /// A transaction and what it has written.
 struct Transaction {
-    view: View,
-    stamp: Stamp,
-    written: Vec<Written>,
-    /// After a conflict only a rollback is left; what the caller decided on what it read may be wrong.
+    view: ReadView,
+    stamp: CommitStamp,
+    written: Vec<TransactionWrites>,
+    /// After a conflict only a rollback is allowed: what the caller decided from its reads may be wrong.
     conflicted: bool,
 }
 
 impl Transaction {
     fn new(snapshot: u64) -> Self {
-        let stamp = Stamp::default();
+        let stamp = CommitStamp::default();
         Transaction {
-            view: View { snapshot, own: Some(stamp.clone()) },
+            view: ReadView { snapshot, own: Some(stamp.clone()) },
             stamp,
             written: Vec::new(),
             conflicted: false,
@@ -41,12 +41,12 @@ impl Transaction {
         self.view.snapshot != u64::MAX
     }
 
-    /// Writes one key; false if it was not as demanded.
+    /// Writes one key; false if the key did not meet the demand.
     fn write(
         &mut self,
-        store: &Arc<Store>,
+        store: &Arc<TableStore>,
         key: &[u8],
-        value: Option<Value>,
+        value: Option<SharedValue>,
         demand: Demand,
     ) -> Result<bool> {
         if self.conflicted {
@@ -58,28 +58,28 @@ impl Transaction {
             return Err(conflict(store.ident()));
         };
         let (key, leaves_garbage) = match wrote {
-            Wrote::Nothing => return Ok(false),
-            // The first mention of the key says nothing of this removal; a second one does no harm.
-            Wrote::Again(key) if removes => (key, true),
-            Wrote::Again(_) => return Ok(true),
-            Wrote::Fresh(key) => (key, false),
-            Wrote::Over(key) => (key, true),
+            WriteEffect::Nothing => return Ok(false),
+            // The key's first entry does not record this removal; a second entry does no harm.
+            WriteEffect::Again(key) if removes => (key, true),
+            WriteEffect::Again(_) => return Ok(true),
+            WriteEffect::Fresh(key) => (key, false),
+            WriteEffect::Over(key) => (key, true),
         };
-        self.written.push(Written { store: Arc::clone(store), key, leaves_garbage });
+        self.written.push(TransactionWrites { store: Arc::clone(store), key, leaves_garbage });
         Ok(true)
     }
 }
 
 /// A session of the engine in memory.
 pub(super) struct MemorySession {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     open: RefCell<Option<Transaction>>,
-    /// Changes whenever what the session sees may have changed by its own doing, so that cursors drop what they fetched.
+    /// Changes whenever the session itself may have changed what it sees, so that cursors drop the rows they fetched.
     epoch: Cell<u64>,
 }
 
 impl MemorySession {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<EngineState>) -> Self {
         MemorySession { shared, open: RefCell::new(None), epoch: Cell::new(0) }
     }
 
@@ -87,13 +87,13 @@ impl MemorySession {
         self.epoch.get()
     }
 
-    /// What the session sees now; an error if it may not look.
-    fn view(&self) -> Result<View> {
+    /// The session's present view; an error if it may not read.
+    fn view(&self) -> Result<ReadView> {
         self.check()?;
-        Ok(self.open.borrow().as_ref().map_or_else(View::newest, |transaction| transaction.view.clone()))
+        Ok(self.open.borrow().as_ref().map_or_else(ReadView::newest, |transaction| transaction.view.clone()))
     }
 
-    /// Whether the session may look at all.
+    /// Fails if the session may not read.
     fn check(&self) -> Result<()> {
         self.shared.check_running()?;
         match self.open.borrow().as_ref() {
@@ -132,7 +132,7 @@ impl MemorySession {
         let store = self.shared.store(table)?;
         let mut room = [0; 8];
         let key = store.encode(key, &mut room)?;
-        self.writing(|transaction| transaction.write(&store, key, value.map(Value::from), demand))
+        self.writing(|transaction| transaction.write(&store, key, value.map(SharedValue::from), demand))
     }
 
     /// Commits; if that fails, undoes.
@@ -281,9 +281,9 @@ impl Drop for MemorySession {
 /// A cursor of the engine in memory.
 struct MemoryCursor<'s> {
     session: &'s MemorySession,
-    store: Arc<Store>,
-    here: Option<Row>,
-    ahead: VecDeque<Row>,
+    store: Arc<TableStore>,
+    here: Option<StoredRow>,
+    ahead: VecDeque<StoredRow>,
     way: Way,
     batch: usize,
     /// The session's epoch when `ahead` was fetched.
@@ -291,7 +291,7 @@ struct MemoryCursor<'s> {
 }
 
 impl<'s> MemoryCursor<'s> {
-    fn new(session: &'s MemorySession, store: Arc<Store>) -> Self {
+    fn new(session: &'s MemorySession, store: Arc<TableStore>) -> Self {
         let epoch = session.epoch();
         MemoryCursor {
             session,
@@ -304,7 +304,7 @@ impl<'s> MemoryCursor<'s> {
         }
     }
 
-    /// Goes to the first row within the bounds, seen walking `way`.
+    /// Moves to the first row within the bounds, in direction `way`.
     fn place(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), way: Way) -> Result<bool> {
         (self.here, self.way, self.batch) = (None, way, 1);
         self.fetch(bounds)
@@ -330,7 +330,7 @@ impl<'s> MemoryCursor<'s> {
             self.here = Some(row);
             return Ok(true);
         }
-        self.batch = if continues { (self.batch * 2).min(LONGEST_BATCH) } else { 1 };
+        self.batch = if continues { (self.batch * 2).min(MAX_BATCH) } else { 1 };
         self.way = way;
         match way {
             Way::Forward => self.fetch((Bound::Excluded(&here.key), Bound::Unbounded)),
@@ -370,7 +370,7 @@ impl Cursor for MemoryCursor<'_> {
         self.step(Way::Back)
     }
 
-    /// Nowhere, it is a key that says nothing; callers must be on one.
+    /// Without a position it is a meaningless key; callers must be on a key.
     fn key(&self) -> Key<'_> {
         match (&self.here, self.store.keys()) {
             (Some(row), _) => self.store.decode(&row.key),
@@ -384,7 +384,7 @@ impl Cursor for MemoryCursor<'_> {
     }
 }
 
-/// What a transaction says after a conflict until it is rolled back.
+/// The error of a transaction after a conflict until it is rolled back.
 fn spoiled() -> Error {
     Error::new(Kind::WriteConflict, "the transaction met a write conflict before")
         .advise("roll back and try again")

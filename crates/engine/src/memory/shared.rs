@@ -1,7 +1,7 @@
-//! What all sessions share: the tables by name and slot, the order of commits, the counters, and whether the engine
-//! still runs or fails as a disk does.
+//! The state that all sessions share: the tables by name and slot, the order of commits, the counters, and whether the
+//! engine still runs or fails as a disk does.
 //!
-//! The order of commits is the clock, the snapshots that are open, and what may be pruned when they end.
+//! The order of commits consists of the clock, the open snapshots, and the keys to prune when these end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::store::{Store, StoredKey};
-use super::version::Stamp;
+use super::store::{StoredKey, TableStore};
+use super::version::CommitStamp;
 use crate::{Error, KeyKind, Kind, Result, Statistics, Table};
 
 /// The name of the engine; MongoDB has one of the same kind under the same name.
@@ -18,18 +18,18 @@ pub const NAME: &str = "ephemeralForTest";
 
 /// The tables. Slots are given once and never again, so that a table that was dropped cannot be taken for a new one.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
-    slots: Vec<Option<Arc<Store>>>,
+pub(super) struct TableSlots {
+    slots: Vec<Option<Arc<TableStore>>>,
     by_ident: BTreeMap<String, Table>,
 }
 
-impl Catalog {
+impl TableSlots {
     pub(super) fn create(&mut self, ident: &str, keys: KeyKind) -> Result<Table> {
         if self.by_ident.contains_key(ident) {
             return Err(Error::new(Kind::Duplicate, format!("table {ident} exists already")));
         }
         let table = Table::new(ident, keys, self.slots.len() as u64);
-        self.slots.push(Some(Arc::new(Store::new(ident, keys))));
+        self.slots.push(Some(Arc::new(TableStore::new(ident, keys))));
         self.by_ident.insert(ident.to_owned(), table.clone());
         Ok(table)
     }
@@ -38,7 +38,7 @@ impl Catalog {
         self.by_ident.get(ident).cloned().ok_or_else(|| no_table(ident))
     }
 
-    /// Cursors and transactions that hold the table keep what they hold until they end.
+    /// Removes a table. Cursors and transactions that hold it keep its rows until they end.
     pub(super) fn remove(&mut self, table: &Table) -> Result<()> {
         self.store(table)?;
         self.by_ident.remove(table.ident());
@@ -52,7 +52,7 @@ impl Catalog {
         self.by_ident.keys().cloned().collect()
     }
 
-    fn store(&self, table: &Table) -> Result<&Arc<Store>> {
+    fn store(&self, table: &Table) -> Result<&Arc<TableStore>> {
         let held = usize::try_from(table.slot()).ok().and_then(|slot| self.slots.get(slot)?.as_ref());
         held.filter(|store| store.ident() == table.ident()).ok_or_else(|| no_table(table.ident()))
     }
@@ -60,15 +60,15 @@ impl Catalog {
 
 /// One engine, as its sessions see it.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
-    pub(super) catalog: RwLock<Catalog>,
-    pub(super) times: Mutex<Times>,
-    pub(super) counters: Counters,
+pub(super) struct EngineState {
+    pub(super) catalog: RwLock<TableSlots>,
+    pub(super) times: Mutex<CommitTimes>,
+    pub(super) counters: EngineCounters,
     pub(super) faults: Faults,
     stopped: AtomicBool,
 }
 
-impl Shared {
+impl EngineState {
     /// An error once the engine was closed or has failed.
     pub(super) fn check_running(&self) -> Result<()> {
         if self.stopped.load(Ordering::Acquire) {
@@ -80,8 +80,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The rows of a table; an error if it is gone, or the engine is.
-    pub(super) fn store(&self, table: &Table) -> Result<Arc<Store>> {
+    /// The rows of a table; an error if it was dropped, or the engine closed.
+    pub(super) fn store(&self, table: &Table) -> Result<Arc<TableStore>> {
         self.check_running()?;
         self.catalog.read().store(table).cloned()
     }
@@ -104,7 +104,7 @@ impl Shared {
         self.counters.pruned.add(pruned);
     }
 
-    /// Counters, then what is held now.
+    /// The counters, then the gauges of the current state.
     pub(super) fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::default();
         for (section, name, value) in self.counters.all() {
@@ -126,11 +126,11 @@ fn no_table(ident: &str) -> Error {
     Error::new(Kind::NotFound, format!("there is no table {ident}"))
 }
 
-/// One counter. Relaxed: the numbers are for people, nothing is decided by them.
+/// One counter. Relaxed ordering is enough: the numbers are only shown, and no decision depends on them.
 #[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
+pub(super) struct RelaxedCounter(AtomicU64);
 
-impl Counter {
+impl RelaxedCounter {
     pub(super) fn add(&self, many: u64) {
         self.0.fetch_add(many, Ordering::Relaxed);
     }
@@ -142,17 +142,17 @@ impl Counter {
 
 /// All counters of an engine, since it was opened.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) begins: Counter,
-    pub(super) commits: Counter,
-    pub(super) rollbacks: Counter,
-    pub(super) conflicts: Counter,
-    pub(super) pruned: Counter,
-    pub(super) journal_flushes: Counter,
-    pub(super) checkpoints: Counter,
+pub(super) struct EngineCounters {
+    pub(super) begins: RelaxedCounter,
+    pub(super) commits: RelaxedCounter,
+    pub(super) rollbacks: RelaxedCounter,
+    pub(super) conflicts: RelaxedCounter,
+    pub(super) pruned: RelaxedCounter,
+    pub(super) journal_flushes: RelaxedCounter,
+    pub(super) checkpoints: RelaxedCounter,
 }
 
-impl Counters {
+impl EngineCounters {
     /// Section, name and value of each.
     pub(super) fn all(&self) -> [(&'static str, &'static str, u64); 7] {
         [
@@ -170,9 +170,9 @@ impl Counters {
 /// A call that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// [`crate::Engine::flush_journal`].
+    /// A call of [`crate::Engine::flush_journal`].
     FlushJournal,
-    /// [`crate::Engine::checkpoint`].
+    /// A call of [`crate::Engine::checkpoint`].
     Checkpoint,
     /// [`crate::Session::commit`], and the commit of a write outside a transaction. Commits without writes do not count.
     Commit,
@@ -185,13 +185,13 @@ struct Fault {
     kind: Kind,
 }
 
-/// Which calls are going to fail. None, until a test says so.
+/// The calls that will fail: none until a test asks for one.
 #[derive(Debug, Default)]
 pub struct Faults(Mutex<Vec<Fault>>);
 
 impl Faults {
-    /// Lets the `nth` call from now fail (1 is the next) with `kind`, which is [`Kind::NoSpace`] or [`Kind::Io`] where a
-    /// disk is played. The engine is stopped from then on.
+    /// Makes the `nth` call from now fail (1 is the next) with `kind`, which is [`Kind::NoSpace`] or [`Kind::Io`] to simulate
+    /// a disk. The engine is stopped from then on.
     pub fn fail(&self, call: Call, nth: u64, kind: Kind) {
         self.0.lock().push(Fault { call, calls_left: nth.max(1), kind });
     }
@@ -208,30 +208,30 @@ impl Faults {
     }
 }
 
-/// What a transaction wrote, to be undone or settled.
+/// The writes of a transaction, to be undone or settled.
 #[derive(Debug)]
-pub(super) struct Written {
-    pub(super) store: Arc<Store>,
+pub(super) struct TransactionWrites {
+    pub(super) store: Arc<TableStore>,
     pub(super) key: StoredKey,
-    /// Whether a version will be without readers when all snapshots are past the commit.
+    /// Whether a version will have no readers once all snapshots are later than the commit.
     pub(super) leaves_garbage: bool,
 }
 
-/// A key with versions that can go when no snapshot is older than `time`.
+/// A key with versions that can be pruned when no snapshot is older than `time`.
 #[derive(Debug)]
 pub(super) struct Garbage {
     time: u64,
-    pub(super) store: Arc<Store>,
+    pub(super) store: Arc<TableStore>,
     pub(super) key: StoredKey,
 }
 
-/// How many keys the end of a transaction prunes at least, if that many are due: more than most make, so that
-/// the queue shrinks.
+/// The least number of keys that the end of a transaction prunes, if that many are due. It is more than most transactions
+/// add, so that the queue shrinks.
 const SHARE: usize = 32;
 
 /// Under one lock: the counter of commits, open snapshots and garbage.
 #[derive(Debug, Default)]
-pub(super) struct Times {
+pub(super) struct CommitTimes {
     /// The time of the newest commit; the first is 1.
     clock: u64,
     /// How many transactions read as of each time.
@@ -239,15 +239,15 @@ pub(super) struct Times {
     garbage: VecDeque<Garbage>,
 }
 
-impl Times {
+impl CommitTimes {
     /// Opens a snapshot of now.
     pub(super) fn begin(&mut self) -> u64 {
         *self.snapshots.entry(self.clock).or_insert(0) += 1;
         self.clock
     }
 
-    /// Makes all that is under `stamp` visible at once, later than every commit before.
-    pub(super) fn commit(&mut self, stamp: &Stamp, written: &mut Vec<Written>) {
+    /// Makes everything under `stamp` visible at once, as the newest commit.
+    pub(super) fn commit(&mut self, stamp: &CommitStamp, written: &mut Vec<TransactionWrites>) {
         self.clock += 1;
         stamp.commit(self.clock);
         let time = self.clock;
@@ -255,7 +255,6 @@ impl Times {
         self.garbage.extend(leaving.map(|one| Garbage { time, store: one.store, key: one.key }));
     }
 
-    /// Closes a snapshot.
     pub(super) fn end(&mut self, snapshot: u64) {
         if let Some(readers) = self.snapshots.get_mut(&snapshot) {
             *readers -= 1;
@@ -265,8 +264,8 @@ impl Times {
         }
     }
 
-    /// Notes a key for pruning when no snapshot is older than `time`.
-    pub(super) fn discard(&mut self, time: u64, store: Arc<Store>, key: StoredKey) {
+    /// Queues a key for pruning when no snapshot is older than `time`.
+    pub(super) fn discard(&mut self, time: u64, store: Arc<TableStore>, key: StoredKey) {
         self.garbage.push_back(Garbage { time, store, key });
     }
 
@@ -280,7 +279,7 @@ impl Times {
         self.snapshots.values().sum()
     }
 
-    /// Takes keys out of the queue that can be pruned now, `extra` more than the usual share.
+    /// Takes keys that can be pruned now out of the queue, up to `extra` more than the usual share.
     pub(super) fn due(&mut self, extra: usize, out: &mut Vec<Garbage>) {
         let oldest = self.oldest();
         for _ in 0..SHARE + extra {

@@ -1,7 +1,7 @@
-//! One table: a sorted map of keys and their version chains, and what it holds in bytes.
+//! One table: a sorted map of keys and their version chains, and its size in bytes.
 //!
-//! Short keys stand in the map itself, because a search compares some twenty of them and each one elsewhere is a miss
-//! of the cache; long ones are shared with whoever mentions them.
+//! Short keys are stored in the map itself: a search compares some twenty of them, and each one stored elsewhere is a
+//! cache miss. Long keys are shared by all that refer to them.
 
 use std::borrow::Borrow;
 use std::cmp;
@@ -12,31 +12,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::version::{Before, Chain, Stamp, Value, Version, View};
+use super::version::{Chain, ChainState, CommitStamp, ReadView, RowVersion, SharedValue};
 use crate::{Error, Key, KeyKind, Kind, Result, Statistics};
 
 /// A key and its value, as a cursor keeps them.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct StoredRow {
     pub(super) key: StoredKey,
-    pub(super) value: Value,
+    pub(super) value: SharedValue,
 }
 
-/// What a write asks of the key before it.
+/// What a write requires of the key's state before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
-    /// It must not be there.
+    /// The key must not exist.
     Absent,
-    /// It must be there; otherwise nothing is written.
+    /// The key must exist; otherwise nothing is written.
     Present,
-    /// Either.
+    /// The key may exist or not.
     Any,
 }
 
-/// What a write did.
+/// The effect of a write.
 #[derive(Debug)]
-pub(super) enum Wrote {
-    /// The key was not as demanded; nothing is changed.
+pub(super) enum WriteEffect {
+    /// The key did not meet the demand; nothing is changed.
     Nothing,
     /// The transaction's own earlier version was changed in place.
     Again(StoredKey),
@@ -46,7 +46,7 @@ pub(super) enum Wrote {
     Over(StoredKey),
 }
 
-/// Which way a cursor walks.
+/// The direction of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Forward,
@@ -55,7 +55,7 @@ pub(super) enum Way {
 
 /// A table's rows and sizes.
 #[derive(Debug)]
-pub(super) struct Store {
+pub(super) struct TableStore {
     ident: String,
     keys: KeyKind,
     rows: RwLock<BTreeMap<StoredKey, Chain>>,
@@ -63,9 +63,9 @@ pub(super) struct Store {
     versions: AtomicU64,
 }
 
-impl Store {
+impl TableStore {
     pub(super) fn new(ident: &str, keys: KeyKind) -> Self {
-        Store {
+        TableStore {
             ident: ident.to_owned(),
             keys,
             rows: RwLock::default(),
@@ -87,7 +87,7 @@ impl Store {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The bytes under which the map has `key`; `room` is where a number's are put. Refuses a key of the other kind.
+    /// The bytes of `key` in the map; those of a number are written to `room`. Refuses a key of the other kind.
     pub(super) fn encode<'k>(&self, key: Key<'k>, room: &'k mut [u8; 8]) -> Result<&'k [u8]> {
         match (self.keys, key) {
             (KeyKind::Number, Key::Number(number)) => {
@@ -109,52 +109,52 @@ impl Store {
         }
     }
 
-    /// Hands the value that `view` sees to `taker`; none if there is none.
-    pub(super) fn get<T>(&self, view: &View, key: &[u8], taker: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    /// Passes the value that `view` sees to `taker`; `None` if it sees no value.
+    pub(super) fn get<T>(&self, view: &ReadView, key: &[u8], taker: impl FnOnce(&[u8]) -> T) -> Option<T> {
         self.rows.read().get(key).and_then(|chain| chain.read(view)).map(|value| taker(value))
     }
 
-    /// Writes a version under `stamp`, which is `view`'s own; none is a conflict.
+    /// Writes a version under `stamp`, which is `view`'s own; `None` is a conflict.
     pub(super) fn write(
         &self,
-        view: &View,
-        stamp: &Stamp,
+        view: &ReadView,
+        stamp: &CommitStamp,
         key: &[u8],
-        value: Option<Value>,
+        value: Option<SharedValue>,
         demand: Demand,
-    ) -> Option<Wrote> {
-        let version = Version { stamp: stamp.clone(), value };
+    ) -> Option<WriteEffect> {
+        let version = RowVersion { stamp: stamp.clone(), value };
         let mut rows = self.rows.write();
         let mut range = rows.range_mut::<[u8], _>((Bound::Included(key), Bound::Included(key)));
         let Some((held, chain)) = range.next() else {
             if demand == Demand::Present {
-                return Some(Wrote::Nothing);
+                return Some(WriteEffect::Nothing);
             }
             self.count(key, &version);
             let key = StoredKey::from(key);
             rows.insert(key.clone(), Chain::new(version));
-            return Some(Wrote::Fresh(key));
+            return Some(WriteEffect::Fresh(key));
         };
         let before = chain.before(view);
-        if matches!(before, Before::Conflict) {
+        if matches!(before, ChainState::Conflict) {
             return None;
         }
         let unmet = if chain.newest().value.is_some() { Demand::Absent } else { Demand::Present };
         if demand == unmet {
-            return Some(Wrote::Nothing);
+            return Some(WriteEffect::Nothing);
         }
         self.count(key, &version);
-        if matches!(before, Before::Own) {
+        if matches!(before, ChainState::Own) {
             let value = chain.replace(version.value);
-            self.uncount(key, &Version { stamp: version.stamp, value });
-            return Some(Wrote::Again(held.clone()));
+            self.uncount(key, &RowVersion { stamp: version.stamp, value });
+            return Some(WriteEffect::Again(held.clone()));
         }
         chain.push(version);
-        Some(Wrote::Over(held.clone()))
+        Some(WriteEffect::Over(held.clone()))
     }
 
-    /// Takes back what `stamp` wrote at `key`. The time of the removal that is the newest version again, if it is one.
-    pub(super) fn undo(&self, stamp: &Stamp, key: &[u8]) -> Option<u64> {
+    /// Undoes what `stamp` wrote at `key`. Returns the time of the version that is the newest again, if that is a removal.
+    pub(super) fn undo(&self, stamp: &CommitStamp, key: &[u8]) -> Option<u64> {
         let mut rows = self.rows.write();
         let chain = rows.get_mut(key)?;
         let (version, empty) = chain.undo(stamp)?;
@@ -167,7 +167,7 @@ impl Store {
         removal
     }
 
-    /// Takes away the versions of `key` that no snapshot of `oldest` or later sees; how many went.
+    /// Removes the versions of `key` that no snapshot of `oldest` or later sees, and returns their number.
     pub(super) fn prune(&self, key: &[u8], oldest: u64) -> u64 {
         let mut gone = 0;
         let mut rows = self.rows.write();
@@ -182,14 +182,14 @@ impl Store {
         gone
     }
 
-    /// Appends up to `limit` rows that `view` sees within the bounds, walking `way`.
+    /// Appends up to `limit` rows that `view` sees within the bounds, in direction `way`.
     pub(super) fn fetch(
         &self,
-        view: &View,
+        view: &ReadView,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         way: Way,
         limit: usize,
-        out: &mut VecDeque<Row>,
+        out: &mut VecDeque<StoredRow>,
     ) {
         if is_empty(bounds) {
             return;
@@ -197,7 +197,7 @@ impl Store {
         let rows = self.rows.read();
         let range = rows.range::<[u8], _>(bounds);
         let seen = |(key, chain): (&StoredKey, &Chain)| {
-            chain.read(view).map(|value| Row { key: key.clone(), value: Value::clone(value) })
+            chain.read(view).map(|value| StoredRow { key: key.clone(), value: SharedValue::clone(value) })
         };
         match way {
             Way::Forward => out.extend(range.filter_map(seen).take(limit)),
@@ -206,7 +206,11 @@ impl Store {
     }
 
     /// The keys that `view` sees within the bounds.
-    pub(super) fn keys_within(&self, view: &View, bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> Vec<StoredKey> {
+    pub(super) fn keys_within(
+        &self,
+        view: &ReadView,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Vec<StoredKey> {
         if is_empty(bounds) {
             return Vec::new();
         }
@@ -215,7 +219,7 @@ impl Store {
         seen.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether every chain is in order and the counts are what the rows say.
+    /// Checks that every chain is in order and that the counts agree with the rows.
     pub(super) fn verify(&self) -> Result<()> {
         let rows = self.rows.read();
         let wrong = |what: &str| Err(Error::new(Kind::Corruption, format!("table {}: {what}", self.ident)));
@@ -230,7 +234,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is counted of one table.
+    /// The statistics of one table.
     pub(super) fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::default();
         let keys = self.rows.read().len() as u64;
@@ -242,12 +246,12 @@ impl Store {
         statistics
     }
 
-    fn count(&self, key: &[u8], version: &Version) {
+    fn count(&self, key: &[u8], version: &RowVersion) {
         self.bytes.fetch_add(weight(key, version), Ordering::Relaxed);
         self.versions.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn uncount(&self, key: &[u8], version: &Version) {
+    fn uncount(&self, key: &[u8], version: &RowVersion) {
         self.bytes.fetch_sub(weight(key, version), Ordering::Relaxed);
         self.versions.fetch_sub(1, Ordering::Relaxed);
     }
@@ -260,11 +264,11 @@ fn in_order(number: i64) -> [u8; 8] {
     (number.cast_unsigned() ^ SIGN).to_be_bytes()
 }
 
-fn weight(key: &[u8], version: &Version) -> u64 {
+fn weight(key: &[u8], version: &RowVersion) -> u64 {
     (key.len() + version.value.as_ref().map_or(0, |value| value.len())) as u64
 }
 
-/// Bounds that cross; the map would panic on them.
+/// Whether the bounds cross; the map would panic on such bounds.
 fn is_empty(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
     match bounds {
         (Bound::Excluded(from), Bound::Excluded(to)) => from >= to,
@@ -275,13 +279,13 @@ fn is_empty(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
     }
 }
 
-/// What makes a key 24 bytes long, one more word than a long key needs.
+/// The longest short key; with it a key takes 24 bytes, one more word than a long key needs.
 const SHORT: usize = 22;
 
 /// A key that owns its bytes; they order as `memcmp` orders.
 #[derive(Clone, Debug)]
 pub(super) enum StoredKey {
-    /// So many of the bytes.
+    /// The length, and an array whose first bytes are the key.
     Short(u8, [u8; SHORT]),
     Long(Arc<[u8]>),
 }

@@ -1,4 +1,4 @@
-//! The engine in memory with a log under it: the least that can be called durable.
+//! The engine in memory with a log: the smallest durable engine.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::log::{Change, Flaw, Log, LoggedKey};
 
 #[derive(Debug)]
 pub(crate) struct LoggedEngine {
-    inner: Arc<memory::Memory>,
+    inner: Arc<memory::MemoryEngine>,
     log: Arc<Mutex<Log>>,
 }
 
@@ -144,12 +144,12 @@ impl Engine for LoggedEngine {
 struct LoggedSession {
     inner: Box<dyn Session>,
     log: Arc<Mutex<Log>>,
-    /// What the open transaction has changed.
+    /// The changes of the open transaction.
     changes: RefCell<Vec<Change>>,
 }
 
 impl LoggedSession {
-    /// Does a change, and notes it if it was done: in the transaction, or at once under the log's lock, so that the log
+    /// Makes a change and records it if it succeeded: in the transaction, or at once under the log's lock, so that the log
     /// has the order of the commits.
     fn change<T>(
         &self,
@@ -212,7 +212,7 @@ impl Session for LoggedSession {
         self.change(|| self.inner.remove(table, key), change)
     }
 
-    /// Logged key by key: replayed as a range, it would take rows that its transaction did not see.
+    /// Logs each removed key: a replayed range would remove rows that its transaction did not see.
     fn truncate(&self, table: &Table, from: Option<Key<'_>>, to: Option<Key<'_>>) -> Result<()> {
         let keys = RefCell::new(Vec::new());
         let act = || {

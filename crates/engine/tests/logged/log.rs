@@ -1,4 +1,4 @@
-//! The log file: frames with a checksum, each a commit; and the ways in which it can be wrong on purpose.
+//! The log file, whose frames are commits with a checksum, and the flaws that it can have on purpose.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -6,14 +6,14 @@ use std::path::Path;
 
 use fathom_engine::KeyKind;
 
-/// A way to break the rules, to see whether the suite notices.
+/// A violation of the rules, to test whether the suite detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// Says that it has written, and keeps what is short of 64 KiB.
+    /// Reports a write as done, but keeps up to 64 KiB in its buffer.
     ForgetsToFlush,
     /// Gives each change a frame of its own, and writes when a buffer is full rather than when a commit is.
     TearsTransactions,
-    /// Lets a commit that waits pass those that do not.
+    /// Writes a commit that waits before earlier ones that do not.
     LetsCommitsOvertake,
 }
 
@@ -22,14 +22,12 @@ impl Flaw {
         [Flaw::ForgetsToFlush, Flaw::TearsTransactions, Flaw::LetsCommitsOvertake];
 }
 
-/// A key, owned.
 #[derive(Clone, Debug)]
 pub(crate) enum LoggedKey {
     Number(i64),
     Bytes(Vec<u8>),
 }
 
-/// One change.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Create(String, KeyKind),
@@ -47,7 +45,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log of a folder, and says what is in it up to the first frame that is not whole.
+    /// Opens the log of a folder, and returns the changes up to the first incomplete frame.
     pub(crate) fn open(folder: &Path, flaw: Option<Flaw>) -> (Log, Vec<Change>) {
         let path = folder.join("log");
         let bytes = std::fs::read(&path).unwrap_or_default();
@@ -57,7 +55,6 @@ impl Log {
         (Log { file, buffer: Vec::new(), flaw }, changes)
     }
 
-    /// Appends a commit.
     pub(crate) fn append(&mut self, changes: &[Change], durable: bool) {
         match self.flaw {
             Some(Flaw::TearsTransactions) => {
@@ -65,7 +62,7 @@ impl Log {
                     self.buffer.extend(frame(std::slice::from_ref(change)));
                     if self.buffer.len() > 2000 {
                         self.write();
-                        // Time for the kill to come in between.
+                        // Leaves time for a kill in between.
                         std::thread::sleep(std::time::Duration::from_millis(2));
                     }
                 }

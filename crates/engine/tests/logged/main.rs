@@ -1,4 +1,4 @@
-//! The suite's durable parts, tried on a small engine with a log: as it should be, and with flaws that must be found.
+//! Runs the suite's durable parts on a small engine with a log: without flaws, and with flaws that must be found.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test, and the engine that only it uses")]
 
 mod engine;
@@ -12,7 +12,7 @@ use engine::LoggedEngine;
 use fathom_engine::conformance::{Subject, crash};
 use log::Flaw;
 
-/// Which flaw a child process has; none if it is not set.
+/// The flaw of a child process; `None` if it is not set.
 const FLAW_VARIABLE: &str = "FATHOM_LOGGED_FLAW";
 
 fn subject() -> Subject<'static> {
@@ -33,7 +33,7 @@ fn start_flawed(folder: &Path, flaw: Flaw) -> Child {
     command.env(FLAW_VARIABLE, format!("{flaw:?}")).spawn().unwrap()
 }
 
-/// What the harness says of an engine with a flaw; it must say something.
+/// The harness's complaint about an engine with a flaw; there must be one.
 fn complaint_about(flaw: Flaw) -> String {
     let spawn = |folder: &Path| start_flawed(folder, flaw);
     let result = panic::catch_unwind(panic::AssertUnwindSafe(|| crash::rounds(&subject(), &spawn, 12)));

@@ -1,8 +1,8 @@
 //! The levels of one server: what its user wrote, its journal, its engine, its volume and the devices at the bottom.
 //!
-//! Bytes are compared between ends of checkpoints, when little is dirty, so that what one window owes is not paid in
-//! the next. An engine without checkpoints is compared over even parts of the run; what it has yet to compact is then a
-//! debt, and said.
+//! Bytes are compared between the ends of checkpoints, when few pages are dirty, so that a window does not leave its writes to
+//! the next one. An engine without checkpoints is compared over equal parts of the run. The bytes that it has yet to compact are
+//! then a debt, and the result says so.
 
 use fathom_record::amplification::{Amplification, WrittenLevel};
 use fathom_stats::{coefficient_of_variation, theil_sen_slope};
@@ -11,9 +11,9 @@ use fathom_units::decimal;
 use crate::Evidence;
 use crate::path::{client_names, leaves};
 
-/// Even parts for an engine without checkpoints, and the shortest such part in nanoseconds.
+/// The number of equal parts for an engine without checkpoints, and the shortest such part in nanoseconds.
 const PARTS: u64 = 10;
-const SHORTEST_PART_NS: u64 = 10_000_000_000;
+const MIN_PART_NS: u64 = 10_000_000_000;
 
 /// The windows within a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ pub(super) fn windows_of(evidence: &Evidence, member: &str) -> Windows {
     }
     let length = end_ns.saturating_sub(begin_ns);
     let compacts = evidence.series.get(&format!("server.{member}.flush.written_bytes")).is_some();
-    let parts_ns = if compacts && length >= PARTS * SHORTEST_PART_NS {
+    let parts_ns = if compacts && length >= PARTS * MIN_PART_NS {
         pairs(&(0..=PARTS).map(|part| begin_ns + length / PARTS * part).collect::<Vec<u64>>())
     } else {
         Vec::new()
@@ -52,7 +52,7 @@ pub(super) fn windows_of(evidence: &Evidence, member: &str) -> Windows {
     Windows { whole_ns: (begin_ns, end_ns), between_checkpoints: false, parts_ns }
 }
 
-/// What a counter added within a window; a reading across its edge counts by the part that lies within. `None` where there is no
+/// The sum that a counter added within a window; a reading across its edge counts by the part within it. `None` if there is no
 /// such series.
 pub(super) fn sum(evidence: &Evidence, name: &str, (begin_ns, end_ns): (u64, u64)) -> Option<f64> {
     let points = &evidence.series.get(name)?.points;
@@ -71,7 +71,7 @@ pub(super) fn sum(evidence: &Evidence, name: &str, (begin_ns, end_ns): (u64, u64
     )
 }
 
-/// The sum of several counters; `None` where none was read.
+/// The sum of several counters; `None` if none was read.
 pub(super) fn sums<'n>(
     evidence: &Evidence,
     names: impl IntoIterator<Item = &'n String>,
@@ -80,17 +80,17 @@ pub(super) fn sums<'n>(
     names.into_iter().filter_map(|name| sum(evidence, name, window_ns)).reduce(|a, b| a + b)
 }
 
-/// The fewest windows, and how little they may vary, for a settled figure.
-const FEWEST_WINDOWS: usize = 5;
+/// The fewest windows for a settled figure, and the most that they may vary.
+const MIN_WINDOWS: usize = 5;
 const SETTLED: f64 = 0.05;
 
-/// Below this share of a device's bytes the rest is not the server's, and the process's own count takes the device's place.
+/// If the server's process has less than this share of a device's bytes, its own count takes the device's place.
 const MIN_OWN_SHARE: f64 = 0.9;
-/// Less written by users makes no ratio: what a server writes while it is idle would be set against next to nothing.
+/// The fewest bytes from users for a ratio. With fewer, the writes of an idle server would be divided by almost nothing.
 const MIN_USER_BYTES: f64 = 1_048_576.0;
-/// With fewer reads for each write there is no ratio of what was read to the reads.
+/// The fewest reads for each write for a ratio of the bytes read to the reads.
 const MIN_READS_PER_WRITE: f64 = 0.1;
-/// Less than this allocated for a byte of the documents is no compression: they are in memory and the journal only.
+/// If less than this is allocated for a byte of the documents, that is no compression: they are in memory and the journal only.
 const IN_FILES: f64 = 0.02;
 
 /// Names of the counters of a server, by level.
@@ -126,7 +126,7 @@ fn names(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Names {
     }
 }
 
-/// What counts as the user's bytes: the client's own count, which holds for every member of a set; else what came in over the
+/// The counters of the user's bytes: the client's own, which hold for every member of a set, else the bytes that came in over the
 /// network.
 fn user(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Vec<String> {
     let counted: Vec<String> = client_names(evidence, "user_bytes").collect();
@@ -143,21 +143,21 @@ fn user(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Vec<Strin
     vec![format!("server.{member}.network.in_bytes")]
 }
 
-/// The amplification of a server; `None` where nothing was written, or only one level was seen.
-pub(super) fn of(evidence: &Evidence, member: &str) -> Option<Amplification> {
+/// The amplification of a server; `None` if nothing was written, or only one level was read.
+pub(super) fn amplification(evidence: &Evidence, member: &str) -> Option<Amplification> {
     let mut notes = Vec::new();
     let names = names(evidence, member, &mut notes);
     let windows = windows_of(evidence, member);
     let mut written = levels(evidence, member, &names, windows.whole_ns)?;
     let (slope, variation) = settle(evidence, &names, &windows).unwrap_or_default();
     let settled =
-        windows.parts_ns.len() >= FEWEST_WINDOWS && variation.is_some_and(|variation| variation < SETTLED);
+        windows.parts_ns.len() >= MIN_WINDOWS && variation.is_some_and(|variation| variation < SETTLED);
     notes.extend(doubts(evidence, member, &windows, settled));
     let (read, reads_of_device) = reads_of(evidence, member, &names, windows.whole_ns);
     let count =
         |name: &str| sum(evidence, &format!("server.{member}.{name}"), windows.whole_ns).filter(|n| *n > 0.0);
     let reads = count("reads.operations").or_else(|| count("opcounters.query"));
-    // Pages that writes read are not charged to a few reads.
+    // The pages that writes read are not charged to a few reads.
     let reads =
         reads.filter(|reads| *reads >= MIN_READS_PER_WRITE * count("writes.operations").unwrap_or(0.0));
     let over = |a: Option<f64>, b: Option<f64>| Some(a? / b?);
@@ -204,7 +204,7 @@ fn reads_of(
     }
 }
 
-/// Puts what the process asked for in the place of what the devices wrote, where others wrote much of that, and says so.
+/// Replaces the bytes of the devices by those that the process asked for, if other programs wrote many of them, and says so.
 fn leave_out_others(
     evidence: &Evidence,
     member: &str,
@@ -212,7 +212,7 @@ fn leave_out_others(
     written: &mut Vec<WrittenLevel>,
     window_ns: (u64, u64),
 ) -> Option<String> {
-    // Copies on several devices are the server's own doing.
+    // A server makes the copies on several devices itself.
     let lowest = if names.volume.is_empty() { "device" } else { "volume" };
     let at = written.iter().position(|level| level.name == lowest)?;
     let own = sum(evidence, &format!("server.{member}.process.written_bytes"), window_ns)?;
@@ -238,7 +238,7 @@ fn leave_out_others(
     ))
 }
 
-/// What each level wrote; `None` without a user's byte or a level below.
+/// The bytes that each level wrote. `None` if a user wrote no bytes, or if no level below was read.
 fn levels(
     evidence: &Evidence,
     member: &str,
@@ -273,7 +273,7 @@ fn levels(
     (written.len() > 1).then_some(written)
 }
 
-/// What a level is made of, where that was counted.
+/// The parts of a level, if they were counted.
 fn parts(
     evidence: &Evidence,
     member: &str,
@@ -322,19 +322,19 @@ fn settle(evidence: &Evidence, names: &Names, windows: &Windows) -> Option<(Opti
             ratios.push(bytes / user);
         }
     }
-    let slope = (ratios.len() >= FEWEST_WINDOWS).then(|| theil_sen_slope(&points)).flatten();
+    let slope = (ratios.len() >= MIN_WINDOWS).then(|| theil_sen_slope(&points)).flatten();
     Some((slope, coefficient_of_variation(&ratios)))
 }
 
-/// What the figures cannot bear, a sentence each.
+/// One sentence for each weakness of the figures.
 fn doubts(evidence: &Evidence, member: &str, windows: &Windows, settled: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     if windows.parts_ns.is_empty() {
-        doubts.push("The window does not lie between ends of two checkpoints: what was dirty at its ends is not accounted for.".into());
+        doubts.push("The window does not begin and end with a checkpoint: pages that were dirty at its ends are not accounted for.".into());
     }
     if !settled {
         doubts.push(format!(
-            "It has not settled: that takes {FEWEST_WINDOWS} windows that vary by less than {:.0} %, and there were {}.",
+            "Not at steady state: that needs {MIN_WINDOWS} checkpoint cycles within {:.0} % of each other, and there were {}.",
             100.0 * SETTLED,
             windows.parts_ns.len()
         ));

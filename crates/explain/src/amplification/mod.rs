@@ -1,8 +1,8 @@
-//! How much is written and read for each byte of a user, level by level, and the servers of a run side by side
-//! (facts/analysis.md A8, articles.md 2).
+//! The bytes written and read for each byte of a user, level by level, and a comparison of the servers of a run
+//! (docs/methods.md#amplification).
 //!
-//! Only the devices at the bottom count: adding those above them would count everything twice. Their counters are everybody's; where the
-//! server's process asked for less than nine tenths, its own count is the last level, and the devices' totals are a note.
+//! Only the devices at the bottom count: adding those above them would count everything twice. Their counters include the I/O of all
+//! programs. If the server's process asked for less than nine tenths, its own count is the last level, and the devices' totals are a note.
 
 mod levels;
 
@@ -27,16 +27,18 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.storage.allocated_bytes",
 ];
 
-/// Adds the amplification of each server, and the servers side by side where there are several.
+/// Adds the amplification of each server, and a row for each server if there are several.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let members = writers(evidence);
-    judgement.amplifications.extend(members.iter().filter_map(|member| levels::of(evidence, member)));
+    judgement
+        .amplifications
+        .extend(members.iter().filter_map(|member| levels::amplification(evidence, member)));
     if members.len() > 1 {
         judgement.members.extend(member_rows(evidence));
     }
 }
 
-/// What each server asks of its devices, also where there is only one.
+/// The requests of each server to its devices, also if there is only one server.
 pub fn member_rows(evidence: &Evidence) -> Vec<MemberRow> {
     rows(evidence, &writers(evidence))
 }
@@ -48,7 +50,7 @@ fn writers(evidence: &Evidence) -> Vec<String> {
     members
 }
 
-/// A member with fewer operations of its own than this of the busiest lives on what it replicates.
+/// A member whose own operations are less than this share of the busiest member's mostly replicates.
 const OWN: f64 = 0.01;
 
 /// A row for each server.
@@ -74,7 +76,7 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
     let fact = |what: &str| evidence.environment.get(&format!("server.{member}.{what}")).cloned();
     let own = operations(evidence, member);
     let replicates = evidence.series.get(&format!("server.{member}.replication.state")).is_some();
-    // A secondary writes what the primary did: its bytes are held against the primary's operations.
+    // A secondary writes what the primary did, so its bytes are compared with the primary's operations.
     let served = own
         .filter(|own| *own > OWN * busiest || !replicates)
         .or(Some(busiest))
@@ -113,7 +115,7 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
     }
 }
 
-/// What it is; of a member whose state was seen to change, both.
+/// Its role; both roles of a member whose state changed.
 fn role(evidence: &Evidence, member: &str) -> Option<String> {
     let first = evidence.environment.get(&format!("server.{member}.role")).cloned();
     let leads = evidence.series.get(&format!("server.{member}.replication.state")).map(|series| {

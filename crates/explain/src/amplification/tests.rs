@@ -1,4 +1,4 @@
-//! Levels and rows on composed series: products of known steps, what is estimated, and what has not settled.
+//! Levels and rows on composed series: products of known steps, estimated figures, and figures that have not settled.
 
 use fathom_record::{Point, SeriesSet};
 
@@ -79,7 +79,7 @@ fn what_is_estimated_or_not_settled_is_said() {
     let one = &judged(&evidence).amplifications[0];
     assert!((one.whole().unwrap() - 1e7 / 1.1e6).abs() < 1e-6 && !one.settled, "{one:#?}");
     assert!(one.notes.iter().any(|note| note.contains("network")), "{:#?}", one.notes);
-    assert!(one.notes.iter().any(|note| note.contains("not settled")), "{:#?}", one.notes);
+    assert!(one.notes.iter().any(|note| note.contains("steady state")), "{:#?}", one.notes);
     assert_eq!(judged(&Evidence::default()).amplifications, []);
 }
 

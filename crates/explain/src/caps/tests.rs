@@ -1,29 +1,28 @@
-//! Caps on composed series: one that holds, one that nobody waits for, one that does not hold, and none.
+//! Caps on composed series: a cap that holds, one without waits, one that does not hold, and no cap.
 
 use fathom_record::{Point, SeriesSet};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy)]
-struct Load {
-    /// Device reads a second, and how they vary.
+struct BudgetLoad {
+    /// Device reads a second, and their variation.
     per_s: f64,
     varies: f64,
-    /// Operations in page reads, by how much that rises and falls from second to second, and requests within the device.
+    /// Operations in page reads, their variation from second to second, and requests within the device.
     waiting: f64,
     swings: f64,
     within: f64,
     cap: Option<f64>,
-    /// Of 8 connections.
     in_flight: f64,
 }
 
-fn run(load: &Load) -> Evidence {
+fn run(load: &BudgetLoad) -> Evidence {
     let mut series = SeriesSet::default();
-    let mut random = Seeded::from_seed(8);
+    let mut random = SeededRandom::from_seed(8);
     for second in 0..40 {
         let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
         let per_s = load.per_s * (1.0 + load.varies * random.normal());
@@ -42,13 +41,13 @@ fn run(load: &Load) -> Evidence {
     Evidence { series, window_ns: (0, 40 * SECOND), ..Evidence::default() }
 }
 
-fn judged(load: &Load) -> Vec<Finding> {
+fn judged(load: &BudgetLoad) -> Vec<Finding> {
     let mut judgement = Judgement::default();
     judge(&run(load), &mut judgement);
     judgement.findings
 }
 
-const HELD: Load = Load {
+const HELD: BudgetLoad = BudgetLoad {
     per_s: 298.0,
     varies: 0.003,
     waiting: 7.5,
@@ -76,19 +75,36 @@ fn a_cap_that_holds_is_named_with_its_figure_and_whose_it_is() {
     assert_eq!((finding.command.clone(), finding.undo.clone()), (line("max"), line("300")));
 }
 
+/// The closed loop of a search has five seconds, and the throttle lets 50 more requests pass in the first.
+#[test]
+fn a_burst_in_the_first_second_hides_no_cap() {
+    let mut evidence = run(&HELD);
+    evidence.window_ns = (0, 5 * SECOND);
+    let burst = Point { begin_ns: 0, end_ns: SECOND, value: 350.0 };
+    let calm =
+        (1..5).map(|second| Point { begin_ns: second * SECOND, end_ns: (second + 1) * SECOND, value: 298.0 });
+    evidence.series.extend("device.sdb.throttle_reads", "1", std::iter::once(burst).chain(calm));
+    let mut judgement = Judgement::default();
+    judge(&evidence, &mut judgement);
+    assert_eq!(judgement.findings[0].id, "capped-by-throttle", "{:#?}", judgement.findings);
+}
+
 #[test]
 fn a_cap_that_nobody_waits_for_or_that_does_not_hold_is_no_finding() {
     for (what, load) in [
-        ("not reached", Load { per_s: 217.0, ..HELD }),
-        ("nobody waits", Load { waiting: 0.3, in_flight: 1.0, ..HELD }),
-        ("it does not hold these", Load { per_s: 900.0, ..HELD }),
-        ("the control run", Load { per_s: 2317.0, varies: 0.08, cap: None, ..HELD }),
-        ("a load held to its rate", Load { per_s: 3000.0, cap: None, in_flight: 1.2, waiting: 0.4, ..HELD }),
-        ("flat, but not round", Load { per_s: 2717.0, cap: None, ..HELD }),
+        ("not reached", BudgetLoad { per_s: 217.0, ..HELD }),
+        ("nobody waits", BudgetLoad { waiting: 0.3, in_flight: 1.0, ..HELD }),
+        ("it does not hold these", BudgetLoad { per_s: 900.0, ..HELD }),
+        ("the control run", BudgetLoad { per_s: 2317.0, varies: 0.08, cap: None, ..HELD }),
+        (
+            "a load held to its rate",
+            BudgetLoad { per_s: 3000.0, cap: None, in_flight: 1.2, waiting: 0.4, ..HELD },
+        ),
+        ("flat, but not round", BudgetLoad { per_s: 2717.0, cap: None, ..HELD }),
     ] {
         let found = judged(&load);
         let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
-        // A cap that is set is named all the same.
+        // A cap that is set is named even then.
         let expected: &[&str] = if load.cap.is_some() { &["cap-not-reached"] } else { &[] };
         assert_eq!(ids, expected, "{what}");
         assert!(found.iter().all(|finding| finding.severity == Severity::Note), "{what}");
@@ -137,7 +153,7 @@ fn flushes_count_against_a_cap_on_writes_as_the_throttle_counts_them() {
         finding.evidence.iter().any(|one| one.contains("synced 90 % of those seconds, 8.18 ms")),
         "{finding:#?}"
     );
-    // The real file, and the kernel's word of version 1 for no limit.
+    // The real file, and the kernel's word for no limit in version 1.
     let file = "/sys/fs/cgroup/blkio/db/blkio.throttle.write_iops_device";
     assert_eq!(finding.command, Some(format!("echo \"254:0 0\" > {file}")));
     assert_eq!(finding.undo, Some(format!("echo \"254:0 300\" > {file}")));
@@ -149,7 +165,7 @@ fn flushes_count_against_a_cap_on_writes_as_the_throttle_counts_them() {
 
 #[test]
 fn a_flat_round_ceiling_looks_like_a_cap() {
-    let swinging = Load { per_s: 3000.0, cap: None, swings: 4.0, ..HELD };
+    let swinging = BudgetLoad { per_s: 3000.0, cap: None, swings: 4.0, ..HELD };
     let found = judged(&swinging);
     let [finding] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!((finding.id.as_str(), finding.confidence), ("looks-capped", Confidence::Likely));
@@ -158,8 +174,8 @@ fn a_flat_round_ceiling_looks_like_a_cap() {
         Judgement { withheld: vec!["The processor was short.".into()], ..Judgement::default() };
     judge(&run(&swinging), &mut judgement);
     assert_eq!(judgement.findings[0].confidence, Confidence::CannotTell);
-    // With as much asked for all the time a slow device gives a flat rate too.
-    let steady = judged(&Load { swings: 0.0, ..swinging });
+    // With a constant demand a slow device gives a flat rate too.
+    let steady = judged(&BudgetLoad { swings: 0.0, ..swinging });
     assert_eq!((steady[0].severity, steady[0].confidence), (Severity::Note, Confidence::CannotTell));
 }
 

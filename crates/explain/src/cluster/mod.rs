@@ -1,12 +1,12 @@
-//! Sets and shards: who a majority waits for and why, which member lags though nobody waits for it, and what a router
-//! adds.
+//! Sets and shards: the member that a majority waits for and the reason, members that lag although no write waits for them, and
+//! the time that a router adds.
 //!
-//! The layers of one server stay where they are; what stands here needs the series of several. A member, or a shard, is
-//! named only where the data bear it: an even set and an even spread give no finding.
+//! The layers of one server are in `layers`; this module needs the series of several. A member, or a shard, is
+//! named only if the data support it: an even set and an even spread give no finding.
 //!
-//! A member that lags costs no latency, and the next failover, reads from it and its place in the oplog all the same. A
-//! finding needs a member that is last for sure and much later than the one that completes the majority; whether it
-//! gets worse is tested for a trend.
+//! A member that lags does not add latency, but it affects the next failover, reads from it, and its place in the oplog. A
+//! finding needs a member that is certainly last and much later than the one that completes the majority. A trend test
+//! decides whether the lag grows.
 
 mod router;
 mod rows;
@@ -15,13 +15,13 @@ mod shards;
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::mann_kendall;
 
-use crate::client::{Client, points};
+use crate::client::{ClientLoads, points};
+use crate::member::majority_wait::parts;
 use crate::member::name_of;
-use crate::member::waited::parts;
 use crate::member::{Set, behind_us};
 use crate::{Evidence, Judgement};
 
-/// What it is judged by.
+/// The series that it is judged by.
 pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.replication.state",
     "server.{member}.replication.behind",
@@ -44,23 +44,27 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for finding in lagging_members(evidence) {
         judgement.add_unless_withheld(finding);
     }
-    let Some(path) = router::Path::of(evidence, Client::of(evidence).as_ref()) else { return };
+    let Some(path) =
+        router::RouterPath::from_evidence(evidence, ClientLoads::from_evidence(evidence).as_ref())
+    else {
+        return;
+    };
     let budgets = path.budgets(evidence);
     for finding in shards::findings(evidence, &path, &budgets) {
         judgement.add_unless_withheld(finding);
     }
-    // The whole path stands before its parts.
+    // The whole path comes before its parts.
     judgement.budgets.splice(0..0, budgets);
 }
 
-/// Fewer moments tell nothing.
-const FEWEST_MOMENTS: usize = 10;
-/// It must be behind for so many times as long as the member that completes the majority, and for so long at least.
+/// The fewest moments for a finding.
+const MIN_MOMENTS: usize = 10;
+/// It must be behind for at least this many times as long as the member that completes the majority, and for at least this long.
 const TIMES: f64 = 3.0;
-const LEAST_US: f64 = 50_000.0;
-/// Of the moments, so many must find it behind the others.
-const MOSTLY: f64 = 0.8;
-/// A trend upward is one below this chance.
+const MIN_US: f64 = 50_000.0;
+/// The least share of the moments at which it must be behind the others.
+const MIN_BEHIND_SHARE: f64 = 0.8;
+/// A trend upward is significant below this probability.
 const TREND_P: f64 = 0.01;
 
 /// A finding for each member that lags and is not waited for.
@@ -70,7 +74,7 @@ fn lagging_members(evidence: &Evidence) -> Vec<Finding> {
 
 fn of_set(evidence: &Evidence, set: &Set) -> Vec<Finding> {
     let moments = set.moments(evidence);
-    let Some(writes_per_s) = set.writes_per_s(evidence).filter(|_| moments.len() >= FEWEST_MOMENTS) else {
+    let Some(writes_per_s) = set.writes_per_s(evidence).filter(|_| moments.len() >= MIN_MOMENTS) else {
         return Vec::new();
     };
     let time_us = |member: &str| behind_us(&moments, member, writes_per_s);
@@ -82,7 +86,7 @@ fn of_set(evidence: &Evidence, set: &Set) -> Vec<Finding> {
     let mut findings = Vec::new();
     for member in set.members.iter().filter(|member| **member != set.primary) {
         let Some(own_us) = time_us(member) else { continue };
-        // Behind the place that makes the majority, at each moment.
+        // The moments at which it is behind the member that completes the majority.
         let later = moments.iter().filter(|moment| {
             let mut places: Vec<f64> =
                 set.voters.iter().filter_map(|voter| moment.get(voter).copied()).collect();
@@ -91,7 +95,7 @@ fn of_set(evidence: &Evidence, set: &Set) -> Vec<Finding> {
             moment.get(member).zip(place).is_some_and(|(own, place)| *own > place)
         });
         let later = later.count() as f64 / moments.len() as f64;
-        if own_us < LEAST_US || own_us < TIMES * enough_us || later < MOSTLY {
+        if own_us < MIN_US || own_us < TIMES * enough_us || later < MIN_BEHIND_SHARE {
             continue;
         }
         findings.push(finding(evidence, set, member, (own_us, enough_us, later)));

@@ -1,16 +1,16 @@
-//! The path through routers: from the client to the shards and back, as a budget of layers of its own.
+//! The path through routers, from the client to the shards and back, as a latency budget with its own layers.
 //!
-//! `network` is the client's time less the router's, `router` is what the router did itself, `to_shards` what it waited for shards
-//! less what these counted, `shards` the rest. A router that does not time its operations (mongos) leaves the first three one
-//! layer. What a router waited for several shards at once is the time of the last to answer, so that the shards' own sums may
-//! be more; then the layer is what was waited.
+//! `network` is the client's time less the router's. `router` is the router's own work. `to_shards` is the time that it waited for
+//! shards less the time that these counted, and `shards` is the rest. For a router that does not time its operations (mongos), the
+//! first three are one layer. If a router waits for several shards at once, its wait is the time of the last one to answer. The
+//! shards' own sums may then be more, and the layer is the wait.
 
 use fathom_record::budget::{Budget, Layer};
-use fathom_stats::{Resampled, Seeded, bootstrap_sums, quantile};
+use fathom_stats::{BootstrapEstimate, SeededRandom, bootstrap_sums, quantile};
 
-use super::rows::{IN_FLIGHT, Of, PING, PINGS, PROCESSOR, Rows, SECONDS, at, shard_at};
+use super::rows::{IN_FLIGHT, PING, PINGS, PROCESSOR, RowKind, SECONDS, ShardRows, at, shard_at};
 use crate::Evidence;
-use crate::client::Client;
+use crate::client::ClientLoads;
 use crate::member::{fact, routers};
 
 /// The layers in the order of the path.
@@ -20,24 +20,24 @@ const NETWORK: usize = 1;
 const ROUTER: usize = 2;
 const TO_SHARDS: usize = 3;
 const SHARDS: usize = 4;
-const FEWEST_OPERATIONS: f64 = 100.0;
-const FEWEST_SECONDS: usize = 3;
+const MIN_OPERATIONS: f64 = 100.0;
+const MIN_SECONDS: usize = 3;
 const RESAMPLES: usize = 500;
-/// As for the layers of a server (analysis.md, A1).
+/// The same as for the layers of a server (docs/methods.md#the-latency-budget).
 const CLOSES_WITHIN: f64 = 0.05;
-/// The client's own count of operations under way may differ by so much (analysis.md, A2).
+/// The most by which the client's own count of operations under way may differ (docs/methods.md#littles-law).
 const CLIENT_TOLERANCE: f64 = 0.02;
-/// A shard's operations for one of the routers' above this are operations that went to several.
+/// If shards count more than this many operations for one of the routers', some operations were sent to several shards.
 const ONE_EACH: f64 = 1.05;
 
 /// Routers, shards, and their seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Path {
+pub(super) struct RouterPath {
     pub(super) routers: Vec<String>,
     /// Names of shards, and the numbers of their members.
     pub(super) shards: Vec<(String, Vec<String>)>,
-    pub(super) rows: Rows,
-    /// What the round trip to a router itself takes: the lower quartile of pings.
+    pub(super) rows: ShardRows,
+    /// The round trip to a router: the lower quartile of pings.
     ping_us: f64,
 }
 
@@ -51,16 +51,16 @@ struct Parts {
     layers: [f64; 5],
     by_shard: Vec<f64>,
     ping: f64,
-    /// Remainders, also where they are below zero.
+    /// Remainders, even if they are below zero.
     network_left: f64,
     shards_left: f64,
-    /// Operations of shards for one.
+    /// Operations of shards for one of the routers'.
     visits: f64,
 }
 
-impl Path {
-    /// `None` where no router was watched, or nothing tells of operations.
-    pub(super) fn of(evidence: &Evidence, client: Option<&Client>) -> Option<Path> {
+impl RouterPath {
+    /// `None` if no router was watched, or no series counts operations.
+    pub(super) fn from_evidence(evidence: &Evidence, client: Option<&ClientLoads>) -> Option<RouterPath> {
         let routers = routers(evidence);
         if routers.is_empty() {
             return None;
@@ -74,19 +74,17 @@ impl Path {
             }
         }
         shards.sort();
-        let rows = Rows::of(evidence, client, &routers, &shards)?;
-        (!shards.is_empty() && rows.rows.len() >= FEWEST_SECONDS && (rows.has_client || rows.times)).then(
-            || {
-                let pings: Vec<f64> = rows
-                    .rows
-                    .iter()
-                    .filter(|row| value(row, PINGS) > 0.0)
-                    .map(|row| value(row, PING) / value(row, PINGS))
-                    .collect();
-                let ping_us = quantile(&pings, 0.25).unwrap_or(0.0);
-                Path { routers, shards, rows, ping_us }
-            },
-        )
+        let rows = ShardRows::from_evidence(evidence, client, &routers, &shards)?;
+        (!shards.is_empty() && rows.rows.len() >= MIN_SECONDS && (rows.has_client || rows.times)).then(|| {
+            let pings: Vec<f64> = rows
+                .rows
+                .iter()
+                .filter(|row| value(row, PINGS) > 0.0)
+                .map(|row| value(row, PING) / value(row, PINGS))
+                .collect();
+            let ping_us = quantile(&pings, 0.25).unwrap_or(0.0);
+            RouterPath { routers, shards, rows, ping_us }
+        })
     }
 
     /// Budgets of all operations, of reads and of writes, under the first router's number.
@@ -97,10 +95,10 @@ impl Path {
         let mut budgets = Vec::new();
         for (stream, (name, kinds)) in (0..).zip(kinds) {
             let parts = self.parts(&total, kinds);
-            if parts.count < FEWEST_OPERATIONS {
+            if parts.count < MIN_OPERATIONS {
                 continue;
             }
-            let mut stream = Seeded::from_seed(evidence.seed).split(200 + stream);
+            let mut stream = SeededRandom::from_seed(evidence.seed).split(200 + stream);
             let figures = |row: &[f64]| {
                 let parts = self.parts(row, kinds);
                 let closure = parts.layers.iter().sum::<f64>() / parts.whole;
@@ -114,10 +112,10 @@ impl Path {
     }
 
     fn parts(&self, row: &[f64], kinds: &[usize]) -> Parts {
-        let sum = |of: Of| -> f64 { kinds.iter().map(|kind| value(row, at(*kind, of))).sum() };
-        let count = if self.rows.has_client { sum(Of::Client) } else { sum(Of::Router) };
+        let sum = |of: RowKind| -> f64 { kinds.iter().map(|kind| value(row, at(*kind, of))).sum() };
+        let count = if self.rows.has_client { sum(RowKind::Client) } else { sum(RowKind::Router) };
         let each = |us: f64| if count > 0.0 { us / count } else { 0.0 };
-        let mut parts = Parts { count, router: each(sum(Of::RouterTime)), ..Parts::default() };
+        let mut parts = Parts { count, router: each(sum(RowKind::RouterTime)), ..Parts::default() };
         let shard = |shard: usize, offset: usize| -> f64 {
             kinds.iter().map(|kind| value(row, shard_at(shard, *kind) + offset)).sum()
         };
@@ -125,9 +123,9 @@ impl Path {
         parts.visits = each((0..self.shards.len()).map(|one| shard(one, 0)).sum());
         let counted: f64 = by_shard.iter().sum();
         let mut layers = [0.0; 5];
-        let service = each(sum(Of::Service));
+        let service = each(sum(RowKind::Service));
         if self.rows.has_client {
-            let response = each(sum(Of::Response));
+            let response = each(sum(RowKind::Response));
             parts.client = response;
             set(&mut layers, SCHEDULE, (response - service).max(0.0));
             parts.whole = (response - service).max(0.0) + service * self.in_flight_ratio(row);
@@ -135,7 +133,7 @@ impl Path {
             parts.whole = parts.router;
         }
         let within = if self.rows.times { parts.router } else { service };
-        let waited = if self.rows.waits { each(sum(Of::Waited)) } else { within };
+        let waited = if self.rows.waits { each(sum(RowKind::Waited)) } else { within };
         if self.rows.times {
             if self.rows.has_client {
                 parts.network_left = service - parts.router;
@@ -155,32 +153,32 @@ impl Path {
             by_shard.iter_mut().for_each(|us| *us *= shards / counted);
         }
         let pings = value(row, PINGS);
-        // On a busy machine most pings wait for a processor: the lower quartile is what the way itself takes.
+        // On a busy machine most pings wait for a processor: the lower quartile is the time of the round trip itself.
         parts.ping = if pings > 0.0 { (value(row, PING) / pings).min(self.ping_us) } else { 0.0 };
         Parts { layers, by_shard, ..parts }
     }
 
-    /// The router's own time is no more than what its process ran or waited for a processor; what lies above is not explained.
-    /// Processor time cannot be told apart by kinds: what is above it in the mean of all is shared out.
+    /// The router's own time is at most the time that its process ran or waited for a processor; a remainder is not explained.
+    /// Processor time cannot be divided by kinds of operations: the remainder in the mean of all is spread over them.
     fn on_processor(&self, row: &[f64], own_us: f64) -> f64 {
-        let both = |of: Of| value(row, at(0, of)) + value(row, at(1, of));
-        let operations = both(Of::Router);
+        let both = |of: RowKind| value(row, at(0, of)) + value(row, at(1, of));
+        let operations = both(RowKind::Router);
         if !self.rows.has_processor || operations <= 0.0 {
             return own_us;
         }
-        let all_us = (both(Of::RouterTime) - both(Of::Waited)) / operations;
+        let all_us = (both(RowKind::RouterTime) - both(RowKind::Waited)) / operations;
         let ran_us = value(row, PROCESSOR) / operations;
         if all_us > ran_us && all_us > 0.0 { own_us * ran_us / all_us } else { own_us }
     }
 
-    /// The operations under way over throughput times service time: 1 where every operation was counted with its time.
+    /// The operations under way divided by throughput times service time: 1 if every operation was counted with its time.
     fn in_flight_ratio(&self, row: &[f64]) -> f64 {
-        let service = value(row, at(0, Of::Service)) + value(row, at(1, Of::Service));
+        let service = value(row, at(0, RowKind::Service)) + value(row, at(1, RowKind::Service));
         let ratio = if service > 0.0 { value(row, IN_FLIGHT) / service } else { 0.0 };
         if ratio <= 0.0 || (ratio - 1.0).abs() <= CLIENT_TOLERANCE { 1.0 } else { ratio }
     }
 
-    fn budget(&self, operations: &str, parts: &Parts, resampled: &[Option<Resampled>]) -> Budget {
+    fn budget(&self, operations: &str, parts: &Parts, resampled: &[Option<BootstrapEstimate>]) -> Budget {
         let of = |figure: usize| resampled.get(figure).copied().flatten();
         let whole = parts.whole.max(f64::MIN_POSITIVE);
         let layer = |name: String, mean_us: f64, figure: Option<usize>, series: Vec<String>| Layer {
@@ -307,13 +305,13 @@ impl Path {
         said
     }
 
-    /// Seconds that were read, all together.
+    /// The seconds that were read, in total.
     pub(super) fn seconds(&self) -> f64 {
         value(&self.rows.total(), SECONDS)
     }
 }
 
-/// A sum of a row; 0 where there is none.
+/// A sum of a row; 0 if the row is shorter.
 pub(super) fn value(row: &[f64], at: usize) -> f64 {
     row.get(at).copied().unwrap_or(0.0)
 }

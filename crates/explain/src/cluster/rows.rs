@@ -3,25 +3,25 @@
 use fathom_record::Point;
 
 use crate::Evidence;
-use crate::client::{Client, Kind, points};
+use crate::client::{ClientLoads, ReadWriteType, points};
 use crate::member::{fact, is_router};
 use crate::windows::{Window, apart, read_in, spread};
 
 /// Sums of a kind of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
-    /// At the client: how many, and their time by both clocks in microseconds.
+pub(super) enum RowKind {
+    /// At the client: the number of operations, and their time by both clocks in microseconds.
     Client,
     Service,
     Response,
-    /// At the routers: how many, their time, what of it they waited for shards.
+    /// At the routers: the number of operations, their time, and the part of it that they waited for shards.
     Router,
     RouterTime,
     Waited,
 }
 const KINDS: usize = 2;
 const OF_KIND: usize = 6;
-/// Sums of both kinds together, behind those of each.
+/// The position of the sums of both kinds together, behind those of each.
 pub(super) const SECONDS: usize = KINDS * OF_KIND;
 pub(super) const IN_FLIGHT: usize = SECONDS + 1;
 pub(super) const PROCESSOR: usize = SECONDS + 2;
@@ -29,40 +29,39 @@ pub(super) const PING: usize = SECONDS + 3;
 pub(super) const PINGS: usize = SECONDS + 4;
 const FIRST_SHARD: usize = SECONDS + 5;
 
-/// Where a sum of a kind (0 reads, 1 writes) stands.
-pub(super) fn at(kind: usize, of: Of) -> usize {
+/// The column of a sum of a kind (0 reads, 1 writes).
+pub(super) fn at(kind: usize, of: RowKind) -> usize {
     kind * OF_KIND + of as usize
 }
 
-/// Where a shard's operations of a kind stand; behind them their time.
+/// The position of a shard's operations of a kind; their time follows.
 pub(super) fn shard_at(shard: usize, kind: usize) -> usize {
     FIRST_SHARD + (shard * KINDS + kind) * 2
 }
 
-/// The seconds.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(super) struct ShardRows {
     pub(super) windows: Vec<Window>,
     pub(super) rows: Vec<Vec<f64>>,
     pub(super) has_client: bool,
-    /// Whether the routers time their operations, and tell what they wait for shards.
+    /// Whether the routers time their operations and count their wait for shards.
     pub(super) times: bool,
     pub(super) waits: bool,
     pub(super) has_processor: bool,
-    /// Whether a collection's latency ends before the wait for its write concern; the server's own counts then.
+    /// Whether a collection's latency ends before the wait for its write concern; then the server's own counts are used.
     pub(super) waits_added: bool,
 }
 
 const NAMES: [&str; KINDS] = ["reads", "writes"];
 
-impl Rows {
-    /// The rows; `None` where neither the client nor the routers tell of operations.
-    pub(super) fn of(
+impl ShardRows {
+    /// The rows; `None` if neither the client nor the routers count operations.
+    pub(super) fn from_evidence(
         evidence: &Evidence,
-        client: Option<&Client>,
+        client: Option<&ClientLoads>,
         routers: &[String],
         shards: &[(String, Vec<String>)],
-    ) -> Option<Rows> {
+    ) -> Option<ShardRows> {
         let first = routers.first()?;
         let windows = match client {
             Some(client) => client.windows(evidence),
@@ -87,9 +86,9 @@ impl Rows {
         for router in routers {
             for (kind, name) in NAMES.into_iter().enumerate() {
                 let series = |tail: &str| format!("server.{router}.{name}.{tail}");
-                read[0] &= draft.sum(evidence, at(kind, Of::Router), &series("operations"))
-                    && draft.sum(evidence, at(kind, Of::RouterTime), &series("latency_us"));
-                read[1] &= draft.sum(evidence, at(kind, Of::Waited), &series("shards_us"));
+                read[0] &= draft.sum(evidence, at(kind, RowKind::Router), &series("operations"))
+                    && draft.sum(evidence, at(kind, RowKind::RouterTime), &series("latency_us"));
+                read[1] &= draft.sum(evidence, at(kind, RowKind::Waited), &series("shards_us"));
             }
             let pings = read_in(points(evidence, &format!("server.{router}.ping_us")), &draft.windows);
             draft.put(PING, &pings);
@@ -103,7 +102,7 @@ impl Rows {
         }
         let waits_added = draft.shards(evidence, shards)?;
         let keep = |at: usize| draft.whole.get(at).copied().unwrap_or(false);
-        Some(Rows {
+        Some(ShardRows {
             windows: kept(draft.windows.clone(), keep),
             rows: kept(draft.rows.clone(), keep),
             has_client: client.is_some(),
@@ -143,7 +142,7 @@ fn kept<T>(values: Vec<T>, keep: impl Fn(usize) -> bool) -> Vec<T> {
     values.into_iter().enumerate().filter(|(at, _)| keep(*at)).map(|(_, value)| value).collect()
 }
 
-/// Rows on their way.
+/// Rows that are being filled.
 struct Draft {
     windows: Vec<Window>,
     rows: Vec<Vec<f64>>,
@@ -157,16 +156,16 @@ impl Draft {
         }
     }
 
-    /// Adds a counter; whether it was read for most of the seconds, of which the others are left out then.
+    /// Adds a counter. Returns whether it was read for most of the seconds; the other seconds are then left out.
     fn sum(&mut self, evidence: &Evidence, at: usize, name: &str) -> bool {
         self.sum_points(at, points(evidence, name))
     }
 
     fn sum_points(&mut self, at: usize, points: &[Point]) -> bool {
-        const MOSTLY: f64 = 0.8;
+        const MIN_COVERED_SHARE: f64 = 0.8;
         let values = spread(points, &self.windows);
         let covered = values.iter().filter(|value| value.is_some()).count();
-        let mostly = covered > 0 && covered as f64 >= MOSTLY * self.windows.len() as f64;
+        let mostly = covered > 0 && covered as f64 >= MIN_COVERED_SHARE * self.windows.len() as f64;
         if mostly {
             self.put(at, &values);
             self.whole.iter_mut().zip(&values).for_each(|(whole, value)| *whole &= value.is_some());
@@ -174,18 +173,21 @@ impl Draft {
         mostly
     }
 
-    fn client(&mut self, evidence: &Evidence, client: Option<&Client>) {
+    fn client(&mut self, evidence: &Evidence, client: Option<&ClientLoads>) {
         let Some(client) = client else { return };
         for operation in &client.operations {
             let kind = match operation.kind {
-                Kind::Reads => 0,
-                Kind::Writes => 1,
-                Kind::Other => continue,
+                ReadWriteType::Reads => 0,
+                ReadWriteType::Writes => 1,
+                ReadWriteType::Other => continue,
             };
-            self.put(at(kind, Of::Client), &spread(&operation.counts(evidence), &self.windows));
-            self.put(at(kind, Of::Service), &spread(&operation.times_us(evidence, "service"), &self.windows));
+            self.put(at(kind, RowKind::Client), &spread(&operation.counts(evidence), &self.windows));
             self.put(
-                at(kind, Of::Response),
+                at(kind, RowKind::Service),
+                &spread(&operation.times_us(evidence, "service"), &self.windows),
+            );
+            self.put(
+                at(kind, RowKind::Response),
                 &spread(&operation.times_us(evidence, "response"), &self.windows),
             );
         }
@@ -195,8 +197,8 @@ impl Draft {
         }
     }
 
-    /// What the shards count: of the namespace where any of them has operations of it, else of the primaries. `None` where not
-    /// even those tell.
+    /// Adds the shards' counts: those of the namespace if any shard has operations of it, else those of the primaries. `None` if even
+    /// those are not known.
     fn shards(&mut self, evidence: &Evidence, shards: &[(String, Vec<String>)]) -> Option<bool> {
         let members = || shards.iter().flat_map(|(_, members)| members);
         let count = |scope: &str, member: &String| {
@@ -218,7 +220,7 @@ impl Draft {
                 }
                 let waits_outside = is_named && crate::layers::waits_outside(evidence, member);
                 for (kind, name) in NAMES.into_iter().enumerate() {
-                    // The server's own latency of writes holds the wait that the collection's lacks.
+                    // The server's own latency of writes includes the wait that the collection's latency lacks.
                     let is_own = waits_outside && name == "writes";
                     let scope = if is_own { "" } else { scope };
                     added |= is_own;

@@ -1,33 +1,33 @@
-//! How the shards share the load, and what the router itself takes.
+//! The distribution of the load over the shards, and the time that the router itself takes.
 //!
-//! A share above the fair one is no finding by itself: the shard must be slower for it, too, or it is said as a note. Operations
-//! of several shards are counted twice over, by the router and by the shards, and both must agree.
+//! A share above the fair one is a finding only if the shard is also slower for it; otherwise it is a note. Operations
+//! of several shards are counted both by the router and by the shards, and both counts must agree.
 
 use fathom_record::budget::Budget;
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{Interval, Seeded, bootstrap_sums};
+use fathom_stats::{Interval, SeededRandom, bootstrap_sums};
 
-use super::router::{Path, value};
-use super::rows::{Of, at, shard_at};
+use super::router::{RouterPath, value};
+use super::rows::{RowKind, at, shard_at};
 use crate::Evidence;
 use crate::member::{fact, name_of};
 
 const RESAMPLES: usize = 500;
 /// A share of the operations that lies above the fair one by this factor, with its whole interval, is uneven.
 const UNEVEN: f64 = 1.25;
-/// A shard is slower where its mean is this many times that of the others, with the whole interval.
+/// A shard is slower if its mean is this many times that of the others, with the whole interval.
 const SLOWER: f64 = 1.2;
 const MUCH_SLOWER: f64 = 1.5;
-/// What its time must be of the client's mean, to matter.
-const MATTERS: f64 = 0.2;
-/// Share of operations that go to several shards, above which that is said; and of the mean that it must be part of.
+/// The least share of the client's mean that its time must be.
+const MIN_TIME_SHARE: f64 = 0.2;
+/// The share of operations that are sent to several shards above which this is reported, and the least share of the mean.
 const SEVERAL: f64 = 0.1;
-/// A router's own work, of the mean and in microseconds.
+/// The least work of a router itself, as a share of the mean and in microseconds.
 const ROUTER_SHARE: f64 = 0.3;
 const ROUTER_LEAST_US: f64 = 500.0;
 
 /// A shard over the window.
-struct Standing {
+struct ShardShare {
     name: String,
     share: f64,
     share_interval: Interval,
@@ -40,8 +40,8 @@ struct Standing {
     chunks: Option<f64>,
 }
 
-/// What is found.
-pub(super) fn findings(evidence: &Evidence, path: &Path, budgets: &[Budget]) -> Vec<Finding> {
+/// The findings on shards.
+pub(super) fn findings(evidence: &Evidence, path: &RouterPath, budgets: &[Budget]) -> Vec<Finding> {
     let Some(all) = budgets.iter().find(|budget| budget.operations == "all") else { return Vec::new() };
     let standings = standings(evidence, path, all);
     let uneven: Vec<Finding> = standings.iter().filter_map(|one| uneven(path, one, &standings)).collect();
@@ -53,7 +53,7 @@ pub(super) fn findings(evidence: &Evidence, path: &Path, budgets: &[Budget]) -> 
     findings.into_iter().map(|finding| finding.window(all.window_ns)).collect()
 }
 
-fn standings(evidence: &Evidence, path: &Path, all: &Budget) -> Vec<Standing> {
+fn standings(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Vec<ShardShare> {
     let count = path.shards.len();
     if count < 2 {
         return Vec::new();
@@ -74,7 +74,7 @@ fn standings(evidence: &Evidence, path: &Path, all: &Budget) -> Vec<Standing> {
     };
     let total = path.rows.total();
     let points = figures(&total);
-    let mut stream = Seeded::from_seed(evidence.seed).split(301);
+    let mut stream = SeededRandom::from_seed(evidence.seed).split(301);
     let resampled =
         bootstrap_sums(&path.rows.blocks(), 0.95, RESAMPLES, &mut stream, figures).unwrap_or_default();
     let shard_layers = all.layers.iter().find(|layer| layer.name == "shards");
@@ -92,7 +92,7 @@ fn standings(evidence: &Evidence, path: &Path, all: &Budget) -> Vec<Standing> {
         let part = shard_layers.and_then(|layer| layer.within.get(shard)).map_or(0.0, |part| part.share);
         let chunks =
             members.iter().find_map(|member| evidence.mean(&format!("server.{member}.sharding.chunks")));
-        standings.push(Standing {
+        standings.push(ShardShare {
             name: name.clone(),
             share,
             share_interval,
@@ -106,8 +106,9 @@ fn standings(evidence: &Evidence, path: &Path, all: &Budget) -> Vec<Standing> {
     standings
 }
 
-fn base(id: &str, severity: Severity, claim: String, path: &Path, one: &Standing) -> Finding {
-    let per_s = value(&path.rows.total(), at(0, Of::Router)) + value(&path.rows.total(), at(1, Of::Router));
+fn base(id: &str, severity: Severity, claim: String, path: &RouterPath, one: &ShardShare) -> Finding {
+    let per_s =
+        value(&path.rows.total(), at(0, RowKind::Router)) + value(&path.rows.total(), at(1, RowKind::Router));
     let mut finding = Finding::new(id, severity, claim).confidence(Confidence::Likely).evidence(format!(
         "Shard {} gets {:.0} % of the operations (95 % interval {:.0} to {:.0} %; a fair share is {:.0} %) and takes {:.2} ms for one, \
          {:.2} times as long as the others (interval {:.2} to {:.2}).",
@@ -132,13 +133,13 @@ fn base(id: &str, severity: Severity, claim: String, path: &Path, one: &Standing
     finding.series(members.map(|member| format!("server.{member}.collection.reads.operations")))
 }
 
-/// One shard has more to do than its share, and whether it costs time.
-fn uneven(path: &Path, one: &Standing, all: &[Standing]) -> Option<Finding> {
+/// Reports one shard that has more operations than its share, and whether that costs time.
+fn uneven(path: &RouterPath, one: &ShardShare, all: &[ShardShare]) -> Option<Finding> {
     let fair = 1.0 / path.shards.len() as f64;
     if one.share_interval.low <= UNEVEN * fair {
         return None;
     }
-    let is_slower = one.times_interval.low > SLOWER && one.part > MATTERS;
+    let is_slower = one.times_interval.low > SLOWER && one.part > MIN_TIME_SHARE;
     let (severity, claim) = if is_slower {
         (
             Severity::Warning,
@@ -184,9 +185,9 @@ fn uneven(path: &Path, one: &Standing, all: &[Standing]) -> Option<Finding> {
     )
 }
 
-/// One shard is slower for the same share.
-fn slow(path: &Path, one: &Standing) -> Option<Finding> {
-    if one.times_interval.low <= MUCH_SLOWER || one.part <= MATTERS {
+/// Reports one shard that is slower for the same share.
+fn slow(path: &RouterPath, one: &ShardShare) -> Option<Finding> {
+    if one.times_interval.low <= MUCH_SLOWER || one.part <= MIN_TIME_SHARE {
         return None;
     }
     let claim = format!("Shard {} is slower than the others for the same share of the operations.", one.name);
@@ -201,7 +202,7 @@ fn slow(path: &Path, one: &Standing) -> Option<Finding> {
 }
 
 /// Operations that several shards must answer.
-fn scattered(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
+fn scattered(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Finding> {
     let sum = |tail: &str| -> Option<f64> {
         path.routers.iter().map(|router| evidence.sum(&format!("server.{router}.targeted.{tail}"))).sum()
     };
@@ -210,12 +211,13 @@ fn scattered(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> 
     let total = path.rows.total();
     let per_kind = |kind: usize| {
         let asked: f64 = (0..path.shards.len()).map(|shard| value(&total, shard_at(shard, kind))).sum();
-        let own = value(&total, at(kind, if path.rows.has_client { Of::Client } else { Of::Router }));
+        let own =
+            value(&total, at(kind, if path.rows.has_client { RowKind::Client } else { RowKind::Router }));
         (asked, own)
     };
     let ((reads_asked, reads), (writes_asked, writes)) = (per_kind(0), per_kind(1));
     let visits = (reads_asked + writes_asked) / (reads + writes);
-    // The two counts know nothing of each other.
+    // The two counts are independent of each other.
     if !(share > SEVERAL && visits > 1.0 + share / 2.0) {
         return None;
     }
@@ -240,8 +242,8 @@ fn scattered(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> 
     )
 }
 
-/// The router itself takes much.
-fn router(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
+/// Reports a router that takes much time itself.
+fn router(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Finding> {
     let layer = all.layers.iter().find(|layer| layer.name == "router").filter(|_| path.rows.waits)?;
     let (low_us, _) = layer.interval_us?;
     if low_us / all.whole_us() <= ROUTER_SHARE || layer.mean_us < ROUTER_LEAST_US {
@@ -250,7 +252,7 @@ fn router(evidence: &Evidence, path: &Path, all: &Budget) -> Option<Finding> {
     let member = path.routers.first()?;
     let busy = evidence.sum(&format!("server.{member}.process.cpu_us"));
     let waits = evidence.sum(&format!("server.{member}.process.run_wait_us"));
-    // Its own time is bounded by what its process ran: without that it might be anything.
+    // The processor time of its process bounds its own time: without that bound it might be anything.
     let (busy, waits) = (busy?, waits.unwrap_or(0.0));
     let mut finding = Finding::new(
         "router-takes-most",

@@ -46,7 +46,7 @@ fn load(parent: &Path, (per_s, latency_ns): (u64, u64), cpus: &str, findings: &[
 }
 
 fn compared(a: &Path, b: &Path) -> Comparison {
-    compare(&ReadRun::of(look(a).unwrap()).unwrap(), &ReadRun::of(look(b).unwrap()).unwrap())
+    compare(&ReadRun::open(look(a).unwrap()).unwrap(), &ReadRun::open(look(b).unwrap()).unwrap())
 }
 
 #[test]

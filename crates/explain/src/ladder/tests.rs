@@ -1,7 +1,7 @@
 //! Ladders of loads with known laws: a cap, a peak, a peak that must be refused, and a busy client.
 
 use fathom_record::load::LoadOperation;
-use fathom_stats::{Histogram, Seeded};
+use fathom_stats::{Histogram, SeededRandom};
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn load(connections: u64, per_s: f64, mean_ns: f64) -> Entry {
 
 /// A ladder of a law with 1 % of noise, each level three times.
 fn ladder(levels: &[u64], law: impl Fn(f64) -> f64) -> Evidence {
-    let mut random = Seeded::from_seed(12);
+    let mut random = SeededRandom::from_seed(12);
     let mut results = Vec::new();
     for n in levels {
         for _ in 0..3 {

@@ -1,35 +1,35 @@
-//! Table: what to try where a layer takes much: the rules of analysis.md A10 whose first condition is a layer's share.
+//! Table: the advice for a layer that takes much time: the rules (docs/methods.md#advice) whose first condition is a layer's share.
 //!
-//! No rule fires from a threshold alone. The whole interval of the share must lie above it, the layer must be long enough to
-//! matter, and each rule looks at what else must be so; where that was not read, the finding says so and is no alarm.
+//! A threshold alone never makes a rule fire. The whole interval of the share must lie above it, the layer must be long enough to
+//! matter, and each rule has further conditions. If their series were not read, the finding says so and is no alarm.
 
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::{Confidence, Finding, Gain, Severity};
 
 use super::conditions::{
-    LOW_TRIGGERS, Look, Place, conflicts, connections, eviction, flow_control, journal, misses, network,
-    replication, small_cache, tickets,
+    LOW_TRIGGERS, RuleConditions, RuleInput, conflicts, connections, eviction, flow_control, journal, misses,
+    network, replication, small_cache, tickets,
 };
-use super::frame::Frame;
-use crate::client::Client;
+use super::frame::ServerFrame;
+use crate::client::ClientLoads;
 use crate::{Evidence, guard, member};
 
 /// One rule of a layer.
 struct Rule {
     id: &'static str,
-    /// The layers whose time is added.
+    /// The layers whose times are added up.
     layers: &'static [&'static str],
-    /// Of which operations it may be said; the first that fires is.
+    /// The kinds of operations that it applies to; the first that fires is used.
     operations: &'static [&'static str],
     /// The share that the whole interval must lie above.
     above: f64,
     /// The time that it must take at least, in microseconds.
     least_us: f64,
-    /// What else must be so.
-    look: fn(&Place<'_>) -> Look,
+    /// The further conditions of the rule.
+    look: fn(&RuleInput<'_>) -> RuleConditions,
     claim: &'static str,
     advice: &'static str,
-    /// What the gain rests on.
+    /// The basis of the gain.
     basis: &'static str,
     next_look: &'static str,
     undo: &'static str,
@@ -149,7 +149,7 @@ static RULES: &[Rule] = &[
         least_us: 500.0,
         look: replication,
         claim: "Writes wait for other members of the set.",
-        advice: "Make the slowest member that is waited for faster; another write concern is another promise, not a remedy.",
+        advice: "Find the member that the writes wait for (rs.printSecondaryReplicationInfo()) and make it faster. A weaker write concern would hide the wait and lose safety.",
         basis: "the wait is as long as the member that completes the majority takes; it goes as far as that member gets faster",
         next_look: "Watch the secondaries too: their own budgets and disks tell which is the slowest and why.",
         undo: "Nothing is changed on the primary.",
@@ -169,11 +169,11 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// What the budgets of one server advise.
+/// The advice from the budgets of one server.
 pub(crate) fn findings(
     evidence: &Evidence,
-    client: Option<&Client>,
-    frame: &Frame,
+    client: Option<&ClientLoads>,
+    frame: &ServerFrame,
     budgets: &[Budget],
 ) -> Vec<Finding> {
     let of_rule = |rule: &Rule| {
@@ -181,7 +181,7 @@ pub(crate) fn findings(
             let budget = budgets.iter().find(|budget| budget.operations == *operations)?;
             let layers: Vec<&Layer> =
                 budget.layers.iter().filter(|one| rule.layers.contains(&one.name.as_str())).collect();
-            let mut finding = judge(rule, &Place { evidence, client, frame, budget, layers })?;
+            let mut finding = judge(rule, &RuleInput { evidence, client, frame, budget, layers })?;
             if rule.id == "replication-on-path" {
                 member::name_it(evidence, &budget.member, &mut finding);
                 finding.evidence.extend(guard::followers_under_quota(evidence));
@@ -201,7 +201,7 @@ pub(crate) fn findings(
     RULES.iter().filter_map(of_rule).collect()
 }
 
-/// Pages that are evicted early are read again, so that these reads are part of the same cause.
+/// Pages that are evicted early are read again, so these reads have the same cause.
 fn name_low_triggers(finding: &mut Finding, member: &str) {
     finding.claim = "Operations evict pages, and read them again, long before the cache is full.".to_owned();
     finding.advice =
@@ -219,8 +219,8 @@ fn probe_of_journal(evidence: &Evidence, member: &str) -> Option<String> {
     Some(format!("fathom disk --dir {dbpath}/journal --pattern append"))
 }
 
-/// What a layer's share is of: the mean operation from its send. The wait to be sent follows from the layers below it, and would hide them; its own
-/// share is of the whole.
+/// The base of a layer's share: the mean operation from its send. The wait to be sent follows from the layers below it, and would hide them. Its own
+/// share is of the whole time.
 fn whole_us(budget: &Budget, rule: &Rule) -> f64 {
     let whole_us = budget.whole_us();
     if rule.layers.contains(&"schedule") {
@@ -230,11 +230,11 @@ fn whole_us(budget: &Budget, rule: &Rule) -> f64 {
     whole_us - schedule.map_or(0.0, |layer| layer.mean_us.max(0.0))
 }
 
-fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
-    let Place { budget, layers, .. } = place;
+fn judge(rule: &Rule, place: &RuleInput<'_>) -> Option<Finding> {
+    let RuleInput { budget, layers, .. } = place;
     let whole_us = whole_us(budget, rule);
     let mean_us: f64 = layers.iter().map(|layer| layer.mean_us).sum();
-    // Added bounds are those of the worst case.
+    // The sum of the bounds is the worst case.
     let (low_us, high_us) = layers.iter().try_fold((0.0, 0.0), |(low, high), layer| {
         let interval = layer.interval_us?;
         Some((low + interval.0, high + interval.1))
@@ -247,9 +247,9 @@ fn judge(rule: &Rule, place: &Place<'_>) -> Option<Finding> {
         return None;
     }
     let (more, (least, expected, most), known) = match (rule.look)(place) {
-        Look::Holds(more, gain) => (more, gain, true),
-        Look::Unknown(more, gain) => (more, gain, false),
-        Look::Fails => return None,
+        RuleConditions::Holds(more, gain) => (more, gain, true),
+        RuleConditions::Unknown(more, gain) => (more, gain, false),
+        RuleConditions::Fails => return None,
     };
     let shaky = !budget.closes && budget.unexplained_us.abs() > mean_us;
     let (severity, confidence) = if known && !shaky {

@@ -1,56 +1,55 @@
-//! From rows to budgets: intervals by whole blocks of time, closure, and what is said where it does not close.
+//! Builds budgets from rows: intervals by whole blocks of time, closure, and the sentences on a budget that does not close.
 
 use std::ops::Range;
 
 use fathom_record::budget::{Budget, Layer};
-use fathom_stats::{Interval, Resampled, Seeded, bootstrap_sums};
+use fathom_stats::{BootstrapEstimate, Interval, SeededRandom, bootstrap_sums};
 
 use super::columns::{Column, series_of};
-use super::frame::{Frame, sum_of};
-use super::parts::{LAYERS, Of, Parts, Shape, parts};
+use super::frame::{ServerFrame, sum_of};
+use super::parts::{LAYERS, OperationSet, Parts, WindowDecisions, parts};
 use super::shape::shape_of;
 use crate::Evidence;
 use crate::client::points;
 
-/// Fewer operations than this make no mean.
-const FEWEST_OPERATIONS: f64 = 100.0;
-/// Fewer seconds than this make no budget.
-const FEWEST_SECONDS: usize = 3;
-/// Draws of a bootstrap.
+/// The fewest operations for a mean.
+const MIN_OPERATIONS: f64 = 100.0;
+/// The fewest seconds for a budget.
+const MIN_SECONDS: usize = 3;
+/// The number of draws of a bootstrap.
 pub(crate) const RESAMPLES: usize = 500;
-/// So many whole cycles of checkpoints are resampled rather than blocks of seconds (analysis.md A1, A4).
-const FEWEST_CYCLES: usize = 8;
-/// A block of seconds, where there are enough of them.
+/// The fewest whole cycles of checkpoints that are resampled instead of blocks of seconds (docs/methods.md#the-latency-budget).
+const MIN_CYCLES: usize = 8;
+/// The seconds of a block, if there are enough seconds.
 const BLOCK_SECONDS: usize = 10;
-/// The most by which layers may miss the whole and still close (analysis.md A1), whatever the standard error.
+/// The most by which layers may miss the whole and still close (docs/methods.md#the-latency-budget), whatever the standard error.
 const CLOSES_WITHIN: f64 = 0.05;
 /// The error of the estimated wait for the journal, as a part of it. tests/verdicts/journal_estimate.rs compares the interval with the exact wait
 /// that the lab server counts.
 const ESTIMATE_ERROR: f64 = 0.3;
 
-/// The budgets of one server, with how they were computed; empty where the window bears none.
-pub(crate) fn budgets(evidence: &Evidence, frame: &Frame) -> Vec<Budget> {
+/// The budgets of one server, with how they were computed; empty if the window is too short for one.
+pub(crate) fn budgets(evidence: &Evidence, frame: &ServerFrame) -> Vec<Budget> {
     let total = frame.total();
-    let Some((shape, missing)) = shape_of(frame, &total).filter(|_| frame.rows.len() >= FEWEST_SECONDS)
-    else {
+    let Some((shape, missing)) = shape_of(frame, &total).filter(|_| frame.rows.len() >= MIN_SECONDS) else {
         return Vec::new();
     };
     let blocks: Vec<Vec<f64>> = blocks(evidence, frame)
         .into_iter()
         .map(|range| sum_of(frame.rows.get(range).unwrap_or(&[])))
         .collect();
-    [(Of::All, "all"), (Of::Reads, "reads"), (Of::Writes, "writes")]
+    [(OperationSet::All, "all"), (OperationSet::Reads, "reads"), (OperationSet::Writes, "writes")]
         .into_iter()
-        .filter(|(of, _)| parts(&total, *of, &shape).count >= FEWEST_OPERATIONS)
+        .filter(|(of, _)| parts(&total, *of, &shape).count >= MIN_OPERATIONS)
         .map(|(of, name)| {
-            let mut stream = Seeded::from_seed(evidence.seed).split(of as u64);
+            let mut stream = SeededRandom::from_seed(evidence.seed).split(of as u64);
             let figures = |row: &[f64]| figures(&parts(row, of, &shape));
             let resampled =
                 bootstrap_sums(&blocks, 0.95, RESAMPLES, &mut stream, figures).unwrap_or_default();
             let mut budget =
                 Draft { frame, shape: &shape, parts: parts(&total, of, &shape), resampled }.budget(name);
             budget.missing.extend(missing.iter().cloned());
-            if of != Of::All {
+            if of != OperationSet::All {
                 budget.missing.extend(shared_out(&budget));
             }
             budget
@@ -58,7 +57,7 @@ pub(crate) fn budgets(evidence: &Evidence, frame: &Frame) -> Vec<Budget> {
         .collect()
 }
 
-/// What is resampled: the layers, the parts within them, and the closure.
+/// The figures that are resampled: the layers, the parts within them, and the closure.
 fn figures(parts: &Parts) -> Vec<f64> {
     let within = [parts.ping, parts.device, parts.evicting, parts.closure()];
     parts.layers.iter().copied().chain(within).collect()
@@ -68,9 +67,9 @@ const DEVICE: usize = PING + 1;
 const EVICTING: usize = PING + 2;
 const CLOSURE: usize = PING + 3;
 
-/// The blocks that are resampled: cycles from the end of a checkpoint to the end of the next where there are enough of them
+/// The blocks that are resampled: cycles from the end of a checkpoint to the end of the next if there are enough of them
 /// and they are longer than a few seconds, else ten seconds each, or less in a short window, so that there are eight.
-pub(crate) fn blocks(evidence: &Evidence, frame: &Frame) -> Vec<Range<usize>> {
+pub(crate) fn blocks(evidence: &Evidence, frame: &ServerFrame) -> Vec<Range<usize>> {
     let ended = points(evidence, &format!("server.{}.checkpoint.count", frame.member));
     let mut edges: Vec<usize> = ended
         .iter()
@@ -81,27 +80,27 @@ pub(crate) fn blocks(evidence: &Evidence, frame: &Frame) -> Vec<Range<usize>> {
     let cycles: Vec<Range<usize>> =
         edges.windows(2).filter_map(|pair| Some(*pair.first()?..*pair.last()?)).collect();
     let long = cycles.iter().map(ExactSizeIterator::len).sum::<usize>() >= 3 * cycles.len();
-    if cycles.len() >= FEWEST_CYCLES && long {
+    if cycles.len() >= MIN_CYCLES && long {
         return cycles;
     }
     let seconds = frame.rows.len();
     let length = (seconds / 8).clamp(1, BLOCK_SECONDS);
     let count = seconds / length;
-    // What is left over belongs to the last block, so that nothing is lost.
+    // The remainder belongs to the last block, so that no second is lost.
     (0..count)
         .map(|block| block * length..if block + 1 == count { seconds } else { (block + 1) * length })
         .collect()
 }
 
 struct Draft<'f> {
-    frame: &'f Frame,
-    shape: &'f Shape,
+    frame: &'f ServerFrame,
+    shape: &'f WindowDecisions,
     parts: Parts,
-    resampled: Vec<Option<Resampled>>,
+    resampled: Vec<Option<BootstrapEstimate>>,
 }
 
 impl Draft<'_> {
-    fn resampled(&self, figure: usize) -> Option<Resampled> {
+    fn resampled(&self, figure: usize) -> Option<BootstrapEstimate> {
         self.resampled.get(figure).copied().flatten()
     }
 
@@ -163,7 +162,7 @@ impl Draft<'_> {
             let read: Vec<Column> = columns.iter().copied().filter(|column| has(*column)).collect();
             let mut layer = self.layer(name, mean_us, figure, &read);
             if *name == "journal" && self.shape.is_journal_estimated() {
-                // A limit on writes holds them up before their sync: all that no other wait explains may be theirs.
+                // A limit on writes delays them before their sync: all time that no other wait explains may be due to it.
                 let engine_us = self.parts.layers.last().copied().unwrap_or(0.0);
                 let most_us = mean_us + engine_us + self.parts.unexplained().max(0.0);
                 layer.interval_us = layer.interval_us.map(|(low, high)| {
@@ -217,7 +216,7 @@ impl Draft<'_> {
         }
     }
 
-    /// What is said where a remainder is below zero, or the client's records disagree with its own count.
+    /// The sentences on a remainder below zero, and on records of the client that disagree with its own count.
     fn negatives(&self, tolerance: f64) -> Vec<String> {
         let mut said = Vec::new();
         let Parts { whole, network_left, engine_left, .. } = self.parts;
@@ -255,7 +254,7 @@ impl Draft<'_> {
     }
 }
 
-/// Said of a kind, where waits that are not its own were shared out to it.
+/// The sentence on a kind to which a part of the waits of all kinds was assigned.
 fn shared_out(budget: &Budget) -> Option<String> {
     let shared = ["page_read", "evict", "ticket", "lock"];
     let large = |layer: &&Layer| shared.contains(&layer.name.as_str()) && layer.share > 0.05;

@@ -6,7 +6,7 @@
 /// One sum of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// Seconds.
+    /// In seconds of time.
     Time,
     /// Operations of the client that succeeded, and their time in microseconds by both clocks.
     ClientReads,
@@ -15,13 +15,13 @@ pub(crate) enum Column {
     ClientWrites,
     ClientWriteService,
     ClientWriteResponse,
-    /// Operations of which it is not known what the server counts them as.
+    /// Operations whose kind in the server's counts is not known.
     ClientOthers,
     ClientOtherService,
     ClientFailures,
     /// Operations under way at the client, in microseconds: the area under the gauge.
     InFlight,
-    /// Operations within the server and their time, of the namespace watched where it is read.
+    /// Operations within the server and their time, of the namespace watched if one is.
     Reads,
     ReadTime,
     Writes,
@@ -59,7 +59,7 @@ pub(crate) enum Column {
 /// How many columns there are.
 pub(crate) const COLUMNS: usize = Column::Pings as usize + 1;
 
-/// The value of a column; 0 where a row has none.
+/// The value of a column; 0 if the row has none.
 pub(crate) fn at(row: &[f64], column: Column) -> f64 {
     row.get(column as usize).copied().unwrap_or(0.0)
 }
@@ -69,12 +69,12 @@ pub(crate) fn add(row: &mut [f64], column: Column, value: f64) {
     row.get_mut(column as usize).into_iter().for_each(|sum| *sum += value);
 }
 
-/// One over the other; 0 where there is nothing to divide by.
+/// One over the other; 0 if the divisor is 0.
 pub(crate) fn per(over: f64, under: f64) -> f64 {
     if under > 0.0 { over / under } else { 0.0 }
 }
 
-/// The sums that a server counts, by what follows `server.{member}.` in their names.
+/// The sums that a server counts, by the end of their names after `server.{member}.`.
 pub(crate) static OF_SERVER: &[(Column, &str)] = &[
     (Column::AllReads, "reads.operations"),
     (Column::AllWrites, "writes.operations"),
@@ -97,7 +97,7 @@ pub(crate) static OF_SERVER: &[(Column, &str)] = &[
     (Column::RunWait, "process.run_wait_us"),
 ];
 
-/// The same of its operations alone, of the server and, under `collection.`, of the namespace watched.
+/// The same for its operations alone, of the server and, under `collection.`, of the namespace watched.
 pub(crate) static OF_OPERATIONS: &[(Column, &str)] = &[
     (Column::Reads, "reads.operations"),
     (Column::ReadTime, "reads.latency_us"),
@@ -105,7 +105,7 @@ pub(crate) static OF_OPERATIONS: &[(Column, &str)] = &[
     (Column::WriteTime, "writes.latency_us"),
 ];
 
-/// The series of a server that a column is read from, by its name's end; for naming what a layer rests on.
+/// The series of a server that a column is read from, by the end of its name; findings name it as the source of a layer.
 pub(crate) fn series_of(column: Column) -> Option<&'static str> {
     OF_SERVER.iter().find(|(other, _)| *other == column).map(|(_, name)| *name)
 }

@@ -1,32 +1,32 @@
-//! What else must be so, beside a layer's share, before a rule fires: the preconditions of analysis.md A10.
+//! The further conditions, besides a layer's share, under which a rule fires: see docs/methods.md#advice.
 //!
-//! Each reads other series than the layer does. A condition that was not read is unknown, which is neither yes nor no.
+//! Each condition reads other series than the layer does. A condition whose series were not read is unknown, which is neither yes nor no.
 
 use fathom_record::budget::{Budget, Layer};
 
-use super::frame::Frame;
+use super::frame::ServerFrame;
 use super::shape::waits_outside;
 use crate::Evidence;
-use crate::client::{Client, points};
-use crate::memory::Memory;
+use crate::client::{ClientLoads, points};
+use crate::memory::ServerMemory;
 use crate::path::is_over_loopback;
 use crate::storage_class::SYNC_US;
 
 /// The evidence that operations evict before the cache is as full as they usually must.
 pub(super) const LOW_TRIGGERS: &str = "The usual triggers are far from reached, so that lower ones must be set (eviction_trigger, eviction_dirty_trigger).";
 
-/// What a rule may look at.
-pub(super) struct Place<'p> {
+/// The input of a rule.
+pub(super) struct RuleInput<'p> {
     pub(super) evidence: &'p Evidence,
-    pub(super) client: Option<&'p Client>,
-    pub(super) frame: &'p Frame,
+    pub(super) client: Option<&'p ClientLoads>,
+    pub(super) frame: &'p ServerFrame,
     pub(super) budget: &'p Budget,
     pub(super) layers: Vec<&'p Layer>,
 }
 
-/// What the other conditions of a rule say.
-pub(super) enum Look {
-    /// They hold: sentences, and the part of the layer that the change may remove (least, expected, most).
+/// The result of the other conditions of a rule.
+pub(super) enum RuleConditions {
+    /// They hold: sentences, and the share of the layer that the change may remove (least, expected, most).
     Holds(Vec<String>, (f64, f64, f64)),
     /// They do not: the rule does not fire.
     Fails,
@@ -34,7 +34,7 @@ pub(super) enum Look {
     Unknown(Vec<String>, (f64, f64, f64)),
 }
 
-impl Place<'_> {
+impl RuleInput<'_> {
     /// The mean of a gauge of this server over the budget's seconds.
     fn gauge(&self, tail: &str) -> Option<f64> {
         self.mean(&format!("server.{}.{tail}", self.budget.member))
@@ -68,7 +68,7 @@ impl Place<'_> {
         self.layers.iter().map(|layer| layer.mean_us).sum()
     }
 
-    /// The wait to be sent follows from the others, and is not compared.
+    /// Whether the layer is the largest. The wait to be sent follows from the others, and is not compared.
     fn is_largest(&self) -> bool {
         let others = self.budget.layers.iter().filter(|layer| layer.name != "schedule");
         others.map(|layer| layer.mean_us).all(|mean_us| mean_us <= self.layer_us())
@@ -80,21 +80,21 @@ impl Place<'_> {
     }
 }
 
-/// A round trip that matters, and nothing larger. Where the ping is short, the time is the client's or a proxy's, which only
-/// counts where it is long.
-pub(super) fn network(place: &Place<'_>) -> Look {
+/// Holds if a round trip is long enough to matter and no layer is larger. If the ping is short, the time is the client's or a
+/// proxy's, which only counts if it is long.
+pub(super) fn network(place: &RuleInput<'_>) -> RuleConditions {
     const LONG_PING_US: f64 = 1000.0;
     const LONG_US: f64 = 5000.0;
     if !place.is_largest() {
-        return Look::Fails;
+        return RuleConditions::Fails;
     }
     let network_us = place.layer_us();
     if let Some(said) = lost_packets(place) {
-        return Look::Holds(vec![said], (0.5, 0.9, 1.0));
+        return RuleConditions::Holds(vec![said], (0.5, 0.9, 1.0));
     }
     let over_loopback = is_over_loopback(place.evidence, &place.budget.member);
     let Some(ping_us) = place.part_us("ping") else {
-        return Look::Unknown(
+        return RuleConditions::Unknown(
             vec!["No ping was read, so the round trip itself is not known.".to_owned()],
             (0.0, 0.5, 1.0),
         );
@@ -106,17 +106,17 @@ pub(super) fn network(place: &Place<'_>) -> Look {
     );
     let of_ping = (ping_us / network_us).clamp(0.0, 1.0);
     if ping_us >= LONG_PING_US && !over_loopback {
-        Look::Holds(vec![said], (0.8 * of_ping, of_ping, 1.0))
+        RuleConditions::Holds(vec![said], (0.8 * of_ping, of_ping, 1.0))
     } else if network_us >= LONG_US {
-        Look::Holds(vec![said], (0.0, 1.0 - of_ping, 1.0))
+        RuleConditions::Holds(vec![said], (0.0, 1.0 - of_ping, 1.0))
     } else {
-        Look::Fails
+        RuleConditions::Fails
     }
 }
 
-/// Segments that this host sent again, if these make half of the network's time: each waits for 200 ms at least (TCP_RTO_MIN,
+/// Segments that this host retransmitted, if these make half of the network's time: each waits for at least 200 ms (TCP_RTO_MIN,
 /// torvalds/linux:include/net/tcp.h).
-fn lost_packets(place: &Place<'_>) -> Option<String> {
+fn lost_packets(place: &RuleInput<'_>) -> Option<String> {
     const RETRANSMISSION_TIMEOUT_US: f64 = 200_000.0;
     const MIN_SHARE: f64 = 0.5;
     let again = place.sum("host.network.retransmits").filter(|_| place.client.is_some())?;
@@ -129,12 +129,12 @@ fn lost_packets(place: &Place<'_>) -> Option<String> {
     })
 }
 
-/// All connections are in use, and the processor has room; whether the server bears more is not known before it is tried.
-pub(super) fn connections(place: &Place<'_>) -> Look {
-    /// That operations wait shows that all are in use at times; a pool that is mostly idle waits for something else.
+/// Holds if all connections are in use and the processor is not. A trial has to show whether the server can do more.
+pub(super) fn connections(place: &RuleInput<'_>) -> RuleConditions {
+    /// A wait of operations shows that all connections are in use at times; a pool that is mostly idle waits for something else.
     const IN_USE: f64 = 0.5;
     const ROOM_PCT: f64 = 20.0;
-    let Some(client) = place.client else { return Look::Fails };
+    let Some(client) = place.client else { return RuleConditions::Fails };
     let mean = |name: &str| -> f64 {
         client.loads.iter().filter_map(|load| place.mean(&format!("{load}{name}"))).sum()
     };
@@ -142,7 +142,7 @@ pub(super) fn connections(place: &Place<'_>) -> Look {
     let mut said = Vec::new();
     if connections > 0.0 {
         if in_flight < IN_USE * connections {
-            return Look::Fails;
+            return RuleConditions::Fails;
         }
         said.push(format!("Of {connections:.0} connections {in_flight:.1} are in use on average."));
     } else {
@@ -155,22 +155,22 @@ pub(super) fn connections(place: &Place<'_>) -> Look {
     match idle.map(|(idle, waits)| idle + waits) {
         Some(idle) if idle > ROOM_PCT && connections > 0.0 => {
             said.push(format!("The server's processors are idle for {idle:.0} % of the time."));
-            Look::Holds(said, gain)
+            RuleConditions::Holds(said, gain)
         }
         Some(idle) if idle <= ROOM_PCT => {
             said.push(format!(
                 "The server's processors are idle for {idle:.0} % of the time only: it may be the limit."
             ));
-            Look::Unknown(said, gain)
+            RuleConditions::Unknown(said, gain)
         }
-        // One or two under way are a narrow pool by any server's measure.
-        _ if in_flight <= 2.5 => Look::Holds(said, gain),
-        _ => Look::Unknown(said, gain),
+        // One or two operations under way are a narrow pool for any server.
+        _ if in_flight <= 2.5 => RuleConditions::Holds(said, gain),
+        _ => RuleConditions::Unknown(said, gain),
     }
 }
 
-/// The device serves the reads, not only the file system's cache.
-pub(super) fn misses(place: &Place<'_>) -> Look {
+/// Holds if the device serves the reads, not only the file system's cache.
+pub(super) fn misses(place: &RuleInput<'_>) -> RuleConditions {
     let operations =
         place.sum_of("reads.operations").unwrap_or(0.0) + place.sum_of("writes.operations").unwrap_or(0.0);
     let mut said = Vec::new();
@@ -181,7 +181,7 @@ pub(super) fn misses(place: &Place<'_>) -> Look {
     if let Some(available) = place.mean("host.memory.available_bytes") {
         said.push(format!("{:.1} GiB of the host's memory are available.", available / f64::from(1 << 30)));
     }
-    let memory = Memory::of(place.evidence, &place.budget.member);
+    let memory = ServerMemory::from_evidence(place.evidence, &place.budget.member);
     if let Some(limit_bytes) = memory.and_then(|memory| memory.reached_limit_bytes) {
         said.push(format!(
             "The server's control group uses all of the {:.2} GiB that it may (memory.max, memory.limit_in_bytes), so that the kernel's cache \
@@ -195,22 +195,22 @@ pub(super) fn misses(place: &Place<'_>) -> Look {
             "The device under the data was not watched, so whether it serves these reads is not known."
                 .to_owned(),
         );
-        return Look::Unknown(said, gain);
+        return RuleConditions::Unknown(said, gain);
     };
     let reads = place.sum(&format!("device.{device}.reads")).unwrap_or(0.0);
     let read_ms = place.sum(&format!("device.{device}.read_ms")).unwrap_or(0.0);
     if reads < 0.1 * pages.unwrap_or(reads) || reads <= 0.0 {
         // The file system's cache serves them.
-        return Look::Fails;
+        return RuleConditions::Fails;
     }
     said.push(format!("{device} served {reads:.0} reads in {:.2} ms each.", read_ms / reads));
-    Look::Holds(said, gain)
+    RuleConditions::Holds(said, gain)
 }
 
-/// Memory would hold the pages that operations wait for.
-pub(super) fn small_cache(place: &Place<'_>) -> Look {
-    let memory = Memory::of(place.evidence, &place.budget.member);
-    let Some(memory) = memory.filter(Memory::holds_data) else { return Look::Fails };
+/// Holds if memory would hold the pages that operations wait for.
+pub(super) fn small_cache(place: &RuleInput<'_>) -> RuleConditions {
+    let memory = ServerMemory::from_evidence(place.evidence, &place.budget.member);
+    let Some(memory) = memory.filter(ServerMemory::holds_data) else { return RuleConditions::Fails };
     let gib = |bytes: f64| bytes / f64::from(1 << 30);
     let mut said = vec![format!(
         "The data of the namespace take {:.2} GiB; the host has {:.1} GiB of memory free.",
@@ -220,28 +220,28 @@ pub(super) fn small_cache(place: &Place<'_>) -> Look {
     if let Some(cache_bytes) = place.gauge("cache.most_bytes") {
         said.push(format!("The engine's cache may hold {:.2} GiB.", gib(cache_bytes)));
     }
-    Look::Holds(said, (0.5, 0.9, 1.0))
+    RuleConditions::Holds(said, (0.5, 0.9, 1.0))
 }
 
-/// The cache is full, or its dirty part is.
-pub(super) fn eviction(place: &Place<'_>) -> Look {
+/// Holds if the cache is full, or its dirty part is.
+pub(super) fn eviction(place: &RuleInput<'_>) -> RuleConditions {
     // WiredTiger lets operations evict at 20 % dirty and 95 % full (eviction_dirty_trigger, eviction_trigger).
     const DIRTY: f64 = 0.15;
     const FULL: f64 = 0.93;
     let gain = (0.0, 0.5, 1.0);
     let (used, dirty) = (place.gauge("cache.used_bytes"), place.gauge("cache.dirty_bytes"));
     let (Some(used), Some(dirty), Some(most)) = (used, dirty, place.gauge("cache.most_bytes")) else {
-        return Look::Unknown(vec!["How full the cache is was not read.".to_owned()], gain);
+        return RuleConditions::Unknown(vec!["How full the cache is was not read.".to_owned()], gain);
     };
     let mut said = vec![format!(
         "The cache is {:.0} % full on average, and {:.0} % of it are dirty (operations must evict at 95 and 20 %).",
         100.0 * used / most,
         100.0 * dirty / most
     )];
-    // Half of the usual limits are not reached and operations evict all the same.
+    // Operations evict although not even half of the usual limits is reached.
     if used < 0.5 * FULL * most && dirty < 0.5 * DIRTY * most {
         said.push(LOW_TRIGGERS.to_owned());
-        return Look::Holds(said, gain);
+        return RuleConditions::Holds(said, gain);
     }
     let busy = place.mean("host.cpu.idle_pct").is_some_and(|idle| idle < 15.0);
     if busy {
@@ -251,17 +251,17 @@ pub(super) fn eviction(place: &Place<'_>) -> Look {
         );
     }
     if busy || (used < FULL * most && dirty < DIRTY * most) {
-        Look::Unknown(said, gain)
+        RuleConditions::Unknown(said, gain)
     } else {
-        Look::Holds(said, gain)
+        RuleConditions::Holds(said, gain)
     }
 }
 
-/// The journal's syncs are slow.
-pub(super) fn journal(place: &Place<'_>) -> Look {
+/// Holds if the journal's syncs are slow.
+pub(super) fn journal(place: &RuleInput<'_>) -> RuleConditions {
     /// A device with power-loss protection takes less.
     const SLOW_US: f64 = 1000.0;
-    /// An estimate of as many syncs for each write was not cut short by the time that the server has for it.
+    /// An estimate of at least this many syncs for each write was not cut short by the time that the server has for it.
     const WHOLE: f64 = 0.8;
     let counted = place.frame.is_alone
         || waits_outside(place.frame.of_namespace, &place.frame.total())
@@ -282,23 +282,27 @@ pub(super) fn journal(place: &Place<'_>) -> Look {
             // as long as a sync, each write waited for one; if it is shorter, only some writes did.
             let shown = counted || place.budget.operations == "writes" && place.layer_us() >= WHOLE * mean_us;
             if shown && mean_us >= SLOW_US {
-                Look::Holds(said, (0.3 * part, part, 1.0))
+                RuleConditions::Holds(said, (0.3 * part, part, 1.0))
             } else {
-                // Writes then wait for the next sync to begin rather than for the disk.
-                Look::Unknown(said, (0.0, 0.5 * part, 1.0))
+                // Writes then wait for the start of the next sync rather than for the disk.
+                RuleConditions::Unknown(said, (0.0, 0.5 * part, 1.0))
             }
         }
         None => {
             said.push("How long the journal's syncs take was not read.".to_owned());
             // The waits themselves are known where the server counts them.
             let is_slow = counted && place.layer_us() >= SLOW_US;
-            if is_slow { Look::Holds(said, (0.3, 0.9, 1.0)) } else { Look::Unknown(said, (0.0, 0.5, 1.0)) }
+            if is_slow {
+                RuleConditions::Holds(said, (0.3, 0.9, 1.0))
+            } else {
+                RuleConditions::Unknown(said, (0.0, 0.5, 1.0))
+            }
         }
     }
 }
 
-/// Whether the tickets are all out, and whether the device is what holds their holders.
-pub(super) fn tickets(place: &Place<'_>) -> Look {
+/// Judges whether all tickets are in use, and whether their holders wait for the device.
+pub(super) fn tickets(place: &RuleInput<'_>) -> RuleConditions {
     let mut said = Vec::new();
     for kind in ["read", "write"] {
         let (out, total) =
@@ -311,26 +315,26 @@ pub(super) fn tickets(place: &Place<'_>) -> Look {
     match place.device_in_flight() {
         Some(busy) if busy < 1.0 => {
             said.push(format!("The device is mostly idle: {busy:.2} requests are in flight on average."));
-            Look::Holds(said, gain)
+            RuleConditions::Holds(said, gain)
         }
         Some(busy) => {
             said.push(format!(
                 "The device has {busy:.1} requests in flight on average: what holds the tickets may be waiting for it."
             ));
-            Look::Unknown(said, gain)
+            RuleConditions::Unknown(said, gain)
         }
         None => {
             said.push(
                 "The device under the data was not watched, so whether it holds the tickets is not known."
                     .to_owned(),
             );
-            Look::Unknown(said, gain)
+            RuleConditions::Unknown(said, gain)
         }
     }
 }
 
 /// How often writes collide.
-pub(super) fn conflicts(place: &Place<'_>) -> Look {
+pub(super) fn conflicts(place: &RuleInput<'_>) -> RuleConditions {
     let (conflicts, writes) = (place.sum_of("write_conflicts"), place.sum_of("writes.operations"));
     let said = conflicts.zip(writes).filter(|(_, writes)| *writes > 0.0).map(|(conflicts, writes)| {
         format!(
@@ -338,19 +342,19 @@ pub(super) fn conflicts(place: &Place<'_>) -> Look {
             1.0 + conflicts / writes
         )
     });
-    Look::Holds(said.into_iter().collect(), (0.3, 0.8, 1.0))
+    RuleConditions::Holds(said.into_iter().collect(), (0.3, 0.8, 1.0))
 }
 
-/// Which member is waited for is said with the finding; what it may bring rests on how far that one gets faster.
-pub(super) fn replication(place: &Place<'_>) -> Look {
+/// The finding names the member that is waited for. The gain depends on how much faster that member gets.
+pub(super) fn replication(place: &RuleInput<'_>) -> RuleConditions {
     let waits = place.sum_of("replication.waits").filter(|waits| *waits > 0.0);
     let mean = waits.and_then(|waits| Some(place.sum_of("wait.replication_us")? / waits));
     let said = mean.map(|us| format!("A write that waits for members waits {:.2} ms.", us / 1000.0));
-    Look::Holds(said.into_iter().collect(), (0.0, 0.5, 1.0))
+    RuleConditions::Holds(said.into_iter().collect(), (0.0, 0.5, 1.0))
 }
 
-/// Writes are held back while members lag: the server says so itself, or they are seen to lag.
-pub(super) fn flow_control(place: &Place<'_>) -> Look {
+/// Writes are held back while members lag: the server reports it, or the readings show the lag.
+pub(super) fn flow_control(place: &RuleInput<'_>) -> RuleConditions {
     let gain = (0.5, 0.9, 1.0);
     let mut said = Vec::new();
     let lagged = place.gauge("flow_control.lagged");
@@ -365,7 +369,7 @@ pub(super) fn flow_control(place: &Place<'_>) -> Look {
         }
     }
     match lagged {
-        Some(share) if share > 0.0 => Look::Holds(said, gain),
-        _ => Look::Unknown(said, gain),
+        Some(share) if share > 0.0 => RuleConditions::Holds(said, gain),
+        _ => RuleConditions::Unknown(said, gain),
     }
 }

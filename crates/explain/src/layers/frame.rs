@@ -1,53 +1,57 @@
 //! The seconds of a window in which everything was read, as rows of sums, for one server.
 //!
-//! A second counts only where the client's and the server's readings both cover it. A counter that was set back, or a
-//! sampler that paused, costs seconds and never makes zeros.
+//! A second counts only if the client's and the server's readings both cover it. A counter that was reset, or a
+//! sampler that paused, removes seconds and never adds zeros.
 
 use fathom_record::Point;
 
 use super::columns::{COLUMNS, Column, OF_OPERATIONS, OF_SERVER, add, at};
 use crate::Evidence;
-use crate::client::{Client, Kind, points};
+use crate::client::{ClientLoads, ReadWriteType, points};
 use crate::member;
 use crate::windows::{Window, apart, read_in, spread};
 
 /// A series that covers less of the seconds than this is taken as absent rather than as a reason to drop them.
-const MOSTLY: f64 = 0.8;
+const MIN_COVERED_SHARE: f64 = 0.8;
 
 /// Rows of one server.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct ServerFrame {
     pub(crate) member: String,
     /// The seconds, and their rows.
     pub(crate) windows: Vec<Window>,
     pub(crate) rows: Vec<Vec<f64>>,
-    /// The 99th percentile of the slowest kind of operation in each second, in nanoseconds; NaN where it has none.
+    /// The 99th percentile of the slowest kind of operation in each second, in nanoseconds; NaN in a second without one.
     pub(crate) p99_ns: Vec<f64>,
-    /// The mean of pings read in each second, in microseconds; NaN where none was.
+    /// The mean of pings read in each second, in microseconds; NaN in a second without one.
     pub(crate) pings_us: Vec<f64>,
     /// Which columns were read.
     pub(crate) read: [bool; COLUMNS],
     /// Whether the client was watched.
     pub(crate) has_client: bool,
-    /// What the series of the client's operations begin with.
+    /// The prefixes of the series of the client's operations.
     pub(crate) operations: Vec<String>,
     /// Whether operations are those of the namespace watched rather than of the whole server.
     pub(crate) of_namespace: bool,
-    /// The device under the data, where it is known and was watched.
+    /// The device under the data, if it is known and was watched.
     pub(crate) device: Option<String>,
     /// Whether a control group limits reads of that device: what waits for the limit waits above it.
     pub(crate) is_capped: bool,
-    /// Whether its set has nobody else to wait for: then a majority is this member's own journal.
+    /// Whether its set has no other voting member: then this member's own journal is the majority.
     pub(crate) is_alone: bool,
     /// Whether clients reach it through a router.
     pub(crate) behind_router: bool,
-    /// Seconds that were left out, because a counter was set back or was not read.
+    /// Seconds that were left out, because a counter was reset or was not read.
     pub(crate) left_out: usize,
 }
 
-impl Frame {
-    /// The rows of a server in the evidence's window; `None` where its operations were not read.
-    pub(crate) fn of(evidence: &Evidence, member: &str, client: Option<&Client>) -> Option<Frame> {
+impl ServerFrame {
+    /// The rows of a server in the evidence's window; `None` if its operations were not read.
+    pub(crate) fn from_evidence(
+        evidence: &Evidence,
+        member: &str,
+        client: Option<&ClientLoads>,
+    ) -> Option<ServerFrame> {
         let name = |tail: &str| format!("server.{member}.{tail}");
         let windows = match client {
             Some(client) => client.windows(evidence),
@@ -92,7 +96,7 @@ impl Frame {
         frame.has_client = client.is_some();
         let operations = client.into_iter().flat_map(|client| &client.operations);
         frame.operations =
-            operations.filter(|one| one.kind != Kind::Other).map(|one| one.prefix.clone()).collect();
+            operations.filter(|one| one.kind != ReadWriteType::Other).map(|one| one.prefix.clone()).collect();
         Some(frame)
     }
 
@@ -101,7 +105,7 @@ impl Frame {
         self.read.get(column as usize).copied().unwrap_or(false)
     }
 
-    /// All rows added.
+    /// The sum of all rows.
     pub(crate) fn total(&self) -> Vec<f64> {
         sum_of(&self.rows)
     }
@@ -112,7 +116,7 @@ impl Frame {
     }
 }
 
-/// Rows added.
+/// The sum of these rows.
 pub(crate) fn sum_of<'r>(rows: impl IntoIterator<Item = &'r Vec<f64>>) -> Vec<f64> {
     let mut total = vec![0.0; COLUMNS];
     for row in rows {
@@ -127,16 +131,16 @@ fn first_word(text: &str) -> Option<String> {
         .map(|word| word.trim_start_matches("/dev/").to_owned())
 }
 
-/// The server's own windows, without the first and the last, where no client tells the seconds.
+/// The server's own windows, without the first and the last, if no client gives the seconds.
 fn server_windows(evidence: &Evidence, name: &str) -> Vec<Window> {
     let all = points(evidence, name);
     let inner = all.get(1..all.len().saturating_sub(1)).unwrap_or(&[]);
     apart(inner.iter().map(|point| (point.begin_ns, point.end_ns)).collect())
 }
 
-fn slowest_p99(evidence: &Evidence, client: &Client, windows: &[Window]) -> Vec<f64> {
+fn slowest_p99(evidence: &Evidence, client: &ClientLoads, windows: &[Window]) -> Vec<f64> {
     let mut slowest = vec![f64::NAN; windows.len()];
-    for operation in client.operations.iter().filter(|one| one.kind != Kind::Other) {
+    for operation in client.operations.iter().filter(|one| one.kind != ReadWriteType::Other) {
         let read = read_in(points(evidence, &format!("{}.response.p99_ns", operation.prefix)), windows);
         // The larger of the two; a number wins over NaN.
         slowest.iter_mut().zip(read).for_each(|(most, one)| *most = most.max(one.unwrap_or(f64::NAN)));
@@ -144,11 +148,11 @@ fn slowest_p99(evidence: &Evidence, client: &Client, windows: &[Window]) -> Vec<
     slowest
 }
 
-/// Rows on their way.
+/// Rows that are being filled.
 struct Draft {
     windows: Vec<Window>,
     rows: Vec<Vec<f64>>,
-    /// Whether all that is needed covers the second.
+    /// Whether all needed readings cover the second.
     whole: Vec<bool>,
     read: [bool; COLUMNS],
 }
@@ -164,7 +168,7 @@ impl Draft {
         Draft { windows, rows, whole, read: [false; COLUMNS] }
     }
 
-    /// Adds what was read; what was not read in a second is 0 there.
+    /// Adds the readings of a column; a second without a reading gets 0.
     fn put(&mut self, column: Column, values: &[Option<f64>]) {
         for (row, value) in self.rows.iter_mut().zip(values) {
             add(row, column, value.unwrap_or(0.0));
@@ -174,11 +178,11 @@ impl Draft {
         }
     }
 
-    /// Adds a counter. Where it covers most of the seconds, the others are left out; where not, it counts as absent.
+    /// Adds a counter. If it covers most of the seconds, the others are left out; if not, it counts as absent.
     fn sum(&mut self, column: Column, points: &[Point]) -> bool {
         let values = spread(points, &self.windows);
         let covered = values.iter().filter(|value| value.is_some()).count();
-        let mostly = covered > 0 && covered as f64 >= MOSTLY * self.windows.len() as f64;
+        let mostly = covered > 0 && covered as f64 >= MIN_COVERED_SHARE * self.windows.len() as f64;
         if mostly {
             self.put(column, &values);
             self.whole.iter_mut().zip(&values).for_each(|(whole, value)| *whole &= value.is_some());
@@ -186,17 +190,17 @@ impl Draft {
         mostly
     }
 
-    fn client(&mut self, evidence: &Evidence, client: Option<&Client>) {
+    fn client(&mut self, evidence: &Evidence, client: Option<&ClientLoads>) {
         let Some(client) = client else { return };
         for operation in &client.operations {
             let (count, service, response) = match operation.kind {
-                Kind::Reads => {
+                ReadWriteType::Reads => {
                     (Column::ClientReads, Column::ClientReadService, Some(Column::ClientReadResponse))
                 }
-                Kind::Writes => {
+                ReadWriteType::Writes => {
                     (Column::ClientWrites, Column::ClientWriteService, Some(Column::ClientWriteResponse))
                 }
-                Kind::Other => (Column::ClientOthers, Column::ClientOtherService, None),
+                ReadWriteType::Other => (Column::ClientOthers, Column::ClientOtherService, None),
             };
             self.put(count, &spread(&operation.counts(evidence), &self.windows));
             self.put(service, &spread(&operation.times_us(evidence, "service"), &self.windows));
@@ -211,7 +215,7 @@ impl Draft {
         }
     }
 
-    /// The operations within the server: of the namespace watched where the client's are among them, else of the server.
+    /// Adds the operations within the server: those of the namespace watched if the client's are among them, else those of the server.
     fn operations(&mut self, evidence: &Evidence, member: &str) -> Option<bool> {
         let total = |rows: &[Vec<f64>], columns: [Column; 2]| -> f64 {
             rows.iter().map(|row| columns.iter().map(|column| at(row, *column)).sum::<f64>()).sum()
@@ -221,7 +225,7 @@ impl Draft {
         let of_client =
             Some(total(&self.rows, [Column::ClientReads, Column::ClientWrites])).filter(|all| *all > 0.0);
         let wanted = of_server.into_iter().chain(of_client).fold(f64::INFINITY, f64::min);
-        // What the others of its set copy from a member that follows stands among its reads.
+        // The reads of a member that follows include the copies of others in its set.
         let follows = member::follows(evidence, member);
         if follows && !member::is_read(evidence, member) {
             return None;
@@ -239,7 +243,7 @@ impl Draft {
                 read &= draft.sum(*column, points(evidence, &format!("server.{member}.{scope}{tail}")));
             }
             let served = total(&draft.rows, [Column::Reads, Column::Writes]);
-            // A namespace that is not the one under load says nothing about it.
+            // A namespace other than the one under load says nothing about it.
             if read
                 && (scope.is_empty() || (served > 0.0 && (wanted.is_infinite() || served >= wanted / 2.0)))
             {
@@ -251,11 +255,17 @@ impl Draft {
     }
 
     /// The seconds that are whole.
-    fn finish(self, member: &str, pings_us: Vec<f64>, p99_ns: Vec<f64>, device: Option<String>) -> Frame {
+    fn finish(
+        self,
+        member: &str,
+        pings_us: Vec<f64>,
+        p99_ns: Vec<f64>,
+        device: Option<String>,
+    ) -> ServerFrame {
         let Draft { windows, rows, whole, read } = self;
         let left_out = whole.iter().filter(|whole| !**whole).count();
         let device = device.filter(|_| read.get(Column::DeviceReads as usize).copied().unwrap_or(false));
-        Frame {
+        ServerFrame {
             member: member.to_owned(),
             windows: kept(windows, &whole),
             rows: kept(rows, &whole),

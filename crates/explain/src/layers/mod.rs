@@ -1,14 +1,14 @@
-//! Where the mean time of an operation goes: a budget of layers for each server, who makes its tail, and what follows
-//! from it.
+//! The budget of an operation's mean time: layers for each server, the cause of its tail, and the conclusions
+//! from them.
 //!
-//! After analysis.md A1. Shares are computed on means only, never on percentiles. What the layers do not explain is a
-//! figure of its own, and closure is a check that can fail: the client's mean against the operations that it had under
-//! way, the server's remainder against the processor time of its process, and the gap between both against the round
+//! The method: docs/methods.md#the-latency-budget. Shares are computed on means only, never on percentiles. The time that the layers
+//! do not explain is a figure of its own. Closure is a check that can fail: it compares the client's mean with the operations that it had under
+//! way, the server's remainder with the processor time of its process, and the gap between both with the round
 //! trip.
 //!
-//! The tail is the layers of seconds with a high 99th percentile, less those of calm seconds. Percentiles do not add,
-//! so they only choose the seconds; what is compared are means. Choosing the worst seconds finds some difference in any
-//! noise, so a finding needs one that is large as well as sure.
+//! The tail is the difference between the layers in seconds with a high 99th percentile and those in calm seconds. Percentiles do
+//! not add up, so they only choose the seconds; the figures compared are means. Choosing the worst seconds finds some difference in
+//! any noise, so a finding needs a difference that is both large and certain.
 
 mod advice;
 mod assemble;
@@ -20,26 +20,26 @@ mod shape;
 
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{Seeded, bootstrap_sums, quantile};
-use frame::Frame;
+use fathom_stats::{SeededRandom, bootstrap_sums, quantile};
+use frame::ServerFrame;
 
 use self::assemble::{RESAMPLES, blocks};
 use self::columns::COLUMNS;
 use self::frame::sum_of;
-use self::parts::{LAYERS, Of, Shape, parts};
+use self::parts::{LAYERS, OperationSet, WindowDecisions, parts};
 use self::shape::shape_of;
-use crate::client::Client;
+use crate::client::ClientLoads;
 use crate::{Evidence, Judgement, causes, guard, member};
 
-/// Budgets of every server that served operations, who makes their tail, and what to try.
+/// Adds the budgets of every server that served operations, the layer that makes their tail, and advice.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
-    let client = Client::of(evidence);
+    let client = ClientLoads::from_evidence(evidence);
     for member in evidence.members().into_iter().filter(|member| !member::is_router(evidence, member)) {
-        let Some(frame) = Frame::of(evidence, &member, client.as_ref()) else { continue };
+        let Some(frame) = ServerFrame::from_evidence(evidence, &member, client.as_ref()) else { continue };
         let mut budgets = assemble::budgets(evidence, &frame);
         budgets.iter_mut().for_each(|budget| member::split(evidence, budget));
         for finding in advice::findings(evidence, client.as_ref(), &frame, &budgets) {
-            // What a load that fills the machine does in vain is processor time, however long it waits for it.
+            // For a load that fills the machine, useless work is processor time, however long the work waits for a processor.
             if causes::evicts_early(&finding) && guard::fills_the_machine(evidence) {
                 judgement.findings.push(finding);
             } else {
@@ -54,23 +54,23 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 
 /// Whether a server's collection latency ends before the wait for the journal and the write concern.
 pub(crate) fn waits_outside(evidence: &Evidence, member: &str) -> bool {
-    let frame = Frame::of(evidence, member, None).filter(|frame| frame.of_namespace);
+    let frame = ServerFrame::from_evidence(evidence, member, None).filter(|frame| frame.of_namespace);
     frame.is_some_and(|frame| shape::waits_outside(true, &frame.total()))
 }
 
-/// Fewer seconds have no top decile.
-const FEWEST_SECONDS: usize = 50;
-/// A tail is worth a finding where its seconds are this many times as slow on average, and slower by so much.
+/// The fewest seconds for a top decile.
+const MIN_SECONDS: usize = 50;
+/// A tail is a finding if its seconds are this many times as slow on average, and slower by at least this much.
 const FACTOR: f64 = 2.0;
-const LEAST_US: f64 = 1000.0;
+const MIN_US: f64 = 1000.0;
 /// A layer makes the tail if it makes more than this part of the difference.
-const MOST: f64 = 0.5;
+const MIN_TAIL_SHARE: f64 = 0.5;
 
 /// The finding that names the layer which makes the tail of a server's operations.
-pub(crate) fn tail(evidence: &Evidence, frame: &Frame, all: &Budget) -> Option<Finding> {
+pub(crate) fn tail(evidence: &Evidence, frame: &ServerFrame, all: &Budget) -> Option<Finding> {
     let (shape, _) = shape_of(frame, &frame.total())?;
     let finite: Vec<f64> = frame.p99_ns.iter().copied().filter(|p99| p99.is_finite()).collect();
-    if finite.len() < FEWEST_SECONDS || !shape.client || !all.closes {
+    if finite.len() < MIN_SECONDS || !shape.client || !all.closes {
         return None;
     }
     let edge_ns = quantile(&finite, 0.9)?;
@@ -89,12 +89,12 @@ pub(crate) fn tail(evidence: &Evidence, frame: &Frame, all: &Budget) -> Option<F
     let mut total = vec![0.0; 2 * COLUMNS];
     rows.iter().for_each(|row| total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value));
     let point = difference(&total, &shape)?;
-    let mut stream = Seeded::from_seed(evidence.seed).split(77);
+    let mut stream = SeededRandom::from_seed(evidence.seed).split(77);
     let figures = |row: &[f64]| {
         difference(row, &shape).map_or(vec![f64::NAN; LAYERS.len()], |found| found.shares.to_vec())
     };
     let resampled = bootstrap_sums(&rows, 0.95, RESAMPLES, &mut stream, figures)?;
-    if point.tail_us < FACTOR * point.calm_us || point.tail_us - point.calm_us < LEAST_US {
+    if point.tail_us < FACTOR * point.calm_us || point.tail_us - point.calm_us < MIN_US {
         return None;
     }
     let (at, share) =
@@ -102,7 +102,7 @@ pub(crate) fn tail(evidence: &Evidence, frame: &Frame, all: &Budget) -> Option<F
     let interval = resampled.get(at).copied().flatten()?.interval;
     let name = LAYERS.get(at)?;
     let layer = all.layers.iter().find(|layer| layer.name == *name)?;
-    (share > MOST && interval.low > MOST).then(|| {
+    (share > MIN_TAIL_SHARE && interval.low > MIN_TAIL_SHARE).then(|| {
         finding(all, layer, (share, interval.low, interval.high), (point.calm_us, point.tail_us), edge_ns)
     })
 }
@@ -110,13 +110,13 @@ pub(crate) fn tail(evidence: &Evidence, frame: &Frame, all: &Budget) -> Option<F
 struct Difference {
     calm_us: f64,
     tail_us: f64,
-    /// Each layer's part of the difference.
+    /// Each layer's share of the difference.
     shares: [f64; LAYERS.len()],
 }
 
-fn difference(both: &[f64], shape: &Shape) -> Option<Difference> {
+fn difference(both: &[f64], shape: &WindowDecisions) -> Option<Difference> {
     let (calm, tail) = both.split_at_checked(COLUMNS)?;
-    let (calm, tail) = (parts(calm, Of::All, shape), parts(tail, Of::All, shape));
+    let (calm, tail) = (parts(calm, OperationSet::All, shape), parts(tail, OperationSet::All, shape));
     let whole = tail.whole - calm.whole;
     let mut shares = [0.0; LAYERS.len()];
     for (share, (tail, calm)) in shares.iter_mut().zip(tail.layers.iter().zip(&calm.layers)) {

@@ -1,9 +1,9 @@
 //! The arithmetic of layers: from a row of sums to the mean microseconds that each took.
 //!
-//! Every figure is of the mean operation of the client, or of the server where no client was watched. What the server sums
-//! over all its operations is shared out by rules that stand in `docs/explain.md`. The remainder of the server's time is the
-//! engine, bounded by the processor time that the server's process used where that was read: what lies above was neither on
-//! a processor nor in any wait that is counted, and stays unexplained.
+//! Every figure is of the mean operation of the client, or of the server if no client was watched. The server's sums
+//! over all its operations are divided by the rules in `docs/explain.md`. The remainder of the server's time is the
+//! engine. It is bounded by the processor time of the server's process, if that was read. Any time beyond that was neither on
+//! a processor nor in a counted wait, and remains unexplained.
 
 use super::columns::{Column, at, per};
 
@@ -21,7 +21,7 @@ pub(crate) const LAYERS: [&str; 11] = [
     "journal",
     "engine",
 ];
-/// Their places, from the third on: the first two are written together.
+/// Their indices, from the third layer on: the first two are written together.
 const TICKET: usize = 2;
 const FLOW_CONTROL: usize = 3;
 const LOCK: usize = 4;
@@ -32,41 +32,40 @@ const EVICT: usize = 8;
 const JOURNAL: usize = 9;
 const ENGINE: usize = 10;
 
-/// Left to itself the journal is synced so long after the last sync, in seconds (storage.journal.commitIntervalMs), and by checkpoints.
+/// The interval after which the journal is synced without a request, in seconds (storage.journal.commitIntervalMs); checkpoints sync it too.
 const COMMIT_INTERVAL_S: f64 = 0.1;
-/// Above so many syncs of the journal a second, writes make them, however short they are.
+/// If the journal is synced more often than this a second, writes cause the syncs, however short they are.
 const SYNCS_ON_ITS_OWN_PER_S: f64 = 20.0;
-/// The client's own count of operations under way may differ from throughput times service time by so much (analysis.md A2).
+/// The most by which the client's own count of operations under way may differ from throughput times service time (docs/methods.md#littles-law).
 pub(crate) const CLIENT_TOLERANCE: f64 = 0.02;
 
-/// Which operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
+pub(crate) enum OperationSet {
     Reads,
     Writes,
     All,
 }
 
-/// What is decided once for a window, on all its rows, so that every resample is computed alike.
+/// The decisions that apply to all rows of a window, so that every resample is computed in the same way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Shape {
+pub(crate) struct WindowDecisions {
     /// Whether the client was watched and this server served its operations alone.
     pub(crate) client: bool,
     /// Kinds that the client sends elsewhere, reads and writes.
     pub(crate) elsewhere: [bool; 2],
     /// Whether an operation of the client makes several of the server (a scan with further batches), for reads and writes.
     pub(crate) several: [bool; 2],
-    /// Whether the server's mean is of others' operations for the most part: what lies between it and the client's mean is not known.
+    /// Whether the server's mean is mostly of others' operations: the time between it and the client's mean is then not known.
     pub(crate) is_mostly_others: bool,
-    /// Whether the client's operations under way bear a check of its mean.
+    /// Whether the client's operations under way suffice for a check of its mean.
     pub(crate) in_flight: bool,
     /// Whether the server counts its operations' waits for the journal.
     pub(crate) journal: bool,
-    /// Whether the wait for the write concern is the wait for its own journal: nobody else is in its majority.
+    /// Whether the wait for the write concern is the wait for its own journal: its majority has no other member.
     pub(crate) alone: bool,
-    /// Whether the namespace's latency ends before the wait for the journal and the write concern, which the server's own holds.
+    /// Whether the namespace's latency ends before the wait for the journal and the write concern, which the server's own latency includes.
     pub(crate) waits_outside: bool,
-    /// Whether what locks cost is what tickets cost, counted twice.
+    /// Whether the wait for locks is the wait for tickets, counted twice.
     pub(crate) lock_is_ticket: bool,
     /// The mean number of write conflicts of a write; 0 if they are rare.
     pub(crate) conflicts_per_write: f64,
@@ -74,11 +73,11 @@ pub(crate) struct Shape {
     pub(crate) processor: bool,
     /// A round trip that no operation can beat, in microseconds; 0 where pings are too short to tell.
     pub(crate) floor_us: f64,
-    /// What the round trip itself takes, in microseconds: the lower quartile of pings.
+    /// The round trip, in microseconds: the lower quartile of pings.
     pub(crate) ping_us: f64,
 }
 
-impl Shape {
+impl WindowDecisions {
     /// Whether the wait for the journal is neither counted nor the difference of two latencies.
     pub(crate) fn is_journal_estimated(&self) -> bool {
         !self.journal && !self.waits_outside
@@ -88,14 +87,13 @@ impl Shape {
 /// The mean operation of one kind, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parts {
-    /// How many operations.
     pub(crate) count: f64,
-    /// What the client saw by its records, from when the operation was due.
+    /// The client's time by its records, from when the operation was due.
     pub(crate) client: f64,
-    /// What should add up: the same by the operations under way where they tell; the server's mean without a client.
+    /// The time that should add up: the same by the operations under way if they suffice; the server's mean without a client.
     pub(crate) whole: f64,
     pub(crate) server: f64,
-    /// By the order of [`LAYERS`].
+    /// The time of each layer, in the order of [`LAYERS`].
     pub(crate) layers: [f64; LAYERS.len()],
     /// Within the network: the round trip of a ping.
     pub(crate) ping: f64,
@@ -103,9 +101,9 @@ pub(crate) struct Parts {
     pub(crate) device: f64,
     /// Within evictions: evicting rather than waiting for room.
     pub(crate) evicting: f64,
-    /// The client's time less the server's, also where it is negative.
+    /// The client's time less the server's, also if it is negative.
     pub(crate) network_left: f64,
-    /// The server's time less its waits, also where it is negative.
+    /// The server's time less its waits, also if it is negative.
     pub(crate) engine_left: f64,
 }
 
@@ -114,24 +112,25 @@ impl Parts {
         self.layers.iter().sum()
     }
 
-    /// What the layers do not explain.
+    /// The time that the layers do not explain.
     pub(crate) fn unexplained(&self) -> f64 {
         self.whole - self.sum()
     }
 
-    /// What the layers add up to, over what they should.
+    /// The sum of the layers, over the time that they should add up to.
     pub(crate) fn closure(&self) -> f64 {
         per(self.sum(), self.whole)
     }
 }
 
 /// The parts of the mean operation.
-pub(crate) fn parts(row: &[f64], of: Of, shape: &Shape) -> Parts {
-    let (mut reads, mut writes) = (raw(row, Of::Reads, shape), raw(row, Of::Writes, shape));
+pub(crate) fn parts(row: &[f64], of: OperationSet, shape: &WindowDecisions) -> Parts {
+    let (mut reads, mut writes) =
+        (raw(row, OperationSet::Reads, shape), raw(row, OperationSet::Writes, shape));
     let all = weighted(&reads, &writes);
-    // Processor time cannot be told apart by kinds: what is above it in the mean of all is shared out by what it is part of.
+    // Processor time is not counted by kind: the part above it in the mean of all is divided in proportion.
     let on_processor = per(at(row, Column::Cpu) + at(row, Column::RunWait), server_operations(row));
-    // A server's mean above the client's is an error of its own, which must not be set off against this one.
+    // A server's mean above the client's is an error of its own, which must not cancel this one.
     let above = all.engine_left - on_processor + all.network_left.min(0.0);
     let unexplained = if shape.processor { above.max(0.0) } else { 0.0 };
     let share = per(unexplained, all.engine_left).min(1.0);
@@ -144,14 +143,14 @@ pub(crate) fn parts(row: &[f64], of: Of, shape: &Shape) -> Parts {
         retries(&mut writes, shape.conflicts_per_write);
     }
     match of {
-        Of::Reads => reads,
-        Of::Writes => writes,
-        Of::All => weighted(&reads, &writes),
+        OperationSet::Reads => reads,
+        OperationSet::Writes => writes,
+        OperationSet::All => weighted(&reads, &writes),
     }
 }
 
-/// Takes what tries in vain cost a write out of its engine's time. Each try takes the processor as long as another, and what is neither on a
-/// processor nor in a wait that is counted are the pauses between tries (mongodb/mongo:src/mongo/db/concurrency/exception_util.cpp).
+/// Takes the cost of failed tries out of a write's engine time. Each try takes as much processor time as another. The time that is neither on a
+/// processor nor in a counted wait is the pauses between tries (mongodb/mongo:src/mongo/db/concurrency/exception_util.cpp).
 fn retries(writes: &mut Parts, conflicts_per_write: f64) {
     let left = writes.engine_left.max(0.0);
     let engine = writes.layers.get(ENGINE).copied().unwrap_or(0.0);
@@ -160,7 +159,7 @@ fn retries(writes: &mut Parts, conflicts_per_write: f64) {
     set(&mut writes.layers, WRITE_CONFLICT, left - last_try);
 }
 
-/// Reads and writes of the whole server, over which it sums its waits; of the namespace where only that is known.
+/// Reads and writes of the whole server, over which it sums its waits; those of the namespace if only these are known.
 fn server_operations(row: &[f64]) -> f64 {
     let [reads, writes] = served(row);
     reads + writes
@@ -172,8 +171,8 @@ fn served(row: &[f64]) -> [f64; 2] {
 }
 
 /// One kind, with the whole remainder of the server's time as the engine.
-fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
-    let is_write = of == Of::Writes;
+fn raw(row: &[f64], of: OperationSet, shape: &WindowDecisions) -> Parts {
+    let is_write = of == OperationSet::Writes;
     let [count, service, response, operations, time] = if is_write {
         [
             Column::ClientWrites,
@@ -231,8 +230,8 @@ fn raw(row: &[f64], of: Of, shape: &Shape) -> Parts {
     parts
 }
 
-/// The waits that the server sums over its operations, shared out to one kind.
-fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Shape) {
+/// Divides the waits that the server sums over its operations, and adds the part of one kind.
+fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &WindowDecisions) {
     let [all_reads, all_writes] = served(row);
     let mine = if is_write { all_writes } else { all_reads };
     // Waits of any operation: the same for each.
@@ -250,7 +249,7 @@ fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Sh
         }
     };
     let lock = if shape.lock_is_ticket { 0.0 } else { queued(Column::Lock) };
-    // Time waiting for room in the cache holds the time evicting, where both are counted.
+    // Time waiting for room in the cache includes the time evicting, if both are counted.
     let (evicting, waiting) = (any(Column::Evict), any(Column::CacheWait));
     let page_read = any(Column::PageRead);
     parts.evicting = evicting;
@@ -271,8 +270,8 @@ fn waits(parts: &mut Parts, row: &[f64], is_write: bool, visits: f64, shape: &Sh
     }
 }
 
-/// Gives what an acknowledgement waits for, beyond what is counted of it, to its layer. Where members are waited for it is theirs, because the
-/// counter of those waits is cut to whole milliseconds each; else it is the journal's.
+/// Assigns the uncounted rest of the wait for an acknowledgement to its layer. If the write waits for members, that is the replication layer, because
+/// the counter of those waits is cut to whole milliseconds each. Otherwise it is the journal.
 fn acknowledgement(parts: &mut Parts, wait_us: f64) {
     let [replication, journal] =
         [REPLICATION, JOURNAL].map(|layer| parts.layers.get(layer).copied().unwrap_or(0.0));
@@ -288,22 +287,22 @@ fn set(layers: &mut [f64; LAYERS.len()], layer: usize, value: f64) {
     layers.get_mut(layer).into_iter().for_each(|one| *one = value);
 }
 
-/// Reads of the device times their mean time: not more reads than pages, since others read too, and not more than the device
-/// saw, since the file system's cache serves some.
+/// Reads of the device times their mean time: not more reads than pages, because other programs read too, and not more than the
+/// device saw, because the file system's cache serves some.
 fn device_per_operation(row: &[f64], operations: f64) -> f64 {
     let reads = at(row, Column::DeviceReads);
     per(at(row, Column::PagesRead).min(reads), operations) * per(at(row, Column::DeviceReadTime), reads)
 }
 
-/// So many syncs a second of this length the journal makes at most if no write asks for one: the geometric mean of the rate with a pause of
-/// [`COMMIT_INTERVAL_S`] after each and of the rate without a pause, which writes bring about.
+/// The most syncs of this length a second that the journal makes if no write asks for one: the geometric mean of the rate with a pause of
+/// [`COMMIT_INTERVAL_S`] after each and of the rate without a pause, which writes cause.
 fn most_syncs_on_its_own_per_s(sync_s: f64) -> f64 {
     (1.0 / ((COMMIT_INTERVAL_S + sync_s) * sync_s).sqrt()).min(SYNCS_ON_ITS_OWN_PER_S)
 }
 
-/// What writes may wait for the journal, where the server does not count it: a write that asks for the journal waits for the
-/// sync that runs and then for its own. Of the one that runs it waits for half if it comes at any time, and for all of it if its connection
-/// was answered by the sync before; three quarters are between. None waits where the journal is synced on its own only.
+/// The estimated wait of writes for the journal, if the server does not count it. A write that asks for the journal waits for the
+/// sync that runs and then for its own. It waits for half of the running sync if it comes at any time, and for all of it if its connection
+/// was answered by the sync before; three quarters are between. No write waits if the journal is only synced by itself.
 fn journal_estimate(row: &[f64]) -> f64 {
     let seconds = at(row, Column::Time);
     let (syncs, sync_us) = (at(row, Column::Syncs), at(row, Column::SyncTime));
@@ -314,8 +313,8 @@ fn journal_estimate(row: &[f64]) -> f64 {
     per(sync_us, syncs) * (1.0 + 0.75 * busy)
 }
 
-/// The operations under way over throughput times service time: 1 where every operation was counted with its time.
-pub(crate) fn in_flight_ratio(row: &[f64], shape: &Shape) -> f64 {
+/// The operations under way divided by throughput times service time: 1 if every operation was counted with its time.
+pub(crate) fn in_flight_ratio(row: &[f64], shape: &WindowDecisions) -> f64 {
     let service: f64 = [Column::ClientReadService, Column::ClientWriteService, Column::ClientOtherService]
         .into_iter()
         .map(|column| at(row, column))

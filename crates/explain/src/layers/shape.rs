@@ -1,37 +1,37 @@
-//! What is decided once for a window: who served the client's operations, which counters bear which check, and what could
+//! The facts that hold for a whole window: the servers of the client's operations, the counters that support each check, and the series that could
 //! not be read.
 
 use fathom_stats::quantile;
 
 use super::columns::{Column, at, per};
-use super::frame::Frame;
-use super::parts::Shape;
+use super::frame::ServerFrame;
+use super::parts::WindowDecisions;
 
-/// A server that served fewer of the client's operations than this part of them did not serve them.
+/// A server that served less than this share of the client's operations did not serve them.
 const NONE_OF_THEM: f64 = 0.05;
-/// So far may the client's and the server's numbers of operations differ.
+/// The most by which the client's and the server's numbers of operations may differ.
 const NUMBERS: f64 = 0.05;
-/// Above this ratio the server's mean is one of others' operations more than of the client's.
+/// Above this ratio of operations the server's mean is mostly of others' operations.
 const MOSTLY_OTHERS: f64 = 2.0;
-/// A ping wakes a sampler that sleeps, which an operation of a busy client does not: below this a ping is no floor for it.
+/// A ping wakes a sleeping sampler, while a busy client is awake: a round trip below this is no lower bound for its operations.
 const FLOOR_FROM_US: f64 = 500.0;
-/// Above so many failed operations of all the client's two figures are not of the same operations.
+/// Above this share of failed operations the client's two figures are not of the same operations.
 const FEW_FAILURES: f64 = 0.01;
-/// Other operations are said above this part.
+/// Other clients' operations are reported above this share.
 const OTHERS: f64 = 0.05;
 
-/// The shape of a frame, and a sentence for each thing that narrows its budgets. `None` where the client's operations were
-/// served elsewhere.
-pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<String>)> {
+/// The shape of a frame, and a sentence for each fact that narrows its budgets. `None` if another server served the client's
+/// operations.
+pub(crate) fn shape_of(frame: &ServerFrame, total: &[f64]) -> Option<(WindowDecisions, Vec<String>)> {
     let mut missing = Vec::new();
-    let mut shape = Shape {
+    let mut shape = WindowDecisions {
         client: frame.has_client,
         journal: frame.has(Column::Journal) || frame.is_alone && at(total, Column::Replication) > 0.0,
         alone: frame.is_alone,
         waits_outside: waits_outside(frame.of_namespace, total),
         conflicts_per_write: conflicts_per_write(total),
         processor: frame.has(Column::Cpu),
-        ..Shape::default()
+        ..WindowDecisions::default()
     };
     let reads = [Column::ClientReads, Column::Reads, Column::ClientReadService, Column::ReadTime];
     let writes = [Column::ClientWrites, Column::Writes, Column::ClientWriteService, Column::WriteTime];
@@ -42,11 +42,11 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
     } else if frame.has_client {
         for (kind, (columns, name)) in kinds.into_iter().enumerate() {
             let [wanted, served, client_us, server_us] = columns.map(|column| at(total, column));
-            // What one operation of the client makes the server do comes one after the other, and takes no longer than it.
+            // The server's work for one operation of the client is serial, and takes no longer than the operation.
             let are_of_client = server_us <= (1.0 + NUMBERS) * client_us;
             let part = per(served, wanted);
             if wanted <= 0.0 {
-                // Others' operations of a kind that the client has none of count for nothing.
+                // Others' operations of a kind that the client does not send are ignored.
                 set(&mut shape.elsewhere, kind);
             } else if part < NONE_OF_THEM {
                 set(&mut shape.elsewhere, kind);
@@ -88,14 +88,14 @@ pub(crate) fn shape_of(frame: &Frame, total: &[f64]) -> Option<(Shape, Vec<Strin
     Some((shape, missing))
 }
 
-/// Whether the namespace's latency of writes (`latencyStats`) lacks a wait that the server's (`opLatencies`) holds.
+/// Whether the namespace's latency of writes (`latencyStats`) lacks a wait that the server's (`opLatencies`) includes.
 ///
 /// mongod adds a write to its collection's latency before it waits for the journal and the write concern, and to the server's after that;
 /// the lab server waits first. The two means are of the same writes where nearly all writes of the server are the namespace's.
 pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
-    /// Of the server's writes that must be the namespace's.
+    /// The least share of the server's writes that must be the namespace's.
     const MIN_SAME_SHARE: f64 = 0.8;
-    /// Of the server's mean; a smaller difference may come from the other writes.
+    /// The least difference as a share of the server's mean; a smaller one may come from the other writes.
     const MIN_DIFFERENCE_SHARE: f64 = 0.05;
     let (own, all) = (at(total, Column::Writes), at(total, Column::AllWrites));
     let server_us = per(at(total, Column::AllWriteTime), all);
@@ -106,7 +106,7 @@ pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
         && difference_us >= MIN_DIFFERENCE_SHARE * server_us
 }
 
-/// How often a write was tried again; 0 below one in ten writes, where retries cost no tenth of a write.
+/// The mean number of retries of a write; 0 below one in ten writes, because retries then cost less than a tenth of a write.
 fn conflicts_per_write(total: &[f64]) -> f64 {
     const MIN_CONFLICTS_PER_WRITE: f64 = 0.1;
     let conflicts = per(at(total, Column::WriteConflicts), at(total, Column::AllWrites));
@@ -117,7 +117,7 @@ fn set(flags: &mut [bool; 2], kind: usize) {
     flags.get_mut(kind).into_iter().for_each(|flag| *flag = true);
 }
 
-fn of_client(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<String>) {
+fn of_client(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, missing: &mut Vec<String>) {
     let counted = at(total, Column::ClientReads) + at(total, Column::ClientWrites);
     let failed = per(at(total, Column::ClientFailures), counted);
     shape.in_flight = frame.has(Column::InFlight) && failed <= FEW_FAILURES;
@@ -139,8 +139,8 @@ fn of_client(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
         ));
     }
     let pings: Vec<f64> = frame.pings_us.iter().copied().filter(|ping| ping.is_finite()).collect();
-    // On a busy machine most pings wait for a processor, and operations that are under way already do not: the shortest is what
-    // none can beat, and the lower quartile what the way itself takes.
+    // On a busy machine most pings wait for a processor, while operations that are under way do not. No operation is faster than the
+    // shortest ping, and the lower quartile is the time of the round trip itself.
     let shortest_us = pings.iter().copied().reduce(f64::min);
     shape.floor_us = shortest_us.filter(|floor_us| *floor_us >= FLOOR_FROM_US).unwrap_or(0.0);
     match quantile(&pings, 0.25) {
@@ -152,17 +152,15 @@ fn of_client(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
     }
 }
 
-fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<String>) {
+fn of_server(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, missing: &mut Vec<String>) {
     let lack = |column: Column, what: &str| {
         (!frame.has(column))
-            .then(|| format!("This server does not count {what}, so that time stands in engine."))
+            .then(|| format!("This server does not report {what}; they are included in \"engine\"."))
     };
     missing.extend(lack(Column::Ticket, "waits for tickets").filter(|_| !frame.has(Column::Lock)));
     missing.extend(lack(Column::Lock, "waits for locks"));
-    missing.extend(lack(Column::PageRead, "the time of page reads by operations"));
-    missing.extend(
-        lack(Column::Evict, "the time that operations evict").filter(|_| !frame.has(Column::CacheWait)),
-    );
+    missing.extend(lack(Column::PageRead, "page reads of operations"));
+    missing.extend(lack(Column::Evict, "evictions by operations").filter(|_| !frame.has(Column::CacheWait)));
     if frame.has(Column::PageRead) && frame.device.is_none() {
         missing.push("The device under the data was not watched, so page reads are not split into device and file system.".to_owned());
     }
@@ -171,7 +169,7 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
         missing.push(if frame.has(Column::Syncs) && frame.has(Column::SyncTime) {
             "This server does not count waits for the journal: that layer is estimated from the journal's syncs.".to_owned()
         } else {
-            "Neither waits for the journal nor its syncs were read, so that time stands in engine.".to_owned()
+            "Neither waits for the journal nor its syncs were read; they are included in \"engine\".".to_owned()
         });
     }
     if shape.waits_outside {
@@ -186,7 +184,7 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
             "The set is this member alone: what writes wait for a majority is its own journal.".to_owned(),
         );
     }
-    // Where the ticket is taken as a lock, both counters hold the same waits.
+    // If the ticket is taken as a lock, both counters include the same waits.
     let (ticket, lock) = (at(total, Column::Ticket), at(total, Column::Lock));
     shape.lock_is_ticket = ticket > 0.0 && (lock - ticket).abs() <= 0.05 * ticket;
     if shape.lock_is_ticket {
@@ -215,9 +213,8 @@ fn of_server(frame: &Frame, total: &[f64], shape: &mut Shape, missing: &mut Vec<
         ));
     }
     if frame.left_out > 0 {
-        missing.push(format!(
-            "Seconds left out, because a counter was set back or not read: {}.",
-            frame.left_out
-        ));
+        let (seconds, were) = if frame.left_out == 1 { ("second", "was") } else { ("seconds", "were") };
+        missing
+            .push(format!("{} {seconds} {were} left out: a counter was reset or not read.", frame.left_out));
     }
 }

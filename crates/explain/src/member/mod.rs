@@ -1,11 +1,11 @@
-//! A server of a run and the replica set that it is in: its name, its role, whether clients reach it; who votes, how
-//! many make a majority, and moments of how far each member's journal is.
+//! A server of a run and its replica set: its name, its role, and whether clients reach it; the voters, the size of a
+//! majority, and the progress of each member's journal at each reading.
 //!
 //! If voters are down, a majority needs every voter that is left, and the slowest of these holds the commit point. Flow
 //! control holds writes back while the commit point lags (`flowControlTargetLagSeconds`). It looks like slow storage of
 //! a member, and the remedy is to bring back the members that are down.
 
-pub(crate) mod waited;
+pub(crate) mod majority_wait;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use fathom_record::{Confidence, Finding};
 use crate::Evidence;
 use crate::client::points;
 
-pub(crate) use waited::{name_it, split};
+pub(crate) use majority_wait::{name_it, split};
 
 /// The state of a primary, as `replSetGetStatus` counts states.
 pub(crate) const PRIMARY: f64 = 1.0;
@@ -40,8 +40,8 @@ pub(crate) fn is_alone(evidence: &Evidence, member: &str) -> bool {
     fact(evidence, member, "majority") == Some("1")
 }
 
-/// Whether clients send their operations to this server: behind routers only to those, in a set not to members that were
-/// never asked.
+/// Whether clients send their operations to this server. Behind routers they send them only to routers, and in a set not to members
+/// that were never asked.
 pub(crate) fn meets_clients(evidence: &Evidence, member: &str) -> bool {
     let routers = routers(evidence);
     if !routers.is_empty() {
@@ -50,8 +50,8 @@ pub(crate) fn meets_clients(evidence: &Evidence, member: &str) -> bool {
     !follows(evidence, member) || is_read(evidence, member)
 }
 
-/// Whether clients read from a member that follows: more of the collection watched than the watching itself does, which asks for its
-/// latencies each second and its sizes twice a minute.
+/// Whether clients read from a member that follows: it has more reads of the watched collection than monitoring itself makes, which asks
+/// for its latencies each second and its sizes twice a minute.
 pub(crate) fn is_read(evidence: &Evidence, member: &str) -> bool {
     const OWN_PER_S: f64 = 3.0;
     let points = points(evidence, &format!("server.{member}.collection.reads.operations"));
@@ -59,7 +59,7 @@ pub(crate) fn is_read(evidence: &Evidence, member: &str) -> bool {
     points.iter().map(|point| point.value).sum::<f64>() > OWN_PER_S * seconds
 }
 
-/// A server as findings call it: its number, where it is, its engine.
+/// A server's name in findings: its number, its role, its engine.
 pub(crate) fn name_of(evidence: &Evidence, member: &str) -> String {
     let address = evidence.environment.get(&format!("server.{member}"));
     let words: Vec<&str> =
@@ -83,17 +83,17 @@ pub(crate) struct Set {
     pub(crate) primary: String,
     /// All members that were watched, the primary too.
     pub(crate) members: Vec<String>,
-    /// Those that count for a majority.
+    /// The members that count for a majority.
     pub(crate) voters: Vec<String>,
-    /// How many of them must have a write.
+    /// The number of voters that must have a write.
     pub(crate) majority: usize,
 }
 
 /// A moment: how many entries each member lacks, by its number.
-pub(crate) type Moment = BTreeMap<String, f64>;
+pub(crate) type EntriesBehind = BTreeMap<String, f64>;
 
 impl Set {
-    /// The sets whose members tell how far they are, each with who was its primary for most of the window.
+    /// The sets whose members report their progress, each with its primary for most of the window.
     pub(crate) fn all(evidence: &Evidence) -> Vec<Set> {
         let members = evidence.members();
         let mut sets: Vec<Set> = Vec::new();
@@ -126,9 +126,9 @@ impl Set {
         Set::all(evidence).into_iter().find(|set| set.primary == member)
     }
 
-    /// What the primary knew of all of them at one moment, each time it was asked.
-    pub(crate) fn moments(&self, evidence: &Evidence) -> Vec<Moment> {
-        let mut moments: BTreeMap<u64, Moment> = BTreeMap::new();
+    /// The primary's knowledge of all members at each moment that it was asked.
+    pub(crate) fn moments(&self, evidence: &Evidence) -> Vec<EntriesBehind> {
+        let mut moments: BTreeMap<u64, EntriesBehind> = BTreeMap::new();
         for member in &self.members {
             for point in points(evidence, &format!("server.{member}.replication.behind")) {
                 if point.value.is_finite() {
@@ -156,12 +156,12 @@ impl Set {
 
 /// The mean time in microseconds that a write needs to get into a member's journal: by Little's law the entries that it lacks on
 /// average over the rate at which they come.
-pub(crate) fn behind_us(moments: &[Moment], member: &str, writes_per_s: f64) -> Option<f64> {
+pub(crate) fn behind_us(moments: &[EntriesBehind], member: &str, writes_per_s: f64) -> Option<f64> {
     let known: Vec<f64> = moments.iter().filter_map(|moment| moment.get(member)).copied().collect();
     Some(fathom_stats::mean(&known)? / writes_per_s * 1e6)
 }
 
-/// From so many voters down on average the set was short of one for most of the time.
+/// At this mean number of voters down, the set was short of a voter for most of the time.
 const MIN_DOWN: f64 = 0.5;
 
 /// Adds to a finding on a primary's writes that voters are down, if the majority needs every voter that is up.
@@ -185,7 +185,7 @@ pub(crate) fn name_down_voters(evidence: &Evidence, primary: &str, finding: &mut
         finding.advice = Some(
             "Bring the voters that are down back, or remove them from the configuration; no storage holds these writes back.".to_owned(),
         );
-        // The server's own counter of the wait, and the set's own state.
+        // The evidence is the server's own counter of the wait and the set's own state.
         finding.confidence = Confidence::Likely;
     }
 }

@@ -1,41 +1,41 @@
-//! How many requests there were for a device at each sample: those in its queue, which can be seen, and those above it, which
-//! cannot. A request waits for a place before the kernel counts it, so the second part is worked out from who waits.
+//! The number of requests for a device at each sample: those in its queue, which can be seen, and those above it, which
+//! cannot. A request waits for a place before the kernel counts it, so the second part is computed from the operations that wait.
 //!
-//! By Little's law the time that operations spent in page reads is the mean number that were in one; less the reads that the
-//! device had, that is how many waited above it. They can only have waited while the queue was full, so they are laid on the
-//! samples at which it was: evenly where it was full throughout (clients that wait for replies), else falling from twice the
+//! By Little's law the time that operations spent in page reads is the mean number that were in one. Subtracting the reads that the
+//! device had gives the number that waited above it. They can only have waited while the queue was full, so they are distributed over the
+//! samples at which it was full: evenly if it was full throughout (clients that wait for replies), else falling from twice the
 //! mean to none (a burst that drains).
 
 use crate::Evidence;
 use crate::path::{DeviceSeconds, Seconds, client_gauge, waiting_for_pages};
-use crate::seconds::{Grid, total, zip};
+use crate::seconds::{SecondGrid, total, zip};
 
 use super::forecast::{Backlog, BacklogSecond};
 use super::rung::FULL;
 
-/// Where a queue is full for more of a second's samples than this, it was full throughout.
+/// If a queue is full at more than this share of a second's samples, it was full throughout.
 const THROUGHOUT: f64 = 0.9;
-/// Seconds to either side over which it is taken how many wait while a queue is full.
+/// The seconds on either side from which the number waiting while a queue is full is taken.
 const AROUND: usize = 30;
 
-/// How many waited above a device's queue, on average over each second.
-pub(super) struct Above {
+/// The mean number of requests above a device's queue in each second.
+pub(super) struct DeviceBacklog {
     pub(super) waiting: Seconds,
-    /// How that was worked out, as a sentence.
+    /// The method of that computation, as a sentence.
     pub(super) how: String,
 }
 
-/// How many waited above a device that did `part` of all leaves' requests. `None` where nothing above it was watched.
+/// The number that waited above a device that served `part` of all leaves' requests. `None` if nothing above it was watched.
 pub(super) fn above(
     evidence: &Evidence,
-    grid: Grid,
+    grid: SecondGrid,
     member: &str,
     device: &DeviceSeconds,
     part: &[Option<f64>],
-) -> Option<Above> {
+) -> Option<DeviceBacklog> {
     if let Some(waiting) = waiting_for_pages(evidence, grid, member) {
         let here = zip(&waiting, part, |waiting, part| Some(waiting * part));
-        // Background writes are nobody's page reads: only the reads within the device are taken off.
+        // Background writes belong to no page read, so only the reads within the device are subtracted.
         let reads = zip(&device.reads, &device.requests, |reads, requests| {
             Some(if requests > 0.0 { reads / requests } else { 0.0 })
         });
@@ -43,7 +43,7 @@ pub(super) fn above(
         let waiting = zip(&here, &within, |here, within| Some((here - within).max(0.0)));
         let how = "Those above the queue are operations in page reads and writes (their summed time in each second) less \
                    the reads within the device.";
-        return Some(Above { waiting, how: how.to_owned() });
+        return Some(DeviceBacklog { waiting, how: how.to_owned() });
     }
     let gauge = |name: &str| grid.means_of(evidence, &format!("server.{member}.{name}"));
     let tickets = total(["tickets.read.out", "tickets.write.out"].iter().filter_map(|name| gauge(name)));
@@ -58,13 +58,13 @@ pub(super) fn above(
     let how = format!(
         "The server does not say who waits for pages, so all {what} are taken to wait for the device: an upper bound."
     );
-    Some(Above { waiting, how })
+    Some(DeviceBacklog { waiting, how })
 }
 
 /// The backlog at each sample: `samples` are those of the requests in flight, by second.
 ///
-/// How many wait while the queue is full is taken over the seconds around each: with twenty samples a second, the share of one
-/// second at which it was full is known too badly to divide by.
+/// The number waiting while the queue is full is taken over the seconds around each second: with twenty samples a second, the share of one
+/// second at which it was full is too uncertain as a divisor.
 pub(super) fn backlog(samples: &[Vec<f64>], cap: f64, above: &[Option<f64>]) -> Vec<BacklogSecond> {
     let full: Vec<f64> = samples
         .iter()
@@ -88,7 +88,7 @@ pub(super) fn backlog(samples: &[Vec<f64>], cap: f64, above: &[Option<f64>]) -> 
         .collect()
 }
 
-/// One second's samples with those above laid on the ones at which the queue was full.
+/// One second's samples, with the requests above added to those at which the queue was full.
 fn laid(samples: &[f64], cap: f64, share: f64, when_full: f64) -> BacklogSecond {
     let full = share * samples.len() as f64;
     let mut place = 0.0;

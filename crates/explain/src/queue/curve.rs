@@ -1,46 +1,44 @@
-//! What a device gives at each depth: throughput X(q) and response time R(q), from a probe's ladder or from the run itself.
+//! The performance of a device at each depth: throughput X(q) and response time R(q), from a probe's ladder or from the run itself.
 //!
-//! Between measured depths both are interpolated on logarithmic scales. Beyond the deepest one throughput stays what it was
-//! and each further request only waits, so that nothing is promised that nobody measured.
+//! Between measured depths both are interpolated on logarithmic scales. Beyond the deepest one throughput stays constant
+//! and each further request only waits, so that no unmeasured gain is promised.
 
 use fathom_record::disk::{Entry, Step};
 use fathom_stats::{Level, fit, median};
 
 /// Throughput within this share of the highest is flat.
 const FLAT: f64 = 0.95;
-/// A depth that the device itself saw less than this share of was held back above it.
+/// A step whose depth at the device was less than this share of the intended depth was held back above the device.
 const REACHED: f64 = 0.8;
-/// How many times deeper than seen a law fitted to the run's own seconds is believed.
+/// A law fitted to the run's own seconds is used up to this many times the deepest depth seen.
 const BELIEVED: f64 = 2.0;
 /// A second counts as one depth only if its samples vary by less than this; over bursts a mean depth means nothing.
 const STEADY: f64 = 0.3;
 /// The fewest seconds of a depth, and the fewest depths.
-const FEWEST_SECONDS: usize = 3;
-const FEWEST_DEPTHS: usize = 3;
+const MIN_SECONDS: usize = 3;
+const MIN_DEPTHS: usize = 3;
 /// The most seconds of a depth that a law is fitted to.
-const MOST_REPEATS: usize = 20;
+const MAX_REPEATS: usize = 20;
 
-/// One depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// Requests in flight.
+    /// The mean number of requests in flight.
     pub depth: f64,
-    /// Completions a second.
+    /// Completed requests a second.
     pub per_s: f64,
     /// Mean response time in microseconds.
     pub response_us: f64,
 }
 
-/// A device's curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceCurve {
     points: Vec<CurvePoint>,
-    /// Where it is from, for a sentence (`the probe's random reads of 4 KiB`).
+    /// Its source, for a sentence (`the probe's random reads of 4 KiB`).
     pub source: String,
 }
 
 impl DeviceCurve {
-    /// A curve through points; several of one depth count as their medians. `None` where there is no usable one.
+    /// A curve through points; several of one depth count as their medians. `None` without a usable one.
     pub fn new(mut points: Vec<CurvePoint>, source: impl Into<String>) -> Option<DeviceCurve> {
         let usable = |value: f64| value.is_finite() && value > 0.0;
         points.retain(|point| usable(point.depth) && usable(point.per_s) && usable(point.response_us));
@@ -105,7 +103,7 @@ impl DeviceCurve {
         self.points.last().map_or(0.0, |point| point.depth)
     }
 
-    /// The fewest in flight that give 95 % of the highest throughput, and whether deeper ones were measured and gave no more.
+    /// The fewest requests in flight that give 95 % of the highest throughput, and whether deeper ones were measured and gave no more.
     pub fn flat_from(&self) -> (f64, bool) {
         let highest = self.points.iter().map(|point| point.per_s).fold(0.0, f64::max);
         let from = self.points.iter().find(|point| point.per_s >= FLAT * highest);
@@ -113,14 +111,13 @@ impl DeviceCurve {
         (from, self.deepest() >= 1.4 * from)
     }
 
-    /// The highest throughput.
     pub fn highest_per_s(&self) -> f64 {
         self.points.iter().map(|point| point.per_s).fold(0.0, f64::max)
     }
 }
 
 /// The curve of a device from the probe's steps in the run: random reads or writes at several depths. Steps that the queue's
-/// own `cap` held back, or a processor, are left out.
+/// own `cap` or a processor held back are left out.
 pub(crate) fn from_steps(results: &[Entry], device: &str, cap: f64, writes: bool) -> Option<DeviceCurve> {
     let pattern = if writes { "randwrite" } else { "randread" };
     let mut by_block: Vec<(u64, Vec<CurvePoint>)> = Vec::new();
@@ -152,7 +149,7 @@ fn on_device(step: &Step, device: &str) -> bool {
     step.devices.is_empty() || step.devices.iter().any(|view| view.name == device)
 }
 
-/// Whether the queue's cap, not the device, set what a step deeper than the cap came to: the device then never saw its depth.
+/// Whether the queue's cap, not the device, limited a step deeper than the cap: the device then never saw that depth.
 fn held_back(step: &Step, device: &str, cap: f64) -> bool {
     let depth = step.streams.first().map_or(0.0, |stream| f64::from(stream.depth));
     let seen = step.devices.iter().find(|view| view.name == device).map(|view| view.aqu_sz);
@@ -162,8 +159,8 @@ fn held_back(step: &Step, device: &str, cap: f64) -> bool {
 /// One second of the run: mean depth, coefficient of variation of its samples, completions, and their mean time in microseconds.
 pub(crate) type OwnSecond = (f64, f64, f64, f64);
 
-/// The curve from the run's own seconds, where those were steady and of several depths; beyond the deepest the law that fits
-/// best is believed to twice that depth.
+/// The curve from the run's own seconds, if those were steady and of several depths. Beyond the deepest one the law that fits
+/// best is used up to twice that depth.
 pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
     let mut bins: Vec<(i64, Vec<&OwnSecond>)> = Vec::new();
     for second in seconds.iter().filter(|(depth, spread, ..)| *depth >= 0.5 && *spread < STEADY) {
@@ -177,7 +174,7 @@ pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
     let of = |members: &[&OwnSecond], value: fn(&OwnSecond) -> f64| {
         median(&members.iter().map(|second| value(second)).collect::<Vec<f64>>())
     };
-    bins.retain(|(_, members)| members.len() >= FEWEST_SECONDS);
+    bins.retain(|(_, members)| members.len() >= MIN_SECONDS);
     let mut points: Vec<CurvePoint> = bins
         .iter()
         .filter_map(|(_, members)| {
@@ -185,7 +182,7 @@ pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
             Some(CurvePoint { depth, per_s, response_us: of(members, |one| one.3)? })
         })
         .collect();
-    if points.len() < FEWEST_DEPTHS {
+    if points.len() < MIN_DEPTHS {
         return None;
     }
     // The seconds of a bin are repeats of its depth.
@@ -193,7 +190,7 @@ pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
         .iter()
         .zip(&points)
         .flat_map(|((_, members), point)| {
-            let picked = members.iter().step_by(members.len().div_ceil(MOST_REPEATS));
+            let picked = members.iter().step_by(members.len().div_ceil(MAX_REPEATS));
             picked.map(|one| Level { concurrency: point.depth, throughput: one.2 / one.0 * point.depth })
         })
         .filter(|level| level.throughput > 0.0)

@@ -1,17 +1,17 @@
-//! What another cap of a device's queue would bring (facts/analysis.md A3): R(q) = E[R_dev(min(N, q)) + max(0, N - q) / X_dev(q)]
-//! over the backlog N.
+//! The gain of another cap of a device's queue (docs/methods.md#queues-and-what-a-deeper-one-would-bring):
+//! R(q) = E[R_dev(min(N, q)) + max(0, N - q) / X_dev(q)] over the backlog N.
 //!
-//! A request's time in the device is that of the depth it entered at. Of a burst that is all that the queue lets in of its height,
-//! also for those that are still there when few are left: R_dev(min(H, q)) with the height H, which is N where there is no burst.
+//! A request's time in the device is that of the depth at which it entered. In a burst that depth is as much of the burst's height as the
+//! queue admits, also for requests that are still there when few are left: R_dev(min(H, q)) with the height H, which is N without a burst.
 //!
-//! The backlog is sampled in time, and a request counts when it is served: so each sample weighs as much as is served while it
-//! lasts, X_dev(min(N, q)), and the mean is that of requests. It is taken that the backlog comes as it came: bursts, and clients
-//! that wait for their replies, keep their number when they are served faster; work that comes at a rate of its own would gain more.
+//! The backlog is sampled in time, while a request counts when it is served. So each sample is weighted by the requests served while it
+//! lasts, X_dev(min(N, q)), and the mean is that of requests. The forecast assumes an unchanged backlog: bursts, and clients
+//! that wait for their replies, keep their number when they are served faster; work that arrives at a rate of its own would gain more.
 
 use std::iter::successors;
 
 use fathom_record::queue::{ForecastOption, QueueForecast};
-use fathom_stats::{Seeded, quantile};
+use fathom_stats::{SeededRandom, quantile};
 
 use super::curve::DeviceCurve;
 
@@ -22,14 +22,14 @@ const CONFIDENCE_TAIL: f64 = 0.025;
 /// The backlog at one sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backlog {
-    /// How many requests there were, in the queue and above it.
+    /// The number of requests, in the queue and above it.
     pub requests: f64,
-    /// How many there were at the height of the burst that they are the rest of; the same, where they are no burst.
+    /// The number at the height of the burst that these requests are the rest of; without a burst, the same number.
     pub height: f64,
 }
 
 impl Backlog {
-    /// A backlog that is no rest of a higher one.
+    /// A backlog that is not the rest of a higher one.
     pub fn level(requests: f64) -> Backlog {
         Backlog { requests, height: requests }
     }
@@ -49,15 +49,15 @@ fn second(curve: &DeviceCurve, backlog: &[Backlog], cap: f64) -> (f64, f64) {
     })
 }
 
-/// Mean time of a request with a cap, its wait above the queue included, in microseconds; `None` without any backlog.
+/// Mean time of a request with a cap, including its wait above the queue, in microseconds; `None` without any backlog.
 pub fn mean_us(curve: &DeviceCurve, backlog: &[BacklogSecond], cap: f64) -> Option<f64> {
     let parts = backlog.iter().map(|samples| second(curve, samples, cap));
     let (sum, weights) = parts.fold((0.0, 0.0), |(a, b), (c, d)| (a + c, b + d));
     (weights > 0.0 && sum.is_finite()).then(|| sum / weights)
 }
 
-/// The caps worth asking about: each doubling up to where the device gives no more, and that one; none beyond. A plateau begins
-/// where its noise lets it, so what waits must find a cap that is enough for it below.
+/// The caps to try: each doubling up to the one at which the device gains no more, and that one. A plateau begins
+/// at a depth that depends on its noise, so a smaller cap that suffices must be found for requests that wait.
 fn options(curve: &DeviceCurve, cap: f64) -> Vec<f64> {
     let flat_from = curve.flat_from().0.ceil();
     let doublings = successors(Some(2.0 * cap), |other| Some(2.0 * other));
@@ -66,12 +66,12 @@ fn options(curve: &DeviceCurve, cap: f64) -> Vec<f64> {
     caps
 }
 
-/// Forecasts caps above the present one. `None` where there was no backlog.
+/// Forecasts caps above the present one. `None` without a backlog.
 pub fn forecast(
     curve: &DeviceCurve,
     backlog: &[BacklogSecond],
     cap: f64,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Option<QueueForecast> {
     let now_us = mean_us(curve, backlog, cap)?;
     let now: Vec<(f64, f64)> = backlog.iter().map(|samples| second(curve, samples, cap)).collect();
@@ -94,7 +94,7 @@ pub fn forecast(
 }
 
 /// 95 % of the shares when seconds are drawn again with replacement, both caps over the same ones.
-fn interval(now: &[(f64, f64)], then: &[(f64, f64)], stream: &mut Seeded) -> Option<(f64, f64)> {
+fn interval(now: &[(f64, f64)], then: &[(f64, f64)], stream: &mut SeededRandom) -> Option<(f64, f64)> {
     let pairs: Vec<((f64, f64), (f64, f64))> = now.iter().copied().zip(then.iter().copied()).collect();
     let mut shares = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
@@ -128,11 +128,11 @@ mod tests {
         DeviceCurve::new((0..9).map(point).collect(), "a test").unwrap()
     }
 
-    /// A closed loop of 64 on a device of 64: R = 100 us served all at once, N / X = 200 us by a cap of 32.
+    /// A closed loop of 64 on a device of 64: R = 100 us if all are served at once, N / X = 200 us with a cap of 32.
     #[test]
     fn a_constant_backlog_follows_littles_law() {
         let backlog = vec![vec![Backlog::level(64.0); 20]; 30];
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         let found = forecast(&curve(64.0), &backlog, 16.0, &mut stream).unwrap();
         assert!((found.mean_us - 400.0).abs() < 1e-6, "{found:?}");
         let caps: Vec<(f64, f64)> = found.options.iter().map(|one| (one.cap, one.mean_us.round())).collect();
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn gains_end_where_the_device_does() {
         let backlog = vec![vec![Backlog::level(64.0); 20]; 30];
-        let found = forecast(&curve(16.0), &backlog, 16.0, &mut Seeded::from_seed(1)).unwrap();
+        let found = forecast(&curve(16.0), &backlog, 16.0, &mut SeededRandom::from_seed(1)).unwrap();
         assert_eq!(found.options, []);
         assert_eq!(
-            forecast(&curve(16.0), &[vec![Backlog::level(0.0); 20]], 16.0, &mut Seeded::from_seed(1)),
+            forecast(&curve(16.0), &[vec![Backlog::level(0.0); 20]], 16.0, &mut SeededRandom::from_seed(1)),
             None
         );
     }

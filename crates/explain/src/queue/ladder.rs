@@ -1,22 +1,22 @@
 //! The rungs of a server's ladder, from the client down to one of its devices.
 
 use fathom_record::queue::{QueueForecast, QueueLadder};
-use fathom_stats::{Seeded, coefficient_of_variation};
+use fathom_stats::{SeededRandom, coefficient_of_variation};
 
 use crate::Evidence;
 use crate::path::{
     DeviceSeconds, Seconds, client_gauge, client_mean_us, leaves, operation_us, server_mean_us,
 };
-use crate::seconds::{Grid, mean, total, zip};
+use crate::seconds::{SecondGrid, mean, total, zip};
 
 use super::backlog::{above, backlog};
-use super::rung::{FULL, Seen, judge};
+use super::rung::{FULL, RungReadings, judge};
 use super::{curve, forecast};
 
-/// A ladder for each device of a server; one without a device where none was watched.
+/// A ladder for each device of a server; one without a device if none was watched.
 pub(super) fn ladders(evidence: &Evidence, member: &str) -> Vec<QueueLadder> {
-    let grid = Grid::of(evidence);
-    let mut stream = Seeded::from_seed(evidence.seed).split(3);
+    let grid = SecondGrid::from_evidence(evidence);
+    let mut stream = SeededRandom::from_seed(evidence.seed).split(3);
     let upper: Vec<_> = [
         crate::member::meets_clients(evidence, member).then(|| connections(evidence, grid)).flatten(),
         tickets(evidence, grid, member, "read"),
@@ -34,12 +34,17 @@ pub(super) fn ladders(evidence: &Evidence, member: &str) -> Vec<QueueLadder> {
         forecast: None,
     };
     let devices = leaves(evidence, member);
-    let all =
-        total(devices.iter().filter_map(|device| Some(DeviceSeconds::of(evidence, grid, device)?.requests)));
+    let all = total(
+        devices
+            .iter()
+            .filter_map(|device| Some(DeviceSeconds::from_evidence(evidence, grid, device)?.requests)),
+    );
     let mut ladders = Vec::new();
     for device in devices {
         let mut one = ladder(Some(device.clone()));
-        if let Some(bottom) = Bottom::of(evidence, grid, member, &device, all.as_deref().unwrap_or(&[])) {
+        if let Some(bottom) =
+            Bottom::from_evidence(evidence, grid, member, &device, all.as_deref().unwrap_or(&[]))
+        {
             one.rungs.extend(judge(&bottom.seen, &mut stream));
             one.forecast = bottom.forecast(evidence, &mut stream);
         }
@@ -64,8 +69,8 @@ fn full(value: &[Option<f64>], cap: f64) -> Seconds {
     value.iter().map(|value| value.map(|value| f64::from(u8::from(value >= FULL * cap)))).collect()
 }
 
-/// The client's connections: above them is what is due and not sent yet.
-fn connections(evidence: &Evidence, grid: Grid) -> Option<Seen> {
+/// The client's connections: above them are the operations that are due and not sent yet.
+fn connections(evidence: &Evidence, grid: SecondGrid) -> Option<RungReadings> {
     let value = client_gauge(evidence, grid, "in_flight")?;
     let cap = client_gauge(evidence, grid, "connections").and_then(|cap| mean(cap.into_iter().flatten()));
     let response = client_mean_us(evidence, grid, "response");
@@ -78,7 +83,7 @@ fn connections(evidence: &Evidence, grid: Grid) -> Option<Seen> {
     };
     // Little's law: operations that are due and not sent.
     let above = zip(&wait_us, &per_s, |wait_us, per_s| Some(wait_us * per_s / 1e6));
-    Some(Seen {
+    Some(RungReadings {
         name: "connections".to_owned(),
         cap,
         values: value.iter().flatten().copied().collect(),
@@ -89,8 +94,8 @@ fn connections(evidence: &Evidence, grid: Grid) -> Option<Seen> {
     })
 }
 
-/// Tickets of a kind: above them is what the server queues, or what the client has under way.
-fn tickets(evidence: &Evidence, grid: Grid, member: &str, kind: &str) -> Option<Seen> {
+/// Tickets of a kind: above them are the operations that the server queues, or that the client has under way.
+fn tickets(evidence: &Evidence, grid: SecondGrid, member: &str, kind: &str) -> Option<RungReadings> {
     let gauge = |name: &str| grid.means_of(evidence, &format!("server.{member}.{name}"));
     let value = gauge(&format!("tickets.{kind}.out"))?;
     let cap = gauge(&format!("tickets.{kind}.total")).and_then(|cap| mean(cap.into_iter().flatten()));
@@ -106,7 +111,7 @@ fn tickets(evidence: &Evidence, grid: Grid, member: &str, kind: &str) -> Option<
         || vec![None; grid.len()],
         |waited| zip(&waited, &per_s, |waited, per_s| (per_s > 0.0).then(|| waited / per_s)),
     );
-    Some(Seen {
+    Some(RungReadings {
         name: format!("{kind} tickets"),
         cap,
         values: value.iter().flatten().copied().collect(),
@@ -120,25 +125,25 @@ fn tickets(evidence: &Evidence, grid: Grid, member: &str, kind: &str) -> Option<
 /// The queue of a device.
 struct Bottom {
     device: String,
-    seen: Seen,
+    seen: RungReadings,
     counters: DeviceSeconds,
     /// Samples of the requests in flight, by second.
     samples: Vec<Vec<f64>>,
-    /// How those above were counted.
+    /// The method of counting those above.
     how: Option<String>,
 }
 
 impl Bottom {
-    /// `None` where its requests in flight were not sampled, or its counters not read.
-    fn of(
+    /// `None` if its requests in flight were not sampled, or its counters not read.
+    fn from_evidence(
         evidence: &Evidence,
-        grid: Grid,
+        grid: SecondGrid,
         member: &str,
         device: &str,
         all: &[Option<f64>],
     ) -> Option<Bottom> {
         let points = values(evidence, &format!("device.{device}.in_flight"));
-        let counters = DeviceSeconds::of(evidence, grid, device)?;
+        let counters = DeviceSeconds::from_evidence(evidence, grid, device)?;
         let cap = mean(
             values(evidence, &format!("device.{device}.queue.requests")).into_iter().map(|(_, cap)| cap),
         );
@@ -156,7 +161,7 @@ impl Bottom {
         let part = zip(&counters.requests, all, |here, all| Some(if all > 0.0 { here / all } else { 1.0 }));
         let found = above(evidence, grid, member, &counters, &part);
         let operation = operation_us(evidence, grid, member).unwrap_or_else(|| vec![None; grid.len()]);
-        let seen = Seen {
+        let seen = RungReadings {
             name: format!("device {device}"),
             cap,
             values: points.into_iter().map(|(_, value)| value).collect(),
@@ -168,8 +173,8 @@ impl Bottom {
         Some(Bottom { device: device.to_owned(), seen, counters, samples, how: found.map(|found| found.how) })
     }
 
-    /// What another cap would bring; `None` where the cap or the device's curve is not known, or the queue was never full.
-    fn forecast(&self, evidence: &Evidence, stream: &mut Seeded) -> Option<QueueForecast> {
+    /// The gain of another cap; `None` if the cap or the device's curve is not known, or the queue was never full.
+    fn forecast(&self, evidence: &Evidence, stream: &mut SeededRandom) -> Option<QueueForecast> {
         let cap = self.seen.cap.filter(|cap| *cap >= 1.0)?;
         let often = self.seen.values.iter().filter(|value| **value >= FULL * cap).count();
         if often == 0 {

@@ -1,10 +1,11 @@
-//! Which queue holds operations back, from the client down, and what a deeper one would bring (facts/analysis.md A3).
+//! Finds the queue that holds operations back, from the client down, and the gain of a deeper one
+//! (docs/methods.md#queues-and-what-a-deeper-one-would-bring).
 //!
-//! A queue limits if it is full a tenth of the time or more, if more wait above it than it lets through, and if they wait the
-//! longer the more they are. All three are needed: a queue that is merely full is one that is used.
+//! A queue limits if it is full at least a tenth of the time, if more requests wait above it than it lets through, and if they wait
+//! longer the more of them wait. All three conditions are needed: a queue that is merely full is in use.
 //!
-//! There is no finding where the device gives no more at a deeper queue: then the device is what is full, and that is
-//! another rule's.
+//! If a deeper queue gives no more throughput, this rule makes no finding: then the device itself is full, which another rule
+//! reports.
 
 mod backlog;
 mod curve;
@@ -21,7 +22,7 @@ use crate::{Evidence, Judgement};
 pub use curve::{CurvePoint, DeviceCurve};
 pub use forecast::{Backlog, BacklogSecond, forecast, mean_us};
 
-/// The series that the ladder is made of.
+/// The series that the ladder is computed from.
 pub(crate) const NEEDS: &[&str] = &[
     "device.{device}.in_flight",
     "device.{device}.queue.requests",
@@ -33,7 +34,7 @@ pub(crate) const NEEDS: &[&str] = &[
     "client.connections",
 ];
 
-/// Adds a ladder for each device of each server, and what it says.
+/// Adds a ladder for each device of each server, and its finding.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for member in evidence.members() {
         for ladder in ladder::ladders(evidence, &member) {
@@ -45,19 +46,19 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// The probe's curve of a device's reads, whatever its queue lets through.
+/// The probe's curve of a device's reads, whatever its queue admits.
 pub(crate) fn curve_of_reads(evidence: &Evidence, device: &str) -> Option<DeviceCurve> {
     curve::from_steps(&evidence.results, device, f64::INFINITY, false)
 }
 
-/// A gain whose interval begins below this is not worth a change.
-const LEAST_GAIN: f64 = 0.02;
-/// The smallest cap within this of the best gain is the one to take.
+/// A gain whose interval begins below this does not justify a change.
+const MIN_GAIN: f64 = 0.02;
+/// The smallest cap whose gain is within this share of the best is advised.
 const NEAR_BEST: f64 = 0.95;
-const SOURCE: &str = "facts: Little, Operations Research 9, 1961; torvalds/linux:Documentation/ABI/stable/sysfs-block; \
+const SOURCE: &str = "docs/methods.md#queues-and-what-a-deeper-one-would-bring; torvalds/linux:Documentation/ABI/stable/sysfs-block; \
                       open-iscsi/open-iscsi:etc/iscsid.conf";
 
-/// What a ladder says: one finding at most, about its lowest full rung.
+/// The finding of a ladder: one at most, about its lowest full rung.
 fn finding_of(evidence: &Evidence, judgement: &Judgement, ladder: &QueueLadder) -> Option<Finding> {
     let rung = ladder.limiter()?;
     let cap = rung.cap?;
@@ -88,14 +89,15 @@ fn ladder_sentence(ladder: &QueueLadder) -> String {
     )
 }
 
-fn time(us: f64) -> Nanos {
+/// Microseconds as a time; negative ones are none.
+pub(crate) fn time(us: f64) -> Nanos {
     Nanos((us.max(0.0) * 1e3).round() as u64)
 }
 
-/// The option to advise: the smallest cap that is nearly as good as the best, if its gain is one.
+/// The option to advise: the smallest cap that is nearly as good as the best, if its gain is large enough.
 fn advised(options: &[ForecastOption]) -> Option<&ForecastOption> {
     let best = options.iter().map(|option| option.share).fold(0.0, f64::max);
-    options.iter().find(|option| option.share >= NEAR_BEST * best && option.interval.0 > LEAST_GAIN)
+    options.iter().find(|option| option.share >= NEAR_BEST * best && option.interval.0 > MIN_GAIN)
 }
 
 fn of_device(
@@ -161,7 +163,7 @@ fn of_device(
     Some(finding.gain(gain(judgement, ladder, option, forecast.basis.join(" "))))
 }
 
-/// What is known of queues that are deeper than where the device gives its most.
+/// The sentence on queues that are deeper than the device's best depth.
 fn beyond(forecast: &QueueForecast) -> String {
     let flat_from = count(forecast.flat_from);
     if forecast.flat_seen {
@@ -173,7 +175,7 @@ fn beyond(forecast: &QueueForecast) -> String {
     }
 }
 
-/// The gain of an option: of the operations' mean where the budget says which part of it waits for pages, else of a request.
+/// The gain of an option: of the operations' mean if the budget says which part of it waits for pages, else of a request.
 fn gain(judgement: &Judgement, ladder: &QueueLadder, option: &ForecastOption, basis: String) -> Gain {
     let device = ladder.device.as_deref().unwrap_or("the device");
     match waiting_share(judgement, &ladder.member) {
@@ -229,7 +231,7 @@ fn lines(evidence: &Evidence, device: &str, old: f64, new: f64) -> (String, Stri
     (command, undo)
 }
 
-/// Tickets and connections: more of them help only if nothing below is full.
+/// The finding on tickets and connections: more of them help only if nothing below is full.
 fn of_server(judgement: &Judgement, ladder: &QueueLadder, rung: &QueueRung, cap: f64) -> Option<Finding> {
     let tickets = rung.name.ends_with("tickets");
     let told = if tickets { "tickets-or-locks" } else { "waits-for-connections" };

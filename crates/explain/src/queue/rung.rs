@@ -1,48 +1,48 @@
-//! One rung judged: is it full, do more wait above it than it lets through, and do they wait the longer the more they are?
+//! Judges one rung: whether it is full, whether more wait above it than it lets through, and whether the wait grows with their number.
 
 use fathom_record::queue::QueueRung;
-use fathom_stats::{RankCorrelation, Seeded, coefficient_of_variation, quantile, spearman};
+use fathom_stats::{RankCorrelation, SeededRandom, coefficient_of_variation, quantile, spearman};
 use fathom_units::decimal;
 
 use crate::path::Seconds;
 use crate::seconds::mean;
 
-/// At this share of its cap a queue is full.
+/// A queue is full at this share of its cap.
 pub(super) const FULL: f64 = 0.95;
-/// A queue that is full for a smaller share of the time is not what holds operations back.
-const OFTEN: f64 = 0.10;
-/// Fewer than this waiting above it, of its cap, is the noise of sampling.
+/// A queue that is full for a smaller share of the time does not hold operations back.
+const MIN_FULL_SHARE: f64 = 0.10;
+/// Fewer waiting above it than this share of its cap are the noise of sampling.
 const ABOVE: f64 = 0.05;
 const RHO: f64 = 0.5;
 const P: f64 = 0.01;
-/// The most seconds that are correlated, evenly picked: more would take long and tell no more.
-const MOST_PAIRS: usize = 600;
-const FEWEST_PAIRS: usize = 10;
+/// The most seconds that are correlated, evenly picked: more would take long and add no information.
+const MAX_PAIRS: usize = 600;
+const MIN_PAIRS: usize = 10;
 const PERMUTATIONS: usize = 999;
-/// Where the number waiting or the wait varies by less than this, ranks of seconds are noise, and the mean wait is held
-/// against Little's law instead.
+/// If the number waiting or the wait varies by less than this, ranks of seconds are noise, and the mean wait is compared
+/// with Little's law instead.
 const STEADY: f64 = 0.25;
-/// The wait that must be seen, of what Little's law says that the number waiting takes.
+/// The least share that the wait seen must be of the wait that Little's law gives for the number waiting.
 const SEEN_WAIT: f64 = 0.5;
 
-/// What was seen of one rung.
-pub(super) struct Seen {
+/// The readings of one rung.
+pub(super) struct RungReadings {
     pub(super) name: String,
     pub(super) cap: Option<f64>,
-    /// Every sample of how many were within.
+    /// Every sample of the number within.
     pub(super) values: Vec<f64>,
     /// Share of a second's samples at which it was full.
     pub(super) full: Seconds,
-    /// How many waited above it.
+    /// The number that waited above it.
     pub(super) above: Seconds,
-    /// How long operations took, or waited, in microseconds.
+    /// The time that operations took, or waited, in microseconds.
     pub(super) wait_us: Seconds,
-    /// How many it let through a second.
+    /// The number that it let through a second.
     pub(super) per_s: Seconds,
 }
 
-/// Judges a rung; `None` where it was never sampled.
-pub(super) fn judge(seen: &Seen, stream: &mut Seeded) -> Option<QueueRung> {
+/// Judges a rung; `None` if it was never sampled.
+pub(super) fn judge(seen: &RungReadings, stream: &mut SeededRandom) -> Option<QueueRung> {
     let mut rung = QueueRung {
         name: seen.name.clone(),
         cap: seen.cap,
@@ -57,20 +57,20 @@ pub(super) fn judge(seen: &Seen, stream: &mut Seeded) -> Option<QueueRung> {
     };
     let Some(cap) = seen.cap.filter(|cap| *cap > 0.0) else {
         rung.words =
-            "How many it lets through could not be read, so whether it is full cannot be told.".into();
+            "How many it lets through could not be read, so whether it is full cannot be determined.".into();
         return Some(rung);
     };
     let at_cap = seen.values.iter().filter(|value| **value >= FULL * cap).count();
     let share = at_cap as f64 / seen.values.len() as f64;
     rung.share_at_cap = Some(share);
-    if share < OFTEN {
+    if share < MIN_FULL_SHARE {
         rung.words = format!(
             "It was full {:.0} % of the time, which is too little to hold anything back.",
             100.0 * share
         );
         return Some(rung);
     }
-    // What waits above can only wait while it is full.
+    // Requests above can only wait while it is full.
     let both = seen.full.iter().zip(&seen.above).filter_map(|(full, above)| Some(((*full)?, (*above)?)));
     let (shares, waiting) = both.fold((0.0, 0.0), |sums, (full, above)| (sums.0 + full, sums.1 + above));
     rung.waiting_above = (shares > 0.0).then(|| waiting / shares);
@@ -99,23 +99,23 @@ pub(super) fn judge(seen: &Seen, stream: &mut Seeded) -> Option<QueueRung> {
 }
 
 /// Whether the wait grows with the number waiting.
-fn follows(seen: &Seen, stream: &mut Seeded) -> Option<RankCorrelation> {
+fn follows(seen: &RungReadings, stream: &mut SeededRandom) -> Option<RankCorrelation> {
     let pairs: Vec<(f64, f64)> = seen
         .above
         .iter()
         .zip(&seen.wait_us)
         .filter_map(|(above, wait)| Some(((*above)?, (*wait)?)))
         .collect();
-    if pairs.len() < FEWEST_PAIRS {
+    if pairs.len() < MIN_PAIRS {
         return None;
     }
-    let stride = pairs.len().div_ceil(MOST_PAIRS).max(1);
+    let stride = pairs.len().div_ceil(MAX_PAIRS).max(1);
     let picked: Vec<(f64, f64)> = pairs.into_iter().step_by(stride).collect();
     spearman(&picked, PERMUTATIONS, stream)
 }
 
 /// The third condition, and how it was met or missed.
-fn waits(seen: &Seen, correlated: Option<RankCorrelation>) -> (bool, String) {
+fn waits(seen: &RungReadings, correlated: Option<RankCorrelation>) -> (bool, String) {
     if let Some(found) = correlated.filter(|found| found.rho > RHO && found.p < P) {
         let why =
             format!("the more there are, the longer they wait (Spearman {:.2}, p {:.3})", found.rho, found.p);

@@ -1,8 +1,8 @@
-//! Ladders on composed series: what is said of a queue that limits, of one that is merely used, and of one whose device is full.
+//! Ladders on composed series: a queue that limits, one that is merely used, and one whose device is full.
 
 use fathom_record::disk::{DeviceView, Entry, Latency, Operations, Step, Stream};
 use fathom_record::{Confidence, Point, SeriesSet};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use super::*;
 
@@ -11,10 +11,10 @@ const SECOND: u64 = 1_000_000_000;
 /// A closed loop of `clients` page reads on a device of `parallel` servers of 200 us behind a queue of `cap`, for 30 s.
 fn closed_loop(clients: f64, parallel: f64, cap: f64) -> Evidence {
     let mut series = SeriesSet::default();
-    let mut random = Seeded::from_seed(5);
+    let mut random = SeededRandom::from_seed(5);
     for second in 0..30 {
         let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
-        // How many are asked for changes a little, as it does.
+        // The demand varies a little, as in practice.
         let asked = clients * (1.0 + 0.05 * random.normal());
         let within = asked.min(cap);
         let per_s = within.min(parallel) * 5000.0;
@@ -103,7 +103,7 @@ fn step(depth: u32, parallel: f64, cap: f64) -> Entry {
     })
 }
 
-/// The same step where it gave only a part of its throughput.
+/// The same step with a share of its throughput.
 fn short_of(step: Entry, part: f64) -> Entry {
     let Entry::Step(mut step) = step else { return step };
     for reads in step.streams.iter_mut().flat_map(|stream| &mut stream.operations) {
@@ -140,8 +140,8 @@ fn a_capped_queue_is_named_with_what_lifting_it_brings() {
     assert_eq!(ladder.rungs.len(), 3, "{ladder:#?}");
 }
 
-/// A closed loop of as many requests as a device has servers falls short of its highest throughput, by the gap between two
-/// requests and whatever the machine did in that step: then the device seems to give more still, far beyond all that waits.
+/// A closed loop of as many requests as a device has servers stays below its highest throughput, because of the gap between two
+/// requests and other work of the machine in that step. The device then seems to give more still, far beyond the number that waits.
 #[test]
 fn no_deeper_queue_is_advised_than_what_waits_asks_for() {
     let mut results = probe(32.0, f64::INFINITY);
@@ -160,7 +160,7 @@ fn no_deeper_queue_is_advised_than_what_waits_asks_for() {
     assert_eq!((caps.as_slice(), forecast.flat_from), (&[8.0, 16.0, 32.0, 64.0][..], 64.0));
 }
 
-/// Deeper steps were cut short, or a processor held them back: nothing is claimed of depths that nobody saw.
+/// Deeper steps were cut short, or a processor limited them: the forecast claims nothing for depths that were not seen.
 #[test]
 fn of_depths_that_the_probe_did_not_reach_nothing_is_claimed() {
     let results: Vec<Entry> = probe(64.0, f64::INFINITY).into_iter().take(5).collect();

@@ -1,32 +1,36 @@
-//! Spikes with a rhythm whose cause nobody counts, or which no counter was seen to cause: the blind path.
+//! The blind path: finds periodic spikes whose cause is not counted, or that no counter was seen to cause.
 //!
-//! What checkpoints and flushes have been shown to make is taken out first. A rhythm is reported only if it stands out of
-//! noise with the same memory, at 1 %, and echoes itself; who makes it is ranked by which counters rise with it and which
-//! clocks have its period, and never claimed.
+//! Spikes that checkpoints and flushes have been shown to cause are removed first. A rhythm is reported only if it exceeds
+//! noise with the same memory, at 1 %, and repeats itself. Possible causes are the counters that rise with it and the clocks
+//! that have its period; they are ranked, and none is claimed.
 //!
-//! A counter that rises with the spikes may be their cause, or may suffer the same; a clock with the same period is a
-//! hint. Both are suspects, no more.
+//! A counter that rises with the spikes may be their cause, or may be affected by the same cause; a clock with the same period is a
+//! hint. Both are only suspects.
 
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::{
-    EventVerdict, FEWEST_EVENTS, LatencyReading, Periodicity, Rhythm, Seeded, find_period, paired_events,
+    EventVerdict, LatencyReading, MIN_EVENTS, Periodicity, Rhythm, SeededRandom, find_period, paired_events,
 };
 
-use super::checkpoint::{ALPHA, SMALLEST_EFFECT, evidence_of, severity, with_gain};
-use super::latency::Subject;
+use super::checkpoint::{ALPHA, MIN_EFFECT, evidence_of, severity, with_gain};
+use super::latency::SpikeSubject;
 use super::syncdelay::{engine, is_followed_by, offer_test, stretches};
 use crate::client::points;
 
-/// Resolves 0.33 %; an hour of seconds is then searched in a fraction of a second.
+/// This number resolves 0.33 %; an hour of seconds is then searched in a fraction of a second.
 const SURROGATES: usize = 299;
 /// At most the last two hours are searched.
-const MOST_SECONDS: usize = 7200;
-/// Around what was explained, as the event path guards it.
+const MAX_SECONDS: usize = 7200;
+/// The guard around explained events, as on the event path.
 const GUARD_S: f64 = 3.0;
 
-/// A rhythm that is left when `explained` events are taken out.
-pub(super) fn judge(subject: &Subject<'_>, explained: &[(f64, f64)], stream: &mut Seeded) -> Option<Finding> {
-    let (begin_s, mut logs) = subject.latency.log_seconds(MOST_SECONDS)?;
+/// The rhythm that is left without the `explained` events.
+pub(super) fn judge(
+    subject: &SpikeSubject<'_>,
+    explained: &[(f64, f64)],
+    stream: &mut SeededRandom,
+) -> Option<Finding> {
+    let (begin_s, mut logs) = subject.latency.log_seconds(MAX_SECONDS)?;
     take_out(&mut logs, begin_s, explained);
     let found = find_period(&logs, SURROGATES, stream)?;
     let rhythm = found.rhythm.as_ref().filter(|rhythm| rhythm.confirmed && found.p <= ALPHA)?;
@@ -39,9 +43,7 @@ pub(super) fn judge(subject: &Subject<'_>, explained: &[(f64, f64)], stream: &mu
     };
     let readings: Vec<LatencyReading> = subject.latency.readings.iter().filter(inside).copied().collect();
     match paired_events(&readings, &high, stream) {
-        EventVerdict::Judged(effect)
-            if effect.effect >= SMALLEST_EFFECT && effect.share_interval.low > 0.0 =>
-        {
+        EventVerdict::Judged(effect) if effect.effect >= MIN_EFFECT && effect.share_interval.low > 0.0 => {
             let claim = format!(
                 "Latency spikes{} every {:.1} s: it rises by {:.0} % for {:.0} s, and nothing that was counted has been \
                  shown to make it.",
@@ -68,7 +70,7 @@ pub(super) fn judge(subject: &Subject<'_>, explained: &[(f64, f64)], stream: &mu
             );
             let finding =
                 Finding::new("periodic-spikes", Severity::Note, claim).confidence(Confidence::CannotTell);
-            let minutes = ((FEWEST_EVENTS + 2) as f64 * rhythm.period_s / 60.0).ceil().max(30.0);
+            let minutes = ((MIN_EVENTS + 2) as f64 * rhythm.period_s / 60.0).ceil().max(30.0);
             let finding = rhythm_evidence(finding, &found, rhythm).next_look(format!(
                 "Watch for {minutes:.0} minutes; without a counter of what happens the search is weak."
             ));
@@ -78,7 +80,7 @@ pub(super) fn judge(subject: &Subject<'_>, explained: &[(f64, f64)], stream: &mu
     }
 }
 
-/// Replaces what lies in or next to explained events by the last value before them.
+/// Replaces the values in or next to explained events by the last value before them.
 fn take_out(logs: &mut [f64], begin_s: f64, explained: &[(f64, f64)]) {
     for event in explained {
         let place = |at_s: f64| (at_s - begin_s).max(0.0) as usize;
@@ -112,15 +114,15 @@ fn rhythm_evidence(finding: Finding, found: &Periodicity, rhythm: &Rhythm) -> Fi
         ))
 }
 
-/// Who may make it, and what to look at next.
+/// Adds the suspects for the spikes, and the next step.
 fn with_suspects(
     mut finding: Finding,
-    subject: &Subject<'_>,
+    subject: &SpikeSubject<'_>,
     rhythm: &Rhythm,
     high: &[(f64, f64)],
     duration_s: f64,
 ) -> Finding {
-    let Subject { evidence, member, .. } = *subject;
+    let SpikeSubject { evidence, member, .. } = *subject;
     let suspects = suspects(subject, rhythm.period_s, high);
     for suspect in &suspects {
         finding = finding.evidence(suspect.sentence.clone());
@@ -146,13 +148,13 @@ fn with_suspects(
 }
 
 /// A counter is a suspect if it is this much higher inside the spikes than outside.
-const LEAST_LIFT: f64 = 1.5;
-const MOST_SUSPECTS: usize = 3;
+const MIN_LIFT: f64 = 1.5;
+const MAX_SUSPECTS: usize = 3;
 /// Spikes may begin this long after their cause.
 const LAG_S: f64 = 1.0;
 const NS_PER_S: f64 = 1e9;
 
-/// Counters of a server, and who they stand for.
+/// Counters of a server, and the work that they stand for.
 const OF_SERVER: [(&str, &str); 6] = [
     ("checkpoint.running", "the checkpoint"),
     ("engine.checkpoint_bytes", "the checkpoint's writes"),
@@ -161,7 +163,7 @@ const OF_SERVER: [(&str, &str); 6] = [
     ("journal.syncs", "the engine's journal"),
     ("documents.deleted", "deletions, such as those of TTL indexes"),
 ];
-/// Counters by the end of their names, which stand after a device's.
+/// Counters by the end of their names, which follows a device's name.
 const OF_HOST: [(&str, &str, &str); 4] = [
     ("host.memory.", "writeback_bytes", "the kernel's writeback"),
     ("host.journal.", "commits", "the file system's journal"),
@@ -178,18 +180,16 @@ const CLOCKS: [(f64, &str); 6] = [
     (10.0, "an exporter that scrapes every 10 s"),
 ];
 
-/// One suspect.
-pub(super) struct Suspect {
-    /// Who.
+pub(super) struct SpikeCause {
     pub(super) name: String,
-    /// Why, as a sentence.
+    /// The reason, as a sentence.
     pub(super) sentence: String,
-    /// The counter that rises with the spikes, if it is one.
+    /// The counter that rises with the spikes, if the suspect is one.
     pub(super) series: Option<String>,
 }
 
-/// Those who may make spikes every `period_s` in the stretches `high`: counters first, the one that rises most leading.
-pub(super) fn suspects(subject: &Subject<'_>, period_s: f64, high: &[(f64, f64)]) -> Vec<Suspect> {
+/// The possible causes of spikes every `period_s` in the stretches `high`: counters first, the one that rises most leading.
+pub(super) fn suspects(subject: &SpikeSubject<'_>, period_s: f64, high: &[(f64, f64)]) -> Vec<SpikeCause> {
     let of_server = OF_SERVER.iter().map(|(last, who)| (subject.name(last), *who));
     let of_host = OF_HOST.iter().flat_map(|(first, last, who)| {
         let names = subject.evidence.series.starting(first).map(|(name, _)| name);
@@ -198,10 +198,10 @@ pub(super) fn suspects(subject: &Subject<'_>, period_s: f64, high: &[(f64, f64)]
     let mut risen: Vec<(f64, String, &str)> = of_server
         .chain(of_host)
         .filter_map(|(name, who)| Some((lift(subject, &name, high)?, name, who)))
-        .filter(|(lift, ..)| *lift >= LEAST_LIFT)
+        .filter(|(lift, ..)| *lift >= MIN_LIFT)
         .collect();
     risen.sort_by(|one, two| two.0.total_cmp(&one.0));
-    let risen = risen.into_iter().take(MOST_SUSPECTS).map(|(lift, series, who)| Suspect {
+    let risen = risen.into_iter().take(MAX_SUSPECTS).map(|(lift, series, who)| SpikeCause {
         name: who.to_owned(),
         sentence: format!(
             "Suspect: {who}; {series} is {lift:.1} times as high inside the spikes as outside."
@@ -209,7 +209,7 @@ pub(super) fn suspects(subject: &Subject<'_>, period_s: f64, high: &[(f64, f64)]
         series: Some(series),
     });
     let near = |clock_s: f64| (period_s - clock_s).abs() <= (0.03 * clock_s).max(0.3);
-    let clocks = CLOCKS.iter().filter(|(clock_s, _)| near(*clock_s)).map(|(_, who)| Suspect {
+    let clocks = CLOCKS.iter().filter(|(clock_s, _)| near(*clock_s)).map(|(_, who)| SpikeCause {
         name: (*who).to_owned(),
         sentence: format!("Suspect by its period alone: {who}."),
         series: None,
@@ -217,8 +217,8 @@ pub(super) fn suspects(subject: &Subject<'_>, period_s: f64, high: &[(f64, f64)]
     risen.chain(clocks).collect()
 }
 
-/// The mean of a series inside the stretches over its mean outside; `None` where it was not read or is never above 0.
-fn lift(subject: &Subject<'_>, name: &str, high: &[(f64, f64)]) -> Option<f64> {
+/// The mean of a series inside the stretches over its mean outside; `None` if it was not read or is never above 0.
+fn lift(subject: &SpikeSubject<'_>, name: &str, high: &[(f64, f64)]) -> Option<f64> {
     let (mut inside, mut outside) = ((0.0, 0.0), (0.0, 0.0));
     let mut stretches = high.iter().peekable();
     for point in points(subject.evidence, name) {
@@ -230,6 +230,6 @@ fn lift(subject: &Subject<'_>, name: &str, high: &[(f64, f64)]) -> Option<f64> {
     }
     let mean = |sums: (f64, f64)| if sums.1 > 0.0 { Some(sums.0 / sums.1) } else { None };
     let (inside, outside) = (mean(inside)?, mean(outside)?);
-    // A counter that moves inside only is infinitely higher, which is no number for a sentence.
+    // For a counter that moves only inside the ratio is infinite, which a sentence cannot contain.
     (inside > 0.0).then(|| (inside / outside.max(inside / 1000.0)).min(1000.0))
 }

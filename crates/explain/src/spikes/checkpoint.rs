@@ -1,64 +1,68 @@
-//! Spikes at checkpoints: the finding, what it rests on, and the way out.
+//! Spikes at checkpoints: the finding, its evidence, and the remedy.
 //!
-//! It is reported where the sign-flip test over cycles says so at 1 % and the rise is worth a word; never from a
-//! threshold alone. With few cycles it says what it saw and that this does not decide.
+//! It is reported if the sign-flip test over cycles is significant at 1 % and the rise is large enough; a threshold
+//! alone never suffices. With few cycles the finding reports what was seen and says that this does not decide.
 //!
-//! A cause has a dose: Spearman's correlation over cycles between how much latency rose and what the checkpoint had to
-//! write, how long it took, how dirty the cache was when it began, and how much the device had queued. Under a steady
-//! load all checkpoints are alike and there is no dose to see, so that a missing dose refutes nothing.
+//! A cause has a dose: Spearman's correlation over cycles between the rise of latency and the bytes that the checkpoint had to
+//! write, its duration, the dirty share of the cache at its start, and the queue of the device. Under a steady load
+//! all checkpoints are alike and show no dose, so a missing dose refutes nothing.
 
 use fathom_record::{Confidence, Finding, Gain, Point, Severity};
 use fathom_stats::{
-    EventCycle, EventEffect, EventVerdict, FEWEST_EVENTS, RankCorrelation, Seeded, mean, paired_events,
+    EventCycle, EventEffect, EventVerdict, MIN_EVENTS, RankCorrelation, SeededRandom, mean, paired_events,
     spearman,
 };
 
-use super::latency::Subject;
+use super::latency::SpikeSubject;
 use super::syncdelay::{engine, is_followed_by, moved, offer_test};
 use crate::Evidence;
 use crate::client::points;
 
-/// The finding that checkpoints leave no calm.
+/// The finding that checkpoints run without a pause.
 pub(super) const CONTINUOUS: &str = "checkpoints-run-into-each-other";
 pub(super) const ALPHA: f64 = 0.01;
 /// Rises below this are not worth a finding, however certain.
-pub(super) const SMALLEST_EFFECT: f64 = 0.1;
-/// From this share of all waiting on it is a warning (analysis.md A10).
+pub(super) const MIN_EFFECT: f64 = 0.1;
+/// From this share of all waiting on the finding is a warning (docs/methods.md#advice).
 pub(super) const WARNING_SHARE: f64 = 0.05;
-/// With fewer cycles than a verdict needs, all of at least this many must rise by this much to be mentioned.
-const FEWEST_TELLING: usize = 3;
+/// With fewer cycles than a verdict needs, spikes are mentioned if all of at least this many cycles rise by this much.
+const MIN_TELLING_CYCLES: usize = 3;
 const TELLING_RISE: f64 = 0.3;
 
-/// What checkpoints do to latency, if anything.
-pub(super) fn judge(subject: &Subject<'_>, events: &[(f64, f64)], stream: &mut Seeded) -> Option<Finding> {
+/// Judges the effect of checkpoints on latency.
+pub(super) fn judge(
+    subject: &SpikeSubject<'_>,
+    events: &[(f64, f64)],
+    stream: &mut SeededRandom,
+) -> Option<Finding> {
     match paired_events(&subject.latency.readings, events, stream) {
         EventVerdict::Judged(effect) if is_worth_reporting(&effect) => {
             Some(spikes(subject, events, &effect, stream))
         }
         EventVerdict::TooFew { cycles } if look_real(&cycles) => Some(too_few(subject, events, &cycles)),
-        EventVerdict::Continuous { busy_share } if events.len() >= FEWEST_TELLING => {
+        EventVerdict::Continuous { busy_share } if events.len() >= MIN_TELLING_CYCLES => {
             Some(continuous(subject, events, busy_share))
         }
         _ => None,
     }
 }
 
-/// Whether events raise latency, surely and by enough.
+/// Whether events certainly raise latency, and by enough.
 pub(super) fn is_worth_reporting(effect: &EventEffect) -> bool {
-    effect.p <= ALPHA && effect.effect >= SMALLEST_EFFECT && effect.share_interval.low > 0.0
+    effect.p <= ALPHA && effect.effect >= MIN_EFFECT && effect.share_interval.low > 0.0
 }
 
 fn look_real(cycles: &[EventCycle]) -> bool {
-    cycles.len() >= FEWEST_TELLING && cycles.iter().all(|cycle| cycle.difference >= TELLING_RISE.ln_1p())
+    cycles.len() >= MIN_TELLING_CYCLES && cycles.iter().all(|cycle| cycle.difference >= TELLING_RISE.ln_1p())
 }
 
 fn spikes(
-    subject: &Subject<'_>,
+    subject: &SpikeSubject<'_>,
     events: &[(f64, f64)],
     effect: &EventEffect,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Finding {
-    let Subject { evidence, member, latency, .. } = *subject;
+    let SpikeSubject { evidence, member, latency, .. } = *subject;
     let engine = engine(evidence, member).unwrap_or_else(|| "an engine that was not read".to_owned());
     let claim = format!(
         "Checkpoints make latency spike{}: every {:.0} s it rises by {:.0} % for {:.1} s, on {engine}.",
@@ -111,7 +115,7 @@ fn spikes(
     subject.cite(finding, names.into_iter().chain(dose_names), &effect.cycles)
 }
 
-/// Advice without a direction: it differs by engine, load and device, and has to be measured.
+/// Advice without a direction: the right one differs by engine, load and device, and has to be measured.
 fn advice(engine: &str) -> String {
     if is_followed_by(engine) {
         format!(
@@ -159,7 +163,7 @@ pub(super) fn evidence_of(effect: &EventEffect, of: &str, event: &str) -> [Strin
     ]
 }
 
-/// What would be gained if the events cost nothing.
+/// Adds the gain if the events cost nothing.
 pub(super) fn with_gain(finding: Finding, effect: &EventEffect, of: &str) -> Finding {
     let within = |share: f64| share.clamp(0.0, 1.0);
     finding.gain(Gain {
@@ -174,13 +178,13 @@ pub(super) fn with_gain(finding: Finding, effect: &EventEffect, of: &str) -> Fin
     })
 }
 
-fn too_few(subject: &Subject<'_>, events: &[(f64, f64)], cycles: &[EventCycle]) -> Finding {
+fn too_few(subject: &SpikeSubject<'_>, events: &[(f64, f64)], cycles: &[EventCycle]) -> Finding {
     let differences: Vec<f64> = cycles.iter().map(|cycle| cycle.difference).collect();
     let rise = mean(&differences).unwrap_or(0.0).exp_m1();
     let (first_s, last_s) =
         (events.first().map_or(0.0, |event| event.0), events.last().map_or(0.0, |event| event.0));
     let period_s = (last_s - first_s) / events.len().saturating_sub(1).max(1) as f64;
-    let needed = FEWEST_EVENTS + 1;
+    let needed = MIN_EVENTS + 1;
     let claim = format!(
         "Latency{} rose in each of {} checkpoints, by {:.0} % on average: too few to tell whether they make it.",
         subject.at(),
@@ -190,7 +194,7 @@ fn too_few(subject: &Subject<'_>, events: &[(f64, f64)], cycles: &[EventCycle]) 
     let finding = Finding::new("checkpoint-spikes", Severity::Note, claim)
         .confidence(Confidence::CannotTell)
         .evidence(format!(
-            "{} checkpoints about {period_s:.0} s apart have calm on both sides; a verdict at 1 % needs {FEWEST_EVENTS}.",
+            "{} checkpoints about {period_s:.0} s apart have calm on both sides; a verdict at 1 % needs {MIN_EVENTS}.",
             cycles.len()
         ))
         .next_look(format!(
@@ -200,8 +204,8 @@ fn too_few(subject: &Subject<'_>, events: &[(f64, f64)], cycles: &[EventCycle]) 
     subject.cite(finding, [subject.name("checkpoint.running"), subject.name("checkpoint.count")], cycles)
 }
 
-fn continuous(subject: &Subject<'_>, events: &[(f64, f64)], busy_share: f64) -> Finding {
-    let Subject { evidence, member, .. } = *subject;
+fn continuous(subject: &SpikeSubject<'_>, events: &[(f64, f64)], busy_share: f64) -> Finding {
+    let SpikeSubject { evidence, member, .. } = *subject;
     let engine = engine(evidence, member).unwrap_or_else(|| "not read".to_owned());
     let claim = format!(
         "Checkpoints{} run into each other: each takes {:.0} % of the time from one to the next, so that there is no calm \
@@ -226,15 +230,15 @@ fn continuous(subject: &Subject<'_>, events: &[(f64, f64)], busy_share: f64) -> 
 
 const PERMUTATIONS: usize = 499;
 const NS_PER_S: f64 = 1e9;
-/// Correlations are called a dose from here on (analysis.md A10).
+/// Correlations from here on are called a dose (docs/methods.md#advice).
 const STRONG_RHO: f64 = 0.5;
 
 /// A quantity at an event, from the series of that name.
 type DoseOf<'d> = &'d dyn Fn(&str, (f64, f64)) -> Option<f64>;
 
-/// One quantity and how it goes with the spikes.
+/// One quantity and its correlation with the spikes.
 pub(super) struct Dose {
-    /// What it is, for sentences.
+    /// Its name in sentences.
     pub(super) of: &'static str,
     /// The series it was read from, if it is one.
     pub(super) series: Option<String>,
@@ -243,7 +247,7 @@ pub(super) struct Dose {
 }
 
 impl Dose {
-    /// Whether it goes with the spikes.
+    /// Whether it is correlated with the spikes.
     pub(super) fn is_strong(&self) -> bool {
         self.correlation.rho > STRONG_RHO && self.correlation.p <= 0.05
     }
@@ -254,12 +258,12 @@ pub(super) fn doses(
     evidence: &Evidence,
     member: &str,
     cycles: &[EventCycle],
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Vec<Dose> {
     let device = evidence.environment.get(&format!("server.{member}.device"));
     let within = |points: &[Point], event: (f64, f64)| {
         let from = points.partition_point(|point| (point.end_ns as f64) < event.0 * NS_PER_S);
-        // A counter moves at the end of the window after what it counts.
+        // A counter moves at the end of the window after the work that it counts.
         let to = points.partition_point(|point| (point.end_ns as f64) <= (event.1 + 1.0) * NS_PER_S);
         points.get(from..to).unwrap_or(&[]).iter().map(|point| point.value).collect::<Vec<f64>>()
     };

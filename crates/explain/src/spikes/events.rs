@@ -1,9 +1,9 @@
-//! When checkpoints ran, and when an LSM engine flushed or compacted: begin and end of each, from counters read once a
+//! The times of checkpoints, and of flushes or compactions of an LSM engine: begin and end of each, from counters read once a
 //! second.
 //!
-//! A gauge shows a checkpoint only if it runs while the gauge is read, so the count of those that ended says that there
-//! was one, its duration is the server's own, and the gauge's edges narrow down when. What remains unknown is less than
-//! the sampling period, and the middle of it is taken.
+//! A gauge shows a checkpoint only if it runs while the gauge is read. So the count of ended checkpoints shows that there
+//! was one, the server reports its duration, and the edges of the gauge narrow down its time. The remaining uncertainty is less than
+//! the sampling period, and its middle is taken.
 
 use fathom_record::Point;
 
@@ -14,7 +14,7 @@ use crate::windows::neighbours_as_one;
 const NS_PER_S: f64 = 1e9;
 const NS_PER_MS: f64 = 1e6;
 
-/// Begin and end of each checkpoint of `member`, in seconds since the run's start; empty where none was counted.
+/// Begin and end of each checkpoint of `member`, in seconds since the run's start; empty if none was counted.
 pub(crate) fn checkpoints(evidence: &Evidence, member: &str) -> Vec<(f64, f64)> {
     let name = |last: &str| format!("server.{member}.checkpoint.{last}");
     let running = points(evidence, &name("running"));
@@ -35,7 +35,7 @@ pub(crate) fn checkpoints(evidence: &Evidence, member: &str) -> Vec<(f64, f64)> 
     }
 }
 
-/// The windows in which a counter of an LSM engine rose, neighbours as one.
+/// The windows in which a counter of an LSM engine rose, with adjacent windows joined.
 pub(super) fn busy_windows(evidence: &Evidence, name: &str) -> Vec<(f64, f64)> {
     let risen = points(evidence, name).iter().filter(|point| point.value > 0.0);
     neighbours_as_one(risen.map(|point| (point.begin_ns as f64 / NS_PER_S, point.end_ns as f64 / NS_PER_S)))
@@ -47,7 +47,7 @@ fn located(ended: &Point, duration_ns: f64, running: &[Point]) -> (f64, f64) {
     if ended.value > 1.0 {
         return (earliest.min(latest - duration_ns) / NS_PER_S, latest / NS_PER_S);
     }
-    // It began after the last reading without it and before the first with it, and lasted as long as it lasted.
+    // It began after the last reading without it and before the first reading with it; its duration is known.
     let until = running.partition_point(|point| point.end_ns < ended.end_ns);
     let before = running.get(..until).unwrap_or(&[]);
     let first_seen = before.iter().rev().take_while(|point| point.value > 0.0).last();
@@ -93,7 +93,7 @@ mod tests {
         Evidence { series: readings.iter().collect(), window_ns: (0, 1000 * second), ..Evidence::default() }
     }
 
-    /// Seen running at 11 and 12, not at 10; ended in the window to 13 after 2.4 s: it began between 10.0 and 10.6,
+    /// The gauge shows it running at 11 and 12, not at 10, and it ended in the window to 13 after 2.4 s. It began between 10.0 and 10.6,
     /// because it ended by 13.
     #[test]
     fn edges_of_the_gauge_and_the_servers_duration_locate_it() {

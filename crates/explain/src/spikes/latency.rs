@@ -1,7 +1,7 @@
-//! What spikes are looked for in: one server of a run, and the latency of its operations, as the client saw it or else as the
-//! server says of itself.
+//! The subject of the search for spikes: one server of a run, and the latency of its operations, as the client saw it or else as the
+//! server counts it.
 //!
-//! The client's latency is the truth for users, and is taken where one server was watched; of several servers each is judged by
+//! The client's latency is the users' latency, and is used if one server was watched. Each of several servers is judged by
 //! its own counters, because the client's numbers mix them.
 
 use std::collections::BTreeMap;
@@ -10,16 +10,16 @@ use fathom_record::{Finding, Point};
 use fathom_stats::{EventCycle, LatencyReading};
 
 use crate::Evidence;
-use crate::client::{Client, points};
+use crate::client::{ClientLoads, points};
 use crate::windows::in_ns;
 
 const NS_PER_S: f64 = 1e9;
 
 /// Latency over time, in microseconds.
-pub(crate) struct Latency {
+pub(crate) struct LatencySeries {
     /// In the order of their windows.
     pub(crate) readings: Vec<LatencyReading>,
-    /// Whose latency it is, for sentences.
+    /// The place at which the latency was measured, for sentences.
     pub(crate) of: &'static str,
     /// The series that it was computed from.
     pub(crate) series: Vec<String>,
@@ -27,40 +27,40 @@ pub(crate) struct Latency {
 
 /// Sums of waiting and of operations, by window.
 #[derive(Default)]
-struct Sums {
+struct WindowSums {
     windows: BTreeMap<(u64, u64), (f64, f64)>,
     series: Vec<String>,
 }
 
-impl Latency {
-    /// Of the operations of `member`, one of `members` servers; `None` where nothing was read.
-    pub(super) fn of(evidence: &Evidence, member: &str, members: usize) -> Option<Latency> {
-        let client = || match Latency::has_due(evidence) {
-            true => Latency::since_due(evidence),
-            false => Latency::since_sent(evidence),
+impl LatencySeries {
+    /// The latency of the operations of `member`, one of `members` servers; `None` if nothing was read.
+    pub(super) fn from_evidence(evidence: &Evidence, member: &str, members: usize) -> Option<LatencySeries> {
+        let client = || match LatencySeries::has_due(evidence) {
+            true => LatencySeries::since_due(evidence),
+            false => LatencySeries::since_sent(evidence),
         };
-        let server = || Sums::of_server(evidence, member).into_latency("latency within the server");
+        let server = || WindowSums::of_server(evidence, member).into_latency("latency within the server");
         if members <= 1 { client().or_else(server) } else { server().or_else(client) }
     }
 
-    /// At the client from when operations were due, so that what a stall held up counts; `None` where no client was watched.
-    pub(crate) fn since_due(evidence: &Evidence) -> Option<Latency> {
-        Sums::of_client(evidence, "response").into_latency("time since operations were due")
+    /// At the client from when operations were due, so that operations delayed by a stall count; `None` if no client was watched.
+    pub(crate) fn since_due(evidence: &Evidence) -> Option<LatencySeries> {
+        WindowSums::of_client(evidence, "response").into_latency("time since operations were due")
     }
 
-    /// Whether the time since they were due was recorded of all operations.
+    /// Whether the time since operations were due was recorded for all of them.
     fn has_due(evidence: &Evidence) -> bool {
-        let client = Client::of(evidence);
+        let client = ClientLoads::from_evidence(evidence);
         client.is_some_and(|client| client.operations.iter().all(|one| one.has_clock(evidence, "response")))
     }
 
     /// At the client from when operations were sent.
-    pub(crate) fn since_sent(evidence: &Evidence) -> Option<Latency> {
-        Sums::of_client(evidence, "service").into_latency("latency at the client")
+    pub(crate) fn since_sent(evidence: &Evidence) -> Option<LatencySeries> {
+        WindowSums::of_client(evidence, "service").into_latency("latency at the client")
     }
 
-    /// The values of each second from the first reading on, as logarithms, and when they begin; `None` where readings
-    /// are not about a second long, or more than a twentieth of them is missing. At most the last `most` seconds.
+    /// The values of each second from the first reading on, as logarithms, and the time at which they begin. `None` if readings
+    /// are not about a second long, or if more than a twentieth of them is missing. At most the last `most` seconds.
     pub(super) fn log_seconds(&self, most: usize) -> Option<(f64, Vec<f64>)> {
         let used = || self.readings.iter().filter(|reading| reading.mean > 0.0);
         let begin_s = used().next()?.begin_s.max(used().next_back()?.end_s - most as f64);
@@ -91,11 +91,11 @@ impl Latency {
     }
 }
 
-impl Sums {
+impl WindowSums {
     /// All operations of the load by one of its clocks, weighted by their counts.
-    fn of_client(evidence: &Evidence, clock: &str) -> Sums {
-        let mut sums = Sums::default();
-        for operation in Client::of(evidence).iter().flat_map(|client| &client.operations) {
+    fn of_client(evidence: &Evidence, clock: &str) -> WindowSums {
+        let mut sums = WindowSums::default();
+        for operation in ClientLoads::from_evidence(evidence).iter().flat_map(|client| &client.operations) {
             sums.add(&operation.counts(evidence), &operation.times_us(evidence, clock));
             let names =
                 [format!("{}.per_s", operation.prefix), format!("{}.{clock}.mean_ns", operation.prefix)];
@@ -105,8 +105,8 @@ impl Sums {
     }
 
     /// Reads and writes, as the server counts them.
-    fn of_server(evidence: &Evidence, member: &str) -> Sums {
-        let mut sums = Sums::default();
+    fn of_server(evidence: &Evidence, member: &str) -> WindowSums {
+        let mut sums = WindowSums::default();
         for kind in ["reads", "writes"] {
             let names = ["operations", "latency_us"].map(|last| format!("server.{member}.{kind}.{last}"));
             let [counts, times_us] = names.each_ref().map(|name| points(evidence, name));
@@ -116,7 +116,7 @@ impl Sums {
         sums
     }
 
-    /// Adds operations and the microseconds that they waited, which were read together.
+    /// Adds operations and the microseconds that they waited, if both were read together.
     fn add(&mut self, counts: &[Point], times_us: &[Point]) {
         let mut counts = counts.iter().peekable();
         for time in times_us {
@@ -129,7 +129,7 @@ impl Sums {
         }
     }
 
-    fn into_latency(self, of: &'static str) -> Option<Latency> {
+    fn into_latency(self, of: &'static str) -> Option<LatencySeries> {
         let reading =
             |((end_ns, begin_ns), (waited_us, operations)): ((u64, u64), (f64, f64))| LatencyReading {
                 begin_s: begin_ns as f64 / NS_PER_S,
@@ -138,26 +138,26 @@ impl Sums {
                 operations,
             };
         let readings: Vec<LatencyReading> = self.windows.into_iter().map(reading).collect();
-        (!readings.is_empty()).then_some(Latency { readings, of, series: self.series })
+        (!readings.is_empty()).then_some(LatencySeries { readings, of, series: self.series })
     }
 }
 
-/// What is judged: one server of a run, and the latency of its operations.
-pub(crate) struct Subject<'e> {
+/// The subject of a judgement: one server of a run, and the latency of its operations.
+pub(crate) struct SpikeSubject<'e> {
     pub(super) evidence: &'e Evidence,
     pub(super) member: &'e str,
-    pub(super) latency: &'e Latency,
+    pub(super) latency: &'e LatencySeries,
     /// When its checkpoints ran.
     pub(super) checkpoints: &'e [(f64, f64)],
 }
 
-impl Subject<'_> {
+impl SpikeSubject<'_> {
     /// The name of a series of this server.
     pub(super) fn name(&self, last: &str) -> String {
         format!("server.{}.{last}", self.member)
     }
 
-    /// ` on HOST` where there are several servers, for sentences.
+    /// ` on HOST` if there are several servers, for sentences.
     pub(super) fn at(&self) -> String {
         if self.evidence.members().len() < 2 {
             return String::new();

@@ -1,11 +1,11 @@
-//! Periodic spikes and their cause (analysis.md A4): at checkpoints, at passes of the TTL monitor, at flushes and compactions, or with a rhythm that
-//! nobody counts.
+//! Periodic spikes and their cause (docs/methods.md#periodic-spikes): checkpoints, passes of the TTL monitor, flushes and
+//! compactions, or a rhythm that no counter has.
 //!
-//! The event path comes first, because it sees much more; the blind path is for what is left. It is quiet where nothing
-//! stands out of the noise, and says what would tell where too little was seen.
+//! The event path comes first, because it is much more sensitive; the blind path is for the rest. It reports nothing if no
+//! rhythm exceeds the noise, and names the data that would help if there was too little.
 //!
-//! A chart of the rhythm is drawn of the latency as it is, with what checkpoints make still in it; the blind path
-//! judges what is left without them.
+//! The chart of the rhythm shows the latency as it is, including the effect of checkpoints; the blind path
+//! judges the latency without that effect.
 
 mod blind;
 mod checkpoint;
@@ -18,19 +18,19 @@ use std::collections::BTreeMap;
 
 use fathom_record::pictures::rhythm::LatencyRhythm;
 use fathom_record::{Confidence, Finding};
-use fathom_stats::{EventVerdict, Seeded, paired_events, spectrum};
+use fathom_stats::{EventVerdict, SeededRandom, paired_events, spectrum};
 
-use self::latency::Subject;
+use self::latency::SpikeSubject;
 use crate::{Evidence, Judgement};
 
-pub(crate) use latency::Latency;
+pub(crate) use latency::LatencySeries;
 pub(crate) use superposed::superposed_cycles;
 
-/// Work that a server does at times and counts: the windows in which its counter rises are events.
-struct Work {
+/// Work that a server does at times and counts: each window in which its counter rises is an event.
+struct PeriodicWork {
     /// The id of its finding.
     id: &'static str,
-    /// The counter, behind `server.{member}.`.
+    /// The counter, after `server.{member}.`.
     series: &'static str,
     /// A clause that follows "while".
     words: &'static str,
@@ -39,21 +39,21 @@ struct Work {
 
 const BY_BYTES: &str = "Compare the bytes of each flush or compaction with the rise it made, and look whether writes were slowed or stopped.";
 
-const WORK: [Work; 3] = [
-    Work {
+const WORK: [PeriodicWork; 3] = [
+    PeriodicWork {
         id: "ttl-spikes",
         series: "ttl.deleted",
         words: "the TTL monitor deletes expired documents",
         next_look: "Let fewer documents expire at once (a finer spread of their dates), or delete them in small batches of your own; \
                     ttlMonitorSleepSecs tells how often it runs.",
     },
-    Work {
+    PeriodicWork {
         id: "periodic-spikes",
         series: "flush.written_bytes",
         words: "the engine flushes its memory to disk",
         next_look: BY_BYTES,
     },
-    Work {
+    PeriodicWork {
         id: "periodic-spikes",
         series: "compaction.written_bytes",
         words: "the engine compacts its files",
@@ -61,14 +61,14 @@ const WORK: [Work; 3] = [
     },
 ];
 
-/// Judges each server of a run; without one, what the client saw.
+/// Judges each server of a run; without a server, the client's latency.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let located = checkpoints_of_all(evidence);
     for (member, latency, mut stream) in latencies(evidence) {
         let checkpoints = located.get(&member).map_or(&[][..], Vec::as_slice);
-        let subject = Subject { evidence, member: &member, latency: &latency, checkpoints };
+        let subject = SpikeSubject { evidence, member: &member, latency: &latency, checkpoints };
         for finding in subject.judge(&mut stream) {
-            // That checkpoints run all the time needs no latency, which busy processors would lengthen.
+            // Latency, which busy processors lengthen, is not needed to show that checkpoints run all the time.
             if finding.id == checkpoint::CONTINUOUS {
                 judgement.findings.push(finding);
             } else {
@@ -85,22 +85,22 @@ pub(crate) fn checkpoints_of_all(evidence: &Evidence) -> BTreeMap<String, Vec<(f
     members.map(|member| (member.clone(), events::checkpoints(evidence, &member))).collect()
 }
 
-/// The latency of each server, or of the client where none was watched, and a stream of chance for each.
-fn latencies(evidence: &Evidence) -> Vec<(String, Latency, Seeded)> {
+/// The latency of each server, or of the client if none was watched, and a random stream for each.
+fn latencies(evidence: &Evidence) -> Vec<(String, LatencySeries, SeededRandom)> {
     let mut members = evidence.members();
     let count = members.len();
     if members.is_empty() {
         members.push(String::new());
     }
     let of = |(index, member): (u64, String)| {
-        let latency = Latency::of(evidence, &member, count)?;
-        Some((member, latency, Seeded::from_seed(evidence.seed).split(index)))
+        let latency = LatencySeries::from_evidence(evidence, &member, count)?;
+        Some((member, latency, SeededRandom::from_seed(evidence.seed).split(index)))
     };
     (0u64..).zip(members).filter_map(of).collect()
 }
 
-impl Subject<'_> {
-    fn judge(&self, stream: &mut Seeded) -> Vec<Finding> {
+impl SpikeSubject<'_> {
+    fn judge(&self, stream: &mut SeededRandom) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut explained = Vec::new();
         if let Some(finding) = checkpoint::judge(self, self.checkpoints, stream) {
@@ -118,8 +118,13 @@ impl Subject<'_> {
         findings
     }
 
-    /// Spikes at the windows in which a server did this work.
-    fn at_work(&self, work: &Work, windows: &[(f64, f64)], stream: &mut Seeded) -> Option<Finding> {
+    /// Finds spikes at the windows in which a server did this work.
+    fn at_work(
+        &self,
+        work: &PeriodicWork,
+        windows: &[(f64, f64)],
+        stream: &mut SeededRandom,
+    ) -> Option<Finding> {
         let EventVerdict::Judged(effect) = paired_events(&self.latency.readings, windows, stream) else {
             return None;
         };
@@ -144,12 +149,12 @@ impl Subject<'_> {
 }
 
 /// At most the last hour: a chart must not take longer than the judging.
-const MOST_SECONDS: usize = 3600;
+const MAX_SECONDS: usize = 3600;
 
-/// The rhythm of each server's latency, or of the client's where none was watched.
+/// The rhythm of each server's latency, or of the client's if none was watched.
 pub(crate) fn latency_rhythms(evidence: &Evidence) -> Vec<LatencyRhythm> {
-    let rhythm = |(member, latency, mut stream): (String, Latency, Seeded)| {
-        let (begin_s, values) = latency.log_seconds(MOST_SECONDS)?;
+    let rhythm = |(member, latency, mut stream): (String, LatencySeries, SeededRandom)| {
+        let (begin_s, values) = latency.log_seconds(MAX_SECONDS)?;
         let found = spectrum(&values, &mut stream)?;
         Some(LatencyRhythm {
             member,

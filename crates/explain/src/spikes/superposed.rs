@@ -1,6 +1,6 @@
-//! Every cycle of checkpoints, or of an LSM engine's flushes, laid over the others: what each second of a cycle looks like.
+//! All cycles of checkpoints, or of an LSM engine's flushes, laid over each other to show each second of a cycle.
 //!
-//! It shows and does not judge: whether the rise at an event is more than noise is for the sign-flip test over cycles.
+//! It shows and does not judge: the sign-flip test over cycles decides whether the rise at an event is more than noise.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use fathom_record::{Point, read_together};
 use fathom_stats::{mean, median, quantile};
 
 use super::events::busy_windows;
-use super::latency::Latency;
+use super::latency::LatencySeries;
 use crate::Evidence;
 use crate::client::points;
 
-/// With fewer cycles there is nothing to lay over each other.
-const FEWEST_CYCLES: usize = 3;
-/// A cycle is shown in at most so many steps, of at least a second.
+/// The fewest cycles that can be laid over each other.
+const MIN_CYCLES: usize = 3;
+/// The most steps in which a cycle is shown, each at least a second long.
 const STEPS: f64 = 60.0;
-/// How much of a cycle is shown before the event.
+/// The share of a cycle that is shown before the event.
 const BEFORE: f64 = 0.25;
 /// The share of cycles that lies within the band.
 const WITHIN: f64 = 0.8;
@@ -25,7 +25,7 @@ const NS_PER_S: f64 = 1e9;
 const MIB: f64 = 1_048_576.0;
 
 /// One value and the middle of its window, in seconds.
-type Value = (f64, f64);
+type TimedFigure = (f64, f64);
 
 /// The cycles of each server that had enough of them; `checkpoints` says when those of each ran.
 pub(crate) fn superposed_cycles(
@@ -57,14 +57,14 @@ fn of_member(
         let distances: Vec<f64> =
             begins.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)).collect();
         let period_s = median(&distances)?;
-        (begins.len() >= FEWEST_CYCLES && period_s >= 4.0).then_some((event, begins, period_s))
+        (begins.len() >= MIN_CYCLES && period_s >= 4.0).then_some((event, begins, period_s))
     })?;
-    let steps = Steps::of(period_s);
+    let steps = Steps::new(period_s);
     let device = evidence.environment.get(&format!("server.{member}.device"));
-    let latency = Latency::of(evidence, member, members);
+    let latency = LatencySeries::from_evidence(evidence, member, members);
     let mut measures = Vec::new();
     if let Some(latency) = &latency {
-        let values: Vec<Value> =
+        let values: Vec<TimedFigure> =
             latency.readings.iter().map(|one| (f64::midpoint(one.begin_s, one.end_s), one.mean)).collect();
         measures.extend(steps.measure("latency", format!("Mean {}", latency.of), "µs", &values, &begins));
     }
@@ -90,16 +90,16 @@ fn of_member(
     })
 }
 
-fn read(points: &[Point]) -> Vec<Value> {
+fn read(points: &[Point]) -> Vec<TimedFigure> {
     points.iter().map(|point| (middle_s(point), point.value)).collect()
 }
 
-fn rates(points: &[Point], factor: f64) -> Vec<Value> {
+fn rates(points: &[Point], factor: f64) -> Vec<TimedFigure> {
     points.iter().filter_map(|point| Some((middle_s(point), point.per_s()? * factor))).collect()
 }
 
-/// One gauge over another that was read together with it, in percent.
-fn shares(points: &[Point], of: &[Point]) -> Vec<Value> {
+/// The ratio of two gauges that were read together, in percent.
+fn shares(points: &[Point], of: &[Point]) -> Vec<TimedFigure> {
     let both = read_together(points, of).filter(|(_, whole)| whole.value > 0.0);
     both.map(|(point, whole)| (middle_s(point), 100.0 * point.value / whole.value)).collect()
 }
@@ -116,7 +116,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn of(period_s: f64) -> Steps {
+    fn new(period_s: f64) -> Steps {
         let step_s = (period_s / STEPS).max(1.0);
         let before = (BEFORE * period_s / step_s).round();
         let count = (period_s / step_s).round().max(1.0) as usize;
@@ -127,13 +127,13 @@ impl Steps {
         (0..self.count).map(|at| self.first_s + (at as f64 + 0.5) * self.step_s).collect()
     }
 
-    /// A measure over all cycles; none where nothing was read. A reading belongs to the cycle whose stretch it lies in.
+    /// A measure over all cycles; `None` if nothing was read. A reading belongs to the cycle whose stretch contains it.
     fn measure(
         &self,
         id: &'static str,
         name: String,
         unit: &'static str,
-        values: &[Value],
+        values: &[TimedFigure],
         begins: &[f64],
     ) -> Option<CycleMeasure> {
         let mut by_step: Vec<Vec<f64>> = vec![Vec::new(); self.count];

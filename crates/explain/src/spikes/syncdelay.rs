@@ -1,19 +1,19 @@
-//! The decisive test of a checkpoint's spikes, and its outcome where it was made: another `syncdelay` moves the
-//! checkpoints, and if the spikes go with them the checkpoint is their cause.
+//! The decisive test of a checkpoint's spikes, and its outcome if it was made. Another `syncdelay` moves the
+//! checkpoints; if the spikes move with them, the checkpoint is their cause.
 //!
 //! Under WiredTiger the period is `syncdelay` plus the checkpoint's duration; under MMAPv1 it is `syncdelay`; the
-//! RocksDB engine never reads it (analysis.md, finding 1). So nothing is said of `syncdelay` without the engine, and no
-//! direction is advised: expert advice has gone both ways.
+//! RocksDB engine never reads it (docs/methods.md#the-period-of-checkpoints). So the test needs the engine, and no
+//! direction is advised: experts have advised both.
 
 use fathom_record::Finding;
-use fathom_stats::{EventEffect, EventVerdict, LatencyReading, Seeded, paired_events};
+use fathom_stats::{EventEffect, EventVerdict, LatencyReading, SeededRandom, paired_events};
 
 use crate::Evidence;
 use crate::client::points;
 
-/// No multiple or part of 60, nor of the usual intervals of cron and exporters.
+/// A value that is no multiple or part of 60, nor of the usual intervals of cron and exporters.
 const TEST_VALUE_S: f64 = 37.0;
-/// Where the server runs at about that already.
+/// The value if the server already runs at about that one.
 const OTHER_TEST_VALUE_S: f64 = 53.0;
 const NS_PER_S: f64 = 1e9;
 
@@ -27,13 +27,13 @@ pub(super) fn is_followed_by(engine: &str) -> bool {
     ["wiredtiger", "mmapv1"].contains(&engine.to_ascii_lowercase().as_str())
 }
 
-/// Part of a run at one value.
+/// A part of a run with one value of `syncdelay`.
 pub(super) struct Stretch {
     syncdelay_s: f64,
     window_s: (f64, f64),
 }
 
-/// The parts of a run by the value that was read.
+/// The parts of a run by the value of `syncdelay` that was read.
 pub(super) fn stretches(evidence: &Evidence, member: &str) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     for point in points(evidence, &format!("server.{member}.parameter.syncdelay_s")) {
@@ -84,29 +84,29 @@ pub(super) fn offer_test(finding: Finding, evidence: &Evidence, member: &str, du
         .undo(undo)
 }
 
-/// The outcome where `syncdelay` was changed within the run: what happened in each part, and whether the spikes went
-/// with the checkpoints.
-pub(super) struct Moved {
+/// The outcome if `syncdelay` was changed within the run: the spikes in each part, and whether they moved with the
+/// checkpoints.
+pub(super) struct SyncDelayChange {
     /// A sentence for each part.
     pub(super) sentences: Vec<String>,
-    /// Whether spikes were shown in two parts next to each other, at checkpoints whose periods differ and agree with
+    /// Whether spikes were shown in two adjacent parts, at checkpoints whose periods differ and agree with
     /// the value of each.
     pub(super) followed: bool,
 }
 
-/// `None` where it was not changed.
+/// `None` if it was not changed.
 pub(super) fn moved(
     evidence: &Evidence,
     member: &str,
     readings: &[LatencyReading],
     events: &[(f64, f64)],
-    stream: &mut Seeded,
-) -> Option<Moved> {
+    stream: &mut SeededRandom,
+) -> Option<SyncDelayChange> {
     let stretches = stretches(evidence, member);
     if stretches.len() < 2 {
         return None;
     }
-    let mut moved = Moved { sentences: Vec::new(), followed: false };
+    let mut moved = SyncDelayChange { sentences: Vec::new(), followed: false };
     let mut before: Option<EventEffect> = None;
     for stretch in &stretches {
         let (begin_s, end_s) = stretch.window_s;
@@ -131,7 +131,7 @@ pub(super) fn moved(
 }
 
 impl Stretch {
-    /// Whether a period is what this value gives, on either engine that reads it.
+    /// Whether this value gives that period, on either engine that reads it.
     pub(super) fn explains(&self, period_s: f64, duration_s: f64) -> bool {
         let expected_s = [self.syncdelay_s, self.syncdelay_s + duration_s];
         // The wait is checked once a second.

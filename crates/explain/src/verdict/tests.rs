@@ -72,7 +72,7 @@ fn a_named_cause_holds_back_at_its_cost() {
         verdict.sentence,
         "Held back by slow syncs of the journal: 7.80 ms of the mean time from the send of 10.0 ms, 78 % (70 to 86 %)."
     );
-    // One sync of 0.1 ms and two threads that wake up are what a write takes anyway.
+    // A write takes one sync of 0.1 ms and two threads that wake up in any case.
     assert!((verdict.cost.as_ref().unwrap().mean_us - 7800.0).abs() < 1e-9);
     let first = &judgement.findings[0];
     assert_eq!((first.id.as_str(), first.severity), ("journal-on-path", Severity::Warning));
@@ -347,6 +347,6 @@ fn what_threads_of_a_set_take_to_wake_up_is_no_cause() {
         verdict_of(&judgement).cost.as_ref().unwrap().share
     };
     assert!((share(80.0) - (0.8 - 0.01 - 0.05 - 0.45)).abs() < 1e-9, "{}", share(80.0));
-    // Where processors are short these waits could go.
+    // If processors are short, these waits could go.
     assert!((share(5.0) - (0.8 - 0.12)).abs() < 1e-9, "{}", share(5.0));
 }

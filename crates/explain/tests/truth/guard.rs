@@ -1,4 +1,4 @@
-//! Where processors are short, what looks like the disk is withheld, and a sound run says nothing.
+//! If processors are short, findings that look like the disk's are withheld; a sound run gives no finding.
 
 use fathom_explain::{Evidence, judge};
 use fathom_record::{Confidence, Point};
@@ -24,7 +24,7 @@ fn put(evidence: &mut Evidence, name: &str, value: f64) {
     }
 }
 
-/// The alarms, and whether the disk's finding can be told.
+/// The alarms, and whether the disk's finding is decided.
 fn judged(evidence: &Evidence) -> (Vec<String>, bool) {
     let judgement = judge(evidence);
     let alarms = judgement.findings.iter().filter(|one| one.is_alarm()).map(|one| one.id.clone()).collect();
@@ -84,7 +84,7 @@ fn samplers_that_wait_and_a_busy_client_withhold_too() {
     put(&mut evidence, "monitor.run_wait_pct", 25.0);
     assert_eq!(judged(&evidence), (vec!["processor-is-short".to_owned()], false));
     let mut evidence = misses();
-    // Beside the simulated 0.2, so that the mean is 0.8.
+    // Added to the simulated 0.2, so that the mean is 0.8.
     put(&mut evidence, "client.cpu_share", 1.4);
     assert_eq!(judged(&evidence), (vec!["client-limited".to_owned()], false));
 }

@@ -1,4 +1,4 @@
-//! Layers on the simulated path: each share within 3 points of the truth, closure within 2 %, and what is broken is caught.
+//! Layers on the simulated path: each share within 3 points of the truth, closure within 2 %, and defects in the data are found.
 
 use std::fmt::Write;
 
@@ -125,7 +125,7 @@ fn shares_are_within_three_points_and_layers_close_within_two_percent() {
     for (setting, expected) in grid() {
         let (mut evidence, truth) = simulate(&setting);
         with_full_cache(&mut evidence);
-        // The device is watched and mostly idle where nothing is read from it.
+        // The device is watched, and mostly idle if it serves no reads.
         let judgement = judge(&evidence);
         let budget = all(&judgement);
         let (points, name) = worst(budget, &truth);
@@ -182,7 +182,7 @@ fn waits_for_the_journal_are_estimated_where_they_are_not_counted() {
         let truly = truth.layers[7] / truth.mean_us;
         println!("{mode:?} {sync_us}: true {truly:.3}, estimated {:.3}", journal.share);
         assert!((journal.share - truly).abs() < 0.1, "true {truly}, estimated {journal:#?}");
-        // An estimate is an alarm where a write's time bears a whole sync; a write that does not wait has no room for one.
+        // An estimate is an alarm if a write's time allows a whole sync; a write that does not wait has no time for one.
         let alarm = alarms(&judgement).contains(&"journal-on-path".to_owned());
         assert_eq!(alarm, mode == JournalMode::Group, "true {truly}, estimated {journal:#?}");
     }
@@ -216,7 +216,7 @@ fn a_wait_that_the_collection_lacks_is_the_difference_to_the_server() {
     assert!(alarms(&judgement).contains(&"journal-on-path".to_owned()));
 }
 
-/// The evidence without the series whose names end so.
+/// The evidence without the series whose names have this end.
 fn without(evidence: &Evidence, tail: &str) -> Evidence {
     let mut fewer = Evidence { series: Default::default(), ..evidence.clone() };
     for (name, series) in evidence.series.iter().filter(|(name, _)| !name.ends_with(tail)) {
@@ -242,7 +242,7 @@ fn a_wait_that_no_counter_tells_stays_unexplained() {
     // Half of the layer's time is neither on a processor nor counted; background processor time hides a little of it.
     let unexplained = budget.unexplained_us / truth.mean_us;
     assert!(!budget.closes && (0.5..=0.65).contains(&unexplained), "{unexplained} {budget:#?}");
-    // A layer whose counter is not there is found missing in the same way, and named.
+    // A layer whose counter is missing is found in the same way, and named.
     let misses = Setting { miss_part: 0.5, device_us: 4000.0, device_places: 8, ..base("not counted") };
     let (evidence, _) = simulate(&misses);
     let budget = all(&judge(&without(&evidence, "wait.page_read_us"))).clone();
@@ -269,7 +269,7 @@ fn a_counter_that_is_set_back_costs_its_seconds_only() {
 #[test]
 fn others_operations_and_a_clock_that_is_wrong_are_named() {
     let (evidence, _) = simulate(&base("mixed"));
-    // The server's sums hold operations that are ten times as long.
+    // The server's sums include operations that are ten times as long.
     let mut mixed = Evidence { series: Default::default(), ..evidence.clone() };
     for (name, series) in evidence.series.iter() {
         let factor = if name.ends_with("latency_us") { 10.0 } else { 1.0 };
@@ -308,7 +308,7 @@ fn the_layer_that_makes_the_tail_is_named() {
     let (evidence, _) =
         simulate(&Setting { seconds: 120, miss_part: 0.2, device_us: 1000.0, ..base("calm") });
     let (slow, _) = simulate(&Setting { seconds: 120, miss_part: 0.2, device_us: 30_000.0, ..base("slow") });
-    // Each tenth second is one of a device that is thirty times as slow.
+    // In each tenth second the device is thirty times as slow.
     let mut mixed = Evidence { series: Default::default(), ..evidence.clone() };
     let tenth = |point: &fathom_record::Point| (point.end_ns - 1) / 1_000_000_000 % 10 == 5;
     for (of, wanted) in [(&evidence, false), (&slow, true)] {

@@ -1,13 +1,13 @@
-//! A simulated set under writes at majority: the share of the wait, who is waited for, what takes the time there, and no member named
-//! where they are even.
+//! A simulated set under writes at majority: the share of the wait, the member that is waited for, the parts of its time, and no named
+//! member if all are equal.
 //!
-//! Writes arrive at random and stand in the oplog in order. A member takes all that is there, applies it, syncs its journal and
-//! reports; the next batch waits for that. The primary syncs its own journal the same way. A write is done when as many journals
-//! as a majority needs have it.
+//! Writes arrive at random and are in the oplog in order. A member takes all new entries, applies them, syncs its journal and
+//! reports; the next batch waits for that. The primary syncs its own journal in the same way. A write is done when the journals of
+//! a majority have it.
 
 use fathom_explain::{Evidence, Judgement, judge};
 use fathom_record::Finding;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::seconds::Seconds;
 
@@ -36,11 +36,11 @@ struct Truth {
     completes: Vec<f64>,
 }
 
-/// When each write is in a member's journal, as the primary knows it; counts what the member counts.
+/// The times at which each write is in a member's journal, as the primary knows them; also counts what the member counts.
 fn journaled(
     written_us: &[f64],
     member: Member,
-    random: &mut Seeded,
+    random: &mut SeededRandom,
     mut count: impl FnMut(&str, f64, f64),
 ) -> Vec<f64> {
     let mut known = Vec::with_capacity(written_us.len());
@@ -61,9 +61,9 @@ fn journaled(
     known
 }
 
-/// The primary and the other members, a majority of so many, writes a second, and whether the collection's latency lacks the wait.
+/// Simulates the primary and the other members with the size of a majority and writes a second; `outside`: the collection's latency lacks the wait.
 fn simulate(members: &[Member], majority: usize, per_s: f64, outside: bool, seed: u64) -> (Evidence, Truth) {
-    let mut random = Seeded::from_seed(seed);
+    let mut random = SeededRandom::from_seed(seed);
     let mut seconds = Seconds::default();
     let mut arrivals = Vec::new();
     let mut now_us = 0.0;
@@ -125,7 +125,7 @@ fn simulate(members: &[Member], majority: usize, per_s: f64, outside: bool, seed
     (seconds.evidence(SECONDS, &facts), truth)
 }
 
-/// What is read of the members each second, and what the configuration says of them.
+/// The readings of the members each second, and the facts of the configuration.
 fn read_members(
     seconds: &mut Seconds,
     written: &[f64],
@@ -245,7 +245,7 @@ fn an_even_set_has_no_member_to_name() {
             assert!(truth.replication_us / truth.mean_us > 0.3, "{finding:#?}");
         }
     }
-    // A lower bound of 95 % above a half where the truth is a half: one in forty by chance.
+    // The lower bound at 95 % exceeds a half, although the truth is a half, in one of forty cases by chance.
     assert!(named <= 2, "{named} of 12 even sets had a member named");
 }
 
@@ -261,7 +261,7 @@ fn one_slow_member_of_three_lags_and_nobody_waits_for_it() {
     if let Some(finding) = found(&judgement, "replication-on-path") {
         assert!(!finding.claim.contains("server 2"), "{finding:#?}");
     }
-    // One that never catches up gets worse, which is an alarm.
+    // A member that never catches up lags more and more, which is an alarm.
     let mut worse = evidence.clone();
     worse.series = Default::default();
     for (name, series) in evidence.series.iter() {

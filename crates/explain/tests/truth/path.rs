@@ -1,6 +1,6 @@
 //! A simulator of an operation's path, by events: client, network, tickets, locks, cache, device, processor, journal, members.
 //!
-//! It writes what a client records and what a server and a device count, each on windows of its own, and keeps the true time of
+//! It writes the records of a client and the counters of a server and a device, each on windows of its own, and keeps the true time of
 //! each layer of the operations that ended in the seconds judged. Time is in microseconds.
 
 use std::cmp::Reverse;
@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use fathom_explain::Evidence;
 use fathom_record::Point;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::stations::{Journal, JournalMode, Station};
 
-/// The layers that the truth is kept of, in the order of [`Truth::layers`].
+/// The layers for which the truth is kept, in the order of [`Truth::layers`].
 pub(crate) const LAYERS: [&str; 9] =
     ["schedule", "network", "ticket", "lock", "replication", "page_read", "evict", "journal", "engine"];
-/// The server's windows end so long after the client's, as samplers do.
+/// The time by which the server's windows end after the client's, as with samplers.
 const PHASE_US: u64 = 370_000;
 const SECOND_US: u64 = 1_000_000;
 
-/// What is simulated; times in microseconds, means of exponential draws unless said otherwise.
+/// The parameters of the simulation; times in microseconds, means of exponential draws unless said otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
@@ -40,7 +40,7 @@ pub(crate) struct Setting {
     pub(crate) miss_part: f64,
     pub(crate) device_us: f64,
     pub(crate) device_places: usize,
-    /// What a read costs beside the device, constant.
+    /// The cost of a read in addition to the device, constant.
     pub(crate) file_system_us: f64,
     pub(crate) evict_part: f64,
     pub(crate) evict_us: f64,
@@ -49,9 +49,9 @@ pub(crate) struct Setting {
     /// A sync of the journal, constant.
     pub(crate) sync_us: f64,
     pub(crate) replication_us: f64,
-    /// A wait within the server that no counter tells, a bug or a layer that is missing.
+    /// A wait within the server that no counter includes: a bug or a missing layer.
     pub(crate) hidden_us: f64,
-    /// Every so manieth operation is lost from the client's records; 0: none.
+    /// The period at which an operation is lost from the client's records; 0: none is lost.
     pub(crate) drop_every: u64,
 }
 
@@ -85,11 +85,10 @@ impl Default for Setting {
     }
 }
 
-/// What is true of the operations that ended in the seconds judged.
+/// The truth about the operations that ended in the seconds judged.
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
     pub(crate) operations: f64,
-    /// Mean response time.
     pub(crate) mean_us: f64,
     /// The mean of each of [`LAYERS`].
     pub(crate) layers: [f64; 9],
@@ -111,7 +110,7 @@ enum Stage {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Operation {
+struct ClientOperation {
     write: bool,
     due_us: u64,
     sent_us: u64,
@@ -120,7 +119,7 @@ struct Operation {
     layers: [f64; 9],
 }
 
-/// Runs a setting: what was recorded, and the truth.
+/// Runs a setting: the recorded evidence, and the truth.
 pub(crate) fn simulate(setting: &Setting) -> (Evidence, Truth) {
     let mut world = World::new(setting.clone());
     world.start();
@@ -136,11 +135,11 @@ pub(crate) fn simulate(setting: &Setting) -> (Evidence, Truth) {
 
 struct World {
     setting: Setting,
-    random: Seeded,
+    random: SeededRandom,
     events: BinaryHeap<Reverse<(u64, u64, usize, Stage)>>,
     drawn: u64,
     now_us: u64,
-    operations: Vec<Operation>,
+    operations: Vec<ClientOperation>,
     unused: Vec<usize>,
     pool: Station,
     tickets: [Station; 2],
@@ -159,7 +158,7 @@ struct World {
 impl World {
     fn new(setting: Setting) -> World {
         World {
-            random: Seeded::from_seed(setting.seed),
+            random: SeededRandom::from_seed(setting.seed),
             pool: Station::new(setting.connections),
             tickets: [Station::new(setting.tickets), Station::new(setting.tickets)],
             device: Station::new(setting.device_places),
@@ -201,13 +200,13 @@ impl World {
         self.random.uniform() < part
     }
 
-    /// Adds to a counter of the server's window that is now.
+    /// Adds to a counter of the server's current window.
     fn count(&mut self, name: &str, value: f64) {
         let at = ((self.now_us + SECOND_US - PHASE_US) / SECOND_US) as usize;
         add(self.server.entry(name.to_owned()).or_default(), at, value);
     }
 
-    /// Ends a wait of an operation: to the truth and to a counter.
+    /// Ends a wait of an operation: adds it to the truth and to a counter.
     fn waited(&mut self, operation: usize, layer: usize, counter: &str) {
         let one = &mut self.operations[operation];
         let us = (self.now_us - one.since_us) as f64;
@@ -260,13 +259,13 @@ impl World {
 
     fn due(&mut self) {
         let operation = self.unused.pop().unwrap_or_else(|| {
-            self.operations.push(Operation::default());
+            self.operations.push(ClientOperation::default());
             self.operations.len() - 1
         });
         let write = !self.chance(self.setting.read_part);
         let now_us = self.now_us;
         self.operations[operation] =
-            Operation { write, due_us: now_us, since_us: now_us, ..Operation::default() };
+            ClientOperation { write, due_us: now_us, since_us: now_us, ..ClientOperation::default() };
         if self.setting.rate_per_s > 0.0 {
             let gap_us = self.draw(1e6 / self.setting.rate_per_s);
             self.after(gap_us, usize::MAX, Stage::Due);
@@ -363,7 +362,7 @@ impl World {
     }
 
     fn leave_server(&mut self, operation: usize) {
-        let Operation { write, at_server_us, .. } = self.operations[operation];
+        let ClientOperation { write, at_server_us, .. } = self.operations[operation];
         let kind = if write { "writes" } else { "reads" };
         for scope in ["", "collection."] {
             self.count(&format!("{scope}{kind}.operations"), 1.0);
@@ -375,7 +374,7 @@ impl World {
     fn answered(&mut self, operation: usize) {
         self.waited(operation, 1, "");
         self.change_under_way(-1.0);
-        let Operation { write, due_us, sent_us, layers, .. } = self.operations[operation].clone();
+        let ClientOperation { write, due_us, sent_us, layers, .. } = self.operations[operation].clone();
         let (service_us, response_us) = ((self.now_us - sent_us) as f64, (self.now_us - due_us) as f64);
         let second = (self.now_us / SECOND_US) as usize;
         self.ended += 1;
@@ -406,7 +405,7 @@ impl World {
         }
     }
 
-    /// Adds the operations under way up to now to the seconds that they were.
+    /// Adds the operations under way up to now to the seconds in which they were under way.
     fn change_under_way(&mut self, change: f64) {
         let mut from_us = self.changed_us;
         while from_us < self.now_us {
@@ -439,7 +438,7 @@ impl World {
         for name in ["device.reads", "device.read_ms"] {
             self.server.entry(name.to_owned()).or_default();
         }
-        // What samples of the device would show on average.
+        // The mean of what samples of the device would show.
         let in_flight = self.server["device.read_ms"].iter().map(|ms| ms / 1000.0).collect();
         self.server.insert("device.in_flight".to_owned(), in_flight);
         evidence.environment.insert("server.0.device".to_owned(), "sim".to_owned());

@@ -1,10 +1,10 @@
-//! A simulated cluster: the shares of the path through a router, which shard is hot or slow, operations of several shards, and no
-//! finding where all is even.
+//! A simulated cluster: the shares of the path through a router, a hot or slow shard, operations of several shards, and no
+//! finding if all shards are equal.
 
 use fathom_explain::{Evidence, Judgement, judge};
 use fathom_record::Finding;
 use fathom_record::budget::Budget;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::seconds::Seconds;
 
@@ -46,7 +46,7 @@ struct Truth {
 }
 
 fn simulate(cluster: &Cluster, seed: u64) -> (Evidence, Truth) {
-    let mut random = Seeded::from_seed(seed);
+    let mut random = SeededRandom::from_seed(seed);
     let mut seconds = Seconds::default();
     let router = cluster.shards.len();
     let parts: f64 = cluster.shards.iter().map(|(part, _)| part).sum();
@@ -107,7 +107,7 @@ fn simulate(cluster: &Cluster, seed: u64) -> (Evidence, Truth) {
     (seconds.evidence(SECONDS, &facts), truth)
 }
 
-/// What is read of the servers each second, and who they are.
+/// The readings of the servers each second, and their identities.
 fn read_servers(seconds: &mut Seconds, router: usize) -> Vec<(String, String)> {
     let mut facts = vec![(format!("server.{router}.role"), "router".to_owned())];
     for second in 0..SECONDS {

@@ -7,7 +7,7 @@ use fathom_record::Point;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What is counted in each second, by the series' name.
+/// The counts of each second, by the series' name.
 #[derive(Debug, Default)]
 pub(crate) struct Seconds {
     sums: BTreeMap<String, Vec<f64>>,
@@ -23,19 +23,19 @@ impl Seconds {
         sums[second] += value;
     }
 
-    /// What is read at the end of a second.
+    /// The reading at the end of a second.
     pub(crate) fn read(&mut self, name: &str, second: usize, value: f64) {
         let values = self.gauges.entry(name.to_owned()).or_default();
         values.resize(values.len().max(second + 1), f64::NAN);
         values[second] = value;
     }
 
-    /// An operation as the client records it: its kind, when it ended, how long it took; it was sent when it was due.
+    /// An operation as the client records it: its kind, its end, and its duration; it was sent when it was due.
     pub(crate) fn client(&mut self, kind: &str, ended_us: f64, took_us: f64) {
         self.client_late(kind, ended_us, took_us, took_us);
     }
 
-    /// The same of one that was sent later: how long it took since then, and since it was due.
+    /// The same for one that was sent later: its duration since then, and since it was due.
     pub(crate) fn client_late(&mut self, kind: &str, ended_us: f64, took_us: f64, since_due_us: f64) {
         self.add(&format!("~{kind}"), ended_us, 1.0);
         self.add(&format!("~{kind}.time"), ended_us, took_us);

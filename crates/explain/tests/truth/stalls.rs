@@ -1,8 +1,8 @@
-//! Stops of a whole server: told where they make the mean, quiet where nothing stopped.
+//! Stops of a whole server: reported if they dominate the mean, and not reported if nothing stopped.
 
 use fathom_explain::{Evidence, judge};
 use fathom_record::{Finding, Point, Severity};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::seconds::Seconds;
 
@@ -13,8 +13,8 @@ fn simulate(rate_per_s: f64, service_us: f64, stops_us: &[(f64, f64)], seed: u64
     simulate_with(rate_per_s, service_us, (0.0, 0.0), stops_us, seed)
 }
 
-/// Arrivals at a rate (Poisson) for as many places as a client has connections; each operation takes a draw (exponential), a part of them a
-/// long time, and each longer by what it meets of the stops, in microseconds.
+/// Arrivals at a rate (Poisson) for as many places as a client has connections. Each operation takes a random time (exponential), a part of them a
+/// long time, and each takes longer by the stops that it meets, in microseconds.
 fn simulate_with(
     rate_per_s: f64,
     service_us: f64,
@@ -22,7 +22,7 @@ fn simulate_with(
     stops_us: &[(f64, f64)],
     seed: u64,
 ) -> Evidence {
-    let mut stream = Seeded::from_seed(seed);
+    let mut stream = SeededRandom::from_seed(seed);
     let mut seconds = Seconds::default();
     let mut free_us = [0.0_f64; PLACES];
     let mut due_us = 0.0;
@@ -49,7 +49,7 @@ fn stalls(evidence: &Evidence) -> Option<Finding> {
     judge(evidence).findings.into_iter().find(|finding| finding.id == "stalls")
 }
 
-/// The host's samplers: each second, one of them later than it should be by so much.
+/// The host's samplers: one reading each second, one of them late by this time.
 fn put_host(evidence: &mut Evidence, late_at: usize, late_ns: u64) {
     let mut begin_ns = 0;
     for second in 0..SECONDS {
@@ -78,7 +78,7 @@ fn one_stop_of_half_a_second_is_found_where_it_was() {
     }
 }
 
-/// In its middle nothing ends, so there is no reading.
+/// Nothing ends in the middle of the stop, so there is no reading.
 #[test]
 fn a_stop_of_several_seconds_is_told_from_its_begin() {
     for seed in 1..=50 {
@@ -97,7 +97,7 @@ fn stops_that_come_again_are_an_alarm() {
     assert!(finding.claim.contains("3 times"), "{finding:#?}");
 }
 
-/// From an idle server to one at nine tenths of what it can; the last has long queues of its own.
+/// From an idle server to one at nine tenths of its capacity; the last has long queues of its own.
 #[test]
 fn nothing_is_said_where_nothing_stopped() {
     for seed in 1..=200 {
@@ -109,7 +109,7 @@ fn nothing_is_said_where_nothing_stopped() {
     }
 }
 
-/// Rare scans, misses or locks: they make the mean, and hold nobody up.
+/// Rare scans, misses or locks: they dominate the mean, and delay no others.
 #[test]
 fn a_few_slow_operations_are_no_stop() {
     for seed in 1..=200 {
@@ -122,7 +122,7 @@ fn a_few_slow_operations_are_no_stop() {
     }
 }
 
-/// A stop that is short beside what operations take anyway is no matter.
+/// A stop that is short compared with ordinary operations does not matter.
 #[test]
 fn a_stop_that_does_not_make_the_mean_is_not_told() {
     assert!(stalls(&simulate(400.0, 10_000.0, &[(9e6, 9.1e6)], 5)).is_none());
@@ -141,7 +141,7 @@ fn whether_the_host_stood_still_too_is_said_where_it_can_be_told() {
     assert!(said(4.3, 0).contains("the host itself did not stand still"), "{}", said(4.3, 0));
 }
 
-/// One that ran over the stop, and one elsewhere: how often one runs anyway stands beside it.
+/// One checkpoint ran over the stop, and one elsewhere: the finding says how often one runs in any case.
 #[test]
 fn a_checkpoint_in_a_stop_is_told_with_how_often_one_runs_anyway() {
     let mut evidence = simulate(400.0, 2000.0, &[(9.3e6, 9.9e6)], 5);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Places of which each serves one operation, and a line before them.
+/// Places that serve one operation each, and a queue before them.
 #[derive(Debug)]
 pub(crate) struct Station {
     free: usize,
@@ -14,7 +14,7 @@ impl Station {
         Station { free: places, line: VecDeque::new() }
     }
 
-    /// Takes a place, or stands in the line; whether a place was free.
+    /// Takes a slot, or joins the queue. Returns whether a slot was free.
     pub(crate) fn enter(&mut self, operation: usize) -> bool {
         if self.free > 0 {
             self.free -= 1;
@@ -24,7 +24,7 @@ impl Station {
         false
     }
 
-    /// Gives a place back; who takes it.
+    /// Gives a place back. Returns the operation that takes it.
     pub(crate) fn leave(&mut self) -> Option<usize> {
         let next = self.line.pop_front();
         self.free += usize::from(next.is_none());
@@ -39,7 +39,7 @@ impl Station {
 /// How writes wait for the journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum JournalMode {
-    /// They do not; it is synced every 100 ms all the same.
+    /// They do not wait; it is still synced every 100 ms.
     Behind,
     /// They wait for the next sync of those every 100 ms.
     Tick,
@@ -47,7 +47,7 @@ pub(crate) enum JournalMode {
     Group,
 }
 
-/// The journal: who waits for the sync that runs and who for the next.
+/// The journal: the writes that wait for the running sync and those that wait for the next.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     pub(crate) waiting: Vec<usize>,
@@ -62,7 +62,7 @@ impl Journal {
         self.syncing = std::mem::take(&mut self.waiting);
     }
 
-    /// Ends it: who is served.
+    /// Ends it. Returns the writes that it served.
     pub(crate) fn end(&mut self) -> Vec<usize> {
         self.runs = false;
         std::mem::take(&mut self.syncing)

@@ -1,14 +1,14 @@
-//! Known factors between what a user writes and what devices do, with checkpoints that drift and a page cache that lags.
+//! Known factors between the bytes that a user writes and those of devices, with checkpoints that drift and a page cache that lags.
 
 use fathom_explain::{Evidence, judge};
 use fathom_record::amplification::Amplification;
 use fathom_record::{Point, SeriesSet};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 const SECOND: u64 = 1_000_000_000;
 const SECONDS: u64 = 600;
 
-/// Bytes for each user byte: of the journal, of the engine's leaves through eviction, of a checkpoint for what it has to write.
+/// Bytes for each user byte: of the journal, of the engine's leaves through eviction, and of a checkpoint's writes.
 #[derive(Clone, Copy, Debug)]
 struct Factors {
     journal: f64,
@@ -28,10 +28,10 @@ impl Factors {
     }
 }
 
-/// Ten minutes: a varying load, a checkpoint about each minute whose bytes come in a burst, and a page cache that lets half of the
-/// evicted bytes through at once and the rest when the checkpoint syncs.
+/// Ten minutes: a varying load, a checkpoint about each minute whose bytes come in a burst, and a page cache that writes half of the
+/// evicted bytes at once and the rest when the checkpoint syncs.
 fn run(factors: Factors, leaves: usize, seed: u64) -> Evidence {
-    let mut random = Seeded::from_seed(seed);
+    let mut random = SeededRandom::from_seed(seed);
     let mut series = SeriesSet::default();
     let (mut unwritten, mut lagging, mut next) = (0.0, 0.0, 40.0);
     for second in 0..SECONDS {
@@ -109,7 +109,7 @@ fn known_factors_are_found_within_one_percent() {
     }
 }
 
-/// Windows that do not end with checkpoints are off by what is dirty, and say that they have not settled.
+/// Windows that do not end with checkpoints differ by the dirty bytes, and say that they have not settled.
 #[test]
 fn a_window_that_cuts_a_checkpoint_off_is_not_called_settled() {
     let factors = Factors { journal: 1.1, evicted: 0.0, checkpoint: 10.0, volume: 1.0 };

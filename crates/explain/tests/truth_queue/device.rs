@@ -1,4 +1,4 @@
-//! A device of so many servers behind a queue with a cap, and what samplers would see of it.
+//! A device with several servers behind a queue with a cap, and the readings that samplers would take of it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -6,9 +6,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use fathom_explain::Evidence;
 use fathom_record::disk::{DeviceView, Entry, Latency, Operations, Step, Stream};
 use fathom_record::{Point, SeriesSet};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-/// How service times are spread around their mean.
+/// The distribution of service times around their mean.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Spread {
     Fixed,
@@ -16,7 +16,7 @@ pub(crate) enum Spread {
     Exponential,
 }
 
-/// The device: its servers, the mean time of one, and how much each other request in service adds to that, as a share.
+/// The device: its servers, the mean time of one, and the share that each other request in service adds to that time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Device {
     pub(crate) parallel: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    fn service_us(&self, busy: usize, random: &mut Seeded) -> f64 {
+    fn service_us(&self, busy: usize, random: &mut SeededRandom) -> f64 {
         let mean_us = self.mean_us * (1.0 + self.growth * busy as f64);
         match self.spread {
             Spread::Fixed => mean_us,
@@ -36,7 +36,7 @@ impl Device {
     }
 }
 
-/// What one run brought: per second the requests that ended, the time they took from their entry into the queue and from their
+/// The result of one run: per second the requests that ended, the time they took from their entry into the queue and from their
 /// arrival, and samples of how many were in the queue.
 #[derive(Default)]
 pub(crate) struct Trace {
@@ -59,11 +59,11 @@ impl Trace {
 struct State<'r> {
     device: Device,
     cap: usize,
-    random: &'r mut Seeded,
+    random: &'r mut SeededRandom,
     above: VecDeque<f64>,
-    /// In the queue, not in service: when they arrived and when they entered.
+    /// In the queue, not in service: the times at which they arrived and entered.
     queued: VecDeque<(f64, f64)>,
-    /// In service: when each ends, in nanoseconds so that they can be ordered; when it arrived, when it entered.
+    /// In service: the end of each, in nanoseconds so that they can be ordered; its arrival, and its entry.
     serving: BinaryHeap<Reverse<(u64, u64, u64)>>,
 }
 
@@ -72,14 +72,14 @@ impl State<'_> {
         self.queued.len() + self.serving.len()
     }
 
-    /// Lets in what may enter and serves what can be served.
+    /// Admits the requests that may enter and serves those that can be served.
     fn advance(&mut self, now_us: f64) {
         while self.in_flight() < self.cap
             && let Some(arrived) = self.above.pop_front()
         {
             self.queued.push_back((arrived, now_us));
         }
-        // All that begin together slow each other.
+        // Requests that begin together slow each other.
         let busy = (self.serving.len() + self.queued.len()).min(self.device.parallel);
         while self.serving.len() < self.device.parallel
             && let Some((arrived, entered)) = self.queued.pop_front()
@@ -91,17 +91,16 @@ impl State<'_> {
     }
 }
 
-/// When bursts come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gaps {
-    /// So far apart, in microseconds, give or take half of that: they do not meet.
+    /// This far apart, in microseconds, give or take half of that: they do not overlap.
     Spaced(f64),
-    /// At random times, so far apart on average: some meet.
+    /// At random times, this far apart on average: some overlap.
     Random(f64),
 }
 
 impl Gaps {
-    fn draw(self, random: &mut Seeded) -> f64 {
+    fn draw(self, random: &mut SeededRandom) -> f64 {
         match self {
             Gaps::Spaced(gap_us) => gap_us * (0.5 + random.uniform()),
             Gaps::Random(gap_us) => random.exponential(gap_us),
@@ -116,7 +115,7 @@ pub(crate) fn bursts(
     burst: usize,
     gaps: Gaps,
     seconds: usize,
-    random: &mut Seeded,
+    random: &mut SeededRandom,
 ) -> Trace {
     let end_us = seconds as f64 * 1e6;
     let mut trace = Trace { seconds: vec![(0.0, 0.0, 0.0); seconds], in_flight: Vec::new() };
@@ -140,7 +139,7 @@ pub(crate) fn bursts(
         }
         if now == next_sample {
             trace.in_flight.push((now, state.in_flight()));
-            // A sampler is woken a little late, and not always by the same.
+            // A sampler wakes up a little late, by a varying time.
             next_sample += 45_000.0 + 10_000.0 * samples.uniform();
         } else if now == next_burst {
             state.above.extend(std::iter::repeat_n(now, burst));
@@ -156,8 +155,8 @@ pub(crate) fn bursts(
     }
 }
 
-/// Throughput and mean time with `depth` requests always in flight: what a probe measures.
-pub(crate) fn probed(device: Device, depth: usize, random: &mut Seeded) -> (f64, f64) {
+/// Throughput and mean time with `depth` requests always in flight, which a probe measures.
+pub(crate) fn probed(device: Device, depth: usize, random: &mut SeededRandom) -> (f64, f64) {
     const COUNT: usize = 20_000;
     let mut state = State {
         device,
@@ -180,7 +179,7 @@ pub(crate) fn probed(device: Device, depth: usize, random: &mut Seeded) -> (f64,
 }
 
 /// The probe's ladder as results of a run.
-pub(crate) fn ladder(device: Device, random: &mut Seeded) -> Vec<Entry> {
+pub(crate) fn ladder(device: Device, random: &mut SeededRandom) -> Vec<Entry> {
     (0..9)
         .map(|power| {
             let depth = 1u32 << power;
@@ -232,7 +231,7 @@ fn step(depth: u32, per_s: f64, mean_ns: f64) -> Entry {
     })
 }
 
-/// What samplers would have kept of a trace: diskstats and the server's counters each second, requests in flight at 20 Hz.
+/// The series that samplers would have recorded of a trace: diskstats and the server's counters each second, requests in flight at 20 Hz.
 pub(crate) fn seen(trace: &Trace, cap: usize, results: Vec<Entry>) -> Evidence {
     let mut series = SeriesSet::default();
     for (second, (count, within_us, whole_us)) in trace.seconds.iter().enumerate() {
@@ -245,7 +244,7 @@ pub(crate) fn seen(trace: &Trace, cap: usize, results: Vec<Entry>) -> Evidence {
         put("device.sdb.queue.requests", cap as f64);
         put("server.0.wait.page_read_us", *whole_us);
         put("server.0.reads.operations", *count);
-        // A tenth of a millisecond of the processor beside the page.
+        // A tenth of a millisecond of processor time in addition to the page.
         put("server.0.reads.latency_us", whole_us + 100.0 * count);
         put("client.read.per_s", *count);
         put("client.read.service.mean_ns", (whole_us / count + 150.0) * 1e3);

@@ -1,14 +1,14 @@
-//! What a deeper queue brings, forecast from one run and then simulated.
+//! The gain of a deeper queue, forecast from one run and then simulated.
 
 use fathom_explain::judge;
 use fathom_record::queue::QueueLadder;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::device::{Device, Gaps, Spread, bursts, ladder, seen};
 
-/// As long as 'fathom explain' watches a server by itself.
+/// The time for which `fathom explain` watches a server by default.
 const SECONDS: usize = 120;
-/// For what is only simulated, not judged.
+/// The length of runs that are only simulated, not judged.
 const TRUTH_SECONDS: usize = 25;
 
 /// The ladder that a run is judged to have, and whether `queue-cap` was found.
@@ -17,7 +17,7 @@ fn judged(
     cap: usize,
     burst: usize,
     gaps: Gaps,
-    random: &mut Seeded,
+    random: &mut SeededRandom,
 ) -> (QueueLadder, bool, f64) {
     let trace = bursts(device, cap, burst, gaps, SECONDS, random);
     let probe = ladder(device, &mut random.split(9));
@@ -37,18 +37,19 @@ fn gap_us(device: Device, cap: usize, burst: usize) -> f64 {
     4.0 * burst as f64 / at_once * device.mean_us * (1.0 + device.growth * at_once)
 }
 
-/// The figures of facts/analysis.md section 7: bursts of 120 on a device of 64, at five caps.
+/// The figures of docs/methods.md#queues-and-what-a-deeper-one-would-bring: bursts of 120 on a device of 64, at five caps.
 #[test]
 fn bursts_of_120_on_a_device_of_64() {
     const PAGE: [(usize, f64); 5] = [(8, 964.0), (16, 517.0), (32, 315.0), (64, 223.0), (128, 223.0)];
     // A device whose time grows by 0.87 % for each other request gives the page's five figures.
     let device = Device { parallel: 64, mean_us: 118.8, growth: 0.008_66, spread: Spread::Exponential };
     for (cap, page_us) in PAGE {
-        let mut random = Seeded::from_seed(100 + cap as u64);
+        let mut random = SeededRandom::from_seed(100 + cap as u64);
         let alone = bursts(device, cap, 120, Gaps::Spaced(20_000.0), SECONDS, &mut random).mean_us();
         assert!((alone / page_us - 1.0).abs() < 0.10, "{cap}: {alone} for {page_us}");
         let gaps = Gaps::Spaced(gap_us(device, cap, 120));
-        let (ladder, found, _) = judged(device, cap, 120, gaps, &mut Seeded::from_seed(200 + cap as u64));
+        let (ladder, found, _) =
+            judged(device, cap, 120, gaps, &mut SeededRandom::from_seed(200 + cap as u64));
         assert_eq!(found, cap < 64, "gains end at the device's own parallelism: {cap}, {ladder:#?}");
         let mut row = format!("| {cap} | {page_us} | {alone:.0} |");
         let options = ladder.forecast.map_or_else(Vec::new, |forecast| forecast.options);
@@ -57,7 +58,7 @@ fn bursts_of_120_on_a_device_of_64() {
                 row.push_str(" |");
                 continue;
             };
-            let mut random = Seeded::from_seed(300 + cap as u64);
+            let mut random = SeededRandom::from_seed(300 + cap as u64);
             let truth = bursts(device, other, 120, gaps, TRUTH_SECONDS, &mut random).mean_us();
             let error = option.mean_us / truth - 1.0;
             row.push_str(&format!(" {:.0} ({:+.0} %) |", option.mean_us, 100.0 * error));
@@ -82,7 +83,7 @@ fn forecasts_hold_over_a_grid_of_devices() {
                 cases += 1;
                 let gaps = Gaps::Spaced(gap_us(device, cap, burst));
                 let (ladder, found, now_us) =
-                    judged(device, cap, burst, gaps, &mut Seeded::from_seed(1000 + cases));
+                    judged(device, cap, burst, gaps, &mut SeededRandom::from_seed(1000 + cases));
                 let what = format!("{device:?}, bursts of {burst}, cap {cap}");
                 assert!(found, "{what}: {ladder:#?}");
                 let forecast = ladder.forecast.unwrap();
@@ -92,7 +93,7 @@ fn forecasts_hold_over_a_grid_of_devices() {
                     forecast.mean_us
                 );
                 for option in &forecast.options {
-                    let mut random = Seeded::from_seed(5000 + cases);
+                    let mut random = SeededRandom::from_seed(5000 + cases);
                     let truth = bursts(device, option.cap as usize, burst, gaps, TRUTH_SECONDS, &mut random)
                         .mean_us();
                     let error = option.mean_us / truth - 1.0;
@@ -106,7 +107,7 @@ fn forecasts_hold_over_a_grid_of_devices() {
     }
 }
 
-/// Bursts at random times meet, and meet less once they are served faster: the forecast, which takes the backlog as it came, then
+/// Bursts at random times overlap, and overlap less when they are served faster. The forecast, which assumes an unchanged backlog, then
 /// promises too little, never too much.
 #[test]
 fn bursts_that_meet_are_never_promised_too_much() {
@@ -115,10 +116,11 @@ fn bursts_that_meet_are_never_promised_too_much() {
         let device = Device { parallel, mean_us: 150.0, growth: 0.0, spread: Spread::Exponential };
         let cap = parallel / 4;
         let gaps = Gaps::Random(gap_us(device, cap, burst));
-        let (ladder, found, now_us) = judged(device, cap, burst, gaps, &mut Seeded::from_seed(seed as u64));
+        let (ladder, found, now_us) =
+            judged(device, cap, burst, gaps, &mut SeededRandom::from_seed(seed as u64));
         assert!(found, "{device:?}: {ladder:#?}");
         for option in &ladder.forecast.unwrap().options {
-            let mut random = Seeded::from_seed(7000 + seed as u64);
+            let mut random = SeededRandom::from_seed(7000 + seed as u64);
             let truth =
                 bursts(device, option.cap as usize, burst, gaps, TRUTH_SECONDS, &mut random).mean_us();
             let promised = option.share - (1.0 - truth / now_us);
@@ -129,7 +131,7 @@ fn bursts_that_meet_are_never_promised_too_much() {
     println!("| bursts that meet | | at most {:.0} % off, too little promised |", 100.0 * worst);
 }
 
-/// A queue deep enough, or a device that is full itself, is never called a queue's cap.
+/// A queue that is deep enough, or a device that is full itself, never gives the finding on a queue's cap.
 #[test]
 fn no_cap_is_found_where_there_is_none() {
     let mut false_alarms = 0;
@@ -147,7 +149,7 @@ fn no_cap_is_found_where_there_is_none() {
     {
         let device = Device { parallel, mean_us: 150.0, growth: 0.0, spread: Spread::Exponential };
         let gaps = Gaps::Random(gap_us(device, cap, burst));
-        let (_, found, _) = judged(device, cap, burst, gaps, &mut Seeded::from_seed(seed as u64));
+        let (_, found, _) = judged(device, cap, burst, gaps, &mut SeededRandom::from_seed(seed as u64));
         false_alarms += u32::from(found);
     }
     println!("| runs without a cap that matters | 7 | {false_alarms} called capped |");

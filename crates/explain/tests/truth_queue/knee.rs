@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fathom_load::find_max::{Step, find_max};
-use fathom_stats::{Seeded, Slo};
+use fathom_load::find_max::{SearchStep, find_max};
+use fathom_load::search_rates::SearchRates;
+use fathom_stats::{SeededRandom, Slo};
 
-/// A server of `servers` with exponential times, and stalls of so many seconds every so many.
+/// A server of `servers` with exponential times, and periodic stalls of so many seconds.
 #[derive(Clone, Copy, Debug)]
 struct Server {
     servers: usize,
@@ -15,14 +16,14 @@ struct Server {
 }
 
 impl Server {
-    /// What it can do at most: nothing during stalls.
+    /// Its highest throughput; nothing ends during stalls.
     fn capacity(&self) -> f64 {
         self.capacity_per_s * self.stall.map_or(1.0, |(length, every)| 1.0 - length / every)
     }
 }
 
 /// One step at a rate: random arrivals, first come first served.
-fn step(server: Server, rate: f64, seconds: usize, quantile: f64, random: &mut Seeded) -> Step {
+fn step(server: Server, rate: f64, seconds: usize, quantile: f64, random: &mut SeededRandom) -> SearchStep {
     let mean = server.servers as f64 / server.capacity_per_s;
     let ns = |s: f64| (s * 1e9) as u64;
     let mut free: BinaryHeap<Reverse<u64>> = std::iter::repeat_n(Reverse(0), server.servers).collect();
@@ -50,11 +51,12 @@ fn step(server: Server, rate: f64, seconds: usize, quantile: f64, random: &mut S
     }
     let place = ((responses.len() as f64 * quantile) as usize).min(responses.len() - 1);
     let (_, value, _) = responses.select_nth_unstable(place);
-    Step {
+    SearchStep {
         offered_per_s: rate,
         achieved_per_s: done as f64 / seconds as f64,
         seconds: seconds as f64,
         quantile_ns: Some(*value),
+        slow_share: None,
         failed_share: 0.0,
         lag_ms: lag.iter().map(|(sum, count)| sum / (*count).max(1) as f64).collect(),
         client_cpu_share: 0.1,
@@ -89,9 +91,9 @@ fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
 }
 
 fn found(server: Server, slo: &Slo, seconds: usize, seed: u64) -> f64 {
-    let mut random = Seeded::from_seed(seed);
-    let run = |rate| Ok(Some(step(server, rate, seconds, 0.99, &mut random)));
-    find_max(0.9 * server.capacity(), slo, seed, run).unwrap().rate_per_s.expect("a rate")
+    let mut random = SeededRandom::from_seed(seed);
+    let run = |rate, _| Ok(Some(step(server, rate, seconds, 0.99, &mut random)));
+    find_max(0.9 * server.capacity(), &SearchRates::default(), slo, run).unwrap().rate_per_s.expect("a rate")
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn stalls_are_part_of_the_knee() {
     let slo: Slo = "p99<400ms".parse().unwrap();
     for servers in [1, 8] {
         let server = Server { servers, capacity_per_s: 4000.0, stall: Some((0.2, 4.0)) };
-        let mut random = Seeded::from_seed(77);
+        let mut random = SeededRandom::from_seed(77);
         let truth = {
             let (mut low, mut high) = (0.5 * server.capacity(), server.capacity());
             for _ in 0..9 {
@@ -140,12 +142,12 @@ fn a_slow_client_gives_no_knee() {
     let slo: Slo = "p99<50ms".parse().unwrap();
     let server = Server { servers: 4, capacity_per_s: 4000.0, stall: None };
     for seed in 0..5 {
-        let mut random = Seeded::from_seed(seed);
-        let run = |rate: f64| {
+        let mut random = SeededRandom::from_seed(seed);
+        let run = |rate: f64, _| {
             let seen = step(server, rate.min(2100.0), 20, 0.99, &mut random);
-            Ok(Some(Step { offered_per_s: rate, client_cpu_share: (rate / 2100.0).min(1.0), ..seen }))
+            Ok(Some(SearchStep { offered_per_s: rate, client_cpu_share: (rate / 2100.0).min(1.0), ..seen }))
         };
-        let found = find_max(2000.0, &slo, seed, run).unwrap();
+        let found = find_max(2000.0, &SearchRates::default(), &slo, run).unwrap();
         assert!(found.client_limited && found.rate_per_s.is_none(), "{found:?}");
     }
     println!("| a client of half the speed | 4000 | none | none | 0 of 5 reported |");

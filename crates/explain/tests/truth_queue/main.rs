@@ -1,7 +1,7 @@
-//! Verdicts on queues, knees and amplification against simulators whose truth is known (facts/analysis.md A3, A5, A8).
+//! Verdicts on queues, knees and amplification against simulators whose truth is known (docs/methods.md#queues-and-what-a-deeper-one-would-bring).
 //!
-//! Every test is seeded and prints the rows that stand in `docs/known-truth.md`; the bounds asserted are those that the docs
-//! promise, not what the seed happens to give.
+//! Every test is seeded and prints the rows of `docs/known-truth.md`. The asserted bounds are those that the docs
+//! promise, not those that the seed happens to give.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 mod amplification;

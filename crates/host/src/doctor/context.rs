@@ -1,22 +1,22 @@
-//! What every rule needs to know: versions, the data's folder, the mount and every layer of devices under it, and
-//! the running server if there is one.
+//! The facts that every rule needs: versions, the data's folder, the mount and every layer of devices under it, and the
+//! running server if there is one.
 //!
-//! Whatever had to be assumed is kept as a sentence and shown, never hidden.
+//! Every assumption is kept as a sentence and shown, never hidden.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::manifest::Manifest;
+use super::manifest::SnapshotManifest;
 use super::mongod::Mongod;
 use super::version::{MongoVersion, Triple};
-use crate::kernel::{self, Version};
-use crate::{BlockTree, Device, Mount, Mounts, View};
+use crate::kernel::{self, KernelVersion};
+use crate::{BlockTree, Device, MachineSize, Mount, Mounts, View};
 
-/// What the person said about the subject.
+/// The user's statements about the subject.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct DoctorOptions {
     /// The folder of the data; else the running mongod's, else a default that exists.
     pub dir: Option<PathBuf>,
     /// The version to judge for; else the running mongod's, else [`MongoVersion::CURRENT`].
@@ -25,38 +25,34 @@ pub struct Options {
 
 /// A host, ready to be judged.
 pub struct Context {
-    /// Where facts are read.
+    /// The source of facts.
     pub view: View,
     /// The version judged for.
     pub mongodb: MongoVersion,
-    /// The kernel's version.
-    pub kernel: Version,
+    pub kernel: KernelVersion,
     /// As `uname -m` says.
     pub architecture: String,
     /// The data's folder, absolute and without symbolic links.
     pub dir: PathBuf,
-    /// Where its journal is.
+    /// The folder of its journal.
     pub journal: PathBuf,
-    /// All mounts.
     pub mounts: Mounts,
     /// The mount that holds the data.
     pub mount: Option<Mount>,
-    /// All block devices.
     pub blocks: BlockTree,
-    /// The devices under the data, top first; empty where none is visible.
+    /// The devices under the data, top first; empty if none is visible.
     pub layers: Vec<Device>,
-    /// The running server.
     pub mongod: Option<Mongod>,
-    /// Why this is taken for a virtual machine, if it is.
+    /// The reason to take this for a virtual machine, if there is one.
     pub virtual_machine: Option<String>,
-    /// What nobody said and no file told.
+    /// Facts that neither the user nor a file gave, and that were assumed.
     pub assumptions: Vec<String>,
 }
 
 impl Context {
-    /// Reads what the rules share.
-    pub(super) fn read(view: &View, options: &Options) -> Result<Self> {
-        let manifest = if view.is_live() { None } else { Manifest::read(view)? };
+    /// Reads the facts that the rules share.
+    pub(super) fn read(view: &View, options: &DoctorOptions) -> Result<Self> {
+        let manifest = if view.is_live() { None } else { SnapshotManifest::read(view)? };
         let manifest = manifest.as_ref();
         let mut assumptions = Vec::new();
         let mounts = Mounts::read(view)?;
@@ -77,6 +73,11 @@ impl Context {
             journal.or_else(|| resolve(view, &dir.join("journal"))).unwrap_or_else(|| dir.join("journal"));
         let mount = mounts.containing(&dir).cloned();
         let blocks = BlockTree::read(view);
+        // The groups of a running server are its own, and rules name them.
+        let size = MachineSize::read(view).filter(|_| view.is_live() && mongod.is_none());
+        if let Some(words) = size.and_then(|size| size.limit_words()) {
+            assumptions.push(format!("the machine is {words}: mongod would run in the same"));
+        }
         let top = mount.as_ref().and_then(|mount| blocks.under(mount));
         let layers = top.map(|top| blocks.layers(top).into_iter().cloned().collect()).unwrap_or_default();
         Ok(Context {
@@ -101,22 +102,22 @@ impl Context {
         (self.kernel.major, self.kernel.minor, self.kernel.patch)
     }
 
-    /// The layers that have a queue of their own, top first: partitions are left out, their disks stand for them.
+    /// The layers that have their own queue, top first: partitions are left out, since their disks represent them.
     pub fn disks(&self) -> impl Iterator<Item = &Device> {
         self.layers.iter().filter(|device| device.disk.is_none())
     }
 
-    /// The bottom layers: where requests leave the kernel.
+    /// The bottom layers, at which requests leave the kernel.
     pub fn leaves(&self) -> impl Iterator<Item = &Device> {
         self.layers.iter().filter(|device| device.below.is_empty())
     }
 }
 
-/// The folder, resolved: what was named, what the snapshot says, what the server uses, or a default.
+/// The folder, resolved: the one that was named, else that of the snapshot, else that of the server, else a default.
 fn choose_dir(
     view: &View,
-    options: &Options,
-    manifest: Option<&Manifest>,
+    options: &DoctorOptions,
+    manifest: Option<&SnapshotManifest>,
     servers: &[Mongod],
     assumptions: &mut Vec<String>,
 ) -> Result<PathBuf> {
@@ -146,18 +147,19 @@ fn choose_dir(
     }
     let default = Path::new("/var/lib/mongodb");
     if let Some(dir) = resolve(view, default).filter(|dir| dir.is_dir() || !view.is_live()) {
-        assumptions.push("the data is in /var/lib/mongodb: no --dir, and no running mongod".to_owned());
+        assumptions
+            .push("the data is in /var/lib/mongodb: --dir is not given, and no mongod runs".to_owned());
         return Ok(dir);
     }
     let here = std::env::current_dir().map_err(|e| Error::io("look at", ".", e))?;
     assumptions.push(format!(
-        "the data is in the current folder, {}: no --dir, no running mongod, no /var/lib/mongodb",
+        "the data is in the current folder, {}: --dir is not given, no mongod runs, and /var/lib/mongodb does not exist",
         here.display()
     ));
     Ok(here)
 }
 
-/// `path` without symbolic links; on a snapshot as it stands, since links were resolved when it was made.
+/// `path` without symbolic links; unchanged on a snapshot, whose links were resolved when it was made.
 fn resolve(view: &View, path: &Path) -> Option<PathBuf> {
     if view.is_live() { fs::canonicalize(path).ok() } else { path.is_absolute().then(|| path.to_owned()) }
 }
@@ -180,8 +182,8 @@ fn choose_server(servers: Vec<Mongod>, dir: &Path, assumptions: &mut Vec<String>
 }
 
 fn choose_version(
-    options: &Options,
-    manifest: Option<&Manifest>,
+    options: &DoctorOptions,
+    manifest: Option<&SnapshotManifest>,
     mongod: Option<&Mongod>,
     assumptions: &mut Vec<String>,
 ) -> MongoVersion {
@@ -195,14 +197,16 @@ fn choose_version(
     }
     let why = match mongod {
         Some(mongod) => format!("the version of mongod (pid {}) could not be read", mongod.pid),
-        None => "no running mongod".to_owned(),
+        None => "no mongod runs".to_owned(),
     };
-    assumptions
-        .push(format!("MongoDB {}, the current release: no --mongodb, and {why}", MongoVersion::CURRENT));
+    assumptions.push(format!(
+        "MongoDB {}, the current release: --mongodb is not given, and {why}",
+        MongoVersion::CURRENT
+    ));
     MongoVersion::CURRENT
 }
 
-/// Why this is taken for a virtual machine, or `None` on metal.
+/// The reason to take this for a virtual machine, or `None` on physical hardware.
 fn virtual_machine(view: &View) -> Option<String> {
     const PRODUCT: &str = "sys/class/dmi/id/product_name";
     const VENDOR: &str = "sys/class/dmi/id/sys_vendor";
@@ -225,7 +229,7 @@ fn virtual_machine(view: &View) -> Option<String> {
     flagged.then(|| "/proc/cpuinfo: the flag hypervisor is set".to_owned())
 }
 
-fn architecture(view: &View, manifest: Option<&Manifest>, assumptions: &mut Vec<String>) -> String {
+fn architecture(view: &View, manifest: Option<&SnapshotManifest>, assumptions: &mut Vec<String>) -> String {
     if view.is_live() {
         return rustix::system::uname().machine().to_string_lossy().into_owned();
     }
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_refused() {
-        let options = Options { dir: Some("/no/such/folder".into()), mongodb: None };
+        let options = DoctorOptions { dir: Some("/no/such/folder".into()), mongodb: None };
         let error = Context::read(&View::live(), &options).err().unwrap();
         assert_eq!(error.kind(), Kind::NotFound);
     }

@@ -1,19 +1,20 @@
 //! Limits that a control group puts on the server: on its disk, memory, processors and processes.
 //!
-//! A limit on the data disk is throttling that somebody set up on this very host; a probe or a server under it
-//! measures the limit. Looked at for the running mongod, else for ourselves; which groups bind is
-//! [`crate::cgroup`]'s to know.
+//! A limit on the data disk is throttling that was configured on this host; a probe or a server under it measures the
+//! limit. The groups are those of the running mongod, else of this process; [`crate::cgroup`] decides which groups
+//! bind.
 
 use std::path::Path;
 
-use super::{Context, Verdict};
+use super::change::Change;
+use super::{Context, RuleVerdict};
 use crate::cgroup::{Cgroups, LimitKind};
 
 fn groups(context: &Context) -> Cgroups {
-    Cgroups::of(&context.view, context.mongod.as_ref().map(|mongod| mongod.pid))
+    Cgroups::read(&context.view, context.mongod.as_ref().map(|mongod| mongod.pid))
 }
 
-/// Whose group it is, for claims.
+/// The owner of the group, for claims.
 fn whose(context: &Context) -> String {
     match &context.mongod {
         Some(mongod) => format!("mongod (pid {})", mongod.pid),
@@ -21,7 +22,7 @@ fn whose(context: &Context) -> String {
     }
 }
 
-/// The group's folder for a controller, in whichever version has it, and those above it, without leading slashes.
+/// The group's folder for a controller, in the version that has it, and those above it, without leading slashes.
 fn folders(context: &Context, controller: &str) -> Vec<String> {
     let groups = groups(context);
     let Some(own) = groups.controller_folder(controller).or_else(|| groups.unified_folder()) else {
@@ -40,7 +41,7 @@ pub(super) fn own_folder(context: &Context, controller: &str) -> Option<String> 
     folders(context, controller).into_iter().next()
 }
 
-/// Every folder that any rule may look into; what a snapshot keeps.
+/// Every folder that a rule may read; a snapshot keeps these.
 pub(super) fn all_folders(context: &Context) -> Vec<String> {
     let mut all: Vec<String> =
         ["blkio", "memory", "cpu", "pids", "io"].iter().flat_map(|name| folders(context, name)).collect();
@@ -55,9 +56,12 @@ fn values(context: &Context, controller: &str, file: &str) -> Vec<(String, Strin
     paths.filter_map(|path| context.view.value(&path).map(|text| (path, text))).collect()
 }
 
-fn unknown(what: &str) -> Vec<Verdict> {
+fn unknown(what: &str) -> Vec<RuleVerdict> {
     let claim = format!("Whether a control group limits {what} cannot be read.");
-    vec![Verdict::cannot_tell(claim, "/proc/PID/cgroup and the mounted hierarchies of the host would tell.")]
+    vec![RuleVerdict::cannot_tell(
+        claim,
+        "/proc/PID/cgroup and the mounted hierarchies of the host would tell.",
+    )]
 }
 
 fn in_words(kind: LimitKind) -> &'static str {
@@ -69,8 +73,18 @@ fn in_words(kind: LimitKind) -> &'static str {
     }
 }
 
+/// The limit's name in `io.max`.
+fn io_max_key(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::ReadIops => "riops",
+        LimitKind::WriteIops => "wiops",
+        LimitKind::ReadBytes => "rbps",
+        LimitKind::WriteBytes => "wbps",
+    }
+}
+
 /// Throttling of the data disk, at any layer.
-pub(super) fn disk(context: &Context) -> Vec<Verdict> {
+pub(super) fn disk(context: &Context) -> Vec<RuleVerdict> {
     let groups = groups(context);
     if groups.memberships().is_empty() {
         return unknown("the disk");
@@ -82,32 +96,34 @@ pub(super) fn disk(context: &Context) -> Vec<Verdict> {
     for device in &context.layers {
         for limit in groups.io_limits(device.number) {
             let (number, what) = (device.number, in_words(limit.kind));
-            let lift = if limit.file.ends_with("io.max") {
-                format!("echo '{number} rbps=max wbps=max riops=max wiops=max' > {}", limit.file)
+            let (none, value) = if limit.file.ends_with("io.max") {
+                let key = io_max_key(limit.kind);
+                (format!("{number} {key}=max"), format!("{number} {key}={}", limit.value))
             } else {
-                format!("echo '{number} 0' > {}", limit.file)
+                (format!("{number} 0"), format!("{number} {}", limit.value))
             };
             verdicts.push(
-                Verdict::fail(format!(
+                RuleVerdict::fail(format!(
                     "A control group allows {} {what} a second on {}: throttling made on this host.",
                     limit.value, device.name
                 ))
                 .evidence(format!("{}: {} for {number}, {what}", limit.file, limit.value))
                 .evidence(format!("It holds for {}.", whose(context)))
-                .command(lift),
+                .change(Change::value(&limit.file, &none, &value)),
             );
         }
     }
     if verdicts.is_empty() {
         let claim = format!("No control group of {} throttles the data disk.", whose(context));
-        verdicts
-            .push(Verdict::pass(claim).evidence(format!("looked in /{}", all_folders(context).join(", /"))));
+        verdicts.push(
+            RuleVerdict::pass(claim).evidence(format!("looked in /{}", all_folders(context).join(", /"))),
+        );
     }
     verdicts
 }
 
-/// Inside a container the disk may be out of sight, and the limit on it in sight.
-fn unseen_disk(context: &Context) -> Vec<Verdict> {
+/// Inside a container the disk may be hidden while the limit on it is visible.
+fn unseen_disk(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for (path, text) in values(context, "io", "io.max") {
         for line in text.lines() {
@@ -115,7 +131,7 @@ fn unseen_disk(context: &Context) -> Vec<Verdict> {
             if limited {
                 let number = line.split_whitespace().next().unwrap_or("");
                 verdicts.push(
-                    Verdict::fail(format!(
+                    RuleVerdict::fail(format!(
                         "A control group throttles device {number}, which may hold the data."
                     ))
                     .likely()
@@ -131,22 +147,22 @@ fn unseen_disk(context: &Context) -> Vec<Verdict> {
     if verdicts.is_empty() {
         let claim = "No limit on any disk is visible from here.";
         let tells = "io.max of the container's group, on the host itself, would tell.";
-        verdicts.push(Verdict::cannot_tell(claim, tells));
+        verdicts.push(RuleVerdict::cannot_tell(claim, tells));
     }
     verdicts
 }
 
-/// Memory, of which the file cache is a part.
-pub(super) fn memory(context: &Context) -> Vec<Verdict> {
+/// Checks the memory limit, which includes the file cache.
+pub(super) fn memory(context: &Context) -> Vec<RuleVerdict> {
     let groups = groups(context);
     if groups.memberships().is_empty() {
         return unknown("memory");
     }
     let Some(bytes) = groups.memory_max_bytes() else {
-        return vec![Verdict::pass(format!("No control group limits the memory of {}.", whose(context)))];
+        return vec![RuleVerdict::pass(format!("No control group limits the memory of {}.", whose(context)))];
     };
     let gib = bytes as f64 / (1_u64 << 30) as f64;
-    let verdict = Verdict::fail(format!(
+    let verdict = RuleVerdict::fail(format!(
         "A control group limits {} to {gib:.1} GiB of memory, file cache included.",
         whose(context)
     ))
@@ -155,7 +171,13 @@ pub(super) fn memory(context: &Context) -> Vec<Verdict> {
 }
 
 /// Adds the file, of those named, that holds `value`.
-fn from(context: &Context, verdict: Verdict, controller: &str, files: &[&str], value: &str) -> Verdict {
+fn from(
+    context: &Context,
+    verdict: RuleVerdict,
+    controller: &str,
+    files: &[&str],
+    value: &str,
+) -> RuleVerdict {
     let held =
         files.iter().flat_map(|file| values(context, controller, file)).find(|(_, text)| text == value);
     match held {
@@ -164,27 +186,28 @@ fn from(context: &Context, verdict: Verdict, controller: &str, files: &[&str], v
     }
 }
 
-/// Processor time.
-pub(super) fn cpu(context: &Context) -> Vec<Verdict> {
+pub(super) fn cpu(context: &Context) -> Vec<RuleVerdict> {
     let groups = groups(context);
     if groups.memberships().is_empty() {
         return unknown("processor time");
     }
     let Some(cpus) = groups.cpu_max() else {
-        return vec![Verdict::pass(format!("No control group limits the processors of {}.", whose(context)))];
+        return vec![RuleVerdict::pass(format!(
+            "No control group limits the processors of {}.",
+            whose(context)
+        ))];
     };
-    let verdict =
-        Verdict::fail(format!("A control group gives {} the time of {cpus:.1} processors.", whose(context)))
-            .wanted(
-                "Threads that used up their share wait for the next period, which looks like a slow disk.",
-            );
+    let verdict = RuleVerdict::fail(format!(
+        "A control group gives {} the time of {cpus:.1} processors.",
+        whose(context)
+    ))
+    .wanted("Threads that used up their share wait for the next period, which looks like a slow disk.");
     let files = ["cpu.max", "cpu.cfs_quota_us"].iter().flat_map(|file| values(context, "cpu", file));
     let set = files.filter(|(_, text)| !text.starts_with("max") && !text.starts_with('-'));
     vec![set.fold(verdict, |verdict, (path, text)| verdict.read(&path, text))]
 }
 
-/// Processes and threads.
-pub(super) fn pids(context: &Context) -> Vec<Verdict> {
+pub(super) fn pids(context: &Context) -> Vec<RuleVerdict> {
     if groups(context).memberships().is_empty() {
         return unknown("processes");
     }
@@ -193,14 +216,14 @@ pub(super) fn pids(context: &Context) -> Vec<Verdict> {
         .filter_map(|(path, text)| text.parse::<u64>().ok().map(|count| (count, path)));
     match limits.min() {
         Some((count, path)) if count < 64_000 => vec![
-            Verdict::fail(format!(
+            RuleVerdict::fail(format!(
                 "A control group allows {} {count} processes and threads.",
                 whose(context)
             ))
             .read(&path, count.to_string())
             .wanted("mongod needs a thread for each connection."),
         ],
-        _ => vec![Verdict::pass(format!(
+        _ => vec![RuleVerdict::pass(format!(
             "No control group limits the threads of {} below 64000.",
             whose(context)
         ))],

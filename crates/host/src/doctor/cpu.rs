@@ -1,57 +1,60 @@
-//! Processors: whether they change speed, share a core, or are virtual, and whether 8.0's allocator gets a cache for
-//! each of them.
+//! Rules on processors: changes of speed, shared cores, virtual processors, and the per-processor caches of 8.0's
+//! allocator.
 //!
-//! That cache needs restartable sequences; on some kernels these decide whether the server survives its first minute.
+//! These caches need restartable sequences; on some kernels they decide whether the server survives its first minute.
 //! Only one library per process may register with the kernel. `glibc.pthread.rseq=0` leaves that to the allocator
-//! (fast); `=1` keeps it for the C library (the way round the crash on kernels from 6.19).
+//! (fast); `=1` keeps it for the C library (the workaround for the crash on kernels from 6.19).
 
+use super::change::{Change, quoted};
 use super::mongod::{Tunables, tunables};
-use super::{Context, Verdict};
+use super::{Context, RuleVerdict};
 
-/// The frequency governor.
-pub(super) fn governor(context: &Context) -> Vec<Verdict> {
+pub(super) fn governor(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     let Some(value) = context.view.value(PATH) else {
         return vec![
-            Verdict::pass("No frequency governor is in our hands here.")
+            RuleVerdict::pass("No frequency governor is in our hands here.")
                 .evidence(format!("/{PATH} is not there")),
         ];
     };
     let verdict = if value == "performance" {
-        Verdict::pass("The processors stay at full speed (governor performance).")
+        RuleVerdict::pass("The processors stay at full speed (governor performance).")
     } else {
-        Verdict::fail(format!(
+        RuleVerdict::fail(format!(
             "The processors change speed (governor {value}): latency varies from run to run."
         ))
-        .command("cpupower frequency-set -g performance")
+        .change(Change::command(
+            "cpupower frequency-set -g performance",
+            format!("cpupower frequency-set -g {}", quoted(&value)),
+        ))
     };
     vec![verdict.read(PATH, value)]
 }
 
 /// Two threads on one core.
-pub(super) fn threads_per_core(context: &Context) -> Vec<Verdict> {
+pub(super) fn threads_per_core(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "sys/devices/system/cpu/smt/control";
     // Kernels before 4.19 have no such file.
     let Some(value) = context.view.value(PATH) else {
         let claim = "Whether processors share a core cannot be read.";
-        return vec![Verdict::cannot_tell(claim, "'lscpu' (Thread(s) per core) would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "'lscpu' (Thread(s) per core) would tell.")];
     };
     let verdict = if value == "on" {
-        Verdict::fail("Two processors share each core: a busy neighbour slows the other.")
-            .command("echo off > /sys/devices/system/cpu/smt/control")
+        RuleVerdict::fail("Two processors share each core: a busy neighbour slows the other.")
+            .change(Change::value(PATH, "off", &value))
     } else {
-        Verdict::pass(format!("Processors share no core that we could separate (smt {value})."))
+        RuleVerdict::pass(format!("No two processors share a core (smt {value})."))
     };
     vec![verdict.read(PATH, value)]
 }
 
-/// Whether this is a virtual machine, which decides the scheduler.
-pub(super) fn virtualisation(context: &Context) -> Vec<Verdict> {
+/// Checks for a virtual machine, which decides the scheduler.
+pub(super) fn virtualisation(context: &Context) -> Vec<RuleVerdict> {
     vec![match &context.virtual_machine {
         Some(why) => {
-            Verdict::pass("This is a virtual machine: its disks are somebody else's queue.").evidence(why)
+            RuleVerdict::pass("This is a virtual machine: its disks are somebody else's queue.").evidence(why)
         }
-        None => Verdict::pass("Nothing says that this is a virtual machine."),
+        None => RuleVerdict::pass("Nothing says that this is a virtual machine."),
     }]
 }
 
@@ -84,51 +87,62 @@ fn setting(context: &Context) -> (Tunables, Option<&'static str>, String) {
     (tunables, value, evidence)
 }
 
-fn command(value: &str) -> String {
-    format!("systemctl edit mongod\n# [Service]\n# Environment=GLIBC_TUNABLES=glibc.pthread.rseq={value}")
+/// Sets the tunable, and keeps the others that the server has.
+fn tunable(tunables: &Tunables, value: &str) -> Change {
+    const NAME: &str = "glibc.pthread.rseq=";
+    let mut all: Vec<String> = match tunables {
+        Tunables::Set(text) => text
+            .split(':')
+            .filter(|one| !one.is_empty() && !one.starts_with(NAME))
+            .map(str::to_owned)
+            .collect(),
+        _ => Vec::new(),
+    };
+    all.push(format!("{NAME}{value}"));
+    Change::service("rseq", &[&format!("Environment=GLIBC_TUNABLES={}", all.join(":"))])
 }
 
 fn kernel(context: &Context) -> String {
     format!("/proc/sys/kernel/osrelease = {}", context.kernel)
 }
 
-/// Kernels that are safe: rseq=0, so that the allocator gets its caches.
-pub(super) fn allocator(context: &Context) -> Vec<Verdict> {
+/// On safe kernels: rseq=0, so that the allocator gets its caches.
+pub(super) fn allocator(context: &Context) -> Vec<RuleVerdict> {
     let (tunables, value, evidence) = setting(context);
-    let verdict = match (tunables, value) {
-        (_, Some("0")) => Verdict::pass("mongod's allocator has a cache for each CPU (rseq=0)."),
-        (Tunables::Unreadable, _) => Verdict::cannot_tell(
-            "Whether mongod's allocator gets a cache for each CPU cannot be told.",
+    let verdict = match (&tunables, value) {
+        (_, Some("0")) => RuleVerdict::pass("mongod's allocator has a cache for each CPU (rseq=0)."),
+        (Tunables::Unreadable, _) => RuleVerdict::cannot_tell(
+            "Fathom cannot determine whether mongod's allocator has a cache for each CPU.",
             "The environment of the running mongod would tell: it should hold GLIBC_TUNABLES=glibc.pthread.rseq=0.",
         ),
-        _ => {
-            Verdict::fail("mongod does not set rseq=0: its allocator falls back to a cache for each thread.")
-                .command(command("0"))
-        }
+        _ => RuleVerdict::fail(
+            "mongod does not set rseq=0: its allocator falls back to a cache for each thread.",
+        )
+        .change(tunable(&tunables, "0")),
     };
     vec![verdict.evidence(evidence)]
 }
 
 /// Kernels on which servers from 8.0 crash, or refuse to start.
-pub(super) fn crash(context: &Context) -> Vec<Verdict> {
-    let (_, value, evidence) = setting(context);
+pub(super) fn crash(context: &Context) -> Vec<RuleVerdict> {
+    let (tunables, value, evidence) = setting(context);
     let mongodb = context.mongodb;
     let fixed = context.kernel_numbers() >= FIXED;
     let verdict = match value {
-        Some("1") => {
-            Verdict::pass(format!("mongod {mongodb} runs with rseq=1, the way round this kernel's crash."))
-        }
-        _ if fixed && context.architecture == "x86_64" => Verdict::note(format!(
+        Some("1") => RuleVerdict::pass(format!(
+            "mongod {mongodb} runs with rseq=1, the way round this kernel's crash."
+        )),
+        _ if fixed && context.architecture == "x86_64" => RuleVerdict::note(format!(
             "This kernel no longer crashes MongoDB {mongodb}, but the server may still refuse to start on it."
         ))
         .wanted("Kernel 7.0.14 or later lifts the server's guard; rseq=1 is the way round.")
-        .command(command("1")),
+        .change(tunable(&tunables, "1")),
         _ => {
-            let verdict = Verdict::fail(format!(
+            let verdict = RuleVerdict::fail(format!(
                 "MongoDB {mongodb} on this kernel crashes within a minute (SIGSEGV), or refuses to start (log id \
                  12257600)."
             ))
-            .command(command("1"));
+            .change(tunable(&tunables, "1"));
             if context.mongod.is_some() { verdict } else { verdict.likely() }
         }
     };
@@ -136,21 +150,21 @@ pub(super) fn crash(context: &Context) -> Vec<Verdict> {
 }
 
 /// Later kernels on ARM, where the fix was pending when this was written.
-pub(super) fn crash_pending(context: &Context) -> Vec<Verdict> {
-    let (_, value, evidence) = setting(context);
+pub(super) fn crash_pending(context: &Context) -> Vec<RuleVerdict> {
+    let (tunables, value, evidence) = setting(context);
     let verdict = match value {
-        Some("1") => Verdict::pass("mongod runs with rseq=1, the way round the crash on newer kernels."),
-        _ => Verdict::cannot_tell(
-            "Whether this kernel has the fix for the crash of MongoDB 8.0 and later on ARM cannot be told.",
+        Some("1") => RuleVerdict::pass("mongod runs with rseq=1, the way round the crash on newer kernels."),
+        _ => RuleVerdict::cannot_tell(
+            "Fathom cannot determine whether this kernel has the fix for the crash of MongoDB 8.0 and later on ARM.",
             "The kernel's change log would tell; rseq=1 is the way round.",
         )
-        .command(command("1")),
+        .change(tunable(&tunables, "1")),
     };
     vec![verdict.evidence(kernel(context)).evidence(evidence)]
 }
 
 /// Kernels too old for the allocator's caches.
-pub(super) fn unavailable(context: &Context) -> Vec<Verdict> {
+pub(super) fn unavailable(context: &Context) -> Vec<RuleVerdict> {
     let claim = "This kernel is too old for the allocator's caches per CPU, which need 4.18.";
-    vec![Verdict::fail(claim).evidence(kernel(context))]
+    vec![RuleVerdict::fail(claim).evidence(kernel(context))]
 }

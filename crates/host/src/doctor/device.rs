@@ -1,55 +1,55 @@
-//! The device under the data: found at all, what kind of medium it is, and how requests reach it: iSCSI sessions, SCSI
-//! queue depth, NVMe queues.
+//! Rules on the device under the data: its visibility, its kind of medium, and the path of requests to it (iSCSI
+//! sessions, SCSI queue depth, NVMe queues).
 //!
-//! The kernel's `rotational` is not believed where something better is known: virtual disks and arrays report what
-//! their driver felt like. What a medium really is, only a measured latency at depth 1 tells.
+//! The kernel's `rotational` is ignored if better facts are known: virtual disks and arrays report an arbitrary value
+//! of their driver. Only a measured latency at depth 1 shows the real medium.
 //!
-//! No request beyond the reachable depth is ever in flight, so these numbers are what a measured knee is compared with.
+//! No request beyond the reachable depth is ever in flight, so a measured knee is compared with these numbers.
 
-use super::{Context, Verdict};
+use super::change::Change;
+use super::{Context, RuleVerdict};
 use crate::block::iscsi_host;
 use crate::{Device, DeviceKind};
 
-/// What a layer is, as far as names and drivers tell.
+/// The kind of a layer, by names and drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Medium {
-    /// Flash behind NVMe, or what a cloud presents as such.
+pub(super) enum LayerMedium {
+    /// Flash behind NVMe, or a cloud volume presented as such.
     Nvme,
     /// A virtual machine's disk.
     Virtual,
     /// A volume of an array, over iSCSI.
     Remote,
-    /// A local disk that says it does not turn.
+    /// A local disk that reports that it does not rotate.
     SolidState,
-    /// A local disk that says it turns.
+    /// A local disk that reports that it rotates.
     Spinning,
-    /// A device made of others, or of a file.
+    /// A device made of other devices, or of a file.
     Stacked,
 }
 
-/// What `device` is.
-pub(super) fn medium(context: &Context, device: &Device) -> Medium {
+pub(super) fn medium(context: &Context, device: &Device) -> LayerMedium {
     let name = device.name.as_str();
     if device.kind != DeviceKind::Disk || !device.below.is_empty() {
-        Medium::Stacked
+        LayerMedium::Stacked
     } else if name.starts_with("nvme") {
-        Medium::Nvme
+        LayerMedium::Nvme
     } else if crate::block::iscsi_host(&context.view, device).is_some() {
-        Medium::Remote
+        LayerMedium::Remote
     } else if context.virtual_machine.is_some() || name.starts_with("vd") || name.starts_with("xvd") {
-        Medium::Virtual
+        LayerMedium::Virtual
     } else if context.view.number(&format!("{}/rotational", device.queue())) == Some(0) {
-        Medium::SolidState
+        LayerMedium::SolidState
     } else {
-        Medium::Spinning
+        LayerMedium::Spinning
     }
 }
 
-/// Whether the device under the data can be seen; without it, nothing is said of queues.
-pub(super) fn found(context: &Context) -> Vec<Verdict> {
+/// Checks that the device under the data can be seen; without it, the rules on queues say nothing.
+pub(super) fn found(context: &Context) -> Vec<RuleVerdict> {
     let Some(mount) = &context.mount else {
         let claim = format!("No mount is known that holds {}.", context.dir.display());
-        return vec![Verdict::cannot_tell(claim, "Name the folder that mongod uses with --dir.")];
+        return vec![RuleVerdict::cannot_tell(claim, "Name the folder that mongod uses with --dir.")];
     };
     let on = format!(
         "{} is {} on {}",
@@ -63,11 +63,11 @@ pub(super) fn found(context: &Context) -> Vec<Verdict> {
         let tells =
             "Run fathom doctor on the host itself (not in the container), or name the volume with --dir.";
         let number = format!("Its device number is {}; /sys/block has no such device.", mount.number);
-        return vec![Verdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(number)];
+        return vec![RuleVerdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(number)];
     }
     let stack: Vec<String> = context.layers.iter().map(describe).collect();
     vec![
-        Verdict::pass(format!("The data stands on {}.", stack.join(", ")))
+        RuleVerdict::pass(format!("The data stands on {}.", stack.join(", ")))
             .evidence(format!("/proc/self/mountinfo: {on}, device number {}", mount.number)),
     ]
 }
@@ -79,29 +79,29 @@ fn describe(device: &Device) -> String {
     }
 }
 
-/// `rotational`, against what is known otherwise.
-pub(super) fn rotational(context: &Context) -> Vec<Verdict> {
+/// Compares `rotational` with the other known facts.
+pub(super) fn rotational(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves() {
         let path = format!("{}/rotational", device.queue());
         let name = &device.name;
         let Some(value) = context.view.value(&path) else {
-            verdicts.push(Verdict::cannot_tell(
-                format!("Whether the kernel takes {name} for a spinning disk cannot be read."),
+            verdicts.push(RuleVerdict::cannot_tell(
+                format!("Whether {name} is reported as a rotating disk could not be read."),
                 format!("/{path} would tell; the latency that fathom disk measures at depth 1 tells more."),
             ));
             continue;
         };
         let medium = medium(context, device);
-        let doubtful = value == "1" && !matches!(medium, Medium::Spinning | Medium::Stacked);
+        let doubtful = value == "1" && !matches!(medium, LayerMedium::Spinning | LayerMedium::Stacked);
         let verdict = if doubtful {
-            Verdict::note(format!(
-                "The kernel takes {name} for a spinning disk; that is only its driver's word."
+            RuleVerdict::note(format!(
+                "The driver reports {name} as a rotating disk, which may be wrong."
             ))
-            .wanted("Do not classify by it: the latency that fathom disk measures at depth 1 tells.")
+            .wanted("Do not rely on it: the latency that fathom disk measures at depth 1 shows the kind of disk.")
         } else {
             let turns = if value == "1" { "turns" } else { "does not turn" };
-            Verdict::pass(format!("{name} says that it {turns}; not used to judge it."))
+            RuleVerdict::pass(format!("{name} says that it {turns}; not used to judge it."))
         };
         verdicts.push(verdict.read(&path, value));
     }
@@ -115,12 +115,12 @@ fn queue_depth(context: &Context, device: &Device) -> Option<(String, u64)> {
 }
 
 /// The depth of each SCSI disk.
-pub(super) fn depth(context: &Context) -> Vec<Verdict> {
+pub(super) fn depth(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves() {
         let Some((path, depth)) = queue_depth(context, device) else { continue };
         let claim = format!("{} takes at most {depth} requests at once.", device.name);
-        verdicts.push(Verdict::pass(claim).read(&path, depth.to_string()));
+        verdicts.push(RuleVerdict::pass(claim).read(&path, depth.to_string()));
     }
     verdicts
 }
@@ -146,8 +146,22 @@ fn sessions(context: &Context, hosts: &[String]) -> Vec<String> {
     context.view.list(folder).into_iter().filter(of_hosts).collect()
 }
 
-/// Sessions, paths and the depth that they add up to.
-pub(super) fn iscsi(context: &Context) -> Vec<Verdict> {
+/// open-iscsi's own value for `node.session.queue_depth`.
+const DEFAULT_DEPTH: u64 = 32;
+
+/// Two sessions at least, each of twice the depth.
+fn more_sessions(sessions: u64, depth: u64) -> Change {
+    let set =
+        |name: &str, value: u64| format!("iscsiadm -m node -o update -n node.session.{name} -v {value}");
+    Change::command(set("nr_sessions", sessions.max(2)), set("nr_sessions", sessions))
+        .and(Change::command(set("queue_depth", 2 * depth), set("queue_depth", depth)))
+        .and(Change::by_hand(
+            "stop the server, then log the sessions out and in again: the new values apply at login",
+        ))
+}
+
+/// Checks sessions, paths and the depth that they add up to.
+pub(super) fn iscsi(context: &Context) -> Vec<RuleVerdict> {
     let paths: Vec<(&Device, String)> =
         context.leaves().filter_map(|device| Some((device, iscsi_host(&context.view, device)?))).collect();
     if paths.is_empty() {
@@ -168,7 +182,7 @@ pub(super) fn iscsi(context: &Context) -> Vec<Verdict> {
         .collect();
     if depths.len() < paths.len() || can_queue.len() < hosts.len() {
         let claim = "The depth that iSCSI can reach cannot be read.";
-        return vec![Verdict::cannot_tell(claim, "'iscsiadm -m session -P 3' as root would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "'iscsiadm -m session -P 3' as root would tell.")];
     }
     // The software initiator makes one SCSI host for each session, whose can_queue is the session's cmds_max.
     let by_paths: u64 = depths.iter().map(|(_, depth)| depth).sum();
@@ -181,13 +195,14 @@ pub(super) fn iscsi(context: &Context) -> Vec<Verdict> {
         paths.len(),
         if paths.len() == 1 { "" } else { "s" },
     );
-    let mut verdict = if sessions.len() == 1 { Verdict::fail(claim) } else { Verdict::note(claim) };
+    let mut verdict = if sessions.len() == 1 { RuleVerdict::fail(claim) } else { RuleVerdict::note(claim) };
     for (path, value) in depths.iter().chain(&can_queue) {
         verdict = verdict.read(path, value.to_string());
     }
     for session in &sessions {
         verdict = verdict.evidence(format!("/sys/class/iscsi_session/{session} is a session of this disk"));
     }
+    let configured_depth = configured(context, "node.session.queue_depth").unwrap_or(DEFAULT_DEPTH);
     for name in ["node.session.nr_sessions", "node.session.cmds_max", "node.session.queue_depth"] {
         if let Some(value) = configured(context, name) {
             verdict = verdict.evidence(format!("/etc/iscsi/iscsid.conf: {name} = {value}"));
@@ -196,19 +211,15 @@ pub(super) fn iscsi(context: &Context) -> Vec<Verdict> {
     vec![
         verdict
             .wanted(
-                "Compare this depth with the knee that fathom disk finds. If the knee lies at it, raise \
-                 node.session.queue_depth (32, to 1024) and cmds_max (128, to 2048), or add sessions; vendors advise 2 \
-                 or 4.",
+                "Compare this depth with the knee that fathom disk finds. If they are equal, add sessions (vendors advise 2 or 4), \
+                 or raise node.session.queue_depth (32 by default, at most 1024) and cmds_max (128 by default, at most 2048).",
             )
-            .command(
-                "iscsiadm -m node -o update -n node.session.nr_sessions -v 2\niscsiadm -m node -o update -n \
-                 node.session.queue_depth -v 64",
-            ),
+            .change(more_sessions(sessions.len() as u64, configured_depth)),
     ]
 }
 
 /// NVMe queues against processors.
-pub(super) fn nvme(context: &Context) -> Vec<Verdict> {
+pub(super) fn nvme(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves().filter(|device| device.name.starts_with("nvme")) {
         let disk = device.disk.as_deref().unwrap_or(&device.name);
@@ -218,17 +229,19 @@ pub(super) fn nvme(context: &Context) -> Vec<Verdict> {
         let cpus = crate::environment::cpu_count(&context.view);
         let (Some(cpus), true) = (cpus, queues > 0) else {
             let claim = format!("The number of {name}'s queues cannot be read.");
-            verdicts
-                .push(Verdict::cannot_tell(claim, format!("'ls /{folder}' on the host itself would tell.")));
+            verdicts.push(RuleVerdict::cannot_tell(
+                claim,
+                format!("'ls /{folder}' on the host itself would tell."),
+            ));
             continue;
         };
         let verdict = if queues < cpus {
-            Verdict::fail(format!(
+            RuleVerdict::fail(format!(
                 "{name} has {queues} queues for {cpus} processors, so processors share them."
             ))
             .wanted("More queues need another device or instance type; expect contention at high rates.")
         } else {
-            Verdict::pass(format!("{name} has {queues} queues for {cpus} processors."))
+            RuleVerdict::pass(format!("{name} has {queues} queues for {cpus} processors."))
         };
         let verdict = verdict
             .evidence(format!("/{folder} holds {queues} queues"))
@@ -238,8 +251,8 @@ pub(super) fn nvme(context: &Context) -> Vec<Verdict> {
     verdicts
 }
 
-/// What the controller of `nvme0n1` says of itself, and the longest latency that power saving may add.
-fn controller_facts(context: &Context, disk: &str, verdict: Verdict) -> Verdict {
+/// The description of `nvme0n1`'s controller, and the longest latency that power saving may add.
+fn controller_facts(context: &Context, disk: &str, verdict: RuleVerdict) -> RuleVerdict {
     let digits = disk.trim_start_matches("nvme");
     let number = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
     let controller = format!("sys/class/nvme/nvme{number}");

@@ -1,12 +1,13 @@
-//! The file system that holds the data: its type, its mount options, and where the journal lies.
+//! Rules on the file system that holds the data: its type, its mount options, and the place of the journal.
 
-use fathom_record::Severity;
+use fathom_record::{Priority, Severity};
 
-use super::{Context, Verdict};
+use super::change::{Change, quoted};
+use super::{Context, RuleVerdict};
 use crate::{Mount, environment};
 
 fn known(context: &Context) -> Option<&Mount> {
-    // Where no mount is known, `device::found` says so once.
+    // If no mount is known, `device::found` reports that once.
     context.mount.as_ref()
 }
 
@@ -15,7 +16,7 @@ fn line(mount: &Mount) -> String {
     format!("/proc/self/mountinfo: {source} on {point} type {kind} ({})", environment::public_options(mount))
 }
 
-/// What is mounted, without the name of a server (`filer:/export`, `//filer/share`).
+/// The mounted source, without the name of a server (`filer:/export`, `//filer/share`).
 pub(super) fn public_source(source: &str) -> String {
     if let Some((_, share)) = source.strip_prefix("//").and_then(|rest| rest.split_once('/')) {
         return format!("//server/{share}");
@@ -50,32 +51,32 @@ pub(super) fn public_line(line: &str) -> String {
     format!("{} - {}", left.join(" "), right.join(" "))
 }
 
-/// XFS is advised; others by how bad they are.
-pub(super) fn kind(context: &Context) -> Vec<Verdict> {
+/// XFS is advised; others are judged by their drawbacks.
+pub(super) fn kind(context: &Context) -> Vec<RuleVerdict> {
     let Some(mount) = known(context) else { return Vec::new() };
     let dir = context.dir.display();
     let verdict = match mount.fs_type.as_str() {
-        "xfs" => Verdict::pass(format!("{dir} is on XFS.")),
-        "ext4" => Verdict::fail(format!("{dir} is on EXT4; mongod warns about that when it starts."))
-            .wanted("Wanted: XFS, strongly recommended with WiredTiger. Only mkfs changes it: move the data to a new volume."),
+        "xfs" => RuleVerdict::pass(format!("{dir} is on XFS.")),
+        "ext4" => RuleVerdict::fail(format!("{dir} is on EXT4; mongod warns about that when it starts."))
+            .wanted("Recommended: XFS, strongly recommended with WiredTiger. Only mkfs changes it: move the data to a new volume."),
         "nfs" | "nfs4" => network(mount),
         "tmpfs" | "ramfs" => {
-            Verdict::at(Severity::Critical, format!("{dir} is in memory: a restart of the host loses it."))
+            RuleVerdict::at(Severity::Critical, format!("{dir} is in memory: a restart of the host loses it."))
         }
         "overlay" | "aufs" => {
-            Verdict::fail(format!("{dir} is in the container's own writable layer, which is slow and short-lived."))
-                .wanted("Wanted: a volume of its own, on XFS.")
+            RuleVerdict::fail(format!("{dir} is in the container's own writable layer, which is slow and short-lived."))
+                .wanted("Recommended: a volume of its own, on XFS.")
         }
         other if other.starts_with("fuse") => {
-            Verdict::fail(format!("{dir} is on FUSE ({other}): each request passes through a process."))
+            RuleVerdict::fail(format!("{dir} is on FUSE ({other}): each request passes through a process."))
         }
-        other => Verdict::fail(format!("{dir} is on {other}, not on XFS.")),
+        other => RuleVerdict::fail(format!("{dir} is on {other}, not on XFS.")),
     };
     vec![verdict.evidence(line(mount))]
 }
 
-fn network(mount: &Mount) -> Verdict {
-    // "bg" never shows in mountinfo: it says only how the mount was tried, so it cannot be judged.
+fn network(mount: &Mount) -> RuleVerdict {
+    // "bg" never shows in mountinfo: it concerns only the mount attempt, so it cannot be judged.
     let nolock = mount.has_option("nolock") || mount.option("local_lock") == Some("all");
     let checks =
         [("hard", mount.has_option("hard")), ("nolock", nolock), ("noatime", mount.has_option("noatime"))];
@@ -85,11 +86,12 @@ fn network(mount: &Mount) -> Verdict {
     } else {
         format!("The data is on NFS, which the vendor discourages, without {}.", missing.join(", "))
     };
-    Verdict::fail(claim).wanted("Wanted: a local XFS; if it must be NFS, the options bg,hard,nolock,noatime.")
+    RuleVerdict::fail(claim)
+        .wanted("Recommended: a local XFS; if it must be NFS, the options bg,hard,nolock,noatime.")
 }
 
 /// Reads should not cause writes.
-pub(super) fn access_times(context: &Context) -> Vec<Verdict> {
+pub(super) fn access_times(context: &Context) -> Vec<RuleVerdict> {
     // A container's layer and memory are the wrong place altogether, which `kind` says.
     let Some(mount) = known(context).filter(|mount| !matches!(mount.fs_type.as_str(), "overlay" | "tmpfs"))
     else {
@@ -97,42 +99,54 @@ pub(super) fn access_times(context: &Context) -> Vec<Verdict> {
     };
     let point = mount.mount_point.display();
     if mount.has_option("noatime") {
-        return vec![Verdict::pass(format!("{point} is mounted noatime.")).evidence(line(mount))];
+        return vec![RuleVerdict::pass(format!("{point} is mounted noatime.")).evidence(line(mount))];
     }
-    let what = if mount.has_option("relatime") {
-        "relatime: some reads still write access times"
+    let (verdict, before) = if mount.has_option("relatime") {
+        let claim = format!("{point} is mounted relatime: some reads still write access times.");
+        (RuleVerdict::fail(claim), "relatime")
     } else {
-        "without noatime: reads write access times"
+        let claim = format!("{point} is mounted without noatime: reads write access times.");
+        (RuleVerdict::fail(claim).priority(Priority::WorthDoing), "strictatime")
     };
-    vec![
-        Verdict::fail(format!("{point} is mounted {what}."))
-            .evidence(line(mount))
-            .command(format!(
-                "mount -o remount,noatime {point}\n# and noatime among its options in /etc/fstab, as in: {} {point} {} \
-                 defaults,noatime 0 0",
-                public_source(&mount.source), mount.fs_type
-            )),
-    ]
+    let by_hand = format!(
+        "and noatime among its options in /etc/fstab, as in: {} {point} {} defaults,noatime 0 0",
+        public_source(&mount.source),
+        mount.fs_type
+    );
+    let change = remount(mount, "noatime", before).and(Change::by_hand(by_hand));
+    vec![verdict.evidence(line(mount)).change(change)]
+}
+
+/// Another option for a mount, until it is mounted again.
+fn remount(mount: &Mount, option: &str, before: &str) -> Change {
+    let point = quoted(&mount.mount_point.display().to_string());
+    let set = |option: &str| format!("mount -o remount,{option} {point}");
+    Change::command(set(option), set(before))
 }
 
 /// fsync must reach the disk.
-pub(super) fn barriers(context: &Context) -> Vec<Verdict> {
+pub(super) fn barriers(context: &Context) -> Vec<RuleVerdict> {
     let Some(mount) = known(context) else { return Vec::new() };
     let point = mount.mount_point.display();
     let off = mount.has_option("nobarrier") || mount.option("barrier") == Some("0");
     let verdict = if off {
-        Verdict::fail(format!("{point} is mounted without barriers: fsync no longer reaches the disk."))
-            .command(format!(
-                "mount -o remount,barrier {point}\n# and without nobarrier or barrier=0 in /etc/fstab"
-            ))
+        RuleVerdict::fail(format!("{point} is mounted without barriers: fsync no longer reaches the disk."))
+            .change(
+                remount(
+                    mount,
+                    "barrier",
+                    if mount.has_option("nobarrier") { "nobarrier" } else { "barrier=0" },
+                )
+                .and(Change::by_hand("and without nobarrier or barrier=0 in /etc/fstab")),
+            )
     } else {
-        Verdict::pass(format!("{point} keeps its write barriers."))
+        RuleVerdict::pass(format!("{point} keeps its write barriers."))
     };
     vec![verdict.evidence(line(mount))]
 }
 
-/// Journal and data on one mount, or not.
-pub(super) fn journal(context: &Context) -> Vec<Verdict> {
+/// Checks whether journal and data share a mount.
+pub(super) fn journal(context: &Context) -> Vec<RuleVerdict> {
     let Some(mount) = known(context) else { return Vec::new() };
     let Some(journal) = context.mounts.containing(&context.journal) else { return Vec::new() };
     let evidence = format!(
@@ -142,10 +156,10 @@ pub(super) fn journal(context: &Context) -> Vec<Verdict> {
         public_source(&journal.source)
     );
     if journal.mount_point == mount.mount_point {
-        return vec![Verdict::pass("Journal and data are on one mount.").evidence(evidence)];
+        return vec![RuleVerdict::pass("Journal and data are on one mount.").evidence(evidence)];
     }
     vec![
-        Verdict::note("The journal is on a mount of its own, apart from the data.")
+        RuleVerdict::note("The journal is on a mount of its own, apart from the data.")
             .evidence(evidence)
             .evidence(format!("{} is on {} ({})", context.dir.display(), mount.mount_point.display(), public_source(&mount.source)))
             .wanted("Good for speed; but a snapshot of one volume alone is then no backup, and both need judging."),

@@ -1,8 +1,9 @@
-//! The limits of the running mongod and those of the whole system, and the commands that set any of `/proc/sys`.
+//! Rules on the limits of the running mongod and those of the whole system.
 //!
-//! The server's limits are read from its own `/proc/PID/limits`: ours would say nothing of it.
+//! The server's limits are read from its own `/proc/PID/limits`, since they may differ from ours.
 
-use super::{Context, Verdict};
+use super::change::{Change, sysctl_name};
+use super::{Context, RuleVerdict};
 
 /// The vendor's floor for open files and for processes.
 const WANTED: u64 = 64_000;
@@ -20,84 +21,85 @@ fn in_words(value: u64) -> String {
     if value == u64::MAX { "unlimited".to_owned() } else { value.to_string() }
 }
 
-struct Limits {
+struct ProcessLimits {
     path: String,
     text: String,
 }
 
-/// The running server's limits; without one, [`open_files`] says for all rules here that they cannot be told.
-fn read(context: &Context, what: &str) -> Option<Result<Limits, Verdict>> {
+/// The running server's limits; without one, [`open_files`] reports for all rules here that they are unknown.
+fn read(context: &Context, what: &str) -> Option<Result<ProcessLimits, RuleVerdict>> {
     let path = format!("proc/{}/limits", context.mongod.as_ref()?.pid);
     Some(match context.view.text(&path) {
-        Some(text) => Ok(Limits { path, text }),
+        Some(text) => Ok(ProcessLimits { path, text }),
         None => {
             let claim = format!("The limits of mongod on {what} may not be read.");
-            Err(Verdict::cannot_tell(claim, format!("/{path}, read as root, would tell.")))
+            Err(RuleVerdict::cannot_tell(claim, format!("/{path}, read as root, would tell.")))
         }
     })
 }
 
-/// How many connections the server takes by default: 80 % of its open files, at most a million (the server logs
-/// 838860 for a limit of 1048576 in message 5123300).
+/// The number of connections that the server accepts by default: 80 % of its open files, at most a million (the server
+/// logs 838860 for a limit of 1048576 in message 5123300).
 pub(super) fn connections_max(context: &Context) -> Option<u64> {
     let limits = read(context, "open files")?.ok()?;
     let files = soft(&limits.text, "Max open files")?;
     Some((files / 5).saturating_mul(4).saturating_add(files % 5 * 4 / 5).min(1_000_000))
 }
 
-fn floor(limits: &Limits, name: &str, wanted: u64, unit: &str) -> Verdict {
+fn floor(limits: &ProcessLimits, name: &str, wanted: u64, unit: &str) -> RuleVerdict {
     let Some(value) = soft(&limits.text, name) else {
         let claim = format!("/{} has no line '{name}'.", limits.path);
-        return Verdict::cannot_tell(claim, "'prlimit --pid PID' would tell.");
+        return RuleVerdict::cannot_tell(claim, "'prlimit --pid PID' would tell.");
     };
     let evidence = format!("/{}: {name}, soft limit {}", limits.path, in_words(value));
     if value >= wanted {
-        Verdict::pass(format!("mongod may have {} {unit}.", in_words(value))).evidence(evidence)
+        RuleVerdict::pass(format!("mongod may have {} {unit}.", in_words(value))).evidence(evidence)
     } else {
-        Verdict::fail(format!("mongod may have {value} {unit}, below {wanted}.")).evidence(evidence)
+        RuleVerdict::fail(format!("mongod may have {value} {unit}, below {wanted}.")).evidence(evidence)
     }
 }
 
-fn unit_command(context: &Context, line: &str) -> String {
+/// Limits of the service, as systemd calls them.
+fn service_limits(context: &Context, name: &str, limits: &[&str]) -> Change {
     if context.mongod.as_ref().is_some_and(|mongod| mongod.pid == 1) {
-        return format!(
-            "# in the container's definition (docker run --ulimit), what systemd calls\n# {line}"
-        );
+        return Change::by_hand(format!(
+            "set in the container's definition (docker run --ulimit) what systemd calls {}",
+            limits.join(", ")
+        ));
     }
-    format!("systemctl edit mongod\n# [Service]\n# {line}")
+    Change::service(name, limits)
 }
 
-/// Open files.
-pub(super) fn open_files(context: &Context) -> Vec<Verdict> {
+pub(super) fn open_files(context: &Context) -> Vec<RuleVerdict> {
     match read(context, "open files") {
         None => {
             let claim = "No mongod runs here, so its limits (open files, processes, memory) cannot be read.";
-            vec![Verdict::cannot_tell(claim, "/proc/PID/limits of a running mongod would tell.")]
+            vec![RuleVerdict::cannot_tell(claim, "/proc/PID/limits of a running mongod would tell.")]
         }
         Some(Ok(limits)) => {
             let verdict = floor(&limits, "Max open files", WANTED, "open files");
-            vec![verdict.command(unit_command(context, "LimitNOFILE=64000"))]
+            vec![verdict.change(service_limits(context, "open-files", &["LimitNOFILE=64000"]))]
         }
         Some(Err(verdict)) => vec![verdict],
     }
 }
 
 /// Processes and threads: the floor, and at least half the open files.
-pub(super) fn processes(context: &Context) -> Vec<Verdict> {
+pub(super) fn processes(context: &Context) -> Vec<RuleVerdict> {
     match read(context, "processes") {
         None => Vec::new(),
         Some(Ok(limits)) => {
             let files = soft(&limits.text, "Max open files").unwrap_or(0);
             let wanted = if files == u64::MAX { WANTED } else { WANTED.max(files / 2) };
             let verdict = floor(&limits, "Max processes", wanted, "processes and threads");
-            vec![verdict.command(unit_command(context, &format!("LimitNPROC={wanted}")))]
+            vec![verdict.change(service_limits(context, "processes", &[&format!("LimitNPROC={wanted}")]))]
         }
         Some(Err(verdict)) => vec![verdict],
     }
 }
 
-/// What must have no limit at all.
-pub(super) fn unlimited(context: &Context) -> Vec<Verdict> {
+/// The resources that must have no limit at all.
+pub(super) fn unlimited(context: &Context) -> Vec<RuleVerdict> {
     const NAMES: [(&str, &str); 4] = [
         ("Max file size", "LimitFSIZE"),
         ("Max cpu time", "LimitCPU"),
@@ -116,65 +118,56 @@ pub(super) fn unlimited(context: &Context) -> Vec<Verdict> {
         .collect();
     if bounded.is_empty() {
         let evidence = format!("/{}: file size, cpu time, address space, locked memory", limits.path);
-        return vec![Verdict::pass("mongod's other limits are unlimited.").evidence(evidence)];
+        return vec![RuleVerdict::pass("mongod's other limits are unlimited.").evidence(evidence)];
     }
     let names: Vec<String> = bounded.iter().map(|(name, ..)| name.replacen("Max ", "", 1)).collect();
     let lines: Vec<String> = bounded.iter().map(|(_, unit, _)| format!("{unit}=infinity")).collect();
-    let verdict = Verdict::fail(format!("mongod's limits are not all unlimited: {}.", names.join(", ")))
-        .command(unit_command(context, &lines.join("\n# ")));
+    let verdict =
+        RuleVerdict::fail(format!("mongod has limits that should be unlimited: {}.", names.join(", ")))
+            .change(service_limits(context, "limits", &lines.iter().map(String::as_str).collect::<Vec<_>>()));
     vec![bounded.iter().fold(verdict, |verdict, (name, _, value)| {
         verdict.evidence(format!("/{}: {name}, soft limit {value}", limits.path))
     })]
 }
 
-/// `vm.swappiness` for `proc/sys/vm/swappiness`.
-pub(super) fn sysctl_name(path: &str) -> String {
-    path.trim_start_matches("proc/sys/").replace('/', ".")
-}
-
-/// The line that makes a value outlive a restart.
-pub(super) fn persistent_sysctl(name: &str, value: &str) -> String {
-    format!("echo '{name} = {value}' >> /etc/sysctl.d/99-mongodb.conf")
-}
-
-/// The command that sets a value now and after a restart.
-pub(super) fn set_sysctl(path: &str, value: &str) -> String {
-    let name = sysctl_name(path);
-    format!("sysctl -w {name}={value}\n{}", persistent_sysctl(&name, value))
-}
-
-fn at_least(context: &Context, path: &str, wanted: u64) -> Vec<Verdict> {
+fn at_least(context: &Context, path: &str, wanted: u64) -> Vec<RuleVerdict> {
     let name = sysctl_name(path);
     let Some(value) = context.view.number(path) else {
         let claim = format!("{name} cannot be read.");
-        return vec![Verdict::cannot_tell(claim, format!("'sysctl {name}' on the host itself would tell."))];
+        return vec![RuleVerdict::cannot_tell(
+            claim,
+            format!("'sysctl {name}' on the host itself would tell."),
+        )];
     };
     let verdict = if value >= wanted {
-        Verdict::pass(format!("{name} is {value}."))
+        RuleVerdict::pass(format!("{name} is {value}."))
     } else {
-        Verdict::fail(format!("{name} is {value}, below {wanted}."))
-            .command(set_sysctl(path, &wanted.to_string()))
+        RuleVerdict::fail(format!("{name} is {value}, below {wanted}.")).change(Change::sysctl(
+            path,
+            &wanted.to_string(),
+            &value.to_string(),
+        ))
     };
     vec![verdict.read(path, value.to_string())]
 }
 
 /// Open files of the whole system.
-pub(super) fn file_max(context: &Context) -> Vec<Verdict> {
+pub(super) fn file_max(context: &Context) -> Vec<RuleVerdict> {
     at_least(context, "proc/sys/fs/file-max", 98_000)
 }
 
 /// Process numbers, which threads use up too.
-pub(super) fn pid_max(context: &Context) -> Vec<Verdict> {
+pub(super) fn pid_max(context: &Context) -> Vec<RuleVerdict> {
     at_least(context, "proc/sys/kernel/pid_max", 64_000)
 }
 
 /// Threads of the whole system.
-pub(super) fn threads_max(context: &Context) -> Vec<Verdict> {
+pub(super) fn threads_max(context: &Context) -> Vec<RuleVerdict> {
     at_least(context, "proc/sys/kernel/threads-max", 64_000)
 }
 
 /// Memory maps of one process; mongod wants two for each connection it may take.
-pub(super) fn map_count(context: &Context) -> Vec<Verdict> {
+pub(super) fn map_count(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/vm/max_map_count";
     let Some(connections) = connections_max(context) else { return at_least(context, PATH, 131_060) };
     let wanted = connections.saturating_mul(2).max(131_060);
@@ -184,19 +177,19 @@ pub(super) fn map_count(context: &Context) -> Vec<Verdict> {
 }
 
 /// Idle connections must be probed before a firewall forgets them.
-pub(super) fn keepalive(context: &Context) -> Vec<Verdict> {
+pub(super) fn keepalive(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/net/ipv4/tcp_keepalive_time";
     let Some(seconds) = context.view.number(PATH) else {
         let claim = "The TCP keepalive time cannot be read.";
-        return vec![Verdict::cannot_tell(claim, "'sysctl net.ipv4.tcp_keepalive_time' would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "'sysctl net.ipv4.tcp_keepalive_time' would tell.")];
     };
     let verdict = if seconds <= 120 {
-        Verdict::pass(format!("Idle connections are probed after {seconds} s."))
+        RuleVerdict::pass(format!("Idle connections are probed after {seconds} s."))
     } else {
         let capped = if seconds > 300 { "; mongod itself caps it at 300 s" } else { "" };
-        Verdict::fail(format!("Idle connections are probed only after {seconds} s{capped}."))
-            .wanted("Wanted: 120 s (100 to 120 on Azure); mongod and mongos must be restarted to take it up.")
-            .command(set_sysctl(PATH, "120"))
+        RuleVerdict::fail(format!("Idle connections are probed only after {seconds} s{capped}."))
+            .wanted("Recommended: 120 s (100 to 120 on Azure); mongod and mongos must be restarted to take it up.")
+            .change(Change::sysctl(PATH, "120", &seconds.to_string()))
     };
     vec![verdict.read(PATH, seconds.to_string())]
 }

@@ -1,4 +1,4 @@
-//! What a snapshot of a host says of itself.
+//! A snapshot's description of itself.
 //!
 //! Judging reads it before any rule runs: some facts (the data's folder, the machine's name) are known only where the snapshot was
 //! made. A snapshot of a newer layout, or one that was cut short, is refused.
@@ -16,17 +16,16 @@ pub(super) const SCHEMA: u32 = 1;
 /// The file that holds it.
 pub(super) const MANIFEST: &str = "snapshot.json";
 
-/// What a snapshot says of itself, in `snapshot.json`.
+/// The description of a snapshot, in `snapshot.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(super) struct SnapshotManifest {
     pub(super) schema: u32,
     /// False while it is being written: a snapshot that was cut short is refused.
     pub(super) complete: bool,
-    /// Who made it.
     pub(super) made_by: String,
-    /// `uname -r`.
+    /// The output of `uname -r`.
     pub(super) kernel: String,
-    /// `uname -m`.
+    /// The output of `uname -m`.
     pub(super) architecture: String,
     /// The data's folder, resolved.
     pub(super) dir: PathBuf,
@@ -36,13 +35,13 @@ pub(super) struct Manifest {
     /// The device number of the mount that holds the data.
     #[serde(default)]
     pub(super) device: Option<String>,
-    /// The running server's version, where a file told.
+    /// The running server's version, if a file shows it.
     #[serde(default)]
     pub(super) mongodb: Option<String>,
 }
 
-impl Manifest {
-    /// What a snapshot says of itself; `None` where it was put together by hand without a manifest.
+impl SnapshotManifest {
+    /// The description of a snapshot; `None` for one that was put together by hand without a manifest.
     pub(super) fn read(view: &View) -> Result<Option<Self>> {
         let path = view.root().join(MANIFEST);
         let Some(text) = view.text(MANIFEST) else { return Ok(None) };
@@ -57,7 +56,7 @@ impl Manifest {
             let what = format!("{} has schema {schema}; this version reads up to {SCHEMA}", path.display());
             return Err(Error::new(Kind::Unsupported, what).advise("judge it with a newer fathom"));
         }
-        let manifest: Manifest = serde_json::from_value(value).map_err(|e| {
+        let manifest: SnapshotManifest = serde_json::from_value(value).map_err(|e| {
             malformed(format!("{} is not a host snapshot's manifest", path.display())).because(e)
         })?;
         if !manifest.complete {
@@ -69,7 +68,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Writes it into the folder of a snapshot.
+    /// Writes the manifest into the folder of a snapshot.
     pub(super) fn write(&self, into: &Path) -> Result<()> {
         let path = into.join(MANIFEST);
         let text = serde_json::to_string_pretty(self)
@@ -89,7 +88,7 @@ mod tests {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
         let view = View::snapshot(folder.path()).unwrap();
-        assert!(Manifest::read(&view).unwrap().is_none());
+        assert!(SnapshotManifest::read(&view).unwrap().is_none());
         for (text, kind) in [
             ("{\"schema\": 2}", Kind::Unsupported),
             ("{", Kind::Malformed),
@@ -100,7 +99,7 @@ mod tests {
             ),
         ] {
             fs::write(folder.path().join(MANIFEST), text).unwrap();
-            assert_eq!(Manifest::read(&view).unwrap_err().kind(), kind, "{text}");
+            assert_eq!(SnapshotManifest::read(&view).unwrap_err().kind(), kind, "{text}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Memory: huge pages, overcommit, swapping, how much dirty memory the kernel lets pile up before a checkpoint's end,
-//! and nodes that are nearer to some CPUs than to others.
+//! Rules on memory: huge pages, overcommit, swapping, the dirty memory that may accumulate before a checkpoint's end,
+//! and NUMA nodes.
 
-use fathom_record::Severity;
+use fathom_record::{Priority, Severity};
 
-use super::limits::{persistent_sysctl, set_sysctl};
-use super::{Context, Verdict};
+use super::change::{Change, sysctl_name};
+use super::{Context, RuleVerdict};
 use crate::View;
 
-/// Where huge pages are set up; the second is Red Hat's on its kernel 2.6.
+/// The folders of the settings of huge pages; the second is Red Hat's on its kernel 2.6.
 const FOLDERS: [&str; 2] =
     ["sys/kernel/mm/transparent_hugepage", "sys/kernel/mm/redhat_transparent_hugepage"];
 
@@ -16,44 +16,54 @@ fn folder(context: &Context) -> &'static str {
     if !context.view.exists(usual) && context.view.exists(red_hat) { red_hat } else { usual }
 }
 
-/// The command for a huge page setting: now, and at each boot through systemd's tmpfiles.
-fn thp_command(path: &str, wanted: &str) -> String {
-    format!("echo {wanted} > /{path}\necho 'w /{path} - - - - {wanted}' >> /etc/tmpfiles.d/mongodb-thp.conf")
+/// A setting of huge pages: now, and at each boot through systemd's tmpfiles.
+fn thp_change(path: &str, wanted: &str, before: &str) -> Change {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    Change::value(path, wanted, before).and(Change::file(
+        &format!("/etc/tmpfiles.d/mongodb-thp-{name}.conf"),
+        &[&format!("w /{path} - - - - {wanted}")],
+    ))
 }
 
-fn thp_choice(context: &Context, file: &str, wanted: &str, why: &str) -> Vec<Verdict> {
+fn thp_choice(context: &Context, file: &str, wanted: &str, why: &str) -> Vec<RuleVerdict> {
     let path = format!("{}/{file}", folder(context));
     let (Some(text), Some(chosen)) = (context.view.value(&path), context.view.choice(&path)) else {
-        // A kernel without huge pages has no such folder, which is as good as never.
+        // A kernel without huge pages has no such folder, which is equivalent to never.
         if wanted == "never" && !context.view.exists(folder(context)) {
             return vec![
-                Verdict::pass("This kernel has no transparent huge pages.")
+                RuleVerdict::pass("This kernel has no transparent huge pages.")
                     .evidence(format!("/{} is not there", folder(context))),
             ];
         }
         let claim = format!("The setting of huge pages ({file}) cannot be read.");
-        return vec![Verdict::cannot_tell(claim, format!("'cat /{path}' on the host itself would tell."))];
+        return vec![RuleVerdict::cannot_tell(
+            claim,
+            format!("'cat /{path}' on the host itself would tell."),
+        )];
     };
     let what = if file == "defrag" { "Huge page defragmentation is" } else { "Transparent huge pages are" };
     let version = context.mongodb;
     let verdict = if chosen == wanted {
-        Verdict::pass(format!("{what} set to {chosen}, as MongoDB {version} wants."))
+        RuleVerdict::pass(format!("{what} set to {chosen}, as MongoDB {version} wants."))
     } else {
-        Verdict::fail(format!("{what} set to {chosen}; MongoDB {version} wants {wanted}."))
-            .wanted(format!("Wanted: {wanted}. {why}"))
-            .command(thp_command(&path, wanted))
+        let verdict = RuleVerdict::fail(format!("{what} set to {chosen}; MongoDB {version} wants {wanted}."))
+            .wanted(format!("Recommended: {wanted}. {why}"))
+            .change(thp_change(&path, wanted, &chosen));
+        // With this value page faults wait for defragmentation.
+        let stalls = file == "defrag" && chosen == "always";
+        if stalls { verdict.priority(Priority::WorthDoing) } else { verdict }
     };
     vec![verdict.read(&path, text)]
 }
 
 /// Up to 7.0, and later without the newer allocator: never.
-pub(super) fn huge_pages_off(context: &Context) -> Vec<Verdict> {
+pub(super) fn huge_pages_off(context: &Context) -> Vec<RuleVerdict> {
     let why = "This server's memory use is sparse, and huge pages cost it memory and pauses.";
     thp_choice(context, "enabled", "never", why)
 }
 
 /// From 8.0, with the newer allocator: always.
-pub(super) fn huge_pages_on(context: &Context) -> Vec<Verdict> {
+pub(super) fn huge_pages_on(context: &Context) -> Vec<RuleVerdict> {
     thp_choice(
         context,
         "enabled",
@@ -63,78 +73,83 @@ pub(super) fn huge_pages_on(context: &Context) -> Vec<Verdict> {
 }
 
 /// Before 8.0: never; from 4.2 the server itself looks at it only while huge pages are on.
-pub(super) fn defrag_off(context: &Context) -> Vec<Verdict> {
+pub(super) fn defrag_off(context: &Context) -> Vec<RuleVerdict> {
     let enabled = format!("{}/enabled", folder(context));
     if context.mongodb.0 >= (4, 2, 0) && context.view.choice(&enabled).as_deref() == Some("never") {
         let claim = "Huge page defragmentation is without effect while huge pages are off.";
-        return vec![Verdict::pass(claim).read(&enabled, "never")];
+        return vec![RuleVerdict::pass(claim).read(&enabled, "never")];
     }
     thp_choice(context, "defrag", "never", "Defragmentation on a page fault stalls the server.")
 }
 
-/// From 8.0: defer+madvise.
-pub(super) fn defrag_deferred(context: &Context) -> Vec<Verdict> {
+/// MongoDB 8.0 and later want `defer+madvise`.
+pub(super) fn defrag_deferred(context: &Context) -> Vec<RuleVerdict> {
     thp_choice(context, "defrag", "defer+madvise", "Only what asked for it waits for defragmentation.")
 }
 
 /// From 8.0: khugepaged must not fill holes with memory.
-pub(super) fn khugepaged(context: &Context) -> Vec<Verdict> {
+pub(super) fn khugepaged(context: &Context) -> Vec<RuleVerdict> {
     let path = format!("{}/khugepaged/max_ptes_none", folder(context));
     let Some(value) = context.view.value(&path) else {
         let claim = "How khugepaged fills holes (max_ptes_none) cannot be read.";
-        return vec![Verdict::cannot_tell(claim, format!("'cat /{path}' on the host itself would tell."))];
+        return vec![RuleVerdict::cannot_tell(
+            claim,
+            format!("'cat /{path}' on the host itself would tell."),
+        )];
     };
     let verdict = if value == "0" {
-        Verdict::pass("khugepaged merges only pages that are all in use (max_ptes_none 0).")
+        RuleVerdict::pass("khugepaged merges only pages that are all in use (max_ptes_none 0).")
     } else {
-        Verdict::fail(format!("khugepaged may fill {value} missing pages to make a huge one."))
-            .command(thp_command(&path, "0"))
+        RuleVerdict::fail(format!("khugepaged can add up to {value} empty pages to make a huge one."))
+            .change(thp_change(&path, "0", &value))
     };
     vec![verdict.read(&path, value)]
 }
 
-fn sysctl_number(context: &Context, path: &str) -> Result<u64, Verdict> {
+fn sysctl_number(context: &Context, path: &str) -> Result<u64, RuleVerdict> {
     context.view.number(path).ok_or_else(|| {
         let claim = format!("/{path} cannot be read.");
-        Verdict::cannot_tell(
+        RuleVerdict::cannot_tell(
             claim,
-            format!("'sysctl {}' on the host itself would tell.", super::limits::sysctl_name(path)),
+            format!("'sysctl {}' on the host itself would tell.", sysctl_name(path)),
         )
     })
 }
 
-/// From 8.0: 1.
-pub(super) fn overcommit_always(context: &Context) -> Vec<Verdict> {
+/// MongoDB 8.0 and later want 1.
+pub(super) fn overcommit_always(context: &Context) -> Vec<RuleVerdict> {
     overcommit(context, &[1])
 }
 
 /// Before 8.0: 0 or 1.
-pub(super) fn overcommit_not_strict(context: &Context) -> Vec<Verdict> {
+pub(super) fn overcommit_not_strict(context: &Context) -> Vec<RuleVerdict> {
     overcommit(context, &[0, 1])
 }
 
-fn overcommit(context: &Context, accepted: &[u64]) -> Vec<Verdict> {
+fn overcommit(context: &Context, accepted: &[u64]) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/vm/overcommit_memory";
     let value = match sysctl_number(context, PATH) {
         Ok(value) => value,
         Err(verdict) => return vec![verdict],
     };
     let how = match value {
-        0 => "guesses",
-        1 => "always",
-        _ => "never",
+        0 => "grants memory by a heuristic",
+        1 => "always grants memory",
+        _ => "never grants more than its limit",
     };
     let verdict = if accepted.contains(&value) {
-        Verdict::pass(format!("The kernel overcommits memory: {how}."))
+        RuleVerdict::pass(format!("vm.overcommit_memory is {value}: the kernel {how}."))
     } else {
-        Verdict::fail(format!("The kernel overcommits memory: {how} ({value})."))
-            .command(set_sysctl(PATH, "1"))
+        let verdict = RuleVerdict::fail(format!("vm.overcommit_memory is {value}: the kernel {how}."))
+            .change(Change::sysctl(PATH, "1", &value.to_string()));
+        // The kernel then refuses memory although some is free.
+        if value >= 2 { verdict.priority(Priority::WorthDoing) } else { verdict }
     };
     vec![verdict.read(PATH, value.to_string())]
 }
 
 /// 0 or 1; an older control group's own value overrides the system's.
-pub(super) fn swappiness(context: &Context) -> Vec<Verdict> {
+pub(super) fn swappiness(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/vm/swappiness";
     const FORCE: &str = "proc/sys/vm/force_cgroup_v2_swappiness";
     let value = match sysctl_number(context, PATH) {
@@ -144,17 +159,17 @@ pub(super) fn swappiness(context: &Context) -> Vec<Verdict> {
     let swap = meminfo(context, "SwapTotal");
     let mut verdicts = vec![
         match (value, swap) {
-            (0 | 1, _) => Verdict::pass(format!("vm.swappiness is {value}.")),
+            (0 | 1, _) => RuleVerdict::pass(format!("vm.swappiness is {value}.")),
             (_, Some(0)) => {
-                Verdict::note(format!("vm.swappiness is {value}, without effect while there is no swap."))
+                RuleVerdict::note(format!("vm.swappiness is {value}, without effect while there is no swap."))
                     .evidence("/proc/meminfo: SwapTotal is 0")
-                    .wanted("Wanted: 1 or 0, before swap is added.")
-                    .command(set_sysctl(PATH, "1"))
+                    .wanted("Recommended: 1 or 0, before swap is added.")
+                    .change(Change::sysctl(PATH, "1", &value.to_string()))
             }
-            _ => Verdict::fail(format!(
-                "vm.swappiness is {value}: the kernel swaps the server out to keep file cache."
+            _ => RuleVerdict::fail(format!(
+                "vm.swappiness is {value}: the kernel can swap the server out to keep file cache."
             ))
-            .command(set_sysctl(PATH, "1")),
+            .change(Change::sysctl(PATH, "1", &value.to_string())),
         }
         .read(PATH, value.to_string()),
     ];
@@ -165,21 +180,21 @@ pub(super) fn swappiness(context: &Context) -> Vec<Verdict> {
     verdicts
 }
 
-fn swappiness_of_group(context: &Context) -> Option<Verdict> {
+fn swappiness_of_group(context: &Context) -> Option<RuleVerdict> {
     let path = format!("{}/memory.swappiness", super::control::own_folder(context, "memory")?);
     let value = context.view.number(&path)?;
     let verdict = if value <= 1 {
-        Verdict::pass(format!("mongod's control group has a swappiness of {value}."))
+        RuleVerdict::pass(format!("mongod's control group has a swappiness of {value}."))
     } else {
-        Verdict::fail(format!(
+        RuleVerdict::fail(format!(
             "mongod's control group has a swappiness of {value}, which overrides vm.swappiness."
         ))
-        .command(format!("echo 1 > /{path}"))
+        .change(Change::value(&path, "1", &value.to_string()))
     };
     Some(verdict.read(&path, value.to_string()))
 }
 
-/// One of the pair (ratio, bytes) holds: the one that is not zero.
+/// Of the pair (ratio, bytes), the one that is not zero is in force.
 fn limit(context: &Context, which: &str) -> Option<(u64, String, String)> {
     let bytes_path = format!("proc/sys/vm/{which}_bytes");
     if let Some(bytes) = context.view.number(&bytes_path).filter(|bytes| *bytes > 0) {
@@ -191,12 +206,20 @@ fn limit(context: &Context, which: &str) -> Option<(u64, String, String)> {
     Some((memory.saturating_mul(ratio) / 100, ratio_path, ratio.to_string()))
 }
 
-/// How much dirty memory may pile up; nobody at MongoDB advises, others do.
-pub(super) fn dirty(context: &Context) -> Vec<Verdict> {
+/// Sets one of the dirty limits. Setting one of the pair (ratio, bytes) clears the other, so the undo sets the one that was in force before.
+fn dirty_change(name: &str, value: &str, held: &(u64, String, String)) -> Change {
+    Change::sysctl_instead(&format!("proc/sys/vm/{name}"), value, (&held.1, &held.2))
+}
+
+/// The limits on dirty memory; MongoDB gives no advice on them, but others do.
+pub(super) fn dirty(context: &Context) -> Vec<RuleVerdict> {
     const GIB: u64 = 1 << 30;
     let (Some(hard), Some(background)) = (limit(context, "dirty"), limit(context, "dirty_background")) else {
         let claim = "The kernel's dirty limits cannot be read.";
-        return vec![Verdict::cannot_tell(claim, "'sysctl -a -r ^vm.dirty' on the host itself would tell.")];
+        return vec![RuleVerdict::cannot_tell(
+            claim,
+            "'sysctl -a -r ^vm.dirty' on the host itself would tell.",
+        )];
     };
     let memory = meminfo(context, "MemTotal").unwrap_or(u64::MAX);
     let share = |bytes: u64| bytes as f64 * 100.0 / memory as f64;
@@ -211,24 +234,20 @@ pub(super) fn dirty(context: &Context) -> Vec<Verdict> {
         share(background.0)
     );
     let verdict = if modest {
-        Verdict::pass(claim)
+        RuleVerdict::pass(claim)
     } else {
         let large = memory != u64::MAX && memory >= 256 * GIB;
-        let (first, second, value, background) = if large {
-            ("vm.dirty_bytes", "vm.dirty_background_bytes", "4294967296", "1073741824")
+        let (first, second, value, lower) = if large {
+            ("dirty_bytes", "dirty_background_bytes", "4294967296", "1073741824")
         } else {
-            ("vm.dirty_ratio", "vm.dirty_background_ratio", "15", "5")
+            ("dirty_ratio", "dirty_background_ratio", "15", "5")
         };
-        Verdict::at(Severity::Note, claim)
+        RuleVerdict::at(Severity::Note, claim)
             .wanted(
                 "MongoDB says nothing; Percona lowers both (15 and 5 %), in bytes on hosts with much memory, so that \
-                 a checkpoint's fsync meets less.",
+                 a checkpoint's fsync has less to write.",
             )
-            .command(format!(
-                "sysctl -w {first}={value} {second}={background}\n{}\n{}",
-                persistent_sysctl(first, value),
-                persistent_sysctl(second, background)
-            ))
+            .change(dirty_change(first, value, &hard).and(dirty_change(second, lower, &background)))
     };
     vec![verdict.read(&hard.1, hard.2).read(&background.1, background.2)]
 }
@@ -248,17 +267,18 @@ fn nodes(context: &Context) -> Option<usize> {
 }
 
 /// The server's memory should be spread over all nodes.
-pub(super) fn interleave(context: &Context) -> Vec<Verdict> {
+pub(super) fn interleave(context: &Context) -> Vec<RuleVerdict> {
     const FOLDER: &str = "/sys/devices/system/node";
     let count = match nodes(context) {
         None => {
             return vec![
-                Verdict::pass("This kernel knows no NUMA nodes.").evidence(format!("{FOLDER} has no node")),
+                RuleVerdict::pass("This kernel knows no NUMA nodes.")
+                    .evidence(format!("{FOLDER} has no node")),
             ];
         }
         Some(1) => {
             return vec![
-                Verdict::pass("There is one NUMA node.").evidence(format!("{FOLDER} holds node0 only")),
+                RuleVerdict::pass("There is one NUMA node.").evidence(format!("{FOLDER} holds node0 only")),
             ];
         }
         Some(count) => count,
@@ -268,37 +288,37 @@ pub(super) fn interleave(context: &Context) -> Vec<Verdict> {
     let Some(mongod) = &context.mongod else {
         let claim =
             format!("There are {count} NUMA nodes, and no running mongod shows how its memory is spread.");
-        return vec![Verdict::cannot_tell(claim, tells).evidence(held)];
+        return vec![RuleVerdict::cannot_tell(claim, tells).evidence(held)];
     };
     let path = format!("proc/{}/numa_maps", mongod.pid);
     let Some(first) = context.view.first_line(&path) else {
         let claim = format!("How mongod spreads its memory over {count} NUMA nodes may not be read.");
-        return vec![Verdict::cannot_tell(claim, tells).evidence(held)];
+        return vec![RuleVerdict::cannot_tell(claim, tells).evidence(held)];
     };
     let policy = first.split_whitespace().nth(1).unwrap_or("").to_owned();
     let verdict = if policy.starts_with("interleave") {
-        Verdict::pass(format!("mongod's memory is interleaved over {count} NUMA nodes."))
+        RuleVerdict::pass(format!("mongod's memory is interleaved over {count} NUMA nodes."))
     } else {
-        Verdict::fail(format!(
+        RuleVerdict::fail(format!(
             "mongod's memory is not interleaved over {count} NUMA nodes (policy {policy})."
         ))
-        .command(
-            "systemctl edit mongod\n# ExecStart=/usr/bin/numactl --interleave=all /usr/bin/mongod --config …",
-        )
+        .change(Change::by_hand(
+            "systemctl edit mongod: ExecStart= and ExecStart=/usr/bin/numactl --interleave=all /usr/bin/mongod --config ...",
+        ))
     };
     vec![verdict.evidence(format!("/{path} first line: {first}")).evidence(held)]
 }
 
 /// A node must not throw its file cache away while others have memory.
-pub(super) fn zone_reclaim(context: &Context) -> Vec<Verdict> {
+pub(super) fn zone_reclaim(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/vm/zone_reclaim_mode";
     // Kernels without NUMA have no such file.
     let Some(value) = context.view.value(PATH) else { return Vec::new() };
     let verdict = if value == "0" {
-        Verdict::pass("No NUMA node reclaims its own cache first (zone_reclaim_mode 0).")
+        RuleVerdict::pass("No NUMA node reclaims its own cache first (zone_reclaim_mode 0).")
     } else {
-        Verdict::fail(format!("A NUMA node throws away cache before it uses another's memory ({value})."))
-            .command(set_sysctl(PATH, "0"))
+        RuleVerdict::fail(format!("A NUMA node throws away cache before it uses another's memory ({value})."))
+            .change(Change::sysctl(PATH, "0", &value))
     };
     vec![verdict.read(PATH, value)]
 }
@@ -309,14 +329,18 @@ pub(super) fn numad_pid(view: &View) -> Option<String> {
     pids.find(|pid| view.value(&format!("proc/{pid}/comm")).is_some_and(|name| name == "numad"))
 }
 
-/// numad moves what should stay spread.
-pub(super) fn numad(context: &Context) -> Vec<Verdict> {
+/// numad moves memory that should stay spread.
+pub(super) fn numad(context: &Context) -> Vec<RuleVerdict> {
     match numad_pid(&context.view) {
         Some(pid) => {
             let path = format!("proc/{pid}/comm");
             let claim = "numad runs, and moves memory that should stay spread.";
-            vec![Verdict::fail(claim).read(&path, "numad").command("systemctl disable --now numad")]
+            vec![
+                RuleVerdict::fail(claim)
+                    .read(&path, "numad")
+                    .change(Change::command("systemctl disable --now numad", "systemctl enable --now numad")),
+            ]
         }
-        None => vec![Verdict::pass("numad does not run.").evidence("no /proc/*/comm is numad")],
+        None => vec![RuleVerdict::pass("numad does not run.").evidence("no /proc/*/comm is numad")],
     }
 }

@@ -1,9 +1,10 @@
-//! The host's settings against what MongoDB's vendor advises for a version, and what a snapshot of a host keeps.
+//! Compares the host's settings with the advice of MongoDB's vendor for a version, and saves snapshots of hosts.
 //!
-//! One table of rules ([`RULES`]) says where each setting is read, what is wanted for which versions, how much it
-//! matters, which page says so and which command would fix it. Nothing here runs a command or changes a setting;
-//! the only files written are those of a snapshot that was asked for.
+//! One table of rules ([`RULES`]) has the source of each setting, the wanted values by version, the severity, the
+//! reason, and the page that advises it. A rule's function adds the commands that would fix it. The doctor runs no
+//! command and changes no setting; it writes only the files of a requested snapshot.
 
+mod change;
 mod context;
 mod control;
 mod cpu;
@@ -18,6 +19,7 @@ mod queue;
 mod raid;
 mod rule;
 mod rules;
+mod script;
 mod snapshot;
 mod version;
 
@@ -26,27 +28,27 @@ use fathom_record::Finding;
 use serde::Serialize;
 
 use crate::View;
-pub use context::{Context, Options};
-pub use rule::{Applies, Rule, Verdict};
+pub use context::{Context, DoctorOptions};
+pub use rule::{DoctorRule, RuleScope, RuleVerdict};
 pub use rules::RULES;
-pub use snapshot::{Saved, save};
+pub use script::Script;
+pub use snapshot::{SnapshotSize, save};
 pub use version::{MongoVersion, Triple, Versions};
 
-/// Who was judged, as a report shows it: the host, the data's folder, and what it stands on. It holds no host name and no
+/// The subject of a judgement, as a report shows it: the host, the data's folder, and its devices. It holds no host name and no
 /// addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Subject {
-    /// `live` or `snapshot`.
+pub struct DoctorSubject {
+    /// `live` for this host, `snapshot` for a copy.
     pub origin: &'static str,
-    /// The data's folder.
     pub dir: String,
     /// `xfs on /data`, where the mount is known.
     pub mount: Option<String>,
     /// The devices under it, top first.
     pub devices: Vec<String>,
-    /// `uname -r`.
+    /// The output of `uname -r`.
     pub kernel: String,
-    /// `uname -m`.
+    /// The output of `uname -m`.
     pub architecture: String,
     /// The version of MongoDB judged for.
     pub mongodb: String,
@@ -54,9 +56,9 @@ pub struct Subject {
     pub mongod_pid: Option<u32>,
 }
 
-impl Subject {
-    fn of(context: &Context) -> Self {
-        Subject {
+impl DoctorSubject {
+    fn from_context(context: &Context) -> Self {
+        DoctorSubject {
             origin: if context.view.is_live() { "live" } else { "snapshot" },
             dir: context.dir.display().to_string(),
             mount: context
@@ -72,12 +74,12 @@ impl Subject {
     }
 }
 
-/// What was looked at, what had to be assumed, and what was found.
+/// The checked subject, the assumptions, and the findings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Diagnosis {
     /// The host, the data's folder and the stack of devices under it.
-    pub subject: Subject,
-    /// What nobody said and no file told, as sentences.
+    pub subject: DoctorSubject,
+    /// The assumed facts, as sentences.
     pub assumptions: Vec<String>,
     /// Every verdict, in the order of the table.
     pub findings: Vec<Finding>,
@@ -85,13 +87,17 @@ pub struct Diagnosis {
 
 /// Judges a live host or a snapshot.
 ///
-/// Fails where the folder does not exist, or the snapshot is not one that this version reads.
-pub fn examine(view: &View, options: &Options) -> Result<Diagnosis> {
+/// Fails if the folder does not exist, or if this version cannot read the snapshot.
+pub fn examine(view: &View, options: &DoctorOptions) -> Result<Diagnosis> {
     let context = Context::read(view, options)?;
     let findings = RULES
         .iter()
         .filter(|rule| rule.applies.to(&context))
         .flat_map(|rule| (rule.check)(&context).into_iter().map(|verdict| verdict.into_finding(rule)))
         .collect();
-    Ok(Diagnosis { subject: Subject::of(&context), assumptions: context.assumptions, findings })
+    Ok(Diagnosis {
+        subject: DoctorSubject::from_context(&context),
+        assumptions: context.assumptions,
+        findings,
+    })
 }

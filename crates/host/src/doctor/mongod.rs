@@ -1,7 +1,7 @@
-//! The running mongod: who it is, where its data is, which version it is, as far as files tell.
+//! The running mongod: its process, its data directory and its version, as far as files show them.
 //!
-//! It is never asked and never run: a program that calls itself mongod may be anything, and the doctor is often
-//! root. Its environment and command line may hold secrets, so only what the rules need is taken from them.
+//! It is never queried or executed: a program named mongod may be any program, and the doctor often runs as root. Its
+//! environment and command line may hold secrets, so only what the rules need is taken from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,22 @@ use std::path::{Path, PathBuf};
 use super::version::MongoVersion;
 use crate::View;
 
-/// A running server.
 #[derive(Clone, Debug)]
 pub struct Mongod {
-    /// Its process number.
     pub pid: u32,
-    /// Where its data is, where that could be read and means the same folder to us as to it.
+    /// Its data directory, if it could be read and is the same folder in our mount namespace.
     pub db_path: Option<PathBuf>,
-    /// Its version, where a file tells.
+    /// Its version, if a file shows it.
     pub version: Option<MongoVersion>,
 }
 
-/// A process's environment, reduced to what a rule reads.
+/// A process's environment, reduced to the variable that a rule reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tunables {
     /// The environment may not be read.
     Unreadable,
     /// `GLIBC_TUNABLES` is not set.
     Unset,
-    /// Its value.
     Set(String),
 }
 
@@ -37,10 +34,10 @@ impl Mongod {
         let mut pids: Vec<u32> = view.list("proc").iter().filter_map(|name| name.parse().ok()).collect();
         pids.sort_unstable();
         let is_mongod = |pid: &u32| view.value(&format!("proc/{pid}/comm")).as_deref() == Some("mongod");
-        pids.into_iter().filter(is_mongod).map(|pid| Mongod::of(view, pid)).collect()
+        pids.into_iter().filter(is_mongod).map(|pid| Mongod::read(view, pid)).collect()
     }
 
-    fn of(view: &View, pid: u32) -> Self {
+    fn read(view: &View, pid: u32) -> Self {
         let line = view.text(&format!("proc/{pid}/cmdline")).unwrap_or_default();
         let arguments: Vec<&str> = line.split('\0').filter(|word| !word.is_empty()).collect();
         let same_mounts = !view.is_live() || link(view, pid, "ns/mnt") == link_of_self(view);
@@ -56,7 +53,7 @@ pub(super) fn tunables(view: &View, pid: u32) -> Tunables {
 }
 
 /// The value of `GLIBC_TUNABLES` in an environment. Some versions of glibc (2.36 is one) end each tunable with a null where its colon was,
-/// in the memory that `/proc` shows: what follows and is a tunable belongs to it.
+/// in the memory that `/proc` shows: the tunables that follow belong to it.
 pub(super) fn tunables_in(environment: &str) -> Option<String> {
     let mut entries = environment.split(['\0', '\n']);
     let first = entries.find_map(|entry| entry.strip_prefix("GLIBC_TUNABLES="))?;
@@ -170,14 +167,14 @@ mod tests {
         assert_eq!(tunables_in("GLIBC_TUNABLES=").as_deref(), Some(""));
     }
 
-    /// Of a real process, whatever this machine's C library does to it.
+    /// Tests a real process, with the C library of this machine.
     #[test]
     fn tunables_of_a_running_process_are_read_whole() {
         let both = "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=3";
         let mut command = Command::new("cat");
         command.env("GLIBC_TUNABLES", both).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It runs once it answers; before that the environment may still be ours.
+        // The child runs once it answers; before that the environment may still be ours.
         child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let environment = fs::read_to_string(format!("/proc/{}/environ", child.id())).unwrap();

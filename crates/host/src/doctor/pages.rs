@@ -1,10 +1,8 @@
-//! The pages that the rules rest on, each named once.
+//! The pages that the rules cite, each named once.
 
-/// MongoDB, Production Notes.
 pub(super) const PRODUCTION_NOTES: &str = "www.mongodb.com/docs/manual/administration/production-notes/";
 /// MongoDB, Production Notes as they were up to 5.0.
 pub(super) const OLDER_PRODUCTION_NOTES: &str = "mongodb/docs:source/administration/production-notes.txt";
-/// MongoDB, Operations Checklist.
 pub(super) const CHECKLIST: &str =
     "mongodb/docs:content/manual/manual/source/administration/production-checklist-operations.txt";
 /// MongoDB, TCMalloc Performance Optimization for a Self-Managed Deployment.
@@ -16,7 +14,7 @@ pub(super) const THP_STEPS: &str =
 pub(super) const ULIMIT: &str = "mongodb/docs:source/reference/ulimit.txt";
 /// MongoDB, the note on TCP keepalive.
 pub(super) const KEEPALIVE: &str = "mongodb/docs:source/includes/fact-tcp-keepalive-linux.rst";
-/// MongoDB, what the server itself warns about when it starts.
+/// MongoDB, the warnings of the server itself at its start.
 pub(super) const STARTUP_WARNINGS: &str = "mongodb/mongo:src/mongo/db/startup_warnings_mongod.cpp";
 /// The crash of servers from 8.0 on kernels from 6.19.
 pub(super) const RSEQ_CRASH: &str = "docker-library/mongo#762; google/tcmalloc#292; jira SERVER-121912";
@@ -32,7 +30,5 @@ pub(super) const MD: &str = "torvalds/linux:Documentation/admin-guide/md.rst";
 pub(super) const BLK_MQ: &str = "torvalds/linux:Documentation/block/blk-mq.rst";
 /// The manual pages of the two file systems' mount options.
 pub(super) const BARRIERS: &str = "ext4(5) and xfs(5), mount options barrier and nobarrier";
-/// The io controller.
 pub(super) const IO_CONTROLLER: &str = "facebookmicrosites.github.io/cgroup2/docs/io-controller.html";
-/// The initiator's defaults.
 pub(super) const ISCSI: &str = "open-iscsi/open-iscsi:etc/iscsid.conf";

@@ -1,32 +1,31 @@
-//! The request queues of every layer: scheduler, read-ahead, depth, cache mode, throttling of writeback, and the rest.
+//! Rules on the request queues of every layer: scheduler, read-ahead, depth, cache mode, throttling of writeback, and others.
 //!
-//! Read-ahead is the trap of the family: the file counts KiB, `blockdev --setra` counts 512-byte sectors, and the
-//! vendor's "8 to 32" is in sectors. The older single-queue kernels call two schedulers `noop` and `deadline`; both
+//! The units of read-ahead are easily confused: the file counts KiB, `blockdev --setra` counts 512-byte sectors, and
+//! the vendor's "8 to 32" is in sectors. The older single-queue kernels call two schedulers `noop` and `deadline`; both
 //! names are accepted, and the command names the one that this kernel has.
 
-use super::device::{Medium, medium};
-use super::{Context, Verdict};
+use super::change::{Change, quoted};
+use super::device::{LayerMedium, medium};
+use super::{Context, RuleVerdict};
 use crate::{Device, DeviceKind};
 
 /// The vendor's upper bound, 32 sectors of 512 bytes, in KiB.
-const READ_AHEAD_KIB_MAX: u64 = 16;
+const MAX_READ_AHEAD_KIB: u64 = 16;
 /// The vendor's lower bound, 8 sectors, in KiB.
-const READ_AHEAD_KIB_MIN: u64 = 4;
+const MIN_READ_AHEAD_KIB: u64 = 4;
 
-/// The line that makes a queue setting outlive a restart: a udev rule.
-pub(super) fn persistent(device: &Device, assignment: &str) -> String {
+/// Makes a queue setting outlive a restart, by a udev rule.
+fn persistent(device: &Device, setting: &str, assignment: &str) -> Change {
     let which = match (&device.mapper_name, device.kind) {
         (Some(name), _) => format!("ENV{{DM_NAME}}==\"{name}\""),
         _ => format!("KERNEL==\"{}\"", device.name),
     };
-    format!(
-        "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", {which}, {assignment}' >> \
-         /etc/udev/rules.d/99-mongodb.rules"
-    )
+    let rule = format!("ACTION==\"add|change\", SUBSYSTEM==\"block\", {which}, {assignment}");
+    Change::file(&format!("/etc/udev/rules.d/99-mongodb-{}-{setting}.rules", device.name), &[&rule])
 }
 
-/// The read-ahead that counts (the file system's, else the top device's), and the others under it.
-pub(super) fn read_ahead(context: &Context) -> Vec<Verdict> {
+/// Checks the effective read-ahead (the file system's, else the top device's), and the others under it.
+pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
     let Some(mount) = &context.mount else { return Vec::new() };
     let top = context.disks().next();
     let candidates = [
@@ -40,43 +39,45 @@ pub(super) fn read_ahead(context: &Context) -> Vec<Verdict> {
             return Vec::new();
         }
         let claim = "The read-ahead of the device under the data cannot be read.";
-        return vec![Verdict::cannot_tell(
+        return vec![RuleVerdict::cannot_tell(
             claim,
             "'blockdev --getra DEVICE' as root would tell, in sectors.",
         )];
     };
     let name = top.map_or(mount.source.as_str(), |top| top.name.as_str());
     let sectors = kib.saturating_mul(2);
-    let verdict = if (READ_AHEAD_KIB_MIN..=READ_AHEAD_KIB_MAX).contains(&kib) {
-        Verdict::pass(format!("The read-ahead of {name} is {kib} KiB ({sectors} sectors)."))
+    let verdict = if (MIN_READ_AHEAD_KIB..=MAX_READ_AHEAD_KIB).contains(&kib) {
+        RuleVerdict::pass(format!("The read-ahead of {name} is {kib} KiB ({sectors} sectors)."))
     } else {
         let verb =
-            if kib > READ_AHEAD_KIB_MAX { "reads too much around each miss" } else { "is below the advice" };
-        let verdict = Verdict::fail(format!(
+            if kib > MAX_READ_AHEAD_KIB { "reads too much around each miss" } else { "is below the advice" };
+        let verdict = RuleVerdict::fail(format!(
             "The read-ahead of {name} is {kib} KiB ({sectors} sectors of 512 bytes), which {verb}."
         ))
         .wanted(
-            "Wanted: 4 to 16 KiB (8 to 32 sectors; read_ahead_kb counts KiB, blockdev sectors), unless a \
+            "Recommended: 4 to 16 KiB (8 to 32 sectors; read_ahead_kb counts KiB, blockdev sectors), unless a \
              measurement shows a benefit.",
         );
         match top {
-            Some(top) => verdict.command(format!(
-                "blockdev --setra 32 /dev/{}\n{}",
-                top.name,
-                persistent(top, "ATTR{bdi/read_ahead_kb}=\"16\"")
-            )),
-            None => verdict.command(format!("echo 16 > /{path}")),
+            Some(top) => {
+                let set = |sectors: u64| {
+                    format!("blockdev --setra {sectors} {}", quoted(&format!("/dev/{}", top.name)))
+                };
+                let change = Change::command(set(2 * MAX_READ_AHEAD_KIB), set(sectors));
+                verdict.change(change.and(persistent(top, "read-ahead", "ATTR{bdi/read_ahead_kb}=\"16\"")))
+            }
+            None => verdict.change(Change::value(&path, "16", &kib.to_string())),
         }
     };
     let below = context.disks().skip(1).filter_map(|device| {
         let path = format!("{}/read_ahead_kb", device.queue());
-        Some(format!("/{path} = {} (a lower layer: not used)", context.view.value(&path)?))
+        Some(format!("/{path} = {} (of a lower device, not used)", context.view.value(&path)?))
     });
-    vec![below.fold(verdict.read(&path, kib.to_string()), Verdict::evidence)]
+    vec![below.fold(verdict.read(&path, kib.to_string()), RuleVerdict::evidence)]
 }
 
-/// Requests that the scheduler may hold, against the tags that the device takes.
-pub(super) fn requests(context: &Context) -> Vec<Verdict> {
+/// Compares the requests that the scheduler may hold with the tags that the device takes.
+pub(super) fn requests(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves() {
         let path = format!("{}/nr_requests", device.queue());
@@ -89,19 +90,19 @@ pub(super) fn requests(context: &Context) -> Vec<Verdict> {
         });
         let name = &device.name;
         verdicts.push(match tags {
-            Some((tags, tags_path)) if requests > tags => Verdict::note(format!(
+            Some((tags, tags_path)) if requests > tags => RuleVerdict::note(format!(
                 "{name} takes {tags} requests at once in each hardware queue ({}); the kernel holds up to {requests}.",
                 queues.len()
             ))
             .read(&path, requests.to_string())
             .read(&tags_path, tags.to_string())
-            .wanted("Past that depth waiting moves into the scheduler; compare with the knee that fathom disk finds."),
+            .wanted("Beyond that depth requests wait in the scheduler. Compare it with the knee that fathom disk finds."),
             Some((tags, tags_path)) => {
-                Verdict::pass(format!("{name} takes {requests} requests in each hardware queue ({}).", queues.len()))
+                RuleVerdict::pass(format!("{name} takes {requests} requests in each hardware queue ({}).", queues.len()))
                     .read(&path, requests.to_string())
                     .read(&tags_path, tags.to_string())
             }
-            None => Verdict::pass(format!("{name} queues up to {requests} requests."))
+            None => RuleVerdict::pass(format!("{name} queues up to {requests} requests."))
                 .read(&path, requests.to_string())
                 .evidence(format!("/{folder}/*/nr_tags is not there (an older kernel): its tags are not known")),
         });
@@ -109,8 +110,8 @@ pub(super) fn requests(context: &Context) -> Vec<Verdict> {
     verdicts
 }
 
-/// Whether the kernel sends flushes, against what the device itself says of its cache.
-pub(super) fn write_cache(context: &Context) -> Vec<Verdict> {
+/// Compares the kernel's use of flushes with the device's own report on its cache.
+pub(super) fn write_cache(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves() {
         let path = format!("{}/write_cache", device.queue());
@@ -120,24 +121,27 @@ pub(super) fn write_cache(context: &Context) -> Vec<Verdict> {
             verdicts.push(unknown_mode(name, own));
             continue;
         };
-        let verdict =
-            match (mode.as_str(), &own) {
-                ("write back", _) => {
-                    Verdict::pass(format!("{name} has a write cache, and the kernel sends flushes to it."))
-                }
-                (_, Some((_, own))) if own == "write back" => Verdict::fail(format!(
-                    "{name} has a volatile cache, and the kernel sends no flushes to it."
-                ))
-                .wanted("Wanted: write back, or fsync does not reach the medium and a power cut loses data.")
-                .command(format!("echo 'write back' > /{path}")),
-                (_, Some(_)) => Verdict::pass(format!(
-                    "{name} says that it has no volatile cache; no flushes are needed."
-                )),
-                (_, None) => Verdict::cannot_tell(
-                    format!("The kernel sends no flushes to {name}: right only if it has no volatile cache."),
-                    format!("'nvme id-ctrl /dev/{name}' (vwc 0) or 'hdparm -W /dev/{name}' (0) would tell."),
+        let verdict = match (mode.as_str(), &own) {
+            ("write back", _) => {
+                RuleVerdict::pass(format!("{name} has a write cache, and the kernel sends flushes to it."))
+            }
+            (_, Some((_, own))) if own == "write back" => RuleVerdict::fail(format!(
+                "{name} has a volatile cache, and the kernel sends no flushes to it."
+            ))
+            .wanted(
+                "Recommended: write back. Without it fsync does not reach the medium, and a power cut loses data.",
+            )
+            .change(Change::value(&path, "write back", &mode)),
+            (_, Some(_)) => {
+                RuleVerdict::pass(format!("{name} says that it has no volatile cache; no flushes are needed."))
+            }
+            (_, None) => RuleVerdict::cannot_tell(
+                format!(
+                    "The kernel sends no flushes to {name}, which is safe only if it has no volatile cache."
                 ),
-            };
+                format!("'nvme id-ctrl /dev/{name}' (vwc 0) or 'hdparm -W /dev/{name}' (0) would tell."),
+            ),
+        };
         let verdict = verdict.read(&path, mode);
         let fua = format!("{}/fua", device.queue());
         let verdict = context.view.value(&fua).map_or(verdict.clone(), |value| verdict.read(&fua, value));
@@ -146,17 +150,17 @@ pub(super) fn write_cache(context: &Context) -> Vec<Verdict> {
     verdicts
 }
 
-/// Kernels before 4.7 do not say whether they flush, but follow what a SCSI disk says of itself.
-fn unknown_mode(name: &str, own: Option<(String, String)>) -> Verdict {
+/// Kernels before 4.7 do not show whether they flush, but follow the report of a SCSI disk.
+fn unknown_mode(name: &str, own: Option<(String, String)>) -> RuleVerdict {
     match own {
         Some((path, own)) => {
             let flushes =
                 if own == "write back" { "flushes are sent to it" } else { "no flushes are needed" };
-            Verdict::pass(format!("{name} says that its cache is {own}; {flushes}."))
+            RuleVerdict::pass(format!("{name} says that its cache is {own}; {flushes}."))
                 .likely()
                 .read(&path, own)
         }
-        None => Verdict::cannot_tell(
+        None => RuleVerdict::cannot_tell(
             format!(
                 "Whether the kernel sends flushes to {name} cannot be read (kernels before 4.7 do not say)."
             ),
@@ -165,7 +169,7 @@ fn unknown_mode(name: &str, own: Option<(String, String)>) -> Verdict {
     }
 }
 
-/// What the device says of its own cache, where its driver passes that on (SCSI, virtio).
+/// The device's own description of its cache, if its driver passes that on (SCSI, virtio).
 fn device_cache(context: &Context, device: &Device) -> Option<(String, String)> {
     let folder = format!("sys/block/{}", device.disk.as_deref().unwrap_or(&device.name));
     let scsi = format!("{folder}/device/scsi_disk");
@@ -176,49 +180,51 @@ fn device_cache(context: &Context, device: &Device) -> Option<(String, String)> 
     })
 }
 
-/// Throttling of writeback, which checkpoints run into.
-pub(super) fn writeback_throttling(context: &Context) -> Vec<Verdict> {
+/// Checks the throttling of writeback, which delays checkpoints.
+pub(super) fn writeback_throttling(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.leaves() {
         let path = format!("{}/wbt_lat_usec", device.queue());
-        // Absent: the kernel was built without it, and cannot throttle.
+        // The file is absent if the kernel was built without throttling.
         let Some(value) = context.view.value(&path) else { continue };
         let name = &device.name;
         let target_us: Option<i64> = value.parse().ok();
         verdicts.push(match target_us {
-            Some(target_us) if target_us > 0 => Verdict::note(format!(
+            Some(target_us) if target_us > 0 => RuleVerdict::note(format!(
                 "Writeback to {name} is throttled to keep reads under {} ms; checkpoints are what it slows.",
                 target_us as f64 / 1000.0
             ))
-            .wanted("Nobody advises for or against: measure with and without.")
-            .command(format!("echo 0 > /{path}")),
-            _ => Verdict::pass(format!("Writeback to {name} is not throttled by the kernel.")),
+            .wanted("No recommendation is known: measure with and without it.")
+            .change(Change::value(&path, "0", &value)),
+            _ => RuleVerdict::pass(format!("Writeback to {name} is not throttled by the kernel.")),
         }
         .read(&path, value));
     }
     verdicts
 }
 
-/// Whether the device's counters run at all.
-pub(super) fn counters(context: &Context) -> Vec<Verdict> {
+/// Checks that the device's counters are enabled.
+pub(super) fn counters(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.disks() {
         let path = format!("{}/iostats", device.queue());
         let Some(value) = context.view.value(&path) else { continue };
         let name = &device.name;
         let verdict = if value == "0" {
-            Verdict::fail(format!("The counters of {name} stand still: iostat and fathom see nothing of it."))
-                .command(format!("echo 1 > /{path}"))
+            RuleVerdict::fail(format!(
+                "The counters of {name} stand still: iostat and fathom see nothing of it."
+            ))
+            .change(Change::value(&path, "1", &value))
         } else {
-            Verdict::pass(format!("The kernel counts the requests of {name}."))
+            RuleVerdict::pass(format!("The kernel counts the requests of {name}."))
         };
         verdicts.push(verdict.read(&path, value));
     }
     verdicts
 }
 
-/// Facts of the queue that nobody advises on, kept because they explain measurements.
-pub(super) fn others(context: &Context) -> Vec<Verdict> {
+/// Facts of the queue without a recommendation, kept because they explain measurements.
+pub(super) fn others(context: &Context) -> Vec<RuleVerdict> {
     const FACTS: [&str; 8] = [
         "logical_block_size",
         "physical_block_size",
@@ -234,13 +240,13 @@ pub(super) fn others(context: &Context) -> Vec<Verdict> {
         let nomerges = context.view.value(&format!("{}/nomerges", device.queue()));
         let verdict = match nomerges.as_deref() {
             Some("1" | "2") => {
-                Verdict::note(format!("Merging of requests is switched off on {}.", device.name))
+                RuleVerdict::note(format!("Merging of requests is switched off on {}.", device.name))
                     .wanted("Neighbouring writes of a checkpoint then cost one request each: 0 merges them.")
             }
             _ if device.kind == DeviceKind::Disk => {
-                Verdict::pass(format!("The limits of {}'s queue.", device.name))
+                RuleVerdict::pass(format!("The limits of {}'s queue.", device.name))
             }
-            _ => Verdict::pass(format!("The limits of {} (a stacked device).", device.name)),
+            _ => RuleVerdict::pass(format!("The limits of {} (a stacked device).", device.name)),
         };
         verdicts.push(FACTS.iter().fold(verdict, |verdict, fact| {
             let path = format!("{}/{fact}", device.queue());
@@ -253,26 +259,29 @@ pub(super) fn others(context: &Context) -> Vec<Verdict> {
     verdicts
 }
 
-/// From 6.0: `none` for virtual disks, NVMe and SSD, `mq-deadline` for what turns.
-pub(super) fn scheduler(context: &Context) -> Vec<Verdict> {
+/// From 6.0: `none` for virtual disks, NVMe and SSD, `mq-deadline` for rotating disks.
+pub(super) fn scheduler(context: &Context) -> Vec<RuleVerdict> {
     judge_scheduler(context, |medium| match medium {
-        Medium::Virtual | Medium::Nvme | Medium::SolidState => &["none", "noop"],
-        Medium::Spinning => &["mq-deadline", "deadline"],
-        Medium::Remote | Medium::Stacked => &["none", "noop", "mq-deadline", "deadline"],
+        LayerMedium::Virtual | LayerMedium::Nvme | LayerMedium::SolidState => &["none", "noop"],
+        LayerMedium::Spinning => &["mq-deadline", "deadline"],
+        LayerMedium::Remote | LayerMedium::Stacked => &["none", "noop", "mq-deadline", "deadline"],
     })
 }
 
-/// Up to 5.0: `noop` in virtual machines, `deadline` on metal.
-pub(super) fn older_scheduler(context: &Context) -> Vec<Verdict> {
+/// Up to 5.0: `noop` in virtual machines, `deadline` on physical hardware.
+pub(super) fn older_scheduler(context: &Context) -> Vec<RuleVerdict> {
     judge_scheduler(context, |medium| match medium {
-        Medium::Virtual => &["noop", "none"],
-        Medium::Nvme => &["deadline", "mq-deadline", "none"],
-        Medium::SolidState | Medium::Spinning => &["deadline", "mq-deadline"],
-        Medium::Remote | Medium::Stacked => &["deadline", "mq-deadline", "noop", "none"],
+        LayerMedium::Virtual => &["noop", "none"],
+        LayerMedium::Nvme => &["deadline", "mq-deadline", "none"],
+        LayerMedium::SolidState | LayerMedium::Spinning => &["deadline", "mq-deadline"],
+        LayerMedium::Remote | LayerMedium::Stacked => &["deadline", "mq-deadline", "noop", "none"],
     })
 }
 
-fn judge_scheduler(context: &Context, accepted: fn(Medium) -> &'static [&'static str]) -> Vec<Verdict> {
+fn judge_scheduler(
+    context: &Context,
+    accepted: fn(LayerMedium) -> &'static [&'static str],
+) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
     for device in context.disks() {
         let path = format!("{}/scheduler", device.queue());
@@ -280,7 +289,7 @@ fn judge_scheduler(context: &Context, accepted: fn(Medium) -> &'static [&'static
         let (Some(text), Some(chosen)) = (context.view.value(&path), context.view.choice(&path)) else {
             // Devices that pass requests on untouched (md, most of device mapper) have no such file, or "none".
             if device.below.is_empty() {
-                verdicts.push(Verdict::cannot_tell(
+                verdicts.push(RuleVerdict::cannot_tell(
                     format!("The scheduler of {name} cannot be read."),
                     format!("/{path} would tell."),
                 ));
@@ -289,31 +298,36 @@ fn judge_scheduler(context: &Context, accepted: fn(Medium) -> &'static [&'static
         };
         let medium = medium(context, device);
         let accepted = accepted(medium);
-        let kyber = chosen == "kyber" && medium == Medium::Virtual && context.kernel.at_least(4, 12);
+        let kyber = chosen == "kyber" && medium == LayerMedium::Virtual && context.kernel.at_least(4, 12);
         let verdict = if accepted.contains(&chosen.as_str()) {
-            Verdict::pass(format!("{name} ({}) uses the scheduler {chosen}.", in_words(medium)))
+            RuleVerdict::pass(format!("{name} ({}) uses the scheduler {chosen}.", in_words(medium)))
         } else if kyber {
-            Verdict::pass(format!("{name} uses kyber, which suits several workloads in one virtual machine."))
+            RuleVerdict::pass(format!(
+                "{name} uses kyber, which suits several workloads in one virtual machine."
+            ))
         } else {
             let offered: Vec<&str> =
                 text.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect();
             let best =
                 accepted.iter().find(|name| offered.contains(name)).or(accepted.first()).unwrap_or(&"none");
             let verdict =
-                Verdict::fail(format!("{name} ({}) uses the scheduler {chosen}.", in_words(medium)))
+                RuleVerdict::fail(format!("{name} ({}) uses the scheduler {chosen}.", in_words(medium)))
                     .wanted(match *best {
                         "none" | "noop" => {
-                            format!("Wanted: {best}: the device or the host below orders requests itself.")
+                            format!(
+                                "Recommended: '{best}'. The device or the hypervisor orders requests itself."
+                            )
                         }
-                        _ => format!("Wanted: {best}."),
+                        _ => format!("Recommended: {best}."),
                     })
-                    .command(format!(
-                        "echo {best} > /{path}\n{}",
-                        persistent(device, &format!("ATTR{{queue/scheduler}}=\"{best}\""))
-                    ));
+                    .change(Change::value(&path, best, &chosen).and(persistent(
+                        device,
+                        "scheduler",
+                        &format!("ATTR{{queue/scheduler}}=\"{best}\""),
+                    )));
             match medium {
-                Medium::Spinning => {
-                    verdict.wanted(format!("Wanted: {best}, if this disk really turns.")).likely()
+                LayerMedium::Spinning => {
+                    verdict.wanted(format!("Recommended: {best}, if this disk really turns.")).likely()
                 }
                 _ => verdict,
             }
@@ -323,13 +337,13 @@ fn judge_scheduler(context: &Context, accepted: fn(Medium) -> &'static [&'static
     verdicts
 }
 
-fn in_words(medium: Medium) -> &'static str {
+fn in_words(medium: LayerMedium) -> &'static str {
     match medium {
-        Medium::Nvme => "NVMe",
-        Medium::Virtual => "a virtual disk",
-        Medium::Remote => "an array's volume over iSCSI",
-        Medium::SolidState => "a solid-state disk",
-        Medium::Spinning => "a spinning disk by its own word",
-        Medium::Stacked => "a stacked device",
+        LayerMedium::Nvme => "NVMe",
+        LayerMedium::Virtual => "a virtual disk",
+        LayerMedium::Remote => "an array's volume over iSCSI",
+        LayerMedium::SolidState => "a solid-state disk",
+        LayerMedium::Spinning => "a spinning disk by its own word",
+        LayerMedium::Stacked => "a stacked device",
     }
 }

@@ -1,32 +1,32 @@
-//! The shape of a rule, and of what it says of one host.
+//! The types of a rule and of its verdict on one host.
 //!
-//! A rule is a row of data plus one function, so that the page of rules, the snapshot's list of files and the
-//! verdicts come from one table and cannot disagree. A verdict refuses to be silent: a fact that cannot be read
-//! becomes "cannot tell", with what would tell.
+//! A rule is a row of data plus one function, so that the page of rules, the snapshot's list of files and the verdicts
+//! come from one table and cannot disagree. A verdict is never silent: a fact that cannot be read becomes "cannot
+//! tell", with the means to find out.
 
-use fathom_record::{Confidence, Finding, Severity};
+use fathom_record::{Confidence, Finding, Priority, Severity};
 
 use super::Context;
+use super::change::Change;
 use super::version::Versions;
 
-/// Which hosts and servers a rule holds for.
+/// The hosts and servers that a rule applies to.
 #[derive(Clone, Copy, Debug)]
-pub struct Applies {
-    /// Versions of MongoDB.
+pub struct RuleScope {
     pub mongodb: Versions,
     /// Versions of the kernel.
     pub kernel: Versions,
-    /// Machine names as `uname -m` gives them; none means all.
+    /// Machine names as `uname -m` gives them; an empty list means all.
     pub architectures: &'static [&'static str],
 }
 
-impl Applies {
-    /// Always.
-    pub const ALWAYS: Applies = Applies { mongodb: Versions::ALL, kernel: Versions::ALL, architectures: &[] };
+impl RuleScope {
+    pub const ALWAYS: RuleScope =
+        RuleScope { mongodb: Versions::ALL, kernel: Versions::ALL, architectures: &[] };
 
     /// For these versions of MongoDB, on every kernel.
     pub const fn mongodb(mongodb: Versions) -> Self {
-        Applies { mongodb, ..Applies::ALWAYS }
+        RuleScope { mongodb, ..RuleScope::ALWAYS }
     }
 
     /// On these machines only.
@@ -43,7 +43,7 @@ impl Applies {
         self
     }
 
-    /// Whether the rule speaks to this host.
+    /// Returns whether the rule speaks to this host.
     pub fn to(&self, context: &Context) -> bool {
         self.mongodb.contains(context.mongodb.0)
             && self.kernel.contains(context.kernel_numbers())
@@ -51,85 +51,91 @@ impl Applies {
     }
 }
 
-/// One setting and what is wanted of it.
-pub struct Rule {
+/// One setting and its recommendation.
+pub struct DoctorRule {
     /// Stable kebab-case name; the id of its findings.
     pub id: &'static str,
     /// The setting in words.
     pub setting: &'static str,
     /// The files it reads, in the patterns of the module `snapshot`; also what a snapshot keeps.
     pub reads: &'static [&'static str],
-    /// What is wanted, as a phrase.
+    /// The recommendation, as a phrase.
     pub wants: &'static str,
-    /// Where it holds.
-    pub applies: Applies,
-    /// How much a host that differs should worry.
+    /// The hosts and servers that it holds for.
+    pub applies: RuleScope,
+    /// The severity of a host that differs.
     pub severity: Severity,
-    /// The page that says so.
+    /// The priority of the change on a host that differs.
+    pub priority: Priority,
+    /// The reason, as a sentence.
+    pub reason: &'static str,
+    /// The page that advises it.
     pub page: &'static str,
-    /// Looks, and says what it saw; nothing where the host has no such thing.
-    pub check: fn(&Context) -> Vec<Verdict>,
+    /// Checks the host; returns nothing if the host has no such thing.
+    pub check: fn(&Context) -> Vec<RuleVerdict>,
 }
 
-/// How one look ended.
+/// The result of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum CheckOutcome {
     Passes,
     Fails,
     At(Severity),
     CannotTell,
 }
 
-/// What a rule says of one host, or of one layer of it.
+/// The verdict of a rule on one host, or on one layer of it.
 #[derive(Clone, Debug)]
-pub struct Verdict {
-    outcome: Outcome,
+pub struct RuleVerdict {
+    outcome: CheckOutcome,
     confidence: Confidence,
     claim: String,
     evidence: Vec<String>,
     wanted: Option<String>,
-    command: Option<String>,
+    priority: Option<Priority>,
+    change: Option<Box<Change>>,
 }
 
-impl Verdict {
-    fn new(outcome: Outcome, claim: impl Into<String>) -> Self {
+impl RuleVerdict {
+    fn new(outcome: CheckOutcome, claim: impl Into<String>) -> Self {
         let confidence = match outcome {
-            Outcome::CannotTell => Confidence::CannotTell,
+            CheckOutcome::CannotTell => Confidence::CannotTell,
             _ => Confidence::Certain,
         };
-        Verdict {
+        RuleVerdict {
             outcome,
             confidence,
             claim: claim.into(),
             evidence: Vec::new(),
             wanted: None,
-            command: None,
+            priority: None,
+            change: None,
         }
     }
 
-    /// As wanted.
+    /// The setting is as it should be.
     pub fn pass(claim: impl Into<String>) -> Self {
-        Verdict::new(Outcome::Passes, claim)
+        RuleVerdict::new(CheckOutcome::Passes, claim)
     }
 
-    /// Not as wanted: the rule's severity.
+    /// The setting is not as wanted; has the rule's severity.
     pub fn fail(claim: impl Into<String>) -> Self {
-        Verdict::new(Outcome::Fails, claim)
+        RuleVerdict::new(CheckOutcome::Fails, claim)
     }
 
-    /// Worth knowing.
+    /// A remark that needs no action.
     pub fn note(claim: impl Into<String>) -> Self {
-        Verdict::new(Outcome::At(Severity::Note), claim)
+        RuleVerdict::new(CheckOutcome::At(Severity::Note), claim)
     }
 
-    /// Not as wanted, of another severity than the rule's usual one.
+    /// The setting is not as wanted; has another severity than the rule's.
     pub fn at(severity: Severity, claim: impl Into<String>) -> Self {
-        Verdict::new(Outcome::At(severity), claim)
+        RuleVerdict::new(CheckOutcome::At(severity), claim)
     }
 
-    /// Could not be read; `what_would_tell` is a sentence.
+    /// The setting could not be read; `what_would_tell` is a sentence.
     pub fn cannot_tell(claim: impl Into<String>, what_would_tell: impl Into<String>) -> Self {
-        Verdict::new(Outcome::CannotTell, claim).wanted(what_would_tell)
+        RuleVerdict::new(CheckOutcome::CannotTell, claim).wanted(what_would_tell)
     }
 
     /// Adds a value and the file it was read from.
@@ -146,21 +152,28 @@ impl Verdict {
         self
     }
 
-    /// What to do, where the rule's own words do not fit.
+    /// The recommendation of this verdict, if the rule's own words do not fit.
     #[must_use]
     pub fn wanted(mut self, sentence: impl Into<String>) -> Self {
         self.wanted = Some(sentence.into());
         self
     }
 
-    /// The command that would do it, one per line; printed, never run.
+    /// Adds the commands that would make the change. They are printed, never run.
     #[must_use]
-    pub fn command(mut self, command: impl Into<String>) -> Self {
-        self.command = Some(command.into());
+    pub(super) fn change(mut self, change: Change) -> Self {
+        self.change = Some(Box::new(change));
         self
     }
 
-    /// The evidence fits, but was not shown by a test.
+    /// Overrides the priority of the rule.
+    #[must_use]
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Marks evidence that fits but was not shown by a test.
     #[must_use]
     pub fn likely(mut self) -> Self {
         self.confidence = Confidence::Likely;
@@ -168,22 +181,32 @@ impl Verdict {
     }
 
     /// The finding that this verdict is under `rule`.
-    pub fn into_finding(self, rule: &Rule) -> Finding {
+    pub fn into_finding(self, rule: &DoctorRule) -> Finding {
         let severity = match self.outcome {
-            Outcome::Passes => Severity::Ok,
-            Outcome::Fails => rule.severity,
-            Outcome::At(severity) => severity,
-            Outcome::CannotTell => Severity::Note,
+            CheckOutcome::Passes => Severity::Ok,
+            CheckOutcome::Fails => rule.severity,
+            CheckOutcome::At(severity) => severity,
+            CheckOutcome::CannotTell => Severity::Note,
         };
         let advice = match self.outcome {
-            Outcome::Fails => self.wanted.or_else(|| Some(format!("Wanted: {}.", rule.wants))),
+            CheckOutcome::Fails => self.wanted.or_else(|| Some(format!("Recommended: {}.", rule.wants))),
             _ => self.wanted,
         };
+        let priority = match self.outcome {
+            CheckOutcome::Fails => self.priority.or(Some(rule.priority)),
+            CheckOutcome::At(Severity::Critical) => Some(Priority::Critical),
+            CheckOutcome::At(_) => self.priority,
+            CheckOutcome::Passes | CheckOutcome::CannotTell => None,
+        };
+        let change = self.change.filter(|_| self.outcome != CheckOutcome::Passes);
         Finding {
             confidence: self.confidence,
+            // A note asks for nothing.
+            priority: priority.filter(|_| severity >= Severity::Warning),
             evidence: self.evidence,
             advice,
-            command: self.command.filter(|_| self.outcome != Outcome::Passes),
+            command: change.as_deref().and_then(Change::commands),
+            undo: change.as_deref().and_then(Change::undo),
             ..Finding::new(rule.id, severity, self.claim)
         }
         .source(rule.page)

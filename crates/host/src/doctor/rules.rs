@@ -1,17 +1,18 @@
-//! Table: every rule. A row says what is wanted, where, how badly, and who says so; its function only looks.
+//! Table: every rule. A row has the recommendation, the files, the severity, the reason and the source; its function only reads.
 //!
-//! Where advice turned between versions, each side has a row of its own with its range. docs/doctor.md is made
-//! from this table, and a snapshot keeps the files it names.
+//! If the advice changed between versions, each side has its own row with its range. docs/doctor.md is made from this
+//! table, and a snapshot keeps the files that it names.
 
+use fathom_record::Priority::{self, Hygiene, WorthDoing};
 use fathom_record::Severity::{Critical, Note, Warning};
 
-use super::rule::{Applies, Rule};
+use super::rule::{DoctorRule, RuleScope};
 use super::version::Versions;
 use super::{control, cpu, device, filesystem, limits, memory, pages, queue, raid};
 
-/// The releases that brought the newer allocator, and with it the turn about huge pages.
-const SINCE_8: Applies = Applies::mongodb(Versions::since((8, 0, 0)));
-const BEFORE_8: Applies = Applies::mongodb(Versions::before((8, 0, 0)));
+/// The releases with the newer allocator, for which the advice on huge pages is reversed.
+const SINCE_8: RuleScope = RuleScope::mongodb(Versions::since((8, 0, 0)));
+const BEFORE_8: RuleScope = RuleScope::mongodb(Versions::before((8, 0, 0)));
 /// Machines that have the newer allocator.
 const NEW_ALLOCATOR: &[&str] = &["x86_64", "aarch64"];
 /// Machines that keep the older one.
@@ -27,18 +28,20 @@ const ENVIRONMENT: &str = "proc/PID/environ";
 const KERNEL: &str = "proc/sys/kernel/osrelease";
 
 /// Every rule, in the order of the stack: device, file system, memory, server, system, group, transport, processor.
-pub static RULES: &[Rule] = &[
-    Rule {
+pub static RULES: &[DoctorRule] = &[
+    DoctorRule {
         id: "block-device",
         setting: "device under the data",
         reads: &[MOUNTS, "sys/block/*/dev", "sys/block/*/slaves/"],
         wants: "a block device that can be seen",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "It only tells which devices the other rules can examine.",
         page: pages::SYSFS_BLOCK,
         check: device::found,
     },
-    Rule {
+    DoctorRule {
         id: "virtualisation",
         setting: "virtual machine",
         reads: &[
@@ -48,62 +51,74 @@ pub static RULES: &[Rule] = &[
             "sys/hypervisor/type",
         ],
         wants: "nothing; it decides which scheduler is wanted",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; it decides which scheduler is wanted.",
         page: pages::PRODUCTION_NOTES,
         check: cpu::virtualisation,
     },
-    Rule {
+    DoctorRule {
         id: "scheduler",
         setting: "I/O scheduler",
         reads: &["sys/block/D/queue/scheduler"],
         wants: "none for virtual disks, NVMe and SSD; mq-deadline for spinning disks; kyber for several workloads in one virtual machine (kernel 4.12 and later)",
-        applies: Applies::mongodb(Versions::since((6, 0, 0))),
+        applies: RuleScope::mongodb(Versions::since((6, 0, 0))),
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A scheduler above a device that orders requests itself adds processor time and delay to each of them.",
         page: pages::PRODUCTION_NOTES,
         check: queue::scheduler,
     },
-    Rule {
+    DoctorRule {
         id: "scheduler-older",
         setting: "I/O scheduler",
         reads: &["sys/block/D/queue/scheduler"],
         wants: "noop (now none) for virtual disks, deadline (now mq-deadline) for physical ones",
-        applies: Applies::mongodb(Versions::before((6, 0, 0))),
+        applies: RuleScope::mongodb(Versions::before((6, 0, 0))),
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A scheduler above a device that orders requests itself adds processor time and delay to each of them.",
         page: pages::OLDER_PRODUCTION_NOTES,
         check: queue::older_scheduler,
     },
-    Rule {
+    DoctorRule {
         id: "read-ahead",
         setting: "read-ahead",
         reads: &["sys/class/bdi/*/read_ahead_kb", "sys/block/D/queue/read_ahead_kb"],
         wants: "4 to 16 KiB (8 to 32 sectors of 512 bytes) at the top layer",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Reads past memory then fetch pages that no operation needs. They use bandwidth, and memory that held other pages.",
         page: pages::PRODUCTION_NOTES,
         check: queue::read_ahead,
     },
-    Rule {
+    DoctorRule {
         id: "queue-requests",
         setting: "requests held, and tags of the device",
         reads: &["sys/block/D/queue/nr_requests", "sys/block/D/mq/*/nr_tags"],
         wants: "nothing; reported against the tags",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; its effect shows in the measured knee.",
         page: pages::SYSFS_BLOCK,
         check: queue::requests,
     },
-    Rule {
+    DoctorRule {
         id: "rotational",
         setting: "rotational",
         reads: &["sys/block/D/queue/rotational"],
         wants: "nothing; media are classified by measured latency",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; media are classified by measured latency.",
         page: pages::SYSFS_BLOCK,
         check: device::rotational,
     },
-    Rule {
+    DoctorRule {
         id: "write-cache",
         setting: "write cache and FUA",
         reads: &[
@@ -113,222 +128,266 @@ pub static RULES: &[Rule] = &[
             "sys/block/D/device/scsi_disk/*/cache_type",
         ],
         wants: "write back for a device with a volatile cache, so that flushes reach it",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Critical,
+        priority: Priority::Critical,
+        reason: "A power cut loses writes that were acknowledged.",
         page: pages::SYSFS_BLOCK,
         check: queue::write_cache,
     },
-    Rule {
+    DoctorRule {
         id: "writeback-throttling",
         setting: "writeback throttling",
         reads: &["sys/block/D/queue/wbt_lat_usec"],
         wants: "nothing; reported, since checkpoints are what it throttles",
-        applies: Applies::ALWAYS.kernel(Versions::since((4, 10, 0))),
+        applies: RuleScope::ALWAYS.kernel(Versions::since((4, 10, 0))),
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; nobody advises for or against it.",
         page: pages::SYSFS_BLOCK,
         check: queue::writeback_throttling,
     },
-    Rule {
+    DoctorRule {
         id: "queue-counters",
         setting: "I/O counters",
         reads: &["sys/block/D/queue/iostats"],
         wants: "1, so that the device can be watched",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Without counters nothing can show that the device is the cause.",
         page: pages::SYSFS_BLOCK,
         check: queue::counters,
     },
-    Rule {
+    DoctorRule {
         id: "queue-limits",
         setting: "other facts of the queue",
         reads: &["sys/block/D/queue/*"],
         wants: "nothing; reported, nomerges should be 0",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only.",
         page: pages::SYSFS_BLOCK,
         check: queue::others,
     },
-    Rule {
+    DoctorRule {
         id: "filesystem",
         setting: "file system",
         reads: &[MOUNTS],
         wants: "XFS",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Checkpoints can stall writers on EXT4, and network, FUSE and container file systems add latency to each request.",
         page: pages::PRODUCTION_NOTES,
         check: filesystem::kind,
     },
-    Rule {
+    DoctorRule {
         id: "access-times",
         setting: "access times",
         reads: &[MOUNTS],
         wants: "noatime",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "relatime writes an access time once a day for each file, and the engine has few files.",
         page: pages::PRODUCTION_NOTES,
         check: filesystem::access_times,
     },
-    Rule {
+    DoctorRule {
         id: "barriers",
         setting: "write barriers",
         reads: &[MOUNTS],
         wants: "barriers on (neither nobarrier nor barrier=0), so that fsync reaches the disk",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Critical,
+        priority: Priority::Critical,
+        reason: "A power cut loses writes that were acknowledged, and can damage the file system.",
         page: pages::BARRIERS,
         check: filesystem::barriers,
     },
-    Rule {
+    DoctorRule {
         id: "journal-mount",
         setting: "journal and data",
         reads: &[MOUNTS],
         wants: "nothing; reported where they are on different mounts",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only.",
         page: pages::PRODUCTION_NOTES,
         check: filesystem::journal,
     },
-    Rule {
+    DoctorRule {
         id: "huge-pages-off",
         setting: "transparent huge pages",
         reads: &[THP, THP_RED_HAT],
         wants: "never",
         applies: BEFORE_8,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Huge pages take memory from the cache, and page faults wait while the kernel makes one.",
         page: pages::PRODUCTION_NOTES,
         check: memory::huge_pages_off,
     },
-    Rule {
+    DoctorRule {
         id: "huge-pages-off-older-allocator",
         setting: "transparent huge pages",
         reads: &[THP, THP_RED_HAT],
         wants: "never",
         applies: SINCE_8.on(OLD_ALLOCATOR),
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Huge pages take memory from the cache, and page faults wait while the kernel makes one.",
         page: pages::TCMALLOC,
         check: memory::huge_pages_off,
     },
-    Rule {
+    DoctorRule {
         id: "huge-pages-on",
         setting: "transparent huge pages",
         reads: &[THP],
         wants: "always",
         applies: SINCE_8.on(NEW_ALLOCATOR),
         severity: Warning,
+        priority: Hygiene,
+        reason: "It saves processor time in the allocator; storage does not gain.",
         page: pages::TCMALLOC,
         check: memory::huge_pages_on,
     },
-    Rule {
+    DoctorRule {
         id: "huge-page-defrag-off-warned",
         setting: "huge page defragmentation",
         reads: &[DEFRAG, DEFRAG_RED_HAT],
         wants: "never",
-        applies: Applies::mongodb(Versions::before((4, 2, 0))),
+        applies: RuleScope::mongodb(Versions::before((4, 2, 0))),
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Page faults wait while the kernel moves memory, which stalls the server.",
         page: pages::THP_OLDER,
         check: memory::defrag_off,
     },
-    Rule {
+    DoctorRule {
         id: "huge-page-defrag-off",
         setting: "huge page defragmentation",
         reads: &[DEFRAG, DEFRAG_RED_HAT],
         wants: "never, while huge pages are on",
-        applies: Applies::mongodb(Versions::between((4, 2, 0), (8, 0, 0))),
+        applies: RuleScope::mongodb(Versions::between((4, 2, 0), (8, 0, 0))),
         severity: Note,
+        priority: Hygiene,
+        reason: "Later servers do not check it while huge pages are off.",
         page: pages::THP_OLDER,
         check: memory::defrag_off,
     },
-    Rule {
+    DoctorRule {
         id: "huge-page-defrag",
         setting: "huge page defragmentation",
         reads: &[DEFRAG],
         wants: "defer+madvise",
         applies: SINCE_8.on(NEW_ALLOCATOR),
         severity: Warning,
+        priority: Hygiene,
+        reason: "Only the value 'always' makes page faults wait; the other values differ in processor time.",
         page: pages::TCMALLOC,
         check: memory::defrag_deferred,
     },
-    Rule {
+    DoctorRule {
         id: "khugepaged-holes",
         setting: "khugepaged",
         reads: &["sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"],
         wants: "max_ptes_none 0",
         applies: SINCE_8.on(NEW_ALLOCATOR),
         severity: Warning,
+        priority: Hygiene,
+        reason: "It costs memory where data is sparse; no effect on latency was measured.",
         page: pages::THP_STEPS,
         check: memory::khugepaged,
     },
-    Rule {
+    DoctorRule {
         id: "overcommit-always",
         setting: "memory overcommit",
         reads: &["proc/sys/vm/overcommit_memory"],
         wants: "1 (always)",
         applies: SINCE_8,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters only when memory is nearly used up.",
         page: pages::THP_STEPS,
         check: memory::overcommit_always,
     },
-    Rule {
+    DoctorRule {
         id: "overcommit",
         setting: "memory overcommit",
         reads: &["proc/sys/vm/overcommit_memory"],
         wants: "0 or 1, not 2 (never)",
         applies: BEFORE_8,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "With 2 the kernel refuses memory that is free, and the server ends.",
         page: pages::STARTUP_WARNINGS,
         check: memory::overcommit_not_strict,
     },
-    Rule {
+    DoctorRule {
         id: "rseq-allocator",
         setting: "restartable sequences",
         reads: &[ENVIRONMENT, KERNEL],
         wants: "GLIBC_TUNABLES=glibc.pthread.rseq=0, so that the allocator has a cache for each CPU",
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::between((4, 18, 0), (6, 19, 0))),
         severity: Warning,
+        priority: Hygiene,
+        reason: "It saves processor time and memory in the allocator; storage does not gain.",
         page: pages::TCMALLOC,
         check: cpu::allocator,
     },
-    Rule {
+    DoctorRule {
         id: "rseq-allocator-fixed-kernel",
         setting: "restartable sequences",
         reads: &[ENVIRONMENT, KERNEL],
         wants: "GLIBC_TUNABLES=glibc.pthread.rseq=0, so that the allocator has a cache for each CPU",
         applies: SINCE_8.on(&["x86_64"]).kernel(Versions::since((7, 0, 14))),
         severity: Warning,
+        priority: Hygiene,
+        reason: "It saves processor time and memory in the allocator; storage does not gain.",
         page: pages::TCMALLOC,
         check: cpu::allocator,
     },
-    Rule {
+    DoctorRule {
         id: "rseq-unavailable",
         setting: "restartable sequences",
         reads: &[KERNEL],
         wants: "a kernel of 4.18 or later",
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::before((4, 18, 0))),
         severity: Note,
+        priority: Hygiene,
+        reason: "It saves processor time and memory in the allocator; storage does not gain.",
         page: pages::TCMALLOC,
         check: cpu::unavailable,
     },
-    Rule {
+    DoctorRule {
         id: "rseq-crash",
         setting: "restartable sequences",
         reads: &[ENVIRONMENT, KERNEL],
         wants: "GLIBC_TUNABLES=glibc.pthread.rseq=1, or a kernel before 6.19 or from 7.0.14",
         applies: SINCE_8.on(NEW_ALLOCATOR).kernel(Versions::between((6, 19, 0), (7, 0, 14))),
         severity: Critical,
+        priority: Priority::Critical,
+        reason: "The server crashes, or does not start.",
         page: pages::RSEQ_CRASH,
         check: cpu::crash,
     },
-    Rule {
+    DoctorRule {
         id: "rseq-crash-arm64",
         setting: "restartable sequences",
         reads: &[ENVIRONMENT, KERNEL],
         wants: "GLIBC_TUNABLES=glibc.pthread.rseq=1 until a kernel has the fix for this machine",
         applies: SINCE_8.on(&["aarch64"]).kernel(Versions::since((7, 0, 14))),
         severity: Critical,
+        priority: Priority::Critical,
+        reason: "The server crashes, or does not start.",
         page: pages::RSEQ_CRASH,
         check: cpu::crash_pending,
     },
-    Rule {
+    DoctorRule {
         id: "swappiness",
         setting: "swappiness",
         reads: &[
@@ -338,12 +397,14 @@ pub static RULES: &[Rule] = &[
             "proc/meminfo",
         ],
         wants: "1 or 0, also in the server's own control group",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A page of the cache that was swapped out costs a read from the disk where it cost none.",
         page: pages::PRODUCTION_NOTES,
         check: memory::swappiness,
     },
-    Rule {
+    DoctorRule {
         id: "dirty-limits",
         setting: "dirty limits",
         reads: &[
@@ -354,122 +415,146 @@ pub static RULES: &[Rule] = &[
             "proc/meminfo",
         ],
         wants: "at most 15 % and 5 % of memory (MongoDB itself gives no advice)",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "MongoDB gives no advice; its effect depends on the checkpoints and needs a measurement.",
         page: pages::DIRTY,
         check: memory::dirty,
     },
-    Rule {
+    DoctorRule {
         id: "numa-interleave",
         setting: "NUMA memory policy",
         reads: &["sys/devices/system/node/", "proc/PID/numa_maps"],
         wants: "interleaved over all nodes",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A full node drops cache or swaps while other nodes have free memory.",
         page: pages::PRODUCTION_NOTES,
         check: memory::interleave,
     },
-    Rule {
+    DoctorRule {
         id: "zone-reclaim",
         setting: "NUMA zone reclaim",
         reads: &["proc/sys/vm/zone_reclaim_mode"],
         wants: "0",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "The kernel drops cached files while memory is free, and the server reads them again from the disk.",
         page: pages::PRODUCTION_NOTES,
         check: memory::zone_reclaim,
     },
-    Rule {
+    DoctorRule {
         id: "numad",
         setting: "numad",
         reads: &["proc/NUMAD/comm"],
         wants: "not running",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It moves memory between nodes, which costs memory bandwidth; no effect on latency was measured.",
         page: pages::PRODUCTION_NOTES,
         check: memory::numad,
     },
-    Rule {
+    DoctorRule {
         id: "open-files",
         setting: "open files of mongod",
         reads: &[LIMITS],
         wants: "64000 or more",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A server that may open no more files refuses connections, or ends.",
         page: pages::ULIMIT,
         check: limits::open_files,
     },
-    Rule {
+    DoctorRule {
         id: "processes",
         setting: "processes of mongod",
         reads: &[LIMITS],
         wants: "64000 or more, and at least half its open files",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A server that may start no more threads refuses connections.",
         page: pages::ULIMIT,
         check: limits::processes,
     },
-    Rule {
+    DoctorRule {
         id: "other-limits",
         setting: "other limits of mongod",
         reads: &[LIMITS],
         wants: "file size, processor time, address space and locked memory unlimited",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A server that reaches one of them ends.",
         page: pages::ULIMIT,
         check: limits::unlimited,
     },
-    Rule {
+    DoctorRule {
         id: "file-max",
         setting: "fs.file-max",
         reads: &["proc/sys/fs/file-max"],
         wants: "98000 or more",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters only to a host that has nearly as many files open.",
         page: pages::CHECKLIST,
         check: limits::file_max,
     },
-    Rule {
+    DoctorRule {
         id: "pid-max",
         setting: "kernel.pid_max",
         reads: &["proc/sys/kernel/pid_max"],
         wants: "64000 or more",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters only with tens of thousands of connections.",
         page: pages::CHECKLIST,
         check: limits::pid_max,
     },
-    Rule {
+    DoctorRule {
         id: "threads-max",
         setting: "kernel.threads-max",
         reads: &["proc/sys/kernel/threads-max"],
         wants: "64000 or more",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters only with tens of thousands of connections.",
         page: pages::CHECKLIST,
         check: limits::threads_max,
     },
-    Rule {
+    DoctorRule {
         id: "map-count",
         setting: "vm.max_map_count",
         reads: &["proc/sys/vm/max_map_count", LIMITS],
         wants: "131060 or more, and twice the connections that mongod may take",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters only with tens of thousands of connections.",
         page: pages::CHECKLIST,
         check: limits::map_count,
     },
-    Rule {
+    DoctorRule {
         id: "keepalive",
         setting: "TCP keepalive",
         reads: &["proc/sys/net/ipv4/tcp_keepalive_time"],
         wants: "120 s or less",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: Hygiene,
+        reason: "It matters to idle connections behind a firewall; storage does not gain.",
         page: pages::KEEPALIVE,
         check: limits::keepalive,
     },
-    Rule {
+    DoctorRule {
         id: "cgroup-disk",
         setting: "control group: disk",
         reads: &[
@@ -480,42 +565,50 @@ pub static RULES: &[Rule] = &[
             "CGROUP/blkio.throttle.write_iops_device",
         ],
         wants: "no limit on the data disk, unless it is meant",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "It bounds what the disk gives; 'fathom explain' measures whether a load reaches the bound.",
         page: pages::IO_CONTROLLER,
         check: control::disk,
     },
-    Rule {
+    DoctorRule {
         id: "cgroup-memory",
         setting: "control group: memory",
         reads: &["CGROUP/memory.max", "CGROUP/memory.limit_in_bytes"],
         wants: "a limit that the server's cache was sized for",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; a limit may be meant.",
         page: pages::IO_CONTROLLER,
         check: control::memory,
     },
-    Rule {
+    DoctorRule {
         id: "cgroup-cpu",
         setting: "control group: processors",
         reads: &["CGROUP/cpu.max", "CGROUP/cpu.cfs_quota_us", "CGROUP/cpu.cfs_period_us"],
         wants: "no limit, or one that is meant",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; a limit may be meant.",
         page: pages::IO_CONTROLLER,
         check: control::cpu,
     },
-    Rule {
+    DoctorRule {
         id: "cgroup-pids",
         setting: "control group: processes",
         reads: &["CGROUP/pids.max"],
         wants: "no limit below 64000",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; a limit may be meant.",
         page: pages::IO_CONTROLLER,
         check: control::pids,
     },
-    Rule {
+    DoctorRule {
         id: "md-level",
         setting: "software RAID level",
         reads: &[
@@ -526,22 +619,26 @@ pub static RULES: &[Rule] = &[
             "sys/block/D/md/stripe_cache_size",
         ],
         wants: "RAID-10, not 5 or 6",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "Each small write reads and writes the parity as well.",
         page: pages::PRODUCTION_NOTES,
         check: raid::level,
     },
-    Rule {
+    DoctorRule {
         id: "md-state",
         setting: "software RAID state",
         reads: &["sys/block/D/md/degraded", "sys/block/D/md/sync_action"],
         wants: "whole and idle",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Critical,
+        priority: Priority::Critical,
+        reason: "The next disk that fails loses data, and a rebuild takes bandwidth from the server.",
         page: pages::MD,
         check: raid::state,
     },
-    Rule {
+    DoctorRule {
         id: "stripes",
         setting: "stripes of RAID and LVM",
         reads: &[
@@ -551,32 +648,38 @@ pub static RULES: &[Rule] = &[
             MOUNTS,
         ],
         wants: "the file system's stripe unit and width equal the device's",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "A request that crosses stripes occupies two disks.",
         page: pages::CHECKLIST,
         check: raid::stripes,
     },
-    Rule {
+    DoctorRule {
         id: "encryption",
         setting: "encrypted layers",
         reads: &["sys/block/D/dm/uuid"],
         wants: "nothing; reported",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only.",
         page: pages::SYSFS_BLOCK,
         check: raid::encryption,
     },
-    Rule {
+    DoctorRule {
         id: "scsi-depth",
         setting: "SCSI queue depth",
         reads: &["sys/block/D/device/queue_depth"],
         wants: "nothing; compared with the measured knee",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; its effect shows in the measured knee.",
         page: pages::ISCSI,
         check: device::depth,
     },
-    Rule {
+    DoctorRule {
         id: "iscsi",
         setting: "iSCSI sessions and depth",
         reads: &[
@@ -587,12 +690,14 @@ pub static RULES: &[Rule] = &[
             "etc/iscsi/iscsid.conf",
         ],
         wants: "more than one session, and a reachable depth above the measured knee",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Warning,
+        priority: WorthDoing,
+        reason: "One session bounds the requests in flight, and with them the rate.",
         page: pages::ISCSI,
         check: device::iscsi,
     },
-    Rule {
+    DoctorRule {
         id: "nvme-queues",
         setting: "NVMe queues",
         reads: &[
@@ -607,28 +712,34 @@ pub static RULES: &[Rule] = &[
             "sys/devices/system/cpu/",
         ],
         wants: "a queue for each processor",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "Reported only; the device decides it.",
         page: pages::BLK_MQ,
         check: device::nvme,
     },
-    Rule {
+    DoctorRule {
         id: "cpu-governor",
         setting: "frequency governor",
         reads: &["sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"],
         wants: "performance, for measurements that repeat",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "It matters to measurements that must repeat.",
         page: pages::PRODUCTION_NOTES,
         check: cpu::governor,
     },
-    Rule {
+    DoctorRule {
         id: "smt",
         setting: "hyper-threading",
         reads: &["sys/devices/system/cpu/smt/control"],
         wants: "off, for measurements that repeat",
-        applies: Applies::ALWAYS,
+        applies: RuleScope::ALWAYS,
         severity: Note,
+        priority: Hygiene,
+        reason: "It matters to measurements that must repeat.",
         page: pages::PRODUCTION_NOTES,
         check: cpu::threads_per_core,
     },
@@ -653,7 +764,7 @@ mod tests {
     fn every_version_has_exactly_one_advice_on_huge_pages() {
         for version in [(3, 6, 0), (4, 2, 0), (7, 0, 31), (8, 0, 0), (9, 0, 0)] {
             for machine in ["x86_64", "aarch64", "ppc64le", "s390x"] {
-                let speaks = |rule: &&Rule| {
+                let speaks = |rule: &&DoctorRule| {
                     rule.setting == "transparent huge pages"
                         && rule.applies.mongodb.contains(version)
                         && (rule.applies.architectures.is_empty()

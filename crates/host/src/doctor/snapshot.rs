@@ -1,12 +1,12 @@
-//! A host's files, saved so that it can be judged elsewhere.
+//! Saves a host's files so that it can be judged elsewhere.
 //!
-//! What is kept follows from the table of rules, so a rule can never be blind to a snapshot. What is kept is
-//! also handed on, so nothing that names people, hosts or secrets goes in: a server's environment is reduced to one
-//! variable, its command line to its dbPath, mount options and the initiator's settings to those that rules read.
-//! It refuses to write into a folder with other things in it.
+//! The files of a snapshot follow from the table of rules, so no rule lacks its input. A snapshot may be given to
+//! others, so names of people and hosts and secrets are left out: a server's environment is reduced to one variable,
+//! its command line to its dbPath, mount options and the initiator's settings to those that rules read. It refuses to
+//! write into a folder with other things in it.
 //!
 //! Rules name the files they read as patterns. `D` is the disk of each layer under the data, `PID` the running mongod, `NUMAD` a
-//! running numad, `CGROUP` every folder from its control group (or ours, where no mongod runs) up to the root, `*` any one name. A
+//! running numad, `CGROUP` every folder from its control group (or ours, if no mongod runs) up to the root, `*` any one name. A
 //! pattern that ends in `/` means the names in a folder, not their content: a snapshot keeps them as empty files, since links would
 //! not survive.
 
@@ -17,16 +17,16 @@ use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::manifest::{MANIFEST, Manifest, SCHEMA};
-use super::{Context, Options, RULES, control, filesystem, memory, mongod};
+use super::manifest::{MANIFEST, SCHEMA, SnapshotManifest};
+use super::{Context, DoctorOptions, RULES, control, filesystem, memory, mongod};
 use crate::View;
 
-/// Far above any file of `/proc` or `/sys` that a rule reads; a longer one is cut.
-const FILE_BYTES_MAX: u64 = 256 << 10;
-/// A host with more files than this has something that we do not understand.
-const FILES_MAX: usize = 20_000;
+/// The maximum length of a saved file, far above any in `/proc` or `/sys` that a rule reads; a longer one is cut.
+const MAX_FILE_BYTES: u64 = 256 << 10;
+/// The maximum number of files; a host with more is refused as not understood.
+const MAX_FILES: usize = 20_000;
 
-/// What every snapshot keeps beside the rules' own files: the block tree, mounts, and facts about the machine.
+/// The files that every snapshot has besides the rules' own: the block tree, mounts, and facts about the machine.
 const BASE: &[&str] = &[
     "proc/cpuinfo",
     "proc/diskstats",
@@ -65,7 +65,7 @@ const BASE: &[&str] = &[
     "sys/hypervisor/type",
 ];
 
-/// The files of this host that `pattern` stands for; they need not exist. A trailing `/` is kept.
+/// The files of this host that match `pattern`; they need not exist. A trailing `/` is kept.
 fn expand(context: &Context, pattern: &str) -> Vec<String> {
     let (pattern, names_only) = pattern.strip_suffix('/').map_or((pattern, ""), |folder| (folder, "/"));
     let mut paths: Vec<String> = vec![String::new()];
@@ -87,20 +87,19 @@ fn step(context: &Context, path: &str, part: &str) -> Vec<String> {
     }
 }
 
-/// What was written.
+/// The snapshot that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saved {
-    /// How many files.
+pub struct SnapshotSize {
     pub files: usize,
-    /// How many bytes in them.
+    /// The bytes in these files.
     pub bytes: u64,
 }
 
 /// Saves what the rules read of this host into `into`, a new or empty folder, or an older snapshot of ours.
-pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
+pub fn save(view: &View, options: &DoctorOptions, into: &Path) -> Result<SnapshotSize> {
     let context = Context::read(view, options)?;
     claim(into)?;
-    let mut manifest = Manifest {
+    let mut manifest = SnapshotManifest {
         schema: SCHEMA,
         complete: false,
         made_by: concat!("fathom ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -112,13 +111,13 @@ pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
         mongodb: context.mongod.as_ref().and_then(|mongod| Some(mongod.version?.to_string())),
     };
     manifest.write(into)?;
-    let mut saved = Saved { files: 1, bytes: 0 };
+    let mut saved = SnapshotSize { files: 1, bytes: 0 };
     for folder in ["proc", "sys"] {
         create_dir(&into.join(folder))?;
     }
     let patterns = BASE.iter().chain(RULES.iter().flat_map(|rule| rule.reads));
     let paths: BTreeSet<String> = patterns.flat_map(|pattern| expand(&context, pattern)).collect();
-    if paths.len() > FILES_MAX {
+    if paths.len() > MAX_FILES {
         let what = format!("a snapshot of this host would need {} files", paths.len());
         return Err(
             Error::new(Kind::Unsupported, what).advise("unmount or unmap devices that are not in use")
@@ -144,7 +143,7 @@ pub fn save(view: &View, options: &Options, into: &Path) -> Result<Saved> {
     Ok(saved)
 }
 
-/// Makes `into` ours, or refuses.
+/// Marks `into` as a snapshot, or refuses it.
 fn claim(into: &Path) -> Result<()> {
     let entries = match fs::read_dir(into) {
         Ok(entries) => entries,
@@ -155,7 +154,7 @@ fn claim(into: &Path) -> Result<()> {
         return Ok(());
     }
     let text = fs::read_to_string(into.join(MANIFEST)).unwrap_or_default();
-    if serde_json::from_str::<Manifest>(&text).is_err() {
+    if serde_json::from_str::<SnapshotManifest>(&text).is_err() {
         let what = format!("{} has other things in it", into.display());
         return Err(Error::new(Kind::NotOurs, what).advise("name a new or empty folder"));
     }
@@ -175,7 +174,7 @@ fn create_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).map_err(|e| Error::io("create", path, e))
 }
 
-fn write(path: &Path, bytes: &[u8], saved: &mut Saved) -> Result<()> {
+fn write(path: &Path, bytes: &[u8], saved: &mut SnapshotSize) -> Result<()> {
     if let Some(folder) = path.parent() {
         create_dir(folder)?;
     }
@@ -185,7 +184,7 @@ fn write(path: &Path, bytes: &[u8], saved: &mut Saved) -> Result<()> {
     Ok(())
 }
 
-/// What a snapshot keeps of a file; `None` where it cannot be read.
+/// The contents of a file for a snapshot; `None` if it cannot be read.
 fn content(context: &Context, path: &str) -> Option<String> {
     let view = &context.view;
     if path.ends_with("/numa_maps") {
@@ -197,11 +196,11 @@ fn content(context: &Context, path: &str) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(full).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    File::open(full).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Some(match path {
         "proc/self/mountinfo" => text.lines().map(|line| filesystem::public_line(line) + "\n").collect(),
-        // One processor stands for all.
+        // The first processor's entry is enough.
         "proc/cpuinfo" => text.split("\n\n").next().unwrap_or("").to_owned() + "\n",
         "etc/iscsi/iscsid.conf" => {
             let kept = |line: &&str| line.trim_start().starts_with("node.session.");
@@ -218,7 +217,7 @@ fn content(context: &Context, path: &str) -> Option<String> {
             db_path
                 .map_or_else(|| "mongod\0".to_owned(), |dir| format!("mongod\0--dbpath\0{}\0", dir.display()))
         }
-        // What kind it is, without the identity after it.
+        // The kind of device, without the identity after it.
         _ if path.ends_with("/dm/uuid") => text.split('-').next().unwrap_or("").trim().to_owned() + "-\n",
         _ => text,
     })
@@ -232,7 +231,8 @@ mod tests {
     fn a_folder_of_somebody_else_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("letter"), "dear").unwrap();
-        let error = save(&View::live(), &Options { dir: Some("/".into()), mongodb: None }, folder.path());
+        let error =
+            save(&View::live(), &DoctorOptions { dir: Some("/".into()), mongodb: None }, folder.path());
         assert_eq!(error.unwrap_err().kind(), Kind::NotOurs);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -240,13 +240,13 @@ mod tests {
     #[test]
     fn a_snapshot_is_judged_as_the_host_is_and_can_be_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { dir: Some("/".into()), mongodb: None };
+        let options = DoctorOptions { dir: Some("/".into()), mongodb: None };
         for _ in 0..2 {
             let saved = save(&View::live(), &options, folder.path()).unwrap();
             assert!(saved.files > 20 && saved.bytes < 4 << 20, "{saved:?}");
         }
         let view = View::snapshot(folder.path()).unwrap();
-        let judged = super::super::examine(&view, &Options::default()).unwrap();
+        let judged = super::super::examine(&view, &DoctorOptions::default()).unwrap();
         let live = super::super::examine(&View::live(), &options).unwrap();
         assert_eq!(judged.findings, live.findings);
     }

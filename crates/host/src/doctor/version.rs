@@ -1,15 +1,15 @@
 //! Versions of MongoDB, and the ranges of versions that a rule holds for.
 //!
-//! The vendor's advice turns round between releases (transparent huge pages: never up to 7.0, always from 8.0),
-//! so a rule without a range would be wrong for somebody. Ranges are data, shown on the page of rules; a range is
-//! closed at its start and open at its end.
+//! The vendor's advice reverses between releases (transparent huge pages: never up to 7.0, always from 8.0), so a rule
+//! without a range would be wrong for some version. Ranges are data, shown on the page of rules; a range is closed at
+//! its start and open at its end.
 
 use std::fmt;
 use std::str::FromStr;
 
 use fathom_errors::Error;
 
-/// A version as three numbers, so that versions compare.
+/// A version as three numbers that compare in order.
 pub type Triple = (u32, u32, u32);
 
 /// A version of MongoDB.
@@ -17,7 +17,7 @@ pub type Triple = (u32, u32, u32);
 pub struct MongoVersion(pub Triple);
 
 impl MongoVersion {
-    /// What is assumed where nothing tells: the current long-term release line.
+    /// The version that is assumed if none is known: the current long-term release line.
     pub const CURRENT: MongoVersion = MongoVersion((8, 0, 0));
 
     /// The first version inside `text` (`/opt/mongodb-7.0.12/bin/mongod`), three numbers with dots between.
@@ -59,14 +59,13 @@ impl fmt::Display for MongoVersion {
 /// The versions from one (included) until another (excluded).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// The first that belongs, where there is one.
+    /// The first version of the range, if it is bounded.
     pub from: Option<Triple>,
-    /// The first that no longer belongs, where there is one.
+    /// The first version after the range, if it is bounded.
     pub until: Option<Triple>,
 }
 
 impl Versions {
-    /// Every version.
     pub const ALL: Versions = Versions { from: None, until: None };
 
     /// `first` and everything later.
@@ -74,7 +73,7 @@ impl Versions {
         Versions { from: Some(first), until: None }
     }
 
-    /// Everything before `end`.
+    /// Every version before `end`, which is excluded.
     pub const fn before(end: Triple) -> Self {
         Versions { from: None, until: Some(end) }
     }
@@ -84,7 +83,6 @@ impl Versions {
         Versions { from: Some(first), until: Some(end) }
     }
 
-    /// Whether `version` belongs.
     pub fn contains(&self, version: Triple) -> bool {
         self.from.is_none_or(|from| version >= from) && self.until.is_none_or(|until| version < until)
     }

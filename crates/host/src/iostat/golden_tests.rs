@@ -1,5 +1,5 @@
-//! Our reports against what sysstat 12.6 printed from the same counters (`tests/fixtures/iostat/README.md`), and
-//! the forms that sysstat does not have against what they should be.
+//! Compares our reports with the output of sysstat 12.6 from the same counters (`tests/fixtures/iostat/README.md`), and
+//! checks the forms that sysstat does not have.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ fn case(name: &str) -> Case {
 }
 
 impl Case {
-    fn reports(&self, options: &Options) -> [Report; 2] {
+    fn reports(&self, options: &IostatOptions) -> [Report; 2] {
         let selection = Selection::resolve(options, &self.stack, &self.before.lines).unwrap();
         [
             report(None, &self.before, &selection, options, &self.stack),
@@ -49,12 +49,12 @@ impl Case {
         ]
     }
 
-    fn text(&self, options: &Options) -> String {
+    fn text(&self, options: &IostatOptions) -> String {
         self.reports(options).iter().map(|one| super::report(one, options, "")).collect()
     }
 
-    fn json(&self, options: &Options) -> String {
-        let mut out = json::begin(&Header::default());
+    fn json(&self, options: &IostatOptions) -> String {
+        let mut out = json::begin(&IostatHeader::default());
         for (index, one) in self.reports(options).iter().enumerate() {
             out += &json::statistics(one, options, "", index == 0);
         }
@@ -63,9 +63,9 @@ impl Case {
 }
 
 /// The options that a line of `goldens.txt` gives to sysstat.
-fn parse_options(words: &[&str]) -> Options {
+fn parse_options(words: &[&str]) -> IostatOptions {
     let has = |word: &str| words.contains(&word);
-    Options {
+    IostatOptions {
         cpu: !has("-d"),
         disks: true,
         extended: has("-x"),
@@ -73,7 +73,7 @@ fn parse_options(words: &[&str]) -> Options {
         unit: if has("-m") { Unit::Mib } else { Unit::Kib },
         omit_idle: has("-z"),
         partitions: if has("-p") { Partitions::All } else { Partitions::None },
-        ..Options::default()
+        ..IostatOptions::default()
     }
 }
 
@@ -116,7 +116,8 @@ fn keys(json: &str) -> Vec<&str> {
 
 #[test]
 fn the_tree_counts_no_request_twice() {
-    let options = Options { disks: true, extended: true, short: true, tree: true, ..Options::default() };
+    let options =
+        IostatOptions { disks: true, extended: true, short: true, tree: true, ..IostatOptions::default() };
     let case = case("kernel-6.1-stack");
     let [_, report] = case.reports(&options);
     assert_eq!(
@@ -146,7 +147,7 @@ total of 3         1200.00  48000.00     8.00    1.00    40.00    1.21  33.33
 
 #[test]
 fn a_device_under_two_others_is_shown_once() {
-    let options = Options { disks: true, tree: true, ..Options::default() };
+    let options = IostatOptions { disks: true, tree: true, ..IostatOptions::default() };
     let lines =
         "8 0 sda 1 0 8 1 0 0 0 0 0 1 1\n9 0 md0 1 0 8 1 0 0 0 0 0 1 1\n9 1 md1 1 0 8 1 0 0 0 0 0 1 1\n";
     let root = tempfile::TempDir::new().unwrap();
@@ -172,7 +173,8 @@ fn a_device_under_two_others_is_shown_once() {
 
 #[test]
 fn more_columns_say_what_is_not_known() {
-    let options = Options { disks: true, extended: true, short: true, more: true, ..Options::default() };
+    let options =
+        IostatOptions { disks: true, extended: true, short: true, more: true, ..IostatOptions::default() };
     let [_, new] = case("kernel-6.1-stack").reports(&options);
     let text = super::report(&new, &options, "");
     assert!(text.lines().next().unwrap().ends_with("aqu-sz  %util    cw/s inflight"), "{text}");
@@ -186,7 +188,8 @@ fn more_columns_say_what_is_not_known() {
 
 #[test]
 fn names_and_time_stamps_where_they_are_asked_for() {
-    let mut options = Options { disks: true, timestamp: true, mapper_names: true, ..Options::default() };
+    let mut options =
+        IostatOptions { disks: true, timestamp: true, mapper_names: true, ..IostatOptions::default() };
     options.devices = vec!["/dev/mapper/vg0-data".to_owned(), "sdb".to_owned()];
     let case = case("kernel-6.1-stack");
     let text = super::report(&case.reports(&options)[1], &options, "11/14/23 22:13:20");
@@ -214,12 +217,12 @@ fn the_notes_name_frozen_and_misleading_devices() {
 
 #[test]
 fn a_report_without_devices_is_still_a_document() {
-    let options = Options { cpu: true, disks: true, ..Options::default() };
-    let document = json::begin(&Header::default())
+    let options = IostatOptions { cpu: true, disks: true, ..IostatOptions::default() };
+    let document = json::begin(&IostatHeader::default())
         + &json::statistics(&Report::default(), &options, "", true)
         + json::end();
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(document["sysstat"]["hosts"][0]["statistics"][0]["disk"], serde_json::json!([]));
-    let empty = json::begin(&Header::default()) + json::end();
+    let empty = json::begin(&IostatHeader::default()) + json::end();
     assert!(serde_json::from_str::<Value>(&empty).is_ok(), "stopped before the first report");
 }

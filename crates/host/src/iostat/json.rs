@@ -1,15 +1,15 @@
 //! The report as JSON in the shape of sysstat's `-o JSON`: one document for the whole run, key for key.
 //!
-//! The document is written as the run goes: [`begin`], one [`statistics`] a report, [`end`]. Each piece ends
-//! before the comma that a next one would need, so that the run may stop after any of them and still leave a valid
-//! document. Figures have two decimals, as sysstat writes them.
+//! The document is written during the run: [`begin`], one [`statistics`] a report, [`end`]. Each piece ends before the
+//! comma that a next one would need, so that the document is valid wherever the run stops. Figures have two decimals,
+//! as sysstat writes them.
 
 use super::text::{known, push};
-use super::{Header, Options, Report, Row};
+use super::{DeviceRow, IostatHeader, IostatOptions, Report};
 use crate::rates::{Flow, Rates};
 
-/// What stands before the first report.
-pub fn begin(header: &Header) -> String {
+/// The text before the first report.
+pub fn begin(header: &IostatHeader) -> String {
     let mut out = String::from("{\"sysstat\": {\n\t\"hosts\": [\n\t\t{\n");
     for (key, value) in [
         ("nodename", &header.nodename),
@@ -24,8 +24,8 @@ pub fn begin(header: &Header) -> String {
     out
 }
 
-/// One report; `first` tells whether it needs a comma before it.
-pub fn statistics(report: &Report, options: &Options, timestamp: &str, first: bool) -> String {
+/// One report; without `first`, a comma comes before it.
+pub fn statistics(report: &Report, options: &IostatOptions, timestamp: &str, first: bool) -> String {
     let mut parts = Vec::new();
     if options.timestamp {
         parts.push(format!("\t\t\t\t\t\"timestamp\": {}", quote(timestamp)));
@@ -51,12 +51,12 @@ pub fn statistics(report: &Report, options: &Options, timestamp: &str, first: bo
     format!("{comma}\t\t\t\t{{\n{}\n\t\t\t\t}}\n", parts.join(",\n"))
 }
 
-/// What stands after the last report.
+/// The text after the last report.
 pub fn end() -> &'static str {
     "\t\t\t]\n\t\t}\n\t]\n}}\n"
 }
 
-fn disk(row: &Row, rates: &Rates, options: &Options) -> String {
+fn disk(row: &DeviceRow, rates: &Rates, options: &IostatOptions) -> String {
     let name = quote(row.label.trim_start());
     let mut out = if options.tree {
         let below: Vec<String> = row.below.iter().map(|name| quote(name)).collect();
@@ -68,11 +68,11 @@ fn disk(row: &Row, rates: &Rates, options: &Options) -> String {
     out
 }
 
-fn fields(rates: &Rates, options: &Options) -> String {
+fn fields(rates: &Rates, options: &IostatOptions) -> String {
     let mut fields = match (options.extended, options.short) {
         (true, false) => extended(rates, options),
         (true, true) => extended_short(rates, options),
-        // sysstat 12.6 has no narrow form of this one in JSON.
+        // sysstat 12.6 has no narrow form of this report in JSON.
         (false, _) => basic(rates, options),
     };
     if options.more {
@@ -86,14 +86,14 @@ fn fields(rates: &Rates, options: &Options) -> String {
     fields.join(", ")
 }
 
-type Fields = Vec<(String, String)>;
+type JsonMembers = Vec<(String, String)>;
 
-fn extended(rates: &Rates, options: &Options) -> Fields {
+fn extended(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     let unit = options.unit;
     let kinds: [(&str, Flow); 3] =
         [("r", rates.read), ("w", rates.write), ("d", rates.discard.unwrap_or_default())];
     let flush = rates.flush.unwrap_or_default();
-    let each = |name: &dyn Fn(&str) -> String, figure: &dyn Fn(&Flow) -> f64| -> Fields {
+    let each = |name: &dyn Fn(&str) -> String, figure: &dyn Fn(&Flow) -> f64| -> JsonMembers {
         kinds.iter().map(|(letter, flow)| (name(letter), decimals(figure(flow)))).collect()
     };
     let one = |name: &str, figure: f64| vec![(name.to_owned(), decimals(figure))];
@@ -112,7 +112,7 @@ fn extended(rates: &Rates, options: &Options) -> Fields {
     .concat()
 }
 
-fn extended_short(rates: &Rates, options: &Options) -> Fields {
+fn extended_short(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     let field = |name: &str, figure: f64| (name.to_owned(), decimals(figure));
     vec![
         field("tps", rates.all.per_s),
@@ -125,7 +125,7 @@ fn extended_short(rates: &Rates, options: &Options) -> Fields {
     ]
 }
 
-fn basic(rates: &Rates, options: &Options) -> Fields {
+fn basic(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     let unit = options.unit;
     let label = unit.label();
     let kinds = [("read", rates.read), ("wrtn", rates.write), ("dscd", rates.discard.unwrap_or_default())];
@@ -145,7 +145,6 @@ fn decimals(figure: f64) -> String {
     format!("{figure:.2}")
 }
 
-/// A JSON string.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,9 +1,9 @@
 //! The report of `iostat`, as functions from readings to text or JSON.
 //!
-//! Figures, column order and widths are those of sysstat 12.6, so that people and their scripts recognise them
-//! (`docs/iostat.md` lists the differences). The way is [`Sampler`] to [`Snapshot`], two of them and a
-//! [`Selection`] to a [`Report`], and that to [`text`] or [`json`]. Only the sampler and the stack read the
-//! machine; everything after them is a pure function and tested on recorded counters.
+//! Figures, column order and widths are those of sysstat 12.6, so that users and scripts recognise them
+//! (`docs/iostat.md` lists the differences). A [`IostatSampler`] makes a [`Snapshot`]; two of these and a [`Selection`] make
+//! a [`Report`], which [`text`] or [`json`] prints. Only the sampler and the stack read the machine; everything after
+//! them is a pure function and tested on recorded counters.
 
 pub mod json;
 mod report;
@@ -11,9 +11,9 @@ mod select;
 mod snapshot;
 pub mod text;
 
-pub use report::{Report, Row, report};
+pub use report::{DeviceRow, Report, report};
 pub use select::Selection;
-pub use snapshot::{Header, Sampler, Snapshot, Stack, Stamp, notes, util_meaning};
+pub use snapshot::{IostatHeader, IostatSampler, LocalTime, Snapshot, Stack, notes, util_meaning};
 
 /// The unit of amounts and rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Unit {
     }
 }
 
-/// Which partitions are shown.
+/// The partitions that are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Partitions {
     /// None, unless named (no `-p`).
@@ -59,24 +59,22 @@ pub enum Partitions {
     None,
     /// Those that have had I/O (`-p`).
     Used,
-    /// All, and devices without I/O too (`-p ALL`).
+    /// All partitions, and devices without I/O (`-p ALL`).
     All,
     /// Those of the named devices (`-p sda,sdb`).
     Of(Vec<String>),
 }
 
-/// What a report shows and how.
+/// The columns and the form of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// The CPU block.
+pub struct IostatOptions {
     pub cpu: bool,
-    /// The device block.
     pub disks: bool,
     /// `-x`: the extended figures.
     pub extended: bool,
     /// `-s`: the narrow forms.
     pub short: bool,
-    /// `-k`, `-m`.
+    /// The unit, from `-k` or `-m`.
     pub unit: Unit,
     /// `-z`: leave out devices without I/O in the interval.
     pub omit_idle: bool,
@@ -84,11 +82,11 @@ pub struct Options {
     pub timestamp: bool,
     /// `-N`: device mapper names instead of `dm-0`.
     pub mapper_names: bool,
-    /// `-p`.
+    /// The choice that `-p` makes.
     pub partitions: Partitions,
-    /// Device names from the command line; `ALL` stands for every device, used or not.
+    /// Device names from the command line; `ALL` means every device, used or not.
     pub devices: Vec<String>,
-    /// Stacked devices above what they stand on, and a total of the bottom ones.
+    /// Stacked devices above those below them, and a total of the bottom ones.
     pub tree: bool,
     /// Columns that sysstat does not have.
     pub more: bool,

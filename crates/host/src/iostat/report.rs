@@ -1,8 +1,8 @@
-//! Two snapshots become rows: one a device, or a tree of them with a total of the bottom layer.
+//! Computes rows from two snapshots: one for each device, or a tree of devices with a total of the bottom layer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Options, Partitions, Selection, Snapshot, Stack};
+use super::{IostatOptions, Partitions, Selection, Snapshot, Stack};
 use crate::DeviceKind;
 use crate::diskstats::Counters;
 use crate::rates::{Delta, Rates};
@@ -10,36 +10,35 @@ use crate::sched::CpuShares;
 
 /// One device in one interval.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// The kernel's name.
+pub struct DeviceRow {
     pub name: String,
-    /// What stands in the first column.
+    /// The text of the first column.
     pub label: String,
-    /// The figures; `None` for a device that stands under two others and was shown before.
+    /// The figures; `None` for a device below two others that was shown before.
     pub rates: Option<Rates>,
-    /// What it stands on, in the tree form.
+    /// The devices below it, in the tree form.
     pub below: Vec<String>,
 }
 
 /// All figures of one interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// How long it was.
+    /// The length of the interval.
     pub interval_ns: u64,
-    /// What the CPUs did.
+    /// The use of the CPUs.
     pub cpu: CpuShares,
     /// The devices in order.
-    pub rows: Vec<Row>,
-    /// In the tree form, the bottom devices together and how many they are.
+    pub rows: Vec<DeviceRow>,
+    /// In the tree form, the sum of the bottom devices and their number.
     pub total: Option<(Rates, usize)>,
 }
 
-/// Computes a report between two snapshots, or since boot where there is no earlier one.
+/// Computes a report between two snapshots, or since boot without an earlier one.
 pub fn report(
     before: Option<&Snapshot>,
     after: &Snapshot,
     selection: &Selection,
-    options: &Options,
+    options: &IostatOptions,
     stack: &Stack,
 ) -> Report {
     let nothing = Snapshot::default();
@@ -49,7 +48,7 @@ pub fn report(
     let shown = after.lines.iter().filter(|line| selection.shows(line, &after.lines, stack));
     let mut shown: Vec<&str> =
         shown.map(|line| line.name.as_str()).filter(|name| frame.passes(name)).collect();
-    // sysstat lists by name, but in the kernel's order where partitions are asked for (tests/fixtures/iostat).
+    // sysstat lists by name, but in the kernel's order if partitions are requested (tests/fixtures/iostat).
     if !matches!(options.partitions, Partitions::Used | Partitions::All) {
         shown.sort_unstable();
     }
@@ -63,23 +62,23 @@ pub fn report(
     report
 }
 
-type Index<'a> = BTreeMap<&'a str, &'a Counters>;
+type CountersByName<'a> = BTreeMap<&'a str, &'a Counters>;
 
-fn by_name(snapshot: &Snapshot) -> Index<'_> {
+fn by_name(snapshot: &Snapshot) -> CountersByName<'_> {
     snapshot.lines.iter().map(|line| (line.name.as_str(), &line.counters)).collect()
 }
 
 struct Frame<'a> {
-    before: Index<'a>,
-    after: Index<'a>,
+    before: CountersByName<'a>,
+    after: CountersByName<'a>,
     interval_ns: u64,
-    options: &'a Options,
+    options: &'a IostatOptions,
     stack: &'a Stack,
 }
 
 impl<'a> Frame<'a> {
     fn delta(&self, name: &str) -> Delta {
-        // A device that was not there before has done all it did since.
+        // A device that is new has done all its I/O since.
         let before = self.before.get(name).copied().copied().unwrap_or_default();
         let after = self.after.get(name).copied().copied().unwrap_or(before);
         Delta::between(&before, &after)
@@ -89,11 +88,11 @@ impl<'a> Frame<'a> {
         !self.options.omit_idle || self.delta(name).any_io()
     }
 
-    fn row(&self, name: &str, depth: usize) -> Row {
+    fn row(&self, name: &str, depth: usize) -> DeviceRow {
         let mut rates = self.delta(name).rates(self.interval_ns);
         let device = self.stack.device(name);
         if device.is_some_and(|device| device.kind == DeviceKind::Partition) {
-            // Flushes are counted on whole disks only, so nothing can be taken off.
+            // Flushes are counted on whole disks only, so no flushes can be subtracted.
             rates.corrected_writes_per_s = None;
         }
         let mapper_name = device.and_then(|device| device.mapper_name.as_deref());
@@ -104,10 +103,10 @@ impl<'a> Frame<'a> {
             _ => plain,
         };
         let label = format!("{:width$}{label}", "", width = 2 * depth);
-        Row { name: name.to_owned(), label, rates: Some(rates), below: Vec::new() }
+        DeviceRow { name: name.to_owned(), label, rates: Some(rates), below: Vec::new() }
     }
 
-    /// Tops first, each followed by what it stands on; a device under two tops has its figures once.
+    /// Tops first, each followed by the devices below it; a device under two tops has its figures once.
     fn tree(&self, chosen: Vec<&'a str>, report: &mut Report) {
         let mut members: BTreeSet<&str> = chosen.into_iter().collect();
         let mut pending: Vec<&str> = members.iter().copied().collect();
@@ -119,7 +118,7 @@ impl<'a> Frame<'a> {
             }
         }
         let covered: BTreeSet<&str> = members.iter().flat_map(|name| self.stack.below(name)).collect();
-        let mut walk = Walk { frame: self, members: &members, seen: BTreeSet::new(), rows: Vec::new() };
+        let mut walk = StackWalk { frame: self, members: &members, seen: BTreeSet::new(), rows: Vec::new() };
         for top in members.iter().filter(|name| !covered.contains(*name)) {
             walk.visit(top, 0);
         }
@@ -135,14 +134,14 @@ impl<'a> Frame<'a> {
     }
 }
 
-struct Walk<'a, 'b> {
+struct StackWalk<'a, 'b> {
     frame: &'b Frame<'a>,
     members: &'b BTreeSet<&'a str>,
     seen: BTreeSet<&'a str>,
-    rows: Vec<Row>,
+    rows: Vec<DeviceRow>,
 }
 
-impl<'a> Walk<'a, '_> {
+impl<'a> StackWalk<'a, '_> {
     fn visit(&mut self, name: &'a str, depth: usize) {
         let mut row = self.frame.row(name, depth);
         let below: Vec<&str> = self.frame.stack.below(name);

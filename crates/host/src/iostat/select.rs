@@ -1,4 +1,4 @@
-//! Which devices a report shows: sysstat's rules, except that a name which does not exist is an error.
+//! Selects the devices of a report by sysstat's rules, except that a name that does not exist is an error.
 //!
 //! Without names: whole devices that have ever done I/O (so idle loop and ram devices stay away); with `-p` also
 //! partitions; with `ALL` also those that never did anything. With names: exactly those, used or not.
@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::{Options, Partitions, Stack};
+use super::{IostatOptions, Partitions, Stack};
 use crate::DeviceKind;
 use crate::diskstats::Line;
 
 /// The rule that decides for each line of counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Only these; `None` for all.
+    /// The names to show; `None` for all.
     names: Option<BTreeSet<String>>,
-    /// Partitions too.
+    /// True if partitions are shown too.
     partitions: bool,
     /// Devices that never did I/O too.
     unused: bool,
@@ -24,7 +24,7 @@ pub struct Selection {
 
 impl Selection {
     /// Looks up the names that were asked for among the machine's devices.
-    pub fn resolve(options: &Options, stack: &Stack, lines: &[Line]) -> Result<Self> {
+    pub fn resolve(options: &IostatOptions, stack: &Stack, lines: &[Line]) -> Result<Self> {
         let mut names = BTreeSet::new();
         for name in options.devices.iter().filter(|name| *name != "ALL") {
             names.insert(resolve_name(name, stack, lines)?);
@@ -46,7 +46,7 @@ impl Selection {
         })
     }
 
-    /// Whether this line is shown; `lines` are its neighbours.
+    /// Returns whether this line is shown; `lines` are its neighbours.
     pub fn shows(&self, line: &Line, lines: &[Line], stack: &Stack) -> bool {
         match &self.names {
             Some(names) => names.contains(&line.name),
@@ -58,8 +58,8 @@ impl Selection {
     }
 }
 
-/// By sysfs, or, where there is none, by name: a partition is another device's name with a number after it (and
-/// a `p` between, after a digit).
+/// Decides by sysfs, or, without it, by name: a partition is another device's name with a number after it (and a `p`
+/// between, after a digit).
 fn is_whole(name: &str, lines: &[Line], stack: &Stack) -> bool {
     if let Some(device) = stack.device(name) {
         return device.kind != DeviceKind::Partition;
@@ -109,7 +109,7 @@ mod tests {
 9 127 md127 1 0 8 1 0 0 0 0 0 1 1
 ";
 
-    fn shown(options: &Options) -> Vec<String> {
+    fn shown(options: &IostatOptions) -> Vec<String> {
         let lines = diskstats::parse(LINES);
         let stack = Stack::default();
         let selection = Selection::resolve(options, &stack, &lines).unwrap();
@@ -122,12 +122,12 @@ mod tests {
 
     #[test]
     fn the_rules_of_sysstat() {
-        let devices = |names: &[&str]| Options {
+        let devices = |names: &[&str]| IostatOptions {
             devices: names.iter().map(|&name| name.to_owned()).collect(),
-            ..Options::default()
+            ..IostatOptions::default()
         };
-        let partitions = |partitions| Options { partitions, ..Options::default() };
-        assert_eq!(shown(&Options::default()), ["sda", "nvme0n1", "md127"]);
+        let partitions = |partitions| IostatOptions { partitions, ..IostatOptions::default() };
+        assert_eq!(shown(&IostatOptions::default()), ["sda", "nvme0n1", "md127"]);
         assert_eq!(shown(&partitions(Partitions::Used)), ["sda", "sda1", "nvme0n1", "nvme0n1p1", "md127"]);
         assert_eq!(shown(&partitions(Partitions::All)).len(), 7);
         assert_eq!(shown(&devices(&["ALL"])), ["loop0", "sda", "nvme0n1", "md127"]);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_name_that_does_not_exist_is_refused() {
-        let options = Options { devices: vec!["sdz".to_owned()], ..Options::default() };
+        let options = IostatOptions { devices: vec!["sdz".to_owned()], ..IostatOptions::default() };
         let error = Selection::resolve(&options, &Stack::default(), &diskstats::parse(LINES)).unwrap_err();
         assert_eq!(error.kind().exit_code(), 3);
         assert!(

@@ -1,12 +1,11 @@
-//! What a report needs from the machine: the counters, read together; which device stands on which, so that a request
+//! The input of a report: the counters, read together; the stack of devices, so that a request
 //! is shown at every layer and counted at one; and the head line.
 //!
-//! [`BlockTree`] knows partitions, device mapper and md. A loop device stands on the disk under its backing file, which
-//! only the mounts tell; without it a total would count a loop device's requests twice. Dates are written in the forms
+//! [`BlockTree`] knows partitions, device mapper and md. A loop device is above the disk under its backing file, which
+//! only the mounts show; without it a total would count a loop device's requests twice. Dates are written in the forms
 //! that sysstat prints in the C locale, or ISO 8601 on request.
 //!
-//! Notes say what a reader should know before trusting the figures on this kernel; they are for standard error, never
-//! in the report.
+//! Notes are warnings on the figures of this kernel; they are for standard error, never in the report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,37 +16,34 @@ use rustix::time::ClockId;
 
 use crate::diskstats::{DiskSampler, Line, nanoseconds};
 use crate::environment::cpu_count;
-use crate::kernel::Version;
+use crate::kernel::KernelVersion;
 use crate::sched::CpuTimes;
 use crate::{BlockTree, Device, DeviceKind, Mounts, View};
 
 /// The counters of every device and of the CPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// CLOCK_MONOTONIC, in nanoseconds.
+    /// The time of `CLOCK_MONOTONIC`, in nanoseconds.
     pub taken_ns: u64,
     /// Time since boot with sleep included, in nanoseconds: the interval of the first report.
     pub uptime_ns: u64,
-    /// What the CPUs have done since boot.
+    /// The times of the CPUs since boot.
     pub cpu: CpuTimes,
     /// Every device's counters, in the kernel's order.
     pub lines: Vec<Line>,
 }
 
-/// Takes snapshots.
 #[derive(Debug)]
-pub struct Sampler {
+pub struct IostatSampler {
     view: View,
     disks: DiskSampler,
 }
 
-impl Sampler {
-    /// Opens the counters.
+impl IostatSampler {
     pub fn open(view: &View) -> Result<Self> {
-        Ok(Sampler { view: view.clone(), disks: DiskSampler::open(view)? })
+        Ok(IostatSampler { view: view.clone(), disks: DiskSampler::open(view)? })
     }
 
-    /// Reads everything now.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         let disks = self.disks.sample()?;
         let uptime_ns = nanoseconds(ClockId::Boottime);
@@ -89,17 +85,16 @@ impl Stack {
         self.tree.iter().find(|device| device.name == name)
     }
 
-    /// Every device.
     pub fn devices(&self) -> impl Iterator<Item = &Device> {
         self.tree.iter()
     }
 
-    /// The device that a person means by `name` (`/dev/sda`, a mapper name).
+    /// The device of a name that a user types (`/dev/sda`, a mapper name).
     pub fn find(&self, name: &str) -> Option<&Device> {
         self.tree.by_name(name)
     }
 
-    /// What a device stands on directly; nothing for a bottom device or an unknown one.
+    /// The devices directly below one; empty for a bottom device or an unknown one.
     pub fn below(&self, name: &str) -> Vec<&str> {
         match self.backing.get(name) {
             Some(disk) => vec![disk.as_str()],
@@ -107,12 +102,12 @@ impl Stack {
         }
     }
 
-    /// Whether the device's counters stand still because `queue/iostats` is 0.
+    /// Returns whether the device's counters are frozen because `queue/iostats` is 0.
     pub fn is_frozen(&self, name: &str) -> bool {
         self.frozen.iter().any(|frozen| frozen == name)
     }
 
-    /// Whether it is a loop device without a file, which keeps its counters but is no disk.
+    /// Returns whether it is a loop device without a file, which keeps its counters but is not a disk.
     pub fn is_detached(&self, name: &str) -> bool {
         self.detached.iter().any(|detached| detached == name)
     }
@@ -120,46 +115,43 @@ impl Stack {
 
 /// A moment as text, in the local time zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct LocalTime {
     /// The date for the head line.
     pub date: String,
     /// Date and time for `-t`.
     pub timestamp: String,
 }
 
-impl Stamp {
+impl LocalTime {
     /// Now; `iso` is what `S_TIME_FORMAT=ISO` asks for.
     pub fn now(iso: bool) -> Self {
-        Stamp::of(&Zoned::now(), iso)
+        LocalTime::new(&Zoned::now(), iso)
     }
 
-    fn of(time: &Zoned, iso: bool) -> Self {
+    fn new(time: &Zoned, iso: bool) -> Self {
         let (date, timestamp) =
             if iso { ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z") } else { ("%m/%d/%y", "%m/%d/%y %H:%M:%S") };
-        Stamp { date: time.strftime(date).to_string(), timestamp: time.strftime(timestamp).to_string() }
+        LocalTime { date: time.strftime(date).to_string(), timestamp: time.strftime(timestamp).to_string() }
     }
 }
 
-/// What the first line says of the machine.
+/// The first line's description of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Header {
-    /// The kernel's version.
+pub struct IostatHeader {
     pub release: String,
-    /// The host's name.
     pub nodename: String,
     /// The hardware's name (`x86_64`).
     pub machine: String,
-    /// How many CPUs exist.
+    /// The number of CPUs that exist.
     pub cpus: usize,
-    /// The date.
     pub date: String,
 }
 
-impl Header {
+impl IostatHeader {
     /// Reads the running machine's.
-    pub fn read(view: &View, stamp: &Stamp) -> Self {
+    pub fn read(view: &View, stamp: &LocalTime) -> Self {
         let setting = |name: &str| view.value(&format!("proc/sys/kernel/{name}")).unwrap_or_default();
-        Header {
+        IostatHeader {
             release: setting("osrelease"),
             nodename: setting("hostname"),
             machine: rustix::system::uname().machine().to_string_lossy().into_owned(),
@@ -169,8 +161,8 @@ impl Header {
     }
 }
 
-/// What `%util` counts on a kernel. The counter behind it has had three meanings (`docs/iostat.md`).
-pub fn util_meaning(version: &Version) -> String {
+/// The meaning of `%util` on a kernel. The counter behind it has had three meanings (`docs/iostat.md`).
+pub fn util_meaning(version: &KernelVersion) -> String {
     let meaning = if !version.at_least(5, 0) {
         "the time with a request in flight, exactly (kernels before 5.0)"
     } else if !version.at_least(6, 10) {
@@ -184,7 +176,7 @@ pub fn util_meaning(version: &Version) -> String {
 }
 
 /// The notes for a report of these devices; `util` tells whether it has the `%util` column.
-pub fn notes(version: Option<&Version>, stack: &Stack, shown: &[&str], util: bool) -> Vec<String> {
+pub fn notes(version: Option<&KernelVersion>, stack: &Stack, shown: &[&str], util: bool) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(version.filter(|_| util).map(util_meaning));
     for name in shown.iter().filter(|name| stack.is_frozen(name)) {
@@ -211,9 +203,9 @@ mod tests {
     #[test]
     fn both_forms() {
         let time = jiff::Timestamp::from_second(1_700_000_000).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
-        let plain = Stamp::of(&time, false);
+        let plain = LocalTime::new(&time, false);
         assert_eq!((plain.date.as_str(), plain.timestamp.as_str()), ("11/14/23", "11/14/23 22:13:20"));
-        assert_eq!(Stamp::of(&time, true).timestamp, "2023-11-14T22:13:20+0000");
+        assert_eq!(LocalTime::new(&time, true).timestamp, "2023-11-14T22:13:20+0000");
     }
 
     #[test]
@@ -225,7 +217,7 @@ mod tests {
             ("6.10.0", "by chance"),
             ("6.18.44-fc-v595", "by chance"),
         ] {
-            let meaning = util_meaning(&Version::parse(version).unwrap());
+            let meaning = util_meaning(&KernelVersion::parse(version).unwrap());
             assert!(meaning.contains(words) && meaning.contains(version), "{meaning}");
         }
     }

@@ -2,20 +2,20 @@
 
 use std::fmt::Write;
 
-use super::{Header, Options, Report, Row};
+use super::{DeviceRow, IostatHeader, IostatOptions, Report};
 use crate::rates::{Flow, Rates};
 
 /// The width of the first column; a longer name pushes its row to the right, as in sysstat.
 const NAME_WIDTH: usize = 13;
 
 /// The line before all reports, with an empty line after it.
-pub fn header(header: &Header) -> String {
-    let Header { release, nodename, machine, cpus, date } = header;
+pub fn header(header: &IostatHeader) -> String {
+    let IostatHeader { release, nodename, machine, cpus, date } = header;
     format!("Linux {release} ({nodename}) \t{date} \t_{machine}_\t({cpus} CPU)\n\n")
 }
 
-/// One report; `timestamp` stands before it where `-t` asks for it.
-pub fn report(report: &Report, options: &Options, timestamp: &str) -> String {
+/// One report, after `timestamp` with `-t`.
+pub fn report(report: &Report, options: &IostatOptions, timestamp: &str) -> String {
     let mut out = String::new();
     if options.timestamp {
         push(&mut out, format_args!("{timestamp}\n"));
@@ -36,15 +36,15 @@ pub fn report(report: &Report, options: &Options, timestamp: &str) -> String {
     out
 }
 
-fn devices(report: &Report, options: &Options, out: &mut String) {
-    let total = report.total.as_ref().map(|(rates, count)| Row {
+fn devices(report: &Report, options: &IostatOptions, out: &mut String) {
+    let total = report.total.as_ref().map(|(rates, count)| DeviceRow {
         name: String::new(),
         label: format!("total of {count}"),
         rates: Some(*rates),
         below: Vec::new(),
     });
     let rows = || report.rows.iter().chain(&total);
-    // The tree's names are ours to lay out; sysstat's own form keeps its fixed width.
+    // The tree form fits its column to the names; sysstat's own form keeps its fixed width.
     let longest = rows().map(|row| row.label.chars().count()).max().unwrap_or(0);
     let width = if options.tree { longest.max(NAME_WIDTH) } else { NAME_WIDTH };
     push(out, format_args!("{:width$}", "Device"));
@@ -62,22 +62,22 @@ fn devices(report: &Report, options: &Options, out: &mut String) {
     }
 }
 
-/// What a column shows: a figure with two decimals, a whole number, or nothing known.
+/// The contents of a cell: a figure with two decimals, a whole number, or nothing known.
 enum Cell {
     Figure(f64),
     Whole(u64),
     Unknown,
 }
 
-struct Column {
+struct IostatColumn {
     heading: String,
     width: usize,
     cell: Box<dyn Fn(&Rates) -> Cell>,
 }
 
-impl Column {
+impl IostatColumn {
     fn figure(heading: impl Into<String>, width: usize, of: impl Fn(&Rates) -> f64 + 'static) -> Self {
-        Column { heading: heading.into(), width, cell: Box::new(move |rates| Cell::Figure(of(rates))) }
+        IostatColumn { heading: heading.into(), width, cell: Box::new(move |rates| Cell::Figure(of(rates))) }
     }
 
     fn write(&self, rates: &Rates, out: &mut String) {
@@ -90,83 +90,83 @@ impl Column {
     }
 }
 
-fn columns(options: &Options) -> Vec<Column> {
+fn columns(options: &IostatOptions) -> Vec<IostatColumn> {
     let mut columns = match (options.extended, options.short) {
         (true, false) => extended(options),
         (true, true) => extended_short(options),
         (false, short) => basic(options, short),
     };
     if options.more {
-        columns.push(Column {
+        columns.push(IostatColumn {
             heading: "cw/s".to_owned(),
             width: 7,
             cell: Box::new(|rates| rates.corrected_writes_per_s.map_or(Cell::Unknown, Cell::Figure)),
         });
         let cell = Box::new(|rates: &Rates| Cell::Whole(rates.in_flight));
-        columns.push(Column { heading: "inflight".to_owned(), width: 8, cell });
+        columns.push(IostatColumn { heading: "inflight".to_owned(), width: 8, cell });
     }
     columns
 }
 
-type Part = fn(&Rates) -> Flow;
+type FlowColumn = fn(&Rates) -> Flow;
 
-const READ: Part = |rates| rates.read;
-const WRITE: Part = |rates| rates.write;
-const DISCARD: Part = |rates| rates.discard.unwrap_or_default();
-const FLUSH: Part = |rates| rates.flush.unwrap_or_default();
+const READ: FlowColumn = |rates| rates.read;
+const WRITE: FlowColumn = |rates| rates.write;
+const DISCARD: FlowColumn = |rates| rates.discard.unwrap_or_default();
+const FLUSH: FlowColumn = |rates| rates.flush.unwrap_or_default();
 
-fn extended(options: &Options) -> Vec<Column> {
+fn extended(options: &IostatOptions) -> Vec<IostatColumn> {
     let unit = options.unit;
     let mut columns = Vec::new();
     for (letter, part) in [("r", READ), ("w", WRITE), ("d", DISCARD)] {
-        columns.push(Column::figure(format!("{letter}/s"), 7, move |r| part(r).per_s));
+        columns.push(IostatColumn::figure(format!("{letter}/s"), 7, move |r| part(r).per_s));
         let heading = format!("{letter}{}/s", unit.label());
-        columns.push(Column::figure(heading, 9, move |r| unit.of_kib(part(r).kib_per_s)));
-        columns.push(Column::figure(format!("{letter}rqm/s"), 8, move |r| part(r).merges_per_s));
-        columns.push(Column::figure(format!("%{letter}rqm"), 6, move |r| known(part(r).merged_pct)));
-        columns.push(Column::figure(format!("{letter}_await"), 7, move |r| known(part(r).await_ms)));
-        columns.push(Column::figure(format!("{letter}areq-sz"), 8, move |r| known(part(r).areq_kib)));
+        columns.push(IostatColumn::figure(heading, 9, move |r| unit.of_kib(part(r).kib_per_s)));
+        columns.push(IostatColumn::figure(format!("{letter}rqm/s"), 8, move |r| part(r).merges_per_s));
+        columns.push(IostatColumn::figure(format!("%{letter}rqm"), 6, move |r| known(part(r).merged_pct)));
+        columns.push(IostatColumn::figure(format!("{letter}_await"), 7, move |r| known(part(r).await_ms)));
+        columns.push(IostatColumn::figure(format!("{letter}areq-sz"), 8, move |r| known(part(r).areq_kib)));
     }
-    columns.push(Column::figure("f/s", 7, |r| FLUSH(r).per_s));
-    columns.push(Column::figure("f_await", 7, |r| known(FLUSH(r).await_ms)));
+    columns.push(IostatColumn::figure("f/s", 7, |r| FLUSH(r).per_s));
+    columns.push(IostatColumn::figure("f_await", 7, |r| known(FLUSH(r).await_ms)));
     columns.extend(queue_and_utilisation());
     columns
 }
 
-fn extended_short(options: &Options) -> Vec<Column> {
+fn extended_short(options: &IostatOptions) -> Vec<IostatColumn> {
     let unit = options.unit;
     let mut columns = vec![
-        Column::figure("tps", 8, |r| r.all.per_s),
-        Column::figure(format!("{}/s", unit.label()), 9, move |r| unit.of_kib(r.all.kib_per_s)),
-        Column::figure("rqm/s", 8, |r| r.all.merges_per_s),
-        Column::figure("await", 7, |r| known(r.all.await_ms)),
-        Column::figure("areq-sz", 8, |r| known(r.all.areq_kib)),
+        IostatColumn::figure("tps", 8, |r| r.all.per_s),
+        IostatColumn::figure(format!("{}/s", unit.label()), 9, move |r| unit.of_kib(r.all.kib_per_s)),
+        IostatColumn::figure("rqm/s", 8, |r| r.all.merges_per_s),
+        IostatColumn::figure("await", 7, |r| known(r.all.await_ms)),
+        IostatColumn::figure("areq-sz", 8, |r| known(r.all.areq_kib)),
     ];
     columns.extend(queue_and_utilisation());
     columns
 }
 
-fn queue_and_utilisation() -> [Column; 2] {
-    [Column::figure("aqu-sz", 7, |r| r.aqu_sz), Column::figure("%util", 6, |r| r.util_pct)]
+fn queue_and_utilisation() -> [IostatColumn; 2] {
+    [IostatColumn::figure("aqu-sz", 7, |r| r.aqu_sz), IostatColumn::figure("%util", 6, |r| r.util_pct)]
 }
 
 /// Rates of each kind, then amounts of each kind; `short` adds discards to writes.
-fn basic(options: &Options, short: bool) -> Vec<Column> {
+fn basic(options: &IostatOptions, short: bool) -> Vec<IostatColumn> {
     let unit = options.unit;
     let label = unit.label();
-    let kinds: &[(&str, &[Part])] = match short {
+    let kinds: &[(&str, &[FlowColumn])] = match short {
         false => &[("read", &[READ]), ("wrtn", &[WRITE]), ("dscd", &[DISCARD])],
         true => &[("read", &[READ]), ("w+d", &[WRITE, DISCARD])],
     };
-    let mut columns = vec![Column::figure("tps", 8, |r| r.all.per_s)];
+    let mut columns = vec![IostatColumn::figure("tps", 8, |r| r.all.per_s)];
     for &(kind, parts) in kinds {
         let kib = move |r: &Rates| parts.iter().map(|part| part(r).kib_per_s).sum();
-        columns.push(Column::figure(format!("{label}_{kind}/s"), 12, move |r| unit.of_kib(kib(r))));
+        columns.push(IostatColumn::figure(format!("{label}_{kind}/s"), 12, move |r| unit.of_kib(kib(r))));
     }
     for &(kind, parts) in kinds {
         let sectors = move |r: &Rates| parts.iter().map(|part| part(r).sectors).fold(0, u64::saturating_add);
         let cell = Box::new(move |r: &Rates| Cell::Whole(unit.of_sectors(sectors(r))));
-        columns.push(Column { heading: format!("{label}_{kind}"), width: 10, cell });
+        columns.push(IostatColumn { heading: format!("{label}_{kind}"), width: 10, cell });
     }
     columns
 }

@@ -1,22 +1,22 @@
-//! Levels against their baselines, under each condition and over all of them; and whether effects depend on each other.
+//! Compares levels with their baselines, under each condition and over all of them, and tests whether effects depend on each other.
 
-use fathom_record::figure::Better;
+use fathom_record::figure::BetterDirection;
 use fathom_record::study::{StudyComparison, StudyInteraction, StudyNoise, StudyVerdict};
 use fathom_stats::experiment::{
-    Adjusted, Effect, Limits, NoiseFloor, Verdict, combinations, effect, interaction_contrasts,
-    main_contrasts, minimum_detectable, noise_floor, verdict,
+    AdjustedP, Effect, EffectThresholds, EffectVerdict, NoiseFloor, combinations, effect,
+    interaction_contrasts, main_contrasts, minimum_detectable, noise_floor, verdict,
 };
-use fathom_stats::{Seeded, benjamini_hochberg, holm};
+use fathom_stats::{SeededRandom, benjamini_hochberg, holm};
 
-use crate::{Metric, Plan, Study};
+use crate::{Study, TrialMetric, TrialPlan};
 
-use super::table::Table;
-use super::words;
+use super::sentences;
+use super::table::MeasurementTable;
 
-/// Levels of some factors, as places: under these a comparison holds.
-type Given = Vec<(usize, usize)>;
+/// Levels of some factors, as indexes, under which a comparison holds.
+type FixedLevels = Vec<(usize, usize)>;
 
-/// How far two equal runs lie apart in a metric.
+/// The difference between two equal runs in a metric.
 pub(super) struct Noise {
     pub(super) metric: &'static str,
     pub(super) floor: NoiseFloor,
@@ -33,28 +33,33 @@ impl Noise {
     }
 }
 
-/// From the first cell and its twin in each block.
-pub(super) fn noise(study: &Study, table: &Table) -> Vec<Noise> {
-    let one = |(at, (metric, _)): (usize, &(&'static Metric, bool))| {
+/// Computes the noise from the first cell and its twin in each block.
+pub(super) fn noise(study: &Study, table: &MeasurementTable) -> Vec<Noise> {
+    let one = |(at, (metric, _)): (usize, &(&'static TrialMetric, bool))| {
         let ratios: Vec<f64> = table.twins(at).into_iter().map(|(_, ratio)| ratio).collect();
         Some(Noise { metric: metric.name, floor: noise_floor(&ratios)? })
     };
     study.metrics.iter().enumerate().filter_map(one).collect()
 }
 
-/// One comparison before all had their chance.
+/// One comparison before the adjustment for multiple comparisons.
 struct Raw {
     factor: usize,
     level: usize,
-    given: Given,
+    given: FixedLevels,
     metric: usize,
     pairs: Vec<(usize, f64)>,
     effect: Effect,
 }
 
 /// All comparisons of a study.
-pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) -> Vec<StudyComparison> {
-    let mut stream = Seeded::from_seed(study.design.seed);
+pub(super) fn all(
+    study: &Study,
+    plan: &TrialPlan,
+    table: &MeasurementTable,
+    noise: &[Noise],
+) -> Vec<StudyComparison> {
+    let mut stream = SeededRandom::from_seed(study.design.seed);
     let mut raw = Vec::new();
     for (metric, _) in study.metrics.iter().enumerate() {
         let logs = table.logs(metric);
@@ -69,11 +74,11 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table, noise: &[Noise]) ->
     raw.into_iter().zip(adjusted).map(|(raw, adjusted)| finished(study, raw, adjusted, noise)).collect()
 }
 
-/// How many comparisons the answer will rest on, if every trial measures all primary metrics. A fraction lacks some of the cells, and
-/// with them some of the comparisons.
-pub(super) fn primary_count(study: &Study, plan: &Plan) -> usize {
+/// The number of comparisons that the answer will rest on, if every trial measures all primary metrics. A fraction lacks some of the
+/// cells, and therefore some of the comparisons.
+pub(super) fn primary_count(study: &Study, plan: &TrialPlan) -> usize {
     let one_block = vec![vec![Some(0.0)]; plan.cells.len()];
-    let has_pairs = |(factor, level, given): &(usize, usize, Given)| {
+    let has_pairs = |(factor, level, given): &(usize, usize, FixedLevels)| {
         !main_contrasts(&plan.cells, &one_block, *factor, *level, &|cell| holds(cell, given)).is_empty()
     };
     let of_each = designed(study).iter().filter(|one| has_pairs(one)).count();
@@ -81,7 +86,7 @@ pub(super) fn primary_count(study: &Study, plan: &Plan) -> usize {
 }
 
 /// The comparisons of each metric: a factor, its level, and the levels of other factors under which they are compared.
-fn designed(study: &Study) -> Vec<(usize, usize, Given)> {
+fn designed(study: &Study) -> Vec<(usize, usize, FixedLevels)> {
     let compared = study.factors.iter().enumerate().filter(|(_, varied)| varied.compared);
     let levels =
         compared.flat_map(|(factor, varied)| (1..varied.levels.len()).map(move |level| (factor, level)));
@@ -92,13 +97,13 @@ fn designed(study: &Study) -> Vec<(usize, usize, Given)> {
         .collect()
 }
 
-/// Whether the answer rests on a comparison.
+/// Returns whether the answer rests on a comparison.
 fn is_primary(study: &Study, one: &Raw) -> bool {
     study.metrics.get(one.metric).is_some_and(|(_, primary)| *primary)
 }
 
 /// The conditions under which a factor is compared: over all of them together, and under each by itself.
-fn conditions(study: &Study, factor: usize) -> Vec<Given> {
+fn conditions(study: &Study, factor: usize) -> Vec<FixedLevels> {
     let others: Vec<usize> = (0..study.factors.len())
         .filter(|at| *at != factor && Some(*at) != study.across)
         .filter(|at| study.factors.get(*at).is_some_and(|varied| !varied.compared && varied.levels.len() > 1))
@@ -110,49 +115,49 @@ fn conditions(study: &Study, factor: usize) -> Vec<Given> {
         all.extend(
             combinations(&shape)
                 .into_iter()
-                .map(|levels| others.iter().copied().zip(levels).collect::<Given>()),
+                .map(|levels| others.iter().copied().zip(levels).collect::<FixedLevels>()),
         );
     }
     all
 }
 
-fn holds(cell: &[usize], given: &Given) -> bool {
+fn holds(cell: &[usize], given: &FixedLevels) -> bool {
     given.iter().all(|(factor, level)| cell.get(*factor) == Some(level))
 }
 
-/// p of each after all had their chance: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
-fn adjusted(study: &Study, raw: &[Raw]) -> Vec<Adjusted> {
+/// The p-values adjusted for multiple comparisons: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
+fn adjusted(study: &Study, raw: &[Raw]) -> Vec<AdjustedP> {
     let ps = |primary: bool| {
         let wanted = raw.iter().filter(|one| is_primary(study, one) == primary);
         wanted.map(|one| one.effect.p).collect::<Vec<_>>()
     };
     let together = |ps: Vec<f64>| {
         let comparisons = ps.len();
-        ps.into_iter().map(move |p| Adjusted { p, comparisons })
+        ps.into_iter().map(move |p| AdjustedP { p, comparisons })
     };
     let mut primary = together(holm(&ps(true)));
     let mut others = together(benjamini_hochberg(&ps(false)));
     raw.iter()
         .map(|one| if is_primary(study, one) { primary.next() } else { others.next() })
-        .map(|adjusted| adjusted.unwrap_or(Adjusted::alone(1.0)))
+        .map(|adjusted| adjusted.unwrap_or(AdjustedP::alone(1.0)))
         .collect()
 }
 
 /// One comparison with its verdict.
-fn finished(study: &Study, raw: Raw, adjusted: Adjusted, noise: &[Noise]) -> StudyComparison {
+fn finished(study: &Study, raw: Raw, adjusted: AdjustedP, noise: &[Noise]) -> StudyComparison {
     let Raw { factor, level, given, metric, pairs, effect } = raw;
-    let better = study.metrics.get(metric).map_or(Better::Higher, |(metric, _)| metric.better);
+    let better = study.metrics.get(metric).map_or(BetterDirection::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
-    // The floor is what two equal runs of the first cell differ by. Under other conditions the scatter of the pairs themselves counts.
+    // The floor is the difference between two equal runs of the first cell. Under other conditions the scatter of the pairs themselves counts.
     let is_measured = given.iter().all(|(_, level)| *level == 0);
     let floor = noise.iter().find(|noise| noise.metric == metric).map(|noise| &noise.floor);
     let floor = floor.filter(|_| is_measured);
-    let limits = Limits::of(floor, effect.pairs, study.design.margin);
-    let (answer, needs_blocks) = match verdict(&effect, adjusted, better == Better::Higher, limits) {
-        Verdict::Better => (StudyVerdict::Better, None),
-        Verdict::Worse => (StudyVerdict::Worse, None),
-        Verdict::Same => (StudyVerdict::Same, None),
-        Verdict::Undecided { needs_pairs } => (
+    let limits = EffectThresholds::new(floor, effect.pairs, study.design.margin);
+    let (answer, needs_blocks) = match verdict(&effect, adjusted, better == BetterDirection::Higher, limits) {
+        EffectVerdict::Better => (StudyVerdict::Better, None),
+        EffectVerdict::Worse => (StudyVerdict::Worse, None),
+        EffectVerdict::Same => (StudyVerdict::Same, None),
+        EffectVerdict::Undecided { needs_pairs } => (
             StudyVerdict::Undecided,
             needs_pairs.map(|needs| needs.saturating_sub(effect.pairs)).filter(|more| *more > 0),
         ),
@@ -176,13 +181,17 @@ fn finished(study: &Study, raw: Raw, adjusted: Adjusted, noise: &[Noise]) -> Stu
         needs_blocks,
         words: String::new(),
     };
-    comparison.words = words::comparison(&comparison, limits.same);
+    comparison.words = sentences::comparison(&comparison, limits.same);
     comparison
 }
 
-/// Whether effects of compared factors depend on other factors, for the primary metrics.
-pub(super) fn interactions(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyInteraction> {
-    let mut stream = Seeded::from_seed(study.design.seed).split(1);
+/// Tests whether effects of compared factors depend on other factors, for the primary metrics.
+pub(super) fn interactions(
+    study: &Study,
+    plan: &TrialPlan,
+    table: &MeasurementTable,
+) -> Vec<StudyInteraction> {
+    let mut stream = SeededRandom::from_seed(study.design.seed).split(1);
     let mut found = Vec::new();
     let primary = study.metrics.iter().enumerate().filter(|(_, (_, primary))| *primary);
     for (at, (metric, _)) in primary {
@@ -202,12 +211,12 @@ pub(super) fn interactions(study: &Study, plan: &Plan, table: &Table) -> Vec<Stu
     let adjusted = holm(&found.iter().map(|one| one.p).collect::<Vec<_>>());
     for (one, p) in found.iter_mut().zip(adjusted) {
         one.adjusted_p = p;
-        one.words = words::interaction(one);
+        one.words = sentences::interaction(one);
     }
     found
 }
 
-/// A compared factor with each other one; two compared factors once.
+/// The pairs of a compared factor with each other factor; two compared factors are paired once.
 fn pairs(study: &Study) -> Vec<(usize, usize)> {
     let several = |at: usize| {
         study.factors.get(at).is_some_and(|varied| varied.levels.len() > 1) && Some(at) != study.across
@@ -224,7 +233,7 @@ fn pairs(study: &Study) -> Vec<(usize, usize)> {
 
 fn interaction(
     study: &Study,
-    metric: &Metric,
+    metric: &TrialMetric,
     one: (usize, usize),
     two: (usize, usize),
     effect: &Effect,
@@ -252,10 +261,10 @@ mod tests {
         let text = "name: two\nquestion: q\nmeasures: load\nsettings: {records: 10, time: 1s}\nfactors: {shards: [1, 2]}\ncompare: [shards]\nmetrics: {primary: [throughput]}\ndesign: {blocks: 2}\n";
         let study = Study::parse(text, None).unwrap();
         let logs = [-0.5, -0.51];
-        let effect = effect(&logs, &mut Seeded::from_seed(1)).unwrap();
+        let effect = effect(&logs, &mut SeededRandom::from_seed(1)).unwrap();
         let pairs = logs.iter().copied().enumerate().collect();
         let raw = Raw { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
-        let comparison = finished(&study, raw, Adjusted { p: 1.0, comparisons: 24 }, &[]);
+        let comparison = finished(&study, raw, AdjustedP { p: 1.0, comparisons: 24 }, &[]);
         assert_eq!(comparison.needs_blocks, Some(fewest_pairs(24) - 2));
     }
 }

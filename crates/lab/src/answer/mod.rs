@@ -1,24 +1,24 @@
-//! What a study says: from what its trials brought to levels compared, with intervals, the noise beside them, and a sentence each.
+//! The answer of a study: compares levels by the results of its trials, with intervals, the noise, and a sentence each.
 //!
-//! Everything is computed from the journal, so that a study that is still going, or was broken off, can be judged as far as it came.
-//! It never compares trials of different blocks: what drifts with time would pass for an effect (analysis.md A7).
+//! Everything is computed from the journal, so that a running or interrupted study can be judged by the trials so far. It never
+//! compares trials of different blocks: a drift over time would look like an effect (docs/methods.md#blocks-and-pairs).
 
 mod comparisons;
 mod scalings;
+mod sentences;
 mod table;
-mod words;
 
-use fathom_record::study::{Study as StudyRecord, StudyCell, StudyFactor};
+use fathom_record::study::{StudyCell, StudyFactor, StudyResult as StudyRecord};
 use fathom_stats::experiment::{self, fewest_pairs, planned_looks};
 
 use crate::journal::{Journal, TrialRecord, TrialResult};
-use crate::{Plan, Study};
+use crate::{Study, TrialPlan};
 
-use table::Table;
+use table::MeasurementTable;
 
-/// Judges what has run so far.
-pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecord {
-    let table = Table::of(study, plan, records);
+/// Judges the trials that have run so far.
+pub fn answer(study: &Study, plan: &TrialPlan, records: &[TrialRecord]) -> StudyRecord {
+    let table = MeasurementTable::new(study, plan, records);
     let noise = comparisons::noise(study, &table);
     let comparisons = comparisons::all(study, plan, &table, &noise);
     let interactions = comparisons::interactions(study, plan, &table);
@@ -56,8 +56,8 @@ pub fn answer(study: &Study, plan: &Plan, records: &[TrialRecord]) -> StudyRecor
     }
 }
 
-/// Whether a planned look before `block` settles every comparison of the primary metrics, so that no more need to run.
-pub(crate) fn is_settled(study: &Study, plan: &Plan, records: &[TrialRecord], block: usize) -> bool {
+/// Returns whether a planned look before `block` settles every comparison of the primary metrics, so that no more need to run.
+pub(crate) fn is_settled(study: &Study, plan: &TrialPlan, records: &[TrialRecord], block: usize) -> bool {
     if study.design.looks == 1 {
         return false;
     }
@@ -74,7 +74,12 @@ pub(crate) fn is_settled(study: &Study, plan: &Plan, records: &[TrialRecord], bl
     look.reachable && of_primary.peek().is_some() && of_primary.all(|one| one.adjusted_p <= look.p)
 }
 
-fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> Vec<StudyCell> {
+fn cells(
+    study: &Study,
+    plan: &TrialPlan,
+    records: &[TrialRecord],
+    table: &MeasurementTable,
+) -> Vec<StudyCell> {
     let cell = |(at, levels): (usize, &Vec<usize>)| {
         let blocks = study.design.blocks;
         let mut cell = StudyCell {
@@ -107,8 +112,8 @@ fn cells(study: &Study, plan: &Plan, records: &[TrialRecord], table: &Table) -> 
     plan.cells.iter().enumerate().map(cell).collect()
 }
 
-/// The study's own, and what this run of it does not bear.
-fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Vec<String> {
+/// The study's own cautions, and the weaknesses of this run.
+fn cautions(study: &Study, plan: &TrialPlan, table: &MeasurementTable, comparisons: usize) -> Vec<String> {
     let mut cautions = study.cautions.clone();
     let blocks = table.blocks_complete();
     if blocks < study.design.blocks {
@@ -137,13 +142,13 @@ fn cautions(study: &Study, plan: &Plan, table: &Table, comparisons: usize) -> Ve
     cautions
 }
 
-/// The fewest blocks with which any difference that a study asks for could be told from chance.
-pub fn fewest_blocks(study: &Study, plan: &Plan) -> usize {
+/// The fewest blocks with which any difference that a study asks for could be distinguished from chance.
+pub fn fewest_blocks(study: &Study, plan: &TrialPlan) -> usize {
     fewest_pairs(comparisons::primary_count(study, plan))
 }
 
-/// Says that a study has too few blocks to tell any difference from chance, if it has, before any of them ran.
-pub fn planned_shortage(study: &Study, plan: &Plan) -> Option<String> {
+/// Returns a warning before the first block if a study has too few blocks to distinguish any difference from chance.
+pub fn planned_shortage(study: &Study, plan: &TrialPlan) -> Option<String> {
     shortage(study.design.blocks, comparisons::primary_count(study, plan))
 }
 
@@ -152,14 +157,14 @@ fn shortage(blocks: usize, comparisons: usize) -> Option<String> {
     let count = if blocks == 1 { "one block".to_owned() } else { format!("{blocks} blocks") };
     (blocks < fewest).then(|| {
         format!(
-            "With {count} and {comparisons} comparisons no difference can be told from chance at 5 percent; {fewest} blocks are the fewest \
+            "With {count} and {comparisons} comparisons no difference can be distinguished from chance at 5 percent; {fewest} blocks are the fewest \
              that could: this is a look, not an answer."
         )
     })
 }
 
-/// Metrics that no trial has, though trials were measured: the table shows dashes for them, and nobody should have to guess why.
-fn unmeasured(study: &Study, plan: &Plan, table: &Table) -> Option<String> {
+/// Names the metrics that all measured trials lack: the table shows dashes for them, and the answer gives the reason.
+fn unmeasured(study: &Study, plan: &TrialPlan, table: &MeasurementTable) -> Option<String> {
     let has =
         |metric: usize| (0..plan.cells.len()).any(|cell| table.row(metric, cell).iter().any(Option::is_some));
     let (with, without): (Vec<usize>, Vec<usize>) = (0..study.metrics.len()).partition(|metric| has(*metric));
@@ -170,7 +175,7 @@ fn unmeasured(study: &Study, plan: &Plan, table: &Table) -> Option<String> {
         without.into_iter().filter_map(|at| Some(study.metrics.get(at)?.0.name.replace('_', " "))).collect();
     Some(format!(
         "No trial measured {}: servers and devices are looked at once a second, so a run must last some seconds, and the device must be \
-         one that can be told from others ('fathom explain' on a trial says what it lacks).",
+         one that can be distinguished from others ('fathom explain' on a trial says what it lacks).",
         names.join(", ")
     ))
 }

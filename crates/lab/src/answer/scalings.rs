@@ -1,24 +1,24 @@
-//! Throughput and latency over a factor that counts: how much more does more bring, and where does it stop.
+//! Throughput and latency as functions of a numeric factor: the gain of each further step, and the point at which gains end.
 
 use fathom_record::study::{ScalingPoint, StudyScaling};
 use fathom_stats::experiment::{
-    FEWEST_PAIRS, Limits, combinations, levels_that_pay, scaling_laws, speed_ups,
+    EffectThresholds, MIN_PAIRS, combinations, levels_that_pay, scaling_laws, speed_ups,
 };
-use fathom_stats::{Seeded, median};
+use fathom_stats::{SeededRandom, median};
 
-use crate::{Measures, Plan, Study};
+use crate::{Measures, Study, TrialPlan};
 
-use super::table::Table;
-use super::words;
+use super::sentences;
+use super::table::MeasurementTable;
 
-/// More than this share must come of a further step, or it does not pay.
-const PAYS: f64 = 0.05;
+/// A further step pays if it gains more than this share.
+const MIN_GAIN: f64 = 0.05;
 
-/// A curve: its phase, the metric that counts, and the latency beside it.
-type Curve = (Option<&'static str>, &'static str, Option<&'static str>);
+/// A curve: its phase, the metric that counts, and the latency drawn with it.
+type CurveMetrics = (Option<&'static str>, &'static str, Option<&'static str>);
 
 /// The curves of a kind of study.
-fn curves(measures: Measures) -> &'static [Curve] {
+fn curves(measures: Measures) -> &'static [CurveMetrics] {
     match measures {
         Measures::Load => {
             &[(Some("run"), "throughput", Some("latency")), (Some("load"), "load_throughput", None)]
@@ -28,7 +28,7 @@ fn curves(measures: Measures) -> &'static [Curve] {
 }
 
 /// A scaling for each phase and each combination of the other factors.
-pub(super) fn all(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyScaling> {
+pub(super) fn all(study: &Study, plan: &TrialPlan, table: &MeasurementTable) -> Vec<StudyScaling> {
     let Some(across) = study.across else { return Vec::new() };
     let shape: Vec<usize> = study
         .factors
@@ -37,7 +37,7 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyScaling
         .map(|(at, varied)| if at == across { 1 } else { varied.levels.len() })
         .collect();
     let others = combinations(&shape);
-    let of_curve = |curve: &Curve| {
+    let of_curve = |curve: &CurveMetrics| {
         others.iter().filter_map(|levels| one(study, plan, table, *curve, across, levels)).collect::<Vec<_>>()
     };
     curves(study.measures).iter().flat_map(of_curve).collect()
@@ -45,9 +45,9 @@ pub(super) fn all(study: &Study, plan: &Plan, table: &Table) -> Vec<StudyScaling
 
 fn one(
     study: &Study,
-    plan: &Plan,
-    table: &Table,
-    (phase, throughput, latency): Curve,
+    plan: &TrialPlan,
+    table: &MeasurementTable,
+    (phase, throughput, latency): CurveMetrics,
     across: usize,
     levels: &[usize],
 ) -> Option<StudyScaling> {
@@ -61,7 +61,7 @@ fn one(
     let cell_of =
         |level: usize| plan.cells.iter().position(|cell| others(cell) && cell.get(across) == Some(&level));
     let logs = table.logs(throughput);
-    let mut stream = Seeded::from_seed(study.design.seed).split(2);
+    let mut stream = SeededRandom::from_seed(study.design.seed).split(2);
     let effects = speed_ups(&counts, &plan.cells, &logs, across, &others, &mut stream);
     let point = |(level, count): (usize, &f64)| {
         let cell = cell_of(level)?;
@@ -80,8 +80,8 @@ fn one(
     let by_level: Vec<Vec<Option<f64>>> = (0..counts.len())
         .map(|level| cell_of(level).and_then(|cell| logs.get(cell)).cloned().unwrap_or_default())
         .collect();
-    let end = if table.blocks_complete() >= FEWEST_PAIRS {
-        let pays = levels_that_pay(&by_level, Limits::plain(PAYS), &mut stream);
+    let end = if table.blocks_complete() >= MIN_PAIRS {
+        let pays = levels_that_pay(&by_level, EffectThresholds::plain(MIN_GAIN), &mut stream);
         pays.and_then(|level| counts.get(level).copied())
     } else {
         saturation(&points)
@@ -93,23 +93,23 @@ fn one(
         points,
         words: String::new(),
     };
-    scaling.words = words::scaling(&scaling, end, scaling_laws(&counts, &by_level).ok().as_ref());
+    scaling.words = sentences::scaling(&scaling, end, scaling_laws(&counts, &by_level).ok().as_ref());
     (scaling.points.len() > 1).then_some(scaling)
 }
 
-/// The levels of the other factors, where these have several.
+/// The levels of the other factors that have several.
 fn given(study: &Study, across: usize, levels: &[usize]) -> Vec<(String, String)> {
     let others = study.factors.iter().zip(levels).enumerate();
     let others = others.filter(|(at, (varied, _))| *at != across && varied.levels.len() > 1);
     others.map(|(at, (_, level))| (study.name_of(at), study.label_of(at, *level))).collect()
 }
 
-/// By medians alone, where blocks are too few for more: the level after which no larger one brings more than [`PAYS`].
+/// The level after which no larger one gains more than [`MIN_GAIN`], by medians alone, for studies with too few blocks for intervals.
 fn saturation(points: &[ScalingPoint]) -> Option<f64> {
     let best_after =
         |at: usize| points.iter().skip(at + 1).map(|point| point.throughput_per_s).reduce(f64::max);
     let found = points.iter().enumerate().find(|(at, point)| {
-        best_after(*at).is_some_and(|best| best <= point.throughput_per_s * (1.0 + PAYS))
+        best_after(*at).is_some_and(|best| best <= point.throughput_per_s * (1.0 + MIN_GAIN))
     });
     found.map(|(_, point)| point.count)
 }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(saturation(&points(&[100.0, 190.0, 300.0, 310.0])), Some(4.0));
         assert_eq!(saturation(&points(&[100.0, 190.0, 300.0, 500.0])), None);
         assert_eq!(saturation(&points(&[100.0, 90.0, 80.0, 70.0])), Some(1.0));
-        // A dip is no end.
+        // A dip does not end the gains.
         assert_eq!(saturation(&points(&[100.0, 90.0, 200.0, 205.0])), Some(4.0));
     }
 }

@@ -1,24 +1,24 @@
 //! Values by metric, cell and block.
 
 use crate::journal::{TrialRecord, TrialResult};
-use crate::{Plan, Study};
+use crate::{Study, TrialPlan};
 
-/// What was measured.
+/// The measurements of a study.
 #[derive(Debug)]
-pub(super) struct Table {
-    /// By metric, cell, block.
+pub(super) struct MeasurementTable {
+    /// Values by metric, cell and block.
     values: Vec<Vec<Vec<Option<f64>>>>,
-    /// Of the first cell's twin, by metric and block.
+    /// Values of the first cell's twin, by metric and block.
     twins: Vec<Vec<Option<f64>>>,
     broken: Vec<usize>,
     blocks_complete: usize,
 }
 
-impl Table {
-    pub(super) fn of(study: &Study, plan: &Plan, records: &[TrialRecord]) -> Table {
+impl MeasurementTable {
+    pub(super) fn new(study: &Study, plan: &TrialPlan, records: &[TrialRecord]) -> MeasurementTable {
         let blocks = study.design.blocks;
         let metrics = study.metrics.len();
-        let mut table = Table {
+        let mut table = MeasurementTable {
             values: vec![vec![vec![None; blocks]; plan.cells.len()]; metrics],
             twins: vec![vec![None; blocks]; metrics],
             broken: Vec::new(),
@@ -55,12 +55,12 @@ impl Table {
         table
     }
 
-    /// Blocks of which every trial ended.
+    /// The number of blocks whose trials have all ended.
     pub(super) fn blocks_complete(&self) -> usize {
         self.blocks_complete
     }
 
-    /// Whether a trial broke.
+    /// Returns whether a trial broke.
     pub(super) fn is_broken(&self, number: usize) -> bool {
         self.broken.contains(&number)
     }
@@ -70,14 +70,14 @@ impl Table {
         self.values.get(metric).and_then(|cells| cells.get(cell)).cloned().unwrap_or_default()
     }
 
-    /// The logarithms of all values of a metric, by cell and block; what is not above 0 has none.
+    /// The logarithms of all values of a metric, by cell and block; a value not above 0 has none.
     pub(super) fn logs(&self, metric: usize) -> Vec<Vec<Option<f64>>> {
         let log = |value: &Option<f64>| value.filter(|value| *value > 0.0).map(f64::ln);
         let cells = self.values.get(metric).map(Vec::as_slice).unwrap_or_default();
         cells.iter().map(|row| row.iter().map(log).collect()).collect()
     }
 
-    /// The log ratio of the first cell's twin to it, by block.
+    /// The log ratio of the first cell's twin to the first cell, by block.
     pub(super) fn twins(&self, metric: usize) -> Vec<(usize, f64)> {
         let twins = self.twins.get(metric).map(Vec::as_slice).unwrap_or_default();
         let ratio = |(block, (twin, first)): (usize, (&Option<f64>, Option<f64>))| {

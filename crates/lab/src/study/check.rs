@@ -1,28 +1,27 @@
-//! What of a study's own words cannot be: names, kinds of factors, numbers out of their range, and levels that cannot go together in any
-//! cell.
+//! Checks a study for contradictions: names, kinds of factors, numbers out of range, and levels that cannot be combined in any cell.
 //!
-//! Each is refused with its line. Whether this machine can hold the study is asked before the first trial ([`crate::Bench`]).
+//! Each is refused with its line. [`crate::Bench`] checks before the first trial whether this machine can run the study.
 
 use fathom_errors::{Error, Result};
 use fathom_stats::experiment::combinations;
 use fathom_storage::{ArrayKind, Filesystem};
 use fathom_units::Bytes;
 
-use super::{Study, Varied};
-use crate::setup::{Load, Servers, Setup, Storage};
-use crate::{Measures, Place};
+use super::{FactorLevels, Study};
+use crate::setup::{Setup, Storage, TrialLoad, TrialServers};
+use crate::{Measures, TrialPart};
 
 /// More cells than this are a mistake.
-const MOST_CELLS: usize = 512;
+const MAX_CELLS: usize = 512;
 
 /// The smallest file that `fathom disk` takes.
-const LEAST_FILE: Bytes = Bytes::mib(16);
+const MIN_FILE: Bytes = Bytes::mib(16);
 
-/// What is wrong, and the factor that is to be changed.
-type Wrong = Option<(&'static str, String)>;
+/// The error, and the factor to change.
+type FactorError = Option<(&'static str, String)>;
 
 impl Study {
-    /// Refuses what cannot be.
+    /// Refuses a study that is not possible.
     pub(super) fn check(&self) -> Result<()> {
         self.check_name()?;
         self.check_places()?;
@@ -48,11 +47,11 @@ impl Study {
         Ok(())
     }
 
-    /// A probe has no servers, and a load no probe.
+    /// A probe has no servers, and a load has no probe.
     fn check_places(&self) -> Result<()> {
         let place = match self.measures {
-            Measures::Load => Place::Probe,
-            Measures::Probe => Place::Load,
+            Measures::Load => TrialPart::Probe,
+            Measures::Probe => TrialPart::Load,
         };
         let named = self
             .factors
@@ -62,12 +61,12 @@ impl Study {
         let levels =
             self.factors.iter().flat_map(|varied| varied.levels.iter().map(|level| (varied.factor, level)));
         let inner = levels
-            .filter(|(factor, _)| factor.place == Place::Any)
+            .filter(|(factor, _)| factor.place == TrialPart::Any)
             .filter_map(|(_, level)| crate::factors::parts(&level.value).ok());
         let inner = inner.flatten().map(|(factor, _)| factor).collect::<Vec<_>>();
         for factor in named.chain(inner) {
-            let strange =
-                factor.place == place || (self.measures == Measures::Probe && factor.place == Place::Servers);
+            let strange = factor.place == place
+                || (self.measures == Measures::Probe && factor.place == TrialPart::Servers);
             if strange {
                 let what = format!(
                     "'{}' means nothing in a study that measures a {}",
@@ -96,7 +95,7 @@ impl Study {
             }
         }
         let across = self.across.and_then(|at| self.factors.get(at));
-        let counts = |varied: &Varied| {
+        let counts = |varied: &FactorLevels| {
             varied.levels.iter().map(|level| level.value.as_f64()).collect::<Option<Vec<_>>>()
         };
         if let Some(varied) = across
@@ -113,9 +112,9 @@ impl Study {
 
     fn check_size(&self) -> Result<()> {
         let cells = self.shape().iter().try_fold(1usize, |product, levels| product.checked_mul(*levels));
-        if self.factors.is_empty() || cells.is_none_or(|cells| cells > MOST_CELLS) {
+        if self.factors.is_empty() || cells.is_none_or(|cells| cells > MAX_CELLS) {
             let what = format!(
-                "a study has 1 to {MOST_CELLS} combinations of levels, and this one has {}",
+                "a study has 1 to {MAX_CELLS} combinations of levels, and this one has {}",
                 cells.map_or_else(|| "far more".to_owned(), |cells| cells.to_string())
             );
             return Err(self.refuse("factors", &what));
@@ -144,7 +143,7 @@ impl Study {
         Ok(())
     }
 
-    /// Refuses a study of which a cell contradicts itself.
+    /// Refuses a study with a cell that contradicts itself.
     fn check_cells(&self) -> Result<()> {
         for levels in combinations(&self.shape()) {
             let setup = self.setup(&levels)?;
@@ -161,11 +160,11 @@ impl Study {
     }
 }
 
-fn wrong(factor: &'static str, what: impl Into<String>) -> Wrong {
+fn wrong(factor: &'static str, what: impl Into<String>) -> FactorError {
     Some((factor, what.into()))
 }
 
-fn storage(storage: &Storage) -> Wrong {
+fn storage(storage: &Storage) -> FactorError {
     let Storage { array, filesystem, disks, devices, .. } = storage;
     match (array, filesystem) {
         (Some(ArrayKind::BtrfsRaid0), Some(filesystem)) if *filesystem != Filesystem::Btrfs => {
@@ -226,8 +225,8 @@ fn storage(storage: &Storage) -> Wrong {
     None
 }
 
-fn servers(setup: &Setup) -> Wrong {
-    let Servers { engines, members, shards, chunks, .. } = &setup.servers;
+fn servers(setup: &Setup) -> FactorError {
+    let TrialServers { engines, members, shards, chunks, .. } = &setup.servers;
     if engines.len() > *members as usize {
         return wrong(
             "engine",
@@ -243,7 +242,7 @@ fn servers(setup: &Setup) -> Wrong {
     None
 }
 
-fn load(load: &Load, servers: &Servers) -> Wrong {
+fn load(load: &TrialLoad, servers: &TrialServers) -> FactorError {
     if load.operations.is_none() && load.time.is_none() {
         return wrong("operations", "a run needs 'operations' or 'time', or it never ends");
     }
@@ -267,7 +266,7 @@ fn load(load: &Load, servers: &Servers) -> Wrong {
     None
 }
 
-fn probe(setup: &Setup) -> Wrong {
+fn probe(setup: &Setup) -> FactorError {
     let Setup { storage, probe, .. } = setup;
     if probe.time.is_zero() {
         return wrong("probe_time", "a probe needs some time");
@@ -279,8 +278,8 @@ fn probe(setup: &Setup) -> Wrong {
             format!("a file of {} does not fit disks of {} together", probe.size, Bytes(room)),
         );
     }
-    if probe.size < LEAST_FILE {
-        return wrong("file_size", format!("a test file of {} is less than {LEAST_FILE}", probe.size));
+    if probe.size < MIN_FILE {
+        return wrong("file_size", format!("a test file of {} is less than {MIN_FILE}", probe.size));
     }
     if probe.size.0 < probe.block.0.saturating_mul(4) {
         return wrong("file_size", "the test file has not even four blocks");

@@ -1,8 +1,8 @@
-//! A study's file as it is written: YAML in which everything but the name, the question and the factors may be left out; and where names
-//! stand in it.
+//! A study's file as written: YAML in which everything but the name, the question and the factors may be left out, with the lines of
+//! names.
 //!
-//! Names and levels are tried while the file is read, so that the reader of YAML tells where a wrong one stands. What contradicts
-//! something else is found later, and its place is looked up in the [`Lines`].
+//! Names and levels are checked while the file is read, so that the YAML reader reports the position of a wrong one. Contradictions
+//! between several are found later, and their position is looked up in the [`LineNames`].
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -12,19 +12,18 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_yaml_ng::Value;
 
-use crate::level::Level;
-use crate::{Factor, Measures, Metric, Setup};
+use crate::level::FactorLevel;
+use crate::{Factor, Measures, Setup, TrialMetric};
 
-/// The file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub name: String,
     pub question: String,
     pub measures: Measures,
-    pub factors: Levels,
+    pub factors: FileLevels,
     #[serde(default)]
-    pub settings: Settings,
+    pub settings: FixedSettings,
     #[serde(default)]
     pub compare: Vec<String>,
     #[serde(default)]
@@ -41,31 +40,31 @@ pub(super) struct File {
     pub cautions: Vec<String>,
 }
 
-/// What another size changes. Factors and settings are put over those of the file.
+/// The changes of another size. Its factors and settings override those of the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Size {
     #[serde(default)]
-    pub factors: Levels,
+    pub factors: FileLevels,
     #[serde(default)]
-    pub settings: Settings,
+    pub settings: FixedSettings,
     #[serde(default)]
     pub design: DesignPart,
     #[serde(default)]
     pub metrics: Option<Metrics>,
 }
 
-/// What is measured.
+/// The metrics of a study.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metrics {
     #[serde(default, deserialize_with = "metrics")]
-    pub primary: Vec<&'static Metric>,
+    pub primary: Vec<&'static TrialMetric>,
     #[serde(default, deserialize_with = "metrics")]
-    pub others: Vec<&'static Metric>,
+    pub others: Vec<&'static TrialMetric>,
 }
 
-/// How it is repeated.
+/// The repetitions of a study.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DesignPart {
@@ -79,41 +78,43 @@ pub(super) struct DesignPart {
 
 /// Factors with their levels, in the order of the file.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Levels(pub Vec<(&'static Factor, Vec<Level>)>);
+pub(super) struct FileLevels(pub Vec<(&'static Factor, Vec<FactorLevel>)>);
 
 /// Factors with one level each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Settings(pub Vec<(&'static Factor, Level)>);
+pub(super) struct FixedSettings(pub Vec<(&'static Factor, FactorLevel)>);
 
-impl<'de> Deserialize<'de> for Levels {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Levels, D::Error> {
+impl<'de> Deserialize<'de> for FileLevels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FileLevels, D::Error> {
         let entries = deserializer.deserialize_map(Entries::<SeveralLevels>(PhantomData))?;
-        Ok(Levels(entries.into_iter().map(|(factor, levels)| (factor, levels.0)).collect()))
+        Ok(FileLevels(entries.into_iter().map(|(factor, levels)| (factor, levels.0)).collect()))
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
+impl<'de> Deserialize<'de> for FixedSettings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FixedSettings, D::Error> {
         let entries = deserializer.deserialize_map(Entries::<Value>(PhantomData))?;
-        Ok(Settings(entries.into_iter().map(|(factor, value)| (factor, Level::of(value))).collect()))
+        Ok(FixedSettings(
+            entries.into_iter().map(|(factor, value)| (factor, FactorLevel::from_value(value))).collect(),
+        ))
     }
 }
 
-/// What stands behind a factor's name, as values to try.
-trait Tried {
+/// The value after a factor's name, as values to check.
+trait LevelParser {
     fn values(&self) -> Vec<&Value>;
 }
 
-impl Tried for Value {
+impl LevelParser for Value {
     fn values(&self) -> Vec<&Value> {
         vec![self]
     }
 }
 
 #[derive(Debug)]
-struct SeveralLevels(Vec<Level>);
+struct SeveralLevels(Vec<FactorLevel>);
 
-impl Tried for SeveralLevels {
+impl LevelParser for SeveralLevels {
     fn values(&self) -> Vec<&Value> {
         self.0.iter().map(|level| &level.value).collect()
     }
@@ -122,24 +123,22 @@ impl Tried for SeveralLevels {
 impl<'de> Deserialize<'de> for SeveralLevels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeveralLevels, D::Error> {
         let values = Vec::<Value>::deserialize(deserializer)?;
-        let levels: Vec<Level> = values.into_iter().map(Level::of).collect();
+        let levels: Vec<FactorLevel> = values.into_iter().map(FactorLevel::from_value).collect();
         let twice = levels
             .iter()
             .enumerate()
             .find(|(at, one)| levels.iter().take(*at).any(|two| two.label == one.label));
         match twice {
-            Some((_, level)) => {
-                Err(D::Error::custom(format!("the level '{}' stands there twice", level.label)))
-            }
+            Some((_, level)) => Err(D::Error::custom(format!("the level '{}' is given twice", level.label))),
             None => Ok(SeveralLevels(levels)),
         }
     }
 }
 
-/// Reads names of factors with what stands behind them, and tries each value.
+/// Reads names of factors with their values, and checks each value.
 struct Entries<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de> + Tried> Visitor<'de> for Entries<T> {
+impl<'de, T: Deserialize<'de> + LevelParser> Visitor<'de> for Entries<T> {
     type Value = Vec<(&'static Factor, T)>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -148,11 +147,11 @@ impl<'de, T: Deserialize<'de> + Tried> Visitor<'de> for Entries<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries: Self::Value = Vec::new();
-        while let Some(Name(factor)) = map.next_key()? {
+        while let Some(FactorName(factor)) = map.next_key()? {
             if entries.iter().any(|(known, _)| std::ptr::eq(*known, factor)) {
-                return Err(A::Error::custom(format!("the factor '{}' stands there twice", factor.name)));
+                return Err(A::Error::custom(format!("the factor '{}' is given twice", factor.name)));
             }
-            let held: Held<T> = map.next_value_seed(Place { factor, held: PhantomData })?;
+            let held: LevelValue<T> = map.next_value_seed(LevelSeed { factor, held: PhantomData })?;
             entries.push((factor, held.0));
         }
         Ok(entries)
@@ -160,47 +159,47 @@ impl<'de, T: Deserialize<'de> + Tried> Visitor<'de> for Entries<T> {
 }
 
 /// The name of a factor.
-struct Name(&'static Factor);
+struct FactorName(&'static Factor);
 
-impl<'de> Deserialize<'de> for Name {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+impl<'de> Deserialize<'de> for FactorName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FactorName, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Factor::named(&name).map(Name).map_err(D::Error::custom)
+        Factor::named(&name).map(FactorName).map_err(D::Error::custom)
     }
 }
 
 /// A value that its factor takes.
-struct Held<T>(T);
+struct LevelValue<T>(T);
 
-/// Tries a value where it stands, so that the error has its place.
-struct Place<T> {
+/// Checks a value during parsing, so that its error has the line.
+struct LevelSeed<T> {
     factor: &'static Factor,
     held: PhantomData<T>,
 }
 
-impl<'de, T: Deserialize<'de> + Tried> serde::de::DeserializeSeed<'de> for Place<T> {
-    type Value = Held<T>;
+impl<'de, T: Deserialize<'de> + LevelParser> serde::de::DeserializeSeed<'de> for LevelSeed<T> {
+    type Value = LevelValue<T>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Held<T>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<LevelValue<T>, D::Error> {
         let held = T::deserialize(deserializer)?;
         for value in held.values() {
             self.factor.put(&mut Setup::default(), value).map_err(D::Error::custom)?;
         }
-        Ok(Held(held))
+        Ok(LevelValue(held))
     }
 }
 
-fn metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'static Metric>, D::Error> {
+fn metrics<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'static TrialMetric>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    names.iter().map(|name| Metric::named(name).map_err(D::Error::custom)).collect()
+    names.iter().map(|name| TrialMetric::named(name).map_err(D::Error::custom)).collect()
 }
 
 /// The names at the beginning of lines, with their line numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lines(Vec<(String, usize)>);
+pub(crate) struct LineNames(Vec<(String, usize)>);
 
-impl Lines {
-    pub(crate) fn of(text: &str) -> Lines {
+impl LineNames {
+    pub(crate) fn from_text(text: &str) -> LineNames {
         let named = |(number, line): (usize, &str)| {
             let line = line.split(" #").next().unwrap_or_default();
             let words = line.split(['{', ',', '[', '-']).filter_map(|part| {
@@ -211,10 +210,10 @@ impl Lines {
             });
             words.collect::<Vec<_>>()
         };
-        Lines((1..).zip(text.lines()).flat_map(named).collect())
+        LineNames((1..).zip(text.lines()).flat_map(named).collect())
     }
 
-    /// ` (line 7)`, or nothing where the name does not stand there by itself. The last place counts: it beats those before it.
+    /// ` (line 7)`, or nothing if the name occurs on no line of its own. The last line counts: it overrides those before it.
     pub(crate) fn at(&self, name: &str) -> String {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map_or_else(String::new, |(_, line)| format!(" (line {line})"))
@@ -227,7 +226,7 @@ mod tests {
 
     #[test]
     fn names_are_found_at_their_lines() {
-        let lines = Lines::of(
+        let lines = LineNames::from_text(
             "name: a\nfactors:\n  engine: [x, y]  # shards: no\nsizes:\n  quick: {settings: {records: 5}}\n",
         );
         assert_eq!(lines.at("engine"), " (line 3)");

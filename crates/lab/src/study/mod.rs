@@ -1,7 +1,7 @@
-//! A study: what it asks, what it varies, what it measures, how often, and in which sizes.
+//! A study: its question, its factors, its metrics, its repetitions and its sizes.
 //!
-//! A file says it in YAML (docs/compare.md has an example of everything). It refuses a file with a sentence that names the line, before
-//! anything is made.
+//! A study is a file in YAML (docs/compare.md has an example of everything). A wrong file is refused with a sentence that names the
+//! line, before anything is made.
 
 mod check;
 mod file;
@@ -9,36 +9,36 @@ mod file;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_record::figure::Better;
+use fathom_record::figure::BetterDirection;
 use fathom_record::study::PublishedTable;
 
-use crate::level::Level;
-use crate::{Factor, Measures, Metric, Place, Setup};
+use crate::level::FactorLevel;
+use crate::{Factor, Measures, Setup, TrialMetric, TrialPart};
 
-pub(crate) use file::Lines;
+pub(crate) use file::LineNames;
 use file::{File, Size};
 
 /// The largest file that is read, in bytes.
-const LARGEST_BYTES: u64 = 1 << 20;
-/// Blocks where a file does not say otherwise: exact tests then reach 1 percent (analysis.md A7).
+const MAX_BYTES: u64 = 1 << 20;
+/// The number of blocks unless a file sets another: exact tests then reach 1 percent (docs/methods.md#blocks-and-pairs).
 const BLOCKS: usize = 8;
-/// Below this share no difference is worth a word (analysis.md A7).
+/// Differences below this share do not matter (docs/methods.md#blocks-and-pairs).
 const MARGIN: f64 = 0.02;
 /// The size of a file that has no others.
 pub(crate) const WHOLE: &str = "full";
 
-/// How trials are repeated.
+/// The repetition of trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {
-    /// How often each cell runs: once in each block.
+    /// The number of runs of each cell: one in each block.
     pub blocks: usize,
-    /// Of the order and of all loads.
+    /// The seed of the order and of all loads.
     pub seed: u64,
-    /// Whether the first cell runs twice in each block, which shows how far two equal runs lie apart.
+    /// True if the first cell runs twice in each block, which shows the difference between two equal runs.
     pub twin: bool,
-    /// How often the answer may be looked at: 1, or 3 planned looks.
+    /// The number of planned looks at the answer: 1 or 3.
     pub looks: usize,
-    /// Of 2^k cells only one in 2^this runs.
+    /// The exponent of a fraction: of 2^k cells only one in 2^this runs.
     pub fraction: u32,
     /// Differences below this share count as none.
     pub margin: f64,
@@ -46,47 +46,47 @@ pub struct Design {
 
 /// A factor with the levels that it takes; the first is the baseline.
 #[derive(Clone, Debug)]
-pub(crate) struct Varied {
+pub(crate) struct FactorLevels {
     pub factor: &'static Factor,
-    pub levels: Vec<Level>,
-    /// Whether its levels are compared; else they are conditions under which others are.
+    pub levels: Vec<FactorLevel>,
+    /// True if its levels are compared; otherwise they are conditions for other comparisons.
     pub compared: bool,
 }
 
 /// A study in one of its sizes.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// Its name.
     pub name: String,
-    /// What it asks.
     pub question: String,
     /// The size that was chosen.
     pub size: String,
-    /// What its trials do.
+    /// The activity of its trials.
     pub measures: Measures,
-    pub(crate) factors: Vec<Varied>,
-    pub(crate) settings: Vec<(&'static Factor, Level)>,
+    pub(crate) factors: Vec<FactorLevels>,
+    pub(crate) settings: Vec<(&'static Factor, FactorLevel)>,
     pub(crate) across: Option<usize>,
-    pub(crate) metrics: Vec<(&'static Metric, bool)>,
-    /// How it is repeated.
+    pub(crate) metrics: Vec<(&'static TrialMetric, bool)>,
+    /// The repetition of its trials.
     pub design: Design,
     /// The article's own table.
     pub published: Option<PublishedTable>,
-    /// What may not be concluded.
+    /// Conclusions that the study does not allow.
     pub cautions: Vec<String>,
-    pub(crate) lines: Lines,
+    pub(crate) lines: LineNames,
 }
 
 impl Study {
-    /// Reads a file and takes it in a size; without one, as it stands.
+    /// Reads a study's file in a size; without one, as written.
     ///
-    /// # Errors
-    /// One sentence with the line of what is wrong.
+    /// # Errors One sentence with the line of the error.
     pub fn read(path: &Path, size: Option<&str>) -> Result<(Study, String)> {
         let failed = |error| Error::io("read the study", path, error);
         let length = std::fs::metadata(path).map_err(failed)?.len();
-        if length > LARGEST_BYTES {
-            return Err(Error::usage(format!("{} is no study: {length} bytes", path.display())));
+        if length > MAX_BYTES {
+            return Err(Error::usage(format!(
+                "{} is too large for a study: {length} bytes, the limit is 1 MiB",
+                path.display()
+            )));
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let study = Study::parse(&text, size).map_err(|error| {
@@ -95,11 +95,11 @@ impl Study {
         Ok((study, text))
     }
 
-    /// What the text of a file says, in a size.
+    /// Parses the text of a file, in a size.
     pub fn parse(text: &str, size: Option<&str>) -> Result<Study> {
-        let lines = Lines::of(text);
-        let file: File =
-            serde_yaml_ng::from_str(text).map_err(|cause| Error::usage("it does not fit").because(cause))?;
+        let lines = LineNames::from_text(text);
+        let file: File = serde_yaml_ng::from_str(text)
+            .map_err(|cause| Error::usage("it is not a valid study").because(cause))?;
         let (name, change) = chosen(&file, size)?;
         let File {
             name: title,
@@ -139,7 +139,7 @@ impl Study {
             );
             return Err(Error::usage(what));
         }
-        let mut fixed: Vec<(&'static Factor, Level)> = Vec::new();
+        let mut fixed: Vec<(&'static Factor, FactorLevel)> = Vec::new();
         for (factor, level) in settings.0.into_iter().chain(change.settings.0) {
             fixed.retain(|(one, _)| !std::ptr::eq(*one, factor));
             fixed.push((factor, level));
@@ -168,7 +168,7 @@ impl Study {
         self.factors.iter().map(|varied| varied.levels.len()).collect()
     }
 
-    /// What a cell's trials are made of; `levels` has a place for each factor.
+    /// The set-up of a cell's trials; `levels` has an index for each factor.
     pub fn setup(&self, levels: &[usize]) -> Result<Setup> {
         let mut setup = Setup::default();
         for (factor, level) in &self.settings {
@@ -188,12 +188,12 @@ impl Study {
         places.zip(levels).map(|(factor, level)| self.label_of(factor, *level)).collect()
     }
 
-    /// The name of a factor by its place.
+    /// The name of a factor by its index.
     pub(crate) fn name_of(&self, factor: usize) -> String {
         self.factors.get(factor).map_or("", |varied| varied.factor.name).to_owned()
     }
 
-    /// The label of a level by its place and its factor's.
+    /// The label of a level by its index and its factor's.
     pub(crate) fn label_of(&self, factor: usize, level: usize) -> String {
         let level = self.factors.get(factor).and_then(|varied| varied.levels.get(level));
         level.map_or_else(String::new, |level| level.label.clone())
@@ -204,14 +204,14 @@ impl Study {
         Error::usage(format!("{what}{}", self.lines.at(factor)))
     }
 
-    /// An error about a cell that cannot be had here, with the line of the first factor or setting of its kind.
-    pub(crate) fn impossible(&self, levels: &[usize], place: Place, error: Error) -> Error {
+    /// An error about a cell that cannot be made here, with the line of the first factor or setting of its kind.
+    pub(crate) fn impossible(&self, levels: &[usize], place: TrialPart, error: Error) -> Error {
         let mut all = self
             .factors
             .iter()
             .map(|varied| varied.factor)
             .chain(self.settings.iter().map(|(factor, _)| *factor));
-        let first = all.find(|factor| factor.place == place || factor.place == Place::Any);
+        let first = all.find(|factor| factor.place == place || factor.place == TrialPart::Any);
         let line = first.map_or_else(String::new, |factor| self.lines.at(factor.name));
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
         Error::new(error.kind(), what).because(error)
@@ -219,8 +219,13 @@ impl Study {
 }
 
 /// The factors with the levels of the size, and whether their levels are compared.
-fn varied(factors: file::Levels, change: &Size, compare: &[String], across: Option<&str>) -> Vec<Varied> {
-    let one = |(factor, own): (&'static Factor, Vec<Level>)| {
+fn varied(
+    factors: file::FileLevels,
+    change: &Size,
+    compare: &[String],
+    across: Option<&str>,
+) -> Vec<FactorLevels> {
+    let one = |(factor, own): (&'static Factor, Vec<FactorLevel>)| {
         let changed = change.factors.0.iter().find(|(one, _)| std::ptr::eq(*one, factor));
         let levels = changed.map_or(own, |(_, levels)| levels.clone());
         let compared = if compare.is_empty() {
@@ -228,12 +233,12 @@ fn varied(factors: file::Levels, change: &Size, compare: &[String], across: Opti
         } else {
             compare.iter().any(|name| name == factor.name)
         };
-        Varied { factor, levels, compared }
+        FactorLevels { factor, levels, compared }
     };
     factors.0.into_iter().map(one).collect()
 }
 
-/// The size that is asked for, and what it changes.
+/// The requested size, and its changes.
 fn chosen(file: &File, size: Option<&str>) -> Result<(String, Option<Size>)> {
     let Some(size) = size else { return Ok((WHOLE.to_owned(), None)) };
     match file.sizes.get(size) {
@@ -250,15 +255,15 @@ fn chosen(file: &File, size: Option<&str>) -> Result<(String, Option<Size>)> {
     }
 }
 
-/// Those of the file; a load's throughput and a probe's IOPS where it names none.
-fn metrics_of(metrics: &file::Metrics, measures: Measures) -> Vec<(&'static Metric, bool)> {
-    let mut all: Vec<(&'static Metric, bool)> =
+/// The metrics of the file; a load's throughput and a probe's IOPS if it names none.
+fn metrics_of(metrics: &file::Metrics, measures: Measures) -> Vec<(&'static TrialMetric, bool)> {
+    let mut all: Vec<(&'static TrialMetric, bool)> =
         metrics.primary.iter().map(|metric| (*metric, true)).collect();
     all.extend(metrics.others.iter().map(|metric| (*metric, false)));
     if metrics.primary.is_empty() {
         let first = crate::METRICS
             .iter()
-            .find(|metric| metric.measures == measures && metric.better == Better::Higher);
+            .find(|metric| metric.measures == measures && metric.better == BetterDirection::Higher);
         all.extend(first.map(|metric| (metric, true)));
     }
     let mut seen: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! What files say, and what is refused with its line.
+//! Tests of study files, and of refusals with their lines.
 
 use super::*;
 
@@ -40,15 +40,15 @@ fn a_file_is_read_and_a_size_is_put_over_it() {
     assert!(Study::parse(FILE, Some("huge")).unwrap_err().to_string().contains("it has quick"));
 }
 
-/// Each change of the file with what must be in the sentence, its line among it.
+/// Each change of the file with the required parts of the sentence, including its line.
 #[test]
 fn what_is_wrong_is_refused_with_its_line() {
     for (from, to, told) in [
         ("engine: [wiredTiger, rocksdb]", "engine: [wiredTiger, mmapv1]", "'mmapv1' is no level of 'engine'"),
         ("engine: [wiredTiger, rocksdb]", "engin: [wiredTiger, rocksdb]", "did you mean 'engine'?"),
-        ("engine: [wiredTiger, rocksdb]", "engine: [rocksdb, rocksdb]", "'rocksdb' stands there twice"),
+        ("engine: [wiredTiger, rocksdb]", "engine: [rocksdb, rocksdb]", "'rocksdb' is given twice"),
         ("engine: [wiredTiger, rocksdb]", "engine: []", "has no level (line 5)"),
-        ("  threads: [1, 8]", "  threads: [1, 8]\n  threads: [2]", "stands there twice"),
+        ("  threads: [1, 8]", "  threads: [1, 8]\n  threads: [2]", "is given twice"),
         ("records: 1000", "records: none", "'none' is no level of 'records'"),
         ("records: 1000", "threads: 3", "both a factor and a setting (line"),
         ("records: 1000", "depth: 3", "'depth' means nothing in a study that measures a load (line 8)"),
@@ -101,7 +101,7 @@ fn too_many_cells_are_refused() {
     assert!(Study::parse(&text, None).unwrap_err().to_string().contains("1 to 512 combinations"));
 }
 
-/// Each study that is included holds in each of its sizes, has a plan, and an article beside it.
+/// Each study that is included is valid in each of its sizes, and has a plan and an article.
 #[test]
 fn every_included_study_holds_in_each_size() {
     for shipped in crate::STUDIES {
@@ -109,7 +109,7 @@ fn every_included_study_holds_in_each_size() {
             let study = Study::parse(shipped.text, size)
                 .unwrap_or_else(|error| panic!("{} {size:?}: {error}", shipped.name));
             assert_eq!(study.name, shipped.name);
-            let plan = crate::Plan::of(&study).unwrap();
+            let plan = crate::TrialPlan::new(&study).unwrap();
             assert!(plan.trials.len() > study.design.blocks, "{}", shipped.name);
             let published = study.published.as_ref().unwrap();
             assert!(
@@ -122,7 +122,7 @@ fn every_included_study_holds_in_each_size() {
     }
 }
 
-/// What docs/compare.md shows is what is read.
+/// Checks that the example in docs/compare.md can be read.
 #[test]
 fn the_page_shows_a_study_that_is_read() {
     let page = include_str!("../../../../docs/compare.md");

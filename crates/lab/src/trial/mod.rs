@@ -1,6 +1,6 @@
-//! One trial: storage is made, servers are started, loaded and asked, or the disk is probed; then all of it goes again.
+//! Runs one trial: makes storage, starts servers, loads and queries them, or probes the disk, and then deletes all of it.
 //!
-//! A trial that fails leaves nothing behind and says why; the study goes on with the next.
+//! A trial that fails leaves nothing behind and reports the reason; the study continues with the next.
 
 pub(crate) mod serving;
 pub(crate) mod targets;
@@ -15,23 +15,28 @@ use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionSpec, run_in_child
 use fathom_units::Nanos;
 
 use self::targets::Targets;
-use crate::metrics::Figures;
+use crate::metrics::MetricSources;
 use crate::setup::Probe;
 use crate::{Bench, Measures, Setup, Study};
 
-/// What a trial brought.
+/// The result of a trial.
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    /// What it measured.
-    pub figures: Figures,
-    /// What was made for it, and what the kernel said of that.
+pub(crate) struct TrialOutcome {
+    pub figures: MetricSources,
+    /// The storage that was made for it, and the kernel's description of that.
     pub facts: Vec<(String, String)>,
-    /// How long all of it took.
+    /// The duration of the whole trial.
     pub took: Duration,
 }
 
 /// Runs a trial whose records go below `folder`.
-pub(crate) fn run(bench: &Bench, study: &Study, setup: &Setup, seed: u64, folder: &Path) -> Result<Outcome> {
+pub(crate) fn run(
+    bench: &Bench,
+    study: &Study,
+    setup: &Setup,
+    seed: u64,
+    folder: &Path,
+) -> Result<TrialOutcome> {
     let began = Instant::now();
     let targets = targets::prepare(bench, setup)?;
     let facts = targets.facts();
@@ -42,11 +47,11 @@ pub(crate) fn run(bench: &Bench, study: &Study, setup: &Setup, seed: u64, folder
     let undone = targets.undo();
     let figures = figures?;
     undone?;
-    Ok(Outcome { figures, facts, took: began.elapsed() })
+    Ok(TrialOutcome { figures, facts, took: began.elapsed() })
 }
 
-/// Probes, and reads what was found.
-fn probe(bench: &Bench, setup: &Setup, targets: &Targets, seed: u64, folder: &Path) -> Result<Figures> {
+/// Probes the disk, and reads the result.
+fn probe(bench: &Bench, setup: &Setup, targets: &Targets, seed: u64, folder: &Path) -> Result<MetricSources> {
     let folder = folder.join("probe");
     let spec = SessionSpec {
         record: Some(RecordSpec::new("disk", Some(folder.clone()), targets.folder()).seed(seed)),
@@ -60,7 +65,7 @@ fn probe(bench: &Bench, setup: &Setup, targets: &Targets, seed: u64, folder: &Pa
     });
     let step =
         step.ok_or_else(|| Error::new(Kind::NotFound, "the probe ended before it measured anything"))?;
-    Ok(Figures { step: Some(step), ..Figures::default() })
+    Ok(MetricSources { step: Some(step), ..MetricSources::default() })
 }
 
 /// The specification of the probe: one pattern on the storage that was made.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fathom_client::connection_text::{with_database, with_options};
 use fathom_cluster::{
-    CONFIG_SET, Cluster, HeldCluster, Launcher, Member, Node, OWN, Purpose, ReplicaSet, ServerOptions, Shape,
-    ShardedCollection, Tools, Topology, Wish,
+    CONFIG_SET, Cluster, ClusterPlan, ClusterShape, HeldCluster, Launcher, MemberOptions, Node, OWN, Purpose,
+    ReplicaSet, ServerOptions, ShardedCollection, Tools, Topology,
 };
 use fathom_errors::{Error, Kind, Result};
 use fathom_load::properties::Properties;
@@ -17,28 +17,28 @@ use fathom_session::{
 };
 
 use crate::Bench;
-use crate::metrics::{Figures, figures_of, load_of};
-use crate::setup::{Load, Servers, Setup};
+use crate::metrics::{MetricSources, figures_of, load_of};
+use crate::setup::{Setup, TrialLoad, TrialServers};
 
 use super::targets::Targets;
 
-/// What YCSB loads.
+/// The namespace that YCSB loads.
 const NAMESPACE: &str = "ycsb.usertable";
-/// How long servers may take to be ready.
+/// The time limit for servers to be ready.
 const START: Duration = Duration::from_secs(120);
-/// Where ports are looked for: below those that the kernel gives out by itself.
+/// The range of ports to search: below those that the kernel assigns by itself.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
-/// How often others may take the ports that were free a moment before.
+/// The number of attempts if others take the ports that were free a moment before.
 const ATTEMPTS: u64 = 20;
 
-/// Makes the servers, loads and asks them, and reads what was found.
+/// Makes the servers, loads and queries them, and reads the result.
 pub(super) fn run(
     bench: &Bench,
     setup: &Setup,
     targets: &Targets,
     seed: u64,
     folder: &Path,
-) -> Result<Figures> {
+) -> Result<MetricSources> {
     fs::create_dir_all(folder).map_err(|cause| Error::io("create", folder, cause))?;
     let tools = Tools {
         ledger: bench.ledger.clone(),
@@ -51,7 +51,7 @@ pub(super) fn run(
     let measured =
         adopt(held.cluster(), targets).and_then(|()| measure(bench, setup, held.cluster(), seed, folder));
     if measured.is_err() {
-        // Whoever wants to know why finds what the servers said.
+        // The servers' logs explain a failure.
         let _ = keep_logs(held.cluster(), folder);
     }
     let ended = held.end(&tools);
@@ -60,11 +60,11 @@ pub(super) fn run(
     Ok(figures)
 }
 
-/// Refuses servers that cannot be called so: programs that are not there, options that nobody knows. Makes nothing.
+/// Refuses servers that cannot be started: missing programs, unknown options. Makes nothing.
 pub(crate) fn check(bench: &Bench, setup: &Setup) -> Result<()> {
     let folder = bench.work.join(bench.ledger.unique_name());
     let topology = topology(&setup.servers, &|at| Ok(folder.join(format!("member{at}"))))?;
-    Wish::new(&folder, topology, &bench.program, &mut |_| ()).map(drop)
+    ClusterPlan::new(&folder, topology, &bench.program, &mut |_| ()).map(drop)
 }
 
 /// Starts the cluster on ports that are free.
@@ -79,11 +79,12 @@ fn start(
     let mut attempt = 0;
     loop {
         let mut topology = topology(&setup.servers, &|at| targets.folder_of(at))?;
-        // Random by seed and process, so that studies beside each other seldom meet.
-        let mut stream = fathom_stats::Seeded::from_seed(seed ^ u64::from(std::process::id())).split(attempt);
+        // Random by seed and process, so that studies that run at the same time seldom collide.
+        let mut stream =
+            fathom_stats::SeededRandom::from_seed(seed ^ u64::from(std::process::id())).split(attempt);
         let width = u64::from(PORTS.end - PORTS.start - 100);
         topology.first_port = PORTS.start + u16::try_from(stream.below(width)).unwrap_or(0);
-        let wish = Wish::new(&folder, topology, &bench.program, &mut |_| ())?;
+        let wish = ClusterPlan::new(&folder, topology, &bench.program, &mut |_| ())?;
         match wish.make_held(tools, "") {
             Err(error) if error.kind() == Kind::Busy && attempt < ATTEMPTS => attempt += 1,
             made => return made,
@@ -105,8 +106,8 @@ fn is_data(node: &Node) -> bool {
     matches!(node.purpose, Purpose::Data | Purpose::Single)
 }
 
-/// What is to be started.
-fn topology(servers: &Servers, folder_of: &dyn Fn(usize) -> Result<PathBuf>) -> Result<Topology> {
+/// The servers to start.
+fn topology(servers: &TrialServers, folder_of: &dyn Fn(usize) -> Result<PathBuf>) -> Result<Topology> {
     let options = |place: usize, member: usize| -> Result<ServerOptions> {
         let engine = servers.engine(member);
         let mut arguments: Vec<String> = servers
@@ -138,20 +139,22 @@ fn topology(servers: &Servers, folder_of: &dyn Fn(usize) -> Result<PathBuf>) -> 
         let member = |at: usize| {
             // Elections would decide which engine leads: the first one does.
             let priority = (at == 0).then_some(10.0);
-            Ok(Member { priority, options: options(first + at, at)?, ..Member::default() })
+            Ok(MemberOptions { priority, options: options(first + at, at)?, ..MemberOptions::default() })
         };
         Ok(ReplicaSet { name, members: (0..servers.members as usize).map(member).collect::<Result<_>>()? })
     };
     let shape = match servers.shards {
-        Some(shards) => Shape::Sharded {
+        Some(shards) => ClusterShape::Sharded {
             shards: (0..shards as usize)
                 .map(|at| set(format!("shard{:02}", at + 1), at * servers.members as usize))
                 .collect::<Result<_>>()?,
             config: ReplicaSet::plain(CONFIG_SET, 1, 0),
             routers: vec![ServerOptions::default()],
         },
-        None if servers.replicated || servers.members > 1 => Shape::ReplicaSet(set("replset".to_owned(), 0)?),
-        None => Shape::Single(options(0, 0)?),
+        None if servers.replicated || servers.members > 1 => {
+            ClusterShape::ReplicaSet(set("replset".to_owned(), 0)?)
+        }
+        None => ClusterShape::Single(options(0, 0)?),
     };
     let key = bson::doc! { "_id": "hashed" };
     let sharded =
@@ -164,16 +167,22 @@ fn topology(servers: &Servers, folder_of: &dyn Fn(usize) -> Result<PathBuf>) -> 
     })
 }
 
-/// Options of one engine are not given to the other.
+/// Options of one engine are not passed to the other.
 fn is_for(name: &str, engine: &str) -> bool {
     let of_other = if engine == "rocksdb" { "wiredTiger" } else { "rocksdb" };
     !name.starts_with(of_other)
 }
 
-/// Loads the records, then runs with samplers beside it.
-fn measure(bench: &Bench, setup: &Setup, cluster: &Cluster, seed: u64, folder: &Path) -> Result<Figures> {
+/// Loads the records, then runs with samplers.
+fn measure(
+    bench: &Bench,
+    setup: &Setup,
+    cluster: &Cluster,
+    seed: u64,
+    folder: &Path,
+) -> Result<MetricSources> {
     let url = url(&cluster.connection_string(), &setup.load);
-    let workload = crate::shipped::workload(&setup.load.workload)?;
+    let workload = crate::included_studies::workload(&setup.load.workload)?;
     let session = |name: &str, is_run: bool| -> Result<Run> {
         let folder = folder.join(name);
         let load = core_load(&setup.load, &workload, &url, seed, is_run)?;
@@ -197,8 +206,8 @@ fn measure(bench: &Bench, setup: &Setup, cluster: &Cluster, seed: u64, folder: &
     Ok(figures)
 }
 
-/// The connection string with YCSB's database in it, and with what the load asks of writes and reads.
-fn url(connection: &str, load: &Load) -> String {
+/// The connection string with YCSB's database in it, and the load's requirements for writes and reads.
+fn url(connection: &str, load: &TrialLoad) -> String {
     let options = [
         ("w", load.write_concern.clone()),
         ("journal", load.journaled.map(|journaled| journaled.to_string())),
@@ -209,7 +218,7 @@ fn url(connection: &str, load: &Load) -> String {
 }
 
 /// A load or a run; the properties of the study itself win over all others.
-fn core_load(load: &Load, workload: &str, url: &str, seed: u64, is_run: bool) -> Result<CoreLoad> {
+fn core_load(load: &TrialLoad, workload: &str, url: &str, seed: u64, is_run: bool) -> Result<CoreLoad> {
     let mut properties = Properties::default();
     properties.add_text(workload.as_bytes(), &load.workload)?;
     properties.set("mongodb.url", url, "the study");
@@ -247,13 +256,16 @@ mod tests {
 
     #[test]
     fn what_a_load_asks_stands_in_its_connection_string() {
-        let load =
-            Load { write_concern: Some("majority".to_owned()), journaled: Some(false), ..Load::default() };
+        let load = TrialLoad {
+            write_concern: Some("majority".to_owned()),
+            journaled: Some(false),
+            ..TrialLoad::default()
+        };
         assert_eq!(
             url("mongodb://localhost:1,localhost:2/?replicaSet=replset", &load),
             "mongodb://localhost:1,localhost:2/ycsb?replicaSet=replset&w=majority&journal=false"
         );
-        assert_eq!(url("mongodb://h:1", &Load::default()), "mongodb://h:1/ycsb?");
+        assert_eq!(url("mongodb://h:1", &TrialLoad::default()), "mongodb://h:1/ycsb?");
     }
 
     #[test]
@@ -267,9 +279,10 @@ mod tests {
 
     #[test]
     fn a_run_has_what_ends_it_and_a_load_has_not() {
-        let mut load = Load { operations: Some(7), warmup: Duration::from_millis(500), ..Load::default() };
+        let mut load =
+            TrialLoad { operations: Some(7), warmup: Duration::from_millis(500), ..TrialLoad::default() };
         load.properties.insert("threadcount".to_owned(), "3".to_owned());
-        let workload = crate::shipped::workload(&load.workload).unwrap();
+        let workload = crate::included_studies::workload(&load.workload).unwrap();
         let of = |is_run| core_load(&load, &workload, "mongodb://h:1/ycsb", 1, is_run).unwrap();
         let (loads, runs) = (of(false), of(true));
         assert_eq!((loads.operations, loads.warmup), (None, None));

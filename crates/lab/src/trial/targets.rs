@@ -1,4 +1,4 @@
-//! The storage of a trial: one for all servers, or one for each; or a plain folder, where nothing is to be made.
+//! The storage of a trial: one for all servers, one for each server, or a plain folder if no storage is to be made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use fathom_storage::{Array, Base, PreparedTarget, TargetSpec};
 use crate::Bench;
 use crate::setup::{Setup, Storage};
 
-/// What a trial's data goes to.
+/// The folders of a trial's data.
 #[derive(Debug)]
 pub(crate) struct Targets {
     made: Vec<PreparedTarget>,
-    // The folder goes last: what is mounted may lie in it.
+    // The folder is deleted last: file systems may be mounted in it.
     folder: Guard,
     path: PathBuf,
 }
 
-/// How storage is to be made, if it is.
+/// The specification of the storage, if any is to be made.
 fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
     let base = if !storage.devices.is_empty() {
         Base::Disks(storage.devices.clone())
@@ -42,17 +42,17 @@ fn specification(storage: &Storage, folder: &Path) -> Option<TargetSpec> {
     Some(specification)
 }
 
-/// What will be made, in one line; `None` for a plain folder.
+/// Describes the storage in one line; `None` for a plain folder.
 pub(crate) fn described(bench: &Bench, setup: &Setup) -> Option<String> {
     Some(specification(&setup.storage, &bench.work)?.describe())
 }
 
-/// Refuses what cannot be made here; makes nothing.
+/// Refuses storage that cannot be made here; creates nothing.
 pub(crate) fn check(bench: &Bench, setup: &Setup) -> Result<()> {
     specification(&setup.storage, &bench.work).map_or(Ok(()), |specification| specification.check())
 }
 
-/// Makes all of it.
+/// Makes the storage of a trial.
 pub(crate) fn prepare(bench: &Bench, setup: &Setup) -> Result<Targets> {
     let path = bench.work.join(bench.ledger.unique_name());
     let folder = bench.ledger.create_tree(&path)?.guard();
@@ -75,12 +75,12 @@ impl Targets {
         Ok(folder)
     }
 
-    /// Where a probe goes.
+    /// The folder of a probe.
     pub(crate) fn folder(&self) -> &Path {
         self.made.first().map_or(&self.path, PreparedTarget::path)
     }
 
-    /// A folder beside the storage, not on it.
+    /// A folder next to the storage, not on it.
     pub(crate) fn beside(&self) -> &Path {
         &self.path
     }
@@ -90,13 +90,13 @@ impl Targets {
         self.made.get(at).or(self.made.first()).map_or(Ok(()), |target| target.adopt_process(pid))
     }
 
-    /// What was made, and what the kernel says of it.
+    /// The storage that was made, and the kernel's description of it.
     pub(crate) fn facts(&self) -> Vec<(String, String)> {
-        // They are made alike; one speaks for all.
+        // They are made alike, so one describes all.
         self.made.first().map(PreparedTarget::facts).unwrap_or_default()
     }
 
-    /// Undoes all of it, and tells the first thing that did not work.
+    /// Removes all of it, and returns the first error.
     pub(crate) fn undo(self) -> Result<()> {
         let Targets { made, folder, .. } = self;
         let undone = made.into_iter().rev().map(PreparedTarget::undo).fold(Ok(()), Result::and);

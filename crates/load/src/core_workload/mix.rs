@@ -1,24 +1,23 @@
-//! Which operation comes next: YCSB's proportions.
+//! The mix of operations by YCSB's proportions, from which the next operation is drawn.
 
 use fathom_errors::Error;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::properties::{Properties, default_number};
 
-/// What a workload does.
+/// An operation of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// One record by its key.
     Read,
     /// One field of a record, or all.
     Update,
-    /// A new record.
     Insert,
     /// Records from a key on.
     Scan,
     /// A read and an update of the same record.
     ReadModifyWrite,
-    /// A record goes. Not in YCSB.
+    /// Deletes a record. Not in YCSB.
     Delete,
 }
 
@@ -35,16 +34,16 @@ const PROPORTIONS: [(Operation, &str); 6] = [
 /// Operations with their weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mix {
-    /// Each operation that comes at all, with the sum of the weights up to it, the last of which is 1.
+    /// Each operation that occurs, with the sum of the weights up to it; the last sum is 1.
     sums: Vec<(Operation, f64)>,
 }
 
 impl Mix {
-    /// The mix that the properties ask for; weights need not add up to 1.
+    /// The mix that the properties define; weights need not add up to 1.
     ///
     /// # Errors
-    /// `Kind::Usage` if a weight is no number from 0 on, or all are 0.
-    pub fn of(properties: &Properties) -> Result<Mix, Error> {
+    /// `Kind::Usage` if a weight is not a number of at least 0, or if all are 0.
+    pub fn from_properties(properties: &Properties) -> Result<Mix, Error> {
         let mut weights = Vec::new();
         for (operation, name) in PROPORTIONS {
             let weight = properties.number(name)?.unwrap_or_else(|| default_number(name));
@@ -65,8 +64,8 @@ impl Mix {
         Ok(Mix { sums: sums.collect() })
     }
 
-    /// The next operation.
-    pub fn draw(&self, random: &mut Seeded) -> Operation {
+    /// Draws the next operation by its share.
+    pub fn draw(&self, random: &mut SeededRandom) -> Operation {
         let place = random.uniform();
         let found = self.sums.iter().find(|(_, sum)| place < *sum).or(self.sums.last());
         found.map_or(Operation::Read, |(operation, _)| *operation)
@@ -79,8 +78,8 @@ impl Mix {
         place.map_or(0.0, |place| sum_at(place) - place.checked_sub(1).map_or(0.0, sum_at))
     }
 
-    /// A sentence where a proportion that nobody gave changes the mix that somebody did give: a file of
-    /// inserts alone reads and updates by half, because the weights of reads and updates are not 0 by themselves.
+    /// A warning if the default of one proportion changes a mix in which others are given. A file that sets only
+    /// inserts also reads and updates, by half, because the weights of reads and updates are not 0 by default.
     pub fn surprise(properties: &Properties) -> Option<String> {
         let given = |name: &str| properties.get(name).is_some();
         let some_are = PROPORTIONS.iter().any(|(_, name)| given(name));
@@ -107,7 +106,7 @@ mod tests {
 
     #[test]
     fn weights_become_shares() {
-        let mix = Mix::of(&properties(&[
+        let mix = Mix::from_properties(&properties(&[
             ("readproportion", "50"),
             ("updateproportion", "50"),
             ("deleteproportion", "100"),
@@ -121,7 +120,7 @@ mod tests {
         ] {
             assert!((mix.share(operation) - share).abs() < 1e-12, "{operation:?}");
         }
-        let mut random = Seeded::from_seed(9);
+        let mut random = SeededRandom::from_seed(9);
         let deletes = (0..20_000).filter(|_| mix.draw(&mut random) == Operation::Delete).count();
         assert!((9700..10_300).contains(&deletes), "{deletes}");
     }
@@ -129,17 +128,22 @@ mod tests {
     #[test]
     fn defaults_mix_in_and_are_told() {
         let inserts = properties(&[("insertproportion", "1")]);
-        assert!((Mix::of(&inserts).unwrap().share(Operation::Insert) - 0.5).abs() < 1e-12);
+        assert!((Mix::from_properties(&inserts).unwrap().share(Operation::Insert) - 0.5).abs() < 1e-12);
         let told = Mix::surprise(&inserts).unwrap();
         assert!(told.contains("readproportion=0.95 and updateproportion=0.05"), "{told}");
         assert_eq!(Mix::surprise(&properties(&[])), None);
         let all = properties(&[("readproportion", "1"), ("updateproportion", "0")]);
-        assert_eq!((Mix::surprise(&all), Mix::of(&all).unwrap().share(Operation::Read)), (None, 1.0));
+        assert_eq!(
+            (Mix::surprise(&all), Mix::from_properties(&all).unwrap().share(Operation::Read)),
+            (None, 1.0)
+        );
     }
 
     #[test]
     fn nothing_to_do_is_an_error() {
-        assert!(Mix::of(&properties(&[("readproportion", "0"), ("updateproportion", "0")])).is_err());
-        assert!(Mix::of(&properties(&[("readproportion", "-1")])).is_err());
+        assert!(
+            Mix::from_properties(&properties(&[("readproportion", "0"), ("updateproportion", "0")])).is_err()
+        );
+        assert!(Mix::from_properties(&properties(&[("readproportion", "-1")])).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! YCSB's `CoreWorkload`: what its records are, and what is done to them.
+//! YCSB's `CoreWorkload`: its records and its operations on them.
 
 mod mix;
 mod requests;
@@ -9,6 +9,6 @@ mod values;
 
 pub use mix::{Mix, Operation};
 pub use settings::{CoreWorkload, Phase};
-pub use shared::{Acknowledged, CoreShared, Retry, first_free};
+pub use shared::{CoreShared, InsertedRecords, Retry, first_free};
 pub use source::{CoreSource, CoreState};
 pub use values::{Lengths, Values};

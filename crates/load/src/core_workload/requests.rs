@@ -1,23 +1,23 @@
-//! The messages of a `CoreWorkload`, as YCSB's binding has the Java driver send them (facts/ycsb.md 4.2).
+//! The messages of a `CoreWorkload`, as YCSB's binding has the Java driver send them (docs/methods.md#ycsb).
 
 use std::sync::Arc;
 
 use bson::spec::ElementType;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
 
 use super::CoreShared;
 use crate::documents::append_value;
 
-/// Writes messages; keeps what is the same in all of them.
+/// Writes messages, and keeps the parts that are the same in all of them.
 #[derive(Debug)]
 pub(super) struct Requests {
     shared: Arc<CoreShared>,
     write_concern: Option<RawDocumentBuf>,
     read_preference: Option<RawDocumentBuf>,
     key: Vec<u8>,
-    /// BSON bytes of documents and of updated fields written since somebody last asked.
+    /// BSON bytes of documents and of updated fields written since the last reading.
     pub(super) user_bytes: u64,
 }
 
@@ -38,8 +38,8 @@ impl Requests {
         shared.workload.keys.append(number, key);
     }
 
-    /// A find of one record: all of it, or a field.
-    pub(super) fn read(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) {
+    /// Writes a find of one record: all of it, or one field.
+    pub(super) fn read(&mut self, number: u64, random: &mut SeededRandom, message: &mut OpMsgWriter<'_>) {
         let Requests { shared, key, read_preference, .. } = self;
         let workload = &shared.workload;
         Self::key(key, shared, number);
@@ -54,8 +54,13 @@ impl Requests {
         end_of_read(shared, read_preference.as_deref(), &mut body);
     }
 
-    /// A find of records from a key on; how many it asks for.
-    pub(super) fn scan(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) -> u64 {
+    /// Writes a find of records from a key on; returns how many it asks for.
+    pub(super) fn scan(
+        &mut self,
+        number: u64,
+        random: &mut SeededRandom,
+        message: &mut OpMsgWriter<'_>,
+    ) -> u64 {
         let Requests { shared, key, read_preference, .. } = self;
         let workload = &shared.workload;
         Self::key(key, shared, number);
@@ -76,21 +81,21 @@ impl Requests {
         limit
     }
 
-    /// The next batch of a scan that wants so many records more.
+    /// Writes a `getMore` of a scan that wants `left` more records.
     pub(super) fn get_more(&self, id: i64, left: u64, message: &mut OpMsgWriter<'_>) {
         let mut body = message.body();
         body.i64("getMore", id);
         body.string("collection", &self.shared.workload.table);
         number_field(&mut body, "batchSize", left);
-        // A cursor keeps the read concern that it was opened with, and mongod refuses another one here.
+        // A cursor keeps the read concern that it was opened with, and mongod refuses one in a `getMore`.
         if let Some(preference) = &self.read_preference {
             body.document("$readPreference", preference);
         }
         body.string("$db", &self.shared.binding.database);
     }
 
-    /// An update of one field of a record, or of all.
-    pub(super) fn update(&mut self, number: u64, random: &mut Seeded, message: &mut OpMsgWriter<'_>) {
+    /// Writes an update of one field of a record, or of all.
+    pub(super) fn update(&mut self, number: u64, random: &mut SeededRandom, message: &mut OpMsgWriter<'_>) {
         let Requests { shared, key, write_concern, user_bytes, .. } = self;
         let workload = &shared.workload;
         Self::key(key, shared, number);
@@ -115,22 +120,22 @@ impl Requests {
         *user_bytes += (set.buffer().len() - before) as u64;
     }
 
-    /// An insert of records from a number on, or an update of each that adds what is missing.
+    /// Writes an insert of records from a number on, or an upsert of each.
     pub(super) fn insert(
         &mut self,
         first: u64,
         count: u64,
-        random: &mut Seeded,
+        random: &mut SeededRandom,
         message: &mut OpMsgWriter<'_>,
     ) {
         let Requests { shared, key, write_concern, user_bytes, .. } = self;
         let workload = &shared.workload;
         let upsert = shared.binding.upsert;
         let (command, field) = if upsert { ("update", "updates") } else { ("insert", "documents") };
-        // A batch goes on behind a document that fails; a single one has nothing behind it, and drivers say ordered.
+        // A batch continues after a failed document. For a single document this makes no difference, and drivers send ordered.
         write_command(command, shared, write_concern.as_deref(), count == 1, message);
         let mut documents = message.sequence(field);
-        let mut append = |key: &str, random: &mut Seeded, buffer: &mut Vec<u8>| {
+        let mut append = |key: &str, random: &mut SeededRandom, buffer: &mut Vec<u8>| {
             let before = buffer.len();
             let values = &workload.values;
             let value = |name: &str, out: &mut Vec<u8>| values.append(key, name, random, out);
@@ -154,7 +159,7 @@ impl Requests {
         }
     }
 
-    /// A removal of one record.
+    /// Writes a removal of one record.
     pub(super) fn delete(&mut self, number: u64, message: &mut OpMsgWriter<'_>) {
         let Requests { shared, key, write_concern, .. } = self;
         Self::key(key, shared, number);
@@ -167,7 +172,7 @@ impl Requests {
         delete.i32("limit", 1);
     }
 
-    /// Whether each field that came back has the value that it must have.
+    /// Whether each returned field has the value that it must have.
     pub(super) fn is_right(&mut self, number: u64, document: &RawDocument) -> bool {
         let Requests { shared, key, .. } = self;
         Self::key(key, shared, number);
@@ -181,18 +186,18 @@ impl Requests {
     }
 }
 
-/// A key as the text that it is: digits behind a prefix that is text.
+/// A key as text: a text prefix and digits.
 fn text(key: &[u8]) -> &str {
     std::str::from_utf8(key).unwrap_or_default()
 }
 
-fn one_field<'s>(shared: &'s CoreShared, random: &mut Seeded) -> Option<&'s str> {
+fn one_field<'s>(shared: &'s CoreShared, random: &mut SeededRandom) -> Option<&'s str> {
     let names = shared.workload.fields.names();
     names.get(random.below(names.len() as u64) as usize).map(String::as_str)
 }
 
-/// Names the fields that are to come back, unless all are and nobody wants them named.
-fn project(shared: &CoreShared, one: bool, random: &mut Seeded, body: &mut DocumentWriter<'_>) {
+/// Names the fields to return, unless all are returned and the workload names none.
+fn project(shared: &CoreShared, one: bool, random: &mut SeededRandom, body: &mut DocumentWriter<'_>) {
     if one {
         if let Some(name) = one_field(shared, random) {
             body.begin_document("projection").i32(name, 1);
@@ -203,7 +208,7 @@ fn project(shared: &CoreShared, one: bool, random: &mut Seeded, body: &mut Docum
     }
 }
 
-/// A count, in the type that drivers give it.
+/// Writes a count in the type that drivers use for it.
 fn number_field(body: &mut DocumentWriter<'_>, name: &str, count: u64) {
     match i32::try_from(count) {
         Ok(count) => body.i32(name, count),

@@ -1,43 +1,43 @@
-//! What a `CoreWorkload` is, read from its properties once, with a sentence for what cannot be.
+//! The settings of a `CoreWorkload`, read from its properties once, with a sentence for each invalid one.
 
 use std::path::Path;
 
 use fathom_errors::Error;
 
-use super::values::MOST_BYTES;
+use super::values::MAX_BYTES;
 use super::{Lengths, Mix, Operation, Values};
-use crate::documents::Fields;
+use crate::documents::FieldNames;
 use crate::generators::{Distribution, Records};
 use crate::keys::KeyNames;
 use crate::properties::{Properties, default_number};
 
-/// The classes that are this workload, as old and new files spell it.
+/// The class names of this workload, as old and new files spell them.
 const CLASSES: [&str; 3] =
     ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "CoreWorkload"];
-/// More fields than this in a record are a slip of the pen: the documents would be refused.
-const MOST_FIELDS: u64 = 100_000;
-/// The key space where `recordcount` is 0, as in YCSB.
+/// The most fields of a record; more are taken for a typing error, as the documents would be refused.
+const MAX_FIELDS: u64 = 100_000;
+/// The size of the key space if `recordcount` is 0, as in YCSB.
 const ENDLESS: u64 = i32::MAX as u64;
 
 /// Whether records are loaded or operations run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// `load`: records come into being.
+    /// `load`: records are inserted.
     Load,
-    /// `run`: the mix is worked off.
+    /// `run`: operations are drawn from the mix.
     Run,
 }
 
 /// The workload of a load or a run.
 #[derive(Clone, Debug)]
 pub struct CoreWorkload {
-    /// Which of the two.
+    /// The phase: load or run.
     pub phase: Phase,
-    /// `table`: the collection.
+    /// The collection, from the property `table`.
     pub table: String,
     /// The names of the fields.
-    pub fields: Fields,
-    /// How numbers become keys.
+    pub fields: FieldNames,
+    /// The rule by which numbers become keys.
     pub keys: KeyNames,
     /// The values of the fields.
     pub values: Values,
@@ -49,24 +49,28 @@ pub struct CoreWorkload {
     pub write_all_fields: bool,
     /// The operations of a run.
     pub mix: Mix,
-    /// Which records they go to.
+    /// The distribution of the operations over the records.
     pub distribution: Distribution,
-    /// `zipfianconstant`, where it is not YCSB's 0.99 over its ten thousand million items.
+    /// `zipfianconstant`, if it is not YCSB's 0.99 over its ten thousand million items.
     pub skew: Option<f64>,
-    /// How many records a scan asks for.
+    /// The number of records that a scan asks for.
     pub scan_lengths: Lengths,
     /// The records of this client, and of the table.
     pub records: Records,
 }
 
 impl CoreWorkload {
-    /// Reads the properties; `operations` is how many a run will have, if that is known.
+    /// Reads the properties; `operations` is the number of operations of a run, if it is known.
     ///
     /// # Errors
-    /// `Kind::Usage` with one sentence for the first property that cannot be.
-    pub fn of(properties: &Properties, phase: Phase, operations: Option<u64>) -> Result<CoreWorkload, Error> {
+    /// `Kind::Usage` with one sentence for the first invalid property.
+    pub fn from_properties(
+        properties: &Properties,
+        phase: Phase,
+        operations: Option<u64>,
+    ) -> Result<CoreWorkload, Error> {
         check_class(properties)?;
-        let mix = Mix::of(properties)?;
+        let mix = Mix::from_properties(properties)?;
         let records = records(properties, operations.unwrap_or(0), mix.share(Operation::Insert))?;
         let distribution = distribution(properties)?;
         if distribution == Distribution::Zipfian && phase == Phase::Run && operations.is_none() {
@@ -96,13 +100,13 @@ impl CoreWorkload {
         })
     }
 
-    /// Whether anything but reads is sent.
+    /// Whether the workload sends anything but reads.
     pub fn writes(&self) -> bool {
         let reads = self.mix.share(Operation::Read) + self.mix.share(Operation::Scan);
         self.phase == Phase::Load || reads < 1.0 - 1e-9
     }
 
-    /// How many records `load` inserts; none if it has no end.
+    /// The number of records that `load` inserts; `None` if it has no end.
     pub fn load_count(&self, properties: &Properties) -> Result<Option<u64>, Error> {
         let given = properties.whole("insertcount")?;
         let endless = given.is_none() && properties.whole("recordcount")?.unwrap_or(0) == 0;
@@ -113,7 +117,7 @@ impl CoreWorkload {
 fn check_class(properties: &Properties) -> Result<(), Error> {
     match properties.text("workload") {
         None => Err(Error::usage("no workload is named")
-            .advise("give -P workloads/workloada, or -p workload=site.ycsb.workloads.CoreWorkload")),
+            .advise("give -P workloada, or -p workload=site.ycsb.workloads.CoreWorkload")),
         Some(class) if CLASSES.contains(&class) => Ok(()),
         Some(other) => Err(Error::usage(format!("the workload class {other} is not known"))
             .advise("CoreWorkload is; its old name com.yahoo.ycsb.workloads.CoreWorkload too")),
@@ -127,13 +131,13 @@ fn bounded(properties: &Properties, name: &str, default: u64, most: u64) -> Resu
     }
 }
 
-fn fields(properties: &Properties) -> Result<Fields, Error> {
-    let count = bounded(properties, "fieldcount", 10, MOST_FIELDS)?;
+fn fields(properties: &Properties) -> Result<FieldNames, Error> {
+    let count = bounded(properties, "fieldcount", 10, MAX_FIELDS)?;
     let prefix = properties.text("fieldnameprefix").unwrap_or("field");
     if prefix.contains('\0') {
         return Err(Error::usage("fieldnameprefix holds a NUL, which ends a name in BSON"));
     }
-    Ok(Fields::new(prefix, usize::try_from(count).unwrap_or(usize::MAX)))
+    Ok(FieldNames::new(prefix, usize::try_from(count).unwrap_or(usize::MAX)))
 }
 
 fn keys(properties: &Properties) -> Result<KeyNames, Error> {
@@ -204,8 +208,8 @@ fn distribution(properties: &Properties) -> Result<Distribution, Error> {
 }
 
 fn values(properties: &Properties) -> Result<Values, Error> {
-    let most = bounded(properties, "fieldlength", 100, MOST_BYTES)?;
-    let least = bounded(properties, "minfieldlength", 1, MOST_BYTES)?;
+    let most = bounded(properties, "fieldlength", 100, MAX_BYTES)?;
+    let least = bounded(properties, "minfieldlength", 1, MAX_BYTES)?;
     let word = properties.text("fieldlengthdistribution").unwrap_or("constant");
     let ordered = |lengths: Lengths| {
         if least <= most {
@@ -270,19 +274,20 @@ mod tests {
 
     fn refused(text: &str) -> String {
         let operations = properties(text).whole("operationcount").unwrap();
-        CoreWorkload::of(&properties(text), Phase::Run, operations).unwrap_err().to_string()
+        CoreWorkload::from_properties(&properties(text), Phase::Run, operations).unwrap_err().to_string()
     }
 
     #[test]
     fn the_defaults_are_those_of_ycsb() {
-        let workload = CoreWorkload::of(&properties("recordcount=1000"), Phase::Run, Some(10)).unwrap();
+        let workload =
+            CoreWorkload::from_properties(&properties("recordcount=1000"), Phase::Run, Some(10)).unwrap();
         assert_eq!((workload.table.as_str(), workload.fields.names().len()), ("usertable", 10));
         assert_eq!(workload.records, Records { first: 0, count: 1000, table: 1000, inserts: 0 });
         assert_eq!(workload.distribution, Distribution::Uniform);
         assert!(workload.read_all_fields && !workload.write_all_fields && !workload.keys.ordered);
         assert!((workload.mix.share(Operation::Read) - 0.95).abs() < 1e-12);
         let old = properties("workload=com.yahoo.ycsb.workloads.CoreWorkload");
-        let old = CoreWorkload::of(&old, Phase::Load, None).unwrap();
+        let old = CoreWorkload::from_properties(&old, Phase::Load, None).unwrap();
         assert_eq!(old.records.count, ENDLESS);
         assert_eq!(old.load_count(&properties("")).unwrap(), None, "as YCSB, without an end");
         assert_eq!(old.load_count(&properties("insertcount=5")).unwrap(), Some(5));
@@ -315,7 +320,7 @@ mod tests {
             let said = refused(text);
             assert!(said.contains(word), "{text}: {said}");
         }
-        let none = CoreWorkload::of(&Properties::default(), Phase::Run, None).unwrap_err();
+        let none = CoreWorkload::from_properties(&Properties::default(), Phase::Run, None).unwrap_err();
         assert!(none.to_string().contains("no workload"), "{none}");
     }
 }

@@ -1,13 +1,13 @@
-//! What the loops of a run share: the workload, where it goes, the numbers of the records that are there.
+//! The state that the loops of a run share: the workload, its target, and the numbers of existing records.
 //!
-//! The newest record that may be read is the one whose insert was acknowledged, and so were those of all below it.
-//! Inserts that are under way are no more than connections have operations, so what is acknowledged out of turn stays few; one
-//! that failed is acknowledged too, as in YCSB, or nothing above it would ever be read.
+//! The newest record that may be read is the one whose insert, and those of all records below it, were acknowledged.
+//! No more inserts are under way than connections have operations, so few are acknowledged out of order. A failed insert
+//! counts as acknowledged too, as in YCSB: otherwise no record above it would ever be read.
 //!
-//! The inserts of a run begin behind the records that are there. YCSB begins at `recordcount` each time, so that a
-//! second run of a workload that inserts fails on keys of the first. Keys are hashes, so the largest tells nothing;
-//! whether a number is there is asked number by number, in steps that double, and then between the last that was and
-//! the first that was not.
+//! The inserts of a run begin after the existing records. YCSB begins at `recordcount` each time, so that a
+//! second run of a workload that inserts fails on keys of the first. Keys are hashes, so the largest key does not help.
+//! Instead numbers are looked up in steps that double, and then between the last one that exists and
+//! the first one that does not.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,69 +21,68 @@ use super::{CoreWorkload, Phase};
 use crate::binding::Binding;
 use crate::generators::{Distribution, KeyChooser};
 
-/// What the loops of one run share.
+/// The data that the loops of one run share.
 #[derive(Debug)]
 pub struct CoreShared {
-    /// The workload.
     pub workload: CoreWorkload,
-    /// Where it goes.
+    /// The database and collection, and the options of commands.
     pub binding: Binding,
-    /// What a failed insert of a load leads to.
+    /// The reaction to a failed insert of a load.
     pub retry: Retry,
-    /// The number of the next record that is inserted.
+    /// The number of the next record to insert.
     pub(super) next: AtomicU64,
-    pub(super) acknowledged: Acknowledged,
-    /// What choosers draw from, before they are given to a loop each: some take long to make.
+    pub(super) acknowledged: InsertedRecords,
+    /// The chooser that is copied for each loop: some choosers take long to create.
     pub(super) chooser: KeyChooser,
 }
 
-/// What a failed insert of a load leads to.
+/// The reaction to a failed insert of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Retry {
-    /// `core_workload_insertion_retry_limit`.
+    /// From the property `core_workload_insertion_retry_limit`.
     pub limit: u64,
-    /// `core_workload_insertion_retry_interval`.
+    /// From the property `core_workload_insertion_retry_interval`.
     pub interval: Duration,
-    /// `core_workload_insertion_keep_going_on_error`.
+    /// From the property `core_workload_insertion_keep_going_on_error`.
     pub keep_going: bool,
 }
 
 impl CoreShared {
-    /// `next` is the number of the first record that is inserted.
+    /// The shared state of a run; `next` is the number of the first record to insert.
     pub fn new(workload: CoreWorkload, binding: Binding, retry: Retry, next: u64) -> CoreShared {
         let turn = Arc::default();
-        // A load reads nothing, and need not wait for what a chooser sums up.
+        // A load does not read, and need not wait for the sums of a chooser.
         let distribution = match workload.phase {
             Phase::Load => Distribution::Uniform,
             Phase::Run => workload.distribution,
         };
         let chooser = KeyChooser::new(distribution, workload.records, workload.skew, &turn);
-        let acknowledged = Acknowledged::up_to(next);
+        let acknowledged = InsertedRecords::up_to(next);
         CoreShared { workload, binding, retry, next: AtomicU64::new(next), acknowledged, chooser }
     }
 }
 
 /// The numbers of inserted records, shared by all loops.
 #[derive(Debug)]
-pub struct Acknowledged {
-    /// One more than the newest, so that an empty table has one too.
+pub struct InsertedRecords {
+    /// One more than the newest number, so that an empty table has a value too.
     end: AtomicU64,
-    /// Those above it.
+    /// Acknowledged records above the contiguous ones.
     ahead: Mutex<BTreeSet<u64>>,
 }
 
-impl Acknowledged {
-    /// All below `end` are there.
-    pub fn up_to(end: u64) -> Acknowledged {
-        Acknowledged { end: AtomicU64::new(end), ahead: Mutex::default() }
+impl InsertedRecords {
+    /// The state in which all records below `end` exist.
+    pub fn up_to(end: u64) -> InsertedRecords {
+        InsertedRecords { end: AtomicU64::new(end), ahead: Mutex::default() }
     }
 
-    /// The newest; 0 for an empty table too.
+    /// The newest record's number; 0 for an empty table too.
     pub fn newest(&self) -> u64 {
         self.end.load(Ordering::Acquire).saturating_sub(1)
     }
 
-    /// Takes note of an insert that ended.
+    /// Records that an insert ended.
     pub fn acknowledge(&self, number: u64) {
         let Ok(mut ahead) = self.ahead.lock() else { return };
         let mut end = self.end.load(Ordering::Relaxed);
@@ -101,13 +100,13 @@ impl Acknowledged {
     }
 }
 
-/// A run that was stopped leaves gaps where its last inserts were under way: the free numbers begin where so many are free.
+/// The number of free numbers in a row that mark the end of the records: a stopped run leaves gaps at its last inserts.
 const FREE_IN_A_ROW: u64 = 256;
 
-/// The first number from `from` on behind which nothing is there.
+/// The first number, from `from` on, after which no record exists.
 ///
 /// # Errors
-/// Where the server cannot be asked.
+/// An error if the server cannot be queried.
 pub fn first_free(
     connection: &mut Connection,
     binding: &Binding,
@@ -135,11 +134,11 @@ pub fn first_free(
             None => free = middle,
         }
     }
-    // What lies between them may be a gap with something behind it.
+    // The range between them may be a gap with records after it.
     Ok(asks(taken + 1)?.unwrap_or(taken) + 1)
 }
 
-/// The highest number from `from` on that is there, in a row of numbers.
+/// The highest existing number in the row of numbers that begins at `from`.
 fn highest_taken(
     connection: &mut Connection,
     binding: &Binding,
@@ -170,12 +169,12 @@ mod tests {
 
     #[test]
     fn the_newest_waits_for_those_below_it() {
-        let acknowledged = Acknowledged::up_to(10);
+        let acknowledged = InsertedRecords::up_to(10);
         assert_eq!(acknowledged.newest(), 9);
         for (number, newest) in [(11, 9), (12, 9), (10, 12), (14, 12), (5, 12), (13, 14)] {
             acknowledged.acknowledge(number);
             assert_eq!(acknowledged.newest(), newest, "after {number}");
         }
-        assert_eq!(Acknowledged::up_to(0).newest(), 0);
+        assert_eq!(InsertedRecords::up_to(0).newest(), 0);
     }
 }

@@ -1,29 +1,29 @@
-//! A `CoreWorkload` at work: draws operations and judges what comes back.
+//! The source of a `CoreWorkload`: draws operations and judges replies.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use bson::{RawBsonRef, RawDocument};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::OpMsgWriter;
 
 use super::requests::Requests;
 use super::{CoreShared, Operation, Phase};
 use crate::generators::KeyChooser;
 use crate::measurements::Status;
-use crate::reply::{Answer, status_of};
-use crate::source::{Begun, Metric, Source, Step};
+use crate::reply::{ReplyContent, status_of};
+use crate::source::{MetricIndex, OperationStart, ReplyOutcome, Source};
 
 /// The kinds of operations, at the places that the constants below name.
 const METRICS: [&str; 7] = ["READ", "UPDATE", "INSERT", "SCAN", "READ-MODIFY-WRITE", "DELETE", "VERIFY"];
-const READ: Metric = 0;
-const UPDATE: Metric = 1;
-const INSERT: Metric = 2;
-const SCAN: Metric = 3;
-const READ_MODIFY_WRITE: Metric = 4;
-const DELETE: Metric = 5;
-const VERIFY: Metric = 6;
+const READ: MetricIndex = 0;
+const UPDATE: MetricIndex = 1;
+const INSERT: MetricIndex = 2;
+const SCAN: MetricIndex = 3;
+const READ_MODIFY_WRITE: MetricIndex = 4;
+const DELETE: MetricIndex = 5;
+const VERIFY: MetricIndex = 6;
 
 /// One loop's share of the work.
 #[derive(Debug)]
@@ -31,37 +31,33 @@ pub struct CoreSource {
     shared: Arc<CoreShared>,
     requests: Requests,
     chooser: KeyChooser,
-    random: Seeded,
+    random: SeededRandom,
 }
 
-/// What an operation remembers.
+/// The state of an operation.
 #[derive(Debug)]
 pub enum CoreState {
     /// A read of this record.
     Read(u64),
-    /// An update.
     Update,
     /// Inserts of records from a number on.
     Insert {
-        /// The first.
         first: u64,
-        /// How many.
+        /// How many records it returns.
         count: u64,
-        /// How often it was tried again.
+        /// The number of retries.
         tries: u64,
     },
-    /// A scan.
     Scan {
-        /// How many records it wants more.
+        /// The number of records that it still wants.
         left: u64,
-        /// Whether it has found any.
+        /// Whether it has found any records.
         found: bool,
     },
-    /// A read with an update behind it, of this record.
+    /// The read of a read-modify-write of this record.
     ReadThenUpdate(u64),
-    /// The update behind the read.
+    /// The update of a read-modify-write.
     UpdateBehindRead,
-    /// A removal.
     Delete,
 }
 
@@ -71,7 +67,7 @@ impl CoreSource {
         CoreSource {
             requests: Requests::new(shared),
             chooser: shared.chooser.clone(),
-            random: Seeded::from_seed(seed).split(number),
+            random: SeededRandom::from_seed(seed).split(number),
             shared: Arc::clone(shared),
         }
     }
@@ -80,7 +76,7 @@ impl CoreSource {
         self.chooser.draw(&mut self.random, self.shared.acknowledged.newest())
     }
 
-    fn begin_insert(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Begun<CoreState> {
+    fn begin_insert(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> OperationStart<CoreState> {
         let count = self.shared.binding.batch.min(most).max(1);
         let first = self.shared.next.fetch_add(count, Ordering::Relaxed);
         self.requests.insert(first, count, &mut self.random, message);
@@ -88,7 +84,7 @@ impl CoreSource {
         if unanswered.is_some() {
             self.acknowledge(first, count);
         }
-        Begun { state: CoreState::Insert { first, count, tries: 0 }, records: count, unanswered }
+        OperationStart { state: CoreState::Insert { first, count, tries: 0 }, records: count, unanswered }
     }
 
     fn acknowledge(&self, first: u64, count: u64) {
@@ -98,13 +94,13 @@ impl CoreSource {
     }
 
     /// The end of an insert, or another try.
-    fn inserted(&mut self, state: &mut CoreState, mut step: Step, failed: bool) -> Step {
+    fn inserted(&mut self, state: &mut CoreState, mut step: ReplyOutcome, failed: bool) -> ReplyOutcome {
         let CoreState::Insert { first, count, tries } = state else { return step };
         let load = self.shared.workload.phase == Phase::Load;
         if failed && load && *tries < self.shared.retry.limit {
             *tries += 1;
             let pause = self.shared.retry.interval.mul_f64(0.8 + 0.4 * self.random.uniform());
-            return Step { again_after: Some(pause), ..step };
+            return ReplyOutcome { again_after: Some(pause), ..step };
         }
         step.stop = failed && load && !self.shared.retry.keep_going;
         let (first, count) = (*first, *count);
@@ -112,7 +108,11 @@ impl CoreSource {
         step
     }
 
-    fn answer_read(&mut self, number: u64, answer: &Answer<'_>) -> (Status, Option<(Metric, Status, u64)>) {
+    fn answer_read(
+        &mut self,
+        number: u64,
+        answer: &ReplyContent<'_>,
+    ) -> (Status, Option<(MetricIndex, Status, u64)>) {
         let found = answer.batch().0.and_then(|batch| batch.into_iter().flatten().next());
         let Some(RawBsonRef::Document(document)) = found else { return (Status::NotFound, None) };
         if !self.shared.workload.values.integrity {
@@ -128,25 +128,25 @@ impl CoreSource {
     fn answer_scan(
         &self,
         (left, found): (u64, bool),
-        answer: &Answer<'_>,
+        answer: &ReplyContent<'_>,
         message: &mut OpMsgWriter<'_>,
-    ) -> (CoreState, Step) {
+    ) -> (CoreState, ReplyOutcome) {
         let (batch, id) = answer.batch();
         let count = batch.map_or(0, |batch| batch.into_iter().count() as u64);
         let (left, found) = (left.saturating_sub(count), found || count > 0);
         let state = CoreState::Scan { left, found };
         if id != 0 && left > 0 {
             self.requests.get_more(id, left, message);
-            return (state, Step { more: true, ..Step::default() });
+            return (state, ReplyOutcome { more: true, ..ReplyOutcome::default() });
         }
         // YCSB calls a scan that finds nothing an error.
         let status = if found { Status::Ok } else { Status::Error };
-        (state, Step { whole: Some((SCAN, status)), ..Step::default() })
+        (state, ReplyOutcome { whole: Some((SCAN, status)), ..ReplyOutcome::default() })
     }
 }
 
 /// The kind of an operation as it is measured as a whole.
-fn metric_of(state: &CoreState) -> Metric {
+fn metric_of(state: &CoreState) -> MetricIndex {
     match state {
         CoreState::Read(_) => READ,
         CoreState::Update => UPDATE,
@@ -164,7 +164,7 @@ impl Source for CoreSource {
         METRICS.map(str::to_owned).to_vec()
     }
 
-    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<CoreState>> {
+    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<OperationStart<CoreState>> {
         let operation = match self.shared.workload.phase {
             Phase::Load => Operation::Insert,
             Phase::Run => self.shared.workload.mix.draw(&mut self.random),
@@ -196,11 +196,16 @@ impl Source for CoreSource {
             }
         };
         let unanswered = write.filter(|_| !self.shared.binding.acknowledged);
-        Some(Begun { state, records: 1, unanswered })
+        Some(OperationStart { state, records: 1, unanswered })
     }
 
-    fn answer(&mut self, state: &mut CoreState, reply: &RawDocument, message: &mut OpMsgWriter<'_>) -> Step {
-        let answer = Answer::of(reply);
+    fn answer(
+        &mut self,
+        state: &mut CoreState,
+        reply: &RawDocument,
+        message: &mut OpMsgWriter<'_>,
+    ) -> ReplyOutcome {
+        let answer = ReplyContent::from_reply(reply);
         if !answer.is_clean() {
             return self.refused(state, &answer, reply);
         }
@@ -209,7 +214,7 @@ impl Source for CoreSource {
             CoreState::Read(number) => {
                 let number = *number;
                 let (status, aside) = self.answer_read(number, &answer);
-                Step { whole: Some((READ, status)), aside, ..Step::default() }
+                ReplyOutcome { whole: Some((READ, status)), aside, ..ReplyOutcome::default() }
             }
             CoreState::ReadThenUpdate(number) => {
                 let number = *number;
@@ -217,17 +222,23 @@ impl Source for CoreSource {
                 self.requests.update(number, &mut self.random, message);
                 *state = CoreState::UpdateBehindRead;
                 let unanswered = (!self.shared.binding.acknowledged).then_some((UPDATE, READ_MODIFY_WRITE));
-                Step { part: Some((READ, status)), aside, more: true, unanswered, ..Step::default() }
+                ReplyOutcome {
+                    part: Some((READ, status)),
+                    aside,
+                    more: true,
+                    unanswered,
+                    ..ReplyOutcome::default()
+                }
             }
-            CoreState::UpdateBehindRead => Step {
+            CoreState::UpdateBehindRead => ReplyOutcome {
                 part: Some((UPDATE, missing)),
                 whole: Some((READ_MODIFY_WRITE, Status::Ok)),
-                ..Step::default()
+                ..ReplyOutcome::default()
             },
-            CoreState::Update => Step { whole: Some((UPDATE, missing)), ..Step::default() },
-            CoreState::Delete => Step { whole: Some((DELETE, missing)), ..Step::default() },
+            CoreState::Update => ReplyOutcome { whole: Some((UPDATE, missing)), ..ReplyOutcome::default() },
+            CoreState::Delete => ReplyOutcome { whole: Some((DELETE, missing)), ..ReplyOutcome::default() },
             CoreState::Insert { .. } => {
-                let step = Step { whole: Some((INSERT, Status::Ok)), ..Step::default() };
+                let step = ReplyOutcome { whole: Some((INSERT, Status::Ok)), ..ReplyOutcome::default() };
                 self.inserted(state, step, false)
             }
             CoreState::Scan { left, found } => {
@@ -252,48 +263,57 @@ impl Source for CoreSource {
         self.shared.workload.phase == Phase::Run
     }
 
-    fn lost(&mut self, state: &mut CoreState) -> Step {
-        let step = Step { whole: Some((metric_of(state), Status::Error)), ..Step::default() };
-        // A connection that was lost is no reason to give a load up: it is made anew.
-        Step { stop: false, ..self.inserted(state, step, true) }
+    fn lost(&mut self, state: &mut CoreState) -> ReplyOutcome {
+        let step = ReplyOutcome { whole: Some((metric_of(state), Status::Error)), ..ReplyOutcome::default() };
+        // A lost connection does not end a load: it is opened again.
+        ReplyOutcome { stop: false, ..self.inserted(state, step, true) }
     }
 }
 
 impl CoreSource {
-    /// What a reply with an error comes to.
+    /// The outcome of a reply with an error.
     #[cold]
-    fn refused(&mut self, state: &mut CoreState, answer: &Answer<'_>, reply: &RawDocument) -> Step {
+    fn refused(
+        &mut self,
+        state: &mut CoreState,
+        answer: &ReplyContent<'_>,
+        reply: &RawDocument,
+    ) -> ReplyOutcome {
         let failure = answer.failure(reply);
         let status = failure.as_ref().map_or(Status::Error, status_of);
         let failed = answer.failed_writes();
         match state {
-            // Of a batch that was not stopped at its first failure, the others are there.
+            // The batch was not stopped at its first failure, so the other documents were inserted.
             CoreState::Insert { count, .. } if answer.ok && (1..*count).contains(&failed) => {
-                let step = Step {
+                let step = ReplyOutcome {
                     whole: Some((INSERT, Status::Ok)),
                     failed_documents: failed,
                     failure,
-                    ..Step::default()
+                    ..ReplyOutcome::default()
                 };
                 let (limit, load) = (self.shared.retry.keep_going, self.shared.workload.phase == Phase::Load);
                 let mut step = self.inserted(state, step, false);
                 step.stop = load && !limit;
                 step
             }
-            CoreState::ReadThenUpdate(_) => Step {
+            CoreState::ReadThenUpdate(_) => ReplyOutcome {
                 part: Some((READ, status)),
                 whole: Some((READ_MODIFY_WRITE, status)),
                 failure,
-                ..Step::default()
+                ..ReplyOutcome::default()
             },
-            CoreState::UpdateBehindRead => Step {
+            CoreState::UpdateBehindRead => ReplyOutcome {
                 part: Some((UPDATE, status)),
                 whole: Some((READ_MODIFY_WRITE, status)),
                 failure,
-                ..Step::default()
+                ..ReplyOutcome::default()
             },
             _ => {
-                let step = Step { whole: Some((metric_of(state), status)), failure, ..Step::default() };
+                let step = ReplyOutcome {
+                    whole: Some((metric_of(state), status)),
+                    failure,
+                    ..ReplyOutcome::default()
+                };
                 self.inserted(state, step, true)
             }
         }

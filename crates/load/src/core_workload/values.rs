@@ -1,30 +1,30 @@
-//! The values that a workload writes into its fields, and how long these and scans are: YCSB's length distributions.
+//! The values that a workload writes into its fields, and YCSB's distributions of the lengths of values and scans.
 
 use std::path::Path;
 
 use fathom_errors::{Error, Kind};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::generators::{YCSB_SKEW, Zipf};
 use crate::properties::read_small;
 use crate::values::{append_random, integrity};
 
-/// How values are made.
+/// The settings of field values.
 #[derive(Clone, Debug)]
 pub struct Values {
-    /// How long they are, in bytes.
+    /// The lengths of values, in bytes.
     pub lengths: Lengths,
-    /// `dataintegrity`: they say what they must be.
+    /// `dataintegrity`: the key and the field determine the value.
     pub integrity: bool,
-    /// `compressibility`: about how often smaller a compressor makes them; 1 leaves them as YCSB draws them. Ours.
+    /// `compressibility`: the approximate compression ratio of values; 1 leaves them as YCSB draws them. Ours.
     pub compressibility: f64,
-    /// `datatype=string`: they are strings rather than binary values. Ours.
+    /// `datatype=string`: values are strings rather than binary. Ours.
     pub text: bool,
 }
 
 impl Values {
     /// Appends a value of a record's field.
-    pub fn append(&self, key: &str, field: &str, random: &mut Seeded, out: &mut Vec<u8>) {
+    pub fn append(&self, key: &str, field: &str, random: &mut SeededRandom, out: &mut Vec<u8>) {
         let bytes = usize::try_from(self.lengths.draw(random)).unwrap_or(usize::MAX);
         if self.integrity {
             out.extend_from_slice(integrity(key, field, bytes).as_bytes());
@@ -40,7 +40,7 @@ impl Values {
         out.resize(start + bytes, b'a');
     }
 
-    /// Whether a value is the one that the field must have; only where they say what they must be.
+    /// Whether a value is the one that the field must have; only with `dataintegrity`.
     pub fn is_right(&self, key: &str, field: &str, value: &[u8]) -> bool {
         let Lengths::Constant(bytes) = self.lengths else { return true };
         !self.integrity
@@ -48,29 +48,29 @@ impl Values {
     }
 }
 
-/// The longest field, in bytes: what a whole document may take in MongoDB.
-pub(super) const MOST_BYTES: u64 = 16 << 20;
+/// The longest field, in bytes: the limit of a whole document in MongoDB.
+pub(super) const MAX_BYTES: u64 = 16 << 20;
 
 /// A distribution of lengths, both ends included.
 #[derive(Clone, Debug)]
 pub enum Lengths {
-    /// Always the same.
+    /// Every length is the same.
     Constant(u64),
-    /// All alike.
+    /// Every length is equally likely.
     Uniform {
-        /// The shortest.
+        /// The least length, in bytes.
         least: u64,
-        /// The longest.
+        /// The greatest length, in bytes.
         most: u64,
     },
     /// Short ones are frequent.
     Zipfian {
-        /// The shortest.
+        /// The least length, in bytes.
         least: u64,
-        /// What is added to it.
+        /// The random number added to it.
         zipf: Box<Zipf>,
     },
-    /// As a file counts them.
+    /// The counts of a histogram file.
     Histogram {
         /// The width of a bucket.
         block: u64,
@@ -80,7 +80,7 @@ pub enum Lengths {
 }
 
 impl Lengths {
-    /// Zipfian between two ends.
+    /// A zipfian distribution between two ends.
     pub fn zipfian(least: u64, most: u64) -> Lengths {
         Lengths::Zipfian { least, zipf: Box::new(Zipf::new(most.saturating_sub(least) + 1, YCSB_SKEW)) }
     }
@@ -118,8 +118,8 @@ impl Lengths {
                 return Err(wrong(number + 1, &format!("the bucket {}, a tab and a count", sums.len())));
             };
             let end = block.saturating_mul(sums.len() as u64 + 1);
-            if count > 0 && end > MOST_BYTES {
-                return Err(wrong(number + 1, &format!("a bucket that ends at {MOST_BYTES} bytes or below")));
+            if count > 0 && end > MAX_BYTES {
+                return Err(wrong(number + 1, &format!("a bucket that ends at {MAX_BYTES} bytes or below")));
             }
             sum = sum.saturating_add(count);
             sums.push(sum);
@@ -130,8 +130,8 @@ impl Lengths {
         Ok(Lengths::Histogram { block, sums })
     }
 
-    /// A length.
-    pub fn draw(&self, random: &mut Seeded) -> u64 {
+    /// Draws a length in bytes.
+    pub fn draw(&self, random: &mut SeededRandom) -> u64 {
         match self {
             Lengths::Constant(length) => *length,
             Lengths::Uniform { least, most } => least + random.below(most.saturating_sub(*least) + 1),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn values_shrink_as_far_as_they_are_told_to() {
-        let mut random = Seeded::from_seed(1);
+        let mut random = SeededRandom::from_seed(1);
         let mut values =
             Values { lengths: Lengths::Constant(1000), integrity: false, compressibility: 4.0, text: false };
         let mut out = b"x".to_vec();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn shares(lengths: &Lengths, most: usize) -> Vec<f64> {
-        let mut random = Seeded::from_seed(8);
+        let mut random = SeededRandom::from_seed(8);
         let mut counts = vec![0.0; most + 1];
         for _ in 0..50_000 {
             counts[lengths.draw(&mut random) as usize] += 1.0 / 50_000.0;

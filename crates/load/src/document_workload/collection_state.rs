@@ -1,25 +1,25 @@
-//! How far a collection is: which numbers of documents are given away, and which of them may be read.
+//! The progress of a collection: the document numbers that are claimed for inserts, and those that may be read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::core_workload::Acknowledged;
+use crate::core_workload::InsertedRecords;
 
-/// How far a collection is.
+/// The progress of a collection.
 #[derive(Debug)]
-pub(super) struct CollectionState {
-    /// The number of the next document that is inserted.
+pub(super) struct CollectionProgress {
+    /// The number of the next document to insert.
     next: AtomicU64,
     /// Those that may be read.
-    acknowledged: Acknowledged,
+    acknowledged: InsertedRecords,
 }
 
-impl CollectionState {
-    /// Documents below this number are there.
-    pub(super) fn up_to(next: u64) -> CollectionState {
-        CollectionState { next: AtomicU64::new(next), acknowledged: Acknowledged::up_to(next) }
+impl CollectionProgress {
+    /// The state in which documents below this number exist.
+    pub(super) fn up_to(next: u64) -> CollectionProgress {
+        CollectionProgress { next: AtomicU64::new(next), acknowledged: InsertedRecords::up_to(next) }
     }
 
-    /// The number of the next document that is inserted.
+    /// The number of the next document to insert.
     #[inline]
     pub(super) fn next(&self) -> u64 {
         self.next.load(Ordering::Relaxed)
@@ -31,13 +31,13 @@ impl CollectionState {
         self.acknowledged.newest()
     }
 
-    /// Takes the numbers of documents that are inserted; the first of them.
+    /// Claims the numbers of documents to insert; returns the first.
     #[inline]
     pub(super) fn claim(&self, count: u64) -> u64 {
         self.next.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// Takes up to `count` numbers below `documents`: the first and how many; none if all are taken.
+    /// Claims up to `count` numbers below `documents`. Returns the first and their count; `None` if all are claimed.
     pub(super) fn claim_below(&self, documents: u64, count: u64) -> Option<(u64, u64)> {
         let mut end = 0;
         let claim = |next: u64| {
@@ -48,7 +48,7 @@ impl CollectionState {
         Some((first, end - first))
     }
 
-    /// Takes note that inserts ended, well or not.
+    /// Records that inserts ended, successfully or not.
     pub(super) fn acknowledge(&self, first: u64, count: u64) {
         (first..first.saturating_add(count)).for_each(|number| self.acknowledged.acknowledge(number));
     }

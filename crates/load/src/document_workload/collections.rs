@@ -1,20 +1,20 @@
-//! The collections of a workload: what their documents look like, how many there are, which indexes they have.
+//! The collections of a workload: the template of their documents, the number of documents, and the indexes.
 
 use bson::{Bson, Document};
 use fathom_errors::Error;
 
-use super::item::{Fields, Item};
+use super::item::{Item, MappingEntries};
 use super::template::{Compiler, Generator, Template};
 
 /// The largest document that a server takes, in bytes.
-pub(super) const LARGEST_BYTES: u64 = 16 << 20;
+pub(super) const MAX_BYTES: u64 = 16 << 20;
 /// The most documents of a collection.
-const MOST_DOCUMENTS: u64 = 1_000_000_000_000;
-/// The most collections, and the most indexes of one, as servers have it.
-const MOST_COLLECTIONS: usize = 1000;
-const MOST_INDEXES: usize = 63;
+const MAX_DOCUMENTS: u64 = 1_000_000_000_000;
+/// The most collections, and the most indexes of one, as in servers.
+const MAX_COLLECTIONS: usize = 1000;
+const MAX_INDEXES: usize = 63;
 
-/// Table: the options of an index that are handed on to the server.
+/// Table: the options of an index that are passed on to the server.
 const INDEX_OPTIONS: [&str; 14] = [
     "key",
     "name",
@@ -32,34 +32,32 @@ const INDEX_OPTIONS: [&str; 14] = [
     "v",
 ];
 
-/// A collection.
 #[derive(Clone, Debug)]
-pub struct Collection {
-    /// Its name.
+pub struct WorkloadCollection {
     pub name: String,
-    /// How many documents the load makes it hold.
+    /// The number of documents that it holds after the load.
     pub documents: u64,
     /// Whether the load drops it first.
     pub drop: bool,
     /// The indexes besides that of `_id`, as `createIndexes` takes them.
     pub indexes: Vec<Document>,
-    /// What `create` is given besides the name; none if the server is to create the collection by itself.
+    /// The options of `create` besides the name; `None` if the server is to create the collection by itself.
     pub options: Option<Document>,
-    /// What its documents are; none if nothing is inserted.
+    /// The template of its documents; `None` if nothing is inserted.
     pub(super) document: Option<Template>,
 }
 
 /// Reads the collections, in the order in which they are loaded.
-pub(super) fn read(compiler: &mut Compiler, item: &Item<'_>) -> Result<Vec<Collection>, Error> {
+pub(super) fn read(compiler: &mut Compiler, item: &Item<'_>) -> Result<Vec<WorkloadCollection>, Error> {
     let entries = item.entries()?;
-    if entries.is_empty() || entries.len() > MOST_COLLECTIONS {
-        return Err(item.refuse(format!("1 to {MOST_COLLECTIONS} collections are wanted")));
+    if entries.is_empty() || entries.len() > MAX_COLLECTIONS {
+        return Err(item.refuse(format!("1 to {MAX_COLLECTIONS} collections are wanted")));
     }
     compiler.collections = entries.iter().map(|(name, _)| (*name).to_owned()).collect();
     entries.iter().map(|(name, inner)| collection(compiler, name, inner)).collect()
 }
 
-fn collection(compiler: &mut Compiler, name: &str, item: &Item<'_>) -> Result<Collection, Error> {
+fn collection(compiler: &mut Compiler, name: &str, item: &Item<'_>) -> Result<WorkloadCollection, Error> {
     if name.is_empty() || name.contains('$') || name.len() > 200 {
         return Err(item.refuse("a collection's name has 1 to 200 bytes and no '$'"));
     }
@@ -68,14 +66,14 @@ fn collection(compiler: &mut Compiler, name: &str, item: &Item<'_>) -> Result<Co
         None => None,
         Some(inner) => Some(record(compiler, inner)?),
     };
-    let documents = fields.count("documents", 0, MOST_DOCUMENTS)?.unwrap_or(0);
+    let documents = fields.count("documents", 0, MAX_DOCUMENTS)?.unwrap_or(0);
     if documents > 0 && document.is_none() {
         return Err(item.refuse("it has documents to load, but 'document' does not say what they are"));
     }
     let drop = fields.truth("drop", false)?;
     let indexes = indexes(compiler, &fields)?;
     let options = fields.get("options").map(|options| compiler.plain_document(options)).transpose()?;
-    Ok(Collection { name: name.to_owned(), documents, drop, indexes, options, document })
+    Ok(WorkloadCollection { name: name.to_owned(), documents, drop, indexes, options, document })
 }
 
 /// Reads the template of a record, which has a number.
@@ -85,20 +83,19 @@ pub(super) fn record(compiler: &mut Compiler, item: &Item<'_>) -> Result<Templat
     compiler.is_record = false;
     let template = template?;
     let largest = template.largest_bytes();
-    if largest > LARGEST_BYTES {
-        return Err(item.refuse(format!(
-            "a document may become {largest} bytes large, and a server takes {LARGEST_BYTES}"
-        )));
+    if largest > MAX_BYTES {
+        return Err(item
+            .refuse(format!("a document may become {largest} bytes large, and a server takes {MAX_BYTES}")));
     }
     Ok(template)
 }
 
-fn indexes(compiler: &mut Compiler, fields: &Fields<'_>) -> Result<Vec<Document>, Error> {
+fn indexes(compiler: &mut Compiler, fields: &MappingEntries<'_>) -> Result<Vec<Document>, Error> {
     let Some(item) = fields.get("indexes") else { return Ok(Vec::new()) };
     let list = item.list()?;
-    if list.len() > MOST_INDEXES {
+    if list.len() > MAX_INDEXES {
         return Err(
-            item.refuse(format!("a collection has {MOST_INDEXES} indexes at most besides that of _id"))
+            item.refuse(format!("a collection has {MAX_INDEXES} indexes at most besides that of _id"))
         );
     }
     list.iter().map(|inner| index(compiler, inner)).collect()
@@ -120,7 +117,7 @@ fn index(compiler: &mut Compiler, item: &Item<'_>) -> Result<Document, Error> {
     Ok(index)
 }
 
-/// A direction as drivers put it into an index's name.
+/// A direction as drivers write it in an index's name.
 fn name_of(value: &Bson) -> String {
     match value {
         Bson::String(text) => text.clone(),
@@ -128,19 +125,19 @@ fn name_of(value: &Bson) -> String {
     }
 }
 
-/// How the number of the next record is found in a collection that holds some already.
+/// The method to find the number of the next record in a collection that already holds some.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Resumption {
-    /// The largest value of this field says it: the field, its start and step.
+    /// From the largest value of this field: the field, its start and step.
     Largest { field: String, start: i64, step: i64 },
-    /// It is looked for which values of this field are there.
+    /// By probing which values of this field exist.
     Probe(String),
-    /// There is nothing to tell it by, and nothing to collide with: as many as there are.
+    /// By the count of documents: no field gives the number, and inserts cannot collide.
     Count,
 }
 
-impl Collection {
-    /// How the number of the next record is found: by `_id`, else by an indexed field, the unique ones first.
+impl WorkloadCollection {
+    /// The method to find the number of the next record: by `_id`, else by an indexed field, unique ones first.
     pub(super) fn resumption(&self) -> Resumption {
         let Some(document) = &self.document else { return Resumption::Count };
         let unique = |index: &&Document| index.get_bool("unique").unwrap_or(false);

@@ -1,6 +1,6 @@
-//! A value of the file, with the place where it stands: reads it as what it must be, or says in one sentence what is wrong.
+//! A value of the file, with its position: it is read as the type it must have, or refused with one sentence.
 //!
-//! Nothing is ignored: a key that is not known is refused with the one that it is most like.
+//! Nothing is ignored: an unknown key is refused with the most similar known one.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ impl<'a> Item<'a> {
         Item { value, place }
     }
 
-    /// Where it stands.
+    /// Its path in the file.
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    /// What is wrong here.
+    /// An error at this path.
     pub(super) fn refuse(&self, what: impl std::fmt::Display) -> Error {
         match self.place.as_str() {
             "" => Error::usage(what.to_string()),
@@ -40,7 +40,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// What is wrong with a name here, with the name that it is most like.
+    /// An error on a name at this path, with the most similar known name.
     pub(super) fn unknown<'k>(&self, what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> Error {
         let error = self.refuse(format!("there is no {what} '{name}'"));
         match nearest(name, known) {
@@ -67,13 +67,13 @@ impl<'a> Item<'a> {
         mapping.iter().map(entry).collect()
     }
 
-    /// The entries of a mapping that has no names but these.
-    pub(super) fn fields(&self, known: &[&str]) -> Result<Fields<'a>, Error> {
+    /// The entries of a mapping that may have only these names.
+    pub(super) fn fields(&self, known: &[&str]) -> Result<MappingEntries<'a>, Error> {
         let entries = self.entries()?;
         if let Some((name, _)) = entries.iter().find(|(name, _)| !known.contains(name)) {
             return Err(self.unknown("key", name, known.iter().copied()));
         }
-        Ok(Fields { item: self.clone(), entries })
+        Ok(MappingEntries { item: self.clone(), entries })
     }
 
     /// The items of a list.
@@ -98,7 +98,7 @@ impl<'a> Item<'a> {
         self.value.as_i64().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
     }
 
-    /// How many, within bounds.
+    /// A count within bounds, both included.
     pub(super) fn count(&self, least: u64, most: u64) -> Result<u64, Error> {
         let wrong = || self.refuse(format!("a whole number from {least} to {most} is wanted"));
         self.value.as_u64().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
@@ -121,7 +121,7 @@ impl<'a> Item<'a> {
         Ok(nanos.into())
     }
 
-    /// A tag's name without its mark, and what it stands before.
+    /// A tag's name without its mark, and the value that it precedes.
     pub(super) fn tagged(&self) -> Option<(String, Item<'a>)> {
         let Value::Tagged(tagged) = self.value else { return None };
         let TaggedValue { tag, value } = &**tagged;
@@ -133,12 +133,12 @@ impl<'a> Item<'a> {
 
 /// The entries of a mapping whose names are known.
 #[derive(Debug)]
-pub(super) struct Fields<'a> {
+pub(super) struct MappingEntries<'a> {
     item: Item<'a>,
     entries: Vec<(&'a str, Item<'a>)>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MappingEntries<'a> {
     pub(super) fn get(&self, name: &str) -> Option<&Item<'a>> {
         self.entries.iter().find(|(known, _)| *known == name).map(|(_, item)| item)
     }
@@ -147,7 +147,6 @@ impl<'a> Fields<'a> {
         self.get(name).ok_or_else(|| self.item.refuse(format!("'{name}' is missing")))
     }
 
-    /// The whole mapping.
     pub(super) fn item(&self) -> &Item<'a> {
         &self.item
     }
@@ -173,9 +172,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The known name that a name is most like, if it is like any.
+/// The known name that is most similar to a name, if any is similar enough.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    /// As alike as two spellings of one word are.
+    /// The least similarity of two spellings of one word.
     const ALIKE: f64 = 0.75;
     let lower = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&lower, &known.to_lowercase());
@@ -183,7 +182,7 @@ fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k s
     (likeness(best) >= ALIKE).then_some(best)
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 pub(super) fn kind(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),

@@ -1,7 +1,7 @@
 //! Workloads that a YAML file describes: documents of any shape, any of MongoDB's commands, mixes by weight, phases by time.
 //!
-//! The format stands in docs/workloads.md. What is drawn depends on the seed alone, but for object ids and the time. The file is
-//! checked whole before anything is sent: what is not known is refused by name, and what cannot fit into a message too.
+//! docs/workloads.md describes the format. The random values depend on the seed alone, except for object ids and the time. The
+//! whole file is checked before anything is sent: unknown keys are refused by name, as are inserts that cannot fit a message.
 
 mod collection_state;
 mod collections;
@@ -17,41 +17,40 @@ mod template;
 use fathom_errors::{Error, Kind};
 use serde_yaml_ng::Value;
 
-pub use collections::Collection;
-pub use phases::{Load, Phase};
+pub use collections::WorkloadCollection;
+pub use phases::{BulkLoad, Phase};
 pub use shared::{DocumentShared, Part};
 pub use source::{DocumentSource, DocumentState};
 
 use self::item::Item;
 use self::operations::{LOAD, Operation};
-use self::template::{ChooserSettings, Compiler, Existing, Template};
+use self::template::{ChooserSettings, Compiler, ExistingValue, Template};
 
 /// The largest file that is read, in bytes.
-const LARGEST_FILE_BYTES: usize = 1 << 20;
+const MAX_FILE_BYTES: usize = 1 << 20;
 /// The most bytes of documents in a message; a little below the 48,000,000 that a message may have.
 const MESSAGE_BYTES: u64 = 44 << 20;
 
-/// A workload.
 #[derive(Clone, Debug)]
 pub struct DocumentWorkload {
-    collections: Vec<Collection>,
-    load: Load,
+    collections: Vec<WorkloadCollection>,
+    load: BulkLoad,
     operations: Vec<Operation>,
     phases: Vec<Phase>,
-    /// The ways in which records are chosen.
+    /// The settings of the record choosers.
     choosers: Vec<ChooserSettings>,
-    /// What is looked up of them.
-    existing: Vec<Existing>,
+    /// The fields that are looked up in existing records.
+    existing: Vec<ExistingValue>,
 }
 
 impl DocumentWorkload {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// `Kind::Usage`, with the place in the file and what is wrong there.
+    /// `Kind::Usage`, with the place in the file and the error there.
     pub fn parse(text: &str) -> Result<DocumentWorkload, Error> {
-        if text.len() > LARGEST_FILE_BYTES {
-            return Err(Error::usage(format!("a workload has {LARGEST_FILE_BYTES} bytes at most")));
+        if text.len() > MAX_FILE_BYTES {
+            return Err(Error::usage(format!("a workload has {MAX_FILE_BYTES} bytes at most")));
         }
         let malformed =
             |error: serde_yaml_ng::Error| Error::new(Kind::Usage, "it is not YAML").because(error);
@@ -75,12 +74,12 @@ impl DocumentWorkload {
     }
 
     /// Its collections, in the order in which they are loaded.
-    pub fn collections(&self) -> &[Collection] {
+    pub fn collections(&self) -> &[WorkloadCollection] {
         &self.collections
     }
 
-    /// How it is loaded.
-    pub fn load(&self) -> &Load {
+    /// The settings of its load.
+    pub fn load(&self) -> &BulkLoad {
         &self.load
     }
 
@@ -89,7 +88,7 @@ impl DocumentWorkload {
         &self.phases
     }
 
-    /// The names under which operations and their parts are measured.
+    /// The metric names of operations and their parts.
     pub fn metrics(&self) -> Vec<String> {
         let mut names = vec![LOAD.to_owned()];
         names.extend(self.operations.iter().map(|operation| operation.name.clone()));
@@ -98,7 +97,7 @@ impl DocumentWorkload {
     }
 }
 
-/// How many documents of a template a message holds for sure.
+/// The number of documents of a template that always fit a message.
 fn most_in_a_message(document: &Template) -> u64 {
     (MESSAGE_BYTES / document.largest_bytes().max(1)).clamp(1, 100_000)
 }

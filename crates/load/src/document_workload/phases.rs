@@ -1,55 +1,54 @@
-//! The phases of a workload: what is done in which mix, for how long and how hard; and the load before them.
+//! The phases of a workload, each with its mix, its length and its rate; and the load before them.
 
 use std::time::Duration;
 
 use fathom_errors::Error;
 
-use super::item::{Fields, Item};
+use super::item::{Item, MappingEntries};
 use super::operations::Operation;
-use crate::driving::{Arrivals, Plan};
+use crate::driving::{Arrivals, DrivingPlan};
 
 /// The most phases, and the most connections of one.
-const MOST_PHASES: usize = 100;
-const MOST_THREADS: u64 = 100_000;
-const MOST_OPERATIONS: u64 = 1_000_000_000_000_000;
+const MAX_PHASES: usize = 100;
+const MAX_THREADS: u64 = 100_000;
+const MAX_OPERATIONS: u64 = 1_000_000_000_000_000;
 
-/// A phase of the run. What it leaves open is up to whoever drives it.
+/// A phase of the run. The run's plan gives the settings that it leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Phase {
-    /// Its name.
     pub name: String,
-    /// How long, after the warm-up.
+    /// The time that it lasts, after the warm-up.
     pub time: Option<Duration>,
-    /// How many operations; the documents of bulk inserts count each by itself.
+    /// The number of operations; each document of a bulk insert counts as one.
     pub operations: Option<u64>,
-    /// How long what is done at the start is not measured.
+    /// The time at the start that is not measured.
     pub warmup: Option<Duration>,
-    /// Connections.
+    /// The number of threads, each with a connection.
     pub threads: Option<usize>,
-    /// When operations are due.
+    /// The schedule of operations.
     pub arrivals: Option<Arrivals>,
     /// The most documents of an insert.
     pub batch: u64,
-    /// The place of each operation that comes, with the sum of the shares up to it; the last is 1.
+    /// The place of each operation that occurs, with the sum of the shares up to it; the last is 1.
     pub(super) mix: Vec<(usize, f64)>,
 }
 
-/// How the load goes.
+/// The settings of the load.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Load {
+pub struct BulkLoad {
     /// Documents of an insert.
     pub batch: u64,
-    /// Connections, where the file says so.
+    /// The number of connections, if the file gives it.
     pub threads: Option<usize>,
     /// Whether an insert ends at its first document that fails.
     pub ordered: bool,
 }
 
 impl Phase {
-    /// The plan of this phase: what it says, and the rest as `base` has it.
-    pub fn plan(&self, base: &Plan) -> Plan {
+    /// The plan of this phase: its own settings, and the others from `base`.
+    pub fn plan(&self, base: &DrivingPlan) -> DrivingPlan {
         let bounded = self.time.is_some() || self.operations.is_some();
-        Plan {
+        DrivingPlan {
             connections: self.threads.unwrap_or(base.connections),
             operations: if bounded { self.operations } else { base.operations },
             time: if bounded { self.time } else { base.time },
@@ -79,10 +78,10 @@ impl Phase {
     }
 }
 
-impl Load {
-    /// The plan of the load of so many documents.
-    pub fn plan(&self, documents: u64, base: &Plan) -> Plan {
-        Plan {
+impl BulkLoad {
+    /// The plan of a load of this many documents.
+    pub fn plan(&self, documents: u64, base: &DrivingPlan) -> DrivingPlan {
+        DrivingPlan {
             connections: self.threads.unwrap_or(base.connections),
             operations: Some(documents),
             time: None,
@@ -93,10 +92,10 @@ impl Load {
     }
 }
 
-/// Reads the load; a batch that no message holds is made smaller, where the file does not ask for it.
-pub(super) fn read_load(item: Option<&Item<'_>>, most: u64) -> Result<Load, Error> {
+/// Reads the load; a default batch that does not fit a message is made smaller.
+pub(super) fn read_load(item: Option<&Item<'_>>, most: u64) -> Result<BulkLoad, Error> {
     const USUAL: u64 = 1000;
-    let mut load = Load { batch: USUAL.min(most), threads: None, ordered: false };
+    let mut load = BulkLoad { batch: USUAL.min(most), threads: None, ordered: false };
     let Some(item) = item else { return Ok(load) };
     let fields = item.fields(&["batch", "threads", "ordered"])?;
     if let Some(batch) = fields.count("batch", 1, 100_000)? {
@@ -112,11 +111,11 @@ pub(super) fn read_load(item: Option<&Item<'_>>, most: u64) -> Result<Load, Erro
     Ok(load)
 }
 
-fn threads(fields: &Fields<'_>) -> Result<Option<usize>, Error> {
-    Ok(fields.count("threads", 1, MOST_THREADS)?.and_then(|threads| usize::try_from(threads).ok()))
+fn threads(fields: &MappingEntries<'_>) -> Result<Option<usize>, Error> {
+    Ok(fields.count("threads", 1, MAX_THREADS)?.and_then(|threads| usize::try_from(threads).ok()))
 }
 
-/// Reads the phases; without any there is one, of all operations alike.
+/// Reads the phases; without any there is one, with equal shares of all operations.
 pub(super) fn read(item: Option<&Item<'_>>, operations: &[Operation]) -> Result<Vec<Phase>, Error> {
     let Some(item) = item else {
         if operations.is_empty() {
@@ -136,8 +135,8 @@ pub(super) fn read(item: Option<&Item<'_>>, operations: &[Operation]) -> Result<
         }]);
     };
     let list = item.list()?;
-    if list.len() > MOST_PHASES {
-        return Err(item.refuse(format!("there are more than {MOST_PHASES} phases")));
+    if list.len() > MAX_PHASES {
+        return Err(item.refuse(format!("there are more than {MAX_PHASES} phases")));
     }
     let phases: Result<Vec<Phase>, Error> = list.iter().map(|inner| phase(inner, operations)).collect();
     let phases = phases?;
@@ -161,7 +160,7 @@ fn phase(item: &Item<'_>, operations: &[Operation]) -> Result<Phase, Error> {
     Ok(Phase {
         name,
         time: fields.duration("time")?,
-        operations: fields.count("operations", 1, MOST_OPERATIONS)?,
+        operations: fields.count("operations", 1, MAX_OPERATIONS)?,
         warmup: fields.duration("warmup")?,
         threads: threads(&fields)?,
         arrivals: arrivals(&fields)?,
@@ -170,7 +169,7 @@ fn phase(item: &Item<'_>, operations: &[Operation]) -> Result<Phase, Error> {
     })
 }
 
-fn arrivals(fields: &Fields<'_>) -> Result<Option<Arrivals>, Error> {
+fn arrivals(fields: &MappingEntries<'_>) -> Result<Option<Arrivals>, Error> {
     let rate = fields.number("rate", 0.001, 1e9)?;
     let word = fields.text("arrivals")?;
     Ok(match (word, rate) {

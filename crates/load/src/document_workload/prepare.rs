@@ -1,28 +1,28 @@
-//! Makes a server ready for a workload: collections and indexes, and where inserts go on so that they meet nothing.
+//! Prepares a server for a workload: creates collections and indexes, and finds the numbers at which inserts continue.
 
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use fathom_client::{Code, Connection};
 use fathom_errors::{Error, Kind};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::DocumentWriter;
 
 use super::DocumentWorkload;
-use super::collections::{Collection, Resumption};
+use super::collections::{Resumption, WorkloadCollection};
 use super::shared::DocumentShared;
-use super::template::{Drawing, Template, Variables};
+use super::template::{Drawing, Template, TemplateVariables};
 use crate::binding::Binding;
 
-/// Values that are looked for at once.
+/// The number of values that one query probes.
 const PROBED: u64 = 1000;
 
 impl DocumentWorkload {
-    /// Creates collections and indexes, and finds out how many documents each collection holds. Where a load follows,
-    /// collections that are to be dropped are dropped first.
+    /// Creates collections and indexes, and finds out how many documents each collection holds. If a load follows,
+    /// it first drops the collections that are to be dropped.
     ///
     /// # Errors
-    /// If the server refuses a command, or is lost.
+    /// If the server refuses a command or the connection is lost.
     pub fn prepare(
         &self,
         connection: &mut Connection,
@@ -44,7 +44,7 @@ impl DocumentWorkload {
     /// The number of the next document of a collection.
     fn next_of(
         &self,
-        collection: &Collection,
+        collection: &WorkloadCollection,
         connection: &mut Connection,
         database: &str,
     ) -> Result<u64, Error> {
@@ -78,10 +78,10 @@ impl DocumentWorkload {
         }
     }
 
-    /// Looks behind as many records as there are, until so many in a row are not there.
+    /// Probes from the count of records on, until a full row of values is missing.
     fn probe(
         &self,
-        collection: &Collection,
+        collection: &WorkloadCollection,
         field: &str,
         template: &Template,
         connection: &mut Connection,
@@ -101,14 +101,14 @@ impl DocumentWorkload {
         }
     }
 
-    /// What a template that depends on the number alone says for a number.
+    /// The value of a template that depends only on the record's number.
     fn value(&self, template: &Template, number: u64) -> Bson {
         let mut drawing = Drawing {
-            random: &mut Seeded::from_seed(0),
+            random: &mut SeededRandom::from_seed(0),
             existing: &self.existing,
             collections: &[],
             choosers: &mut [],
-            variables: &Variables::default(),
+            variables: &TemplateVariables::default(),
             number,
         };
         let mut bytes = Vec::new();
@@ -122,7 +122,7 @@ impl DocumentWorkload {
 }
 
 fn set_up(
-    collection: &Collection,
+    collection: &WorkloadCollection,
     connection: &mut Connection,
     database: &str,
     load_follows: bool,
@@ -142,7 +142,7 @@ fn set_up(
     Ok(())
 }
 
-/// Runs a command of which one failure is as good as success.
+/// Runs a command for which one error code counts as success.
 fn run(connection: &mut Connection, database: &str, command: &Document, ignored: Code) -> Result<(), Error> {
     match connection.run(database, command) {
         Ok(_) => Ok(()),
@@ -151,7 +151,7 @@ fn run(connection: &mut Connection, database: &str, command: &Document, ignored:
     }
 }
 
-fn count(collection: &Collection, connection: &mut Connection, database: &str) -> Result<u64, Error> {
+fn count(collection: &WorkloadCollection, connection: &mut Connection, database: &str) -> Result<u64, Error> {
     let reply = connection.run(database, &doc! { "count": &collection.name })?;
     let n = reply.get("n").ok().flatten().map(|n| (n.as_i32(), n.as_i64(), n.as_f64()));
     let n = n.and_then(|(int, long, double)| long.or(int.map(i64::from)).or(double.map(|n| n as i64)));

@@ -1,5 +1,5 @@
-//! The messages of a workload's operations, and the sessions of its transactions: one transaction at a time in each,
-//! with a number that goes up.
+//! The messages of a workload's operations, and the sessions of its transactions. A session has one transaction at a time,
+//! with an increasing number.
 
 use std::cell::Cell;
 
@@ -7,13 +7,13 @@ use bson::spec::BinarySubtype;
 use bson::{RawDocumentBuf, Uuid};
 use fathom_wire::{DocumentWriter, OpMsgWriter, flag};
 
-use super::operations::{Command, Statement, Step};
+use super::operations::{StepCommand, UpdateStatement, WorkloadStep};
 use super::shared::DocumentShared;
 use super::template::{Drawing, Template};
 
-/// What is the same in all messages of a run.
+/// The parts that all messages of a run share.
 #[derive(Debug)]
-pub(super) struct Fixed {
+pub(super) struct SharedParts {
     pub(super) write_concern: Option<RawDocumentBuf>,
     pub(super) read_preference: Option<RawDocumentBuf>,
 }
@@ -21,17 +21,17 @@ pub(super) struct Fixed {
 /// The transaction that a command belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InTransaction<'a> {
-    pub(super) session: &'a Session,
-    /// Whether it is the command that begins it.
+    pub(super) session: &'a ActiveSession,
+    /// Whether the command begins the transaction.
     pub(super) is_first: bool,
     pub(super) read_concern: Option<&'a str>,
 }
 
-/// Where messages go.
+/// Builds the messages of operations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Requests<'a> {
     pub(super) shared: &'a DocumentShared,
-    pub(super) fixed: &'a Fixed,
+    pub(super) fixed: &'a SharedParts,
     pub(super) transaction: Option<InTransaction<'a>>,
     /// Whether a write is not answered.
     pub(super) unanswered: bool,
@@ -39,9 +39,9 @@ pub(super) struct Requests<'a> {
     pub(super) user_bytes: &'a Cell<u64>,
 }
 
-impl Fixed {
-    pub(super) fn of(shared: &DocumentShared) -> Fixed {
-        Fixed {
+impl SharedParts {
+    pub(super) fn new(shared: &DocumentShared) -> SharedParts {
+        SharedParts {
             write_concern: shared.binding.write_concern.clone(),
             read_preference: shared.binding.read_preference.clone(),
         }
@@ -49,13 +49,18 @@ impl Fixed {
 }
 
 impl Requests<'_> {
-    /// Writes a command that is no insert.
-    pub(super) fn command(&self, step: &Step, drawing: &mut Drawing<'_>, message: &mut OpMsgWriter<'_>) {
+    /// Writes a command other than an insert.
+    pub(super) fn command(
+        &self,
+        step: &WorkloadStep,
+        drawing: &mut Drawing<'_>,
+        message: &mut OpMsgWriter<'_>,
+    ) {
         let collection = self.collection(step.collection);
         match &step.command {
-            // Its documents are numbered: see `insert`.
-            Command::Insert { .. } => {}
-            Command::Update { statements, times, ordered } => {
+            // Its documents have numbers: see `insert`.
+            StepCommand::Insert { .. } => {}
+            StepCommand::Update { statements, times, ordered } => {
                 self.begin_write("update", collection, *ordered, message);
                 let mut updates = message.sequence("updates");
                 for _ in 0..*times {
@@ -65,14 +70,14 @@ impl Requests<'_> {
                     }
                 }
             }
-            Command::Delete { filter, multi } => {
+            StepCommand::Delete { filter, multi } => {
                 self.begin_write("delete", collection, true, message);
                 let mut deletes = message.sequence("deletes");
                 let mut delete = deletes.begin_document();
                 filter.append_field("q", drawing, &mut delete);
                 delete.i32("limit", i32::from(!multi));
             }
-            Command::FindAndModify { filter, sort, projection, update, new, upsert } => {
+            StepCommand::FindAndModify { filter, sort, projection, update, new, upsert } => {
                 let mut body = message.body();
                 body.string("findAndModify", collection);
                 filter.append_field("query", drawing, &mut body);
@@ -93,14 +98,14 @@ impl Requests<'_> {
     /// Writes a command that only reads.
     fn reader(
         &self,
-        command: &Command,
+        command: &StepCommand,
         collection: &str,
         drawing: &mut Drawing<'_>,
         body: &mut DocumentWriter<'_>,
     ) {
         body.string(command.name(), collection);
         match command {
-            Command::Find { filter, sort, projection, hint, skip, limit, batch_size } => {
+            StepCommand::Find { filter, sort, projection, hint, skip, limit, batch_size } => {
                 filter.append_field("filter", drawing, body);
                 optional("sort", sort.as_ref(), drawing, body);
                 optional("projection", projection.as_ref(), drawing, body);
@@ -110,23 +115,23 @@ impl Requests<'_> {
                 count("batchSize", batch_size.map(|size| limit.map_or(size, |limit| size.min(limit))), body);
                 truth("singleBatch", *limit == Some(1), body);
             }
-            Command::Aggregate { pipeline, allow_disk_use, batch_size, .. } => {
+            StepCommand::Aggregate { pipeline, allow_disk_use, batch_size, .. } => {
                 pipeline.append_field("pipeline", drawing, body);
                 count("batchSize", *batch_size, &mut body.begin_document("cursor"));
                 truth("allowDiskUse", *allow_disk_use, body);
             }
-            Command::Count { filter, limit } => {
+            StepCommand::Count { filter, limit } => {
                 filter.append_field("query", drawing, body);
                 count("limit", *limit, body);
             }
-            Command::Distinct { key, filter } => {
+            StepCommand::Distinct { key, filter } => {
                 body.string("key", key);
                 filter.append_field("query", drawing, body);
             }
-            Command::Insert { .. }
-            | Command::Update { .. }
-            | Command::Delete { .. }
-            | Command::FindAndModify { .. } => {}
+            StepCommand::Insert { .. }
+            | StepCommand::Update { .. }
+            | StepCommand::Delete { .. }
+            | StepCommand::FindAndModify { .. } => {}
         }
         self.end(false, body);
     }
@@ -163,7 +168,7 @@ impl Requests<'_> {
         body.i64("getMore", id);
         body.string("collection", collection);
         count("batchSize", size, &mut body);
-        // What it may read was said when the cursor was opened; where it lies must be said again.
+        // The read concern was sent when the cursor was opened; the read preference must be sent again.
         match (self.transaction, &self.fixed.read_preference) {
             (Some(transaction), _) => transaction.session.write(false, &mut body),
             (None, Some(preference)) => body.document("$readPreference", preference),
@@ -172,7 +177,7 @@ impl Requests<'_> {
         body.string("$db", &self.shared.binding.database);
     }
 
-    /// Writes the end of a cursor that is not read to its end.
+    /// Writes the command that closes a cursor before its end.
     pub(super) fn kill_cursor(&self, id: i64, collection: &str, message: &mut OpMsgWriter<'_>) {
         let mut body = message.body();
         body.string("killCursors", collection);
@@ -185,8 +190,13 @@ impl Requests<'_> {
         body.string("$db", &self.shared.binding.database);
     }
 
-    /// Writes the end of a transaction.
-    pub(super) fn end_transaction(&self, session: &Session, commit: bool, message: &mut OpMsgWriter<'_>) {
+    /// Writes the command that ends a transaction.
+    pub(super) fn end_transaction(
+        &self,
+        session: &ActiveSession,
+        commit: bool,
+        message: &mut OpMsgWriter<'_>,
+    ) {
         let mut body = message.body();
         body.i32(if commit { "commitTransaction" } else { "abortTransaction" }, 1);
         session.write(false, &mut body);
@@ -200,7 +210,7 @@ impl Requests<'_> {
 
     fn write_statement(
         &self,
-        statement: &Statement,
+        statement: &UpdateStatement,
         drawing: &mut Drawing<'_>,
         update: &mut DocumentWriter<'_>,
     ) {
@@ -211,7 +221,7 @@ impl Requests<'_> {
         optional("arrayFilters", statement.array_filters.as_ref(), drawing, update);
     }
 
-    /// Writes what changes a document.
+    /// Writes the update of a document.
     fn update(
         &self,
         name: &str,
@@ -242,11 +252,11 @@ impl Requests<'_> {
         self.end(true, &mut body);
     }
 
-    /// Writes what stands behind every command.
+    /// Writes the fields at the end of every command.
     fn end(&self, is_write: bool, body: &mut DocumentWriter<'_>) {
         let Requests { shared, fixed, transaction, .. } = self;
         match transaction {
-            // Concerns are those of the whole transaction, and only its primary is asked.
+            // Concerns belong to the whole transaction, which runs on the primary.
             Some(InTransaction { session, is_first, read_concern }) => {
                 session.write(*is_first, body);
                 if let Some(level) = read_concern.filter(|_| *is_first) {
@@ -282,14 +292,14 @@ fn optional(
     }
 }
 
-/// A field that is there only where it is true.
+/// Writes a boolean field if it is true.
 fn truth(name: &str, truth: bool, body: &mut DocumentWriter<'_>) {
     if truth {
         body.bool(name, true);
     }
 }
 
-/// A count in the type that drivers give it, where there is one.
+/// Writes a count in the type that drivers use, if there is one.
 fn count(name: &str, count: Option<u64>, body: &mut DocumentWriter<'_>) {
     match count.map(i32::try_from) {
         None => {}
@@ -300,7 +310,7 @@ fn count(name: &str, count: Option<u64>, body: &mut DocumentWriter<'_>) {
 
 /// A session that is in use.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ActiveSession {
     id: [u8; 16],
     /// The number of the transaction.
     number: i64,
@@ -308,29 +318,30 @@ pub(super) struct Session {
 
 /// Sessions that are free.
 #[derive(Debug, Default)]
-pub(super) struct Sessions(Vec<Session>);
+pub(super) struct SessionPool(Vec<ActiveSession>);
 
-impl Sessions {
-    /// A session for a new transaction. Its id is nobody else's: chance, not the seed, makes it.
-    pub(super) fn take(&mut self) -> Session {
-        let mut session = self.0.pop().unwrap_or_else(|| Session { id: Uuid::new().bytes(), number: 0 });
+impl SessionPool {
+    /// A session for a new transaction. Its id is unique: it is random and does not depend on the seed.
+    pub(super) fn take(&mut self) -> ActiveSession {
+        let mut session =
+            self.0.pop().unwrap_or_else(|| ActiveSession { id: Uuid::new().bytes(), number: 0 });
         session.next();
         session
     }
 
-    /// Gives one back.
-    pub(super) fn put(&mut self, session: Session) {
+    /// Returns a session to the pool.
+    pub(super) fn put(&mut self, session: ActiveSession) {
         self.0.push(session);
     }
 }
 
-impl Session {
-    /// Goes on to the next transaction; what is open of the one before ends with it.
+impl ActiveSession {
+    /// Moves to the next transaction, which ends an open previous one.
     pub(super) fn next(&mut self) {
         self.number += 1;
     }
 
-    /// Writes what makes a command part of the transaction.
+    /// Writes the fields that make a command part of the transaction.
     pub(super) fn write(&self, is_first: bool, body: &mut DocumentWriter<'_>) {
         let mut id = body.begin_document("lsid");
         id.binary("id", BinarySubtype::Uuid, &self.id);

@@ -1,38 +1,38 @@
-//! What the loops of a workload share: where it goes, and how far each collection is.
+//! The data that the loops of a workload share: the database, and the state of each collection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use super::collection_state::CollectionState;
+use super::collection_state::CollectionProgress;
 use super::{DocumentWorkload, Phase};
 use crate::binding::Binding;
 use crate::generators::{Distribution, KeyChooser, Records};
 
-/// What is done with a workload.
+/// A part of a workload's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Its collections are filled.
     Load,
-    /// The phase of this place.
+    /// The phase at this place.
     Phase(usize),
 }
 
-/// What the loops of a workload share, from its load to its last phase.
+/// The data that the loops of a workload share, from its load to its last phase.
 #[derive(Debug)]
 pub struct DocumentShared {
     pub(super) workload: DocumentWorkload,
     pub(super) binding: Binding,
-    pub(super) collections: Vec<CollectionState>,
-    /// Where each `sequential` chooser is.
+    pub(super) collections: Vec<CollectionProgress>,
+    /// The position of each `sequential` chooser.
     turns: Vec<Arc<AtomicU64>>,
-    /// For each operation, whether it was told that the server lacks what it needs.
+    /// For each operation, whether a command that the server lacks was reported.
     pub(super) told: Vec<AtomicBool>,
 }
 
 impl DocumentShared {
-    /// `next` has, for each collection, the number of the first document that is inserted: how many there are.
+    /// The shared state; `next` has, for each collection, the number of the first document to insert, which is the present count.
     pub fn new(workload: DocumentWorkload, binding: Binding, next: &[u64]) -> DocumentShared {
-        let state = |place: usize| CollectionState::up_to(next.get(place).copied().unwrap_or(0));
+        let state = |place: usize| CollectionProgress::up_to(next.get(place).copied().unwrap_or(0));
         DocumentShared {
             collections: (0..workload.collections.len()).map(state).collect(),
             turns: workload.choosers.iter().map(|_| Arc::default()).collect(),
@@ -42,21 +42,20 @@ impl DocumentShared {
         }
     }
 
-    /// The workload.
     pub fn workload(&self) -> &DocumentWorkload {
         &self.workload
     }
 
-    /// How many documents the load has still to insert, over all collections.
+    /// The number of documents that the load still has to insert, over all collections.
     pub fn documents_to_load(&self) -> u64 {
-        let left = |(collection, state): (&super::Collection, &CollectionState)| {
+        let left = |(collection, state): (&super::WorkloadCollection, &CollectionProgress)| {
             collection.documents.saturating_sub(state.next())
         };
         self.workload.collections.iter().zip(&self.collections).map(left).sum()
     }
 
-    /// Takes the numbers of up to `count` documents that the load has still to insert: the collection's place, the first
-    /// number and how many. One collection is filled after another.
+    /// Claims the numbers of up to `count` documents that the load still has to insert. Returns the collection's place, the first
+    /// number and the count. One collection is filled after another.
     pub(super) fn claim_load(&self, count: u64) -> Option<(usize, u64, u64)> {
         for (place, (collection, state)) in
             self.workload.collections.iter().zip(&self.collections).enumerate()
@@ -68,19 +67,19 @@ impl DocumentShared {
         None
     }
 
-    /// Takes the numbers of documents that an operation inserts; the first of them.
+    /// Claims the numbers of documents that an operation inserts; returns the first.
     pub(super) fn claim(&self, collection: usize, count: u64) -> u64 {
         self.collections.get(collection).map_or(0, |state| state.claim(count))
     }
 
-    /// Takes note that inserts ended, well or not.
+    /// Records that inserts ended, successfully or not.
     pub(super) fn acknowledge(&self, collection: usize, first: u64, count: u64) {
         if let Some(state) = self.collections.get(collection) {
             state.acknowledge(first, count);
         }
     }
 
-    /// What one loop chooses records with in a part of the workload: a chooser for each way to choose them.
+    /// The choosers of one loop in a part of the workload, one for each setting of choosers.
     pub(super) fn choosers(&self, part: Part) -> Vec<Option<KeyChooser>> {
         let phase = match part {
             Part::Load => None,
@@ -91,11 +90,11 @@ impl DocumentShared {
             let settings = self.workload.choosers.get(place).filter(|_| used(place))?;
             let there = self.collections.get(settings.collection)?.next();
             let wanted = self.workload.collections.get(settings.collection)?.documents;
-            // What the load fills first is there when it is chosen from.
+            // Records that the load inserts first exist when one is chosen.
             let count = if phase.is_none() { wanted.max(there) } else { there };
             let inserts = phase.map_or(0, |phase| self.workload.inserts(phase, settings.collection));
             let records = Records { first: 0, count, table: count, inserts };
-            // A skew of its own for zipfian is over what is there; YCSB's constants leave room for inserts.
+            // Zipfian with its own skew covers the existing records; YCSB's constants leave room for inserts.
             let records = match (settings.distribution, settings.skew) {
                 (Distribution::Zipfian, Some(_)) => Records { inserts: 0, ..records },
                 _ => records,
@@ -107,7 +106,7 @@ impl DocumentShared {
 }
 
 impl DocumentWorkload {
-    /// Whether a way to choose records is used in a phase, or in the load.
+    /// Whether a phase, or the load, uses a chooser.
     fn uses(&self, phase: Option<&Phase>, chooser: usize) -> bool {
         let test = |generator: &super::template::Generator| match generator {
             super::template::Generator::Existing(place) => {
@@ -128,13 +127,13 @@ impl DocumentWorkload {
         templates.into_iter().any(|template| template.any(&test))
     }
 
-    /// How many documents a phase will insert into a collection, if it counts operations.
+    /// The number of documents that a phase will insert into a collection, if it counts operations.
     fn inserts(&self, phase: &Phase, collection: usize) -> u64 {
         let Some(operations) = phase.operations else { return 0 };
         let share = |(place, operation): (usize, &super::Operation)| {
             let inserts = operation.steps.iter().filter(|step| {
                 step.collection == collection
-                    && matches!(step.command, super::operations::Command::Insert { .. })
+                    && matches!(step.command, super::operations::StepCommand::Insert { .. })
             });
             phase.share(place) * inserts.count() as f64
         };

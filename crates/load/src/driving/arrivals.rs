@@ -1,25 +1,25 @@
-//! When operations are due.
+//! The times at which operations are due.
 //!
-//! Closed: each connection sends its next request as soon as the last was answered, so that a slow server is asked less. At a
-//! rate: operations are due on a schedule of their own, evenly spaced or at random times (Poisson), whether the server keeps up
-//! or not; what is late is sent as soon as a connection is free, and its response time counts from when it was due. YCSB gives
-//! each thread a schedule; here a loop has one for all its connections, so that one slow operation holds up none but itself.
+//! Closed: each connection sends its next request as soon as the last was answered, so a slow server gets fewer requests. At a
+//! rate: operations follow a schedule of their own, evenly spaced or at random times (Poisson), whether the server keeps up
+//! or not. A late operation is sent as soon as a connection is free, and its response time counts from when it was due. YCSB
+//! gives each thread a schedule; here a loop has one for all its connections, so a slow operation delays no other.
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-/// How operations come.
+/// The times at which operations are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
     /// One after another on each connection.
     Closed,
-    /// So many a second over all connections, evenly spaced.
+    /// This many operations a second over all connections, evenly spaced.
     Uniform(f64),
-    /// So many a second on average, at random times.
+    /// This many operations a second on average, at random times.
     Poisson(f64),
 }
 
 impl Arrivals {
-    /// The operations a second that are asked for, if a rate is.
+    /// The requested operations a second, if there is a rate.
     pub fn rate_per_s(self) -> Option<f64> {
         match self {
             Arrivals::Closed => None,
@@ -27,14 +27,14 @@ impl Arrivals {
         }
     }
 
-    /// The schedule of one of some loops, which takes `share` of the rate; none for a closed loop.
-    pub(super) fn schedule(self, share: f64, phase: f64, random: Seeded) -> Option<Schedule> {
+    /// The schedule of one loop, which takes `share` of the rate; `None` for a closed loop.
+    pub(super) fn schedule(self, share: f64, phase: f64, random: SeededRandom) -> Option<ArrivalTimes> {
         let rate = self.rate_per_s()? * share;
         let mean_ns = 1e9 / rate;
         let poisson = matches!(self, Arrivals::Poisson(_));
         // Loops start at different points of the first gap, so that together they are evenly spaced too.
         let mut schedule =
-            Schedule { due_ns: if poisson { 0.0 } else { mean_ns * phase }, mean_ns, poisson, random };
+            ArrivalTimes { due_ns: if poisson { 0.0 } else { mean_ns * phase }, mean_ns, poisson, random };
         if poisson {
             schedule.advance();
         }
@@ -42,23 +42,23 @@ impl Arrivals {
     }
 }
 
-/// The times at which operations are due.
+/// A sequence of times at which operations are due.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule {
+pub(super) struct ArrivalTimes {
     /// A fraction of a nanosecond is kept, or high rates would drift.
     due_ns: f64,
     mean_ns: f64,
     poisson: bool,
-    random: Seeded,
+    random: SeededRandom,
 }
 
-impl Schedule {
-    /// When the next one is due.
+impl ArrivalTimes {
+    /// The time when the next operation is due.
     pub(super) fn due_ns(&self) -> u64 {
         self.due_ns as u64
     }
 
-    /// Goes on to the one behind it.
+    /// Moves to the operation after it.
     pub(super) fn advance(&mut self) {
         self.due_ns += if self.poisson { self.random.exponential(self.mean_ns) } else { self.mean_ns };
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn times(arrivals: Arrivals, share: f64, phase: f64, count: usize) -> Vec<u64> {
-        let mut schedule = arrivals.schedule(share, phase, Seeded::from_seed(2)).unwrap();
+        let mut schedule = arrivals.schedule(share, phase, SeededRandom::from_seed(2)).unwrap();
         let next = |_| {
             let due = schedule.due_ns();
             schedule.advance();
@@ -96,6 +96,6 @@ mod tests {
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         assert!((mean - 1000.0).abs() < 15.0, "{mean}");
         assert!((variance.sqrt() / mean - 1.0).abs() < 0.02, "the spread of an exponential is its mean");
-        assert!(Arrivals::Closed.schedule(1.0, 0.0, Seeded::from_seed(1)).is_none());
+        assert!(Arrivals::Closed.schedule(1.0, 0.0, SeededRandom::from_seed(1)).is_none());
     }
 }

@@ -1,7 +1,8 @@
-//! Puts together what the loops tell: each second over all of them, and the whole.
+//! Merges the measurements of the loops: each second over all loops, and the whole run.
 //!
-//! How many operations were under way, against which Little's law is checked, the loops sum up over time, apart from all
-//! latencies; where a driver hides it, it is sampled. The collector also looks for what no loop can see: that nothing moves any more, or that somebody wants it to stop.
+//! The loops sum up the number of operations under way over time, independently of all latencies, so that Little's law can be
+//! checked; if a driver hides the number, it is sampled. The collector also notices what a single loop cannot: that the run
+//! makes no progress any more, or that a stop is requested.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,102 +10,101 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fathom_stats::{Histogram, Seeded};
+use fathom_stats::{Histogram, SeededRandom};
 
 use super::arrivals::Arrivals;
-use super::plan::{Plan, Shared};
-use super::recorder::{FailuresByKind, Gauge, Piece, Point, Word, merge};
-use crate::measurements::Measured;
+use super::plan::{DrivingPlan, LoopsState};
+use super::recorder::{FailuresByKind, LatencyPoint, LoopGauge, LoopMessage, Piece, merge};
+use crate::measurements::OperationMeasurements;
 
-/// How often operations under way are counted, on average. At random times: what a server does in a rhythm of its own would meet
-/// even ones always at the same beat.
+/// The average interval between samples of operations under way. The times are random: evenly spaced ones could always fall on
+/// the same phase of a server's own rhythm.
 const SAMPLE: Duration = Duration::from_millis(10);
 const SECOND_NS: f64 = 1e9;
 
-/// What was measured in one second, over all loops.
+/// The measurements of one second, over all loops.
 #[derive(Debug)]
-pub struct Interval<'a> {
-    /// Which second, counted from when measuring began; negative while it warms up.
+pub struct SecondMeasurements<'a> {
+    /// The second's number, counted from when measuring began; negative during the warm-up.
     pub second: i64,
-    /// By kind of operation; those that did not occur are left out.
-    pub metrics: &'a [(String, Measured)],
-    /// Each latency by itself, where the plan wants them; [`Point::metric`] is a place in [`Interval::names`].
-    pub points: &'a [Point],
+    /// Measurements by kind of operation; those that did not occur are left out.
+    pub metrics: &'a [(String, OperationMeasurements)],
+    /// Individual latencies, if the plan asks for them; [`LatencyPoint::metric`] is a place in [`SecondMeasurements::names`].
+    pub points: &'a [LatencyPoint],
     /// The names of all kinds of operations.
     pub names: &'a [String],
-    /// Operations that ended in it, and all that ended before; 0 while it warms up.
+    /// Operations that ended in this second; 0 during the warm-up.
     pub operations: u64,
-    /// All since measuring began.
+    /// All operations that ended since measuring began.
     pub total_operations: u64,
-    /// How much later than due operations were sent; empty in a closed loop.
+    /// The delay of operations, from when they were due to when they were sent; empty in a closed loop.
     pub lag: &'a Histogram,
-    /// Processor time of the loops, as a share of what their threads can have, 0 to 1.
+    /// Processor time of the loops, as a share of the time of their threads, 0 to 1.
     pub cpu_share: f64,
     /// Operations under way, on average.
     pub in_flight: f64,
-    /// Connections that there are to be.
+    /// The planned number of connections.
     pub connections: usize,
     /// BSON bytes of inserted documents and of updates that were sent.
     pub user_bytes: u64,
 }
 
-/// Who is told of a run's seconds.
+/// A receiver of a run's seconds.
 pub trait Observer {
-    /// A second is over. Called about a second later at most, in order.
-    fn second(&mut self, interval: &Interval<'_>);
+    /// Receives a second that is over. Called at most about a second later, in order.
+    fn second(&mut self, interval: &SecondMeasurements<'_>);
 
-    /// Whether the run shall stop now.
+    /// Whether the run is to stop now.
     fn stop_asked(&mut self) -> bool;
 }
 
-/// Why a run ended.
+/// The reason why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// All operations are done.
     Done,
     /// Its time is over.
     TimeOver,
-    /// Somebody stopped it.
+    /// The observer or a signal stopped it.
     Stopped,
-    /// Nothing ended for so long.
+    /// No operation ended for this time.
     NoProgress(Duration),
     /// It cannot go on.
     GaveUp(String),
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug)]
-pub struct Ended {
-    /// By kind of operation; those that did not occur are left out.
-    pub metrics: Vec<(String, Measured)>,
+pub struct LoadResult {
+    /// Measurements by kind of operation; those that did not occur are left out.
+    pub metrics: Vec<(String, OperationMeasurements)>,
     /// Operations that ended, and documents of batches.
     pub operations: u64,
-    /// How long was measured.
+    /// The time that was measured.
     pub elapsed: Duration,
-    /// How much later than due operations were sent; empty in a closed loop.
+    /// The delay of operations, from when they were due to when they were sent; empty in a closed loop.
     pub lag: Histogram,
     /// Processor time of the loops' threads while measured.
     pub cpu: Duration,
-    /// How many loops there were.
+    /// The number of loops.
     pub loops: usize,
     /// Operations under way, on average.
     pub in_flight: f64,
-    /// What went wrong, by kind.
+    /// The failures of the run, by kind.
     pub failures: FailuresByKind,
-    /// Connections that were made anew.
+    /// Connections that were opened again.
     pub reconnects: u64,
     /// Operations that were under way when the run ended and are not counted.
     pub abandoned: u64,
-    /// Why it ended.
     pub end: End,
 }
 
-/// A second of which not all loops have told yet.
+/// A second that not all loops have reported yet.
 #[derive(Debug, Default)]
-struct Gathered {
+struct PartialSecond {
     told: usize,
-    metrics: Vec<Option<Box<Measured>>>,
-    points: Vec<Point>,
+    metrics: Vec<Option<Box<OperationMeasurements>>>,
+    points: Vec<LatencyPoint>,
     lag: Histogram,
     operations: u64,
     in_flight_ns: u64,
@@ -113,15 +113,15 @@ struct Gathered {
 }
 
 pub(super) struct Collector {
-    shared: Arc<Shared>,
-    words: Receiver<Word>,
+    shared: Arc<LoopsState>,
+    words: Receiver<LoopMessage>,
     names: Vec<String>,
-    gauges: Vec<Arc<Gauge>>,
-    seconds: BTreeMap<i64, Gathered>,
+    gauges: Vec<Arc<LoopGauge>>,
+    seconds: BTreeMap<i64, PartialSecond>,
     /// The sum and the number of the samples in this second and in all.
     sampled: (u64, u64),
     sampled_all: (u64, u64),
-    whole: Vec<Measured>,
+    whole: Vec<OperationMeasurements>,
     lag: Histogram,
     operations: u64,
     in_flight_ns: u64,
@@ -134,11 +134,15 @@ pub(super) struct Collector {
     no_progress: Option<Duration>,
     operations_wanted: Option<u64>,
     open_loop: bool,
-    random: Seeded,
+    random: SeededRandom,
 }
 
 impl Collector {
-    pub(super) fn new(shared: &Arc<Shared>, plan: &Plan, words: Receiver<Word>) -> Collector {
+    pub(super) fn new(
+        shared: &Arc<LoopsState>,
+        plan: &DrivingPlan,
+        words: Receiver<LoopMessage>,
+    ) -> Collector {
         Collector {
             shared: Arc::clone(shared),
             words,
@@ -160,31 +164,31 @@ impl Collector {
             no_progress: plan.no_progress,
             operations_wanted: plan.operations,
             open_loop: plan.arrivals != Arrivals::Closed,
-            random: Seeded::from_seed(plan.seed).split(u64::MAX),
+            random: SeededRandom::from_seed(plan.seed).split(u64::MAX),
         }
     }
 
-    /// Takes note of a loop.
-    pub(super) fn add(&mut self, gauge: &Arc<Gauge>, metrics: Vec<String>) {
+    /// Registers a loop with its metrics.
+    pub(super) fn add(&mut self, gauge: &Arc<LoopGauge>, metrics: Vec<String>) {
         self.gauges.push(Arc::clone(gauge));
         self.names = metrics;
         self.running += 1;
     }
 
     /// Listens until all loops have ended.
-    pub(super) fn collect(mut self, observer: &mut dyn Observer) -> Ended {
+    pub(super) fn collect(mut self, observer: &mut dyn Observer) -> LoadResult {
         let mut stopped = None;
         let mut moved = Instant::now();
         let mut sample_at = Instant::now() + self.random_pause();
         while self.running > 0 {
             match self.words.recv_timeout(sample_at.saturating_duration_since(Instant::now())) {
-                Ok(Word::Piece(second, piece)) => {
+                Ok(LoopMessage::Piece(second, piece)) => {
                     if piece.answered > 0 {
                         moved = Instant::now();
                     }
                     self.gather(second, *piece);
                 }
-                Ok(Word::Ended(abandoned)) => {
+                Ok(LoopMessage::Ended(abandoned)) => {
                     self.running -= 1;
                     self.abandoned += abandoned;
                 }
@@ -197,7 +201,7 @@ impl Collector {
             self.hand_out(observer, false);
             if stopped.is_none() {
                 if self.open_loop && !self.gauges.iter().any(|one| one.is_waiting()) {
-                    // A slow schedule may have nothing to do for long.
+                    // A slow schedule may be idle for a long time.
                     moved = Instant::now();
                 }
                 stopped = self.reason_to_stop(observer, moved);
@@ -206,7 +210,7 @@ impl Collector {
                 }
             }
         }
-        // The threads that connect are told too.
+        // The threads that connect stop too.
         self.shared.stop.store(true, Ordering::Relaxed);
         self.hand_out(observer, true);
         self.end(stopped)
@@ -259,7 +263,7 @@ impl Collector {
         }
     }
 
-    /// Tells of the seconds that are whole: all loops told them, or a later one. At the end, of all.
+    /// Passes on the complete seconds: all loops have reported them, or a later one. At the end, passes on all.
     fn hand_out(&mut self, observer: &mut dyn Observer, all: bool) {
         while let Some((&second, gathered)) = self.seconds.first_key_value() {
             let late = self.seconds.keys().next_back().is_some_and(|last| last - second > 2);
@@ -271,9 +275,9 @@ impl Collector {
         }
     }
 
-    fn tell(&mut self, second: i64, gathered: Gathered, observer: &mut dyn Observer) {
+    fn tell(&mut self, second: i64, gathered: PartialSecond, observer: &mut dyn Observer) {
         if self.whole.len() < gathered.metrics.len() {
-            self.whole.resize_with(gathered.metrics.len(), Measured::default);
+            self.whole.resize_with(gathered.metrics.len(), OperationMeasurements::default);
         }
         let mut metrics = Vec::new();
         for ((whole, measured), name) in self.whole.iter_mut().zip(gathered.metrics).zip(&self.names) {
@@ -289,7 +293,7 @@ impl Collector {
             self.cpu_ns += gathered.cpu_ns;
         }
         let (sum, count) = std::mem::take(&mut self.sampled);
-        observer.second(&Interval {
+        observer.second(&SecondMeasurements {
             second,
             metrics: &metrics,
             points: &gathered.points,
@@ -304,7 +308,7 @@ impl Collector {
         });
     }
 
-    fn end(self, stopped: Option<End>) -> Ended {
+    fn end(self, stopped: Option<End>) -> LoadResult {
         let elapsed_ns = self.shared.clock.now_ns().saturating_sub(self.shared.warm_ns);
         let gave_up = self.shared.stopped_by.lock().take().map(End::GaveUp);
         let done = self.operations_wanted.is_some_and(|wanted| self.operations >= wanted);
@@ -314,7 +318,7 @@ impl Collector {
         });
         let (sum, count) = self.sampled_all;
         let named = self.names.into_iter().zip(self.whole);
-        Ended {
+        LoadResult {
             metrics: named.filter(|(_, measured)| !measured.is_empty()).collect(),
             operations: self.operations,
             elapsed: Duration::from_nanos(elapsed_ns),
@@ -330,7 +334,7 @@ impl Collector {
     }
 }
 
-/// How many operations were under way on average: from what was summed up over a time, or else from the samples' sum and number.
+/// The average number of operations under way: from the sum over a time, or else from the samples' sum and number.
 fn in_flight(in_flight_ns: u64, time_ns: f64, (sum, count): (u64, u64)) -> f64 {
     match in_flight_ns {
         0 if count == 0 => 0.0,

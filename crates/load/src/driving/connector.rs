@@ -1,4 +1,4 @@
-//! Makes connections beside the loops: to connect and to log in takes round trips and computing that no loop may wait for.
+//! Opens connections on separate threads: connecting and logging in take round trips and computation, and loops must not wait.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,27 +8,27 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fathom_client::Parts;
+use fathom_client::ConnectionParts;
 use fathom_errors::{Error, Kind};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 
 /// Makes the connection of this number. May be called from several threads at once.
-pub(super) type Opener = dyn Fn(usize) -> Result<Parts, Error> + Send + Sync;
+pub(super) type Opener = dyn Fn(usize) -> Result<ConnectionParts, Error> + Send + Sync;
 
-/// Connections that are made at once.
+/// The number of connections that are opened at once.
 const HANDS: usize = 16;
-/// An attempt that takes longer leaves its place among these to another.
+/// An attempt that takes longer than this no longer counts among them.
 const LONG_ATTEMPT: Duration = Duration::from_secs(1);
 /// The pause before the first and the last of many tries to connect again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
-/// How often the end of the run is looked for.
+/// The interval between checks for the end of the run.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Makes so many connections; the first that fails ends it.
-pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<Parts>, Error> {
+/// Opens `count` connections; the first failure ends the attempt.
+pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<ConnectionParts>, Error> {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let hand = || {
@@ -60,74 +60,79 @@ pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<Parts>, E
     Ok(made.into_iter().map(|(_, parts)| parts).collect())
 }
 
-/// Calls the opener; a panic in it is an error of the program, and not of the command line or of a server.
-fn open(opener: &Opener, number: usize) -> Result<Parts, Error> {
+/// Calls the opener; a panic in it is reported as a program error, not as one of the command line or of a server.
+fn open(opener: &Opener, number: usize) -> Result<ConnectionParts, Error> {
     catch_unwind(AssertUnwindSafe(|| opener(number)))
         .unwrap_or_else(|_| Err(Error::new(Kind::Stopped, "the thread that connects to the server panicked")))
 }
 
-/// Where a loop finds what was connected anew, and how it is woken.
+/// The mailbox in which a loop receives new connections, with its wake-up.
 #[derive(Debug)]
-pub(super) struct Mailbox {
-    letters: Mutex<Vec<(usize, Result<Parts, Error>)>>,
+pub(super) struct ConnectionQueue {
+    letters: Mutex<Vec<(usize, Result<ConnectionParts, Error>)>>,
     bell: OwnedFd,
 }
 
-impl Mailbox {
-    pub(super) fn new() -> Result<Mailbox, Error> {
+impl ConnectionQueue {
+    pub(super) fn new() -> Result<ConnectionQueue, Error> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
             Error::new(Kind::Unsupported, "cannot make an eventfd").because(std::io::Error::from(error))
         })?;
-        Ok(Mailbox { letters: Mutex::default(), bell })
+        Ok(ConnectionQueue { letters: Mutex::default(), bell })
     }
 
-    /// Readable when something is in it, or the loop shall look up.
+    /// The descriptor that is readable when the mailbox has content or the loop is to wake up.
     pub(super) fn bell(&self) -> &OwnedFd {
         &self.bell
     }
 
-    /// Wakes the loop.
+    /// Wakes the event loop that waits for it.
     pub(super) fn ring(&self) {
-        // A bell that is full rings already.
+        // A full bell has already been rung.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    fn put(&self, link: usize, parts: Result<Parts, Error>) {
+    fn put(&self, link: usize, parts: Result<ConnectionParts, Error>) {
         self.letters.lock().push((link, parts));
         self.ring();
     }
 
-    /// Takes all that is in it, and stills the bell.
-    pub(super) fn take(&self) -> Vec<(usize, Result<Parts, Error>)> {
+    /// Takes the whole content and resets the bell.
+    pub(super) fn take(&self) -> Vec<(usize, Result<ConnectionParts, Error>)> {
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         std::mem::take(&mut *self.letters.lock())
     }
 }
 
-/// A connection that is to be made again.
+/// A connection that is to be reopened.
 #[derive(Clone)]
-pub(super) struct Wish {
-    pub(super) mailbox: Arc<Mailbox>,
+pub(super) struct ReconnectRequest {
+    pub(super) mailbox: Arc<ConnectionQueue>,
     /// The link's place in its loop, and the connection's number over all.
     pub(super) link: usize,
     pub(super) number: usize,
 }
 
-/// What happens to connections while a run goes on.
-pub(super) enum Event {
-    /// A loop has lost one.
-    Lost(Wish),
-    /// An attempt to connect that began then has ended.
-    Attempted { wish: Wish, begun: Instant, made: bool },
+/// An event of a connection during a run.
+pub(super) enum ConnectionEvent {
+    /// A loop has lost a connection.
+    Lost(ReconnectRequest),
+    /// An attempt to connect has ended; `begun` is when it began.
+    Attempted { wish: ReconnectRequest, begun: Instant, made: bool },
 }
 
-/// The way to what connects.
-pub(super) type Wishes = Sender<Event>;
+/// The channel to the reconnecting thread.
+pub(super) type ReconnectSender = Sender<ConnectionEvent>;
 
-/// Makes connections again until the run stops. Each attempt has a thread of its own, which nothing waits for: one that hangs
+/// Reopens connections until the run stops. Each attempt has a thread of its own, which is never joined: an attempt that hangs
 /// delays neither the other connections nor the end of the run. After a failure, attempts begin one by one with a pause between
 /// them, which grows until one succeeds.
-pub(super) fn reconnect(opener: &Arc<Opener>, sender: &Wishes, events: &Receiver<Event>, stop: &AtomicBool) {
+pub(super) fn reconnect(
+    opener: &Arc<Opener>,
+    sender: &ReconnectSender,
+    events: &Receiver<ConnectionEvent>,
+    stop: &AtomicBool,
+) {
     let mut waiting = VecDeque::new();
     let mut attempts: Vec<Instant> = Vec::new();
     let (mut pause, mut changed) = (Duration::ZERO, Instant::now());
@@ -146,8 +151,8 @@ pub(super) fn reconnect(opener: &Arc<Opener>, sender: &Wishes, events: &Receiver
         }
         let left = if waiting.is_empty() || now >= next { POLL } else { POLL.min(next - now) };
         match events.recv_timeout(left) {
-            Ok(Event::Lost(wish)) => waiting.push_back(wish),
-            Ok(Event::Attempted { wish, begun, made }) => {
+            Ok(ConnectionEvent::Lost(wish)) => waiting.push_back(wish),
+            Ok(ConnectionEvent::Attempted { wish, begun, made }) => {
                 now = Instant::now();
                 if let Some(place) = attempts.iter().position(|one| *one == begun) {
                     attempts.swap_remove(place);
@@ -168,21 +173,21 @@ pub(super) fn reconnect(opener: &Arc<Opener>, sender: &Wishes, events: &Receiver
     }
 }
 
-/// Tries to make a connection, by a thread of its own. The loop gets it, or the error, to count it.
-fn attempt(opener: &Arc<Opener>, wish: Wish, begun: Instant, events: &Wishes) {
+/// Tries to open a connection on a thread of its own. The loop gets the connection, or the error to count.
+fn attempt(opener: &Arc<Opener>, wish: ReconnectRequest, begun: Instant, events: &ReconnectSender) {
     let (opener, events, other) = (Arc::clone(opener), events.clone(), (wish.clone(), events.clone()));
     let run = move || {
         let result = open(&*opener, wish.number);
         let made = result.is_ok();
         wish.mailbox.put(wish.link, result);
         // Nothing receives it when the run has ended.
-        let _ = events.send(Event::Attempted { wish, begun, made });
+        let _ = events.send(ConnectionEvent::Attempted { wish, begun, made });
     };
     if let Err(error) = thread::Builder::new().name("connect".to_owned()).spawn(run) {
         let (wish, events) = other;
         let error = Error::new(Kind::Unsupported, "cannot start a thread").because(error);
         wish.mailbox.put(wish.link, Err(error));
-        let _ = events.send(Event::Attempted { wish, begun, made: false });
+        let _ = events.send(ConnectionEvent::Attempted { wish, begun, made: false });
     }
 }
 

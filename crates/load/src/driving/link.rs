@@ -1,20 +1,20 @@
-//! A connection of an event loop: bytes out, frames in, and the operations that wait for their replies.
+//! A connection of an event loop, with its buffers and the operations that wait for replies.
 //!
-//! Nothing here waits. What the socket does not take now is kept and sent when it is ready; what came of a frame is kept until
-//! the rest is there. A peer's announced length is believed only up to the protocol's limit.
+//! No function here blocks. Bytes that the socket does not take now are kept and sent when it is ready; an incomplete frame is
+//! kept until its rest arrives. A length that the peer announces is accepted only up to the protocol's limit.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use fathom_client::{Parts, Transport};
+use fathom_client::{ConnectionParts, Transport};
 use fathom_wire::{Codec, Compressor, Header};
 
 /// An operation under way.
 #[derive(Debug)]
-pub(super) struct Job<State> {
+pub(super) struct PendingOperation<State> {
     pub(super) state: State,
-    /// How many records it is about.
+    /// The number of its records.
     pub(super) records: u64,
     /// When it was due.
     pub(super) due_ns: u64,
@@ -22,45 +22,44 @@ pub(super) struct Job<State> {
     pub(super) begun_ns: u64,
     /// When its last message was sent.
     pub(super) sent_ns: u64,
-    /// The number of its last message.
+    /// The request id of its last message.
     pub(super) request_id: i32,
 }
 
-/// A live connection.
 #[derive(Debug)]
-struct Live {
+struct LiveConnection {
     transport: Transport,
     codec: Codec,
     compressor: Option<Compressor>,
 }
 
-/// A connection, live or being made anew.
+/// A connection, live or being opened again.
 #[derive(Debug)]
-pub(super) struct Link<State> {
-    live: Option<Live>,
+pub(super) struct ConnectionSlot<State> {
+    live: Option<LiveConnection>,
     request_id: i32,
     /// The beginning of a frame whose rest is to come.
     input: Vec<u8>,
-    /// What is still to be sent.
+    /// Bytes that are still to be sent.
     output: Vec<u8>,
     /// Operations that were sent, the oldest first.
-    pub(super) jobs: VecDeque<Job<State>>,
+    pub(super) jobs: VecDeque<PendingOperation<State>>,
     /// Operations that will be sent again after a pause: they count as under way.
     pub(super) resting: usize,
 }
 
-/// What [`Link::read`] came to.
+/// The outcome of [`ConnectionSlot::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(super) enum ReadOutcome {
     /// More may be there at once.
     More,
-    /// All that was there.
+    /// Everything available was read.
     Drained,
 }
 
-impl<State> Link<State> {
+impl<State> ConnectionSlot<State> {
     pub(super) fn new() -> Self {
-        Link {
+        ConnectionSlot {
             live: None,
             request_id: 0,
             input: Vec::new(),
@@ -70,16 +69,19 @@ impl<State> Link<State> {
         }
     }
 
-    /// Takes a connection that was made.
-    pub(super) fn attach(&mut self, parts: Parts) -> io::Result<()> {
+    /// Attaches an open connection.
+    pub(super) fn attach(&mut self, parts: ConnectionParts) -> io::Result<()> {
         parts.transport.set_nonblocking(true)?;
         self.request_id = parts.request_id;
-        self.live =
-            Some(Live { transport: parts.transport, codec: parts.codec, compressor: parts.compressor });
+        self.live = Some(LiveConnection {
+            transport: parts.transport,
+            codec: parts.codec,
+            compressor: parts.compressor,
+        });
         Ok(())
     }
 
-    /// Lets the connection go, with what was to be sent and what had come.
+    /// Drops the connection with its unsent and incomplete bytes.
     pub(super) fn detach(&mut self) {
         self.live = None;
         self.input.clear();
@@ -90,7 +92,7 @@ impl<State> Link<State> {
         self.live.is_some()
     }
 
-    /// Operations that were begun and have not ended.
+    /// The number of operations that began and have not ended.
     pub(super) fn under_way(&self) -> usize {
         self.jobs.len() + self.resting
     }
@@ -99,7 +101,7 @@ impl<State> Link<State> {
         self.live.as_ref().map(|live| live.transport.as_fd())
     }
 
-    /// The number for the next message.
+    /// The request id for the next message.
     pub(super) fn next_request_id(&mut self) -> i32 {
         self.request_id = self.request_id.wrapping_add(1);
         self.request_id
@@ -125,7 +127,7 @@ impl<State> Link<State> {
         Ok(())
     }
 
-    /// Sends what was kept, now that the socket may take it.
+    /// Sends the kept bytes, now that the socket may take them.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let Some(live) = &mut self.live else { return Ok(()) };
         if !self.output.is_empty() {
@@ -146,9 +148,9 @@ impl<State> Link<State> {
         !self.output.is_empty()
     }
 
-    /// Reads once into `scratch`; what of it begins the input. Returns how many bytes of `scratch` are new, none at
-    /// the moment, or an error at the connection's end.
-    pub(super) fn read(&mut self, scratch: &mut [u8]) -> io::Result<Option<(usize, Received)>> {
+    /// Reads once into `scratch`; the caller keeps an incomplete rest as input. Returns how many bytes of `scratch` are new, `None`
+    /// if none are available at the moment, or an error at the connection's end.
+    pub(super) fn read(&mut self, scratch: &mut [u8]) -> io::Result<Option<(usize, ReadOutcome)>> {
         let Some(live) = &mut self.live else { return Ok(None) };
         loop {
             match live.transport.read(scratch) {
@@ -157,7 +159,7 @@ impl<State> Link<State> {
                     // A socket that gave less than it was asked for is empty; TLS gives record by record.
                     let plain = matches!(live.transport, Transport::Plain(_));
                     let drained = plain && count < scratch.len();
-                    return Ok(Some((count, if drained { Received::Drained } else { Received::More })));
+                    return Ok(Some((count, if drained { ReadOutcome::Drained } else { ReadOutcome::More })));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -166,12 +168,11 @@ impl<State> Link<State> {
         }
     }
 
-    /// The input that waits for its rest.
+    /// The input that is incomplete.
     pub(super) fn input(&mut self) -> &mut Vec<u8> {
         &mut self.input
     }
 
-    /// Decompresses a frame.
     pub(super) fn decompress(&mut self, frame: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         let Some(live) = &mut self.live else { return Err(ErrorKind::NotConnected.into()) };
         out.clear();
@@ -179,14 +180,14 @@ impl<State> Link<State> {
     }
 }
 
-/// The length of the frame at the start of some bytes, if all of it is there.
+/// The length of the frame at the start of `bytes`, if it is complete.
 pub(super) fn whole_frame(bytes: &[u8]) -> io::Result<Option<usize>> {
     let Some(header) = bytes.first_chunk::<{ Header::BYTES }>() else { return Ok(None) };
     let length = Header::parse(header).map_err(io::Error::other)?.length_bytes;
     Ok((bytes.len() >= length).then_some(length))
 }
 
-/// Writes until the socket takes no more; how much it took.
+/// Writes until the socket takes no more; returns how much it took.
 fn push(transport: &mut Transport, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while let Some(rest) = bytes.get(sent..).filter(|rest| !rest.is_empty()) {

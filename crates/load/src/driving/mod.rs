@@ -1,7 +1,7 @@
-//! Drives a workload: loops on their threads, connections made and made anew, a second's measurements handed out as they come.
+//! Drives a workload: runs loops on threads, opens and reopens connections, and passes on each second's measurements.
 //!
-//! What is measured begins after the warm-up. A run ends when its operations are done, its time is over, somebody stops it, or
-//! nothing has moved for too long; whatever the reason, what was measured until then comes back.
+//! The measurement begins after the warm-up. A run ends when its operations are done, its time is over, a stop is requested, or
+//! it makes no progress for too long. In all cases it returns what was measured until then.
 
 mod arrivals;
 mod collector;
@@ -19,42 +19,42 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use fathom_client::Parts;
+use fathom_client::ConnectionParts;
 use fathom_errors::{Error, Kind};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 pub use arrivals::Arrivals;
-pub use collector::{End, Ended, Interval, Observer};
+pub use collector::{End, LoadResult, Observer, SecondMeasurements};
 #[cfg(feature = "official-driver")]
 pub use official::{check_official_driver, run_by_driver};
-pub use plan::Plan;
-pub use recorder::Point;
+pub use plan::DrivingPlan;
+pub use recorder::LatencyPoint;
 pub use recorder::{Failures, FailuresByKind};
 #[cfg(not(feature = "official-driver"))]
 pub use without_official::{check_official_driver, run_by_driver};
 
 use self::collector::Collector;
-use self::connector::{Mailbox, Opener, connect_all, reconnect};
-use self::event_loop::{EventLoop, Surroundings};
-use self::plan::Shared;
-use self::recorder::Gauge;
+use self::connector::{ConnectionQueue, Opener, connect_all, reconnect};
+use self::event_loop::{ClientLoop, LoopContext};
+use self::plan::LoopsState;
+use self::recorder::LoopGauge;
 use crate::source::Source;
 
-/// Connects, works and measures. `opener` makes the connection of a number; several threads call it at once, and the run does
-/// not wait at its end for a call that still blocks. `source` makes the source of each loop, by its number.
+/// Connects, runs the workload and measures. `opener` makes the connection of a number; several threads call it at once, and the
+/// run does not wait at its end for a call that still blocks. `source` makes the source of each loop, by its number.
 ///
 /// # Errors
-/// If the first connections cannot be made, or the system has no room for the loops; what goes wrong later is counted.
+/// If the first connections cannot be made, or the system lacks memory for the loops; later errors are counted.
 pub fn run<S: Source>(
-    plan: &Plan,
-    opener: impl Fn(usize) -> Result<Parts, Error> + Send + Sync + 'static,
+    plan: &DrivingPlan,
+    opener: impl Fn(usize) -> Result<ConnectionParts, Error> + Send + Sync + 'static,
     source: impl Fn(usize) -> S,
     observer: &mut dyn Observer,
-) -> Result<Ended, Error> {
+) -> Result<LoadResult, Error> {
     raise_file_limit(plan.connections);
     let opener: Arc<Opener> = Arc::new(opener);
     let connections = connect_all(&*opener, plan.connections)?;
-    let shared = Shared::new(plan);
+    let shared = LoopsState::new(plan);
     let loops = plan.loops.clamp(1, plan.connections.max(1));
     let (words, heard) = mpsc::channel();
     let (wishes, wished) = mpsc::channel();
@@ -63,23 +63,23 @@ pub fn run<S: Source>(
     for (number, (first_connection, connections)) in shares(connections, loops).into_iter().enumerate() {
         let share = connections.len() as f64 / plan.connections.max(1) as f64;
         let phase = number as f64 / loops as f64;
-        let gauge = Arc::new(Gauge::default());
+        let gauge = Arc::new(LoopGauge::default());
         let source = source(number);
         collector.add(&gauge, source.metrics());
-        let place = Surroundings {
+        let place = LoopContext {
             shared: Arc::clone(&shared),
             words: words.clone(),
             wishes: wishes.clone(),
-            mailbox: Arc::new(Mailbox::new()?),
+            mailbox: Arc::new(ConnectionQueue::new()?),
             gauge,
             schedule: plan.arrivals.schedule(
                 share,
                 phase,
-                Seeded::from_seed(plan.seed).split(1 << 32 | number as u64),
+                SeededRandom::from_seed(plan.seed).split(1 << 32 | number as u64),
             ),
             first_connection,
         };
-        built.push(EventLoop::new(place, source, connections)?);
+        built.push(ClientLoop::new(place, source, connections)?);
     }
     drop(words);
     thread::scope(|scope| {
@@ -89,7 +89,7 @@ pub fn run<S: Source>(
             let named = thread::Builder::new().name(format!("loop{number}"));
             let spawned = named.spawn_scoped(scope, move || one.run());
             spawned.map_err(|error| {
-                // Those that run already would be waited for.
+                // Otherwise the run would wait for the loops that run already.
                 stop.store(true, Ordering::Relaxed);
                 Error::new(Kind::Unsupported, "cannot start a thread").because(error)
             })?;
@@ -99,13 +99,13 @@ pub fn run<S: Source>(
 }
 
 /// The connections of each loop, with the number of the first.
-fn shares(connections: Vec<Parts>, loops: usize) -> Vec<(usize, Vec<Parts>)> {
+fn shares(connections: Vec<ConnectionParts>, loops: usize) -> Vec<(usize, Vec<ConnectionParts>)> {
     let count = connections.len();
     let mut rest = connections.into_iter();
     let mut first = 0;
     let share = |number: usize| {
         let end = count * (number + 1) / loops;
-        let mine: Vec<Parts> = rest.by_ref().take(end - first).collect();
+        let mine: Vec<ConnectionParts> = rest.by_ref().take(end - first).collect();
         let began = first;
         first = end;
         (began, mine)
@@ -113,14 +113,14 @@ fn shares(connections: Vec<Parts>, loops: usize) -> Vec<(usize, Vec<Parts>)> {
     (0..loops).map(share).collect()
 }
 
-/// A connection is an open file, and the usual limit is 1024 of them.
+/// Raises the limit of open files: each connection is one, and the usual limit is 1024.
 fn raise_file_limit(connections: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + 256;
     if limit.current.is_some_and(|current| current < wanted) {
         let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
-        // Where it may not be raised, the connections themselves say what they lack.
+        // If the limit cannot be raised, the connections report their own errors.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limit.maximum });
     }
 }

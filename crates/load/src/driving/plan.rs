@@ -1,4 +1,4 @@
-//! What a run is to do, and what its loops share while they do it: the operations that are left, and one clock,
+//! The plan of a run, and the state that its loops share: the remaining operations, and a clock of
 //! nanoseconds since the run began.
 
 use std::sync::Arc;
@@ -12,64 +12,64 @@ use super::arrivals::Arrivals;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How a workload is driven.
+/// The settings of a run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DrivingPlan {
     /// Connections over all loops.
     pub connections: usize,
     /// Event loops, one thread each; no more than connections.
     pub loops: usize,
     /// Operations under way on each connection.
     pub depth: usize,
-    /// How many operations to do; without an end if none.
+    /// The number of operations to do; `None` means without end.
     pub operations: Option<u64>,
-    /// How long, after the warm-up; without an end if none.
+    /// The time to run after the warm-up; `None` means without end.
     pub time: Option<Duration>,
-    /// How long what is done at the start is not measured.
+    /// The time at the start that is not measured.
     pub warmup: Duration,
-    /// When operations are due.
+    /// The schedule of operations.
     pub arrivals: Arrivals,
-    /// How long a reply may take before the operation counts as lost.
+    /// The time after which an operation without a reply counts as lost.
     pub deadline: Option<Duration>,
-    /// How long nothing may end before the run is given up.
+    /// The time without any finished operation after which the run is given up.
     pub no_progress: Option<Duration>,
     /// The most records of an operation: the size of a batch.
     pub batch: u64,
-    /// What the schedules are drawn from.
+    /// The seed of the schedules.
     pub seed: u64,
-    /// Whether each latency is handed out by itself, beside the histograms.
+    /// Whether individual latencies are passed on, in addition to the histograms.
     pub points: bool,
 }
 
-/// What all loops of a run share.
+/// The state that all loops of a run share.
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) clock: Clock,
-    pub(super) budget: Budget,
-    /// The run shall end.
+pub(super) struct LoopsState {
+    pub(super) clock: LoadClock,
+    pub(super) budget: OperationBudget,
+    /// Whether the run is to stop.
     pub(super) stop: AtomicBool,
-    /// Why, where a loop found out.
+    /// The reason of the stop, if a loop caused it.
     pub(super) stopped_by: Mutex<Option<String>>,
-    /// When it begins to be measured.
+    /// The time when measuring begins.
     pub(super) warm_ns: u64,
-    /// When no operation begins any more.
+    /// The time after which no operation begins.
     pub(super) end_ns: Option<u64>,
-    /// How long a reply may take.
+    /// The time limit for a reply.
     pub(super) deadline_ns: Option<u64>,
     /// The most records of an operation.
     pub(super) batch: u64,
     /// Operations under way on a connection.
     pub(super) depth: usize,
-    /// Whether each latency is kept by itself.
+    /// Whether individual latencies are kept.
     pub(super) points: bool,
 }
 
-impl Shared {
-    pub(super) fn new(plan: &Plan) -> Arc<Shared> {
+impl LoopsState {
+    pub(super) fn new(plan: &DrivingPlan) -> Arc<LoopsState> {
         let warm_ns = nanos(plan.warmup);
-        Arc::new(Shared {
-            clock: Clock::start(),
-            budget: Budget::new(plan.operations),
+        Arc::new(LoopsState {
+            clock: LoadClock::start(),
+            budget: OperationBudget::new(plan.operations),
             stop: AtomicBool::new(false),
             stopped_by: Mutex::new(None),
             warm_ns,
@@ -81,7 +81,7 @@ impl Shared {
         })
     }
 
-    /// The second of a time, counted from when measuring begins.
+    /// The number of the second of a time, counted from when measuring begins.
     pub(super) fn second_of(&self, now_ns: u64) -> i64 {
         let since = i128::from(now_ns) - i128::from(self.warm_ns);
         i64::try_from(since.div_euclid(i128::from(SECOND_NS))).unwrap_or(i64::MAX)
@@ -99,16 +99,16 @@ impl Shared {
     }
 }
 
-/// The operations that are left; without an end if there is none.
+/// The remaining operations, possibly without end.
 #[derive(Debug)]
-pub(super) struct Budget(Option<AtomicU64>);
+pub(super) struct OperationBudget(Option<AtomicU64>);
 
-impl Budget {
-    pub(super) fn new(operations: Option<u64>) -> Budget {
-        Budget(operations.map(AtomicU64::new))
+impl OperationBudget {
+    pub(super) fn new(operations: Option<u64>) -> OperationBudget {
+        OperationBudget(operations.map(AtomicU64::new))
     }
 
-    /// Takes up to so many; 0 when none is left.
+    /// Claims up to `wanted` operations; 0 when none is left.
     pub(super) fn claim(&self, wanted: u64) -> u64 {
         let Some(left) = &self.0 else { return wanted };
         let mut taken = 0;
@@ -132,11 +132,11 @@ impl Budget {
 
 /// The clock; copies tell the same time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Clock(Instant);
+pub(super) struct LoadClock(Instant);
 
-impl Clock {
-    pub(super) fn start() -> Clock {
-        Clock(Instant::now())
+impl LoadClock {
+    pub(super) fn start() -> LoadClock {
+        LoadClock(Instant::now())
     }
 
     pub(super) fn now_ns(self) -> u64 {
@@ -149,12 +149,12 @@ pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How long this thread was on a processor, in nanoseconds.
+/// The processor time of this thread, in nanoseconds.
 pub(super) fn thread_cpu_ns() -> u64 {
     cpu_ns(ClockId::ThreadCPUTime)
 }
 
-/// How long all threads of this process were, in nanoseconds.
+/// The processor time of all threads of this process, in nanoseconds.
 #[cfg(feature = "official-driver")]
 pub(super) fn process_cpu_ns() -> u64 {
     cpu_ns(ClockId::ProcessCPUTime)
@@ -171,10 +171,10 @@ mod tests {
 
     #[test]
     fn a_budget_is_used_up_and_no_more() {
-        let budget = Budget::new(Some(5));
+        let budget = OperationBudget::new(Some(5));
         assert_eq!((budget.claim(3), budget.claim(3), budget.claim(3)), (3, 2, 0));
         budget.give_back(1);
         assert_eq!((budget.claim(9), budget.claim(1)), (1, 0));
-        assert_eq!(Budget::new(None).claim(7), 7);
+        assert_eq!(OperationBudget::new(None).claim(7), 7);
     }
 }

@@ -1,5 +1,5 @@
-//! What one loop measured since the last second ended, what it shows in between, what went wrong by kind, and how it
-//! tells of all.
+//! The measurements of one loop since the last second ended, its gauges, its failures by kind, and the messages that
+//! pass them on.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,77 +7,75 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use fathom_stats::Histogram;
 use fathom_wire::Failure;
 
-use super::plan::Shared;
-use crate::measurements::{Measured, Status};
-use crate::source::{Metric, Step};
+use super::plan::LoopsState;
+use crate::measurements::{OperationMeasurements, Status};
+use crate::source::{MetricIndex, ReplyOutcome};
 
-/// One latency by itself.
+/// The latency of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Point {
+pub struct LatencyPoint {
     /// The place of its kind of operation.
-    pub metric: Metric,
-    /// How it ended.
+    pub metric: MetricIndex,
     pub status: Status,
-    /// When, in nanoseconds since the run began.
+    /// The end, in nanoseconds since the run began.
     pub end_ns: u64,
-    /// From the sending of the request.
+    /// Time since the request was sent.
     pub service_ns: u64,
-    /// From when it was due.
+    /// Time since the request was due.
     pub response_ns: u64,
 }
 
-/// What one loop measured in a second.
+/// The measurements of one loop in a second.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// By the metric's place; kinds that did not occur have none, and take no memory.
-    pub(super) metrics: Vec<Option<Box<Measured>>>,
-    /// Each latency by itself, where that is wanted.
-    pub(super) points: Vec<Point>,
-    /// How much later than due operations were sent; empty in a closed loop.
+    /// Measurements by the metric's place; kinds that did not occur have none and take no memory.
+    pub(super) metrics: Vec<Option<Box<OperationMeasurements>>>,
+    /// Individual latencies, if the plan asks for them.
+    pub(super) points: Vec<LatencyPoint>,
+    /// The delay of operations, from when they were due to when they were sent; empty in a closed loop.
     pub(super) lag: Histogram,
     /// Operations that ended, and documents of batches.
     pub(super) operations: u64,
-    /// Messages that were answered, or sent where nothing answers, in the warm-up too: signs of life.
+    /// Messages that were answered, or sent if no reply comes, in the warm-up too: signs of life.
     pub(super) answered: u64,
-    /// The time that operations were under way, each by itself: their number over time, summed up. 0 where nobody sums it.
+    /// The number of operations under way, summed over time; 0 if it is not summed.
     pub(super) in_flight_ns: u64,
-    /// BSON bytes of what was sent to be kept: inserted documents and updates.
+    /// BSON bytes of stored data that was sent: inserted documents and updates.
     pub(super) user_bytes: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
     pub(super) failures: FailuresByKind,
-    /// Connections that were made anew.
+    /// Connections that were opened again.
     pub(super) reconnects: u64,
 }
 
-/// What a loop shows at any time.
+/// The state of a loop at any time.
 #[derive(Debug, Default)]
-pub(super) struct Gauge {
-    /// Operations under way.
+pub(super) struct LoopGauge {
     pub(super) in_flight: AtomicU64,
     /// Whether an operation is due that no connection has room for.
     pub(super) overdue: AtomicBool,
 }
 
-impl Gauge {
-    /// Whether something is to be done or answered.
+impl LoopGauge {
+    /// Whether an operation is due or under way.
     pub(super) fn is_waiting(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) > 0 || self.overdue.load(Ordering::Relaxed)
     }
 }
 
-/// What a loop tells.
+/// A message of a loop.
 #[derive(Debug)]
-pub(super) enum Word {
-    /// What it measured in a second, counted from when measuring began; those before are negative.
+pub(super) enum LoopMessage {
+    /// The measurements of a second, counted from when measuring began; earlier seconds are negative.
     Piece(i64, Box<Piece>),
-    /// It has ended, with so many operations still under way.
+    /// The loop has ended, with this many operations still under way.
     Ended(u64),
 }
 
 /// The times of an operation that latencies are counted from, in nanoseconds of the run's clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moments {
+pub(super) struct OperationTimes {
     /// When it was due.
     pub(super) due_ns: u64,
     /// When its first message was sent.
@@ -87,15 +85,15 @@ pub(super) struct Moments {
 }
 
 impl Piece {
-    /// Notes what a step of an operation of so many records is measured as, unless it began in the warm-up. What is tried again
-    /// has not ended.
+    /// Records the measurements of a step of an operation of `records` records, unless it began in the warm-up. A step that is
+    /// retried has not ended.
     pub(super) fn note(
         &mut self,
-        moments: Moments,
+        moments: OperationTimes,
         records: u64,
-        step: &Step,
+        step: &ReplyOutcome,
         tried_again: bool,
-        shared: &Shared,
+        shared: &LoopsState,
         now_ns: u64,
     ) {
         if let Some(failure) = &step.failure {
@@ -108,11 +106,11 @@ impl Piece {
         let mut record = |metric, status, service_ns, response_ns| {
             self.record(metric, status, service_ns, response_ns);
             if shared.points {
-                self.points.push(Point { metric, status, end_ns: now_ns, service_ns, response_ns });
+                self.points.push(LatencyPoint { metric, status, end_ns: now_ns, service_ns, response_ns });
             }
         };
         if let Some((metric, status)) = step.part {
-            // The first message was due when the operation was; those behind it when the one before was answered.
+            // The first message was due when the operation was; later ones when the previous one was answered.
             let due_ns = if moments.sent_ns == moments.begun_ns { moments.due_ns } else { moments.sent_ns };
             record(metric, status, since(moments.sent_ns), since(due_ns));
         }
@@ -130,7 +128,7 @@ impl Piece {
     }
 
     #[inline]
-    pub(super) fn metric(&mut self, metric: Metric) -> Option<&mut Measured> {
+    pub(super) fn metric(&mut self, metric: MetricIndex) -> Option<&mut OperationMeasurements> {
         if self.metrics.len() <= metric {
             self.metrics.resize_with(metric + 1, || None);
         }
@@ -138,13 +136,13 @@ impl Piece {
     }
 
     #[inline]
-    pub(super) fn record(&mut self, metric: Metric, status: Status, service_ns: u64, response_ns: u64) {
+    pub(super) fn record(&mut self, metric: MetricIndex, status: Status, service_ns: u64, response_ns: u64) {
         if let Some(measured) = self.metric(metric) {
             measured.record(status, service_ns, response_ns);
         }
     }
 
-    pub(super) fn count(&mut self, metric: Metric, status: Status, operations: u64) {
+    pub(super) fn count(&mut self, metric: MetricIndex, status: Status, operations: u64) {
         if let Some(measured) = self.metric(metric).filter(|_| operations > 0) {
             measured.count(status, operations);
         }
@@ -156,14 +154,14 @@ impl Piece {
 pub struct Failures {
     /// How many there were.
     pub count: u64,
-    /// What the first one said.
+    /// The message of the first one.
     pub first: String,
 }
 
-/// Failures by kind: the server's code and its name, or what became of the connection.
+/// Failures by kind: the server's code and its name, or the failure of the connection.
 pub type FailuresByKind = BTreeMap<String, Failures>;
 
-/// Counts a failure that the server told.
+/// Counts a failure that the server reported.
 pub(super) fn note_refusal(failures: &mut FailuresByKind, failure: &Failure) {
     let code = failure.code();
     note(failures, &format!("{code:?}"), failure.message());

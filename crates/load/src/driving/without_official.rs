@@ -1,8 +1,8 @@
-//! The refusal of the official driver by a build without the feature `official-driver`.
+//! Refuses the official driver in a build without the feature `official-driver`.
 
 use fathom_errors::{Error, Kind};
 
-use super::{Ended, Observer, Plan};
+use super::{DrivingPlan, LoadResult, Observer};
 use crate::binding::Binding;
 use crate::source::Source;
 
@@ -24,12 +24,12 @@ fn missing() -> Error {
 /// # Errors
 /// Always, as [`check_official_driver`].
 pub fn run_by_driver<S>(
-    _: &Plan,
+    _: &DrivingPlan,
     _: &str,
     _: &Binding,
     _: impl Fn(usize) -> S,
     _: &mut dyn Observer,
-) -> Result<Ended, Error>
+) -> Result<LoadResult, Error>
 where
     S: Source + 'static,
 {

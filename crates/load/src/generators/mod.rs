@@ -1,23 +1,23 @@
-//! Which record an operation goes to: YCSB's request distributions.
+//! YCSB's request distributions, which choose the record of an operation.
 //!
-//! Each loop draws from a chooser of its own; what they share is the number of the newest record, which goes up as inserts are
-//! acknowledged. Numbers beyond it are drawn again, as in YCSB.
+//! Each loop draws from its own chooser. The choosers share the number of the newest record, which rises as inserts are
+//! acknowledged. A number beyond it is discarded and drawn again, as in YCSB.
 
 mod zipf;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-pub use zipf::{Scrambled, YCSB_SKEW, Zipf};
+pub use zipf::{ScrambledZipfian, YCSB_SKEW, Zipf};
 
 /// A request distribution with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Every record that was there at the start alike.
+    /// All records that existed at the start, equally often.
     Uniform,
-    /// Few records often; they lie all over the table.
+    /// A few records often; they are scattered over the table.
     Zipfian,
     /// The newest records often.
     Latest,
@@ -25,17 +25,17 @@ pub enum Distribution {
     Hotspot {
         /// `hotspotdatafraction`: the share of the records that is hot.
         data: f64,
-        /// `hotspotopnfraction`: the share of the operations that goes there.
+        /// `hotspotopnfraction`: the share of the operations on the hot set.
         operations: f64,
     },
     /// The newer, the likelier.
     Exponential {
-        /// `exponential.percentile`: so many operations of a hundred …
+        /// `exponential.percentile`: this percentage of the operations …
         percentile: f64,
         /// `exponential.frac`: … go to the newest records, this share of all.
         share: f64,
     },
-    /// One after the other, over and over.
+    /// All records in order, again and again.
     Sequential,
 }
 
@@ -44,11 +44,11 @@ pub enum Distribution {
 pub struct Records {
     /// `insertstart`: the first number.
     pub first: u64,
-    /// `insertcount`: how many there are from it on.
+    /// `insertcount`: the number of records from it on.
     pub count: u64,
     /// `recordcount`: the size of the whole table.
     pub table: u64,
-    /// How many operations of the run will insert; `zipfian` leaves room for twice as many.
+    /// The number of the run's inserts; `zipfian` leaves room for twice as many.
     pub inserts: u64,
 }
 
@@ -56,13 +56,13 @@ pub struct Records {
 #[derive(Clone, Debug)]
 pub struct KeyChooser {
     records: Records,
-    kind: Kind,
+    kind: GeneratorKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum GeneratorKind {
     Uniform,
-    Zipfian(Box<Scrambled>),
+    Zipfian(Box<ScrambledZipfian>),
     Latest(Box<Zipf>),
     Hotspot { hot: u64, operations: f64 },
     Exponential { mean: f64 },
@@ -70,7 +70,7 @@ enum Kind {
 }
 
 impl KeyChooser {
-    /// A chooser; `skew` is `zipfian`'s, where it is not to be YCSB's. `turn` is what the choosers of one run share for `sequential`.
+    /// A chooser. `skew` is that of `zipfian`, if it is not YCSB's. The choosers of one run share `turn` for `sequential`.
     pub fn new(
         distribution: Distribution,
         records: Records,
@@ -79,39 +79,39 @@ impl KeyChooser {
     ) -> KeyChooser {
         let records = Records { count: records.count.max(1), ..records };
         let kind = match distribution {
-            Distribution::Uniform => Kind::Uniform,
+            Distribution::Uniform => GeneratorKind::Uniform,
             Distribution::Zipfian => {
-                // The range includes its end, which is drawn and refused where nothing is inserted.
+                // The range includes its end, which is drawn and refused if nothing is inserted.
                 let count = records.count + 2 * records.inserts + 1;
-                Kind::Zipfian(Box::new(match skew {
-                    None => Scrambled::ycsb(records.first, count),
-                    Some(skew) => Scrambled::skewed(records.first, count, skew),
+                GeneratorKind::Zipfian(Box::new(match skew {
+                    None => ScrambledZipfian::ycsb(records.first, count),
+                    Some(skew) => ScrambledZipfian::skewed(records.first, count, skew),
                 }))
             }
             Distribution::Latest => {
                 let zipf = Zipf::new(records.table.saturating_sub(1), skew.unwrap_or(YCSB_SKEW));
-                Kind::Latest(Box::new(zipf))
+                GeneratorKind::Latest(Box::new(zipf))
             }
             Distribution::Hotspot { data, operations } => {
                 // From 2^53 on the product may round to more than there are.
                 let hot = ((records.count as f64 * data) as u64).min(records.count);
-                Kind::Hotspot { hot, operations }
+                GeneratorKind::Hotspot { hot, operations }
             }
             Distribution::Exponential { percentile, share } => {
                 let rate = -(1.0 - percentile / 100.0).ln() / (records.table as f64 * share);
-                Kind::Exponential { mean: 1.0 / rate }
+                GeneratorKind::Exponential { mean: 1.0 / rate }
             }
-            Distribution::Sequential => Kind::Sequential(Arc::clone(turn)),
+            Distribution::Sequential => GeneratorKind::Sequential(Arc::clone(turn)),
         };
         KeyChooser { records, kind }
     }
 
-    /// The number of a record that is there; `newest` is the highest whose insert, and those of all below it, were acknowledged.
-    pub fn draw(&mut self, random: &mut Seeded, newest: u64) -> u64 {
-        // Where hardly any number is there, what was drawn last is taken rather than drawing for ever.
-        const MOST_DRAWS: u32 = 10_000;
+    /// The number of an existing record; `newest` is the highest whose insert, and those of all below it, were acknowledged.
+    pub fn draw(&mut self, random: &mut SeededRandom, newest: u64) -> u64 {
+        // If hardly any number exists, the last one drawn is used rather than drawing for ever.
+        const MAX_DRAWS: u32 = 10_000;
         let mut number = 0;
-        for _ in 0..MOST_DRAWS {
+        for _ in 0..MAX_DRAWS {
             match self.draw_any(random, newest) {
                 Some(drawn) if drawn <= newest => return drawn,
                 drawn => number = drawn.unwrap_or(number),
@@ -120,23 +120,23 @@ impl KeyChooser {
         number.min(newest)
     }
 
-    fn draw_any(&mut self, random: &mut Seeded, newest: u64) -> Option<u64> {
+    fn draw_any(&mut self, random: &mut SeededRandom, newest: u64) -> Option<u64> {
         let Records { first, count, .. } = self.records;
         match &mut self.kind {
-            Kind::Uniform => Some(first + random.below(count)),
-            Kind::Zipfian(scrambled) => Some(scrambled.draw(random)),
-            Kind::Latest(zipf) => {
+            GeneratorKind::Uniform => Some(first + random.below(count)),
+            GeneratorKind::Zipfian(scrambled) => Some(scrambled.draw(random)),
+            GeneratorKind::Latest(zipf) => {
                 zipf.grow(newest);
                 Some(newest - zipf.draw(random).min(newest))
             }
-            Kind::Hotspot { hot, operations } => {
-                // A part without records gives way to the other one.
+            GeneratorKind::Hotspot { hot, operations } => {
+                // If one part has no records, the other one is used.
                 let cold = count - *hot;
                 let to_hot = cold == 0 || (*hot > 0 && random.uniform() < *operations);
                 Some(first + if to_hot { random.below(*hot) } else { *hot + random.below(cold) })
             }
-            Kind::Exponential { mean } => newest.checked_sub(random.exponential(*mean) as u64),
-            Kind::Sequential(turn) => Some(first + turn.fetch_add(1, Ordering::Relaxed) % count),
+            GeneratorKind::Exponential { mean } => newest.checked_sub(random.exponential(*mean) as u64),
+            GeneratorKind::Sequential(turn) => Some(first + turn.fetch_add(1, Ordering::Relaxed) % count),
         }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     const RECORDS: Records = Records { first: 0, count: 1000, table: 1000, inserts: 0 };
 
     fn counts(distribution: Distribution, records: Records, newest: u64) -> Vec<u64> {
-        let mut random = Seeded::from_seed(3);
+        let mut random = SeededRandom::from_seed(3);
         let mut chooser = KeyChooser::new(distribution, records, None, &Arc::default());
         let mut counts = vec![0; newest as usize + 1];
         for _ in 0..100_000 {
@@ -171,7 +171,7 @@ mod tests {
         counts.iter().enumerate().map(term).sum()
     }
 
-    /// The bound that a chi-square value of so many degrees of freedom passes once in a million (Wilson and Hilferty).
+    /// The bound that a chi-square value with these degrees of freedom exceeds once in a million (Wilson and Hilferty).
     fn bound(degrees: f64) -> f64 {
         let part = 2.0 / (9.0 * degrees);
         degrees * (1.0 - part + 4.75 * part.sqrt()).powi(3)
@@ -196,7 +196,7 @@ mod tests {
         let wanted = Distribution::Hotspot { data: 1.0, operations: 0.5 };
         let mut chooser = KeyChooser::new(wanted, records, None, &Arc::default());
         let newest = records.count - 1;
-        let mut random = Seeded::from_seed(8);
+        let mut random = SeededRandom::from_seed(8);
         assert!((0..1000).all(|_| chooser.draw(&mut random, newest) <= newest));
     }
 
@@ -206,7 +206,7 @@ mod tests {
         let counts = counts(wanted, RECORDS, 999);
         let newest: u64 = counts.iter().rev().take(857).sum();
         let share = newest as f64 / 100_000.0;
-        // What is drawn beyond the oldest record is drawn again, so a little more than 95 of 100 are newer.
+        // A number beyond the oldest record is drawn again, so a little more than 95 of 100 are newer.
         let within = 1.0 - 0.05_f64.powf(1000.0 / 857.142_857_1);
         assert!((share - 0.95 / within).abs() < 0.003, "{share}");
         assert!(counts[999] > counts[500] && counts[500] > counts[100]);
@@ -214,11 +214,11 @@ mod tests {
 
     #[test]
     fn latest_prefers_the_newest_also_when_the_table_grows() {
-        let mut random = Seeded::from_seed(4);
+        let mut random = SeededRandom::from_seed(4);
         let mut chooser = KeyChooser::new(Distribution::Latest, RECORDS, None, &Arc::default());
         for newest in [999, 1500, 3000] {
             let hits = (0..20_000).filter(|_| chooser.draw(&mut random, newest) == newest).count();
-            let Kind::Latest(zipf) = &chooser.kind else { panic!() };
+            let GeneratorKind::Latest(zipf) = &chooser.kind else { panic!() };
             let share = hits as f64 / 20_000.0;
             assert!((0.1..0.14).contains(&share), "{share} at {newest}: {zipf:?}");
         }
@@ -237,7 +237,7 @@ mod tests {
     fn sequential_takes_turns_over_all_choosers() {
         let turn = Arc::default();
         let records = Records { first: 10, count: 4, ..RECORDS };
-        let mut random = Seeded::from_seed(5);
+        let mut random = SeededRandom::from_seed(5);
         let mut one = KeyChooser::new(Distribution::Sequential, records, None, &turn);
         let mut other = one.clone();
         let drawn: Vec<u64> =
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_is_not_drawn() {
         let records = Records { count: 1000, inserts: 5000, ..RECORDS };
-        let mut random = Seeded::from_seed(6);
+        let mut random = SeededRandom::from_seed(6);
         for distribution in [Distribution::Uniform, Distribution::Zipfian, Distribution::Latest] {
             let mut chooser = KeyChooser::new(distribution, records, None, &Arc::default());
             assert!((0..1000).all(|_| chooser.draw(&mut random, 99) <= 99));
         }
-        // A table without any of the records that are asked for does not spin for ever.
+        // A table without any of the requested records does not spin for ever.
         let far = Records { first: 1000, ..RECORDS };
         let mut chooser = KeyChooser::new(Distribution::Uniform, far, None, &Arc::default());
         assert_eq!(chooser.draw(&mut random, 99), 99);

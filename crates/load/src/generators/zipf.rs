@@ -1,10 +1,10 @@
-//! Zipf's law, as YCSB draws it.
+//! Zipf's law, as YCSB computes it.
 //!
-//! The formula is Gray's (Gray and others, "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994): two ranks are told
+//! The formula is Gray's (Gray and others, "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994): two ranks are drawn
 //! exactly, the others from a power that is close. YCSB's `zipfian` draws ranks among ten billion items whatever the table's size and
 //! scatters them by a hash, so it is flatter than Zipf's law over the table; `latest` draws the distance to the newest record.
 
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::keys::hash;
 
@@ -14,10 +14,10 @@ pub const YCSB_SKEW: f64 = 0.99;
 const SCRAMBLED_ITEMS: u64 = 10_000_000_001;
 /// The sum of 1/i^0.99 over them, which YCSB has as a constant.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
-/// So many terms of a sum are added one by one; the rest is an integral with its first corrections.
+/// The number of terms of a sum that are added one by one; the rest is an integral with its first corrections.
 const SUMMED: u64 = 1 << 20;
 
-/// Ranks from 0, of which low ones are frequent.
+/// A distribution of ranks from 0, in which low ranks are frequent.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     skew: f64,
@@ -25,14 +25,14 @@ pub struct Zipf {
     /// The sum of 1/i^skew over `counted` items.
     zeta: f64,
     counted: u64,
-    /// The number of items in `eta`, which YCSB leaves as it was at first.
+    /// The number of items in `eta`, which YCSB never updates.
     first_items: u64,
     eta: f64,
 }
 
 /// The sum of 1/i^skew for i from `from` + 1 to `to`.
 ///
-/// Beyond [`SUMMED`] terms by the formula of Euler and Maclaurin, whose error there is below 1e-12.
+/// Beyond [`SUMMED`] terms it uses the formula of Euler and Maclaurin, whose error there is below 1e-12.
 fn zeta_between(from: u64, to: u64, skew: f64) -> f64 {
     let term = |item: u64| 1.0 / (item as f64).powf(skew);
     let last_summed = to.min(from.saturating_add(SUMMED));
@@ -51,7 +51,7 @@ fn zeta_between(from: u64, to: u64, skew: f64) -> f64 {
 }
 
 impl Zipf {
-    /// Over so many items, at least one; `skew` is between 0 and 1, both left out.
+    /// Zipf's law over `items` items, at least one; `skew` is between 0 and 1, both excluded.
     pub fn new(items: u64, skew: f64) -> Zipf {
         let items = items.max(1);
         Zipf::with_zeta(items, skew, zeta_between(0, items, skew))
@@ -69,7 +69,7 @@ impl Zipf {
         (1.0 - share) / (1.0 - zeta_of_two / self.zeta)
     }
 
-    /// Takes more items into account, term by term; fewer are left as they were counted.
+    /// Changes the number of items. More are added term by term; with fewer the sum stays as it was counted.
     pub fn grow(&mut self, items: u64) {
         if items > self.counted {
             self.zeta += zeta_between(self.counted, items, self.skew);
@@ -84,8 +84,7 @@ impl Zipf {
         self.items
     }
 
-    /// A rank.
-    pub fn draw(&self, random: &mut Seeded) -> u64 {
+    pub fn draw(&self, random: &mut SeededRandom) -> u64 {
         self.rank(random.uniform())
     }
 
@@ -105,30 +104,30 @@ impl Zipf {
 
 /// YCSB's `zipfian`: ranks among ten billion, scattered over the numbers of the records.
 #[derive(Clone, Debug)]
-pub struct Scrambled {
+pub struct ScrambledZipfian {
     zipf: Zipf,
     first: u64,
     count: u64,
 }
 
-impl Scrambled {
-    /// Over `count` numbers from `first` on, with YCSB's constants.
-    pub fn ycsb(first: u64, count: u64) -> Scrambled {
+impl ScrambledZipfian {
+    /// The distribution over `count` numbers from `first` on, with YCSB's constants.
+    pub fn ycsb(first: u64, count: u64) -> ScrambledZipfian {
         let zipf = Zipf::with_zeta(SCRAMBLED_ITEMS, YCSB_SKEW, SCRAMBLED_ZETA);
-        Scrambled { zipf, first, count: count.max(1) }
+        ScrambledZipfian { zipf, first, count: count.max(1) }
     }
 
     /// The same with another skew, drawn among as many items as there are numbers.
-    pub fn skewed(first: u64, count: u64, skew: f64) -> Scrambled {
-        Scrambled { zipf: Zipf::new(count, skew), first, count: count.max(1) }
+    pub fn skewed(first: u64, count: u64, skew: f64) -> ScrambledZipfian {
+        ScrambledZipfian { zipf: Zipf::new(count, skew), first, count: count.max(1) }
     }
 
     /// The number of a record.
-    pub fn draw(&self, random: &mut Seeded) -> u64 {
+    pub fn draw(&self, random: &mut SeededRandom) -> u64 {
         self.at(self.zipf.draw(random))
     }
 
-    /// The number that a rank stands for.
+    /// The number of a rank.
     fn at(&self, rank: u64) -> u64 {
         self.first + hash(rank) % self.count
     }
@@ -152,11 +151,11 @@ mod tests {
 
     #[test]
     fn the_hottest_records_are_ycsbs() {
-        // facts/ycsb.md 3.4: the range includes its end.
-        let small = Scrambled::ycsb(0, 1000 + 1);
+        // As in YCSB the range includes its end.
+        let small = ScrambledZipfian::ycsb(0, 1000 + 1);
         assert_eq!((small.at(0), small.at(1)), (144, 610));
         assert_eq!(KeyNames::default().name(144), "user1573987489603120213");
-        let large = Scrambled::ycsb(0, 5_000_000 + 1);
+        let large = ScrambledZipfian::ycsb(0, 5_000_000 + 1);
         assert_eq!(large.at(0), 1_256_469);
         assert_eq!(KeyNames::default().name(1_256_469), "user5469433981747096081");
         assert!((small.zipf.eta - 0.212_200_033_8).abs() < 1e-9, "{}", small.zipf.eta);
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn ranks_have_their_shares() {
-        let mut random = Seeded::from_seed(7);
+        let mut random = SeededRandom::from_seed(7);
         let (zipf, draws) = (Zipf::new(1000, YCSB_SKEW), 400_000);
         let mut counts = vec![0_u64; 1000];
         for _ in 0..draws {

@@ -1,16 +1,15 @@
-//! Table: YCSB's properties that are read, with their defaults (facts/ycsb.md 2 and 4.3).
+//! Table: the YCSB properties that are known, with their defaults (docs/methods.md#ycsb).
 //!
-//! What a default says is what YCSB does where the property is absent. Some are read and change nothing; they say so, so that an
+//! A default is YCSB's behaviour without the property. Some properties are read and change nothing; their text says so, so that an
 //! old file causes no warning.
 
 /// A property that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// As it is written in a file.
+    /// The name in a file.
     pub name: &'static str,
-    /// What holds where it is absent; empty: nothing.
+    /// The default; empty if it has none.
     pub default: &'static str,
-    /// What it sets.
     pub about: &'static str,
 }
 
@@ -18,13 +17,13 @@ const fn property(name: &'static str, default: &'static str, about: &'static str
     Property { name, default, about }
 }
 
-/// The number that holds where a known property is absent; 0 where the table has none.
+/// The number used if a known property is absent; 0 if the table has no default.
 pub fn default_number(name: &str) -> f64 {
     let known = KNOWN.iter().find(|known| known.name == name);
     known.and_then(|known| known.default.parse().ok()).unwrap_or(0.0)
 }
 
-/// All of them, as the client, the workload, the measurements and the binding have them.
+/// All known properties: those of the client, the workload, the measurements and the binding.
 pub const KNOWN: &[Property] = &[
     property("workload", "", "the workload's class; CoreWorkload under site.ycsb or com.yahoo.ycsb"),
     property("db", "", "the binding's class"),
@@ -38,7 +37,7 @@ pub const KNOWN: &[Property] = &[
     property("dotransactions", "true", "run rather than load"),
     property("status", "false", "status lines"),
     property("status.interval", "10", "seconds between status lines"),
-    property("label", "", "what stands in front of each status line"),
+    property("label", "", "the prefix of each status line"),
     property("exporter", "TextMeasurementsExporter", "the form of the report"),
     property("exportfile", "", "the report's file; standard output where absent"),
     property("spin.sleep", "false", "read and without effect: nothing sleeps here"),
@@ -67,7 +66,7 @@ pub const KNOWN: &[Property] = &[
         "uniform, zipfian, latest, hotspot, exponential or sequential",
     ),
     property("hotspotdatafraction", "0.2", "the share of records that is hot"),
-    property("hotspotopnfraction", "0.8", "the share of operations that goes there"),
+    property("hotspotopnfraction", "0.8", "the share of operations that use it"),
     property("exponential.percentile", "95", "so many of 100 operations go to the newest records"),
     property("exponential.frac", "0.8571428571", "the share of the records that these are"),
     property("minscanlength", "1", "records of a scan, at least"),

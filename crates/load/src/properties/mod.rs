@@ -1,8 +1,8 @@
-//! YCSB's properties: files, flags, which of them wins, and values of the right kind.
+//! YCSB's properties from files and flags, their precedence, and the parsing of their values.
 //!
-//! Every flag beats every file, wherever they stand; among files and among flags the last one wins (facts/ycsb.md 1.2). Blanks
-//! around a number are dropped, where YCSB fails on those that a file leaves behind it. A name that nobody knows is
-//! worth a warning with the one that is meant, because YCSB is silent and whole runs were lost that way.
+//! Every flag overrides every file, in any order; among files and among flags the last one wins (docs/methods.md#ycsb). Blanks
+//! around a number are dropped; YCSB fails on blanks after it in a file. An unknown name causes a
+//! warning with the most similar known one, because YCSB is silent and whole runs were lost that way.
 
 mod known;
 mod syntax;
@@ -15,70 +15,80 @@ use std::path::Path;
 use fathom_errors::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
+use crate::builtin_workloads;
+
 pub use known::{KNOWN, Property, default_number};
 
-/// The largest file of properties or lengths; a device that never ends is no such file.
-const MOST_FILE_BYTES: u64 = 16 << 20;
+/// The largest file of properties or lengths, so that an endless device is refused.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// Reads a file that a person wrote.
+/// Reads a file that a user wrote.
 pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_FILE_BYTES {
+    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 MiB"));
     }
     Ok(bytes)
 }
 
-/// A name that is so much like a known one is taken for a slip of the pen (0 to 1, after Jaro and Winkler).
+/// The similarity at which an unknown name counts as a misspelled known one (0 to 1, after Jaro and Winkler).
 const ALIKE: f64 = 0.85;
 
-/// No count is larger, so that a few of them can be added up.
-const MOST: u64 = 1 << 62;
+/// The largest count, so that a few of them can be added up.
+const MAX_COUNT: u64 = 1 << 62;
 
-/// Properties with where they come from.
+/// Properties with their origins.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Properties {
-    files: BTreeMap<String, Given>,
-    flags: BTreeMap<String, Given>,
+    files: BTreeMap<String, PropertyValue>,
+    flags: BTreeMap<String, PropertyValue>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Given {
+struct PropertyValue {
     value: String,
     /// `workloads/a, line 3`, or `-p`.
     origin: String,
 }
 
 impl Properties {
-    /// Adds what a file says; it beats the files before.
+    /// Adds the properties of a file, or else of the built-in workload of that name; they override those of earlier files.
     ///
     /// # Errors
-    /// `Kind::Usage` if there is no such file or it has a character that is none; otherwise as the file system has it.
+    /// `Kind::Usage` if neither exists, or if a character is not valid; otherwise the error of the file system.
     pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
-        let bytes = read_small(path).map_err(|error| {
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let error = Error::io("read the properties in", path, error);
-            if missing { error.with_kind(Kind::Usage) } else { error }
-        })?;
-        self.add_text(&bytes, &path.display().to_string())
+        match read_small(path) {
+            Ok(bytes) => self.add_text(&bytes, &path.display().to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = path.to_string_lossy();
+                if let Some(text) = builtin_workloads::core(&name) {
+                    return self.add_text(text.as_bytes(), &format!("the built-in {name}"));
+                }
+                Err(Error::io("read the properties in", path, error).with_kind(Kind::Usage).advise(format!(
+                    "name a file, or a built-in workload: {}",
+                    builtin_workloads::core_names()
+                )))
+            }
+            Err(error) => Err(Error::io("read the properties in", path, error)),
+        }
     }
 
     /// Adds the text of a file that is called `shown`.
     ///
     /// # Errors
-    /// `Kind::Usage` if it has a character that is none.
+    /// `Kind::Usage` if it has an invalid character.
     pub fn add_text(&mut self, bytes: &[u8], shown: &str) -> Result<(), Error> {
         let entries = syntax::parse(bytes)
             .map_err(|error| Error::new(error.kind(), format!("{shown}, {}", error.what())))?;
         for entry in entries {
             let origin = format!("{shown}, line {}", entry.line);
-            self.files.insert(entry.key, Given { value: entry.value, origin });
+            self.files.insert(entry.key, PropertyValue { value: entry.value, origin });
         }
         Ok(())
     }
 
-    /// Adds `-p name=value`; it beats all files and the flags before. The value may contain `=`.
+    /// Adds `-p name=value`, which overrides all files and earlier flags. The value may contain `=`.
     ///
     /// # Errors
     /// `Kind::Usage` if there is no `=`.
@@ -89,19 +99,20 @@ impl Properties {
         Ok(())
     }
 
-    /// Adds what another flag stands for, such as `-threads 8` for `threadcount`.
+    /// Sets the property of another flag, such as `threadcount` for `-threads 8`.
     pub fn set(&mut self, name: &str, value: &str, flag: &str) {
-        self.flags.insert(name.to_owned(), Given { value: value.to_owned(), origin: flag.to_owned() });
+        self.flags
+            .insert(name.to_owned(), PropertyValue { value: value.to_owned(), origin: flag.to_owned() });
     }
 
-    /// Adds what a program asks for; a flag that is there already wins.
+    /// Adds a property that a program sets; an existing flag wins.
     pub fn set_unless_flag(&mut self, name: &str, value: &str, origin: &str) {
         if !self.flags.contains_key(name) {
             self.set(name, value, origin);
         }
     }
 
-    fn given(&self, name: &str) -> Option<&Given> {
+    fn given(&self, name: &str) -> Option<&PropertyValue> {
         self.flags.get(name).or_else(|| self.files.get(name))
     }
 
@@ -110,7 +121,7 @@ impl Properties {
         self.given(name).map(|given| given.value.as_str())
     }
 
-    /// A text, without the blanks around it; none if it is absent or empty.
+    /// A text without surrounding blanks; `None` if it is absent or empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|text| !text.is_empty())
     }
@@ -120,20 +131,20 @@ impl Properties {
         self.get(name).map_or(default, |value| value.trim().eq_ignore_ascii_case("true"))
     }
 
-    /// A whole number from 0 on, if it is there.
+    /// A whole number of at least 0, if it is given.
     ///
     /// # Errors
     /// `Kind::Usage` if it is something else.
     pub fn whole(&self, name: &str) -> Result<Option<u64>, Error> {
         match self.parsed(name, "a whole number from 0 on", |text| text.parse().ok())? {
-            Some(number) if number > MOST => {
-                Err(Error::usage(format!("{name}={number} is more than {MOST}")))
+            Some(number) if number > MAX_COUNT => {
+                Err(Error::usage(format!("{name}={number} is more than {MAX_COUNT}")))
             }
             number => Ok(number),
         }
     }
 
-    /// A number from 0 on, if it is there.
+    /// A number of at least 0, if it is given.
     ///
     /// # Errors
     /// `Kind::Usage` if it is something else.
@@ -143,10 +154,10 @@ impl Properties {
         self.parsed(name, "a number from 0 on", number)
     }
 
-    /// One of some words, if it is there.
+    /// One of several words, if it is given.
     ///
     /// # Errors
-    /// `Kind::Usage` if it is another one.
+    /// `Kind::Usage` if it is another word.
     pub fn choice<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Error> {
         let list: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let find = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
@@ -163,17 +174,17 @@ impl Properties {
         match parse(given.value.trim()) {
             Some(value) => Ok(Some(value)),
             None => {
-                let Given { value, origin } = given;
+                let PropertyValue { value, origin } = given;
                 Err(Error::usage(format!("{name} takes {wanted}, not '{value}' ({origin})")))
             }
         }
     }
 
-    /// A sentence for each name that is not known, with the known one that it is most like.
+    /// A sentence for each unknown name, with the most similar known one.
     pub fn unknown(&self) -> Vec<String> {
         let names = self.files.iter().chain(&self.flags);
         let strangers = names.filter(|(name, _)| !KNOWN.iter().any(|known| known.name == name.as_str()));
-        let sentence = |(name, given): (&String, &Given)| {
+        let sentence = |(name, given): (&String, &PropertyValue)| {
             let start = format!("there is no property '{name}' ({}); it is not read", given.origin);
             match most_like(name) {
                 Some(known) => format!("{start} (did you mean {known}?)"),
@@ -241,6 +252,16 @@ mod tests {
         assert!(properties.add_flag("threads").is_err());
         let missing = properties.add_file(Path::new("/nonexistent/workload")).unwrap_err();
         assert_eq!(missing.kind(), Kind::Usage);
+        assert!(missing.to_string().contains("a built-in workload: workloada, "), "{missing}");
+    }
+
+    #[test]
+    fn a_built_in_workload_needs_no_file() {
+        let mut properties = Properties::default();
+        properties.add_file(Path::new("workloadA")).unwrap();
+        assert_eq!(properties.number("updateproportion").unwrap(), Some(0.5));
+        properties.add_file(Path::new("S1")).unwrap();
+        assert!(properties.add_file(Path::new("./workloada")).is_err(), "a path is a file");
     }
 
     #[test]

@@ -1,28 +1,32 @@
 //! The syntax of Java's property files (java.util.Properties.load).
 //!
-//! Text is ISO-8859-1 as Java reads it. A line that begins with `#` or `!` is a comment; a backslash at its end continues it; key and
-//! value are parted by `=`, `:` or blanks; blanks in front of a value are dropped and those behind it are kept. The only thing that
-//! is wrong is a `\u` without four hexadecimal digits.
+//! Text is ISO-8859-1, as in Java. A line that begins with `#` or `!` is a comment, and a backslash at its end continues a line.
+//! Key and value are separated by `=`, `:` or blanks. Blanks before a value are dropped and those after it are kept. The only
+//! possible error is a `\u` without four hexadecimal digits.
 
 use fathom_errors::{Error, Kind};
 
 /// One entry of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct PropertyEntry {
     pub(super) key: String,
     pub(super) value: String,
     /// The line on which it begins, from 1.
     pub(super) line: usize,
 }
 
-/// Reads the entries of a file in their order; a key may come several times.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Entry>, Error> {
+/// Reads the entries of a file in their order; a key may occur several times.
+pub(super) fn parse(bytes: &[u8]) -> Result<Vec<PropertyEntry>, Error> {
     logical_lines(bytes)
         .into_iter()
         .map(|(line, text)| {
             let end = key_end(&text);
             let (key, rest) = text.split_at(end);
-            Ok(Entry { key: unescape(key, line)?, value: unescape(behind_separator(rest), line)?, line })
+            Ok(PropertyEntry {
+                key: unescape(key, line)?,
+                value: unescape(behind_separator(rest), line)?,
+                line,
+            })
         })
         .collect()
 }
@@ -31,11 +35,11 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\x0c')
 }
 
-/// The lines that say something, continued ones joined, each with its number.
+/// The lines with content, with continued ones joined, each with its number.
 fn logical_lines(bytes: &[u8]) -> Vec<(usize, Vec<char>)> {
     let text: Vec<char> = bytes.iter().map(|byte| char::from(*byte)).collect();
     let mut lines = Vec::new();
-    // What continued lines came to so far, and where they began.
+    // The text of the continued lines so far, and the number of their first line.
     let mut open: Option<(usize, Vec<char>)> = None;
     for (number, line) in natural_lines(&text).into_iter().enumerate() {
         let blanks = line.iter().take_while(|character| is_blank(**character)).count();
@@ -58,7 +62,7 @@ fn logical_lines(bytes: &[u8]) -> Vec<(usize, Vec<char>)> {
     lines
 }
 
-/// The lines as they stand; a line ends with a carriage return, a line feed, or both.
+/// The lines as in the file; a line ends with a carriage return, a line feed, or both.
 fn natural_lines(text: &[char]) -> Vec<&[char]> {
     let mut lines: Vec<&[char]> = Vec::new();
     let mut rest = text;
@@ -72,7 +76,7 @@ fn natural_lines(text: &[char]) -> Vec<&[char]> {
     lines
 }
 
-/// Where the key ends: at the first `=`, `:` or blank that no backslash precedes.
+/// The end of the key: the first `=`, `:` or blank that no backslash precedes.
 fn key_end(text: &[char]) -> usize {
     let mut escaped = false;
     for (place, &character) in text.iter().enumerate() {
@@ -84,7 +88,7 @@ fn key_end(text: &[char]) -> usize {
     text.len()
 }
 
-/// What stands behind blanks, one `=` or `:`, and blanks.
+/// The text after blanks, one `=` or `:`, and blanks.
 fn behind_separator(rest: &[char]) -> &[char] {
     let skip = |text: &'_ [char]| text.iter().take_while(|character| is_blank(**character)).count();
     let rest = rest.get(skip(rest)..).unwrap_or_default();

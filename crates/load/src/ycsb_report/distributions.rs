@@ -1,26 +1,31 @@
-//! Blocks that show the distribution of latencies: of type `hdrhistogram` by extremes, mean and percentiles, of type
-//! `histogram` by buckets of a millisecond and the two percentiles that they give.
+//! Report blocks with the distribution of latencies: type `hdrhistogram` has extremes, mean and percentiles, type
+//! `histogram` has buckets of a millisecond and the two percentiles that follow from them.
 //!
 //! Count, mean, minimum and maximum are exact, and percentiles within 0.8 % (YCSB: 0.1 %), never beyond the extremes.
-//! Latencies count in nanoseconds and are cut to whole microseconds when shown; YCSB cuts each one, so its mean is up
-//! to 1 µs lower. Nothing measured is all zeroes, as with the HdrHistogram of today's YCSB.
+//! Latencies are kept in nanoseconds and cut to whole microseconds when shown; YCSB cuts each one, so its mean is up
+//! to 1 µs lower. A block without measurements is all zeroes, as with the HdrHistogram of today's YCSB.
 //!
-//! The buckets are filled from our histogram by the middle of its own, which are up to 0.8 % wide: below 256 ms a
-//! latency may come to lie beside its bucket, beyond that some further off. The variance (us squared) follows from
+//! The buckets are filled from the middles of our histogram's buckets, which are up to 0.8 % wide: below 256 ms a
+//! latency may be in the next bucket, above that a few buckets off. The variance (us squared) follows from
 //! these middles; mean, minimum and maximum are exact.
 
 use std::collections::BTreeMap;
 
 use fathom_stats::Histogram;
 
-use super::lines::{Lines, Value};
-use super::metrics::Metric;
+use super::lines::{JavaNumber, ReportLines};
+use super::metrics::ReportBlock;
 use super::settings::{self, ReportSettings};
 
 const NS_PER_US: u64 = 1000;
 
-/// The block's lines, under a name that may have a prefix.
-pub(super) fn add_hdr(lines: &mut Lines, settings: &ReportSettings, name: &str, metric: &Metric<'_>) {
+/// Adds the block's lines, under a name that may have a prefix.
+pub(super) fn add_hdr(
+    lines: &mut ReportLines,
+    settings: &ReportSettings,
+    name: &str,
+    metric: &ReportBlock<'_>,
+) {
     let latencies = metric.latencies.as_ref();
     lines.add(name, "Operations", metric.operations);
     lines.add(name, "AverageLatency(us)", mean_us(latencies).unwrap_or(0.0));
@@ -36,8 +41,8 @@ pub(super) fn add_hdr(lines: &mut Lines, settings: &ReportSettings, name: &str, 
     }
 }
 
-/// Every bucket that is not empty, by whole microseconds. YCSB writes these counts as doubles.
-fn add_buckets(lines: &mut Lines, name: &str, latencies: &Histogram) {
+/// Adds every bucket that is not empty, by whole microseconds. YCSB writes these counts as doubles.
+fn add_buckets(lines: &mut ReportLines, name: &str, latencies: &Histogram) {
     let mut last: Option<(u64, u64)> = None;
     let most_ns = latencies.max_ns().unwrap_or(0);
     for (highest_ns, count) in latencies.buckets() {
@@ -74,19 +79,24 @@ pub(super) fn percentile_us(latencies: &Histogram, percentile: f64) -> u64 {
 
 const NS_PER_MS: u64 = 1_000_000;
 const US_PER_MS: u64 = 1000;
-/// What YCSB shows as the extremes of nothing.
-const NONE: Value = Value::Whole(-1);
+/// The value that YCSB shows as extremes if nothing was measured.
+const NONE: JavaNumber = JavaNumber::Whole(-1);
 
-/// The block's lines, under a name that may have a prefix.
-pub(super) fn add_histogram(lines: &mut Lines, settings: &ReportSettings, name: &str, metric: &Metric<'_>) {
+/// Adds the block's lines, under a name that may have a prefix.
+pub(super) fn add_histogram(
+    lines: &mut ReportLines,
+    settings: &ReportSettings,
+    name: &str,
+    metric: &ReportBlock<'_>,
+) {
     let latencies = metric.latencies.as_ref();
     let buckets = by_millisecond(latencies);
     let variance_ns = latencies.stddev_ns().map_or(f64::NAN, |deviation_ns| deviation_ns * deviation_ns);
     lines.add(name, "Operations", metric.operations);
     lines.add(name, "AverageLatency(us)", mean_us(latencies).unwrap_or(f64::NAN));
     lines.add(name, "LatencyVariance(us)", variance_ns / 1e6);
-    lines.add(name, "MinLatency(us)", min_us(latencies).map_or(NONE, Value::from));
-    lines.add(name, "MaxLatency(us)", max_us(latencies).map_or(NONE, Value::from));
+    lines.add(name, "MinLatency(us)", min_us(latencies).map_or(NONE, JavaNumber::from));
+    lines.add(name, "MaxLatency(us)", max_us(latencies).map_or(NONE, JavaNumber::from));
     for (share, label) in [(0.95, "95th"), (0.99, "99th")] {
         // Beyond the last bucket there is no line, as in YCSB.
         let millisecond = reached(&buckets, latencies.len(), share).filter(|place| *place < settings.buckets);
@@ -104,7 +114,7 @@ pub(super) fn add_histogram(lines: &mut Lines, settings: &ReportSettings, name: 
     }
 }
 
-/// Counts by the millisecond that a latency began.
+/// Counts of latencies by whole milliseconds.
 fn by_millisecond(latencies: &Histogram) -> BTreeMap<u64, u64> {
     let mut buckets = BTreeMap::new();
     let ends = latencies.min_ns().zip(latencies.max_ns());
@@ -116,7 +126,7 @@ fn by_millisecond(latencies: &Histogram) -> BTreeMap<u64, u64> {
     buckets
 }
 
-/// The first millisecond up to whose end so large a share of the latencies lies.
+/// The first millisecond up to whose end this share of the latencies lies.
 fn reached(buckets: &BTreeMap<u64, u64>, total: u64, share: f64) -> Option<u64> {
     let mut counted = 0;
     let enough = |(_, count): &(&u64, &u64)| {

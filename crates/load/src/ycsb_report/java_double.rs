@@ -1,12 +1,12 @@
-//! Numbers as Java writes them: `Double.toString` in reports, `DecimalFormat("#.##")` in status lines.
+//! Formats numbers as Java does: `Double.toString` in reports, `DecimalFormat("#.##")` in status lines.
 //!
-//! Scripts compare reports as text and expect `605.0` and `1.2345E7`. The decimal separator is always a point, where Java's
+//! Scripts compare reports as text and expect `605.0` and `1.2345E7`. The decimal separator is always a point, whereas Java's
 //! second form follows the locale of the machine.
 
 /// `Double.toString`: the shortest digits that read back as the same number, plain from 1e-3 up to 1e7, with an exponent beyond.
 ///
-/// The digits are those of Java 19 and later, the nearest of the shortest. Older ones at times print another last digit or one
-/// more (9891.196834817013 for 9891.196834817012), which read back as the same number.
+/// The digits are those of Java 19 and later, the nearest of the shortest. Older versions sometimes print another last digit or
+/// one more (9891.196834817013 for 9891.196834817012), which read back as the same number.
 pub fn java_double(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -19,7 +19,7 @@ pub fn java_double(value: f64) -> String {
         return with_point(&format!("{value}"));
     }
     let shortest = format!("{value:e}");
-    // Of the numbers that one digit would do for, Java takes the nearest one of two digits: 4.9E-324, not 5.0E-324.
+    // If one digit would be enough, Java takes the nearest number of two digits: 4.9E-324, not 5.0E-324.
     let text = if shortest.contains('.') { shortest } else { format!("{value:.1e}") };
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     format!("{}E{exponent}", with_point(digits))

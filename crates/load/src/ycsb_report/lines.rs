@@ -1,53 +1,57 @@
-//! What the report says, a metric, a measurement of it and a value in each line; and how YCSB's exporters write that.
+//! The lines of the report, each with a metric, a measurement and a value, and their output in the form of YCSB's exporters.
 //!
-//! The two JSON exporters write with Jackson's pretty printer, as one array or without one. Without the array there is only a blank
-//! between objects, so that the whole is no JSON document; who reads that form knows it. Behind the last character stands a line
-//! break, which YCSB leaves out.
+//! The two JSON exporters write with Jackson's pretty printer, as one array or without one. Without the array, only a blank
+//! separates the objects, so the whole is not a JSON document; readers of that form expect it. A line break follows the last
+//! character, which YCSB leaves out.
 
 use serde_json::Value as Json;
 
 use super::java_double;
-use super::metrics::Metric;
+use super::metrics::ReportBlock;
 use crate::measurements::Status;
 
 /// A value, which the report writes as Java writes its kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum JavaNumber {
     Whole(i64),
     Real(f64),
 }
 
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Whole(i64::try_from(number).unwrap_or(i64::MAX))
+impl From<u64> for JavaNumber {
+    fn from(number: u64) -> JavaNumber {
+        JavaNumber::Whole(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        Value::Real(number)
+impl From<f64> for JavaNumber {
+    fn from(number: f64) -> JavaNumber {
+        JavaNumber::Real(number)
     }
 }
 
 /// A line of the report.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct ReportLine {
     pub(super) metric: String,
     pub(super) measurement: String,
-    pub(super) value: Value,
+    pub(super) value: JavaNumber,
 }
 
-/// Lines as they grow.
+/// The lines collected so far.
 #[derive(Debug, Default)]
-pub(super) struct Lines(Vec<Line>);
+pub(super) struct ReportLines(Vec<ReportLine>);
 
-impl Lines {
-    pub(super) fn add(&mut self, metric: &str, measurement: impl Into<String>, value: impl Into<Value>) {
-        self.0.push(Line { metric: metric.to_owned(), measurement: measurement.into(), value: value.into() });
+impl ReportLines {
+    pub(super) fn add(&mut self, metric: &str, measurement: impl Into<String>, value: impl Into<JavaNumber>) {
+        self.0.push(ReportLine {
+            metric: metric.to_owned(),
+            measurement: measurement.into(),
+            value: value.into(),
+        });
     }
 
-    /// How often the operation ended in which way, if this block says so.
-    pub(super) fn add_returns(&mut self, name: &str, metric: &Metric<'_>) {
+    /// Adds the counts of each status of the operation, if this block has them.
+    pub(super) fn add_returns(&mut self, name: &str, metric: &ReportBlock<'_>) {
         let Some(measured) = metric.returns else { return };
         for status in Status::ALL {
             match measured.returned(status) {
@@ -57,7 +61,7 @@ impl Lines {
         }
     }
 
-    /// As YCSB's `TextMeasurementsExporter` writes them, one each: `[METRIC], measurement, value`.
+    /// The text of YCSB's `TextMeasurementsExporter`, a line each: `[METRIC], measurement, value`.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for line in &self.0 {
@@ -66,7 +70,6 @@ impl Lines {
         text
     }
 
-    /// `{…} {…}`.
     pub(super) fn json(&self) -> String {
         let objects: Vec<String> = self.0.iter().map(object).collect();
         format!("{}\n", objects.join(" "))
@@ -80,17 +83,17 @@ impl Lines {
 }
 
 /// As Java writes it.
-fn number(value: Value) -> String {
+fn number(value: JavaNumber) -> String {
     match value {
-        Value::Whole(number) => number.to_string(),
-        Value::Real(number) => java_double(number),
+        JavaNumber::Whole(number) => number.to_string(),
+        JavaNumber::Real(number) => java_double(number),
     }
 }
 
-fn object(line: &Line) -> String {
+fn object(line: &ReportLine) -> String {
     let value = match line.value {
         // JSON has no such numbers.
-        Value::Real(real) if !real.is_finite() => format!("\"{}\"", number(line.value)),
+        JavaNumber::Real(real) if !real.is_finite() => format!("\"{}\"", number(line.value)),
         value => number(value),
     };
     let (metric, measurement) = (Json::from(line.metric.as_str()), Json::from(line.measurement.as_str()));

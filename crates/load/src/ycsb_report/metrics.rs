@@ -1,17 +1,17 @@
-//! Which metrics the report has, in which order: operations, what failed of them, and the second clock.
+//! The metrics of the report and their order: operations, failed ones, and the second clock.
 //!
-//! YCSB keeps metrics in hash maps and prints them as they lie there, and scripts that take "the second block" rely on it. So the
-//! order here is that of a map with 16 buckets, the size that YCSB's has with fewer than 12 metrics; unlike there it stays so with more.
+//! YCSB keeps metrics in hash maps and prints them in the maps' order, and scripts that take "the second block" rely on it. So
+//! the order here is that of a map with 16 buckets, the size of YCSB's with fewer than 12 metrics; here it stays so with more.
 
 use std::borrow::Cow;
 
 use fathom_stats::Histogram;
 
-use super::settings::{Clock, ReportSettings};
+use super::settings::{MeasurementInterval, ReportSettings};
 use crate::java::StringHash;
-use crate::measurements::{Latencies, Measured, Status};
+use crate::measurements::{Latencies, OperationMeasurements, Status};
 
-/// Within a bucket, YCSB's metrics come in this order (facts/ycsb.md 5.3), and others behind them as they were given.
+/// The order of YCSB's metrics within a bucket (docs/methods.md#ycsb); others follow them in the given order.
 const KNOWN: [&str; 13] = [
     "READ",
     "UPDATE-FAILED",
@@ -28,38 +28,38 @@ const KNOWN: [&str; 13] = [
     "INSERT-FAILED",
 ];
 
-/// These are measured around other operations, or are none, and have no lines of how they ended.
+/// Metrics without lines of return counts: they are measured around other operations, or are not operations.
 const WITHOUT_RETURNS: [&str; 3] = ["READ-MODIFY-WRITE", "CLEANUP", "SCAN-LATENCY-PER-RECORD"];
 
 /// A block of the report.
 #[derive(Debug)]
-pub(super) struct Metric<'a> {
-    /// `READ`, `READ-FAILED`, `Intended-READ`.
+pub(super) struct ReportBlock<'a> {
+    /// `READ`, `READ-FAILED` or `Intended-READ`.
     pub(super) name: String,
     /// Operations and documents of batches; at least as many as latencies.
     pub(super) operations: u64,
     pub(super) latencies: Cow<'a, Histogram>,
-    /// How the operation ended, for the one block that says so.
-    pub(super) returns: Option<&'a Measured>,
+    /// The measurements with the return counts, for the one block that shows them.
+    pub(super) returns: Option<&'a OperationMeasurements>,
 }
 
-/// The blocks of all operations. An operation or failure that nothing was measured of is left out, or with `keep_empty` stays:
-/// an interval in which none ended shows that.
+/// The blocks of all operations. An operation or failure without measurements is left out, unless `keep_empty` is set: an
+/// interval in which no operation ended then shows that.
 pub(super) fn metrics<'a>(
     settings: &ReportSettings,
-    measured: &'a [(String, Measured)],
+    measured: &'a [(String, OperationMeasurements)],
     keep_empty: bool,
-) -> Vec<Metric<'a>> {
+) -> Vec<ReportBlock<'a>> {
     let service: Select = |latencies| &latencies.service;
     let response: Select = |latencies| &latencies.response;
     let clocks = match settings.clock {
-        Clock::Service => vec![(service, "", true)],
-        Clock::Response => vec![(response, "", true)],
-        Clock::Both => vec![(service, "", true), (response, "Intended-", false)],
+        MeasurementInterval::Service => vec![(service, "", true)],
+        MeasurementInterval::Response => vec![(response, "", true)],
+        MeasurementInterval::Both => vec![(service, "", true), (response, "Intended-", false)],
     };
     let mut metrics = Vec::new();
     for (select, prefix, has_returns) in clocks {
-        let mut blocks: Vec<Metric<'a>> = Vec::new();
+        let mut blocks: Vec<ReportBlock<'a>> = Vec::new();
         for (operation, measured) in measured {
             let returns = (has_returns && !WITHOUT_RETURNS.contains(&operation.as_str())).then_some(measured);
             blocks.extend(succeeded(operation, measured, select, returns, keep_empty));
@@ -77,15 +77,15 @@ type Select = fn(&Latencies) -> &Histogram;
 
 fn succeeded<'a>(
     operation: &str,
-    measured: &'a Measured,
+    measured: &'a OperationMeasurements,
     select: Select,
-    returns: Option<&'a Measured>,
+    returns: Option<&'a OperationMeasurements>,
     keep_empty: bool,
-) -> Option<Metric<'a>> {
+) -> Option<ReportBlock<'a>> {
     let latencies = select(&measured.succeeded);
-    // An operation that always failed has its block too, for the sake of the lines that say so.
+    // An operation that always failed has its block too, because of its lines of return counts.
     let shown = keep_empty || !latencies.is_empty() || returns.is_some_and(|returns| !returns.is_empty());
-    shown.then(|| Metric {
+    shown.then(|| ReportBlock {
         name: operation.to_owned(),
         operations: measured.returned(Status::Ok) + measured.returned(Status::BatchedOk),
         latencies: Cow::Borrowed(latencies),
@@ -96,11 +96,11 @@ fn succeeded<'a>(
 fn failed<'a>(
     settings: &ReportSettings,
     operation: &str,
-    measured: &'a Measured,
+    measured: &'a OperationMeasurements,
     select: Select,
     keep_empty: bool,
-) -> Vec<Metric<'a>> {
-    let mut metrics: Vec<Metric<'a>> = Vec::new();
+) -> Vec<ReportBlock<'a>> {
+    let mut metrics: Vec<ReportBlock<'a>> = Vec::new();
     for (status, latencies) in &measured.failed {
         let latencies = select(latencies);
         if latencies.is_empty() && !keep_empty {
@@ -113,16 +113,19 @@ fn failed<'a>(
                 metric.operations += operations;
                 metric.latencies.to_mut().merge(latencies);
             }
-            None => {
-                metrics.push(Metric { name, operations, latencies: Cow::Borrowed(latencies), returns: None })
-            }
+            None => metrics.push(ReportBlock {
+                name,
+                operations,
+                latencies: Cow::Borrowed(latencies),
+                returns: None,
+            }),
         }
     }
     metrics
 }
 
 fn place(name: &str) -> (u32, usize) {
-    let hash = StringHash::of(name).value() as u32;
+    let hash = StringHash::from_text(name).value() as u32;
     let known = KNOWN.iter().position(|known| *known == name).unwrap_or(KNOWN.len());
     ((hash ^ (hash >> 16)) & 15, known)
 }
@@ -135,15 +138,15 @@ mod tests {
     fn settings(flags: &[&str]) -> ReportSettings {
         let mut properties = Properties::default();
         flags.iter().for_each(|flag| properties.add_flag(flag).unwrap());
-        ReportSettings::of(&properties).unwrap().0
+        ReportSettings::from_properties(&properties).unwrap().0
     }
 
-    fn names(settings: &ReportSettings, measured: &[(String, Measured)]) -> Vec<String> {
+    fn names(settings: &ReportSettings, measured: &[(String, OperationMeasurements)]) -> Vec<String> {
         metrics(settings, measured, false).into_iter().map(|metric| metric.name).collect()
     }
 
-    fn measured(operation: &str, statuses: &[Status]) -> (String, Measured) {
-        let mut measured = Measured::default();
+    fn measured(operation: &str, statuses: &[Status]) -> (String, OperationMeasurements) {
+        let mut measured = OperationMeasurements::default();
         statuses.iter().for_each(|status| measured.record(*status, 1_000, 2_000));
         (operation.to_owned(), measured)
     }

@@ -1,11 +1,11 @@
-//! YCSB's reports from what was measured: the final one as text or JSON, and the status lines on the way (facts/ycsb.md 5).
+//! YCSB's reports of the measurements: the final one as text or JSON, and the status lines during a run (docs/methods.md#ycsb).
 //!
-//! Names, order and numbers are those that scripts around YCSB parse; where its source and common sense part, the file at hand
-//! says so. Nothing is printed here: texts go back to the caller.
+//! Names, order and numbers are those that scripts around YCSB parse; each file states where it deliberately differs from
+//! YCSB's source. Nothing is printed here: the functions return texts.
 //!
 //! Minimum, maximum and mean are exact and percentiles within 0.8 %. `Operations` counts documents, also those of a batch, which
-//! has one latency; so does `Return=`, which stands under the operation itself even for failures. Failures of
-//! `READ-MODIFY-WRITE` and `VERIFY` are `-FAILED` as all others, where YCSB mixes them with what succeeded.
+//! has one latency. So does `Return=`, which is listed under the operation itself even for failures. Failures of
+//! `READ-MODIFY-WRITE` and `VERIFY` are `-FAILED` like all others, whereas YCSB mixes them with successes.
 
 mod distributions;
 mod java_double;
@@ -15,29 +15,29 @@ mod points;
 mod settings;
 mod status_line;
 
-use crate::measurements::Measured;
+use crate::measurements::OperationMeasurements;
 
 pub use java_double::java_double;
-pub use points::{Means, RawPoints, Series, write_raw_points};
-pub use settings::{Clock, ReportSettings, Shape};
-pub use status_line::{Progress, eta, seconds_left, status_line, wall_clock};
+pub use points::{Means, MetricSeries, RawPoints, write_raw_points};
+pub use settings::{MeasurementInterval, MeasurementType, ReportSettings};
+pub use status_line::{RunProgress, eta, seconds_left, status_line, wall_clock};
 
-use lines::Lines;
-use metrics::{Metric, metrics};
+use lines::ReportLines;
+use metrics::{ReportBlock, metrics};
 use settings::Exporter;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunTotals<'a> {
-    /// By the wall clock, connecting and closing included.
+    /// The time by the wall clock, connecting and closing included.
     pub run_time_ms: u64,
-    /// All that were done, also those that failed and each document of a batch.
+    /// All operations done, including failed ones and each document of a batch.
     pub operations: u64,
-    /// By the operation's name, such as `READ` or `CLEANUP`, in any order.
-    pub metrics: &'a [(String, Measured)],
-    /// For [`Shape::TimeSeries`].
-    pub series: &'a [Series],
-    /// For [`Shape::Raw`] and [`Shape::HdrAndRaw`], the summary of which is made from these.
+    /// Measurements by the operation's name, such as `READ` or `CLEANUP`, in any order.
+    pub metrics: &'a [(String, OperationMeasurements)],
+    /// The series for [`MeasurementType::TimeSeries`].
+    pub series: &'a [MetricSeries],
+    /// The points for [`MeasurementType::Raw`] and [`MeasurementType::HdrAndRaw`], whose summary is made from them.
     pub raw: &'a [RawPoints],
 }
 
@@ -51,10 +51,10 @@ pub fn report(settings: &ReportSettings, totals: &RunTotals<'_>) -> String {
     }
 }
 
-/// All lines of the report. Those of the garbage collector are there with zeroes, since parsers look for them (facts/ycsb.md 10).
-/// There is none here.
-fn all_lines(settings: &ReportSettings, totals: &RunTotals<'_>) -> Lines {
-    let mut lines = Lines::default();
+/// All lines of the report. Those of the garbage collector, which does not exist here, have zeroes, since parsers look for them
+/// (docs/methods.md#ycsb).
+fn all_lines(settings: &ReportSettings, totals: &RunTotals<'_>) -> ReportLines {
+    let mut lines = ReportLines::default();
     lines.add("OVERALL", "RunTime(ms)", totals.run_time_ms);
     let throughput = 1000.0 * totals.operations as f64 / totals.run_time_ms as f64;
     lines.add("OVERALL", "Throughput(ops/sec)", throughput);
@@ -64,13 +64,13 @@ fn all_lines(settings: &ReportSettings, totals: &RunTotals<'_>) -> Lines {
     for metric in metrics(settings, totals.metrics, false) {
         let name = metric.name.as_str();
         match settings.shape {
-            Shape::Hdr => distributions::add_hdr(&mut lines, settings, name, &metric),
-            Shape::Buckets => {
+            MeasurementType::Hdr => distributions::add_hdr(&mut lines, settings, name, &metric),
+            MeasurementType::Buckets => {
                 distributions::add_histogram(&mut lines, settings, name, &metric);
             }
-            Shape::HdrAndBuckets => {
+            MeasurementType::HdrAndBuckets => {
                 distributions::add_hdr(&mut lines, settings, &format!("Hdr{name}"), &metric);
-                let silent = Metric { returns: None, ..metric };
+                let silent = ReportBlock { returns: None, ..metric };
                 distributions::add_histogram(
                     &mut lines,
                     settings,
@@ -78,13 +78,13 @@ fn all_lines(settings: &ReportSettings, totals: &RunTotals<'_>) -> Lines {
                     &silent,
                 );
             }
-            Shape::HdrAndRaw => {
+            MeasurementType::HdrAndRaw => {
                 distributions::add_hdr(&mut lines, settings, &format!("Hdr{name}"), &metric);
-                let silent = Metric { returns: None, ..metric };
+                let silent = ReportBlock { returns: None, ..metric };
                 points::add_raw(&mut lines, settings, &format!("Raw{}", silent.name), &silent, totals.raw);
             }
-            Shape::TimeSeries => points::add_series(&mut lines, name, &metric, totals.series),
-            Shape::Raw => points::add_raw(&mut lines, settings, name, &metric, totals.raw),
+            MeasurementType::TimeSeries => points::add_series(&mut lines, name, &metric, totals.series),
+            MeasurementType::Raw => points::add_raw(&mut lines, settings, name, &metric, totals.raw),
         }
     }
     lines

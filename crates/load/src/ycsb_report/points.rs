@@ -1,47 +1,52 @@
-//! Blocks that show more than a distribution: means over time (`timeseries`) and each latency by itself (`raw`).
+//! Report blocks with more than a distribution: means over time (`timeseries`) and individual latencies (`raw`).
 //!
-//! Who measures hands these over by the metric's name in the report (`ReportSettings::metric_name`, with `Intended-` in front for
-//! the second clock). YCSB prints a sentence with the value -1 in front of the summary of raw points; it is left out here.
+//! The caller passes them by the metric's name in the report (`ReportSettings::metric_name`, with the prefix `Intended-` for
+//! the second clock). YCSB prints a sentence with the value -1 before the summary of raw points; it is left out here.
 //!
-//! YCSB has points of means over any number of milliseconds. Here they are of whole seconds: that is how latencies come
-//! from the loops.
+//! YCSB has points of means over any number of milliseconds. Here they are of whole seconds, as the loops report
+//! latencies by the second.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use super::distributions::{max_us, mean_us, min_us};
-use super::lines::{Lines, Value};
-use super::metrics::{Metric, metrics};
-use super::settings::{ReportSettings, Shape};
-use crate::measurements::Measured;
+use super::lines::{JavaNumber, ReportLines};
+use super::metrics::{ReportBlock, metrics};
+use super::settings::{MeasurementType, ReportSettings};
+use crate::measurements::OperationMeasurements;
 
 /// Means of a metric over time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
+pub struct MetricSeries {
     /// The metric's name in the report.
     pub metric: String,
-    /// Milliseconds since the start, a multiple of the granularity, and the mean latency of what ended from then on, in microseconds.
+    /// Milliseconds since the start, a multiple of the granularity, and the mean latency in microseconds of operations that ended since.
     pub points: Vec<(u64, f64)>,
 }
 
-/// The latencies of a metric, each by itself.
+/// The individual latencies of a metric.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawPoints {
     /// The metric's name in the report.
     pub metric: String,
-    /// When it ended, in milliseconds since 1970, and the latency in microseconds.
+    /// The end of each operation, in milliseconds since 1970, and its latency in microseconds.
     pub points: Vec<(u64, u64)>,
 }
 
-const NONE: Value = Value::Whole(-1);
+const NONE: JavaNumber = JavaNumber::Whole(-1);
 
 /// A block of type `timeseries`.
-pub(super) fn add_series(lines: &mut Lines, name: &str, metric: &Metric<'_>, series: &[Series]) {
+pub(super) fn add_series(
+    lines: &mut ReportLines,
+    name: &str,
+    metric: &ReportBlock<'_>,
+    series: &[MetricSeries],
+) {
     let latencies = metric.latencies.as_ref();
     lines.add(name, "Operations", metric.operations);
     lines.add(name, "AverageLatency(us)", mean_us(latencies).unwrap_or(f64::NAN));
-    lines.add(name, "MinLatency(us)", min_us(latencies).map_or(NONE, Value::from));
-    lines.add(name, "MaxLatency(us)", max_us(latencies).map_or(NONE, Value::from));
+    lines.add(name, "MinLatency(us)", min_us(latencies).map_or(NONE, JavaNumber::from));
+    lines.add(name, "MaxLatency(us)", max_us(latencies).map_or(NONE, JavaNumber::from));
     lines.add_returns(name, metric);
     for series in series.iter().filter(|series| series.metric == metric.name) {
         for (since_start_ms, mean_us) in &series.points {
@@ -52,10 +57,10 @@ pub(super) fn add_series(lines: &mut Lines, name: &str, metric: &Metric<'_>, ser
 
 /// The summary of a block of type `raw`, exact, under a name that may have a prefix.
 pub(super) fn add_raw(
-    lines: &mut Lines,
+    lines: &mut ReportLines,
     settings: &ReportSettings,
     name: &str,
-    metric: &Metric<'_>,
+    metric: &ReportBlock<'_>,
     raw: &[RawPoints],
 ) {
     let own = raw.iter().filter(|raw| raw.metric == metric.name);
@@ -88,13 +93,13 @@ pub(super) fn add_raw(
 /// [`ReportSettings::raw_file`], or to standard output in front of the report.
 ///
 /// # Errors
-/// What the writer says.
+/// Those of the writer.
 pub fn write_raw_points(
     out: &mut dyn io::Write,
     settings: &ReportSettings,
     raw: &[RawPoints],
 ) -> io::Result<()> {
-    let prefix = if settings.shape == Shape::HdrAndRaw { "Raw" } else { "" };
+    let prefix = if settings.shape == MeasurementType::HdrAndRaw { "Raw" } else { "" };
     for RawPoints { metric, points } in raw {
         writeln!(out, "{prefix}{metric} latency raw data: op, timestamp(ms), latency(us)")?;
         for (epoch_ms, us) in points {
@@ -104,17 +109,22 @@ pub fn write_raw_points(
     Ok(())
 }
 
-/// Means of each metric over time; nothing where no report shows them.
+/// Means of each metric over time; empty if no report shows them.
 #[derive(Debug, Default)]
 pub struct Means {
-    /// By metric and point: the sum of the latencies in microseconds, and how many they are.
+    /// By metric and point: the sum of the latencies in microseconds, and their number.
     sums: BTreeMap<String, BTreeMap<u64, (f64, u64)>>,
 }
 
 impl Means {
-    /// Takes note of a second, counted from when measuring began.
-    pub fn add(&mut self, settings: &ReportSettings, second: u64, measured: &[(String, Measured)]) {
-        if settings.shape != Shape::TimeSeries {
+    /// Adds a second, counted from when measuring began.
+    pub fn add(
+        &mut self,
+        settings: &ReportSettings,
+        second: u64,
+        measured: &[(String, OperationMeasurements)],
+    ) {
+        if settings.shape != MeasurementType::TimeSeries {
             return;
         }
         let width_ms = settings.granularity_ms();
@@ -129,9 +139,9 @@ impl Means {
     }
 
     /// The points, as the report takes them.
-    pub fn series(&self) -> Vec<Series> {
+    pub fn series(&self) -> Vec<MetricSeries> {
         let mean = |(point_ms, (sum, count)): (&u64, &(f64, u64))| (*point_ms, sum / *count as f64);
-        let series = |(metric, points): (&String, &BTreeMap<u64, (f64, u64)>)| Series {
+        let series = |(metric, points): (&String, &BTreeMap<u64, (f64, u64)>)| MetricSeries {
             metric: metric.clone(),
             points: points.iter().map(mean).collect(),
         };
@@ -152,10 +162,10 @@ mod tests {
         {
             properties.add_flag(pair).unwrap();
         }
-        let (settings, _) = ReportSettings::of(&properties).unwrap();
+        let (settings, _) = ReportSettings::from_properties(&properties).unwrap();
         let mut means = Means::default();
         for (second, service_ns) in [(0, 1000), (1, 3000), (2, 8000)] {
-            let mut measured = Measured::default();
+            let mut measured = OperationMeasurements::default();
             measured.record(Status::Ok, service_ns, 2 * service_ns);
             means.add(&settings, second, &[("READ".to_owned(), measured)]);
         }

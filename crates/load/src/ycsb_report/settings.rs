@@ -1,10 +1,10 @@
-//! How the report is to look, as the properties say (facts/ycsb.md 2.1 and 2.3).
+//! The settings of the report, read from the properties (docs/methods.md#ycsb).
 //!
-//! What YCSB warns of and goes on without is a warning here too; what ends it is an error. A status to be tracked that does not
-//! exist is worth a warning: YCSB looks for it in vain.
+//! A problem that YCSB warns of is a warning here too; one that ends it is an error. A status to be tracked that does not
+//! exist causes a warning, whereas YCSB looks for it in vain.
 //!
-//! A list of percentiles that cannot be read is worth a warning and YCSB's own three, as there. So is a percentile
-//! outside of 0 to 100, which YCSB takes for the nearest end without a word.
+//! A list of percentiles that cannot be read causes a warning and is replaced by YCSB's own three, as there. A percentile
+//! outside of 0 to 100 does the same; YCSB silently takes it for the nearest end.
 
 use fathom_errors::Error;
 
@@ -12,36 +12,36 @@ use super::java_double;
 use crate::measurements::Status;
 use crate::properties::Properties;
 
-/// A quarter of an hour. With all of them in the report it is 20 MB long for each operation.
-const MOST_BUCKETS: u64 = 1_000_000;
+/// The most buckets: a quarter of an hour. A report with all of them is 20 MB long for each operation.
+const MAX_BUCKETS: u64 = 1_000_000;
 
-/// Where YCSB's exporters live, now and before 0.17.
+/// The packages of YCSB's exporters, now and before 0.17.
 const EXPORTER_PACKAGES: [&str; 2] =
     ["site.ycsb.measurements.exporter.", "com.yahoo.ycsb.measurements.exporter."];
 
-/// What is kept of latencies and shown of them (`measurementtype`).
+/// The form in which latencies are kept and shown (`measurementtype`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum MeasurementType {
     /// Percentiles of a histogram with buckets of a constant share of their value.
     Hdr,
     /// Buckets of a millisecond.
     Buckets,
-    /// Both of these.
+    /// Both an HDR histogram and buckets.
     HdrAndBuckets,
-    /// Percentiles, and each latency by itself.
+    /// Percentiles, and individual latencies.
     HdrAndRaw,
-    /// Means over time.
+    /// The mean of each interval over time.
     TimeSeries,
-    /// Each latency by itself.
+    /// Individual latencies, without percentiles.
     Raw,
 }
 
-/// From when on latencies count (`measurement.interval`).
+/// The start from which latencies count (`measurement.interval`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clock {
+pub enum MeasurementInterval {
     /// From the sending of a request: service time.
     Service,
-    /// From when it was due, under the operation's own name: response time.
+    /// From when the request was due, under the operation's own name: response time.
     Response,
     /// Both, response time as `Intended-` and the operation's name.
     Both,
@@ -51,16 +51,16 @@ pub enum Clock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exporter {
     Text,
-    /// Objects one behind the other, without commas.
+    /// A sequence of JSON objects, without commas.
     Json,
     JsonArray,
 }
 
-/// How the report is to look.
+/// The settings of the report.
 #[derive(Clone, Debug)]
 pub struct ReportSettings {
-    pub(super) shape: Shape,
-    pub(super) clock: Clock,
+    pub(super) shape: MeasurementType,
+    pub(super) clock: MeasurementInterval,
     pub(super) exporter: Exporter,
     pub(super) percentiles: Vec<f64>,
     /// Every bucket of a histogram.
@@ -70,21 +70,21 @@ pub struct ReportSettings {
     granularity_ms: u64,
     raw_file: Option<String>,
     histogram_files: Option<String>,
-    /// The statuses whose latencies stand by themselves.
+    /// The statuses whose latencies are reported separately.
     tracked: Vec<Status>,
 }
 
 impl ReportSettings {
-    /// What the properties say, and what they say in vain.
+    /// The settings in the properties, and warnings of those without effect.
     ///
     /// # Errors
-    /// `Kind::Usage` if `measurementtype` or `measurement.interval` is another word, or a number is none.
-    pub fn of(properties: &Properties) -> Result<(ReportSettings, Vec<String>), Error> {
+    /// `Kind::Usage` if `measurementtype` or `measurement.interval` is an unknown word, or a number is invalid.
+    pub fn from_properties(properties: &Properties) -> Result<(ReportSettings, Vec<String>), Error> {
         let mut warnings = Vec::new();
         let buckets = properties.whole("histogram.buckets")?.unwrap_or(1000);
-        if buckets > MOST_BUCKETS {
+        if buckets > MAX_BUCKETS {
             return Err(Error::usage(format!(
-                "histogram.buckets takes at most {MOST_BUCKETS}, not {buckets}"
+                "histogram.buckets takes at most {MAX_BUCKETS}, not {buckets}"
             )));
         }
         let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1000);
@@ -115,43 +115,43 @@ impl ReportSettings {
         Ok((settings, warnings))
     }
 
-    /// What is kept and shown of latencies.
-    pub fn shape(&self) -> Shape {
+    /// The form in which latencies are kept and shown.
+    pub fn shape(&self) -> MeasurementType {
         self.shape
     }
 
-    /// From when on they count.
-    pub fn clock(&self) -> Clock {
+    /// The start from which latencies count.
+    pub fn clock(&self) -> MeasurementInterval {
         self.clock
     }
 
-    /// The milliseconds of a point of [`Shape::TimeSeries`].
+    /// The milliseconds of a point of [`MeasurementType::TimeSeries`].
     pub fn granularity_ms(&self) -> u64 {
         self.granularity_ms
     }
 
-    /// Whether each latency is to be kept by itself.
+    /// Whether individual latencies are to be kept.
     pub fn wants_raw(&self) -> bool {
-        matches!(self.shape, Shape::Raw | Shape::HdrAndRaw)
+        matches!(self.shape, MeasurementType::Raw | MeasurementType::HdrAndRaw)
     }
 
-    /// Where these go; to standard output if there is none.
+    /// The file of raw points; standard output if there is none.
     pub fn raw_file(&self) -> Option<&str> {
         self.raw_file.as_deref()
     }
 
-    /// What the names of histogram logs begin with, where these are wanted.
+    /// The prefix of the names of histogram logs, if they are written.
     pub fn histogram_files(&self) -> Option<&str> {
         self.histogram_files.as_deref()
     }
 
-    /// The statuses that failed operations of the kind are shown by, each by itself; the others are `-FAILED`.
+    /// Whether failed operations with this status are shown separately; the others are `-FAILED`.
     pub(super) fn is_tracked(&self, status: Status) -> bool {
         self.tracked.contains(&status)
     }
 
-    /// The name in the report for operations that ended so, by [`Clock::Service`] or [`Clock::Response`]: `READ`, `READ-FAILED`,
-    /// `READ-NOT_FOUND`. Series and raw points come under it (with `Intended-` in front where it is so in the report).
+    /// The name in the report for operations that ended so, by [`MeasurementInterval::Service`] or [`MeasurementInterval::Response`]: `READ`, `READ-FAILED`,
+    /// `READ-NOT_FOUND`. Series and raw points have this name (with `Intended-` in front if the report has it).
     pub fn metric_name(&self, operation: &str, status: Status) -> String {
         if status.is_success() {
             operation.to_owned()
@@ -163,21 +163,25 @@ impl ReportSettings {
     }
 }
 
-fn shape(properties: &Properties) -> Result<Shape, Error> {
+fn shape(properties: &Properties) -> Result<MeasurementType, Error> {
     let words = [
-        ("hdrhistogram", Shape::Hdr),
-        ("histogram", Shape::Buckets),
-        ("hdrhistogram+histogram", Shape::HdrAndBuckets),
-        ("hdrhistogram+raw", Shape::HdrAndRaw),
-        ("timeseries", Shape::TimeSeries),
-        ("raw", Shape::Raw),
+        ("hdrhistogram", MeasurementType::Hdr),
+        ("histogram", MeasurementType::Buckets),
+        ("hdrhistogram+histogram", MeasurementType::HdrAndBuckets),
+        ("hdrhistogram+raw", MeasurementType::HdrAndRaw),
+        ("timeseries", MeasurementType::TimeSeries),
+        ("raw", MeasurementType::Raw),
     ];
-    Ok(properties.choice("measurementtype", &words)?.unwrap_or(Shape::Hdr))
+    Ok(properties.choice("measurementtype", &words)?.unwrap_or(MeasurementType::Hdr))
 }
 
-fn clock(properties: &Properties) -> Result<Clock, Error> {
-    let words = [("op", Clock::Service), ("intended", Clock::Response), ("both", Clock::Both)];
-    Ok(properties.choice("measurement.interval", &words)?.unwrap_or(Clock::Service))
+fn clock(properties: &Properties) -> Result<MeasurementInterval, Error> {
+    let words = [
+        ("op", MeasurementInterval::Service),
+        ("intended", MeasurementInterval::Response),
+        ("both", MeasurementInterval::Both),
+    ];
+    Ok(properties.choice("measurement.interval", &words)?.unwrap_or(MeasurementInterval::Service))
 }
 
 fn exporter(properties: &Properties, warnings: &mut Vec<String>) -> Exporter {
@@ -222,7 +226,7 @@ fn tracked(properties: &Properties, warnings: &mut Vec<String>) -> Vec<Status> {
     tracked
 }
 
-/// Where no list is given, or none that can be read.
+/// The percentiles without a list, or with one that cannot be read.
 pub(super) const DEFAULT_PERCENTILES: [f64; 3] = [50.0, 95.0, 99.0];
 
 /// Reads `50,95,99.9`; commas at the end do not count, as in Java.
@@ -254,14 +258,17 @@ mod tests {
     fn of(flags: &[&str]) -> Result<(ReportSettings, Vec<String>), Error> {
         let mut properties = Properties::default();
         flags.iter().for_each(|flag| properties.add_flag(flag).unwrap());
-        ReportSettings::of(&properties)
+        ReportSettings::from_properties(&properties)
     }
 
     #[test]
     fn defaults_are_those_of_ycsb() {
         let (settings, warnings) = of(&[]).unwrap();
         assert!(warnings.is_empty());
-        assert_eq!((settings.shape(), settings.clock()), (Shape::Hdr, Clock::Service));
+        assert_eq!(
+            (settings.shape(), settings.clock()),
+            (MeasurementType::Hdr, MeasurementInterval::Service)
+        );
         assert_eq!((settings.exporter, settings.percentiles), (Exporter::Text, vec![50.0, 95.0, 99.0]));
         assert_eq!((settings.buckets, settings.granularity_ms, settings.raw_file), (1000, 1000, None));
     }

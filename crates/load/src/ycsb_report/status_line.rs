@@ -1,8 +1,8 @@
-//! The line that says how far a run is (facts/ycsb.md 5.2), and its times: the wall clock, and how long a run still
-//! takes.
+//! The status line with the progress of a run (docs/methods.md#ycsb), and its times: the wall clock, and the remaining
+//! time of the run.
 //!
 //! With two types of measurement at once YCSB breaks the line between the two summaries; here it stays one line. A type
-//! that says nothing of an interval without operations leaves no blank behind either.
+//! without a summary for an interval without operations leaves no blank either.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,32 +12,32 @@ use jiff::{Timestamp, Zoned};
 
 use super::distributions::{max_us, mean_us, min_us, percentile_us};
 use super::java_double::two_decimals;
-use super::metrics::{Metric, metrics};
-use super::settings::{ReportSettings, Shape};
-use crate::measurements::Measured;
+use super::metrics::{ReportBlock, metrics};
+use super::settings::{MeasurementType, ReportSettings};
+use crate::measurements::OperationMeasurements;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress<'a> {
-    /// What stands in front of the line, without a blank between.
+pub struct RunProgress<'a> {
+    /// The text before the line, without a blank between.
     pub label: &'a str,
     /// The time of day, as `wall_clock` writes it.
     pub clock: &'a str,
-    /// Since the start.
+    /// Time since the run's start.
     pub elapsed: Duration,
-    /// Done since then.
+    /// Operations done since the previous line.
     pub operations: u64,
     /// Operations a second since the line before.
     pub current_rate: f64,
-    /// Until the end (`seconds_left`); none where nothing is left, or nobody knows.
+    /// The seconds until the end (`seconds_left`); `None` if nothing is left, or if it is unknown.
     pub seconds_left: Option<u64>,
-    /// What was measured since the line before, of all operations that were ever seen.
-    pub interval: &'a [(String, Measured)],
+    /// The measurements since the line before, of all operations that occurred so far.
+    pub interval: &'a [(String, OperationMeasurements)],
 }
 
 /// The line, without its end.
-pub fn status_line(settings: &ReportSettings, progress: &Progress<'_>) -> String {
-    let Progress { label, clock, operations, .. } = progress;
+pub fn status_line(settings: &ReportSettings, progress: &RunProgress<'_>) -> String {
+    let RunProgress { label, clock, operations, .. } = progress;
     let mut line = format!("{label}{clock} {} sec: {operations} operations; ", progress.elapsed.as_secs());
     if *operations > 0 {
         line.push_str(&format!("{} current ops/sec; ", two_decimals(progress.current_rate)));
@@ -54,19 +54,19 @@ pub fn status_line(settings: &ReportSettings, progress: &Progress<'_>) -> String
     line
 }
 
-fn summaries(shape: Shape, metric: &Metric<'_>) -> [Option<String>; 2] {
+fn summaries(shape: MeasurementType, metric: &ReportBlock<'_>) -> [Option<String>; 2] {
     let (name, latencies) = (metric.name.as_str(), metric.latencies.as_ref());
     let (hdr, bucket, raw) = (format!("Hdr{name}"), format!("Bucket{name}"), format!("Raw{name}"));
     match shape {
-        Shape::Hdr => [Some(distribution(name, metric)), None],
-        Shape::Buckets | Shape::TimeSeries => [average(name, latencies), None],
-        Shape::HdrAndBuckets => [Some(distribution(&hdr, metric)), average(&bucket, latencies)],
-        Shape::HdrAndRaw => [Some(distribution(&hdr, metric)), count_and_average(&raw, latencies)],
-        Shape::Raw => [count_and_average(name, latencies), None],
+        MeasurementType::Hdr => [Some(distribution(name, metric)), None],
+        MeasurementType::Buckets | MeasurementType::TimeSeries => [average(name, latencies), None],
+        MeasurementType::HdrAndBuckets => [Some(distribution(&hdr, metric)), average(&bucket, latencies)],
+        MeasurementType::HdrAndRaw => [Some(distribution(&hdr, metric)), count_and_average(&raw, latencies)],
+        MeasurementType::Raw => [count_and_average(name, latencies), None],
     }
 }
 
-fn distribution(name: &str, metric: &Metric<'_>) -> String {
+fn distribution(name: &str, metric: &ReportBlock<'_>) -> String {
     let latencies = metric.latencies.as_ref();
     let mut text = format!(
         "[{name}: Count={}, Max={}, Min={}, Avg={}",
@@ -91,7 +91,7 @@ fn count_and_average(name: &str, latencies: &Histogram) -> Option<String> {
     Some(format!("{name} count: {}, average latency(us): {mean_us:.2}", latencies.len()))
 }
 
-/// What YCSB's status thread shows while nothing was done yet: Java's largest number of seconds.
+/// The value that YCSB's status thread shows before any operation is done: Java's largest number of seconds.
 const NEVER_S: u64 = i64::MAX as u64;
 
 const DAY_S: u64 = 86_400;
@@ -109,8 +109,8 @@ fn zoned(moment: &Zoned) -> String {
     moment.strftime("%Y-%m-%d %H:%M:%S:%3f").to_string()
 }
 
-/// Seconds that the operations left will take at the rate so far, rounded up; without any done, longer than anyone waits. None if
-/// nothing is left.
+/// The seconds that the remaining operations will take at the rate so far, rounded up; a huge number if none is done yet.
+/// `None` if nothing is left.
 pub fn seconds_left(operations: u64, left: u64, elapsed: Duration) -> Option<u64> {
     match (operations, left) {
         (_, 0) => None,
@@ -122,7 +122,7 @@ pub fn seconds_left(operations: u64, left: u64, elapsed: Duration) -> Option<u64
     }
 }
 
-/// Seconds in words, as YCSB rounds them: days and hours, hours and minutes, or seconds, of which any single digit is singular.
+/// Seconds in words, as YCSB rounds them: days and hours, hours and minutes, or seconds, where any single digit is singular.
 pub fn eta(seconds: u64) -> String {
     let (days, hours) = (seconds / DAY_S, seconds % DAY_S / HOUR_S);
     let minutes = if days == 0 { seconds % HOUR_S / MINUTE_S } else { 0 };

@@ -1,15 +1,15 @@
-//! The block layer's counters of the watched devices, and those of the journals of the file systems on them, each
+//! Reads the block layer's counters of the watched devices and the counters of the file systems' journals on them, each
 //! second.
 //!
-//! Flushes of a volatile cache spoil the counters of writes in two ways. An empty flush (fdatasync of an overwrite)
-//! counts as a write of nothing too; one that a file system's journal asks for with a commit does not, and a device
-//! without FUA takes two of those for each commit. The kernel does not tell them apart, so the journals' commits do:
-//! measured on a loop device under ext4, 797 commits went with 1594 flushes, none of them among the 2392 writes. The
-//! time of a flush is in field 8 in both cases, and is taken off: what was left was 82.6 us a request, where
-//! tracepoints saw 76.0 from issue to completion.
+//! Flushes of a volatile cache distort the write counters in two ways. An empty flush (fdatasync of an overwrite) also
+//! counts as a write of no data. A flush that a file system's journal requests with a commit does not, and a device
+//! without FUA takes two of those for each commit. The kernel does not distinguish the two kinds, but the journals'
+//! commits do: measured on a loop device under ext4, 797 commits came with 1594 flushes, and the 2392 writes included
+//! none of these. The time of a flush is in field 8 in both cases, and is subtracted: the rest was 82.6 us a request,
+//! while tracepoints measured 76.0 from issue to completion.
 //!
-//! ext4 tells the time of a commit only as a moving average of the last few, so the time of a window is an estimate:
-//! its commits times that average. It is right for commits that are alike, and late by a few of them after a change.
+//! ext4 reports the time of a commit only as a moving average of the last few, so the time of a window is an estimate: its
+//! commits times that average. The estimate is right while commits are alike, and lags by a few commits after a change.
 
 use std::collections::HashMap;
 
@@ -19,19 +19,19 @@ use fathom_host::file_system_journal::{self, JournalCounters, read};
 use fathom_host::rates::Delta;
 use fathom_host::{DeviceKind, View};
 
-use super::{Edge, Target};
+use super::{Edge, WatchedDevice};
 use crate::{Batch, Sampler};
 
-/// Reads `/proc/diskstats` once for all of them.
+/// Reads `/proc/diskstats` once for all watched devices.
 pub(crate) struct DeviceCounters {
     view: View,
-    targets: Vec<Target>,
+    targets: Vec<WatchedDevice>,
     sampler: Option<DiskSampler>,
-    last: Option<Reading>,
+    last: Option<DeviceReading>,
 }
 
-/// What was read at one moment.
-struct Reading {
+/// The counters at one moment.
+struct DeviceReading {
     at_ns: u64,
     sample: Sample,
     /// Commits of every journal, by its device.
@@ -39,7 +39,7 @@ struct Reading {
 }
 
 impl DeviceCounters {
-    pub(crate) fn new(view: &View, targets: &[Target]) -> DeviceCounters {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> DeviceCounters {
         DeviceCounters { view: view.clone(), targets: targets.to_vec(), sampler: None, last: None }
     }
 }
@@ -61,8 +61,8 @@ impl Sampler for DeviceCounters {
         self.sampler = Some(sampler);
         let journals = file_system_journal::read(&self.view).into_iter();
         let commits = journals.map(|(device, counters)| (device, counters.commits)).collect();
-        let now = Reading { at_ns, sample, commits };
-        let gone = |target: &&Target| now.sample.by_number(target.number).is_none();
+        let now = DeviceReading { at_ns, sample, commits };
+        let gone = |target: &&WatchedDevice| now.sample.by_number(target.number).is_none();
         let missing: Vec<&str> =
             self.targets.iter().filter(gone).map(|target| target.name.as_str()).collect();
         let missing = missing.join(", ");
@@ -80,8 +80,8 @@ impl Sampler for DeviceCounters {
     }
 }
 
-/// Flushes that journals above a device asked for with their commits.
-fn journal_flushes(target: &Target, before: &Reading, after: &Reading) -> u64 {
+/// The flushes that journals above a device requested with their commits.
+fn journal_flushes(target: &WatchedDevice, before: &DeviceReading, after: &DeviceReading) -> u64 {
     let commits = target
         .above
         .iter()
@@ -90,8 +90,8 @@ fn journal_flushes(target: &Target, before: &Reading, after: &Reading) -> u64 {
     commits.fold(0, u64::saturating_add).saturating_mul(per_commit)
 }
 
-fn put(batch: &mut Batch, target: &Target, before: &Reading, after: &Reading) {
-    let of = |reading: &Reading| reading.sample.by_number(target.number).copied();
+fn put(batch: &mut Batch, target: &WatchedDevice, before: &DeviceReading, after: &DeviceReading) {
+    let of = |reading: &DeviceReading| reading.sample.by_number(target.number).copied();
     let (Some(then), Some(now)) = (of(before), of(after)) else { return };
     let delta = Delta::between(&then, &now);
     if delta.was_reset() {
@@ -118,7 +118,6 @@ fn put(batch: &mut Batch, target: &Target, before: &Reading, after: &Reading) {
     }
 }
 
-/// Reads them.
 pub(crate) struct Journals {
     view: View,
     names: Vec<String>,
@@ -127,7 +126,7 @@ pub(crate) struct Journals {
 }
 
 impl Journals {
-    pub(crate) fn new(view: &View, targets: &[Target]) -> Journals {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> Journals {
         let names = targets.iter().map(|target| target.name.clone()).collect();
         Journals { view: view.clone(), names, edge: Edge::default(), last: HashMap::new() }
     }
@@ -146,7 +145,7 @@ impl Sampler for Journals {
             return Ok(());
         };
         for (name, counters) in &now {
-            // A fall is a file system that was mounted anew.
+            // A fall means that the file system was mounted again.
             let before = self.last.get(name).map(|before| before.commits);
             let Some(commits) = before.and_then(|before| counters.commits.checked_sub(before)) else {
                 continue;

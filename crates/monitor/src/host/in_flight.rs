@@ -1,7 +1,7 @@
-//! Requests in flight, many times a second: the one figure that running totals cannot give.
+//! Samples the requests in flight many times a second: the one figure that running totals cannot give.
 //!
-//! Files are kept open, so that a sample is one read a device. `/sys/block/*/inflight` counts what the driver has (reads, then
-//! writes), and no requests that wait for a place in the queue.
+//! Files are kept open, so that a sample is one read a device. `/sys/block/*/inflight` counts the requests that the driver has
+//! (reads, then writes), and not those that wait for a place in the queue.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use fathom_errors::{Error, Result};
 use fathom_host::View;
 
-use super::{Edge, Target};
+use super::{Edge, WatchedDevice};
 use crate::{Batch, Sampler};
 
 struct Gauge {
@@ -18,15 +18,14 @@ struct Gauge {
     file: Option<File>,
 }
 
-/// Reads them.
 pub(crate) struct InFlight {
     gauges: Vec<Gauge>,
     edge: Edge,
 }
 
 impl InFlight {
-    pub(crate) fn new(view: &View, targets: &[Target]) -> InFlight {
-        let gauge = |target: &Target| Gauge {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> InFlight {
+        let gauge = |target: &WatchedDevice| Gauge {
             series: format!("device.{}.in_flight", target.name),
             path: view.root().join(&target.sysfs).join("inflight"),
             file: None,

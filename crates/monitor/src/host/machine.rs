@@ -1,6 +1,6 @@
-//! The whole machine: its processors, memory and network, and how long tasks were stalled for lack of them.
+//! Samplers of the whole machine: processors, memory, network, and the time that tasks were stalled for lack of them.
 //!
-//! Each has a sampler of its own, since each is a source of its own that a kernel may lack.
+//! Each source has its own sampler, since a kernel may lack any of them.
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::sched::CpuTimes;
@@ -53,7 +53,7 @@ impl Sampler for Cpu {
             put("cpu.iowait_pct", "%", shares.iowait_pct);
             put("cpu.steal_pct", "%", shares.steal_pct);
             put("cpu.idle_pct", "%", shares.idle_pct);
-            // The thread that reads runs too, and is no part of what is watched.
+            // The reading thread is runnable too, but is not part of the load that is watched.
             if let Some(runnable) = run_queue::runnable(&self.view) {
                 put("runnable", "1", runnable.saturating_sub(1) as f64);
             }
@@ -63,13 +63,13 @@ impl Sampler for Cpu {
             Some(waited_ns) => {
                 self.sums.put(batch, "host.run_wait_us", "us", at_ns, waited_ns as f64 / 1e3);
             }
-            None => self.notes.once(batch, "This kernel does not tell how long all tasks waited for a processor (/proc/schedstat); without it the guard against a short processor rests on pressure and on the threads that are watched."),
+            None => self.notes.once(batch, "This kernel does not tell how long all tasks waited for a processor (/proc/schedstat); without it a shortage of processors shows only in pressure and in the waits of watched threads."),
         }
         Ok(())
     }
 }
 
-/// Reads `/proc/meminfo`.
+/// Reads memory figures from `/proc/meminfo`.
 pub(crate) struct MemoryPages {
     view: View,
     edge: Edge,
@@ -135,7 +135,7 @@ impl Sampler for Network {
     }
 }
 
-/// Reads `/proc/pressure`.
+/// Reads stall times from `/proc/pressure`.
 pub(crate) struct Pressures {
     view: View,
     sums: Sums,

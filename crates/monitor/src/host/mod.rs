@@ -1,4 +1,4 @@
-//! What is read on the servers' host: each source by a sampler of its own.
+//! The samplers of the servers' host, one for each source.
 
 mod devices;
 mod in_flight;
@@ -16,15 +16,15 @@ pub(crate) use machine::{Cpu, MemoryPages, Network, Pressures};
 pub(crate) use process::ServerProcess;
 pub(crate) use queues::Queues;
 pub use targets::Devices;
-pub(crate) use targets::Target;
+pub(crate) use targets::WatchedDevice;
 pub(crate) use top_processes::TopProcesses;
 
-/// The end of the last window, which is where the next begins.
+/// The end of the last window, at which the next one begins.
 #[derive(Debug, Default)]
 struct Edge(Option<u64>);
 
 impl Edge {
-    /// The window from the last edge to `at_ns`; none the first time.
+    /// The window from the last edge to `at_ns`; `None` the first time.
     fn window_to(&mut self, at_ns: u64) -> Option<(u64, u64)> {
         let begin_ns = self.0.replace(at_ns)?;
         (begin_ns < at_ns).then_some((begin_ns, at_ns))

@@ -1,7 +1,7 @@
-//! A server's process on this host: processor time, waits for a processor, I/O and memory.
+//! The sampler of a server's process on this host: processor time, waits for a processor, I/O and memory.
 //!
-//! The wait is one file for each thread, and a server may have thousands; it is read again only after two hundred times the
-//! time that the last reading took, so that it costs at most half a percent of a processor.
+//! The wait is in one file for each thread, and a server may have thousands of threads. The files are read again only after
+//! two hundred times the time that the last reading took, so that they cost at most half a percent of a processor.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ use super::Edge;
 use crate::sampler::Notes;
 use crate::{Batch, Sampler, Sums};
 
-/// How many times the duration of a reading of all threads passes before the next.
+/// The pause before the next reading of all threads, as a multiple of the last reading's duration.
 const REST: u64 = 200;
 
-/// Reads `/proc/PID`.
+/// Reads the server's `/proc/PID`.
 pub(crate) struct ServerProcess {
     view: View,
     member: String,
@@ -27,7 +27,7 @@ pub(crate) struct ServerProcess {
     edge: Edge,
     quota_edge: Edge,
     sums: Sums,
-    waits: Waits,
+    waits: ThreadWaits,
     notes: Notes,
 }
 
@@ -41,7 +41,7 @@ impl ServerProcess {
             edge: Edge::default(),
             quota_edge: Edge::default(),
             sums: Sums::default(),
-            waits: Waits::default(),
+            waits: ThreadWaits::default(),
             notes: Notes::default(),
         }
     }
@@ -75,13 +75,16 @@ impl Sampler for ServerProcess {
         match ProcessIo::read(&self.view, pid) {
             Some(io) => {
                 self.sums.put(batch, &series("read_bytes"), "bytes", at_ns, io.read_bytes as f64);
+                if let Some(bytes) = io.read_call_bytes {
+                    self.sums.put(batch, &series("read_call_bytes"), "bytes", at_ns, bytes as f64);
+                }
                 self.sums.put(batch, &series("written_bytes"), "bytes", at_ns, io.written_bytes as f64);
             }
             None => self.notes.once(batch, format!(
                 "The I/O of process {pid} may not be read (only its own user and root may); without it nothing is said of what else writes to its disk."
             )),
         }
-        let groups = Cgroups::of(&self.view, Some(pid));
+        let groups = Cgroups::read(&self.view, Some(pid));
         if let Some((quota, throttled_us)) = groups.cpu_max().zip(groups.cpu_throttled_us()) {
             self.sums.put(batch, &series("throttled_us"), "us", at_ns, throttled_us as f64);
             if let Some(window_ns) = self.quota_edge.window_to(at_ns) {
@@ -101,17 +104,17 @@ impl Sampler for ServerProcess {
     }
 }
 
-/// What the threads of a process waited, added up over threads that come and go.
+/// The waits of a process's threads, added up over threads that start and end.
 #[derive(Default)]
-struct Waits {
+struct ThreadWaits {
     edge: Edge,
     last: HashMap<u32, SchedStat>,
     next_ns: u64,
 }
 
-impl Waits {
-    /// The window since the last reading and what was added in it, unless it is too soon to read again. A thread that ended
-    /// takes with it what it waited since the last reading.
+impl ThreadWaits {
+    /// Returns the window since the last reading and the wait added in it, unless it is too soon to read again. The wait of
+    /// a thread that ended since the last reading is lost.
     fn read(
         &mut self,
         batch: &Batch,
@@ -127,7 +130,7 @@ impl Waits {
         let window_ns = self.edge.window_to(at_ns);
         let added = |(thread, stat): (&u32, &SchedStat)| match self.last.get(thread) {
             Some(before) if before.waited_ns <= stat.waited_ns => stat.waited_ns - before.waited_ns,
-            // A thread that is new, or has the number of one that ended.
+            // A new thread, or one that reuses the number of an ended thread.
             _ => stat.waited_ns,
         };
         let waited_ns = now.iter().map(added).fold(0, u64::saturating_add);
@@ -144,7 +147,7 @@ mod tests {
 
     #[test]
     fn threads_that_come_and_go_are_added_up() {
-        let mut waits = Waits::default();
+        let mut waits = ThreadWaits::default();
         let batch = Batch::new(crate::Clock::since(std::time::Instant::now()));
         let stat = |waited_ns| SchedStat { waited_ns, ..SchedStat::default() };
         let mut read = |threads: Vec<(u32, SchedStat)>| {

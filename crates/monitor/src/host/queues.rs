@@ -1,5 +1,5 @@
-//! The caps on requests: places in the kernel's queue and in the device's, and limits of control groups with what each group has
-//! used of them. All of them may be changed while a server runs, so all are read each second.
+//! The sampler of caps on requests: places in the queues of the kernel and of the device, and limits of control groups with each
+//! group's use of them. All of them may change while a server runs, so all are read each second.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,25 +8,25 @@ use fathom_errors::Result;
 use fathom_host::View;
 use fathom_host::cgroup::{Cgroups, Limit, LimitKind};
 
-use super::{Edge, Target};
+use super::{Edge, WatchedDevice};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
-/// Reads them for the devices, and for the processes watched.
+/// Reads the caps of the watched devices and processes.
 pub(crate) struct Queues {
     view: View,
-    targets: Vec<Target>,
+    targets: Vec<WatchedDevice>,
     processes: Vec<u32>,
     edge: Edge,
     notes: Notes,
-    /// The count of each cap's group at the last look, by device, kind and file of the cap.
+    /// The count of each cap's group at the last reading, by device, kind and file of the cap.
     counted: BTreeMap<(String, LimitKind, String), Option<u64>>,
     /// The file of the cap that was read last, by the cap's series.
     files: BTreeMap<String, String>,
 }
 
 impl Queues {
-    pub(crate) fn new(view: &View, targets: &[Target], processes: &[u32]) -> Queues {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice], processes: &[u32]) -> Queues {
         Queues {
             view: view.clone(),
             targets: targets.to_vec(),
@@ -38,8 +38,8 @@ impl Queues {
         }
     }
 
-    /// Of the caps of one kind that bind a device the one of which most was used since the last look, and what was used of it: a larger cap of a
-    /// parent group, which its other children use too, may be reached before a smaller one. The smallest, if nothing was counted.
+    /// Writes, of the caps of one kind that bind a device, the one with the highest use since the last reading, and that use. A larger cap of a
+    /// parent group, which its other children use too, may be reached before a smaller one. If nothing was counted, writes the smallest cap.
     fn cap(
         &mut self,
         batch: &mut Batch,
@@ -74,7 +74,7 @@ impl Queues {
     }
 }
 
-/// The units of a cap and of what is used of it, and the counter's name.
+/// The units of a cap and of its use, and the counter's name.
 #[derive(Clone, Copy)]
 struct Units {
     cap: &'static str,
@@ -102,7 +102,7 @@ impl Sampler for Queues {
         }
         let Some(window_ns) = window_ns else { return Ok(()) };
         let groups: Vec<Cgroups> =
-            self.processes.iter().map(|pid| Cgroups::of(&self.view, Some(*pid))).collect();
+            self.processes.iter().map(|pid| Cgroups::read(&self.view, Some(*pid))).collect();
         for target in self.targets.clone() {
             if let Some(places) = places(&self.view, &target) {
                 batch.put(format!("device.{}.queue.requests", target.name), "1", window_ns, places as f64);
@@ -119,7 +119,7 @@ impl Sampler for Queues {
 
 /// The most requests that can be in flight at a bottom device. `nr_requests` and the driver's tags (`mq/N/nr_tags`) are for
 /// each hardware queue, `device/queue_depth` (SCSI) for the whole device. A stacked device has no queue of its own.
-fn places(view: &View, target: &Target) -> Option<u64> {
+fn places(view: &View, target: &WatchedDevice) -> Option<u64> {
     if !target.bottom {
         return None;
     }
@@ -193,7 +193,7 @@ mod tests {
         let targets = super::super::Devices::Named(vec!["sda".into()]).find(&view).unwrap();
         let (mut queues, clock) = (Queues::new(&view, &targets, &[7]), Clock::since(Instant::now()));
         let mut values = Vec::new();
-        // The first look has no window, and the second none before it.
+        // The first reading has no window, and the second has no earlier one.
         for (all, own) in [(1000, 300), (1000, 300), (1200, 340)] {
             for (file, reads) in [("io.stat", all), ("db/io.stat", own)] {
                 let text = format!("8:0 rbytes=0 wbytes=0 rios={reads} wios=0\n");

@@ -1,19 +1,19 @@
-//! Which block devices are watched: the one under the data, and the bottom ones below it.
+//! Selects the block devices to watch: the one under the data, and the bottom devices below it.
 //!
-//! Counters of a stack's layers must not be added up, so each device is watched under its own name, and the bottom ones are
-//! marked: only they have a queue of their own.
+//! Counters of a stack's layers must not be added up, so each device is watched under its own name, and the bottom devices
+//! are marked, since only they have their own queue.
 
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
 
-/// Which devices to watch.
+/// The choice of devices to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
-    /// Those under a directory: the data's.
+    /// The devices under the data directory.
     Under(PathBuf),
-    /// Those called so (`sda`, `/dev/mapper/vg0-data`), each with the bottom ones below it.
+    /// The devices with these names (`sda`, `/dev/mapper/vg0-data`), each with the bottom devices below it.
     Named(Vec<String>),
     /// Every bottom device that has a size.
     All,
@@ -21,7 +21,7 @@ pub enum Devices {
 
 /// A device that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct WatchedDevice {
     pub(crate) name: String,
     pub(crate) number: DeviceNumber,
     /// Its folder in a [`View`].
@@ -29,18 +29,18 @@ pub(crate) struct Target {
     /// The folder of its queue.
     pub(crate) queue: String,
     pub(crate) kind: DeviceKind,
-    /// Nothing is below it.
+    /// True if no device is below it.
     pub(crate) bottom: bool,
-    /// Its empty flushes are counted among its writes too.
+    /// True if its empty flushes are also counted as writes.
     pub(crate) volatile_cache: bool,
-    /// It can write through its cache without a flush.
+    /// True if it can write through its cache without a flush.
     pub(crate) has_fua: bool,
-    /// Itself and every device that stands on it, where file systems may be.
+    /// The device and every device above it; any of them may have a file system.
     pub(crate) above: Vec<String>,
 }
 
 impl Devices {
-    /// Whether they are there.
+    /// Checks that the devices exist.
     ///
     /// # Errors
     /// When there is no such device, or no device under the directory.
@@ -48,13 +48,13 @@ impl Devices {
         self.find(view).map(drop)
     }
 
-    /// Finds them.
+    /// Finds the devices to watch.
     ///
     /// # Errors
     /// As [`Devices::check`].
-    pub(crate) fn find(&self, view: &View) -> Result<Vec<Target>> {
+    pub(crate) fn find(&self, view: &View) -> Result<Vec<WatchedDevice>> {
         let tree = BlockTree::read(view);
-        let mut found: Vec<Target> = Vec::new();
+        let mut found: Vec<WatchedDevice> = Vec::new();
         let mut add = |device: &Device| {
             if !found.iter().any(|target| target.name == device.name) {
                 found.push(target(view, &tree, device));
@@ -97,9 +97,9 @@ fn under<'t>(view: &View, tree: &'t BlockTree, directory: &Path) -> Result<&'t D
     })
 }
 
-fn target(view: &View, tree: &BlockTree, device: &Device) -> Target {
+fn target(view: &View, tree: &BlockTree, device: &Device) -> WatchedDevice {
     let stands_on = |other: &&Device| tree.layers(other).iter().any(|layer| layer.name == device.name);
-    Target {
+    WatchedDevice {
         name: device.name.clone(),
         number: device.number,
         sysfs: device.sysfs(),

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::{Batch, Clock, Sampler};
 
-/// A machine of these files.
+/// Makes a machine of these files.
 pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, View) {
     let folder = TempDir::new().unwrap();
     for part in ["proc", "sys"] {
@@ -23,7 +23,7 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, View) {
     (folder, view)
 }
 
-/// Two samples with a change between them: what the second gives, by name.
+/// Takes two samples with a change between them, and returns the readings of the second by name.
 pub(crate) fn run_twice(sampler: &mut dyn Sampler, change: impl FnOnce()) -> Vec<(String, f64)> {
     let clock = Clock::since(Instant::now());
     let mut batch = Batch::new(clock);

@@ -1,7 +1,7 @@
-//! Which processes take the processors, and which read and write on the devices watched: asked only while a server may lack them.
+//! Names the processes that use the processors and those that read and write on the watched devices, while a server may lack these.
 //!
 //! `/proc` of every process costs milliseconds to read, so it is read only while the processors are busy or a watched device carries mostly the
-//! I/O of others, and then not again before two hundred times the time that it took.
+//! I/O of other processes. It is then not read again before two hundred times the time that the reading took.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,21 +11,21 @@ use fathom_host::process::{self, ProcessIo, ProcessStat};
 use fathom_host::sched::CpuTimes;
 use fathom_host::{DeviceNumber, View};
 
-use super::{Edge, Target};
+use super::{Edge, WatchedDevice};
 use crate::{Batch, Sampler};
 
-/// Below this idle time, waits for I/O included, the processors are suspected, in percent.
+/// The idle time, waits for I/O included, below which the processors are suspected, in percent.
 const MAX_IDLE_PCT: f64 = 25.0;
-/// From so many bytes a second of others, and this part of a device's bytes on, a neighbour is suspected.
+/// A neighbour is suspected from this rate of other processes' bytes on, if these are also this share of the device's bytes.
 const MIN_OTHERS_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
 const MIN_OTHERS_SHARE: f64 = 0.5;
-/// After so long without a suspicion, earlier readings are dropped.
+/// Earlier readings are dropped after this time without a suspicion.
 const MAX_QUIET_NS: u64 = 60_000_000_000;
-/// How many times the duration of a walk passes before the next.
+/// The pause before the next walk, as a multiple of the last walk's duration.
 const REST: u64 = 200;
-/// How many are named.
+/// The number of processes named.
 const TOP: usize = 3;
-/// Fewer processors, and fewer bytes a second, are not worth a name.
+/// A process that uses fewer processors and fewer bytes a second is not named.
 const MIN_PROCESSORS: f64 = 0.1;
 const MIN_BYTES_PER_S: f64 = 1_048_576.0;
 
@@ -36,42 +36,42 @@ pub(crate) struct TopProcesses {
     servers: Vec<u32>,
     edge: Edge,
     cpu: Option<CpuTimes>,
-    /// Bytes of the devices, and of the servers.
+    /// The bytes of the devices, and those of the servers.
     bytes: Option<(u64, u64)>,
-    /// The last walk: when, and what each process had used until then.
-    walk: Option<(u64, HashMap<Process, Usage>)>,
+    /// The time of the last walk, and the use of each process until then.
+    walk: Option<(u64, HashMap<Process, ProcessUsage>)>,
     next_ns: u64,
     suspected_ns: u64,
     /// Usage since the suspicion began, by process name, and the time that it covers.
-    used: BTreeMap<String, Group>,
+    used: BTreeMap<String, ProgramProcesses>,
     used_ns: u64,
     facts: BTreeMap<&'static str, String>,
 }
 
-/// A process: its number, and when it started.
+/// A process, identified by its number and start time.
 type Process = (u32, u64);
 
 /// Counters of a process.
 #[derive(Clone, Copy, Debug, Default)]
-struct Usage {
+struct ProcessUsage {
     cpu_ticks: u64,
     io_bytes: u64,
 }
 
 /// The processes of one name.
 #[derive(Debug, Default)]
-struct Group {
-    usage: Usage,
-    /// One of them, and whether there are more.
+struct ProgramProcesses {
+    usage: ProcessUsage,
+    /// The number of one of them, and whether there are more.
     pid: u32,
     is_several: bool,
-    /// The part of their processor time that is of watched servers and of this process.
+    /// The part of their processor time that watched servers and this process used.
     own_cpu_ticks: u64,
 }
 
 impl TopProcesses {
     /// `targets` are the devices watched, `servers` the processes of servers.
-    pub(crate) fn new(view: &View, targets: &[Target], servers: &[u32]) -> TopProcesses {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice], servers: &[u32]) -> TopProcesses {
         TopProcesses {
             view: view.clone(),
             devices: targets.iter().filter(|target| target.bottom).map(|target| target.number).collect(),
@@ -97,7 +97,7 @@ impl TopProcesses {
         })
     }
 
-    /// Whether the devices carried mostly the bytes of others within `seconds`.
+    /// Returns whether the devices carried mostly the bytes of others within `seconds`.
     fn has_neighbour(&mut self, seconds: f64) -> bool {
         let Some(now) = self.read_bytes() else { return false };
         let Some(last) = self.bytes.replace(now) else { return false };
@@ -123,7 +123,7 @@ impl TopProcesses {
         Some((devices * SECTOR_BYTES, own))
     }
 
-    /// Reads all processes, and adds what they used since the walk before.
+    /// Reads all processes, and adds their use since the last walk.
     fn take_walk(&mut self, begin_ns: u64, batch: &Batch) {
         let mut walk = HashMap::new();
         for pid in self.view.list("proc").iter().filter_map(|name| name.parse::<u32>().ok()) {
@@ -131,7 +131,7 @@ impl TopProcesses {
             let Some((stat, name)) = ProcessStat::parse(&text).zip(process::name(&text)) else { continue };
             let io_bytes = ProcessIo::read(&self.view, pid)
                 .map_or(0, |io| io.read_bytes.saturating_add(io.written_bytes));
-            let usage = Usage { cpu_ticks: stat.cpu_ticks, io_bytes };
+            let usage = ProcessUsage { cpu_ticks: stat.cpu_ticks, io_bytes };
             let id = (pid, stat.started_ticks);
             if let Some((_, before)) = &self.walk {
                 let before = before.get(&id).copied().unwrap_or_default();
@@ -155,8 +155,8 @@ impl TopProcesses {
             return;
         }
         let ticks_per_s = rustix::param::clock_ticks_per_second().max(1) as f64;
-        let processors = |group: &Group| group.usage.cpu_ticks as f64 / ticks_per_s / seconds;
-        let bytes_per_s = |group: &Group| group.usage.io_bytes as f64 / seconds;
+        let processors = |group: &ProgramProcesses| group.usage.cpu_ticks as f64 / ticks_per_s / seconds;
+        let bytes_per_s = |group: &ProgramProcesses| group.usage.io_bytes as f64 / seconds;
         let cpu = self.top(&processors, MIN_PROCESSORS, |value| format!("{value:.2} processors"));
         let io = self.top(&bytes_per_s, MIN_BYTES_PER_S, |value| format!("{:.0} MiB/s", value / 1_048_576.0));
         let all: f64 = self.used.values().map(processors).sum();
@@ -168,9 +168,14 @@ impl TopProcesses {
         self.say(batch, "host.top.io", io);
     }
 
-    /// The groups that used most, in words.
-    fn top(&self, value: &dyn Fn(&Group) -> f64, least: f64, words: impl Fn(f64) -> String) -> String {
-        let mut all: Vec<(&String, &Group, f64)> =
+    /// Describes the groups that used most.
+    fn top(
+        &self,
+        value: &dyn Fn(&ProgramProcesses) -> f64,
+        least: f64,
+        words: impl Fn(f64) -> String,
+    ) -> String {
+        let mut all: Vec<(&String, &ProgramProcesses, f64)> =
             self.used.iter().map(|(name, group)| (name, group, value(group))).collect();
         all.retain(|(.., value)| *value >= least);
         all.sort_by(|one, other| other.2.total_cmp(&one.2));
@@ -181,7 +186,7 @@ impl TopProcesses {
         named.collect::<Vec<_>>().join(", ")
     }
 
-    /// A fact, when it changed.
+    /// Adds a fact if it changed.
     fn say(&mut self, batch: &mut Batch, name: &'static str, value: String) {
         if self.facts.get(name).map_or("", String::as_str) != value {
             self.facts.insert(name, value.clone());
@@ -199,8 +204,8 @@ impl TopProcesses {
     }
 }
 
-impl Group {
-    fn add(&mut self, pid: u32, is_own: bool, now: Usage, before: Usage) {
+impl ProgramProcesses {
+    fn add(&mut self, pid: u32, is_own: bool, now: ProcessUsage, before: ProcessUsage) {
         self.is_several |= self.pid != 0 && self.pid != pid;
         self.pid = pid;
         let cpu_ticks = now.cpu_ticks.saturating_sub(before.cpu_ticks);
@@ -270,7 +275,7 @@ mod tests {
             ("proc/99999993/stat", &stat("cc1plus", 10)),
         ]);
         let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
-        // A server is not the other program of its name.
+        // The server is kept apart from another program of the same name.
         let mut sampler = TopProcesses::new(&view, &[], &[99999993]);
         let clock = Clock::since(Instant::now());
         assert_eq!(facts(&mut sampler, clock), [], "nothing is known of the time before");
@@ -283,7 +288,7 @@ mod tests {
         let cpu = &told.iter().find(|(name, _)| name == "host.top.cpu").unwrap().1;
         assert!(cpu.starts_with("cc1plus (several) ") && !cpu.contains("idle one"), "{told:?}");
         assert_eq!(told.iter().find(|(name, _)| name == "host.top.cpu.own_share").unwrap().1, "0.2");
-        // Idle again: nothing is read, and after a minute nothing is said.
+        // Idle again: no process is read, and after a minute no process is named.
         put("proc/stat", &times(200, 1000));
         assert_eq!(facts(&mut sampler, clock), []);
         assert!(sampler.walk.is_none());

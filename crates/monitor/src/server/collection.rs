@@ -1,9 +1,9 @@
-//! The namespace under load: its latencies each second, its sizes twice a minute.
+//! Samples the namespace under load: its latencies each second, its sizes twice a minute.
 //!
-//! `opLatencies` mixes in what everybody else does, so a budget of the load's operations wants the latencies of its own
-//! collection. Where nobody names one, the one that takes most of the time of client operations at the start is watched to
-//! the end of the run; all servers of a run watch the same. Our own look is a read of the collection too, one a second, and
-//! stands among its reads: with a handful of operations a second it weighs.
+//! `opLatencies` mixes in the operations of all other clients, so a budget of the load's operations needs the latencies of its own
+//! collection. If none is named, the collection that takes the most time of client operations at the start is watched to the end
+//! of the run; all servers of a run watch the same one. Fathom's own query is a read of the collection too, one a second, and
+//! counts among its reads: this matters with a handful of operations a second.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 
-use super::link::{Link, Refusal};
+use super::link::{Refusal, ServerLink};
 use super::snapshot::number_of;
 use crate::sampler::Every;
 use crate::sampler::Notes;
@@ -22,7 +22,7 @@ use crate::{Batch, Sums};
 pub struct Namespace(Arc<OnceLock<String>>);
 
 impl Namespace {
-    /// This one, or the busiest, if none is named.
+    /// Watches the named namespace, or the busiest one if none is named.
     pub fn new(named: Option<String>) -> Namespace {
         let cell = OnceLock::new();
         if let Some(name) = named {
@@ -42,29 +42,29 @@ impl Namespace {
     }
 }
 
-/// How often `top` is asked until some collection is seen at work.
+/// The period of asking `top` until a collection is seen at work.
 const SELDOM: Duration = Duration::from_secs(10);
-/// How often sizes are: the server reads all counters of the collection's files for them, the dearest of our questions, and they
-/// move slowly.
+/// The period of asking for sizes: the server reads all counters of the collection's files for them, our most expensive command,
+/// and they change slowly.
 const SIZES: Duration = Duration::from_secs(30);
-/// The first two looks stand this far apart.
+/// The time between the first two readings.
 const FIRST_LOOKS: Duration = Duration::from_secs(2);
 
 /// Latencies and sizes of the namespace on one server.
 #[derive(Debug)]
-pub(crate) struct Collection {
+pub(crate) struct CollectionFigures {
     namespace: Namespace,
     prefix: String,
-    /// Time of client operations by collection, when `top` was asked last.
+    /// The time of client operations by collection, as of the last `top`.
     times: Option<HashMap<String, f64>>,
     looks: Every,
     sizes: Every,
 }
 
-impl Collection {
-    pub(crate) fn new(number: usize, namespace: Namespace) -> Collection {
+impl CollectionFigures {
+    pub(crate) fn new(number: usize, namespace: Namespace) -> CollectionFigures {
         let prefix = format!("server.{number}.");
-        Collection {
+        CollectionFigures {
             namespace,
             prefix,
             times: None,
@@ -73,10 +73,10 @@ impl Collection {
         }
     }
 
-    /// One second's look. Only a lost server is an error; everything else costs this part alone.
+    /// Takes the sample of one second. Only a lost server is an error; any other failure affects this part alone.
     pub(crate) fn sample(
         &mut self,
-        link: &mut Link,
+        link: &mut ServerLink,
         sums: &mut Sums,
         notes: &mut Notes,
         batch: &mut Batch,
@@ -91,7 +91,7 @@ impl Collection {
         let reply = match link.ask(database, &command(collection, with_sizes)) {
             Ok(reply) => reply,
             Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
-            // A collection that is not there yet, or a view.
+            // A collection that does not exist yet, or a view.
             Err(Refusal::Absent) => return Ok(()),
             Err(Refusal::Denied) => {
                 notes.once(batch, format!(
@@ -133,7 +133,7 @@ impl Collection {
 
     fn look_for_the_busiest(
         &mut self,
-        link: &mut Link,
+        link: &mut ServerLink,
         notes: &mut Notes,
         batch: &mut Batch,
     ) -> Result<(), Refusal> {
@@ -208,7 +208,7 @@ fn times(reply: &RawDocument) -> HashMap<String, f64> {
     times
 }
 
-/// The collection whose time grew most; of equals the first by name.
+/// Returns the collection whose time grew most; of equals, the first by name.
 fn busiest(before: &HashMap<String, f64>, now: &HashMap<String, f64>) -> Option<String> {
     let grown = now.iter().map(|(name, time)| (time - before.get(name).copied().unwrap_or(0.0), name));
     let most = grown

@@ -1,41 +1,42 @@
-//! From a connection string to the servers that are watched: every member of a set that holds data, and behind routers those
-//! of every shard that can be reached.
+//! Finds the servers to watch behind a connection string: every data-bearing member of a set, and behind routers those of
+//! every shard that can be reached.
 //!
 //! They are numbered from 0: primaries and single servers first, then the other members, routers last. A server that cannot
-//! be watched leaves a note with what that costs, never an error, as long as one is left.
+//! be watched causes a note with the consequence, and an error only if no server is left.
 //!
-//! The process, the data and the log of a server on this host can be watched from outside too. A process id alone says
-//! little: a server elsewhere, or in a container, may have the number of some process of ours. The process must listen
-//! on the server's port.
+//! The process, the data and the log of a server on this host can be watched from outside too. A process id alone is
+//! not enough: a server on another machine, or in a container, may have the number of an unrelated process here. The
+//! process must listen on the server's port.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use bson::{RawDocument, rawdoc};
-use fathom_client::{Address, Deployment, DeploymentKind, Role, Target};
+use fathom_client::{Address, Deployment, DeploymentKind, ManagedService, Role, Target};
 use fathom_errors::Result;
 
 use super::collection::number_at;
-use super::link::{Link, Refusal, Watched, WatchedRole};
+use super::link::{Refusal, ServerLink, WatchedRole, WatchedServer};
 use super::server_status;
 
 /// The servers of a deployment.
 #[derive(Clone, Debug)]
 pub struct Servers {
-    /// Those that are watched, by their numbers.
-    pub watched: Vec<Watched>,
-    /// What cannot be watched and what that costs, a sentence each.
+    /// The watched servers, by their numbers.
+    pub watched: Vec<WatchedServer>,
+    /// Servers that cannot be watched and the consequence, a sentence each.
     pub notes: Vec<String>,
 }
 
 impl Servers {
-    /// Asks the servers that `target` names who there is; the first that is found gets the number `first`.
+    /// Finds the servers by asking those that `target` names; the first one found gets the number `first`.
     ///
-    /// # Errors
-    /// When none of them answers, or they let our user in nowhere.
+    /// # Errors When no server answers, or all of them refuse our user.
     pub fn find(target: &Target, first: usize) -> Result<Servers> {
         let deployment = Deployment::discover(target)?;
         let mut notes = Vec::new();
+        let service = managed_service(target, &deployment);
+        notes.extend(service.map(ManagedService::blind_sentence));
         let mut found = members(&deployment, None, &mut notes);
         if *deployment.kind() == DeploymentKind::Sharded {
             for (shard, target) in shards(&found, &mut notes) {
@@ -56,15 +57,23 @@ impl Servers {
         for (number, watched) in found.iter_mut().enumerate() {
             watched.number = first + number;
             if !watched.is_silent {
-                identify(watched, &mut notes);
+                identify(watched, service, &mut notes);
             }
         }
         Ok(Servers { watched: found, notes })
     }
 }
 
+/// The service that runs the servers, by the names in the connection string and those that the servers use for each other.
+fn managed_service(target: &Target, deployment: &Deployment) -> Option<ManagedService> {
+    let listed = target.seed_list.iter().map(fathom_client::SeedList::host);
+    let named = target.addresses.iter().map(|address| address.host.as_str());
+    let members = deployment.members().iter().map(|member| member.address.host.as_str());
+    listed.chain(named).chain(members).find_map(ManagedService::of_host)
+}
+
 /// The members that hold data, or the routers, unnumbered.
-fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>) -> Vec<Watched> {
+fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>) -> Vec<WatchedServer> {
     let set = match deployment.kind() {
         DeploymentKind::ReplicaSet { name } => Some(name.clone()),
         _ => None,
@@ -91,7 +100,7 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
             }
         };
         let is_silent = member.role == Role::Unknown;
-        found.push(Watched {
+        found.push(WatchedServer {
             number: 0,
             address: member.address.clone(),
             role,
@@ -112,13 +121,13 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
     found
 }
 
-/// Members that hold data and that no client is told of; the first member that answers knows them.
-fn hidden(found: &[Watched], known: &[&Address], notes: &mut Vec<String>) -> Vec<Watched> {
+/// Finds hidden members: they hold data, and hello does not list them. The first member that answers is asked for them.
+fn hidden(found: &[WatchedServer], known: &[&Address], notes: &mut Vec<String>) -> Vec<WatchedServer> {
     /// The states of a member that holds data: secondary, recovering, first copy under way, rollback.
     const WITH_DATA: [f64; 4] = [2.0, 3.0, 5.0, 9.0];
     for member in found.iter().filter(|member| !member.is_silent) {
-        let mut link = Link::new(0, member.address.clone(), &member.target);
-        // What is wrong with the command the set's sampler says.
+        let mut link = ServerLink::new(0, member.address.clone(), &member.target);
+        // The set's sampler reports an error of the command.
         let Ok(status) = link.ask("admin", &rawdoc! { "replSetGetStatus": 1 }) else { continue };
         let members = status.get_array("members").into_iter().flatten().flatten();
         let members = members.filter_map(|value| value.as_document()).filter_map(|one| {
@@ -130,7 +139,7 @@ fn hidden(found: &[Watched], known: &[&Address], notes: &mut Vec<String>) -> Vec
             if health == 0.0 {
                 notes.push(format!("{address}, a hidden member, is not watched: the set does not reach it"));
             } else if WITH_DATA.contains(&state) {
-                hidden.push(Watched { address, role: WatchedRole::Secondary, ..member.clone() });
+                hidden.push(WatchedServer { address, role: WatchedRole::Secondary, ..member.clone() });
             }
         }
         return hidden;
@@ -138,11 +147,11 @@ fn hidden(found: &[Watched], known: &[&Address], notes: &mut Vec<String>) -> Vec
     Vec::new()
 }
 
-/// The shards that the first router which answers knows, and how to reach each.
-fn shards(routers: &[Watched], notes: &mut Vec<String>) -> Vec<(String, Target)> {
+/// Returns the shards that the first answering router lists, and a target for each.
+fn shards(routers: &[WatchedServer], notes: &mut Vec<String>) -> Vec<(String, Target)> {
     let mut reason = "no router answers".to_owned();
     for router in routers {
-        let mut link = Link::new(0, router.address.clone(), &router.target);
+        let mut link = ServerLink::new(0, router.address.clone(), &router.target);
         match link.ask_owned("config", &rawdoc! { "find": "shards" }) {
             Ok(reply) => return listed(&reply, &router.target),
             Err(Refusal::Denied) => "the user may not read config.shards".clone_into(&mut reason),
@@ -174,11 +183,11 @@ fn listed(reply: &RawDocument, target: &Target) -> Vec<(String, Target)> {
     documents.filter_map(shard).collect()
 }
 
-/// Asks a server for its process, its data directory and its log, and looks whether it is on this host.
-fn identify(watched: &mut Watched, notes: &mut Vec<String>) {
-    let mut link = Link::new(watched.number, watched.address.clone(), &watched.target);
+/// Asks a server for its process, its data directory and its log, and checks whether it runs on this host.
+fn identify(watched: &mut WatchedServer, service: Option<ManagedService>, notes: &mut Vec<String>) {
+    let mut link = ServerLink::new(watched.number, watched.address.clone(), &watched.target);
     let status = link.ask("admin", &server_status::lean());
-    // What is wrong with serverStatus its sampler says.
+    // The sampler of serverStatus reports its error.
     let pid = status.ok().and_then(|status| number_at(status, &["pid"]));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a process id")]
     let pid = pid.map(|pid| pid as u32).filter(|pid| *pid > 0);
@@ -203,18 +212,19 @@ fn identify(watched: &mut Watched, notes: &mut Vec<String>) {
         )),
         Err(_) => {}
     }
-    if watched.pid.is_none() {
+    // The limits of watching a service are noted once for all its servers.
+    if watched.pid.is_none() && service.is_none() {
         notes.push(format!(
             "{who} does not run on this host, or in a container: its counters are watched, its processor, disks and kernel are not"
         ));
     }
 }
 
-/// Programs that speak MongoDB's protocol, by the beginnings of their names: asked for only where the kernel does not tell us
-/// whose sockets are whose.
+/// Prefixes of the names of programs that speak MongoDB's protocol: used only if the kernel does not show which process owns
+/// a socket.
 const PROGRAMS: [&str; 3] = ["mongod", "mongos", "fathom"];
 
-/// Whether process `pid` of this host listens on `port`.
+/// Returns whether process `pid` of this host listens on `port`.
 pub(crate) fn listens(pid: u32, port: u16) -> bool {
     let process = Path::new("/proc").join(pid.to_string());
     let tables =
@@ -238,7 +248,7 @@ pub(crate) fn listens(pid: u32, port: u16) -> bool {
     }
 }
 
-/// The sockets of a table of TCP connections (proc(5), `/proc/net/tcp`) that listen on `port`, as links to them are written.
+/// The sockets of a table of TCP connections (proc(5), `/proc/net/tcp`) that listen on `port`, in the form of links to them.
 fn sockets(table: &str, port: u16) -> impl Iterator<Item = String> {
     const LISTENING: &str = "0A";
     table.lines().skip(1).filter_map(move |line| {
@@ -251,7 +261,7 @@ fn sockets(table: &str, port: u16) -> impl Iterator<Item = String> {
     })
 }
 
-/// A path that process `pid` may have written relative to the directory it was started in.
+/// Makes a path absolute that process `pid` may have written relative to its starting directory.
 pub(crate) fn absolute(pid: u32, path: &Path) -> PathBuf {
     if path.is_absolute() {
         return path.to_owned();

@@ -1,13 +1,13 @@
-//! Replies to `serverStatus` turned into readings: sums over windows, gauges, facts, and what is missing.
+//! Turns replies to `serverStatus` into readings: sums over windows, gauges, facts, and notes on missing counters.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bson::RawDocument;
-use fathom_record::catalog::{Kind, kind_of};
+use fathom_record::catalog::{Additivity, kind_of};
 
 use super::collection::number_at;
-use super::link::Watched;
+use super::link::WatchedServer;
 use super::names::{NAMES, Name};
 use super::snapshot::NameTree;
 use super::{needs, server_status};
@@ -16,42 +16,42 @@ use crate::{Batch, Sums};
 
 /// One row of the table of names as a series of one server.
 #[derive(Debug)]
-struct Target {
+struct WatchedDevice {
     name: String,
     unit: &'static str,
-    kind: Kind,
+    kind: Additivity,
 }
 
-/// Who a server was when it last answered.
+/// The identity of a server's process at its last answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Life {
     pid: f64,
     uptime_ms: f64,
 }
 
-/// What one server said so far.
+/// The counters of one server so far.
 #[derive(Debug)]
-pub(crate) struct Figures {
+pub(crate) struct CounterFigures {
     names: Arc<NameTree>,
-    targets: Vec<Option<Target>>,
+    targets: Vec<Option<WatchedDevice>>,
     life: Option<Life>,
-    /// The totals of the server's counters; whoever reads more of them from the same server puts them here too, since all of
-    /// them begin anew with it.
+    /// The totals of the server's counters; other samplers of the same server put theirs here too, since all of
+    /// them restart with it.
     pub(crate) sums: Sums,
     pub(crate) notes: Notes,
 }
 
-impl Figures {
-    pub(crate) fn new(watched: &Watched, names: Arc<NameTree>) -> Figures {
+impl CounterFigures {
+    pub(crate) fn new(watched: &WatchedServer, names: Arc<NameTree>) -> CounterFigures {
         let target = |name: &Name| {
             if name.remote_only && watched.pid.is_some() {
                 return None;
             }
             let name = format!("server.{}.{}", watched.number, name.series);
             let kind = kind_of(&name)?;
-            Some(Target { name, unit: kind.unit, kind: kind.kind })
+            Some(WatchedDevice { name, unit: kind.unit, kind: kind.kind })
         };
-        Figures {
+        CounterFigures {
             names,
             targets: NAMES.iter().map(target).collect(),
             life: None,
@@ -60,18 +60,18 @@ impl Figures {
         }
     }
 
-    /// Takes a reply that was asked for and received within the window. Counters were read somewhere within it: its middle is off
-    /// by half its width at most.
+    /// Takes a reply that was requested and received within the window. Counters were read at some moment within it, so its
+    /// middle is off by at most half its width.
     pub(crate) fn take(
         &mut self,
-        watched: &Watched,
+        watched: &WatchedServer,
         status: &RawDocument,
         window: (u64, u64),
         batch: &mut Batch,
     ) {
         let at_ns = window.0.midpoint(window.1);
         let who = format!("server {} ({})", watched.number, watched.address);
-        let now = Life::of(status);
+        let now = Life::from_status(status);
         if self.life.is_some_and(|before| now.is_after(before)) {
             self.sums.restart();
             self.life = None;
@@ -94,15 +94,15 @@ impl Figures {
         for (target, value) in self.targets.iter().zip(values) {
             let (Some(target), Some(value)) = (target, value) else { continue };
             match target.kind {
-                Kind::Sum => self.sums.put(batch, &target.name, target.unit, at_ns, value),
-                Kind::Gauge => batch.put(target.name.as_str(), target.unit, window, value),
+                Additivity::Sum => self.sums.put(batch, &target.name, target.unit, at_ns, value),
+                Additivity::Gauge => batch.put(target.name.as_str(), target.unit, window, value),
             }
         }
     }
 }
 
 impl Life {
-    fn of(status: &RawDocument) -> Life {
+    fn from_status(status: &RawDocument) -> Life {
         let seconds = || number_at(status, &["uptime"]).map(|seconds| seconds * 1000.0);
         Life {
             pid: number_at(status, &["pid"]).unwrap_or(0.0),
@@ -110,14 +110,14 @@ impl Life {
         }
     }
 
-    /// Whether this is another process than that was. In a container the process has the same number each time.
+    /// Returns whether this is a later process than `before`. In a container the process has the same number each time.
     fn is_after(self, before: Life) -> bool {
         (self.pid - before.pid).abs() > 0.5 || self.uptime_ms < before.uptime_ms
     }
 }
 
-/// Who the server is, for the manifest.
-fn introduce(watched: &Watched, status: &RawDocument, batch: &mut Batch) {
+/// Adds the facts on the server to the manifest.
+fn introduce(watched: &WatchedServer, status: &RawDocument, batch: &mut Batch) {
     let prefix = format!("server.{}", watched.number);
     let mut fact = |name: &str, value: String| batch.facts.push((format!("{prefix}{name}"), value));
     fact("", watched.address.to_string());

@@ -1,4 +1,4 @@
-//! Replies of servers of many versions, real and composed (tests/fixtures/server-status/ORIGIN.md), through the table of names.
+//! Tests the table of names with replies of servers of many versions, real and composed (tests/fixtures/server-status/ORIGIN.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::time::Instant;
 use bson::{Document, RawDocumentBuf};
 use fathom_client::{Address, Target};
 
-use super::figures::Figures;
-use super::link::{Watched, WatchedRole};
+use super::figures::CounterFigures;
+use super::link::{WatchedRole, WatchedServer};
 use super::names::NAMES;
 use super::snapshot::NameTree;
 use crate::{Batch, Clock};
@@ -47,9 +47,9 @@ fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-pub(super) fn watched() -> Watched {
+pub(super) fn watched() -> WatchedServer {
     let address = Address::new("db1", 27017);
-    Watched {
+    WatchedServer {
         number: 0,
         target: Target::at(address.clone()),
         address,
@@ -63,10 +63,10 @@ pub(super) fn watched() -> Watched {
     }
 }
 
-/// What comes of replies, one each second.
+/// The readings of replies, one each second.
 fn taken(replies: &[&Document]) -> Batch {
     let watched = watched();
-    let mut figures = Figures::new(&watched, Arc::new(NameTree::new()));
+    let mut figures = CounterFigures::new(&watched, Arc::new(NameTree::new()));
     let mut batch = Batch::new(Clock::since(Instant::now()));
     for (second, reply) in (1..).zip(replies) {
         figures.take(&watched, &raw(reply), (second * 1_000, second * 1_000), &mut batch);
@@ -139,7 +139,7 @@ fn a_restart_leaves_a_gap_and_a_note() {
     let first = document("server-status/composed-7.0");
     let mut again = first.clone();
     again.insert("uptimeMillis", 5_i64);
-    // It did more since its start than the one before in all its life: only the uptime tells.
+    // The new process has done more since its start than the earlier one in all its life: only the uptime reveals the restart.
     add(&mut again, &["opLatencies", "reads", "ops"], 1_000_000);
     let mut last = again.clone();
     add(&mut last, &["uptimeMillis"], 1000);
@@ -196,7 +196,7 @@ fn what_is_missing_is_absent_and_said_once() {
 fn a_router_is_not_blamed_for_what_it_has_not() {
     let mut watched = watched();
     watched.role = WatchedRole::Router;
-    let mut figures = Figures::new(&watched, Arc::new(NameTree::new()));
+    let mut figures = CounterFigures::new(&watched, Arc::new(NameTree::new()));
     let mut batch = Batch::new(Clock::since(Instant::now()));
     figures.take(&watched, &raw(&document("mongod-4.0.3/mongos-serverStatus")), (1, 2), &mut batch);
     assert_eq!(batch.notes, Vec::<String>::new());

@@ -1,6 +1,6 @@
-//! A server as a sampler talks to it: what it is, a connection that comes back, and what our commands cost.
+//! A sampler's link to a server: the server's role, a connection that is re-established, and the cost of our commands.
 //!
-//! A command's cost is its round trip less that of the ping before: what the server itself did, within the noise of a ping.
+//! A command's cost is its round trip less that of the preceding ping: the server's own time, within the noise of a ping.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,27 +10,26 @@ use fathom_client::{Address, Code, Connection, Target};
 
 use crate::{Batch, Sums};
 
-/// A reply may take this long before the server counts as gone: a server that stands still for a checkpoint answers later than
-/// usual, and that it does is worth knowing.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Coming back to a server that went away is tried for this long at a time.
-const PATIENCE_TO_RETURN: Duration = Duration::from_secs(1);
+/// A server counts as down if a reply takes longer than this. A server stalled by a checkpoint answers later than usual,
+/// and that delay is worth recording.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit of one attempt to reconnect to a server.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a watched server is.
+/// The role of a watched server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedRole {
-    /// A server by itself.
+    /// A server without a replica set.
     Standalone,
     /// The member that took writes when the run began.
     Primary,
     /// Another member that holds data.
     Secondary,
-    /// A mongos.
     Router,
 }
 
 impl WatchedRole {
-    /// As it stands in facts.
+    /// Its name in facts.
     pub fn name(self) -> &'static str {
         match self {
             WatchedRole::Standalone => "standalone",
@@ -40,7 +39,7 @@ impl WatchedRole {
         }
     }
 
-    /// Whether it has a storage engine.
+    /// Returns whether it has a storage engine.
     pub fn has_engine(self) -> bool {
         self != WatchedRole::Router
     }
@@ -48,45 +47,42 @@ impl WatchedRole {
 
 /// A server that is watched.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct WatchedServer {
     /// Its number in the run: `server.{number}`.
     pub number: usize,
-    /// Where it is, under the name that its set has for it.
+    /// Its address, by the name that its set uses for it.
     pub address: Address,
-    /// What it is.
     pub role: WatchedRole,
     /// The replica set it belongs to.
     pub set: Option<String>,
     /// The shard it belongs to.
     pub shard: Option<String>,
-    /// Whether it did not answer when the servers were looked for; a set names it all the same.
+    /// True if it did not answer during discovery; its set lists it nevertheless.
     pub is_silent: bool,
     /// Its process, if it runs on this host.
     pub pid: Option<u32>,
-    /// Its data directory as it says; a path of this host if there is a `pid`.
+    /// Its data directory as the server reports it; a path of this host if `pid` is set.
     pub dbpath: Option<PathBuf>,
-    /// Its log as it says; a path of this host if there is a `pid`.
+    /// Its log as the server reports it; a path of this host if `pid` is set.
     pub log: Option<PathBuf>,
-    /// What to connect with.
+    /// The target of the connection.
     pub(crate) target: Target,
 }
 
-/// Why there is no answer.
+/// The reason for a missing answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The way to the server failed.
+    /// The connection to the server failed.
     Lost(String),
-    /// Our user may not (13, Unauthorized).
+    /// Our user lacks the privilege (13, Unauthorized).
     Denied,
-    /// The server does not know the command, the stage or the collection, or is no member of a set.
+    /// The server does not know the command, the stage or the collection, or is not a member of a set.
     Absent,
-    /// Another failure.
     Failed(String),
 }
 
-/// One server.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct ServerLink {
     number: usize,
     address: Address,
     target: Target,
@@ -96,13 +92,14 @@ pub(crate) struct Link {
     sums: Sums,
 }
 
-impl Link {
-    /// A link that connects when it is first used.
-    pub(crate) fn new(number: usize, address: Address, target: &Target) -> Link {
+impl ServerLink {
+    /// Makes a link that connects at its first use.
+    pub(crate) fn new(number: usize, address: Address, target: &Target) -> ServerLink {
         let mut target = target.clone();
-        target.socket_timeout = Some(target.socket_timeout.map_or(PATIENCE, |own| own.min(PATIENCE)));
+        target.socket_timeout =
+            Some(target.socket_timeout.map_or(REPLY_TIMEOUT, |own| own.min(REPLY_TIMEOUT)));
         target.app_name.get_or_insert_with(|| "fathom".to_owned());
-        Link {
+        ServerLink {
             number,
             address,
             target,
@@ -113,31 +110,31 @@ impl Link {
         }
     }
 
-    /// As it stands in notes: its number and where it is.
+    /// Its name in notes: its number and its address.
     pub(crate) fn who(&self) -> String {
         format!("server {} ({})", self.number, self.address)
     }
 
-    /// Connects if there is no connection. After the first time, a server that does not answer is given up soon.
+    /// Connects if not connected. After the first time, an attempt on a server that does not answer ends early.
     pub(crate) fn connect(&mut self) -> Result<(), Refusal> {
         if self.connection.as_ref().is_some_and(|connection| !connection.is_broken()) {
             return Ok(());
         }
         self.connection = None;
         let opened = Connection::open(&self.address, &self.target);
-        self.target.connect_timeout = self.target.connect_timeout.min(PATIENCE_TO_RETURN);
+        self.target.connect_timeout = self.target.connect_timeout.min(RECONNECT_TIMEOUT);
         self.connection = Some(opened.map_err(|error| match error {
-            // A login that is refused is no better next time, but a member that starts again refuses logins too.
+            // A refused login does not succeed later, but a member that restarts refuses logins too.
             fathom_client::Error::Server(failure) => Refusal::Lost(failure.message().to_owned()),
             fathom_client::Error::Network(error) => Refusal::Lost(error.to_string()),
         })?);
         Ok(())
     }
 
-    /// Sends a command and waits for the reply, which stays where it lies.
+    /// Sends a command and waits for the reply, which is borrowed from the buffer.
     pub(crate) fn ask(&mut self, database: &str, command: &RawDocument) -> Result<&RawDocument, Refusal> {
         self.connect()?;
-        let Link { connection, ping, spent, .. } = self;
+        let ServerLink { connection, ping, spent, .. } = self;
         let Some(connection) = connection else { return Err(Refusal::Lost(String::new())) };
         let preference = rawdoc! { "mode": "primaryPreferred" };
         let began = Instant::now();
@@ -145,7 +142,7 @@ impl Link {
             let mut body = message.body();
             body.extend_raw(command);
             body.string("$db", database);
-            // Without it a secondary refuses what reads data; a primary, and a server alone, take no notice.
+            // Without it a secondary refuses commands that read data; a primary and a standalone server ignore it.
             body.document("$readPreference", &preference);
             body.end();
         });
@@ -153,7 +150,7 @@ impl Link {
         answer.map_err(refusal)
     }
 
-    /// [`Link::ask`] with a reply that outlives the next command.
+    /// Like [`ServerLink::ask`], with a reply that outlives the next command.
     pub(crate) fn ask_owned(
         &mut self,
         database: &str,
@@ -173,7 +170,7 @@ impl Link {
         Ok(self.ping)
     }
 
-    /// What our commands cost the server since the last time this was called.
+    /// Adds the cost of our commands to the server since the last call.
     pub(crate) fn account(&mut self, batch: &mut Batch) {
         let name = format!("monitor.server.{}.command_us", self.number);
         let total_us = self.spent.as_secs_f64() * 1e6;

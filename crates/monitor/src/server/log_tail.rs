@@ -1,8 +1,8 @@
-//! The sampler of a server's log: slow operations whole, checkpoints and stalls as events.
+//! The sampler of a server's log: records slow operations in full, and checkpoints and stalls as events.
 //!
-//! The file is followed where it is on this host and may be read, each second; else the last lines that the server keeps in
-//! memory are asked for every ten seconds, which loses lines of a server that logs more than a thousand in that time. Of many
-//! slow operations the slowest are kept: a server told to log every operation must not fill the run folder.
+//! If the file is on this host and may be read, it is followed each second. Otherwise the server is asked every ten seconds
+//! for the last lines that it keeps in memory, which loses lines if it logs more than a thousand in that time. Of many slow
+//! operations the slowest are kept: a server set to log every operation must not fill the run folder.
 //!
 //! The file is followed from its end, across rotation (a new file under the name) and truncation.
 
@@ -15,62 +15,62 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bson::{RawBsonRef, RawDocument, rawdoc};
 use fathom_errors::{Error, Result};
-use fathom_record::ServerEvent;
 use fathom_record::disk::Entry;
+use fathom_record::{ServerEvent, SlowOperation};
 
-use super::link::{Link, Refusal, Watched};
-use super::log_line::{LogWhat, duration_ms, event_of, may_be_slow, read_log_line};
+use super::link::{Refusal, ServerLink, WatchedServer};
+use crate::log::{LogWhat, duration_ms, event_of, may_be_slow, read_log_line};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
-/// As many slow operations are kept of each look, and as many events.
+/// The number of slow operations kept from each reading, and that of events.
 const KEPT: usize = 50;
 
 #[derive(Debug)]
-enum Source {
+enum LogSource {
     File(LogFile),
     /// `getLog`, and how many lines the server had written when it was asked last.
-    Server(Box<Link>, Option<i64>),
+    Server(Box<ServerLink>, Option<i64>),
 }
 
 /// The sampler of one log.
 #[derive(Debug)]
 pub(crate) struct LogTail {
     number: usize,
-    source: Source,
+    source: LogSource,
     notes: Notes,
 }
 
-/// Lines to look at.
+/// Lines that are to be parsed.
 type Texts = Vec<Vec<u8>>;
 
 impl LogTail {
     /// A sampler of the log of `watched`.
-    pub(crate) fn new(watched: &Watched) -> LogTail {
+    pub(crate) fn new(watched: &WatchedServer) -> LogTail {
         let path: Option<&Path> = watched.log.as_deref().filter(|_| watched.pid.is_some());
         let source = match path.and_then(|path| LogFile::open(path).ok()) {
-            Some(file) => Source::File(file),
-            None => Source::Server(
-                Box::new(Link::new(watched.number, watched.address.clone(), &watched.target)),
+            Some(file) => LogSource::File(file),
+            None => LogSource::Server(
+                Box::new(ServerLink::new(watched.number, watched.address.clone(), &watched.target)),
                 None,
             ),
         };
         LogTail { number: watched.number, source, notes: Notes::default() }
     }
 
-    /// How often it is worth a look.
+    /// Returns the period of its readings.
     pub(crate) fn period(&self) -> Duration {
         match self.source {
-            Source::File(_) => Duration::from_secs(1),
-            Source::Server(..) => Duration::from_secs(10),
+            LogSource::File(_) => Duration::from_secs(1),
+            LogSource::Server(..) => Duration::from_secs(10),
         }
     }
 
-    /// The new lines, and how far the server's clock is ahead of ours.
+    /// Returns the new lines, and the offset of the server's clock from ours.
     fn new_lines(&mut self, batch: &mut Batch) -> Result<(Texts, i64)> {
         let who = format!("server {}", self.number);
         match &mut self.source {
-            Source::File(file) => {
+            LogSource::File(file) => {
                 let lines = file.read().map_err(|cause| {
                     Error::new(fathom_errors::Kind::Io, format!("cannot read the log of {who}"))
                         .because(cause)
@@ -81,12 +81,12 @@ impl LogTail {
                 }
                 Ok((lines.lines, 0))
             }
-            Source::Server(link, written) => {
+            LogSource::Server(link, written) => {
                 let got = poll(link, written);
                 link.account(batch);
                 match got {
                     Ok(lines) => Ok(lines),
-                    // The server's own sampler says so.
+                    // The server's own sampler reports this.
                     Err(Refusal::Lost(_)) => Ok((Vec::new(), 0)),
                     Err(_) => {
                         let who = link.who();
@@ -102,8 +102,8 @@ impl LogTail {
     }
 }
 
-/// The lines that were written since the last time; none the first time.
-fn poll(link: &mut Link, written: &mut Option<i64>) -> std::result::Result<(Texts, i64), Refusal> {
+/// The lines that were written since the last time; an empty list the first time.
+fn poll(link: &mut ServerLink, written: &mut Option<i64>) -> std::result::Result<(Texts, i64), Refusal> {
     let began = wall_ms();
     // Every version knows it by this name.
     let hello = link.ask("admin", &rawdoc! { "isMaster": 1 })?;
@@ -116,7 +116,7 @@ fn poll(link: &mut Link, written: &mut Option<i64>) -> std::result::Result<(Text
     Ok((unseen(reply, written), ahead_ms))
 }
 
-/// The lines of a reply to `getLog` that were not there the last time, by the number of lines written since.
+/// Returns the lines of a reply to `getLog` that are new since the last reply, by the number of lines written since.
 fn unseen(reply: &RawDocument, written: &mut Option<i64>) -> Texts {
     let total = match reply.get("totalLinesWritten") {
         Ok(Some(RawBsonRef::Int32(total))) => i64::from(total),
@@ -124,7 +124,7 @@ fn unseen(reply: &RawDocument, written: &mut Option<i64>) -> Texts {
         _ => return Vec::new(),
     };
     let Some(before) = written.replace(total) else { return Vec::new() };
-    // A server that began anew has written fewer.
+    // A restarted server has written fewer.
     let new = if total < before { total } else { total - before };
     let Ok(log) = reply.get_array("log") else { return Vec::new() };
     let lines: Vec<&str> = log.into_iter().flatten().filter_map(|line| line.as_str()).collect();
@@ -132,7 +132,7 @@ fn unseen(reply: &RawDocument, written: &mut Option<i64>) -> Texts {
     lines.iter().skip(from).map(|line| line.as_bytes().to_vec()).collect()
 }
 
-/// The lines that are worth reading: events, and of the slow operations the slowest; and how many were left out.
+/// Chooses the lines to parse: events, and the slowest of the slow operations. Returns also the number of lines left out.
 fn chosen(lines: &[Vec<u8>]) -> (Vec<&[u8]>, usize) {
     let mut slow = Vec::new();
     let mut events = Vec::new();
@@ -175,10 +175,12 @@ impl Sampler for LogTail {
             let ago_ms = u64::try_from(now_ms.saturating_sub(line.at_unix_ms)).unwrap_or(0);
             let at_ns = now_ns.saturating_sub(ago_ms.saturating_mul(1_000_000));
             batch.entries.push(match line.what {
-                LogWhat::Slow(mut operation) => {
-                    (operation.server, operation.ended_ns) = (self.number, at_ns);
-                    Entry::SlowOperation(operation)
+                LogWhat::Slow(logged) => {
+                    let (server, ended_ns) = (self.number, at_ns);
+                    Entry::SlowOperation(Box::new(SlowOperation { server, ended_ns, ..logged.operation }))
                 }
+                // None of these lines was chosen.
+                LogWhat::Driver(_) => continue,
                 LogWhat::Event(kind, line) => {
                     Entry::ServerEvent(ServerEvent { server: self.number, at_ns, kind, line })
                 }
@@ -188,17 +190,17 @@ impl Sampler for LogTail {
     }
 }
 
-/// As much as is read at a time; a log that grows faster is not read as a whole.
+/// The number of bytes read at a time; of a log that grows faster, a part is skipped.
 const READ_BYTES: usize = 8 << 20;
-/// A line that is longer is passed over: mongod cuts its own far below (`maxLogSizeKB`, 10 by default).
+/// A longer line is skipped: mongod cuts its own lines far below that (`maxLogSizeKB`, 10 by default).
 const LINE_BYTES: usize = 1 << 20;
 
-/// Lines as they come, and what was passed over.
+/// New lines, and counts of the skipped parts.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LogTailLines {
     /// Whole lines without their ends.
     pub(crate) lines: Vec<Vec<u8>>,
-    /// Bytes that were not read since the log grew too fast, and lines that were too long.
+    /// Bytes that were not read because the log grew too fast or a line was too long.
     pub(crate) passed_over_bytes: u64,
 }
 
@@ -207,16 +209,16 @@ pub(crate) struct Lines {
 pub(crate) struct LogFile {
     path: PathBuf,
     file: File,
-    /// How far it was read.
+    /// The offset up to which it was read.
     at: u64,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
-    /// Whether the line that is under way is passed over: too long, or begun before we came.
+    /// True if the current line is skipped because it is too long or began before the file was opened.
     skips: bool,
 }
 
 impl LogFile {
-    /// Opens it at its end: what is there already is of before the run.
+    /// Opens the file at its end: its present content is from before the run.
     pub(crate) fn open(path: &Path) -> io::Result<LogFile> {
         let mut file = File::open(path)?;
         let at = file.seek(SeekFrom::End(0))?;
@@ -229,16 +231,16 @@ impl LogFile {
     }
 
     /// The lines that came since the last time.
-    pub(crate) fn read(&mut self) -> io::Result<Lines> {
-        let mut lines = Lines::default();
+    pub(crate) fn read(&mut self) -> io::Result<LogTailLines> {
+        let mut lines = LogTailLines::default();
         self.read_on(&mut lines)?;
         let is_replaced = match (std::fs::metadata(&self.path), self.file.metadata()) {
             (Ok(named), Ok(open)) => (named.dev(), named.ino()) != (open.dev(), open.ino()),
-            // Between the renaming of the old file and the making of the new one.
+            // The old file was renamed and the new one does not exist yet.
             _ => false,
         };
         if is_replaced {
-            // The old one may have got its last lines while we looked.
+            // The old file may have received its last lines in the meantime.
             self.read_on(&mut lines)?;
             self.file = File::open(&self.path)?;
             self.start_anew();
@@ -253,7 +255,7 @@ impl LogFile {
         self.skips = false;
     }
 
-    fn read_on(&mut self, lines: &mut Lines) -> io::Result<()> {
+    fn read_on(&mut self, lines: &mut LogTailLines) -> io::Result<()> {
         let size = self.file.metadata()?.len();
         if size < self.at {
             self.start_anew();
@@ -274,7 +276,7 @@ impl LogFile {
         Ok(())
     }
 
-    fn split(&mut self, chunk: &[u8], lines: &mut Lines) {
+    fn split(&mut self, chunk: &[u8], lines: &mut LogTailLines) {
         let mut pieces = chunk.split(|byte| *byte == b'\n');
         let last = pieces.next_back().unwrap_or_default();
         for piece in pieces {
@@ -287,7 +289,7 @@ impl LogFile {
         self.extend(last, lines);
     }
 
-    fn extend(&mut self, piece: &[u8], lines: &mut Lines) {
+    fn extend(&mut self, piece: &[u8], lines: &mut LogTailLines) {
         if self.skips {
             return;
         }
@@ -340,7 +342,7 @@ mod tests {
         assert_eq!((kept[0], kept[KEPT]), (lines[20].as_slice(), lines[KEPT + 20].as_slice()));
     }
 
-    fn texts(lines: &Lines) -> Vec<String> {
+    fn texts(lines: &LogTailLines) -> Vec<String> {
         lines.lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
     }
 

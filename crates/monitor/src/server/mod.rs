@@ -1,7 +1,7 @@
-//! The server's side: what servers count of themselves, read at a cost of less than a millisecond of their time each second.
+//! The samplers of servers: read the servers' own counters at a cost of less than a millisecond of server time each second.
 //!
-//! [`Servers::find`] says which servers there are behind a connection string, and [`server_samplers`] makes the samplers
-//! that watch them. All of it needs no more than the role clusterMonitor, and changes nothing.
+//! [`Servers::find`] finds the servers behind a connection string, and [`server_samplers`] makes their samplers. All
+//! commands need no more than the role clusterMonitor, and change nothing.
 
 mod collection;
 mod deployment;
@@ -9,10 +9,7 @@ mod figures;
 #[cfg(test)]
 mod fixture_tests;
 mod link;
-mod log_line;
 mod log_tail;
-#[cfg(test)]
-mod log_tests;
 mod names;
 mod needs;
 mod progress;
@@ -29,29 +26,29 @@ use crate::Sampler;
 
 pub use collection::Namespace;
 pub use deployment::Servers;
-pub use link::{Watched, WatchedRole};
-pub use log_line::{LogLine, LogWhat, read_log_line};
+pub use link::{WatchedRole, WatchedServer};
 pub use replication::state_name;
 
 use log_tail::LogTail;
+pub(crate) use names::NAMES;
 use replication::Replication;
-use sharding::Sharding;
-use snapshot::NameTree;
-use status::Status;
+use sharding::ShardingSampler;
+pub(crate) use snapshot::NameTree;
+use status::StatusSampler;
 
-/// A second: what a spike's beginning can be told by.
+/// One second, so that the beginning of a spike is known to the second.
 const STATUS_PERIOD: Duration = Duration::from_secs(1);
 /// Chunks move slowly, and counting them costs the configuration's servers.
 const SHARDING_PERIOD: Duration = Duration::from_secs(10);
 
-/// The samplers of all servers, each with its period. They wait for servers that do not answer, so they want threads of their
-/// own: one for each server at best.
+/// The samplers of all servers, each with its period. They wait for servers that do not answer, so they need their own
+/// threads, ideally one for each server.
 pub fn server_samplers(servers: &Servers, namespace: &Namespace) -> Vec<(Duration, Box<dyn Sampler>)> {
     let mut samplers: Vec<(Duration, Box<dyn Sampler>)> = Vec::new();
     let names = Arc::new(NameTree::new());
     let all = &servers.watched;
     for watched in all {
-        let status = Status::new(watched.clone(), Arc::clone(&names), namespace.clone());
+        let status = StatusSampler::new(watched.clone(), Arc::clone(&names), namespace.clone());
         samplers.push((STATUS_PERIOD, Box::new(status)));
         if watched.role.has_engine() {
             let log = LogTail::new(watched);
@@ -62,12 +59,12 @@ pub fn server_samplers(servers: &Servers, namespace: &Namespace) -> Vec<(Duratio
     sets.sort_unstable();
     sets.dedup();
     for set in sets {
-        let members: Vec<&Watched> =
+        let members: Vec<&WatchedServer> =
             all.iter().filter(|watched| watched.set.as_deref() == Some(set)).collect();
         samplers.push((STATUS_PERIOD, Box::new(Replication::new(set, &members))));
     }
     if let Some(router) = all.iter().find(|watched| watched.role == WatchedRole::Router) {
-        let sharding = Sharding::new(router, all, namespace.clone());
+        let sharding = ShardingSampler::new(router, all, namespace.clone());
         samplers.push((SHARDING_PERIOD, Box::new(sharding)));
     }
     samplers

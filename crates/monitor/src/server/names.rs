@@ -1,8 +1,8 @@
-//! Table: where each series of a server stands in `serverStatus`, for versions 4.0 to 8.x and for the lab server.
+//! Table: the fields of `serverStatus` for each series of a server, in versions 4.0 to 8.x and in the lab server.
 //!
-//! Series are those of `fathom_record::catalog` behind `server.{member}.`; unit and kind stand there. Of several places the
-//! first that a reply has is taken. A place is a path of field names, joined by dots; `*` stands for any field. Names that
-//! no server of ours has shown are cited beside their row:
+//! Series are those of `fathom_record::catalog` after `server.{member}.`; the catalog has unit and kind. Of several
+//! places, the first one in a reply counts. A place is a path of field names, joined by dots; `*` matches any field.
+//! The rows cite the sources of names that our servers did not show:
 //!
 //! - \[real\]: seen in the replies of `tests/fixtures`, of a mongod 4.0.3 or of public replies of real servers.
 //! - \[wt\]: WiredTiger 11.3.1 (that of MongoDB 8.0), dist/stat_data.py.
@@ -11,63 +11,63 @@
 /// A series and the places where servers keep it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name {
-    /// Behind `server.{member}.`.
+    /// The series' name behind `server.{member}.`.
     pub(crate) series: &'static str,
-    /// The first that is there counts.
-    pub(crate) places: &'static [Place],
-    /// Left to the samplers of the host where the server runs on this one.
+    /// The first place that a reply has counts.
+    pub(crate) places: &'static [ValuePath],
+    /// True if the samplers of the host read it instead when the server runs on this host.
     pub(crate) remote_only: bool,
 }
 
-/// Where a value stands, or the values that it is the sum of.
+/// The path of a value, or of the values that it is the sum of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The paths that are added up; one that is there will do.
+pub(crate) struct ValuePath {
+    /// The paths that are added up; at least one must exist.
     pub(crate) paths: &'static [&'static str],
-    /// The paths that are taken off.
+    /// The paths that are subtracted.
     pub(crate) less: &'static [&'static str],
-    /// Whose presence says that the counter is kept, and merely not shown while it is zero.
+    /// A path whose presence means that the counter exists and is merely not shown while it is zero.
     pub(crate) zero_by: Option<&'static str>,
-    /// What the sum is multiplied by.
+    /// The factor of the sum.
     pub(crate) factor: f64,
-    /// Whether only "more than zero" is of interest: 1, else 0.
+    /// True if only "more than zero" is of interest: 1, else 0.
     pub(crate) is_flag: bool,
-    /// Whether the place is for the lab server alone (true), for all others (false), or for all. Its `locks` count the waits for
-    /// tickets, and nothing else.
+    /// `true` if the place is for the lab server alone, `false` for all others, `None` for all servers. Its `locks` count the
+    /// waits for tickets, and nothing else.
     pub(crate) lab: Option<bool>,
 }
 
-const fn at(paths: &'static [&'static str]) -> Place {
-    Place { paths, less: &[], zero_by: None, factor: 1.0, is_flag: false, lab: None }
+const fn at(paths: &'static [&'static str]) -> ValuePath {
+    ValuePath { paths, less: &[], zero_by: None, factor: 1.0, is_flag: false, lab: None }
 }
 
-impl Place {
-    const fn times(self, factor: f64) -> Place {
-        Place { factor, ..self }
+impl ValuePath {
+    const fn times(self, factor: f64) -> ValuePath {
+        ValuePath { factor, ..self }
     }
 
-    const fn less(self, less: &'static [&'static str]) -> Place {
-        Place { less, ..self }
+    const fn less(self, less: &'static [&'static str]) -> ValuePath {
+        ValuePath { less, ..self }
     }
 
-    const fn zero_by(self, path: &'static str) -> Place {
-        Place { zero_by: Some(path), ..self }
+    const fn zero_by(self, path: &'static str) -> ValuePath {
+        ValuePath { zero_by: Some(path), ..self }
     }
 
-    const fn flag(self) -> Place {
-        Place { is_flag: true, ..self }
+    const fn flag(self) -> ValuePath {
+        ValuePath { is_flag: true, ..self }
     }
 
-    const fn lab(self, only: bool) -> Place {
-        Place { lab: Some(only), ..self }
+    const fn lab(self, only: bool) -> ValuePath {
+        ValuePath { lab: Some(only), ..self }
     }
 }
 
-const fn name(series: &'static str, places: &'static [Place]) -> Name {
+const fn name(series: &'static str, places: &'static [ValuePath]) -> Name {
     Name { series, places, remote_only: false }
 }
 
-const fn remote(series: &'static str, places: &'static [Place]) -> Name {
+const fn remote(series: &'static str, places: &'static [ValuePath]) -> Name {
     Name { series, places, remote_only: true }
 }
 
@@ -94,7 +94,7 @@ pub(crate) static NAMES: &[Name] = &[
         "commands.latency_us",
         &[at(&["opLatencies.commands.latency"]), at(&["fathom.opLatencies.commands.latency"])],
     ),
-    // A router of ours alone: what operations waited for shards.
+    // Only Fathom's own router: the time that operations waited for shards.
     name("reads.shards_us", &[at(&["fathom.opLatencies.reads.waitedForShards"])]),
     name("writes.shards_us", &[at(&["fathom.opLatencies.writes.waitedForShards"])]),
     // Routers: ours, and mongos since 4.4 (serverStatus in the manual: shardingStatistics.numHostsTargeted) [manual].
@@ -118,7 +118,7 @@ pub(crate) static NAMES: &[Name] = &[
             ]),
         ],
     ),
-    // What a secondary does to follow [real].
+    // The work of a secondary that follows [real].
     name("replication.applied", &[at(&["metrics.repl.apply.ops"])]),
     name("replication.batches", &[at(&["metrics.repl.apply.batches.num"])]),
     name("replication.batch_ms", &[at(&["metrics.repl.apply.batches.totalMillis"])]),
@@ -147,8 +147,8 @@ pub(crate) static NAMES: &[Name] = &[
     name("clients.writers", &[at(&["globalLock.activeClients.writers"])]),
     name("queue.readers", &[at(&["globalLock.currentQueue.readers"])]),
     name("queue.writers", &[at(&["globalLock.currentQueue.writers"])]),
-    // 8.0 moved the tickets out of the engine's section [manual]; where priorities have tickets of their own (8.2), `out` of the
-    // whole stands beside them.
+    // 8.0 moved the tickets out of the engine's section [manual]; if priorities have tickets of their own (8.2), `out` of the
+    // whole is next to them.
     name(
         "tickets.read.out",
         &[
@@ -209,7 +209,7 @@ pub(crate) static NAMES: &[Name] = &[
             at(&["locks.Global.timeAcquiringMicros.*"]).lab(true),
         ],
     ),
-    // A lock that nobody ever waited for has its `acquireCount` only [real].
+    // A lock without any wait so far has only its `acquireCount` [real].
     name(
         "wait.lock_us",
         &[
@@ -356,7 +356,7 @@ pub(crate) static NAMES: &[Name] = &[
     name("compaction.read_bytes", &[at(&["rocksdb.counters.compaction-bytes-read"])]),
     name("compaction.written_bytes", &[at(&["rocksdb.counters.compaction-bytes-written"])]),
     name("compaction.pending", &[at(&["rocksdb.compaction-pending"])]),
-    // Processor time since 4.2 or 4.4 [real]; the kernel says both more often where the server is on this host.
+    // Processor time since 4.2 or 4.4 [real]; the kernel shows both more often if the server is on this host.
     remote("process.cpu_us", &[at(&["extra_info.user_time_us", "extra_info.system_time_us"])]),
     remote("process.resident_bytes", &[at(&["mem.resident"]).times(MEBIBYTE)]),
 ];

@@ -1,77 +1,77 @@
-//! Table: counters whose lack costs a finding, and which. A server that does not count something is asked no more for it; the
-//! person who reads is told once what that costs.
+//! Table: counters and the findings that are lost without them. A counter that a server lacks is not requested again; one
+//! note states the consequence.
 
 use super::names::NAMES;
 
-/// What a finding needs.
+/// The series that a finding needs.
 #[derive(Clone, Copy, Debug)]
-struct Need {
-    /// All of these series; one that is missing is enough to miss it.
+struct SeriesNeed {
+    /// The series that the finding needs, all of them.
     series: &'static [&'static str],
-    /// Only of servers with this storage engine.
+    /// The storage engine of the servers concerned, if not all.
     engine: Option<&'static str>,
-    /// As it stands in "does not count ...".
+    /// The words for it in "does not count ...".
     what: &'static str,
-    /// What that costs.
+    /// The consequence for the answer.
     cost: &'static str,
 }
 
-static NEEDS: &[Need] = &[
-    Need {
+static NEEDS: &[SeriesNeed] = &[
+    SeriesNeed {
         series: &["reads.operations", "reads.latency_us", "writes.operations", "writes.latency_us"],
         engine: None,
         what: "the latency of its operations",
-        cost: "the server's share of an operation's time cannot be told from the network's",
+        cost: "the server's share of an operation's time cannot be separated from the network's",
     },
-    Need {
+    SeriesNeed {
         series: &["wait.ticket_us"],
         engine: None,
         what: "waits for tickets",
         cost: "they stay within the engine's share, and only a queue of operations hints at them",
     },
-    Need {
+    SeriesNeed {
         series: &["tickets.read.out", "tickets.read.total", "tickets.write.out", "tickets.write.total"],
         engine: None,
         what: "tickets",
         cost: "the queue ladder has no rung for them",
     },
-    Need {
+    SeriesNeed {
         series: &["wait.page_read_us"],
         engine: None,
         what: "the time that operations wait for pages from disk",
         cost: "reads from disk stay within the engine's share, and cache misses are not found as a cause",
     },
-    Need {
+    SeriesNeed {
         series: &["wait.evict_us"],
         engine: Some("wiredTiger"),
         what: "the time that operations spend on eviction",
         cost: "eviction by operations is not found as a cause",
     },
-    Need {
+    SeriesNeed {
         series: &["cache.used_bytes", "cache.most_bytes", "cache.dirty_bytes"],
         engine: Some("wiredTiger"),
         what: "the fill of its cache",
         cost: "a cache that is too small or too dirty is not found as a cause",
     },
-    Need {
+    SeriesNeed {
         series: &["journal.syncs", "journal.sync_us"],
         engine: Some("wiredTiger"),
         what: "syncs of the journal and their time",
         cost: "the journal is not found as a cause of slow writes",
     },
-    Need {
+    SeriesNeed {
         series: &["checkpoint.running"],
         engine: Some("wiredTiger"),
         what: "whether a checkpoint runs",
         cost: "spikes cannot be tied to checkpoints, only to a period",
     },
-    Need {
+    SeriesNeed {
         series: &["engine.written_bytes"],
         engine: None,
         what: "what its engine writes",
         cost: "write amplification cannot be split into the engine's and the file system's part",
     },
-    Need {
+    SeriesNeed {
         series: &["documents.inserted", "documents.updated", "documents.returned"],
         engine: None,
         what: "documents",
@@ -79,7 +79,7 @@ static NEEDS: &[Need] = &[
     },
 ];
 
-/// A sentence for each finding that `values`, one for each row of the table of names, are not enough for.
+/// Returns a sentence for each finding that lacks a series; `values` has one value for each row of the table of names.
 pub(crate) fn missing(who: &str, engine: &str, values: &[Option<f64>]) -> Vec<String> {
     let is_absent = |series: &&str| {
         let row = NAMES.iter().position(|name| name.series == *series);

@@ -1,9 +1,9 @@
-//! How far the journal of each member is behind the primary's newest write, as the primary knows all of it at one moment.
+//! Computes how far the journal of each member is behind the primary's newest write, from the primary's knowledge at one moment.
 //!
-//! `replSetGetStatus` tells what heartbeats brought, which is up to two seconds old and says nothing of a wait of milliseconds.
-//! `serverStatus` with `repl: 1` tells what members report whenever they get further (`replicationProgress`: the newest entry in
-//! each member's journal; mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, fillMemberData). What is counted is entries, not time: by Little's law their mean number over the rate of writes is
-//! the time that a write needs to get there, whatever the rate.
+//! `replSetGetStatus` shows data of heartbeats, which is up to two seconds old and cannot show a wait of milliseconds. `serverStatus` with `repl: 1`
+//! shows what members report whenever they make progress (`replicationProgress`: the newest entry in each member's journal;
+//! mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, fillMemberData). The lag is counted in entries, not time: by Little's law their mean
+//! number divided by the rate of writes is the time that a write needs to reach the member, at any rate.
 
 use std::collections::VecDeque;
 
@@ -13,36 +13,36 @@ use fathom_client::Address;
 use super::collection::number_at;
 use crate::Batch;
 
-/// So many looks at the primary are kept: a member that is further behind is said to be as far as the oldest of them.
+/// The number of readings of the primary that are kept: a member that is further behind is reported as far behind as the oldest of them.
 const KEPT: usize = 900;
-/// After so many looks a member that is behind the first of them is behind for longer than an entry takes.
+/// A member that is behind the first of this many readings has been behind for longer than an entry takes to arrive.
 const LOOKS_TO_ARRIVE: usize = 3;
 
-/// A look at the primary.
+/// A reading of the primary.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct PrimaryReading {
     at_ns: u64,
     newest: Timestamp,
-    /// Documents written since it was started, which is entries of its oplog.
+    /// The documents written since it started, which are the entries of its oplog.
     documents: f64,
 }
 
-/// What the primary was seen to have.
+/// The optimes that the primary has shown.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    looks: VecDeque<Look>,
+pub(crate) struct OptimeProgress {
+    looks: VecDeque<PrimaryReading>,
 }
 
 /// A member's place behind the primary.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Behind {
+struct MemberLag {
     entries: f64,
-    /// How old the oldest entry is that it lacks, in milliseconds.
+    /// The age of the oldest entry that it lacks, in milliseconds.
     lag_ms: f64,
 }
 
-impl Progress {
-    /// Takes a reply. Whether it told of the members.
+impl OptimeProgress {
+    /// Takes a reply, and returns whether it showed the members.
     pub(crate) fn report(
         &mut self,
         status: &RawDocument,
@@ -66,7 +66,7 @@ impl Progress {
         self.looks.push_back(look);
         for entry in progress.into_iter().flatten().filter_map(|value| value.as_document()) {
             let Some((number, journaled)) = journaled(entry, members) else { continue };
-            let Some(Behind { entries, lag_ms }) = self.behind(journaled) else { continue };
+            let Some(MemberLag { entries, lag_ms }) = self.behind(journaled) else { continue };
             batch.put(format!("server.{number}.replication.behind"), "1", window, entries);
             batch.put(format!("server.{number}.replication.lag_ms"), "ms", window, lag_ms);
         }
@@ -79,25 +79,25 @@ impl Progress {
         true
     }
 
-    /// How far a place in the oplog is behind the newest look: exact within a second of the oplog, between looks else.
-    fn behind(&self, place: Timestamp) -> Option<Behind> {
+    /// Returns how far a place in the oplog is behind the newest reading: exact within one second of the oplog, else interpolated between readings.
+    fn behind(&self, place: Timestamp) -> Option<MemberLag> {
         let newest = self.looks.back()?;
         if place >= newest.newest {
-            return Some(Behind { entries: 0.0, lag_ms: 0.0 });
+            return Some(MemberLag { entries: 0.0, lag_ms: 0.0 });
         }
-        // The last look at which the primary had no more than this.
+        // The last reading at which the primary had no more than this.
         let at = self.looks.partition_point(|look| look.newest <= place);
         let Some(before) = at.checked_sub(1).and_then(|at| self.looks.get(at)) else {
-            // Further behind than anything that was seen: at least so far. A set that was idle for an hour has an hour between its
-            // last two entries, though, until the newest has arrived.
+            // Further behind than the oldest reading: at least that far. But a set that was idle for an hour has an hour between
+            // its last two entries until the newest has arrived.
             let oldest = self.looks.front()?;
             let seen_ms = ms(newest.at_ns - oldest.at_ns);
             let has_arrived = self.looks.len() > LOOKS_TO_ARRIVE;
             if place.time == newest.newest.time {
                 let lag_ms = if has_arrived { seen_ms } else { 0.0 };
-                return Some(Behind { entries: between(place, newest.newest), lag_ms });
+                return Some(MemberLag { entries: between(place, newest.newest), lag_ms });
             }
-            return has_arrived.then(|| Behind {
+            return has_arrived.then(|| MemberLag {
                 entries: newest.documents - oldest.documents,
                 lag_ms: seen_ms.max(1000.0 * seconds_apart(place, newest.newest)),
             });
@@ -119,24 +119,24 @@ impl Progress {
             newest.documents - before.documents - of_inner
         };
         let reached_ns = before.at_ns as f64 + of_inner / inner * (after.at_ns - before.at_ns) as f64;
-        Some(Behind {
+        Some(MemberLag {
             entries: entries.max(1.0),
             lag_ms: ((newest.at_ns as f64 - reached_ns) / 1e6).max(0.0),
         })
     }
 }
 
-fn look(status: &RawDocument, at_ns: u64) -> Option<Look> {
+fn look(status: &RawDocument, at_ns: u64) -> Option<PrimaryReading> {
     let written =
         ["inserted", "updated", "deleted"].map(|kind| number_at(status, &["metrics", "document", kind]));
     let newest = timestamp(status, &["repl", "lastWrite", "opTime"], "ts")?;
-    Some(Look { at_ns, newest, documents: written.into_iter().flatten().sum() })
+    Some(PrimaryReading { at_ns, newest, documents: written.into_iter().flatten().sum() })
 }
 
 /// A member's number and the newest entry in its journal.
 fn journaled(entry: &RawDocument, members: &[(Address, usize)]) -> Option<(usize, Timestamp)> {
     let number = number_of(entry.get_str("host").ok()?, members)?;
-    // A member that is not heard of, and an arbiter, has the beginning of time.
+    // A member without contact and an arbiter have the timestamp 0.
     Some((number, timestamp(entry, &["optime"], "ts")?)).filter(|(_, stamp)| stamp.time > 0)
 }
 
@@ -145,7 +145,7 @@ fn primary(status: &RawDocument, members: &[(Address, usize)]) -> Option<usize> 
     number_of(status.get_document("repl").ok()?.get_str("me").ok()?, members)
 }
 
-/// The number of the member that a set calls so.
+/// The number of the member with this name in its set.
 pub(crate) fn number_of(name: &str, members: &[(Address, usize)]) -> Option<usize> {
     let address: Address = name.parse().ok()?;
     let is_it = |(known, _): &&(Address, usize)| {
@@ -213,11 +213,11 @@ mod tests {
         }
     }
 
-    /// What is said of member b in looks a second apart.
+    /// The readings on member b from looks a second apart.
     fn told(looks: &[(Timestamp, i64, Timestamp)]) -> Vec<(f64, f64)> {
         let members: Vec<(Address, usize)> =
             ["a:1", "b:1"].iter().enumerate().map(|(n, a)| (a.parse().unwrap(), n)).collect();
-        let mut progress = Progress::default();
+        let mut progress = OptimeProgress::default();
         let mut all = Vec::new();
         for (second, (newest, documents, of_b)) in (1..).zip(looks) {
             let mut batch = Batch::new(Clock::since(Instant::now()));
@@ -277,7 +277,7 @@ mod tests {
         ];
         assert_eq!(told(&looks), [(0.0, 0.0), (0.0, 0.0), (1.0, 500.0)]);
         let mut batch = Batch::new(Clock::since(Instant::now()));
-        assert!(!Progress::default().report(&rawdoc! { "ok": 1 }, &[], (1, 1), &mut batch));
+        assert!(!OptimeProgress::default().report(&rawdoc! { "ok": 1 }, &[], (1, 1), &mut batch));
         assert!(batch.is_empty());
     }
 }

@@ -1,10 +1,10 @@
-//! The sampler of a replica set: the state of every member, how far each is behind, who counts for a majority, and what changes.
+//! The sampler of a replica set: reads the state and the lag of every member, the voters that make a majority, and changes.
 //!
-//! The primary is asked each second how far the members' journals are (`progress`). Where a server does not tell that, lag is what
-//! heartbeats brought, as one member sees it.
+//! The primary is asked each second for the progress of the members' journals (`progress`). If a server does not show that, the
+//! lag is that of heartbeats, as one member sees it.
 //!
-//! `writeConcern: majority` is fulfilled by as many members with a vote and with data as make a majority of all votes,
-//! or by all of these where arbiters vote too and they are fewer (facts/server.md, 4.2).
+//! `writeConcern: majority` is satisfied by as many data-bearing voting members as make a majority of all votes, or by
+//! all of them if arbiters vote too and they are fewer (docs/methods.md#write-concern).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -16,15 +16,15 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, ServerEventKind};
 
 use super::collection::number_at;
-use super::link::{Link, Refusal, Watched};
-use super::progress::{Progress, number_of};
+use super::link::{Refusal, ServerLink, WatchedServer};
+use super::progress::{OptimeProgress, number_of};
 use super::server_status;
 use crate::sampler::{Every, Notes};
 use crate::{Batch, Sampler};
 
 /// The state that replSetGetStatus gives the primary.
 const PRIMARY: f64 = 1.0;
-/// Members tell each other how they are every two seconds.
+/// Members exchange heartbeats every two seconds.
 const STATUS_PERIOD: Duration = Duration::from_secs(2);
 /// A set is seldom reconfigured.
 const CONFIG_PERIOD: Duration = Duration::from_secs(30);
@@ -34,13 +34,13 @@ const CONFIG_PERIOD: Duration = Duration::from_secs(30);
 pub(crate) struct Replication {
     set: String,
     members: Vec<(Address, usize)>,
-    links: Vec<Link>,
-    /// The link that is asked; the next when it fails.
+    links: Vec<ServerLink>,
+    /// The link to ask; the next one if it fails.
     at: usize,
-    /// The link to who was the primary when that was last asked.
+    /// The link to the last known primary.
     primary: Option<usize>,
-    progress: Progress,
-    /// Whether the primary tells how far the members are; not known before it was asked.
+    progress: OptimeProgress,
+    /// Shows whether the primary reports the members' progress; `None` before it was asked.
     has_progress: Option<bool>,
     states: HashMap<usize, f64>,
     standings: BTreeMap<String, String>,
@@ -52,30 +52,30 @@ pub(crate) struct Replication {
     notes: Notes,
 }
 
-/// What the reply says of a member.
+/// A member in the reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Seen<'r> {
+struct MemberEntry<'r> {
     name: &'r str,
     state: f64,
-    /// When its last operation was applied, milliseconds since 1970.
+    /// The time at which its last operation was applied, in milliseconds since 1970.
     applied_ms: Option<i64>,
-    /// Whether `applied_ms` is no finer than a second.
+    /// True if `applied_ms` has a resolution of one second.
     is_coarse: bool,
 }
 
 impl Replication {
     /// A sampler of the set that all of `members` belong to, the primary first.
-    pub(crate) fn new(set: &str, members: &[&Watched]) -> Replication {
+    pub(crate) fn new(set: &str, members: &[&WatchedServer]) -> Replication {
         Replication {
             set: set.to_owned(),
             members: members.iter().map(|member| (member.address.clone(), member.number)).collect(),
             links: members
                 .iter()
-                .map(|member| Link::new(member.number, member.address.clone(), &member.target))
+                .map(|member| ServerLink::new(member.number, member.address.clone(), &member.target))
                 .collect(),
             at: 0,
             primary: None,
-            progress: Progress::default(),
+            progress: OptimeProgress::default(),
             has_progress: None,
             states: HashMap::new(),
             standings: BTreeMap::new(),
@@ -115,7 +115,7 @@ impl Replication {
                     }
                 }
             }
-            // The samplers of the servers say who does not answer.
+            // The samplers of the servers report which one does not answer.
             Err(Refusal::Lost(_)) => self.at = (self.at + 1) % count,
             Err(refusal) => {
                 let reason = match refusal {
@@ -148,12 +148,12 @@ impl Replication {
                     ));
                 }
             }
-            // Who leads is asked anew.
+            // The primary is looked for again.
             Err(_) => self.primary = None,
         }
     }
 
-    /// Who votes, and how many make a majority: facts, said when they change.
+    /// Reads the voters and the size of a majority; they are facts, added when they change.
     fn read_config(&mut self, batch: &mut Batch) {
         let count = self.links.len().max(1);
         let Some(link) = self.links.get_mut(self.at % count) else { return };
@@ -230,7 +230,7 @@ fn report(
     window: (u64, u64),
     batch: &mut Batch,
 ) -> Vec<(usize, f64)> {
-    let seen: Vec<Seen<'_>> = seen(reply);
+    let seen: Vec<MemberEntry<'_>> = seen(reply);
     let primary = seen.iter().find(|member| member.state == PRIMARY);
     let mut states = Vec::new();
     for member in &seen {
@@ -238,7 +238,7 @@ fn report(
         batch.put(format!("server.{number}.replication.state"), "1", window, member.state);
         states.push((number, member.state));
         let lag = primary.and_then(|primary| {
-            // Two times of unlike fineness must not be compared.
+            // Two times of different resolution must not be compared.
             let comparable = primary.is_coarse == member.is_coarse;
             Some(primary.applied_ms?.saturating_sub(member.applied_ms?)).filter(|_| comparable)
         });
@@ -251,23 +251,24 @@ fn report(
     states
 }
 
-/// How many voters with data the member that answers does not hear of: down (8) or unknown (6). `None` where who votes is not known.
+/// The number of data-bearing voters whose state is down (8) or unknown (6) for the answering member. `None` if the voters are unknown.
 fn voters_down(reply: &RawDocument, voters: &[String]) -> Option<f64> {
     let seen = seen(reply);
-    let is_down =
-        |one: &&Seen<'_>| [6.0, 8.0].contains(&one.state) && voters.iter().any(|name| name == one.name);
+    let is_down = |one: &&MemberEntry<'_>| {
+        [6.0, 8.0].contains(&one.state) && voters.iter().any(|name| name == one.name)
+    };
     #[expect(clippy::cast_precision_loss, reason = "a set has 50 members at most")]
     let count = seen.iter().filter(is_down).count() as f64;
     (!voters.is_empty()).then_some(count)
 }
 
 /// `lastAppliedWallTime` is exact to the millisecond and came with 5.0; `optimeDate` is the second of the operation's time.
-fn seen(reply: &RawDocument) -> Vec<Seen<'_>> {
+fn seen(reply: &RawDocument) -> Vec<MemberEntry<'_>> {
     let Ok(members) = reply.get_array("members") else { return Vec::new() };
     let documents = members.into_iter().flatten().filter_map(|value| value.as_document());
     let read = |member| {
         let exact = date(member, "lastAppliedWallTime");
-        Some(Seen {
+        Some(MemberEntry {
             name: RawDocument::get_str(member, "name").ok()?,
             state: number_at(member, &["state"])?,
             applied_ms: exact.or_else(|| date(member, "optimeDate")),
@@ -279,7 +280,7 @@ fn seen(reply: &RawDocument) -> Vec<Seen<'_>> {
 
 fn date(document: &RawDocument, field: &str) -> Option<i64> {
     match document.get(field) {
-        // A member that applied nothing yet has the beginning of 1970.
+        // A member that has not applied an operation yet has the start of 1970.
         Ok(Some(RawBsonRef::DateTime(date))) => Some(date.timestamp_millis()).filter(|ms| *ms > 0),
         _ => None,
     }

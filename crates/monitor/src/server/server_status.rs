@@ -1,11 +1,11 @@
-//! The command `serverStatus` as we send it: without the sections that nobody here reads, since the server pays for each.
+//! The command `serverStatus` without the sections that are not read here, since each costs the server time.
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 
-use super::link::{Watched, WatchedRole};
+use super::link::{WatchedRole, WatchedServer};
 
-/// Sections that are left out. Names that a server does not know it passes over; every section can be left out by name since
-/// 2.4 (mongodb/mongo:src/mongo/db/commands/server_status_command.cpp).
+/// Sections that are left out. A server ignores names that it does not know; every section can be left out by name since 2.4
+/// (mongodb/mongo:src/mongo/db/commands/server_status_command.cpp).
 const UNREAD: [&str; 41] = [
     "activeIndexBuilds",
     "asserts",
@@ -49,8 +49,8 @@ const UNREAD: [&str; 41] = [
     "transportSecurity",
     "twoPhaseCommitCoordinator",
 ];
-/// Parts of `metrics` that are left out: since 5.2 the section takes a document of what it need not say
-/// (mongodb/mongo:src/mongo/db/commands/server_status_metric.cpp), and versions before take the document for "yes". The counts of
+/// Parts of `metrics` that are left out: since 5.2 the section takes a document of the parts to omit
+/// (mongodb/mongo:src/mongo/db/commands/server_status_metric.cpp), and earlier versions take the document as "yes". The counts of
 /// each command alone are half of a reply.
 const UNREAD_METRICS: [&str; 11] = [
     "aggStageCounters",
@@ -66,7 +66,7 @@ const UNREAD_METRICS: [&str; 11] = [
     "repl",
 ];
 
-/// Sections that are left out too where only the set's progress is asked for.
+/// Further sections that are left out if only the set's progress is requested.
 const NOT_PROGRESS: [&str; 14] = [
     "connections",
     "ephemeralForTest",
@@ -84,14 +84,14 @@ const NOT_PROGRESS: [&str; 14] = [
     "wiredTiger",
 ];
 
-/// Without what is not read of any server.
+/// The command without the parts that are not read from any server.
 pub(crate) fn lean() -> RawDocumentBuf {
     raw(&without_unread())
 }
 
-/// What is read of a server as what it is: a member of a set tells what it applies and how far its oplog reaches, a router how
+/// The reply's parts by the server's role: a member of a set reports its applied operations and its oplog's span, a router how
 /// many shards its operations go to.
-pub(crate) fn of(watched: &Watched) -> RawDocumentBuf {
+pub(crate) fn command_for(watched: &WatchedServer) -> RawDocumentBuf {
     let mut command = without_unread();
     if watched.role == WatchedRole::Router {
         command.remove("shardingStatistics");
@@ -104,7 +104,7 @@ pub(crate) fn of(watched: &Watched) -> RawDocumentBuf {
     raw(&command)
 }
 
-/// What a primary knows of the members' progress, and the counts of documents.
+/// The primary's knowledge of the members' progress, and the counts of documents.
 pub(crate) fn of_progress() -> RawDocumentBuf {
     let mut command = without_unread();
     NOT_PROGRESS.iter().for_each(|name| drop(command.insert(*name, false)));
@@ -126,7 +126,7 @@ fn raw(command: &bson::Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(command).unwrap_or_else(|_| plain())
 }
 
-/// With everything, for a server that does not take the lean one.
+/// The command with all sections, for a server that rejects the lean one.
 pub(crate) fn plain() -> RawDocumentBuf {
     rawdoc! { "serverStatus": 1 }
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::super::names::NAMES;
     use super::*;
 
-    /// Whether the command leaves the value at this path in the reply.
+    /// Returns whether the command leaves the value at this path in the reply.
     fn asks_for(command: &RawDocument, path: &str) -> bool {
         let (section, rest) = path.split_once('.').unwrap_or((path, ""));
         let part = rest.split('.').next().unwrap_or_default();
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn each_series_of_the_table_is_asked_for() {
         let standalone = watched();
-        let member = Watched { set: Some("set".to_owned()), ..watched() };
-        let router = Watched { role: WatchedRole::Router, ..watched() };
-        let commands = [of(&standalone), of(&member), of(&router)];
+        let member = WatchedServer { set: Some("set".to_owned()), ..watched() };
+        let router = WatchedServer { role: WatchedRole::Router, ..watched() };
+        let commands = [command_for(&standalone), command_for(&member), command_for(&router)];
         let paths = NAMES
             .iter()
             .flat_map(|name| name.places)

@@ -1,4 +1,4 @@
-//! The sampler of a sharded cluster: the chunks of the namespace watched on each shard, and whether the balancer is at work.
+//! The sampler of a sharded cluster: counts the chunks of the watched namespace on each shard, and reads whether the balancer runs.
 
 use std::collections::HashMap;
 
@@ -6,33 +6,37 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
 use super::collection::{Namespace, first_document, number_at};
-use super::link::{Link, Refusal, Watched};
+use super::link::{Refusal, ServerLink, WatchedServer};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
 /// The sampler of a cluster.
 #[derive(Debug)]
-pub(crate) struct Sharding {
+pub(crate) struct ShardingSampler {
     router: usize,
-    link: Link,
+    link: ServerLink,
     /// The first member of each shard, by the shard's name.
     shards: HashMap<String, usize>,
     namespace: Namespace,
     notes: Notes,
 }
 
-impl Sharding {
-    /// Asks `router`; chunks stand under the first server of their shard.
-    pub(crate) fn new(router: &Watched, all: &[Watched], namespace: Namespace) -> Sharding {
+impl ShardingSampler {
+    /// Makes a sampler that asks `router`; chunks are readings of the first server of their shard.
+    pub(crate) fn new(
+        router: &WatchedServer,
+        all: &[WatchedServer],
+        namespace: Namespace,
+    ) -> ShardingSampler {
         let mut shards = HashMap::new();
         for watched in all {
             if let Some(shard) = &watched.shard {
                 shards.entry(shard.clone()).or_insert(watched.number);
             }
         }
-        Sharding {
+        ShardingSampler {
             router: router.number,
-            link: Link::new(router.number, router.address.clone(), &router.target),
+            link: ServerLink::new(router.number, router.address.clone(), &router.target),
             shards,
             namespace,
             notes: Notes::default(),
@@ -71,7 +75,7 @@ impl Sharding {
 
     fn note(&mut self, batch: &mut Batch, refusal: Refusal, what: &str, cost: &str) {
         let reason = match refusal {
-            // The sampler of the router says so.
+            // The sampler of the router reports this.
             Refusal::Lost(_) => return,
             Refusal::Denied => "the user may not (the role clusterMonitor is enough)".to_owned(),
             Refusal::Absent => "it is not there".to_owned(),
@@ -82,7 +86,7 @@ impl Sharding {
     }
 }
 
-impl Sampler for Sharding {
+impl Sampler for ShardingSampler {
     fn name(&self) -> String {
         "sharding".to_owned()
     }
@@ -99,7 +103,7 @@ impl Sampler for Sharding {
     }
 }
 
-/// What to look for in config.chunks: chunks name their collection until 4.4, and its uuid since 5.0.
+/// The filter on config.chunks: chunks name their collection until 4.4, and its uuid since 5.0.
 fn chunks_of(entry: &RawDocument, namespace: &str) -> Option<RawDocumentBuf> {
     if entry.get_bool("dropped").unwrap_or(false) {
         return None;

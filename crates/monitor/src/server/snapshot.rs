@@ -1,24 +1,24 @@
-//! One `serverStatus` read in one pass, by the table of names: no tree of documents is built of its thousand fields.
+//! Reads one `serverStatus` in one pass by the table of names, without building a tree of its thousand fields.
 
 use std::collections::HashMap;
 
 use bson::{RawBsonRef, RawDocument};
 
-use super::names::{NAMES, Place};
+use super::names::{NAMES, ValuePath};
 
 /// The section that only the lab server has.
 const LAB_SECTION: &str = "fathom";
 
-/// A step of the paths: what follows under each field.
+/// A node of the paths, with the nodes below each field.
 #[derive(Debug, Default)]
-struct Node {
-    fields: HashMap<&'static str, Node>,
-    any: Option<Box<Node>>,
-    /// The places that the value here belongs to, and what it counts there.
+struct PathNode {
+    fields: HashMap<&'static str, PathNode>,
+    any: Option<Box<PathNode>>,
+    /// The places to which the value here belongs, with its factor for each.
     counts: Vec<(usize, f64)>,
 }
 
-impl Node {
+impl PathNode {
     fn insert(&mut self, path: &'static str, place: usize, factor: f64) {
         let mut node = self;
         for word in path.split('.') {
@@ -34,13 +34,13 @@ impl Node {
 /// The table of names as a tree to walk a reply with.
 #[derive(Debug)]
 pub(crate) struct NameTree {
-    root: Node,
+    root: PathNode,
     places: usize,
 }
 
 impl NameTree {
     pub(crate) fn new() -> NameTree {
-        let mut tree = NameTree { root: Node::default(), places: 0 };
+        let mut tree = NameTree { root: PathNode::default(), places: 0 };
         for place in NAMES.iter().flat_map(|name| name.places) {
             let number = tree.places;
             tree.places += 1;
@@ -54,17 +54,40 @@ impl NameTree {
         tree
     }
 
-    /// What a reply to `serverStatus` says: a value for each row of [`NAMES`], `None` where it has none.
+    /// The number of value paths; [`NameTree::values`] takes a sum for each.
+    pub(crate) fn paths(&self) -> usize {
+        self.places
+    }
+
+    /// The value paths in which the value at a path below `serverStatus` counts, with its factors.
+    pub(crate) fn counts_at(&self, path: &str) -> Vec<(usize, f64)> {
+        let mut nodes = vec![&self.root];
+        for word in path.split('.') {
+            let mut below = Vec::new();
+            for node in nodes {
+                below.extend(node.fields.get(word).into_iter().chain(node.any.as_deref()));
+            }
+            nodes = below;
+        }
+        nodes.iter().flat_map(|node| node.counts.iter().copied()).collect()
+    }
+
+    /// The values of a reply to `serverStatus`: one for each row of [`NAMES`], `None` for a missing one.
     pub(crate) fn read(&self, status: &RawDocument) -> Vec<Option<f64>> {
         let mut found = vec![None; self.places];
         walk(&self.root, status, &mut found);
         let is_lab = matches!(status.get(LAB_SECTION), Ok(Some(RawBsonRef::Document(_))));
+        self.values(found, is_lab)
+    }
+
+    /// The value of each row of [`NAMES`] from the sums of all value paths, of the lab server or another.
+    pub(crate) fn values(&self, found: Vec<Option<f64>>, is_lab: bool) -> Vec<Option<f64>> {
         let mut found = found.into_iter();
-        let value_of = |(place, value): (&Place, Option<f64>)| {
+        let value_of = |(place, value): (&ValuePath, Option<f64>)| {
             let value = value.filter(|_| place.lab.is_none_or(|lab| lab == is_lab))?;
             Some(if place.is_flag { f64::from(u8::from(value > 0.0)) } else { value })
         };
-        let first = |places: &'static [Place]| {
+        let first = |places: &'static [ValuePath]| {
             let values: Vec<Option<f64>> = found.by_ref().take(places.len()).collect();
             places.iter().zip(values).find_map(value_of)
         };
@@ -72,8 +95,8 @@ impl NameTree {
     }
 }
 
-/// Goes through a document as deep as the tree goes, which is five steps. What cannot be read ends the walk of its level.
-fn walk(node: &Node, document: &RawDocument, found: &mut [Option<f64>]) {
+/// Walks through a document as deep as the tree, which has five levels. A value that cannot be read ends the walk of its level.
+fn walk(node: &PathNode, document: &RawDocument, found: &mut [Option<f64>]) {
     for element in document.iter_elements() {
         let Ok(element) = element else { return };
         let by_name = node.fields.get(element.key().as_str());
@@ -96,7 +119,7 @@ fn add(counts: &[(usize, f64)], value: RawBsonRef<'_>, found: &mut [Option<f64>]
     }
 }
 
-/// A finite number, also where it is text: mongo-rocks writes `12`, `345B`, `16KB`, `2MB` or `3GB`.
+/// A finite number, also from text: mongo-rocks writes `12`, `345B`, `16KB`, `2MB` or `3GB`.
 #[expect(clippy::cast_precision_loss, reason = "a counter above 2^53 loses its last digits, and no more")]
 pub(crate) fn number_of(value: RawBsonRef<'_>) -> Option<f64> {
     let number = match value {
@@ -171,7 +194,7 @@ mod tests {
             assert_eq!(value(&values, series), Some(number), "{series}");
         }
         assert_eq!(values.iter().flatten().count(), expected.len());
-        // A server that was never waited for, and the lab server, whose locks are its tickets.
+        // A server without any lock wait, and the lab server, whose locks are its tickets.
         let calm = rawdoc! { "locks": { "Global": { "acquireCount": { "r": 9_i64 } } } };
         assert_eq!(value(&tree.read(&calm), "wait.lock_us"), Some(0.0));
         let lab = rawdoc! { "fathom": {}, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64, "w": 4_i64 } } } };

@@ -1,7 +1,7 @@
-//! The sampler of one server: a ping, one `serverStatus` and the latencies of the namespace watched, each second.
+//! The sampler of one server: sends a ping and one `serverStatus`, and reads the latencies of the watched namespace, each second.
 //!
-//! What the server does not show, or does not show to our user, is said once with what it costs, and the rest goes on. A
-//! server that went away is looked for again each second, and its `up` is 0 until it answers.
+//! Sections that the server does not show, or not to our user, are noted once with the consequence, and the rest
+//! continues. A lost connection is retried each second, and its `up` is 0 until it answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
-use super::collection::{Collection, Namespace, number_at};
-use super::figures::Figures;
-use super::link::{Link, Refusal, Watched};
+use super::collection::{CollectionFigures, Namespace, number_at};
+use super::figures::CounterFigures;
+use super::link::{Refusal, ServerLink, WatchedServer};
 use super::progress::timestamp;
 use super::replication::changed;
 use super::server_status;
@@ -21,30 +21,30 @@ use crate::{Batch, Sampler};
 
 /// The sampler of one server.
 #[derive(Debug)]
-pub(crate) struct Status {
-    watched: Watched,
-    link: Link,
-    figures: Figures,
-    collection: Option<Collection>,
+pub(crate) struct StatusSampler {
+    watched: WatchedServer,
+    link: ServerLink,
+    figures: CounterFigures,
+    collection: Option<CollectionFigures>,
     parameters: Every,
     command: RawDocumentBuf,
     last_ns: Option<u64>,
     is_up: bool,
     writes: Option<Writes>,
-    /// Whether writes waited when the server was last asked, and none had ended since the time before.
+    /// True if writes waited at the last reading and none had ended since the reading before.
     has_writes_held_up: bool,
 }
 
-/// What `serverStatus` says of a server's writes.
+/// The figures on a server's writes in `serverStatus`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Writes {
     ended: f64,
-    /// Under way or in the queue.
+    /// The writes in progress or in the queue.
     waiting: f64,
 }
 
 impl Writes {
-    fn of(status: &RawDocument) -> Option<Writes> {
+    fn from_status(status: &RawDocument) -> Option<Writes> {
         let lock = |state: &str| number_at(status, &["globalLock", state, "writers"]);
         Some(Writes {
             ended: number_at(status, &["opLatencies", "writes", "ops"])?,
@@ -52,25 +52,25 @@ impl Writes {
         })
     }
 
-    /// Whether writes wait and none ended since `before`.
+    /// Returns whether writes wait and none ended since `before`.
     fn are_held_up_since(self, before: Writes) -> bool {
         self.waiting > 0.0 && self.ended <= before.ended
     }
 }
 
-/// What a second's visit comes to; an error is a server that is out of reach.
-type Visit = std::result::Result<(), Refusal>;
+/// The result of one second's sample; an error means that the server cannot be reached.
+type VisitResult = std::result::Result<(), Refusal>;
 
-impl Status {
+impl StatusSampler {
     /// A sampler of `watched` that has not connected yet.
-    pub(crate) fn new(watched: Watched, names: Arc<NameTree>, namespace: Namespace) -> Status {
-        Status {
-            link: Link::new(watched.number, watched.address.clone(), &watched.target),
-            figures: Figures::new(&watched, names),
-            // A router's latencies are its shards', which are watched themselves.
-            collection: watched.role.has_engine().then(|| Collection::new(watched.number, namespace)),
+    pub(crate) fn new(watched: WatchedServer, names: Arc<NameTree>, namespace: Namespace) -> StatusSampler {
+        StatusSampler {
+            link: ServerLink::new(watched.number, watched.address.clone(), &watched.target),
+            figures: CounterFigures::new(&watched, names),
+            // A router's latencies are those of its shards, which are watched themselves.
+            collection: watched.role.has_engine().then(|| CollectionFigures::new(watched.number, namespace)),
             parameters: Every::period(Duration::from_secs(10)),
-            command: server_status::of(&watched),
+            command: server_status::command_for(&watched),
             last_ns: None,
             is_up: true,
             writes: None,
@@ -83,7 +83,7 @@ impl Status {
         format!("server.{}.{name}", self.watched.number)
     }
 
-    fn visit(&mut self, batch: &mut Batch) -> Visit {
+    fn visit(&mut self, batch: &mut Batch) -> VisitResult {
         self.link.connect()?;
         let begin_ns = batch.clock.now_ns();
         let ping = self.link.ping()?;
@@ -92,13 +92,13 @@ impl Status {
         self.read_status(batch)?;
         self.read_fsync_lock(batch)?;
         if let Some(collection) = &mut self.collection {
-            let Figures { sums, notes, .. } = &mut self.figures;
+            let CounterFigures { sums, notes, .. } = &mut self.figures;
             collection.sample(&mut self.link, sums, notes, batch)?;
         }
         self.read_parameters(batch)
     }
 
-    fn read_status(&mut self, batch: &mut Batch) -> Visit {
+    fn read_status(&mut self, batch: &mut Batch) -> VisitResult {
         let who = self.link.who();
         let begin_ns = batch.clock.now_ns();
         let notes = &mut self.figures.notes;
@@ -106,7 +106,7 @@ impl Status {
             Ok(status) => {
                 let window = (begin_ns, batch.clock.now_ns());
                 self.figures.take(&self.watched, status, window, batch);
-                let writes = Writes::of(status);
+                let writes = Writes::from_status(status);
                 self.has_writes_held_up =
                     writes.zip(self.writes).is_some_and(|(now, before)| now.are_held_up_since(before));
                 self.writes = writes;
@@ -128,19 +128,19 @@ impl Status {
                     let cost = "nothing inside the server can be named as a cause";
                     notes.once(batch, format!("{who} does not answer serverStatus ({refusal:?}): {cost}"));
                 }
-                // It may be what we leave out that it does not like.
+                // The server may reject the list of omitted sections.
                 self.command = plain;
             }
         }
         Ok(())
     }
 
-    /// Whether `fsync` locked the server: asked only while writes wait and none ends, because `currentOp` walks all connections.
-    fn read_fsync_lock(&mut self, batch: &mut Batch) -> Visit {
+    /// Reads whether `fsync` locked the server. This is asked only while writes wait and none ends, because `currentOp` walks all connections.
+    fn read_fsync_lock(&mut self, batch: &mut Batch) -> VisitResult {
         if !self.has_writes_held_up {
             return Ok(());
         }
-        // A condition that no operation meets: the reply's own field is what is wanted.
+        // A condition that no operation meets: only the reply's own field is needed.
         let command = rawdoc! { "currentOp": 1, "opid": -1 };
         let name = self.series("fsync_locked");
         match self.link.ask("admin", &command) {
@@ -161,8 +161,8 @@ impl Status {
         Ok(())
     }
 
-    /// `syncdelay`: it decides how often checkpoints come, and may be changed at run time.
-    fn read_parameters(&mut self, batch: &mut Batch) -> Visit {
+    /// Reads `syncdelay`, which sets the interval between checkpoints and may change at run time.
+    fn read_parameters(&mut self, batch: &mut Batch) -> VisitResult {
         if !self.watched.role.has_engine() || !self.parameters.due(batch.clock.now_ns()) {
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Status {
     }
 }
 
-impl Sampler for Status {
+impl Sampler for StatusSampler {
     fn name(&self) -> String {
         format!("server.{}", self.watched.number)
     }
@@ -236,11 +236,11 @@ mod tests {
                 "opLatencies": { "writes": { "latency": 1_i64, "ops": ended } },
                 "globalLock": { "activeClients": { "writers": active }, "currentQueue": { "writers": queued } },
             };
-            Writes::of(&status).unwrap()
+            Writes::from_status(&status).unwrap()
         };
         assert!(of(7, 0, 3).are_held_up_since(of(7, 1, 0)));
         assert!(!of(8, 0, 3).are_held_up_since(of(7, 1, 0)), "one ended");
         assert!(!of(7, 0, 0).are_held_up_since(of(7, 1, 0)), "an idle server");
-        assert_eq!(Writes::of(&rawdoc! { "ok": 1 }), None);
+        assert_eq!(Writes::from_status(&rawdoc! { "ok": 1 }), None);
     }
 }

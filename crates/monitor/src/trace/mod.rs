@@ -1,8 +1,8 @@
-//! Block requests traced one by one: how long each waits in the kernel (Q2D) and how long the device takes (D2C).
+//! Traces block requests one by one: the time that each waits in the kernel (Q2D) and the time that the device takes (D2C).
 //!
-//! It needs root, or CAP_PERFMON and readable tracefs; without them it says so once and what that costs. Every event is counted,
-//! none sampled; what the kernel had no room for is counted and said. Past 200 000 requests a second it stops, since by then it
-//! costs more than it tells.
+//! It needs root, or CAP_PERFMON and readable tracefs; without them it makes one note with the consequence. Every event is
+//! counted, not sampled; events that the kernel had no room for are counted and reported. Above 200 000 requests a second
+//! tracing stops, since it then costs more than it is worth.
 
 mod perf_event;
 mod records;
@@ -16,17 +16,17 @@ use fathom_host::{BlockTree, DeviceNumber, View};
 use fathom_stats::Histogram;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::host::Target;
+use crate::host::WatchedDevice;
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
-use perf_event::Ring;
-use records::Event;
-use stages::{Requests, Stages};
+use perf_event::RingBuffer;
+use records::TraceEvent;
+use stages::{RequestTracks, Stages};
 use tracepoint::Tracepoints;
 
 /// The rate beyond which tracing ends.
-const REQUESTS_PER_S_MAX: f64 = 200_000.0;
-/// How often times are handed over.
+const MAX_REQUESTS_PER_S: f64 = 200_000.0;
+/// The period at which times are handed over.
 const WINDOW_NS: u64 = 1_000_000_000;
 /// Events younger than this may still lack older ones of another processor, whose ring was drained a moment before.
 const SETTLE_NS: u64 = 1_000_000;
@@ -36,37 +36,37 @@ const RINGS_BYTES: usize = 64 << 20;
 /// Traces the bottom devices.
 pub(crate) struct Trace {
     view: View,
-    disks: Vec<Target>,
-    state: State,
+    disks: Vec<WatchedDevice>,
+    state: TraceState,
     notes: Notes,
 }
 
-enum State {
+enum TraceState {
     Fresh,
-    Running(Box<Running>),
-    /// Refused, or given up; it was said why.
+    Running(Box<TraceSession>),
+    /// Refused or given up; a note has the reason.
     Ended,
 }
 
-struct Running {
+struct TraceSession {
     points: Tracepoints,
-    rings: Vec<Ring>,
-    requests: Requests,
+    rings: Vec<RingBuffer>,
+    requests: RequestTracks,
     /// Events that may not be complete yet.
-    waiting: Vec<Event>,
+    waiting: Vec<TraceEvent>,
     bytes: Vec<u8>,
     begin_ns: u64,
     lost: u64,
 }
 
 impl Trace {
-    /// Of those of the devices that are at the bottom.
-    pub(crate) fn new(view: &View, targets: &[Target]) -> Trace {
+    /// Makes a tracer of the bottom devices among `targets`.
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> Trace {
         let disks = targets.iter().filter(|target| target.bottom).cloned().collect();
-        Trace { view: view.clone(), disks, state: State::Fresh, notes: Notes::default() }
+        Trace { view: view.clone(), disks, state: TraceState::Fresh, notes: Notes::default() }
     }
 
-    fn start(&self, now_ns: u64) -> Result<Running> {
+    fn start(&self, now_ns: u64) -> Result<TraceSession> {
         if !self.view.is_live() {
             return Err(Error::new(Kind::Unsupported, "a saved host has no requests to trace"));
         }
@@ -79,17 +79,17 @@ impl Trace {
         // The largest power of two that is not above it.
         let ring_bytes = 1 << ring_bytes.ilog2();
         let open = |processor: &u32| {
-            Ring::open(&ids, *processor, &filter.join(" || "), ring_bytes).map_err(|e| {
+            RingBuffer::open(&ids, *processor, &filter.join(" || "), ring_bytes).map_err(|e| {
                 Error::new(Kind::Permission, "the kernel does not let us trace block requests")
                     .because(e)
                     .advise("run as root, or grant CAP_PERFMON")
             })
         };
-        let rings = processors.iter().map(open).collect::<Result<Vec<Ring>>>()?;
-        Ok(Running {
+        let rings = processors.iter().map(open).collect::<Result<Vec<RingBuffer>>>()?;
+        Ok(TraceSession {
             points,
             rings,
-            requests: Requests::new(self.disks.len(), disk_of),
+            requests: RequestTracks::new(self.disks.len(), disk_of),
             waiting: Vec::new(),
             bytes: Vec::new(),
             begin_ns: now_ns,
@@ -117,11 +117,11 @@ impl Sampler for Trace {
 
     fn sample(&mut self, batch: &mut Batch) -> Result<()> {
         let now_ns = batch.clock.now_ns();
-        if matches!(self.state, State::Fresh) {
-            self.state = State::Ended;
-            self.state = State::Running(Box::new(self.start(now_ns)?));
+        if matches!(self.state, TraceState::Fresh) {
+            self.state = TraceState::Ended;
+            self.state = TraceState::Running(Box::new(self.start(now_ns)?));
         }
-        let State::Running(running) = &mut self.state else { return Ok(()) };
+        let TraceState::Running(running) = &mut self.state else { return Ok(()) };
         running.drain();
         if now_ns.saturating_sub(running.begin_ns) < WINDOW_NS {
             return Ok(());
@@ -137,16 +137,16 @@ impl Sampler for Trace {
         if lost > 0 {
             self.notes.once(batch, "Some events of block requests found no room and are missing from the times of requests (monitor.trace.lost counts them); shares of the device rest on the others.");
         }
-        if (traced as f64 + lost as f64) * 1e9 / (window_ns.1 - window_ns.0) as f64 > REQUESTS_PER_S_MAX {
-            self.state = State::Ended;
+        if (traced as f64 + lost as f64) * 1e9 / (window_ns.1 - window_ns.0) as f64 > MAX_REQUESTS_PER_S {
+            self.state = TraceState::Ended;
             self.notes.once(batch, "Block requests are no longer traced, because there are more than 200 000 a second; from here on a device's time is not split into waiting and being served.");
         }
         Ok(())
     }
 }
 
-impl Running {
-    /// Takes what the rings hold, and adds what is old enough to be complete in the order of time.
+impl TraceSession {
+    /// Takes the events of the rings, and adds those that are old enough to be complete, in the order of time.
     fn drain(&mut self) {
         let settled_ns = monotonic_ns().saturating_sub(SETTLE_NS);
         for ring in &mut self.rings {
@@ -164,7 +164,7 @@ impl Running {
     }
 }
 
-/// Writes one disk's times; how many requests they are of.
+/// Writes one disk's times, and returns the number of their requests.
 fn put(batch: &mut Batch, disk: &str, window_ns: (u64, u64), stages: Stages) -> u64 {
     let mut all = Histogram::new();
     stages.served.iter().for_each(|(histogram, _)| all.merge(histogram));
@@ -188,17 +188,17 @@ fn put(batch: &mut Batch, disk: &str, window_ns: (u64, u64), stages: Stages) -> 
     traced
 }
 
-/// As the kernel writes a device's number in events.
+/// Encodes a device's number as the kernel does in events.
 fn kernel_number(number: DeviceNumber) -> u32 {
     (number.major << 20) | (number.minor & 0xf_ffff)
 }
 
-/// `0-3,5`: the processors that are online. No list is processor 0 alone.
+/// Parses the list of online processors, such as `0-3,5`. Without a list there is processor 0 alone.
 fn processors(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // More than any machine has would be a list gone wrong.
+        // A list of more than any machine has is damaged.
         (last < 1 << 16).then_some(first..=last)
     };
     let list: Vec<u32> = text.split(',').filter_map(range).flatten().collect();

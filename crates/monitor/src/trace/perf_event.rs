@@ -1,7 +1,7 @@
 //! The kernel's trace of chosen tracepoints, as a ring of bytes for each processor (perf_event_open(2)).
 //!
-//! One ring a processor takes all events, so that a drain reads few places. Records that found no room are counted by the
-//! kernel and stand in the ring themselves. This file knows nothing of what the bytes mean.
+//! One ring per processor takes all events, so that a drain reads few places. The kernel counts records that found no
+//! room, in records of the ring. This file does not interpret the bytes.
 
 #![expect(unsafe_code, reason = "perf_event_open, its ring and unshare have no safe interface")]
 
@@ -17,7 +17,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// The part of `struct perf_event_attr` that every kernel since 4.1 knows (`PERF_ATTR_SIZE_VER5`).
 #[repr(C)]
 #[derive(Default)]
-struct Attributes {
+struct PerfEventAttributes {
     kind: u32,
     size: u32,
     config: u64,
@@ -54,7 +54,7 @@ const HEAD_OFFSET: usize = 1024;
 const TAIL_OFFSET: usize = 1032;
 
 /// The events of one processor and the ring they go to.
-pub(crate) struct Ring {
+pub(crate) struct RingBuffer {
     start: NonNull<u8>,
     page_bytes: usize,
     data_bytes: usize,
@@ -62,12 +62,17 @@ pub(crate) struct Ring {
 }
 
 // SAFETY: the ring owns its mapping and files alone; moving it to another thread moves the only handle.
-unsafe impl Send for Ring {}
+unsafe impl Send for RingBuffer {}
 
-impl Ring {
+impl RingBuffer {
     /// Starts the tracepoints with these ids on one processor; `filter` is the kernel's filter language (`dev == 7`). A
-    /// kernel that refuses the filter lets everything pass. `data_bytes` is a power of two and at least a page.
-    pub(crate) fn open(ids: &[u64], processor: u32, filter: &str, data_bytes: usize) -> io::Result<Ring> {
+    /// kernel that refuses the filter traces all events. `data_bytes` is a power of two and at least a page.
+    pub(crate) fn open(
+        ids: &[u64],
+        processor: u32,
+        filter: &str,
+        data_bytes: usize,
+    ) -> io::Result<RingBuffer> {
         let filter = CString::new(filter)?;
         let mut events: Vec<File> = Vec::new();
         for id in ids {
@@ -88,8 +93,8 @@ impl Ring {
         let start = NonNull::new(mapped?.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let outputs: Vec<i32> = others.iter().map(AsRawFd::as_raw_fd).collect();
         let first = first.as_raw_fd();
-        // From here on the mapping is undone when the ring goes.
-        let ring = Ring { start, page_bytes, data_bytes, _events: events };
+        // From here on the drop of the ring undoes the mapping.
+        let ring = RingBuffer { start, page_bytes, data_bytes, _events: events };
         for other in outputs {
             // SAFETY: both are events that the ring holds open.
             check(unsafe { libc::ioctl(other, IOCTL_SET_OUTPUT as _, first) })?;
@@ -126,7 +131,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for RingBuffer {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, made in `open` with this length, and nothing borrows it any more.
         let unmapped = unsafe { munmap(self.start.as_ptr().cast(), self.page_bytes + self.data_bytes) };
@@ -135,15 +140,15 @@ impl Drop for Ring {
 }
 
 fn open_event(id: u64, processor: u32) -> io::Result<File> {
-    let attributes = Attributes {
+    let attributes = PerfEventAttributes {
         kind: KIND_TRACEPOINT,
-        size: size_of::<Attributes>() as u32,
+        size: size_of::<PerfEventAttributes>() as u32,
         config: id,
         sample_period: 1,
         sample_type: SAMPLE_TIME | SAMPLE_RAW,
         flags: FLAG_DISABLED | FLAG_USE_CLOCK,
         clock: libc::CLOCK_MONOTONIC,
-        ..Attributes::default()
+        ..PerfEventAttributes::default()
     };
     let (every_process, no_group) = (-1, -1);
     // SAFETY: the attributes live until after the call, with their true size in them; a file that comes back is ours alone.
@@ -165,7 +170,7 @@ fn check(returned: libc::c_int) -> io::Result<()> {
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives the calling thread mounts of its own, which end with it.
+/// Gives the calling thread its own mounts, which end with it.
 pub(crate) fn own_mounts() -> io::Result<()> {
     // SAFETY: the call takes no pointer. It parts the thread's working directory from its siblings', who keep theirs.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })

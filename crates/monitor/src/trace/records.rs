@@ -1,54 +1,53 @@
-//! The bytes of a trace ring as events of block requests (the layout of records: perf_event_open(2)).
+//! Parses the bytes of a trace ring into events of block requests (the layout of records: perf_event_open(2)).
 //!
-//! A record that is too short for its fields, or of a kind that was not asked for, is passed over.
+//! A record that is too short for its fields, or of a kind that was not requested, is skipped.
 
-use super::tracepoint::{Field, Tracepoint, Tracepoints};
+use super::tracepoint::{RecordField, Tracepoint, Tracepoints};
 
-/// Where on its way a request is.
+/// The stage that a request has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RequestStage {
     Queued,
     Issued,
     Done,
 }
 
-/// What kind of request it is.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum RequestKind {
     Read,
     Write,
     Flush,
-    /// Discards, zeroing and what else there is.
+    /// Discards, zeroing and other kinds.
     Other,
 }
 
-/// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
-    /// CLOCK_MONOTONIC.
+pub(crate) struct TraceEvent {
+    /// The time of `CLOCK_MONOTONIC`, in nanoseconds.
     pub(crate) at_ns: u64,
-    pub(crate) stage: Stage,
+    pub(crate) stage: RequestStage,
     /// The kernel's number of the device: 12 bits of major, 20 of minor.
     pub(crate) device: u32,
     pub(crate) sector: u64,
     pub(crate) sectors: u32,
-    pub(crate) operation: Operation,
+    pub(crate) operation: RequestKind,
 }
 
 const HEADER_BYTES: usize = 8;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 
-/// Adds the events in `bytes` to `events` and gives how many the kernel had no room for.
-pub(crate) fn parse(mut bytes: &[u8], points: &Tracepoints, events: &mut Vec<Event>) -> u64 {
+/// Adds the events in `bytes` to `events`, and returns how many the kernel had no room for.
+pub(crate) fn parse(mut bytes: &[u8], points: &Tracepoints, events: &mut Vec<TraceEvent>) -> u64 {
     let mut lost: u64 = 0;
     while let Some((kind, length)) = header(bytes) {
-        // A length of less than the header would stand still.
+        // A length below that of the header would make no progress.
         let Some(record) = bytes.get(..length).filter(|_| length >= HEADER_BYTES) else { break };
         let body = record.get(HEADER_BYTES..).unwrap_or_default();
         match kind {
             RECORD_LOST => {
-                lost = lost.saturating_add(number(body, Field { offset: 8, bytes: 8 }).unwrap_or(0))
+                lost = lost.saturating_add(number(body, RecordField { offset: 8, bytes: 8 }).unwrap_or(0))
             }
             RECORD_SAMPLE => events.extend(sample(body, points)),
             _ => {}
@@ -59,21 +58,21 @@ pub(crate) fn parse(mut bytes: &[u8], points: &Tracepoints, events: &mut Vec<Eve
 }
 
 fn header(bytes: &[u8]) -> Option<(u32, usize)> {
-    let kind = number(bytes, Field { offset: 0, bytes: 4 })?;
-    let length = number(bytes, Field { offset: 6, bytes: 2 })?;
+    let kind = number(bytes, RecordField { offset: 0, bytes: 4 })?;
+    let length = number(bytes, RecordField { offset: 6, bytes: 2 })?;
     Some((u32::try_from(kind).ok()?, usize::try_from(length).ok()?))
 }
 
 /// The time, the length of the raw record, and the raw record, which begins with the tracepoint's number.
-fn sample(body: &[u8], points: &Tracepoints) -> Option<Event> {
-    let at_ns = number(body, Field { offset: 0, bytes: 8 })?;
+fn sample(body: &[u8], points: &Tracepoints) -> Option<TraceEvent> {
+    let at_ns = number(body, RecordField { offset: 0, bytes: 8 })?;
     let raw = body.get(12..)?;
-    let id = number(raw, Field { offset: 0, bytes: 2 })?;
+    let id = number(raw, RecordField { offset: 0, bytes: 2 })?;
     let of = |point: &Tracepoint, stage| {
         if point.id != id {
             return None;
         }
-        Some(Event {
+        Some(TraceEvent {
             at_ns,
             stage,
             device: u32::try_from(number(raw, point.device)?).ok()?,
@@ -82,13 +81,13 @@ fn sample(body: &[u8], points: &Tracepoints) -> Option<Event> {
             operation: operation(raw.get(point.letters.offset..)?.get(..point.letters.bytes)?),
         })
     };
-    of(&points.queue, Stage::Queued)
-        .or_else(|| of(&points.issue, Stage::Issued))
-        .or_else(|| of(&points.complete, Stage::Done))
+    of(&points.queue, RequestStage::Queued)
+        .or_else(|| of(&points.issue, RequestStage::Issued))
+        .or_else(|| of(&points.complete, RequestStage::Done))
 }
 
 /// An unsigned number of up to eight bytes, in the machine's order.
-fn number(bytes: &[u8], field: Field) -> Option<u64> {
+fn number(bytes: &[u8], field: RecordField) -> Option<u64> {
     let part = bytes.get(field.offset..)?.get(..field.bytes)?;
     Some(match *part {
         [a, b] => u64::from(u16::from_ne_bytes([a, b])),
@@ -98,18 +97,18 @@ fn number(bytes: &[u8], field: Field) -> Option<u64> {
     })
 }
 
-/// An `F` before the operation's letter asks for a flush first and is no operation; `FF` is the flush itself.
-fn operation(letters: &[u8]) -> Operation {
+/// An `F` before the operation's letter requests a flush first and is not an operation; `FF` is the flush itself.
+fn operation(letters: &[u8]) -> RequestKind {
     let letter = match letters {
         [b'F', letter, ..] => letter,
         [letter, ..] => letter,
-        [] => return Operation::Other,
+        [] => return RequestKind::Other,
     };
     match letter {
-        b'R' => Operation::Read,
-        b'W' => Operation::Write,
-        b'F' => Operation::Flush,
-        _ => Operation::Other,
+        b'R' => RequestKind::Read,
+        b'W' => RequestKind::Write,
+        b'F' => RequestKind::Flush,
+        _ => RequestKind::Other,
     }
 }
 
@@ -121,7 +120,7 @@ pub(crate) mod tests {
 
     /// Three tracepoints of one layout.
     pub(crate) fn points() -> Tracepoints {
-        let field = |offset, bytes| Field { offset, bytes };
+        let field = |offset, bytes| RecordField { offset, bytes };
         let queue = Tracepoint {
             id: 1,
             device: field(8, 4),
@@ -168,18 +167,21 @@ pub(crate) mod tests {
         .concat();
         let mut events = Vec::new();
         assert_eq!(parse(&bytes, &points(), &mut events), 12);
-        let first = Event {
+        let first = TraceEvent {
             at_ns: 55,
-            stage: Stage::Issued,
+            stage: RequestStage::Issued,
             device: 7_340_033,
             sector: 4096,
             sectors: 8,
-            operation: Operation::Write,
+            operation: RequestKind::Write,
         };
-        assert_eq!(events, [first, Event { stage: Stage::Done, operation: Operation::Flush, ..first }]);
+        assert_eq!(
+            events,
+            [first, TraceEvent { stage: RequestStage::Done, operation: RequestKind::Flush, ..first }]
+        );
         assert_eq!(
             (operation(b"FWS\0"), operation(b"RA\0"), operation(b"DS")),
-            (Operation::Write, Operation::Read, Operation::Other)
+            (RequestKind::Write, RequestKind::Read, RequestKind::Other)
         );
     }
 

@@ -1,24 +1,24 @@
-//! Events put together to requests: how long each waited in the kernel, and how long the device took.
+//! Combines events into requests: the time that each waited in the kernel, and the time that the device took.
 //!
 //! A request is known by its disk and first sector. Requests that were merged into another begin elsewhere, so of a merged pair
-//! only the front one's wait is known; from issue to completion every request is. What has no partner is left out: a lost event
-//! costs a count, never a wrong time.
+//! only the wait of the front one is known; the time from issue to completion is known of every request. An event without a
+//! partner is left out: a lost event loses a count, but never gives a wrong time.
 
 use std::collections::HashMap;
 
 use fathom_stats::Histogram;
 
-use super::records::{Event, Operation, Stage};
+use super::records::{RequestKind, RequestStage, TraceEvent};
 
-/// Beyond this many open ends, old ones are looked for.
-const OPEN_MAX: usize = 10_000;
-/// Nothing waits longer: the kernel gives up a request after 30 s by default.
+/// Above this number of unmatched events, old ones are dropped.
+const MAX_OPEN: usize = 10_000;
+/// No request waits longer: the kernel gives up a request after 30 s by default.
 const OLD_NS: u64 = 60_000_000_000;
 
-/// Where a request is: its disk's place in the list and its first sector.
-type Key = (usize, u64);
+/// The key of a request: its disk's place in the list and its first sector.
+type RequestKey = (usize, u64);
 
-/// What one disk's requests did since they were last taken.
+/// The requests of one disk since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     /// From queueing to issue (Q2D).
@@ -38,19 +38,19 @@ impl Stages {
 
 /// Requests under way and times taken.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    /// Which disk an event of a device number belongs to: its own, or that of the partition.
+pub(crate) struct RequestTracks {
+    /// The disk to which an event of a device number belongs: the device itself, or the disk of the partition.
     disk_of: HashMap<u32, usize>,
-    queued: HashMap<Key, u64>,
-    issued: HashMap<Key, (u64, u32)>,
+    queued: HashMap<RequestKey, u64>,
+    issued: HashMap<RequestKey, (u64, u32)>,
     flushing: HashMap<usize, u64>,
     stages: Vec<Stages>,
 }
 
-impl Requests {
+impl RequestTracks {
     /// For `disks` disks; device numbers as the kernel's events give them.
-    pub(crate) fn new(disks: usize, disk_of: HashMap<u32, usize>) -> Requests {
-        Requests {
+    pub(crate) fn new(disks: usize, disk_of: HashMap<u32, usize>) -> RequestTracks {
+        RequestTracks {
             disk_of,
             queued: HashMap::new(),
             issued: HashMap::new(),
@@ -59,21 +59,21 @@ impl Requests {
         }
     }
 
-    /// What was measured since the last call, disk by disk.
+    /// The measurements since the last call, disk by disk.
     pub(crate) fn take(&mut self) -> Vec<Stages> {
         self.stages.iter_mut().map(|stages| std::mem::replace(stages, Stages::new())).collect()
     }
 
     /// Takes the next event; they must come in the order of time.
-    pub(crate) fn add(&mut self, event: &Event) {
+    pub(crate) fn add(&mut self, event: &TraceEvent) {
         let Some(disk) = self.disk_of.get(&event.device).copied() else { return };
         let Some(stages) = self.stages.get_mut(disk) else { return };
         let (key, at_ns) = ((disk, event.sector), event.at_ns);
         if event.sectors == 0 {
-            // A flush shows up as writes of nothing as well, which are it seen from above.
+            // A flush also appears as empty writes, which are the same flush seen from above.
             match (event.operation, event.stage) {
-                (Operation::Flush, Stage::Issued) => drop(self.flushing.insert(disk, at_ns)),
-                (Operation::Flush, Stage::Done) => {
+                (RequestKind::Flush, RequestStage::Issued) => drop(self.flushing.insert(disk, at_ns)),
+                (RequestKind::Flush, RequestStage::Done) => {
                     let issued_ns = self.flushing.remove(&disk);
                     issued_ns.into_iter().for_each(|ns| stages.flushes.record(at_ns.saturating_sub(ns)));
                 }
@@ -82,14 +82,14 @@ impl Requests {
             return;
         }
         match event.stage {
-            Stage::Queued => drop(self.queued.insert(key, at_ns)),
-            Stage::Issued => {
+            RequestStage::Queued => drop(self.queued.insert(key, at_ns)),
+            RequestStage::Issued => {
                 if let Some(queued_ns) = self.queued.remove(&key) {
                     stages.queued.record(at_ns.saturating_sub(queued_ns));
                 }
                 self.issued.insert(key, (at_ns, event.sectors));
             }
-            Stage::Done => {
+            RequestStage::Done => {
                 let Some((issued_ns, sectors)) = self.issued.remove(&key) else { return };
                 match sectors.checked_sub(event.sectors).filter(|left| *left > 0) {
                     // Completion may come in parts; the last one counts.
@@ -100,8 +100,8 @@ impl Requests {
                     None => {
                         let [reads, writes, others] = &mut stages.served;
                         let (histogram, _) = match event.operation {
-                            Operation::Read => reads,
-                            Operation::Write => writes,
+                            RequestKind::Read => reads,
+                            RequestKind::Write => writes,
                             _ => others,
                         };
                         histogram.record(at_ns.saturating_sub(issued_ns));
@@ -111,12 +111,12 @@ impl Requests {
         }
     }
 
-    /// Forgets ends that will never meet: merged requests, and partners of lost events.
+    /// Drops events that will never be matched: merged requests, and partners of lost events.
     pub(crate) fn tidy(&mut self, now_ns: u64) {
-        if self.queued.len() > OPEN_MAX {
+        if self.queued.len() > MAX_OPEN {
             self.queued.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < OLD_NS);
         }
-        if self.issued.len() > OPEN_MAX {
+        if self.issued.len() > MAX_OPEN {
             self.issued.retain(|_, (at_ns, _)| now_ns.saturating_sub(*at_ns) < OLD_NS);
         }
     }
@@ -128,26 +128,32 @@ mod tests {
 
     use super::*;
 
-    fn event(at_ns: u64, stage: Stage, sector: u64, sectors: u32, operation: Operation) -> Event {
-        Event { at_ns, stage, device: 5, sector, sectors, operation }
+    fn event(
+        at_ns: u64,
+        stage: RequestStage,
+        sector: u64,
+        sectors: u32,
+        operation: RequestKind,
+    ) -> TraceEvent {
+        TraceEvent { at_ns, stage, device: 5, sector, sectors, operation }
     }
 
-    fn times(events: &[Event]) -> Stages {
-        let mut requests = Requests::new(1, HashMap::from([(5, 0), (6, 0)]));
+    fn times(events: &[TraceEvent]) -> Stages {
+        let mut requests = RequestTracks::new(1, HashMap::from([(5, 0), (6, 0)]));
         events.iter().for_each(|event| requests.add(event));
         requests.take().remove(0)
     }
 
     #[test]
     fn a_request_of_a_partition_in_two_parts() {
-        use Operation::Read;
+        use RequestKind::Read;
         let stages = times(&[
-            Event { device: 6, ..event(100, Stage::Queued, 64, 16, Read) },
-            event(1_100, Stage::Issued, 64, 16, Read),
-            event(3_100, Stage::Done, 64, 8, Read),
-            event(4_100, Stage::Done, 72, 8, Read),
-            event(5_000, Stage::Done, 72, 8, Read),
-            Event { device: 9, ..event(6_000, Stage::Issued, 1, 8, Read) },
+            TraceEvent { device: 6, ..event(100, RequestStage::Queued, 64, 16, Read) },
+            event(1_100, RequestStage::Issued, 64, 16, Read),
+            event(3_100, RequestStage::Done, 64, 8, Read),
+            event(4_100, RequestStage::Done, 72, 8, Read),
+            event(5_000, RequestStage::Done, 72, 8, Read),
+            TraceEvent { device: 9, ..event(6_000, RequestStage::Issued, 1, 8, Read) },
         ]);
         assert_eq!((stages.queued.mean_ns(), stages.served[0].0.mean_ns()), (Some(1_000.0), Some(3_000.0)));
         assert_eq!((stages.served[0].0.len(), stages.served[1].0.len()), (1, 0));
@@ -155,21 +161,21 @@ mod tests {
 
     #[test]
     fn flushes_are_timed_alone() {
-        use Operation::{Flush, Write};
+        use RequestKind::{Flush, Write};
         let stages = times(&[
-            event(0, Stage::Queued, 0, 0, Write),
-            event(10, Stage::Issued, 0, 0, Flush),
-            event(510, Stage::Done, 0, 0, Flush),
-            event(520, Stage::Done, 0, 0, Write),
+            event(0, RequestStage::Queued, 0, 0, Write),
+            event(10, RequestStage::Issued, 0, 0, Flush),
+            event(510, RequestStage::Done, 0, 0, Flush),
+            event(520, RequestStage::Done, 0, 0, Write),
         ]);
         assert_eq!((stages.flushes.mean_ns(), stages.served[1].0.len()), (Some(500.0), 0));
     }
 
     #[test]
     fn open_ends_do_not_pile_up() {
-        let mut requests = Requests::new(1, HashMap::from([(5, 0)]));
+        let mut requests = RequestTracks::new(1, HashMap::from([(5, 0)]));
         for sector in 0..20_000 {
-            requests.add(&event(sector, Stage::Queued, sector, 8, Operation::Write));
+            requests.add(&event(sector, RequestStage::Queued, sector, 8, RequestKind::Write));
         }
         requests.tidy(OLD_NS + 15_000);
         assert_eq!(requests.queued.len(), 4_999);
@@ -178,9 +184,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_order_of_events_panics(events in prop::collection::vec((any::<u64>(), 0..3_u8, 0..3_u64, 0..3_u32, 0..4_u8), 0..60)) {
-            let events: Vec<Event> = events.into_iter().map(|(at_ns, stage, sector, sectors, operation)| {
-                let stage = [Stage::Queued, Stage::Issued, Stage::Done][usize::from(stage)];
-                let operation = [Operation::Read, Operation::Write, Operation::Flush, Operation::Other][usize::from(operation)];
+            let events: Vec<TraceEvent> = events.into_iter().map(|(at_ns, stage, sector, sectors, operation)| {
+                let stage = [RequestStage::Queued, RequestStage::Issued, RequestStage::Done][usize::from(stage)];
+                let operation = [RequestKind::Read, RequestKind::Write, RequestKind::Flush, RequestKind::Other][usize::from(operation)];
                 event(at_ns, stage, u64::MAX - sector, sectors, operation)
             }).collect();
             times(&events);

@@ -1,5 +1,5 @@
-//! The tracepoints of block requests: their numbers and where their fields lie, read from the running kernel's `format` files,
-//! because both differ between kernels (the letters of `rwbs` are 8 bytes on older ones and 10 today).
+//! The tracepoints of block requests: their numbers and the offsets of their fields, read from the running kernel's `format`
+//! files, because both differ between kernels (the letters of `rwbs` are 8 bytes on older ones and 10 today).
 
 use std::fs;
 use std::path::Path;
@@ -11,24 +11,23 @@ use super::perf_event::own_mounts;
 
 /// A stretch of bytes in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct RecordField {
     pub(crate) offset: usize,
     pub(crate) bytes: usize,
 }
 
-/// One tracepoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tracepoint {
     pub(crate) id: u64,
     /// The device's number, major in the upper 12 bits.
-    pub(crate) device: Field,
-    pub(crate) sector: Field,
-    pub(crate) sectors: Field,
-    /// What kind of request it is, in letters.
-    pub(crate) letters: Field,
+    pub(crate) device: RecordField,
+    pub(crate) sector: RecordField,
+    pub(crate) sectors: RecordField,
+    /// The kind of request, in letters.
+    pub(crate) letters: RecordField,
 }
 
-/// The three that a request passes: it is queued, given to the driver, and done.
+/// The three tracepoints of a request: queued, issued to the driver, and completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tracepoints {
     pub(crate) queue: Tracepoint,
@@ -39,10 +38,9 @@ pub(crate) struct Tracepoints {
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 impl Tracepoints {
-    /// Reads them where tracefs is mounted, else through a mount that only a short-lived thread of ours sees.
+    /// Reads them from a mounted tracefs, else through a mount that only a short-lived thread of this process sees.
     ///
-    /// # Errors
-    /// When they may not be read, or the kernel has none.
+    /// # Errors When they may not be read, or the kernel has no such tracepoints.
     pub(crate) fn find() -> Result<Tracepoints> {
         if let Some(place) = PLACES.iter().find(|place| Path::new(place).join("events").exists()) {
             return Tracepoints::read(Path::new(place));
@@ -52,7 +50,7 @@ impl Tracepoints {
             .unwrap_or_else(|_| Err(Error::new(Kind::Unsupported, "cannot look for tracefs")))
     }
 
-    /// Only for a thread that ends afterwards.
+    /// To be called only in a thread that ends afterwards.
     fn find_with_own_mounts() -> Result<Tracepoints> {
         let [place, _] = PLACES;
         let refused = |e: std::io::Error| {
@@ -60,11 +58,11 @@ impl Tracepoints {
                 .advise("run as root, or mount it: mount -t tracefs tracefs /sys/kernel/tracing")
         };
         own_mounts().map_err(refused)?;
-        // What is mounted below must not show outside.
+        // Mounts below must not be visible outside.
         let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", flags).map_err(|e| refused(e.into()))?;
         match mount("tracefs", place, "tracefs", MountFlags::empty(), None) {
-            // It stands there already.
+            // It is mounted there already.
             Ok(()) | Err(rustix::io::Errno::BUSY) => Tracepoints::read(Path::new(place)),
             Err(e) => Err(refused(e.into())),
         }
@@ -101,7 +99,7 @@ pub(crate) fn parse(text: &str) -> Option<Tracepoint> {
 }
 
 /// `field:sector_t sector; offset:16; size:8; signed:0;`, with tabs between.
-fn parse_field(line: &str, name: &str) -> Option<Field> {
+fn parse_field(line: &str, name: &str) -> Option<RecordField> {
     let mut parts = line.trim().strip_prefix("field:")?.split(';').map(str::trim);
     let declared = parts.next()?.rsplit(char::is_whitespace).next()?;
     if declared.split('[').next() != Some(name) {
@@ -116,7 +114,7 @@ fn parse_field(line: &str, name: &str) -> Option<Field> {
         }
     }
     // A record is shorter than 64 KiB, as its length has 16 bits.
-    Some(Field { offset: offset.filter(|offset| *offset < 1 << 16)?, bytes: bytes? })
+    Some(RecordField { offset: offset.filter(|offset| *offset < 1 << 16)?, bytes: bytes? })
 }
 
 #[cfg(test)]
@@ -131,8 +129,8 @@ mod tests {
         let text = "name: block_rq_issue\nID: 2104\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\tfield:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;\n\tfield:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n";
         let point = parse(text).unwrap();
         assert_eq!(point.id, 2104);
-        assert_eq!(point.device, Field { offset: 8, bytes: 4 });
-        assert_eq!(point.letters, Field { offset: 34, bytes: 10 });
+        assert_eq!(point.device, RecordField { offset: 8, bytes: 4 });
+        assert_eq!(point.letters, RecordField { offset: 34, bytes: 10 });
         assert_eq!(parse(&text.replace("size:8", "size:4")), None);
     }
 

@@ -58,7 +58,7 @@ impl<'a> Mapping<'a> {
         Ok(mapping)
     }
 
-    /// Where a block is, populated for `advice`.
+    /// The address of a block, populated for `advice`.
     fn block(&self, offset: u64, len: usize, advice: Advice) -> io::Result<NonNull<u8>> {
         let inside =
             usize::try_from(offset).ok().filter(|at| at.checked_add(len).is_some_and(|end| end <= self.len));
@@ -83,14 +83,14 @@ impl<'a> Mapping<'a> {
         Ok(())
     }
 
-    /// Stores one byte in each page of a range, as mongoperf's mapped writes do: the byte that is there, so that
-    /// the page is dirty and its stamp still holds.
+    /// Stores one byte in each page of a range, as mongoperf's mapped writes do: the byte already present, so that the page becomes
+    /// dirty and its stamp stays valid.
     pub(crate) fn store_pages(&self, offset: u64, len: usize) -> io::Result<()> {
         let to = self.block(offset, len, Advice::LinuxPopulateWrite)?;
         for at in (0..len).step_by(PAGE) {
             // SAFETY: as above; the pages were populated for writing.
             let byte = unsafe { AtomicU8::from_ptr(to.as_ptr().add(at)) };
-            // Opaque to the compiler, which could otherwise leave out a store of what was just loaded.
+            // Opaque to the compiler, which could otherwise omit a store of the value just loaded.
             byte.store(black_box(byte.load(Ordering::Relaxed)), Ordering::Relaxed);
         }
         Ok(())
@@ -121,7 +121,7 @@ impl BlockFile for Mapping<'_> {
     }
 
     fn begin_anew(&self, _size_bytes: u64) -> io::Result<()> {
-        // A mapping keeps its length: appends start over at the front, on pages that exist.
+        // A mapping keeps its length: appends start over at the front, on existing pages.
         Ok(())
     }
 }

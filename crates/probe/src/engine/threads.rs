@@ -1,7 +1,7 @@
 //! The thread engines (psync, mmap): each worker has one request in flight.
 //!
-//! The clock is read twice per request, three times with a sync; the time between is the request's and nothing
-//! else's: stamping data and recording happen outside.
+//! The clock is read twice per request, three times with a sync; the time between covers only the request: stamping data and
+//! recording happen outside of it.
 
 use std::path::Path;
 
@@ -9,26 +9,33 @@ use fathom_errors::Result;
 
 use crate::buffer::AlignedBuffer;
 use crate::clock::{now_ns, sleep_until};
-use crate::crew::Crew;
 use crate::engine::{check_read, failed};
 use crate::file::BlockFile;
-use crate::requests::{Request, Requests};
+use crate::requests::{IoRequest, RequestStream};
 use crate::shape::{Durable, Pattern};
-use crate::tracks::{Shard, Track};
+use crate::tracks::{Track, TrackShard};
+use crate::worker_context::WorkerContext;
 
-/// How long a worker may sleep before it looks whether the window is over.
+/// The longest sleep of a worker before it checks whether the window is over.
 const NAP_NS: u64 = 50_000_000;
 
 /// Runs worker `index` until the window ends.
-pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &Crew<'_>, index: u64) -> Result<()> {
+pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &WorkerContext<'_>, index: u64) -> Result<()> {
     let size = crew.file_bytes();
     let mut worker = Worker {
         file,
         path,
         crew,
-        requests: Requests::new(crew.job, size, index, crew.workers, crew.generations.is_some(), &crew.seed),
+        requests: RequestStream::new(
+            crew.job,
+            size,
+            index,
+            crew.workers,
+            crew.generations.is_some(),
+            &crew.seed,
+        ),
         buffer: AlignedBuffer::new(usize::try_from(crew.job.block.get()).unwrap_or(usize::MAX))?,
-        shard: crew.shards.of(usize::try_from(index).unwrap_or(0)),
+        shard: crew.shards.shard(usize::try_from(index).unwrap_or(0)),
     };
     crew.starter.wait();
     match crew.job.pattern {
@@ -41,10 +48,10 @@ pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &Crew<'_>, index: 
 struct Worker<'a, F> {
     file: &'a F,
     path: &'a Path,
-    crew: &'a Crew<'a>,
-    requests: Requests,
+    crew: &'a WorkerContext<'a>,
+    requests: RequestStream,
     buffer: AlignedBuffer,
-    shard: &'a Shard,
+    shard: &'a TrackShard,
 }
 
 impl<F: BlockFile> Worker<'_, F> {
@@ -71,7 +78,7 @@ impl<F: BlockFile> Worker<'_, F> {
                 let anew = crew.log.begin_anew(|| self.file.begin_anew(crew.journal_bytes));
                 anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
             };
-            self.write(Request { write: true, offset: place.offset }, turn)?;
+            self.write(IoRequest { write: true, offset: place.offset }, turn)?;
         }
         Ok(())
     }
@@ -98,12 +105,12 @@ impl<F: BlockFile> Worker<'_, F> {
         }
     }
 
-    fn read(&mut self, request: Request, intended: Option<u64>) -> Result<()> {
+    fn read(&mut self, request: IoRequest, intended: Option<u64>) -> Result<()> {
         let begin = now_ns();
         let read = self.file.read_at(self.buffer.as_mut_slice(), request.offset);
         let end = now_ns();
         read.map_err(|e| failed("read", self.path, request.offset, e))?;
-        // Before it counts: the window may end in between, and what is counted was checked.
+        // Checked before it is counted: the window may end in between, and every counted read must have been checked.
         check_read(self.crew, self.buffer.as_slice(), request.offset)?;
         let mut tracks = self.shard.tracks();
         tracks.record(Track::Read, end - begin);
@@ -113,7 +120,7 @@ impl<F: BlockFile> Worker<'_, F> {
         Ok(())
     }
 
-    fn write(&mut self, request: Request, intended: Option<u64>) -> Result<()> {
+    fn write(&mut self, request: IoRequest, intended: Option<u64>) -> Result<()> {
         let (begin, written) = self.write_block(request)?;
         let end = if self.crew.job.durable == Durable::Fdatasync {
             self.file.sync_data().map_err(|e| failed("fdatasync", self.path, request.offset, e))?;
@@ -137,8 +144,8 @@ impl<F: BlockFile> Worker<'_, F> {
         Ok(())
     }
 
-    /// Stamps and writes one block; returns when it was sent and when it came back.
-    fn write_block(&mut self, request: Request) -> Result<(u64, u64)> {
+    /// Stamps and writes one block; returns the times of its start and its completion.
+    fn write_block(&mut self, request: IoRequest) -> Result<(u64, u64)> {
         let generation = self.crew.next_generation();
         self.crew.stamper.fill(self.buffer.as_mut_slice(), request.offset, generation);
         let begin = now_ns();
@@ -173,7 +180,7 @@ impl<F: BlockFile> Worker<'_, F> {
         Ok(())
     }
 
-    /// The fsync at the end of a burst, by whoever arrived last.
+    /// The fsync at the end of a burst, by the thread that arrived last.
     fn end_burst(&self, began_ns: u64) -> Result<()> {
         let begin = now_ns();
         self.file.sync_all().map_err(|e| failed("fsync", self.path, 0, e))?;

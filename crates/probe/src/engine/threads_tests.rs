@@ -1,32 +1,32 @@
-//! The thread engine on a disk that fails: every fault ends the crew with the right kind of error, and none is
-//! taken for a measurement.
+//! Tests of the thread engine on a failing disk: every fault ends the crew with the right kind of error, and none is taken for a
+//! measurement.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fathom_errors::{Error, Kind};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_units::Bytes;
 
 use super::threads::work;
 use crate::clock::now_ns;
-use crate::crew::{Arrivals, Crew, Starter};
-use crate::faulty::{Fault, FaultyFile};
-use crate::shape::{Durable, Engine, Job, Pattern};
+use crate::faulty::{DiskFault, FaultyFile};
+use crate::shape::{Durable, IoEngine, Job, Pattern};
 use crate::stamp::{Generations, Stamper};
 use crate::tracks::{Track, Tracks};
+use crate::worker_context::{StartSchedule, Starter, WorkerContext};
 
 const SIZE: u64 = 1 << 20;
 
-/// A laid-out disk, a crew on it for `millis` at most, what it recorded and how it failed.
-fn run(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, Option<Error>) {
+/// Runs a crew on a laid-out disk for `millis` at most; returns what it recorded and its error.
+fn run(job: &Job, fault: DiskFault, verify: bool, millis: u64) -> (Tracks, Option<Error>) {
     let (tracks, _, error) = run_counted(job, fault, verify, millis);
     (tracks, error)
 }
 
-/// The same, with how many blocks were verified.
-fn run_counted(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, u64, Option<Error>) {
+/// As `run`, with the number of verified blocks.
+fn run_counted(job: &Job, fault: DiskFault, verify: bool, millis: u64) -> (Tracks, u64, Option<Error>) {
     let stamper = Stamper::new(7, verify);
     let mut bytes = vec![0; SIZE as usize];
     stamper.fill(&mut bytes, 0, 1);
@@ -34,9 +34,10 @@ fn run_counted(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, u
     let generations = verify.then(|| Generations::new(7, SIZE, 1));
     let starter = Starter::default();
     let workers = u64::from(job.depth);
-    let seed = Seeded::from_seed(11);
-    let mut crew = Crew::new(job, workers, SIZE, SIZE, seed, &stamper, generations.as_ref(), &starter);
-    crew.arrivals = job.rate_per_s.map(|rate| Arrivals::new(rate, now_ns(), Seeded::from_seed(5)));
+    let seed = SeededRandom::from_seed(11);
+    let mut crew =
+        WorkerContext::new(job, workers, SIZE, SIZE, seed, &stamper, generations.as_ref(), &starter);
+    crew.arrivals = job.rate_per_s.map(|rate| StartSchedule::new(rate, now_ns(), SeededRandom::from_seed(5)));
     let crew = &crew;
     std::thread::scope(|scope| {
         for index in 0..workers {
@@ -61,13 +62,13 @@ fn run_counted(job: &Job, fault: Fault, verify: bool, millis: u64) -> (Tracks, u
 }
 
 fn job(pattern: Pattern) -> Job {
-    Job::new(pattern, Bytes::kib(4), Engine::Psync, 4)
+    Job::new(pattern, Bytes::kib(4), IoEngine::Psync, 4)
 }
 
 #[test]
 fn a_sound_disk_gives_figures_and_no_error() {
     for pattern in [Pattern::RandRead, Pattern::RandWrite, Pattern::RandRw, Pattern::Append] {
-        let (tracks, error) = run(&job(pattern), Fault::None, true, 60);
+        let (tracks, error) = run(&job(pattern), DiskFault::None, true, 60);
         assert!(error.is_none(), "{pattern}: {error:?}");
         assert_eq!(tracks.get(Track::Read).is_empty(), !pattern.reads(), "{pattern}");
         assert_eq!(tracks.get(Track::Write).is_empty(), !pattern.writes(), "{pattern}");
@@ -77,7 +78,7 @@ fn a_sound_disk_gives_figures_and_no_error() {
 #[test]
 fn a_checkpoint_syncs_once_a_burst() {
     let job = Job { burst: Bytes::kib(256), ..job(Pattern::Checkpoint) };
-    let (tracks, error) = run(&job, Fault::None, true, 100);
+    let (tracks, error) = run(&job, DiskFault::None, true, 100);
     assert!(error.is_none(), "{error:?}");
     let (writes, syncs) = (tracks.get(Track::Write).len(), tracks.get(Track::Sync).len());
     assert!(
@@ -92,11 +93,11 @@ fn every_fault_has_its_kind() {
     let durable = job(Pattern::RandWrite).durable(Durable::Fdatasync);
     let checkpoint = Job { burst: Bytes::kib(64), ..job(Pattern::Checkpoint) };
     for (job, fault, kind, word) in [
-        (job(Pattern::RandRead), Fault::ReadError(50), Kind::Io, "cannot read"),
-        (job(Pattern::RandWrite), Fault::Full(50), Kind::NoSpace, "cannot write"),
-        (job(Pattern::Append), Fault::Full(50), Kind::NoSpace, "cannot write"),
-        (durable, Fault::SyncError(20), Kind::Io, "cannot fdatasync"),
-        (checkpoint, Fault::SyncError(2), Kind::Io, "cannot fsync"),
+        (job(Pattern::RandRead), DiskFault::ReadError(50), Kind::Io, "cannot read"),
+        (job(Pattern::RandWrite), DiskFault::Full(50), Kind::NoSpace, "cannot write"),
+        (job(Pattern::Append), DiskFault::Full(50), Kind::NoSpace, "cannot write"),
+        (durable, DiskFault::SyncError(20), Kind::Io, "cannot fdatasync"),
+        (checkpoint, DiskFault::SyncError(2), Kind::Io, "cannot fsync"),
     ] {
         // Long enough for any machine: a fault ends the crew at once.
         let (tracks, error) = run(&job, fault, false, 20_000);
@@ -110,7 +111,7 @@ fn every_fault_has_its_kind() {
 
 #[test]
 fn damage_is_found_by_verifying_and_only_then() {
-    for fault in [Fault::LostWrite(40), Fault::TornWrite(40), Fault::MisplacedWrite(40)] {
+    for fault in [DiskFault::LostWrite(40), DiskFault::TornWrite(40), DiskFault::MisplacedWrite(40)] {
         let (_, error) = run(&job(Pattern::RandRw), fault, true, 20_000);
         let error = error.unwrap_or_else(|| panic!("{fault:?} went unseen"));
         assert_eq!(error.kind(), Kind::Corruption, "{fault:?}: {error}");
@@ -121,8 +122,8 @@ fn damage_is_found_by_verifying_and_only_then() {
 
 #[test]
 fn a_read_counts_once_it_was_verified() {
-    let job = Job::new(Pattern::RandRw, Bytes::kib(4), Engine::Psync, 1);
-    let (tracks, verified, error) = run_counted(&job, Fault::LostWrite(40), true, 20_000);
+    let job = Job::new(Pattern::RandRw, Bytes::kib(4), IoEngine::Psync, 1);
+    let (tracks, verified, error) = run_counted(&job, DiskFault::LostWrite(40), true, 20_000);
     assert_eq!(error.map(|error| error.kind()), Some(Kind::Corruption));
     assert_eq!(tracks.get(Track::Read).len(), verified, "the damaged read is no measurement");
 }
@@ -131,7 +132,7 @@ fn a_read_counts_once_it_was_verified() {
 fn a_stall_is_felt_by_all_that_should_have_started_during_it() {
     let stalled = Duration::from_millis(300);
     let job = job(Pattern::RandRead).rate(1_000.0);
-    let (tracks, error) = run(&job, Fault::Stall(100, stalled), false, 1_000);
+    let (tracks, error) = run(&job, DiskFault::Stall(100, stalled), false, 1_000);
     assert!(error.is_none(), "{error:?}");
     let slow = |track| {
         let buckets = tracks.get(track).buckets().filter(|(ns, _)| *ns > 100_000_000);

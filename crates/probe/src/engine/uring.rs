@@ -20,21 +20,21 @@ use io_uring::{IoUring, opcode, squeue};
 
 use crate::buffer::AlignedBuffer;
 use crate::clock::{now_ns, sleep_until};
-use crate::crew::Crew;
 use crate::engine::{check_read, failed, slots};
 use crate::file::{BlockFile, whole};
-use crate::requests::{Request, Requests};
+use crate::requests::{IoRequest, RequestStream};
 use crate::shape::{Durable, Pattern};
-use crate::tracks::{Shard, Track};
+use crate::tracks::{Track, TrackShard};
+use crate::worker_context::WorkerContext;
 
-/// How long a ring may wait for completions before it looks whether the window is over.
+/// The longest wait of a ring for completions before it checks whether the window is over.
 const NAP_NS: u64 = 50_000_000;
 /// The one registered file.
 const FILE: Fixed = Fixed(0);
 /// Marks the completion of a sync in `user_data`; the rest is the slot.
 const SYNC_BIT: u64 = 1 << 32;
 
-/// Whether this kernel gives us a ring at all (it may be old, or io_uring switched off by sysctl or seccomp).
+/// Checks whether this kernel provides a ring at all (it may be old, or io_uring disabled by sysctl or seccomp).
 ///
 /// # Errors
 /// [`Kind::Unsupported`], with what to use instead.
@@ -43,7 +43,7 @@ pub fn available() -> Result<()> {
 }
 
 /// Runs ring `index` until the window ends.
-pub(crate) fn work(file: &File, path: &Path, crew: &Crew<'_>, index: u64) -> Result<()> {
+pub(crate) fn work(file: &File, path: &Path, crew: &WorkerContext<'_>, index: u64) -> Result<()> {
     let depth = slots(crew.job.depth, crew.workers as u32, index as u32).max(1);
     let mut ring = Ring::new(file, path, crew, index, depth)?;
     crew.starter.wait();
@@ -85,9 +85,9 @@ struct Ring<'a> {
     in_flight: u32,
     file: &'a File,
     path: &'a Path,
-    crew: &'a Crew<'a>,
-    requests: Requests,
-    shard: &'a Shard,
+    crew: &'a WorkerContext<'a>,
+    requests: RequestStream,
+    shard: &'a TrackShard,
     /// The next intended start that is not due yet.
     waiting_ns: Option<u64>,
     burst_left: u64,
@@ -97,7 +97,13 @@ struct Ring<'a> {
 }
 
 impl<'a> Ring<'a> {
-    fn new(file: &'a File, path: &'a Path, crew: &'a Crew<'a>, index: u64, depth: u32) -> Result<Self> {
+    fn new(
+        file: &'a File,
+        path: &'a Path,
+        crew: &'a WorkerContext<'a>,
+        index: u64,
+        depth: u32,
+    ) -> Result<Self> {
         // A linked sync takes a second entry per request.
         let ring = build((depth * 2).next_power_of_two())?;
         let refused = |e: io::Error| Error::io("register with io_uring", path, e);
@@ -106,7 +112,7 @@ impl<'a> Ring<'a> {
         let slab = AlignedBuffer::new(block.saturating_mul(depth as usize))?;
         let whole_slab = libc::iovec { iov_base: slab.pointer_at(0).cast(), iov_len: slab.len() };
         // SAFETY: the slab is mapped for the ring's whole life and unregistered with it, before it is unmapped
-        // (fields drop in order: `ring` stands before `slab`).
+        // (fields drop in order: `ring` comes before `slab`).
         let registered = unsafe { ring.submitter().register_buffers(&[whole_slab]) }.is_ok();
         let size = crew.file_bytes();
         Ok(Ring {
@@ -119,7 +125,7 @@ impl<'a> Ring<'a> {
             file,
             path,
             crew,
-            requests: Requests::new(
+            requests: RequestStream::new(
                 crew.job,
                 size,
                 index,
@@ -127,7 +133,7 @@ impl<'a> Ring<'a> {
                 crew.generations.is_some(),
                 &crew.seed,
             ),
-            shard: crew.shards.of(usize::try_from(index).unwrap_or(0)),
+            shard: crew.shards.shard(usize::try_from(index).unwrap_or(0)),
             waiting_ns: None,
             burst_left: crew.job.burst_requests(),
             burst_began_ns: 0,
@@ -154,7 +160,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Puts requests into all free slots, as far as arrivals allow; returns when the next one is due.
+    /// Puts requests into all free slots, as far as arrivals allow; returns the time when the next one is due.
     fn fill(&mut self) -> Result<Option<u64>> {
         if self.crew.job.pattern == Pattern::Checkpoint
             && let Some(wake_ns) = self.end_of_burst()?
@@ -184,7 +190,7 @@ impl<'a> Ring<'a> {
         Ok(None)
     }
 
-    /// An append file is full: once nothing is in flight, it is begun anew.
+    /// Empties a full append file once nothing is in flight.
     fn begin_anew(&mut self) -> Result<Option<u64>> {
         if self.in_flight == 0 {
             let anew = BlockFile::begin_anew(self.file, self.crew.journal_bytes);
@@ -194,7 +200,7 @@ impl<'a> Ring<'a> {
         Ok(None)
     }
 
-    /// Sends the fsync when a burst has been written, and waits out the rest after it.
+    /// Sends the fsync after a burst has been written, and waits for the rest after it.
     fn end_of_burst(&mut self) -> Result<Option<u64>> {
         let now = now_ns();
         if now < self.rest_until_ns {
@@ -209,7 +215,7 @@ impl<'a> Ring<'a> {
         Ok(None)
     }
 
-    fn prepare(&mut self, index: u32, request: Request, intended_ns: Option<u64>) -> Result<()> {
+    fn prepare(&mut self, index: u32, request: IoRequest, intended_ns: Option<u64>) -> Result<()> {
         let block = self.crew.job.block.get() as usize;
         let at = index as usize * block;
         let generation = if request.write { self.crew.next_generation() } else { 0 };
@@ -219,7 +225,7 @@ impl<'a> Ring<'a> {
             self.crew.stamper.fill(buffer, request.offset, generation);
         }
         if let Some(slot) = self.slots.get_mut(index as usize) {
-            let Request { write, offset } = request;
+            let IoRequest { write, offset } = request;
             *slot = Slot { offset, write, generation, intended_ns, begin_ns: now_ns(), written_ns: 0 };
         }
         let entry = self.entry(request, at, block as u32).user_data(u64::from(index));
@@ -232,7 +238,7 @@ impl<'a> Ring<'a> {
         self.burst_left = self.burst_left.saturating_sub(1);
         self.in_flight += 1;
         if self.free.is_empty() {
-            // The wait comes next and sends this one too: one system call instead of two.
+            // The wait comes next and submits this entry too: one system call instead of two.
             return Ok(());
         }
         self.tolerate(self.ring.submit())
@@ -243,7 +249,7 @@ impl<'a> Ring<'a> {
         self.crew.job.durable == Durable::Fdatasync && self.crew.job.pattern != Pattern::Checkpoint
     }
 
-    fn entry(&self, request: Request, at: usize, len: u32) -> squeue::Entry {
+    fn entry(&self, request: IoRequest, at: usize, len: u32) -> squeue::Entry {
         let pointer = self.slab.pointer_at(at);
         match (request.write, self.registered) {
             (false, true) => opcode::ReadFixed::new(FILE, pointer, len, 0).offset(request.offset).build(),
@@ -362,7 +368,7 @@ impl<'a> Ring<'a> {
         let Some(slot) = self.slots.get(index as usize).copied() else { return Ok(()) };
         self.release(index, slot.offset);
         if result == -libc::ECANCELED {
-            // Its write failed, and that is the error worth telling.
+            // Its write failed, and that error is the one to report.
             return Ok(());
         }
         outcome(result).map_err(|e| failed("fdatasync", self.path, slot.offset, e))?;
@@ -387,7 +393,7 @@ impl<'a> Ring<'a> {
             if self.wait(None).is_err() {
                 sleep_until(now_ns() + NAP_NS);
             }
-            // The first error has been told already.
+            // The first error has been reported already.
             let _ = self.reap();
         }
     }

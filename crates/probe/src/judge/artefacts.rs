@@ -1,21 +1,25 @@
-//! Artefacts: what makes the figures others than the disk's: burst buckets, first writes, memory that poses as a disk,
-//! a busy CPU, and syncs that do not reach the medium.
+//! Finds artefacts, effects that distort the figures of a disk: burst buckets, first writes, memory that appears as a disk, a busy
+//! CPU, and syncs that do not reach the medium.
 //!
-//! Our syncs are compared with the device's flushes (disk.md 5, "cache lies").
+//! Our syncs are compared with the device's flushes (docs/methods.md#first-writes-and-syncs-that-do-not-arrive).
 
+use fathom_record::burst_allowance::{BurstAllowance, BurstVerdict};
 use fathom_record::disk::{Layout, Step};
 use fathom_record::{Confidence, Finding, Severity};
-use fathom_stats::{Seeded, find_step};
+use fathom_stats::{SeededRandom, find_step};
 use fathom_units::{Bytes, Nanos, count, decimal};
 
-use super::evidence::Evidence;
+use super::evidence::DiskEvidence;
 
 /// A step down must be at least this large to be called a burst bucket that ran dry.
 const DROP: f64 = 0.8;
-/// The second write of a region must be this much faster to call the first one a penalty.
+/// The second write of a region must be this much faster than the first for the first to count as penalised.
 const FIRST_WRITE: f64 = 1.5;
-/// Regions written faster than this say nothing: caches and clocks decide.
-const REGION_SECONDS_MIN: f64 = 0.3;
+/// Regions written faster than this carry no information: caches and clocks decide.
+const MIN_REGION_SECONDS: f64 = 0.3;
+/// The advice on a burst.
+const PLAN_WITH_LOWER: &str =
+    "Plan with the lower figure; the higher one lasts only until the bucket is empty again";
 /// Surrogates for the step test: p down to 1/1000.
 const SURROGATES: usize = 999;
 
@@ -26,10 +30,35 @@ pub(super) fn memory(file_system: &str) -> Finding {
         .advice("Name a directory on the disk with --dir")
 }
 
-/// A burst bucket that ran dry within a window of half a minute or more.
-pub(super) fn burst(steps: &[Step]) -> Option<Finding> {
+/// A burst bucket that ran dry: in a drive that looked for it, otherwise within a window of half a minute or more.
+pub(super) fn burst(evidence: &DiskEvidence<'_>) -> Option<Finding> {
+    match evidence.burst_allowance {
+        Some(allowance) => burst_of_drive(allowance),
+        None => burst_of_steps(evidence.steps),
+    }
+}
+
+fn burst_of_drive(allowance: &BurstAllowance) -> Option<Finding> {
+    if allowance.verdict != BurstVerdict::Burst {
+        return None;
+    }
+    let [first, .., last] = allowance.levels.as_slice() else { return None };
+    let claim = format!(
+        "The disk gives {} requests per second only in a burst, and sustains {}",
+        count(first.per_s),
+        count(last.per_s)
+    );
+    let evidence = format!(
+        "{} requests in {} s, one rate a second",
+        count(allowance.requests as f64),
+        decimal(allowance.seconds)
+    );
+    Some(Finding::new("burst-exhausted", Severity::Warning, claim).evidence(evidence).advice(PLAN_WITH_LOWER))
+}
+
+fn burst_of_steps(steps: &[Step]) -> Option<Finding> {
     steps.iter().filter(|step| !step.cpu_bound() && step.streams.iter().all(|s| s.rate_per_s.is_none())).find_map(|step| {
-        let found = find_step(&step.per_interval, SURROGATES, &mut Seeded::from_seed(42))?;
+        let found = find_step(&step.per_interval, SURROGATES, &mut SeededRandom::from_seed(42))?;
         if found.p > 0.01 || found.after > found.before * DROP {
             return None;
         }
@@ -42,12 +71,12 @@ pub(super) fn burst(steps: &[Step]) -> Option<Finding> {
             Finding::new("burst-exhausted", Severity::Warning, claim)
                 .confidence(Confidence::Likely)
                 .evidence(format!("step test over {} intervals of '{}': p = {:.3}", step.per_interval.len(), step.phase, found.p))
-                .advice("Plan with the lower figure; the higher one lasts only until the bucket is empty again"),
+                .advice(PLAN_WITH_LOWER),
         )
     })
 }
 
-/// The reference shape measured first and last came out slower.
+/// The reference shape, measured first and last, was slower the second time.
 pub(super) fn slowed(steps: &[Step]) -> Option<Finding> {
     let last = steps.iter().rev().find(|step| step.phase == "reference again")?;
     let first = steps.iter().find(|step| step.phase != last.phase && same_shape(step, last))?;
@@ -63,7 +92,7 @@ pub(super) fn slowed(steps: &[Step]) -> Option<Finding> {
         Finding::new("slowed-down", Severity::Warning, claim)
             .confidence(Confidence::Likely)
             .evidence("the same shape and depth was measured at both ends of the profile")
-            .advice("A burst bucket, a cache that filled up or a neighbour; repeat with --pattern randread --time 30m to tell them apart"),
+            .advice("A burst bucket, a cache that filled up or a neighbour; repeat with --sustain to tell them apart"),
     )
 }
 
@@ -76,12 +105,12 @@ fn same_shape(a: &Step, b: &Step) -> bool {
     a.streams.len() == 1 && b.streams.len() == 1 && shape(a) == shape(b)
 }
 
-/// Thin-provisioned or lazily zeroed storage (disk.md 5).
+/// Thin-provisioned or lazily zeroed storage (docs/methods.md#first-writes-and-syncs-that-do-not-arrive).
 pub(super) fn first_write(layout: &Layout) -> Option<Finding> {
     let rewritten = layout.rewritten.as_ref()?;
     let seconds = Bytes(rewritten.bytes).as_mib() / rewritten.first_mib_per_s.max(1e-9);
     let ratio = rewritten.second_mib_per_s / rewritten.first_mib_per_s.max(1e-9);
-    if ratio < FIRST_WRITE || seconds < REGION_SECONDS_MIN {
+    if ratio < FIRST_WRITE || seconds < MIN_REGION_SECONDS {
         return None;
     }
     let claim = format!(
@@ -99,7 +128,7 @@ pub(super) fn first_write(layout: &Layout) -> Option<Finding> {
     )
 }
 
-/// The probe itself was short of CPU: no verdict on the disk from those steps.
+/// The probe itself lacked CPU time: those steps allow no verdict on the disk.
 pub(super) fn busy_cpu(steps: &[Step]) -> Option<Finding> {
     let starved: Vec<&Step> = steps.iter().filter(|step| step.cpu_bound()).collect();
     let worst = starved.iter().max_by(|a, b| wait(a).total_cmp(&wait(b)))?;
@@ -132,10 +161,10 @@ fn wait(step: &Step) -> f64 {
     step.run_queue_wait_pct.unwrap_or(0.0)
 }
 
-/// A flush faster than this is either protected by a capacitor or battery, or not done.
+/// A flush faster than this is either protected by a capacitor or battery, or not executed.
 const HONEST_FLUSH_NS: u64 = 100_000;
 
-pub(super) fn flushes(evidence: &Evidence<'_>) -> Option<Finding> {
+pub(super) fn flushes(evidence: &DiskEvidence<'_>) -> Option<Finding> {
     let step = evidence.steps.iter().find(|step| {
         !step.cpu_bound()
             && step.streams.len() == 1

@@ -1,8 +1,8 @@
-//! Caps: a limit that somebody set, as against what a device can do (disk.md 5).
+//! Finds caps: limits by configuration, as opposed to the limits of a device (docs/methods.md#limits-by-configuration).
 //!
-//! A limit of our own cgroup is read and named. A provider's limit can only be inferred: throughput that is flat
-//! over several depths and steady within a step, and that is either a number people set or the same for two
-//! block sizes. A worn-out or mechanical disk is flat too, but neither steady nor round.
+//! A limit of our own cgroup is read and named. A provider's limit can only be inferred: from a throughput that is flat over
+//! several depths and steady within a step, and that is either a customary number or the same for two block sizes. A worn-out or
+//! mechanical disk is flat too, but neither steady nor round.
 
 use fathom_host::cgroup::{Limit, LimitKind};
 use fathom_record::disk::Step;
@@ -10,9 +10,9 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::{coefficient_of_variation, median};
 use fathom_units::{count, decimal};
 
-use super::evidence::{Evidence, of_shape};
+use super::evidence::{DiskEvidence, of_shape};
 
-/// IOPS that providers sell or people type (disk.md 4, the table of storage classes).
+/// IOPS figures that providers sell or users configure (docs/methods.md#limits-by-configuration).
 const ROUND_IOPS: &[f64] = &[
     100.0, 120.0, 150.0, 200.0, 240.0, 250.0, 300.0, 500.0, 600.0, 1_000.0, 1_100.0, 1_500.0, 2_000.0,
     2_300.0, 2_500.0, 3_000.0, 3_500.0, 4_000.0, 5_000.0, 6_000.0, 7_500.0, 8_000.0, 10_000.0, 12_000.0,
@@ -24,15 +24,15 @@ const ROUND_MB_PER_S: &[f64] = &[
     25.0, 50.0, 60.0, 90.0, 100.0, 125.0, 128.0, 150.0, 170.0, 200.0, 250.0, 300.0, 500.0, 600.0, 750.0,
     900.0, 1_000.0,
 ];
-/// How near two rates must be to be called the same.
+/// The relative distance within which two rates count as the same.
 const NEAR: f64 = 0.02;
-/// How near to a round number, and how steady, a rate must be for the number to mean anything: the table is so
-/// dense that one in three rates is within 2 % of an entry by chance, while a throttle keeps its rate exactly.
+/// The relative distance to a round number, and the spread, within which the number counts: the table is so dense that one in three
+/// rates is within 2 % of an entry by chance, while a throttle keeps its rate exactly.
 const EXACT: f64 = 0.01;
 /// Spread of a plateau's levels, and of a step's intervals, below which a limit is at work.
 const STEADY: f64 = 0.03;
 
-pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+pub(super) fn findings(evidence: &DiskEvidence<'_>) -> Vec<Finding> {
     let named: Vec<Finding> =
         evidence.limits.iter().filter_map(|(device, limit)| own(device, limit, evidence.steps)).collect();
     if named.iter().any(Finding::is_alarm) {
@@ -41,7 +41,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
     named.into_iter().chain(inferred(evidence)).collect()
 }
 
-/// A limit that the cgroup of this very process sets.
+/// A limit set by the cgroup of this process.
 fn own(device: &str, limit: &Limit, steps: &[Step]) -> Option<Finding> {
     let value = limit.value as f64;
     let (what, reached) = match limit.kind {
@@ -74,15 +74,15 @@ fn own(device: &str, limit: &Limit, steps: &[Step]) -> Option<Finding> {
     )
 }
 
-/// The most that any step did of one kind.
+/// The highest rate of any step for one kind.
 fn most(steps: &[Step], kind: &str, figure: impl Fn(&fathom_record::disk::Operations) -> f64) -> Option<f64> {
     let figures =
         steps.iter().flat_map(|step| &step.streams).filter_map(|stream| stream.kind(kind)).map(figure);
     figures.max_by(f64::total_cmp)
 }
 
-/// A plateau of one shape: its level, and how steady it is.
-struct Plateau {
+/// A plateau of one shape: its level, and its steadiness.
+struct ShapePlateau {
     per_s: f64,
     mib_per_s: f64,
     levels: usize,
@@ -90,14 +90,14 @@ struct Plateau {
     flicker: f64,
 }
 
-fn plateau(steps: &[&Step]) -> Option<Plateau> {
+fn plateau(steps: &[&Step]) -> Option<ShapePlateau> {
     let best = steps.iter().map(|step| step.per_s()).max_by(f64::total_cmp)?;
     let flat: Vec<&&Step> = steps.iter().filter(|step| step.per_s() > best * (1.0 - 2.0 * STEADY)).collect();
     let values: Vec<f64> = flat.iter().map(|step| step.per_s()).collect();
     let flickers: Vec<f64> =
         flat.iter().filter_map(|step| coefficient_of_variation(&step.per_interval)).collect();
     let mib: Vec<f64> = flat.iter().map(|step| step.mib_per_s()).collect();
-    Some(Plateau {
+    Some(ShapePlateau {
         per_s: median(&values)?,
         mib_per_s: median(&mib)?,
         levels: flat.len(),
@@ -106,7 +106,7 @@ fn plateau(steps: &[&Step]) -> Option<Plateau> {
     })
 }
 
-fn inferred(evidence: &Evidence<'_>) -> Option<Finding> {
+fn inferred(evidence: &DiskEvidence<'_>) -> Option<Finding> {
     let clean: Vec<Step> = evidence.steps.iter().filter(|step| !step.cpu_bound()).cloned().collect();
     let of = |block: u64| plateau(&of_shape(&clean, "randread", block).collect::<Vec<_>>());
     let small = of(4096)?;
@@ -135,7 +135,7 @@ fn inferred(evidence: &Evidence<'_>) -> Option<Finding> {
             .confidence(Confidence::Likely)
             .evidence(steady.clone())
             .advice("Look up the volume's and the instance's provisioned limits; a faster tier, not tuning, raises them")
-            .source("facts on throttling: axboe/fio docs; provider pages named in docs/disk.md")
+            .source("docs/methods.md#limits-by-configuration")
     };
     if let Some(large) = large.as_ref().filter(|_| same_iops) {
         let evidence = format!(

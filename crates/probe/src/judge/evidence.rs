@@ -1,23 +1,28 @@
-//! What every judgement on a disk looks at: the record of a probe, and the steps in it that a question is about.
+//! The input of every judgement on a disk: the record of a probe, and the selection of the steps that a question concerns.
 //!
-//! It judges nothing, so that each judgement can stand in a file of its own and need no other.
+//! This module judges nothing, so that each judgement can have a file of its own and depend on no other.
 
 use fathom_host::cgroup::Limit;
+use fathom_record::burst_allowance::BurstAllowance;
 use fathom_record::disk::{Knee, Layout, Step};
 
-/// Everything that the findings about a disk rest on.
+use super::medium::Medium;
+
+/// The evidence on which the findings about a disk rest.
 #[derive(Default)]
-pub struct Evidence<'a> {
+pub struct DiskEvidence<'a> {
     /// Every step, in order.
     pub steps: &'a [Step],
-    /// The ladder's verdict.
     pub knee: Option<&'a Knee>,
-    /// The layout pass.
+    /// The burst allowance, if a drive looked for it.
+    pub burst_allowance: Option<&'a BurstAllowance>,
     pub layout: Option<&'a Layout>,
     /// I/O limits of our own cgroup on the devices under test, with the device's name.
     pub limits: Vec<(String, Limit)>,
-    /// Whether the devices have a volatile cache; `None` where unknown.
+    /// Whether the devices have a volatile cache; `None` if unknown.
     pub cache_is_volatile: Option<bool>,
+    /// The kind of the devices; `None` if none is visible.
+    pub medium: Option<Medium>,
     /// Whether the data lie in memory.
     pub in_memory: Option<&'a str>,
 }
@@ -34,7 +39,7 @@ pub(super) fn of_shape<'a>(
     })
 }
 
-/// The step with single-stream durable appends, which the meaning of a commit rests on.
+/// The step with single-stream durable appends, which determines the meaning of a commit.
 pub(super) fn journal_step(steps: &[Step]) -> Option<&Step> {
     steps.iter().find(|step| {
         matches!(step.streams.as_slice(), [stream] if stream.pattern == "append" && stream.depth == 1 && stream.durable != "none" && stream.rate_per_s.is_none())

@@ -1,4 +1,4 @@
-//! The knee in words: R1, Xmax, N* = Xmax R1 (disk.md 4), and which model of throughput fits.
+//! Describes the knee in words: R1, Xmax, N* = Xmax R1 (docs/methods.md#the-knee-of-a-disk), and the model of throughput that fits.
 
 use fathom_record::disk::{Knee, Step};
 use fathom_stats::{Level, fit};
@@ -8,8 +8,8 @@ use crate::ladder::levels;
 
 /// The verdict over a ladder's steps; `None` without a step at depth 1.
 ///
-/// Steps in which the probe itself was short of CPU are left out. When they are what would have shown the
-/// plateau, the verdict is withheld and says so: what is left is a lower bound.
+/// Steps in which the probe itself lacked CPU time are left out. If these steps would have shown the plateau, the verdict is
+/// withheld with that reason: the remaining steps give a lower bound.
 pub fn knee(phase: &str, steps: &[Step]) -> Option<Knee> {
     let clean: Vec<Step> = steps.iter().filter(|step| !step.cpu_bound()).cloned().collect();
     let starved: Vec<&Step> = steps.iter().filter(|step| step.cpu_bound()).collect();
@@ -63,12 +63,17 @@ fn withheld(clean: &[Step], starved: &[&Step], plateau_reached: bool) -> Option<
     let why = match first.run_queue_wait_pct.filter(|pct| *pct > Step::RUN_QUEUE_LIMIT_PCT) {
         Some(pct) => format!("the probe waited {pct:.0} % of its time for a CPU"),
         None => {
-            format!("the probe used {:.0} % of the CPU it can use", first.generator_busy_pct.unwrap_or(100.0))
+            format!(
+                "the probe used {:.0} % of the CPU it can have",
+                first.generator_busy_pct.unwrap_or(100.0)
+            )
         }
     };
-    Some(format!(
-        "from {depth} in flight on {why}, so the CPU and not the disk set the figures there; repeat on an idle machine"
-    ))
+    let from = match depth {
+        1 => "even with one request in flight".to_owned(),
+        _ => format!("from {depth} in flight on"),
+    };
+    Some(format!("the CPU and not the disk set the pace: {why}, {from}; repeat on an idle machine"))
 }
 
 /// The fewest requests in flight that gave 90 % of the plateau.
@@ -78,7 +83,7 @@ fn depth_for_90_pct(steps: &[Step], most_per_s: f64) -> Option<u32> {
 }
 
 fn words(
-    bounds: &fathom_stats::Knee,
+    bounds: &fathom_stats::KneeEstimate,
     needed: Option<u32>,
     peak: Option<f64>,
     top: u32,
@@ -92,13 +97,13 @@ fn words(
         );
     }
     let reached = match needed {
-        Some(1) => "one request at a time already gives 90 % of that".to_owned(),
+        Some(1) => "one request at a time already reaches 90 % of that".to_owned(),
         Some(depth) => format!("90 % of that needs {depth} in flight"),
         None => "no depth gave it steadily".to_owned(),
     };
     let mut words = format!(
-        "One request at a time takes {r1}; the disk gives at most {most} per second, and {reached}. More than that \
-         only waits: latency is then the number in flight / {most} per second."
+        "One request at a time takes {r1}; the disk does at most {most} per second (fitted), and {reached}. Requests \
+         beyond that only wait: latency is then the number in flight / {most} per second."
     );
     if let Some(peak) = peak {
         words.push_str(&format!(" Beyond {} in flight throughput falls again.", count(peak)));

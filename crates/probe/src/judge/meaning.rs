@@ -1,4 +1,4 @@
-//! What the figures mean for somebody's data, in sentences with the arithmetic.
+//! The meaning of the figures for the user's data, in sentences with the arithmetic.
 
 use fathom_record::disk::{Knee, Meaning, Step};
 use fathom_units::{Bytes, Nanos, count, decimal, hours};
@@ -10,24 +10,22 @@ use super::nearest;
 /// WiredTiger's leaf page on disk before compression (`leaf_page_max=32KB`, MongoDB's default).
 const PAGE_BYTES: u64 = 32 << 10;
 
-/// The data to speak of.
+/// The data that the sentences refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Documents {
-    /// How many.
+pub struct DatasetSize {
     pub count: u64,
-    /// Bytes each.
     pub bytes: Bytes,
 }
 
-impl Default for Documents {
-    /// The study's 100 million documents (articles.md 1), of 1 KiB.
+impl Default for DatasetSize {
+    /// The study's 100 million documents (docs/methods.md#the-studies), of 1 KiB.
     fn default() -> Self {
-        Documents { count: 100_000_000, bytes: Bytes::kib(1) }
+        DatasetSize { count: 100_000_000, bytes: Bytes::kib(1) }
     }
 }
 
 /// Every sentence that the steps support.
-pub fn meanings(steps: &[Step], knee: Option<&Knee>, documents: Documents) -> Vec<Meaning> {
+pub fn meanings(steps: &[Step], knee: Option<&Knee>, documents: DatasetSize) -> Vec<Meaning> {
     let mut meanings = Vec::new();
     meanings.extend(cold_scan(steps, documents));
     meanings.extend(point_reads(steps));
@@ -36,15 +34,15 @@ pub fn meanings(steps: &[Step], knee: Option<&Knee>, documents: Documents) -> Ve
     meanings
 }
 
-/// A sentence on a step. Where the processors set its pace, it is none on the disk, and says so.
+/// A sentence on a step. If the processors set its pace, the sentence says so and makes no claim on the disk.
 fn meaning(id: &str, of: &Step, sentence: String, arithmetic: String) -> Meaning {
     let sentence =
         if of.cpu_bound() { format!("{sentence} (Not the disk: the CPU set the pace.)") } else { sentence };
     Meaning { id: id.to_owned(), sentence, arithmetic }
 }
 
-/// A scan reads one page after another by one cursor, so what counts is the latency of one request.
-fn cold_scan(steps: &[Step], documents: Documents) -> Option<Meaning> {
+/// A scan reads one page after another through one cursor, so the latency of one request decides.
+fn cold_scan(steps: &[Step], documents: DatasetSize) -> Option<Meaning> {
     let one = of_shape(steps, "randread", PAGE_BYTES)
         .find(|step| step.streams.first().is_some_and(|s| s.depth == 1))?;
     let per_s = one.per_s();

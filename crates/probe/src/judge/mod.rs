@@ -1,57 +1,69 @@
-//! From steps to claims: pure functions over the record, so that a run can be judged again by a newer version.
+//! Derives findings and a verdict from steps: pure functions over the record, so that a newer version can judge a run again.
 //!
-//! The verdict is the one sentence a person came for: is this disk fit to be judged, and does anything spoil it? Three
-//! outcomes, as everywhere: yes, no, cannot tell. It says nothing about whether the disk is fast enough for somebody's
-//! load: that needs the load.
+//! The verdict answers in one sentence whether the disk is fit to be judged, and whether anything distorts its figures. It has
+//! three outcomes, as everywhere: yes, no, cannot tell. It does not say whether the disk is fast enough for a given load: that
+//! needs the load.
 
+mod allowance_limit;
 mod artefacts;
+mod burst;
 mod cap;
 mod classes;
+mod device_class;
 mod evidence;
 mod knee;
 mod meaning;
+mod medium;
 
-use fathom_record::disk::{Knee, Verdict, VerdictOutcome};
+use fathom_record::disk::{DiskVerdict, Knee, VerdictOutcome};
 use fathom_record::{Finding, Severity};
 use fathom_units::{Nanos, count};
 
+pub use allowance_limit::{AllowanceLimit, BURST_SHARE, excluded_requests};
+pub(crate) use burst::{RateReadings, is_full, judge as burst, level_of, levels, shows_bucket};
 pub use classes::{StorageClass, nearest};
-pub use evidence::Evidence;
+pub use device_class::{DeviceClass, device_class};
+pub use evidence::DiskEvidence;
 pub use knee::knee;
-pub use meaning::{Documents, meanings};
+pub use meaning::{DatasetSize, meanings};
+pub use medium::Medium;
 
 /// All findings about the disk.
-pub fn findings(evidence: &Evidence<'_>) -> Vec<Finding> {
+pub fn findings(evidence: &DiskEvidence<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(evidence.in_memory.map(artefacts::memory));
     findings.extend(cap::findings(evidence));
+    let is_capped = findings.iter().any(Finding::is_alarm);
+    findings.extend(classes::slower(evidence, is_capped));
     findings.extend(artefacts::flushes(evidence));
     findings.extend(evidence.layout.and_then(artefacts::first_write));
-    findings.extend(artefacts::burst(evidence.steps));
+    findings.extend(artefacts::burst(evidence));
     findings.extend(artefacts::slowed(evidence.steps));
     findings.extend(artefacts::busy_cpu(evidence.steps));
+    findings.iter_mut().for_each(|finding| finding.priority = finding.priority());
     findings
 }
 
 /// Findings that name a limit or a defect of the storage itself.
-const SPOILERS: [&str; 7] = [
+const SPOILERS: [&str; 8] = [
     "flush-swallowed",
     "capped-by-cgroup",
     "capped-iops",
     "capped-bandwidth",
     "burst-exhausted",
     "slowed-down",
+    "slower-than-class",
     "memory-not-disk",
 ];
 
 /// The verdict over a disk's findings and its knee.
-pub fn verdict(findings: &[Finding], knee: Option<&Knee>) -> Verdict {
+pub fn verdict(findings: &[Finding], knee: Option<&Knee>) -> DiskVerdict {
     let mut spoilers: Vec<&Finding> = findings
         .iter()
         .filter(|finding| SPOILERS.contains(&finding.id.as_str()) && finding.is_alarm())
         .collect();
     spoilers.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    let say = |outcome, words| Verdict { outcome, words };
+    let say = |outcome, words| DiskVerdict { outcome, words };
     if let Some(worst) = spoilers.first() {
         let more = match spoilers.len() {
             1 => String::new(),
@@ -70,7 +82,7 @@ pub fn verdict(findings: &[Finding], knee: Option<&Knee>) -> Verdict {
         return say(VerdictOutcome::CannotTell, words.to_owned());
     }
     let words = format!(
-        "Nothing spoils this disk that the probe can see: up to {} random 4 KiB reads per second, {} for one.",
+        "The probe found no problem with this disk: up to {} random 4 KiB reads per second, {} for one.",
         count(knee.throughput_max_per_s),
         Nanos(knee.latency_at_one_ns as u64)
     );

@@ -1,9 +1,11 @@
-//! The judges against disks whose truth is known: simulated steps, seeded.
+//! Tests the judges on disks whose truth is known: simulated steps, seeded.
 
 use fathom_host::cgroup::{Limit, LimitKind};
-use fathom_record::disk::{DeviceView, Latency, Layout, Operations, Rewritten, Step, Stream, VerdictOutcome};
+use fathom_record::disk::{
+    DeviceView, Latency, Layout, Operations, RewriteTimes, Step, Stream, VerdictOutcome,
+};
 use fathom_record::{Finding, Severity};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use super::*;
 
@@ -16,7 +18,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn step(&self, depth: u32, block_bytes: u64, random: &mut Seeded) -> Step {
+    fn step(&self, depth: u32, block_bytes: u64, random: &mut SeededRandom) -> Step {
         let truth = (f64::from(depth).min(self.parallel) / self.service_s).min(self.cap);
         let per_interval: Vec<f64> = (0..4).map(|_| truth * (1.0 + self.noise * random.normal())).collect();
         let per_s = per_interval.iter().sum::<f64>() / 4.0;
@@ -27,7 +29,7 @@ impl Disk {
     }
 
     fn ladder(&self, block_bytes: u64, seed: u64) -> Vec<Step> {
-        let mut random = Seeded::from_seed(seed);
+        let mut random = SeededRandom::from_seed(seed);
         (0..=10).map(|rung| self.step(1 << rung, block_bytes, &mut random)).collect()
     }
 }
@@ -79,7 +81,7 @@ fn ids(findings: &[Finding]) -> Vec<&str> {
 }
 
 fn judge(steps: &[Step]) -> Vec<Finding> {
-    findings(&Evidence { steps, ..Evidence::default() })
+    findings(&DiskEvidence { steps, ..DiskEvidence::default() })
 }
 
 #[test]
@@ -139,6 +141,27 @@ fn caps_are_told_from_disks_that_are_merely_flat() {
 }
 
 #[test]
+fn a_disk_slower_than_its_class_is_named() {
+    let found = |service_s, medium| {
+        let disk = Disk { service_s, parallel: 4.0, cap: f64::INFINITY, noise: 0.02 };
+        let steps = disk.ladder(4096, 7);
+        let findings = findings(&DiskEvidence { steps: &steps, medium, ..DiskEvidence::default() });
+        findings.iter().any(|finding| finding.id == "slower-than-class" && finding.is_alarm())
+    };
+    assert!(found(0.000_5, Some(Medium::Nvme)) && !found(0.000_3, Some(Medium::Nvme)));
+    assert!(found(0.012, Some(Medium::Other)) && !found(0.004, Some(Medium::Other)));
+    assert!(found(0.08, Some(Medium::Rotational)) && !found(0.012, Some(Medium::Rotational)));
+    assert!(!found(0.08, None), "nothing is known of the device");
+    // For a disk behind a cap that a single read at a time reaches, only the cap is known.
+    let disk = Disk { service_s: 0.000_5, parallel: 64.0, cap: 50.0, noise: 0.004 };
+    let mut steps = disk.ladder(4096, 1);
+    steps.extend(disk.ladder(32_768, 2));
+    let medium = Some(Medium::Other);
+    let findings = findings(&DiskEvidence { steps: &steps, medium, ..DiskEvidence::default() });
+    assert_eq!(ids(&findings), ["capped-iops"]);
+}
+
+#[test]
 fn a_bandwidth_cap_shows_in_large_blocks() {
     let small = Disk { service_s: 0.000_2, parallel: 10.0, cap: f64::INFINITY, noise: 0.004 };
     let large = Disk { service_s: 0.000_4, parallel: 64.0, cap: 125.0 * 32.0, noise: 0.004 };
@@ -163,7 +186,7 @@ fn our_own_cgroup_is_named_and_only_when_it_bites() {
     };
     let with = |value| {
         let limits = vec![("sda".to_owned(), limit(value))];
-        findings(&Evidence { steps: &steps, limits, ..Evidence::default() })
+        findings(&DiskEvidence { steps: &steps, limits, ..DiskEvidence::default() })
     };
     let named = with(100);
     assert_eq!(ids(&named), ["capped-by-cgroup"], "the inferred cap would say the same thing twice");
@@ -196,8 +219,11 @@ fn a_swallowed_flush_is_critical_and_a_fast_one_cannot_be_judged() {
         step
     };
     let judged = |step: Step, volatile| {
-        let found =
-            findings(&Evidence { steps: &[step], cache_is_volatile: volatile, ..Evidence::default() });
+        let found = findings(&DiskEvidence {
+            steps: &[step],
+            cache_is_volatile: volatile,
+            ..DiskEvidence::default()
+        });
         found.first().map(|finding| (finding.id.clone(), finding.severity))
     };
     assert_eq!(
@@ -218,7 +244,7 @@ fn a_swallowed_flush_is_critical_and_a_fast_one_cannot_be_judged() {
 
 #[test]
 fn a_burst_that_runs_dry_is_seen_and_noise_is_not() {
-    let mut random = Seeded::from_seed(7);
+    let mut random = SeededRandom::from_seed(7);
     let mut long = step("randread", 4096, 32, "none", &[("read", 2_000.0, 1e7)]);
     long.per_interval =
         (0..60).map(|i| if i < 35 { 3_000.0 } else { 300.0 } * (1.0 + 0.03 * random.normal())).collect();
@@ -241,12 +267,13 @@ fn slower_at_the_end_and_dearer_at_first_are_said() {
         bytes: 1 << 30,
         seconds: 10.0,
         mib_per_s: 100.0,
-        rewritten: Some(Rewritten { bytes: 64 << 20, first_mib_per_s, second_mib_per_s }),
+        rewritten: Some(RewriteTimes { bytes: 64 << 20, first_mib_per_s, second_mib_per_s }),
         reused: false,
         cut_short: false,
     };
-    let of =
-        |layout: &Layout| ids(&findings(&Evidence { layout: Some(layout), ..Evidence::default() })).len();
+    let of = |layout: &Layout| {
+        ids(&findings(&DiskEvidence { layout: Some(layout), ..DiskEvidence::default() })).len()
+    };
     assert_eq!(of(&layout(40.0, 200.0)), 1);
     assert_eq!(of(&layout(190.0, 200.0)), 0);
     assert_eq!(of(&layout(4_000.0, 9_000.0)), 0, "too fast to mean anything");
@@ -256,7 +283,7 @@ fn slower_at_the_end_and_dearer_at_first_are_said() {
 fn meanings_show_their_arithmetic() {
     let one = step("randread", 32 << 10, 1, "none", &[("read", 100.0, 1e7)]);
     let journal = step("append", 4096, 1, "fdatasync", &[("durable", 250.0, 4e6)]);
-    let meanings = meanings(&[one, journal], None, Documents::default());
+    let meanings = meanings(&[one, journal], None, DatasetSize::default());
     let scan = &meanings[0];
     // 100 million documents of 1 KiB are 3.125 million pages of 32 KiB: at 100 a second, 8.7 hours.
     assert!(scan.sentence.contains("8.7 h"), "{}", scan.sentence);
@@ -270,12 +297,12 @@ fn meanings_show_their_arithmetic() {
     assert_eq!(ids, ["cold-scan", "point-reads", "journaled-commits"]);
 }
 
-/// A figure that the processors set is none of the disk, and the sentence on it says so.
+/// If the processors set a figure, it is not one of the disk, and the sentence on it says so.
 #[test]
 fn what_the_processors_set_is_said_with_the_figure() {
     let mut journal = step("append", 4096, 1, "fdatasync", &[("durable", 250.0, 4e6)]);
     let sentence =
-        |step: &Step| meanings(std::slice::from_ref(step), None, Documents::default())[0].sentence.clone();
+        |step: &Step| meanings(std::slice::from_ref(step), None, DatasetSize::default())[0].sentence.clone();
     assert!(!sentence(&journal).contains("Not the disk"));
     journal.run_queue_wait_pct = Some(30.0);
     assert!(sentence(&journal).ends_with(" (Not the disk: the CPU set the pace.)"), "{}", sentence(&journal));

@@ -1,43 +1,43 @@
-//! The eight options of mongoperf, with its defaults, from the document that it read.
+//! The eight options of mongoperf, with its defaults, parsed from the document that it read.
 //!
-//! Lenient where the old tool was (`r:1`, a zero that means the default, unknown fields), strict where it crashed
-//! or measured something else: each value that makes no sense is refused in one sentence.
+//! Lenient if the old tool was (`r:1`, a zero that means the default, unknown fields), strict if it crashed or measured something
+//! else: each invalid value is refused in one sentence.
 
 use fathom_errors::{Error, Result};
 use fathom_units::{Bytes, Nanos};
 use serde::Serialize;
 
-use super::document::{Document, Value};
+use super::document::{MongoperfDocument, OptionValue};
 
-/// The old tool had no limit; beyond this a kernel's own limits end it anyway.
-const THREADS_MAX: u64 = 16_384;
-/// 1 PiB.
-const FILE_MB_MAX: u64 = 1 << 30;
+/// The old tool had no limit; above this number, kernel limits stop it anyway.
+const MAX_THREADS: u64 = 16_384;
+/// 1 PiB in MiB.
+const MAX_FILE_MB: u64 = 1 << 30;
 /// The old tool's own limit.
-const RECORD_KB_MAX: u64 = 64_000;
-/// One hour.
-const SLEEP_US_MAX: u64 = 3_600_000_000;
-/// One day.
-const SYNC_DELAY_S_MAX: u64 = 86_400;
-/// Warnings about one document; a wrong file fed in may have a thousand fields.
-const WARNINGS_MAX: usize = 10;
-/// Bytes of a page: what a mapping is touched by, and what offsets are multiples of.
+const MAX_RECORD_KB: u64 = 64_000;
+/// One hour in microseconds.
+const MAX_SLEEP_US: u64 = 3_600_000_000;
+/// One day in seconds.
+const MAX_SYNC_DELAY_S: u64 = 86_400;
+/// The largest number of warnings about one document; a wrong input file may have a thousand fields.
+const MAX_WARNINGS: usize = 10;
+/// Bytes of a page: the unit in which a mapping is touched and offsets are aligned.
 pub(super) const PAGE: u64 = 4096;
 
-/// What to do.
+/// The options of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Options {
+pub struct MongoperfOptions {
     /// Threads at the top of the ramp (`nThreads`).
     pub threads: u32,
     /// Bytes of the file that are read and written (`fileSizeMB`).
     pub file_bytes: Bytes,
-    /// Pause of each thread after each round, shared out over the running threads, microseconds (`sleepMicros`).
+    /// Pause of each thread after each round, divided among the running threads, microseconds (`sleepMicros`).
     pub sleep_us: u64,
-    /// Through a mapping of the file instead of direct I/O (`mmf`).
+    /// Whether I/O uses a mapping of the file instead of direct I/O (`mmf`).
     pub mapped: bool,
-    /// Read (`r`).
+    /// Whether it reads (`r`).
     pub reads: bool,
-    /// Write (`w`).
+    /// Whether it writes (`w`).
     pub writes: bool,
     /// Bytes of a record (`recSizeKB`).
     pub record_bytes: Bytes,
@@ -45,9 +45,9 @@ pub struct Options {
     pub sync_delay_s: u32,
 }
 
-impl Default for Options {
+impl Default for MongoperfOptions {
     fn default() -> Self {
-        Options {
+        MongoperfOptions {
             threads: 1,
             file_bytes: Bytes::mib(1),
             sleep_us: 0,
@@ -60,42 +60,41 @@ impl Default for Options {
     }
 }
 
-/// What to run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MongoperfPlan {
     /// The options of the document.
-    pub options: Options,
-    /// When to end, counted from the first thread; `None` for never.
+    pub options: MongoperfOptions,
+    /// The end of the run, counted from the start of the first thread; `None` for no end.
     pub seconds: Option<Nanos>,
     /// Seconds between two doublings of the threads.
     pub step_ticks: u32,
-    /// Seed of places and data.
+    /// The seed of offsets and data.
     pub seed: u64,
 }
 
-/// Options, and what to say about their document.
+/// The options, and the remarks on their document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parsed {
-    /// The options.
-    pub options: Options,
-    /// The document on one line, as it was understood.
+pub struct ParsedOptions {
+    pub options: MongoperfOptions,
+    /// The document on one line, as the parser understood it.
     pub echo: String,
-    /// What was passed over, one sentence each.
+    /// The ignored options, one sentence each.
     pub warnings: Vec<String>,
 }
 
 const FIELDS: [&str; 8] =
     ["nThreads", "fileSizeMB", "sleepMicros", "mmf", "r", "w", "recSizeKB", "syncDelay"];
 
-impl Options {
+impl MongoperfOptions {
     /// Reads a document.
     ///
     /// # Errors
-    /// One sentence about the first thing that makes no sense; its kind gives exit code 2.
-    pub fn parse(text: &str) -> Result<Parsed> {
-        let document = Document::parse(text)?;
+    /// One sentence about the first invalid part; its kind gives exit code 2.
+    pub fn parse(text: &str) -> Result<ParsedOptions> {
+        let document = MongoperfDocument::parse(text)?;
         let mut warnings = Vec::new();
-        let mut options = Options::default();
+        let mut options = MongoperfOptions::default();
         for (index, (name, value)) in document.fields.iter().enumerate() {
             let earlier = document.fields.iter().take(index);
             if !FIELDS.contains(&name.as_str()) {
@@ -109,26 +108,26 @@ impl Options {
         if let Some(rest) = &document.rest {
             warnings.push(format!("what follows the document is not read: {rest}"));
         }
-        if warnings.len() > WARNINGS_MAX {
-            let more = warnings.len() - WARNINGS_MAX;
-            warnings.truncate(WARNINGS_MAX);
+        if warnings.len() > MAX_WARNINGS {
+            let more = warnings.len() - MAX_WARNINGS;
+            warnings.truncate(MAX_WARNINGS);
             warnings.push(format!("and {more} more such fields"));
         }
         options.check()?;
-        Ok(Parsed { options, echo: document.to_string(), warnings })
+        Ok(ParsedOptions { options, echo: document.to_string(), warnings })
     }
 
-    fn set(&mut self, name: &str, value: &Value) -> Result<()> {
+    fn set(&mut self, name: &str, value: &OptionValue) -> Result<()> {
         match name {
-            "nThreads" => self.threads = u32_of(whole(name, value, 1, 1..=THREADS_MAX)?),
-            // The old tool read no number and 0 alike.
-            "fileSizeMB" => self.file_bytes = Bytes::mib(whole(name, value, 1, 0..=FILE_MB_MAX)?.max(1)),
+            "nThreads" => self.threads = u32_of(whole(name, value, 1, 1..=MAX_THREADS)?),
+            // The old tool treated a missing number and 0 alike.
+            "fileSizeMB" => self.file_bytes = Bytes::mib(whole(name, value, 1, 0..=MAX_FILE_MB)?.max(1)),
             "recSizeKB" => {
-                let kib = whole(name, value, 0, 0..=RECORD_KB_MAX)?;
+                let kib = whole(name, value, 0, 0..=MAX_RECORD_KB)?;
                 self.record_bytes = Bytes::kib(if kib == 0 { 4 } else { kib });
             }
-            "sleepMicros" => self.sleep_us = whole(name, value, 0, 0..=SLEEP_US_MAX)?,
-            "syncDelay" => self.sync_delay_s = u32_of(whole(name, value, 0, 0..=SYNC_DELAY_S_MAX)?),
+            "sleepMicros" => self.sleep_us = whole(name, value, 0, 0..=MAX_SLEEP_US)?,
+            "syncDelay" => self.sync_delay_s = u32_of(whole(name, value, 0, 0..=MAX_SYNC_DELAY_S)?),
             "mmf" => self.mapped = truth(name, value)?,
             "r" => self.reads = truth(name, value)?,
             "w" => self.writes = truth(name, value)?,
@@ -150,7 +149,7 @@ impl Options {
         Ok(())
     }
 
-    /// Bytes that a record takes in the file: through a mapping, whole pages.
+    /// Bytes that a record occupies in the file: whole pages if mapped.
     pub(super) fn record_room(&self) -> u64 {
         let record = self.record_bytes.get();
         if self.mapped { record.next_multiple_of(PAGE) } else { record }
@@ -162,7 +161,7 @@ fn u32_of(number: u64) -> u32 {
 }
 
 /// A whole number in `range`, `1e3` and `16.0` included; null counts as absent.
-fn whole(name: &str, value: &Value, default: u64, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+fn whole(name: &str, value: &OptionValue, default: u64, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     let senseless = || {
         let (first, last) = (range.start(), range.end());
         Error::usage(format!(
@@ -170,10 +169,12 @@ fn whole(name: &str, value: &Value, default: u64, range: std::ops::RangeInclusiv
         ))
     };
     let number = match value {
-        Value::Null => return Ok(default),
-        Value::Integer(number) => u64::try_from(*number).map_err(|_| senseless())?,
-        Value::Double(number) if number.fract() == 0.0 && (0.0..=9e15).contains(number) => *number as u64,
-        Value::Double(_) => return Err(senseless()),
+        OptionValue::Null => return Ok(default),
+        OptionValue::Integer(number) => u64::try_from(*number).map_err(|_| senseless())?,
+        OptionValue::Double(number) if number.fract() == 0.0 && (0.0..=9e15).contains(number) => {
+            *number as u64
+        }
+        OptionValue::Double(_) => return Err(senseless()),
         other => {
             return Err(Error::usage(format!("{name} is {} and should be a whole number", other.kind())));
         }
@@ -181,13 +182,13 @@ fn whole(name: &str, value: &Value, default: u64, range: std::ops::RangeInclusiv
     if range.contains(&number) { Ok(number) } else { Err(senseless()) }
 }
 
-/// A boolean, or a number where all but 0 is true, as in the shell; null is false.
-fn truth(name: &str, value: &Value) -> Result<bool> {
+/// A boolean, or a number where any non-zero value is true, as in the shell; null is false.
+fn truth(name: &str, value: &OptionValue) -> Result<bool> {
     match value {
-        Value::Bool(value) => Ok(*value),
-        Value::Integer(number) => Ok(*number != 0),
-        Value::Double(number) if number.is_finite() => Ok(*number != 0.0),
-        Value::Null => Ok(false),
+        OptionValue::Bool(value) => Ok(*value),
+        OptionValue::Integer(number) => Ok(*number != 0),
+        OptionValue::Double(number) if number.is_finite() => Ok(*number != 0.0),
+        OptionValue::Null => Ok(false),
         other => Err(Error::usage(format!("{name} is {} and should be true or false", other.kind()))),
     }
 }
@@ -206,39 +207,39 @@ mod tests {
     use fathom_errors::Kind;
     use proptest::prelude::*;
 
-    fn options(text: &str) -> Options {
-        Options::parse(text).unwrap().options
+    fn options(text: &str) -> MongoperfOptions {
+        MongoperfOptions::parse(text).unwrap().options
     }
 
     #[test]
     fn the_study_document_and_the_defaults() {
         let study = "{ nThreads:1024, fileSizeMB:1000, mmf:false, r:true, w:true, syncDelay:60 }";
-        let parsed = Options::parse(study).unwrap();
-        let expected = Options {
+        let parsed = MongoperfOptions::parse(study).unwrap();
+        let expected = MongoperfOptions {
             threads: 1024,
             file_bytes: Bytes::mib(1000),
             reads: true,
             writes: true,
             sync_delay_s: 60,
-            ..Options::default()
+            ..MongoperfOptions::default()
         };
         assert_eq!((parsed.options, parsed.warnings), (expected, Vec::<String>::new()));
         assert_eq!(
             parsed.echo,
             "{ nThreads: 1024, fileSizeMB: 1000, mmf: false, r: true, w: true, syncDelay: 60 }"
         );
-        assert_eq!(options("{r:true}"), Options { reads: true, ..Options::default() });
+        assert_eq!(options("{r:true}"), MongoperfOptions { reads: true, ..MongoperfOptions::default() });
     }
 
     #[test]
     fn numbers_and_truths_as_shells_write_them() {
         let loose = "{nThreads:16.0, fileSizeMB:1e3, mmf:1, r:0, w:1.0, recSizeKB:0, syncDelay:null}";
-        let expected = Options {
+        let expected = MongoperfOptions {
             threads: 16,
             file_bytes: Bytes::mib(1000),
             mapped: true,
             writes: true,
-            ..Options::default()
+            ..MongoperfOptions::default()
         };
         assert_eq!(options(loose), expected);
         assert_eq!(options("{r:true,fileSizeMB:0}").file_bytes, Bytes::mib(1));
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_a_warning() {
-        let parsed = Options::parse("{r:true, nthreads:9, colour:'red', r:false} trailing").unwrap();
+        let parsed = MongoperfOptions::parse("{r:true, nthreads:9, colour:'red', r:false} trailing").unwrap();
         assert!(parsed.options.reads && parsed.options.threads == 1);
         assert_eq!(parsed.warnings.len(), 4, "{:?}", parsed.warnings);
         assert!(parsed.warnings[0].contains("did you mean nThreads?"));
@@ -276,7 +277,7 @@ mod tests {
             ("{r:false,w:0}", "neither r nor w"),
             ("{r:true,recSizeKB:2048}", "does not fit"),
         ] {
-            let error = Options::parse(text).unwrap_err();
+            let error = MongoperfOptions::parse(text).unwrap_err();
             assert_eq!((error.kind(), error.kind().exit_code()), (Kind::Usage, 2), "{text}");
             assert!(error.to_string().contains(word), "{text}: {error}");
         }
@@ -291,17 +292,17 @@ mod tests {
     proptest! {
         #[test]
         fn no_input_panics(text in any::<String>()) {
-            let _ = Options::parse(&text);
+            let _ = MongoperfOptions::parse(&text);
         }
 
         #[test]
         fn no_near_document_panics(text in r#"[{}\[\]:,'"/*\\ nThreadswr0-9.eE+\-NumberInt()\n]{0,60}"#) {
             // Some whole, some not.
             for text in [format!("{{{text}"), format!("{{r:1,{text}}}")] {
-                let Ok(parsed) = Options::parse(&text) else { continue };
+                let Ok(parsed) = MongoperfOptions::parse(&text) else { continue };
                 prop_assert!(!parsed.echo.contains('\n'));
                 if !parsed.echo.contains("...") {
-                    let again = Options::parse(&parsed.echo).map(|again| again.options);
+                    let again = MongoperfOptions::parse(&parsed.echo).map(|again| again.options);
                     prop_assert_eq!(again.ok(), Some(parsed.options), "{}", parsed.echo);
                 }
             }
@@ -315,7 +316,7 @@ mod tests {
             let text = format!(
                 "{{nThreads:{threads},fileSizeMB:{mb},recSizeKB:{kb},sleepMicros:{sleep},mmf:{mapped},r:{reads},w:1,syncDelay:{delay}}}"
             );
-            let expected = Options {
+            let expected = MongoperfOptions {
                 threads,
                 file_bytes: Bytes::mib(mb),
                 sleep_us: sleep,
@@ -325,7 +326,7 @@ mod tests {
                 record_bytes: Bytes::kib(kb),
                 sync_delay_s: delay,
             };
-            prop_assert_eq!(Options::parse(&text).unwrap().options, expected);
+            prop_assert_eq!(MongoperfOptions::parse(&text).unwrap().options, expected);
         }
     }
 }

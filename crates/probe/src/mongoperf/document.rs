@@ -1,20 +1,20 @@
-//! The document that mongoperf reads: where it lies in the text, its fields in the order they were written, and the
-//! line that echoes them.
+//! Parses the document that mongoperf reads: its position in the text, its fields in the order they were written, and the line that
+//! echoes them.
 //!
-//! JSON5 covers unquoted keys, single quotes, comments and trailing commas; what scripts feed besides is dealt with
-//! before it is parsed: what follows the last brace (a heredoc's newlines, `;`, Ctrl-Z, a zero byte), and the shell's
-//! `NumberInt(16)`. A map would lose the order, and a JSON value the difference between NaN and null.
+//! JSON5 covers unquoted keys, single quotes, comments and trailing commas; other input from scripts is handled before parsing:
+//! text after the last brace (a heredoc's newlines, `;`, Ctrl-Z, a zero byte), and the shell's `NumberInt(16)`. A map would lose
+//! the order, and a JSON value the difference between NaN and null.
 //!
-//! It refuses deep nesting, which a recursive parser would answer by running out of stack.
+//! It refuses deep nesting, on which a recursive parser would overflow its stack.
 
 use std::fmt;
 
 use fathom_errors::{Error, Kind, Result};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// A field's value, as far as an option can be one.
+/// A field's value, in the forms that an option can have.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum OptionValue {
     Null,
     Bool(bool),
     Integer(i128),
@@ -24,64 +24,64 @@ pub(super) enum Value {
     Document,
 }
 
-impl Value {
-    /// What it is, for a sentence.
+impl OptionValue {
+    /// The name of its type, for a sentence.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Value::Null => "null",
-            Value::Bool(_) => "a boolean",
-            Value::Integer(_) | Value::Double(_) => "a number",
-            Value::Text(_) => "a text",
-            Value::List => "a list",
-            Value::Document => "a document",
+            OptionValue::Null => "null",
+            OptionValue::Bool(_) => "a boolean",
+            OptionValue::Integer(_) | OptionValue::Double(_) => "a number",
+            OptionValue::Text(_) => "a text",
+            OptionValue::List => "a list",
+            OptionValue::Document => "a document",
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for OptionValue {
     /// As BSON documents were printed: `16`, `16.0`, `true`, `"text"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Null => f.write_str("null"),
-            Value::Bool(value) => write!(f, "{value}"),
-            Value::Integer(value) => write!(f, "{value}"),
-            Value::Double(value) if value.is_infinite() => {
+            OptionValue::Null => f.write_str("null"),
+            OptionValue::Bool(value) => write!(f, "{value}"),
+            OptionValue::Integer(value) => write!(f, "{value}"),
+            OptionValue::Double(value) if value.is_infinite() => {
                 f.write_str(if *value > 0.0 { "Infinity" } else { "-Infinity" })
             }
-            Value::Double(value) => write!(f, "{value:?}"),
-            Value::Text(text) => f.write_str(&quoted(text)),
-            Value::List => f.write_str("[ ... ]"),
-            Value::Document => f.write_str("{ ... }"),
+            OptionValue::Double(value) => write!(f, "{value:?}"),
+            OptionValue::Text(text) => f.write_str(&quoted(text)),
+            OptionValue::List => f.write_str("[ ... ]"),
+            OptionValue::Document => f.write_str("{ ... }"),
         }
     }
 }
 
 /// The fields of a document, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Document {
-    pub(super) fields: Vec<(String, Value)>,
-    /// What followed it and is no white space.
+pub(super) struct MongoperfDocument {
+    pub(super) fields: Vec<(String, OptionValue)>,
+    /// Text after the document other than white space.
     pub(super) rest: Option<String>,
 }
 
-impl Document {
+impl MongoperfDocument {
     /// Reads `text` up to the end of its first document.
     ///
     /// # Errors
-    /// Where there is none, or it breaks the grammar.
-    pub(super) fn parse(text: &str) -> Result<Document> {
+    /// If there is none, or it breaks the grammar.
+    pub(super) fn parse(text: &str) -> Result<MongoperfDocument> {
         let text = text.trim_start_matches('\u{feff}');
-        let extent = Extent::of(text)?;
-        let fields: Fields = json5::from_str(&extent.document).map_err(|e| {
-            Error::new(Kind::Malformed, "the document of options is no JSON")
+        let extent = Extent::parse(text)?;
+        let fields: MongoperfFields = json5::from_str(&extent.document).map_err(|e| {
+            Error::new(Kind::Malformed, "the options document is not JSON")
                 .because(e)
                 .advise("write it like {nThreads:16, fileSizeMB:1000, r:true, w:true}")
         })?;
-        Ok(Document { fields: fields.0, rest: extent.rest })
+        Ok(MongoperfDocument { fields: fields.0, rest: extent.rest })
     }
 }
 
-impl fmt::Display for Document {
+impl fmt::Display for MongoperfDocument {
     /// `{ nThreads: 16, r: true }`, on one line whatever the keys hold.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = |c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '$');
@@ -96,10 +96,10 @@ impl fmt::Display for Document {
     }
 }
 
-/// Keeps the order, and fields given twice.
-struct Fields(Vec<(String, Value)>);
+/// Keeps the order of fields, and repeated fields.
+struct MongoperfFields(Vec<(String, OptionValue)>);
 
-impl<'de> Deserialize<'de> for Fields {
+impl<'de> Deserialize<'de> for MongoperfFields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(FieldsVisitor)
     }
@@ -108,22 +108,22 @@ impl<'de> Deserialize<'de> for Fields {
 struct FieldsVisitor;
 
 impl<'de> Visitor<'de> for FieldsVisitor {
-    type Value = Fields;
+    type Value = MongoperfFields;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a document of options")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MongoperfFields, A::Error> {
         let mut fields = Vec::new();
         while let Some(field) = map.next_entry()? {
             fields.push(field);
         }
-        Ok(Fields(fields))
+        Ok(MongoperfFields(fields))
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for OptionValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor)
     }
@@ -132,58 +132,58 @@ impl<'de> Deserialize<'de> for Value {
 struct ValueVisitor;
 
 impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
+    type Value = OptionValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E>(self) -> Result<OptionValue, E> {
+        Ok(OptionValue::Null)
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
+    fn visit_bool<E>(self, value: bool) -> Result<OptionValue, E> {
+        Ok(OptionValue::Bool(value))
     }
 
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Integer(value.into()))
+    fn visit_i64<E>(self, value: i64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Integer(value.into()))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Integer(value.into()))
+    fn visit_u64<E>(self, value: u64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Integer(value.into()))
     }
 
-    fn visit_i128<E>(self, value: i128) -> Result<Value, E> {
-        Ok(Value::Integer(value))
+    fn visit_i128<E>(self, value: i128) -> Result<OptionValue, E> {
+        Ok(OptionValue::Integer(value))
     }
 
-    fn visit_u128<E>(self, value: u128) -> Result<Value, E> {
-        Ok(i128::try_from(value).map_or(Value::Double(value as f64), Value::Integer))
+    fn visit_u128<E>(self, value: u128) -> Result<OptionValue, E> {
+        Ok(i128::try_from(value).map_or(OptionValue::Double(value as f64), OptionValue::Integer))
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Double(value))
+    fn visit_f64<E>(self, value: f64) -> Result<OptionValue, E> {
+        Ok(OptionValue::Double(value))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<OptionValue, E> {
+        Ok(OptionValue::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OptionValue, A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Value::List)
+        Ok(OptionValue::List)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<OptionValue, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Document)
+        Ok(OptionValue::Document)
     }
 }
 
-/// Brackets within brackets; the document of options is flat.
-const DEPTH_MAX: usize = 32;
-/// What the shell may wrap a number in.
+/// The largest nesting depth; the document of options is flat.
+const MAX_DEPTH: usize = 32;
+/// The functions that the shell may wrap a number in.
 const WRAPPERS: [&str; 2] = ["NumberInt(", "NumberLong("];
 
 /// The text between quotes, with line breaks escaped.
@@ -191,21 +191,21 @@ pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_else(|_| "\"?\"".into())
 }
 
-/// Where the document lies in the text.
+/// The position of the document in the text.
 pub(super) struct Extent {
     /// The document, for a parser of JSON5.
     pub(super) document: String,
-    /// The beginning of what follows it and is no blank, quoted.
+    /// The beginning of the non-blank text after it, quoted.
     pub(super) rest: Option<String>,
 }
 
 impl Extent {
-    /// Looks at `text`.
+    /// Finds the document in `text`.
     ///
     /// # Errors
-    /// Where no document begins, or one has no end.
-    pub(super) fn of(text: &str) -> Result<Extent> {
-        let mut scan = Scan { text, at: 0 };
+    /// If no document begins, or the document has no end.
+    pub(super) fn parse(text: &str) -> Result<Extent> {
+        let mut scan = JsonScanner { text, at: 0 };
         scan.skip_blank();
         if scan.rest().is_empty() {
             let what = "there is no document of options";
@@ -224,18 +224,18 @@ impl Extent {
     }
 }
 
-/// A look at the text that knows strings and comments, and nothing else.
-struct Scan<'a> {
+/// A scanner that recognises only strings and comments.
+struct JsonScanner<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> JsonScanner<'a> {
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The length of a comment that begins here; an open one ends with the text.
+    /// The length of a comment that begins here; an unterminated one ends with the text.
     fn comment(&self) -> Option<usize> {
         let rest = self.rest();
         if rest.starts_with("//") {
@@ -245,7 +245,7 @@ impl<'a> Scan<'a> {
         Some(inside.find("*/").map_or(rest.len(), |end| end + 4))
     }
 
-    /// Passes white space, comments, and what shells and DOS leave at the end.
+    /// Skips white space, comments, and the characters that shells and DOS leave at the end.
     fn skip_blank(&mut self) {
         loop {
             let blank = |c: char| c.is_whitespace() || matches!(c, ';' | '\0' | '\u{1a}' | '\u{feff}');
@@ -257,7 +257,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Passes one document and gives it back without the shell's wrappers around numbers.
+    /// Scans one document and returns it without the shell's wrappers around numbers.
     fn document(&mut self) -> Result<String> {
         let (mut out, mut depth, mut wrapped) = (String::new(), 0, false);
         while let Some(c) = self.rest().chars().next() {
@@ -287,7 +287,7 @@ impl<'a> Scan<'a> {
             if depth == 0 {
                 return Ok(out);
             }
-            if depth > DEPTH_MAX {
+            if depth > MAX_DEPTH {
                 return Err(Error::new(Kind::Malformed, "the document of options is nested too deeply"));
             }
         }
@@ -296,7 +296,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Bytes of the string at the start of `text`, quotes included; an open one ends with the text.
+/// Bytes of the string at the start of `text`, quotes included; an unterminated one ends with the text.
 fn string_len(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     fn echo(text: &str) -> String {
-        Document::parse(text).unwrap().to_string()
+        MongoperfDocument::parse(text).unwrap().to_string()
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
             "{nThreads:0x10,r:true}",
         ] {
             assert_eq!(echo(text), "{ nThreads: 16, r: true }", "{text}");
-            assert_eq!(Document::parse(text).unwrap().rest, None, "{text}");
+            assert_eq!(MongoperfDocument::parse(text).unwrap().rest, None, "{text}");
         }
     }
 
@@ -342,7 +342,10 @@ mod tests {
 
     #[test]
     fn what_follows_is_told() {
-        assert_eq!(Document::parse("{r:true} {w:true}").unwrap().rest.as_deref(), Some("\"{w:true}\""));
+        assert_eq!(
+            MongoperfDocument::parse("{r:true} {w:true}").unwrap().rest.as_deref(),
+            Some("\"{w:true}\"")
+        );
         assert_eq!(echo("{r:'}\\'}'} x"), r#"{ r: "}'}" }"#);
     }
 
@@ -355,14 +358,14 @@ mod tests {
             ("{nThreads:16", "has no end"),
             ("{nThreads:'16}", "has no end"),
             ("{nThreads:16 /* }", "has no end"),
-            ("{nThreads 16}", "is no JSON"),
-            ("{nThreads:16,,}", "is no JSON"),
-            ("{nThreads:}", "is no JSON"),
+            ("{nThreads 16}", "is not JSON"),
+            ("{nThreads:16,,}", "is not JSON"),
+            ("{nThreads:}", "is not JSON"),
             ("{a:[}", "has no end"),
-            ("{a:]}", "is no JSON"),
+            ("{a:]}", "is not JSON"),
             (&format!("{{a:{}", "[".repeat(100_000)), "nested too deeply"),
         ] {
-            let error = Document::parse(text).unwrap_err();
+            let error = MongoperfDocument::parse(text).unwrap_err();
             assert_eq!(error.kind(), Kind::Malformed);
             assert!(error.to_string().contains(word), "{text:.40}: {error}");
             assert!(!error.to_string().contains('\n'), "{error}");

@@ -1,27 +1,25 @@
-//! What a run measured (each second, each step of the ramp, each sync of the mapping), and the lines in which mongoperf
-//! printed it, in its order, to the blank: scripts read them.
+//! The measurements of a run (each second, each step of the ramp, each sync of the mapping), and mongoperf's output lines for them,
+//! identical to the last blank because scripts read them.
 //!
-//! A second is as long as it was, not as long as it was meant to be, and MB are those of the record size.
+//! A second has its measured length, not its nominal one, and MB are based on the record size.
 //!
-//! Whole numbers are cut off as its integer division did. The line of a mapped second ends with a blank, since its
-//! second half was left out. Where it printed `read:1 write:0` from every new thread, here one line speaks for all that
-//! start together.
+//! Whole numbers are truncated, as by its integer division. The line of a mapped second ends with a blank, since its second half
+//! was omitted. mongoperf printed `read:1 write:0` from every new thread; here one line represents all threads that start together.
 
 use fathom_record::disk::{Latency, Operations};
 use fathom_units::{Bytes, Nanos, decimal};
 use serde::Serialize;
 
-use super::config::Options;
+use super::config::MongoperfOptions;
 use crate::tracks::{Track, Tracks};
 
-/// One line's worth: about a second.
+/// The data of one line: about a second.
 #[derive(Clone, Debug, Serialize)]
 pub struct Second {
     /// Its end, seconds since the first thread started.
     pub end_s: f64,
     /// Its length in seconds, measured.
     pub length_s: f64,
-    /// Threads running.
     pub threads: u32,
     /// Reads and writes that ended in it, per second.
     pub ops_per_s: f64,
@@ -31,10 +29,9 @@ pub struct Second {
     pub operations: Vec<Operations>,
 }
 
-/// All seconds with one number of threads together.
+/// All seconds with the same number of threads, combined.
 #[derive(Clone, Debug, Serialize)]
-pub struct Step {
-    /// Threads running.
+pub struct MongoperfStep {
     pub threads: u32,
     /// Its start, seconds since the first thread started.
     pub begin_s: f64,
@@ -44,8 +41,8 @@ pub struct Step {
     pub ops_per_s: f64,
     /// The same in MiB per second.
     pub mib_per_s: f64,
-    /// Share of their time that the threads were ready but waited for a CPU, percent; absent where the kernel
-    /// does not say. Above 5 the figures say more about the CPU than about the disk (disk.md 5).
+    /// Share of their time that the threads were ready but waited for a CPU, percent; absent if the kernel does not report it.
+    /// Above 5 the figures say more about the CPU than about the disk (docs/methods.md#waiting-for-a-processor).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_queue_wait_pct: Option<f64>,
     /// By kind, as in a second.
@@ -57,23 +54,22 @@ pub struct Step {
 pub struct Sync {
     /// Its start, seconds since the first thread started.
     pub begin_s: f64,
-    /// How long it took, milliseconds.
+    /// The duration in milliseconds.
     pub took_ms: f64,
 }
 
-/// What happens, as it happens.
+/// An event of a run, reported when it happens.
 #[derive(Debug)]
-pub enum Event<'a> {
-    /// The layout pass goes on.
+pub enum MongoperfEvent<'a> {
+    /// The layout pass is under way.
     Layout {
-        /// Bytes written.
+        /// Bytes written so far.
         done_bytes: u64,
-        /// Bytes in all.
         total_bytes: u64,
     },
-    /// The file stands; threads are about to start.
+    /// The file is complete; threads are about to start.
     Testing,
-    /// So many threads run now.
+    /// This number of threads runs now.
     Threads(u32),
     /// A second is over.
     Second(&'a Second),
@@ -81,15 +77,15 @@ pub enum Event<'a> {
     Sync(Sync),
 }
 
-/// Seconds from nanoseconds.
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Rate, MiB per second and the kinds of what `tracks` hold, over `elapsed_ns`.
+/// The rate, MiB per second and the operations by kind in `tracks`, over `elapsed_ns`.
 pub(super) fn figures(tracks: &Tracks, record: Bytes, elapsed_ns: u64) -> (f64, f64, Vec<Operations>) {
     let elapsed_s = seconds(elapsed_ns.max(1));
-    // As the old tool counted: a durable write is one operation, its sync none.
+    // Counted as in the old tool: a durable write is one operation, its sync is none.
     let ended = tracks.get(Track::Read).len() + tracks.get(Track::Write).len();
     let kinds = [Track::Read, Track::Write, Track::Sync, Track::Durable].into_iter().filter_map(|track| {
         let histogram = tracks.get(track);
@@ -100,7 +96,7 @@ pub(super) fn figures(tracks: &Tracks, record: Bytes, elapsed_ns: u64) -> (f64, 
             count: histogram.len(),
             per_s,
             mib_per_s: per_s * bytes.as_mib(),
-            latency: Latency::of(histogram)?,
+            latency: Latency::from_histogram(histogram)?,
             response: None,
         })
     });
@@ -108,25 +104,25 @@ pub(super) fn figures(tracks: &Tracks, record: Bytes, elapsed_ns: u64) -> (f64, 
     (ops_per_s, ops_per_s * record.as_mib(), kinds.collect())
 }
 
-/// How far the old tool set its sync lines apart from the others.
+/// The indentation of the old tool's sync lines.
 const SYNC_INDENT: usize = 53;
 const GIB: u64 = 1 << 30;
 
-/// Turns what happens into lines of standard output.
+/// Converts events into lines of standard output.
 #[derive(Clone, Debug)]
 pub struct Lines {
-    options: Options,
+    options: MongoperfOptions,
     echo: String,
     gib_told: u64,
 }
 
 impl Lines {
     /// Lines for a run of `options`, whose document reads `echo`.
-    pub fn new(options: &Options, echo: &str) -> Self {
+    pub fn new(options: &MongoperfOptions, echo: &str) -> Self {
         Lines { options: options.clone(), echo: echo.to_owned(), gib_told: 0 }
     }
 
-    /// What is printed before anything is done.
+    /// The lines printed before any I/O.
     pub fn opening(&self) -> Vec<String> {
         let size_mb = self.options.file_bytes.get() >> 20;
         vec![
@@ -138,27 +134,27 @@ impl Lines {
         ]
     }
 
-    /// The lines of one event; often none.
-    pub fn of(&mut self, event: &Event<'_>) -> Vec<String> {
+    /// The lines for one event; often none.
+    pub fn lines(&mut self, event: &MongoperfEvent<'_>) -> Vec<String> {
         match event {
-            Event::Layout { done_bytes, .. } => self.layout(*done_bytes),
-            Event::Testing => vec![
+            MongoperfEvent::Layout { done_bytes, .. } => self.layout(*done_bytes),
+            MongoperfEvent::Testing => vec![
                 "testing...".into(),
                 format!("options:{}", self.echo),
                 format!("wthr {}", self.options.threads),
             ],
-            Event::Threads(running) => vec![
+            MongoperfEvent::Threads(running) => vec![
                 format!("new thread, total running : {running}"),
                 format!("read:{} write:{}", u8::from(self.options.reads), u8::from(self.options.writes)),
             ],
-            Event::Second(second) => vec![self.second(second)],
-            Event::Sync(sync) => {
+            MongoperfEvent::Second(second) => vec![self.second(second)],
+            MongoperfEvent::Sync(sync) => {
                 vec![format!("{:SYNC_INDENT$}mmf sync took {:.0} ms", "", sync.took_ms.floor())]
             }
         }
     }
 
-    /// A line for each whole GiB, but none for the last when the file ends there.
+    /// A line for each whole GiB, except the last if the file ends there.
     fn layout(&mut self, done_bytes: u64) -> Vec<String> {
         let passed = done_bytes.saturating_sub(1) / GIB;
         let lines = (self.gib_told + 1..=passed).map(|gib| format!("{gib}GB...")).collect();
@@ -171,13 +167,13 @@ impl Lines {
         if self.options.mapped {
             return format!("{ops:.0} ops/sec ");
         }
-        // From the printed rate, so that the line holds together.
+        // Computed from the printed rate, so that the figures in the line agree.
         let mib = (ops * self.options.record_bytes.as_mib()).floor();
         format!("{ops:.0} ops/sec {mib:.0} MB/sec")
     }
 }
 
-/// Latencies of one second for a person, by kind, on one line.
+/// Latencies of one second, by kind, on one line.
 pub fn percentiles(second: &Second) -> String {
     let kinds: Vec<String> = second.operations.iter().map(kind).collect();
     let kinds = if kinds.is_empty() { "nothing ended".to_owned() } else { kinds.join("; ") };
@@ -187,7 +183,7 @@ pub fn percentiles(second: &Second) -> String {
 
 fn kind(operations: &Operations) -> String {
     let Operations { kind, per_s, latency, .. } = operations;
-    // Too few operations for that tail (analysis.md 2.3).
+    // Too few operations for that tail (docs/methods.md#percentiles).
     let or_dash = |ns: Option<u64>| ns.map_or_else(|| "-".into(), |ns| Nanos(ns).to_string());
     format!(
         "{kind} {}/s p50 {} p99 {} p99.9 {} max {}",
@@ -224,7 +220,7 @@ mod tests {
     }
 
     fn lines(document: &str) -> Lines {
-        let parsed = Options::parse(document).unwrap();
+        let parsed = MongoperfOptions::parse(document).unwrap();
         Lines::new(&parsed.options, &parsed.echo)
     }
 
@@ -246,23 +242,26 @@ mod tests {
             ]
         );
         assert_eq!(
-            lines.of(&Event::Testing),
+            lines.lines(&MongoperfEvent::Testing),
             [
                 "testing...",
                 "options:{ recSizeKB: 8, nThreads: 12, fileSizeMB: 10000, r: true, mmf: false }",
                 "wthr 12",
             ]
         );
-        assert_eq!(lines.of(&Event::Threads(4)), ["new thread, total running : 4", "read:1 write:0"]);
-        assert_eq!(lines.of(&Event::Second(&second(1251.6))), ["1252 ops/sec 9 MB/sec"]);
-        assert_eq!(lines.of(&Event::Second(&second(0.2))), ["0 ops/sec 0 MB/sec"]);
+        assert_eq!(
+            lines.lines(&MongoperfEvent::Threads(4)),
+            ["new thread, total running : 4", "read:1 write:0"]
+        );
+        assert_eq!(lines.lines(&MongoperfEvent::Second(&second(1251.6))), ["1252 ops/sec 9 MB/sec"]);
+        assert_eq!(lines.lines(&MongoperfEvent::Second(&second(0.2))), ["0 ops/sec 0 MB/sec"]);
     }
 
     #[test]
     fn a_mapped_run_has_no_megabytes_and_indented_syncs() {
         let mut lines = lines("{mmf:true,w:true}");
-        assert_eq!(lines.of(&Event::Second(&second(20_483.9))), ["20484 ops/sec "]);
-        let sync = lines.of(&Event::Sync(Sync { begin_s: 0.0, took_ms: 24.9 }));
+        assert_eq!(lines.lines(&MongoperfEvent::Second(&second(20_483.9))), ["20484 ops/sec "]);
+        let sync = lines.lines(&MongoperfEvent::Sync(Sync { begin_s: 0.0, took_ms: 24.9 }));
         assert_eq!(sync, [format!("{}mmf sync took 24 ms", " ".repeat(53))]);
     }
 
@@ -270,7 +269,10 @@ mod tests {
     fn gigabytes_are_told_once_and_not_at_the_end() {
         let mut lines = lines("{r:true,fileSizeMB:3072}");
         let mut at = |gib: f64| {
-            lines.of(&Event::Layout { done_bytes: (gib * GIB as f64) as u64, total_bytes: 3 * GIB })
+            lines.lines(&MongoperfEvent::Layout {
+                done_bytes: (gib * GIB as f64) as u64,
+                total_bytes: 3 * GIB,
+            })
         };
         assert_eq!(at(0.5), Vec::<String>::new());
         assert_eq!(at(1.0), Vec::<String>::new());

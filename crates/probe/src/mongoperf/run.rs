@@ -1,7 +1,7 @@
-//! One run: lay the file out, ramp the threads up, tell each second.
+//! Runs one test: lays the file out, ramps the threads up, and reports each second.
 //!
-//! Threads are only ever added; those of earlier steps go on, so there is no gap between steps. Ticks are counted from
-//! the start of the run, so that they do not drift, and each second is divided by its measured length.
+//! Threads are only ever added; those of earlier steps continue, so there is no gap between steps. Ticks are counted from the start
+//! of the run, so that they do not drift, and each second is divided by its measured length.
 
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, Scope};
@@ -11,51 +11,51 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_host::sched;
 use fathom_process::Signals;
 use fathom_record::disk::Layout;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_units::Bytes;
 
-use super::config::Plan;
-use super::lines::{Event, Second, Step, Sync, figures, seconds};
-use super::worker::{self, Medium, Shared};
+use super::config::MongoperfPlan;
+use super::lines::{MongoperfEvent, MongoperfStep, Second, Sync, figures, seconds};
+use super::worker::{self, Medium, WorkerState};
 use crate::clock::now_ns;
 use crate::engine::mapping::Mapping;
 use crate::layout::{self, LayoutPlan};
 use crate::stamp::Stamper;
-use crate::target::{Access, Target};
+use crate::target::{FileAccess, ProbeTarget};
 use crate::tracks::{Tracks, lock};
 
-/// A thread needs a shallow stack: its buffer is mapped apart.
+/// A thread needs only a small stack: its buffer is mapped separately.
 const STACK_BYTES: usize = 128 << 10;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Default)]
-pub struct Run {
-    /// The layout pass; absent where a kept file was used.
+pub struct MongoperfRun {
+    /// The layout pass; absent if a kept file was used.
     pub layout: Option<Layout>,
     /// Each number of threads.
-    pub steps: Vec<Step>,
+    pub steps: Vec<MongoperfStep>,
     /// Whether a signal ended it.
     pub interrupted: bool,
     /// The first operation that failed; the run ended there.
     pub error: Option<Error>,
 }
 
-/// Runs `plan` on `target` and tells `tell` what happens; an error from it ends the run.
+/// Runs `plan` on `target` and passes each event to `tell`; an error from it ends the run.
 ///
 /// # Errors
-/// When the run could not begin or go on. An operation that failed is in [`Run::error`].
+/// When the run could not begin or continue. A failed operation is in [`MongoperfRun::error`].
 pub fn run(
-    target: &mut Target,
-    plan: &Plan,
+    target: &mut ProbeTarget,
+    plan: &MongoperfPlan,
     signals: &Signals,
-    tell: &mut dyn FnMut(&Event<'_>) -> Result<()>,
-) -> Result<Run> {
+    tell: &mut dyn FnMut(&MongoperfEvent<'_>) -> Result<()>,
+) -> Result<MongoperfRun> {
     let stamper = Stamper::new(plan.seed, false);
-    let mut run = Run::default();
+    let mut run = MongoperfRun::default();
     if !target.is_reused() {
         let plan = LayoutPlan { budget_ns: None, second_pass: Bytes(0) };
         run.layout = Some(layout::lay_out(target, &stamper, None, &plan, |done_bytes, total_bytes| {
-            tell(&Event::Layout { done_bytes, total_bytes })?;
+            tell(&MongoperfEvent::Layout { done_bytes, total_bytes })?;
             Ok(!signals.stopped())
         })?);
     }
@@ -63,16 +63,16 @@ pub fn run(
     if run.interrupted {
         return Ok(run);
     }
-    tell(&Event::Testing)?;
+    tell(&MongoperfEvent::Testing)?;
     let options = &plan.options;
     let direct = target.is_direct() && !options.mapped;
-    let file = target.reopen(Access { direct, dsync: false, read_only: false })?;
+    let file = target.reopen(FileAccess { direct, dsync: false, read_only: false })?;
     let size = options.file_bytes.get();
     let mapping = options.mapped.then(|| Mapping::new(&file, size, options.writes)).transpose()?;
     let medium = mapping.as_ref().map_or(Medium::Direct(&file), Medium::Mapped);
-    let shared = Shared::new(options, medium, target.path(), &stamper, target.alignment());
+    let shared = WorkerState::new(options, medium, target.path(), &stamper, target.alignment());
     let mut ramp = Ramp::new(&shared, plan, signals, tell);
-    let seed = Seeded::from_seed(plan.seed);
+    let seed = SeededRandom::from_seed(plan.seed);
     let climbed = std::thread::scope(|scope| {
         let syncs = options.mapped && options.sync_delay_s > 0;
         let syncer = if syncs { spawn(scope, &shared, || worker::sync(&shared, &file)) } else { Ok(()) };
@@ -95,7 +95,7 @@ pub fn run(
 
 fn spawn<'s>(
     scope: &'s Scope<'s, '_>,
-    shared: &'s Shared<'s>,
+    shared: &'s WorkerState<'s>,
     work: impl FnOnce() -> Result<()> + Send + 's,
 ) -> Result<()> {
     let work = move || work().unwrap_or_else(|error| shared.fail(error));
@@ -108,16 +108,16 @@ fn spawn<'s>(
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// How often the watch looks at errors and syncs.
+/// The interval at which the watching thread checks for errors and syncs.
 const GLANCE_NS: u64 = 20_000_000;
 
 /// The watch over one run.
 pub(super) struct Ramp<'a> {
-    pub(super) shared: &'a Shared<'a>,
-    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a WorkerState<'a>,
+    pub(super) plan: &'a MongoperfPlan,
     pub(super) signals: &'a Signals,
-    pub(super) tell: &'a mut dyn FnMut(&Event<'_>) -> Result<()>,
-    pub(super) steps: Vec<Step>,
+    pub(super) tell: &'a mut dyn FnMut(&MongoperfEvent<'_>) -> Result<()>,
+    pub(super) steps: Vec<MongoperfStep>,
     began_ns: u64,
     last_ns: u64,
     step_began_ns: u64,
@@ -128,10 +128,10 @@ pub(super) struct Ramp<'a> {
 
 impl<'a> Ramp<'a> {
     pub(super) fn new(
-        shared: &'a Shared<'a>,
-        plan: &'a Plan,
+        shared: &'a WorkerState<'a>,
+        plan: &'a MongoperfPlan,
         signals: &'a Signals,
-        tell: &'a mut dyn FnMut(&Event<'_>) -> Result<()>,
+        tell: &'a mut dyn FnMut(&MongoperfEvent<'_>) -> Result<()>,
     ) -> Self {
         let now = now_ns();
         Ramp {
@@ -149,7 +149,7 @@ impl<'a> Ramp<'a> {
         }
     }
 
-    /// Climbs until the time is over, a signal comes or an operation fails. `start` starts thread number N.
+    /// Climbs until the time is over, a signal arrives or an operation fails. `start` starts thread number N.
     pub(super) fn climb(&mut self, mut start: impl FnMut(u32) -> Result<()>) -> Result<()> {
         self.began_ns = now_ns();
         (self.last_ns, self.step_began_ns) = (self.began_ns, self.began_ns);
@@ -176,17 +176,17 @@ impl<'a> Ramp<'a> {
         self.shared.running.load(Ordering::Relaxed)
     }
 
-    /// Starts threads until `wanted` run.
+    /// Starts threads until `wanted` are running.
     fn grow(&mut self, wanted: u32, start: &mut impl FnMut(u32) -> Result<()>) -> Result<()> {
         for index in self.running()..wanted {
             start(index)?;
             self.shared.running.store(index + 1, Ordering::Relaxed);
         }
         self.step_waited_ns = waited_ns();
-        (self.tell)(&Event::Threads(wanted))
+        (self.tell)(&MongoperfEvent::Threads(wanted))
     }
 
-    /// Waits for the next tick; false when the run is over before it.
+    /// Waits for the next tick; returns false if the run is over before it.
     fn pass_second(&mut self) -> Result<bool> {
         let passed = (now_ns() - self.began_ns) / SECOND_NS;
         let tick_ns = self.began_ns + (passed + 1) * SECOND_NS;
@@ -215,10 +215,10 @@ impl<'a> Ramp<'a> {
             mib_per_s,
             operations,
         };
-        (self.tell)(&Event::Second(&second))
+        (self.tell)(&MongoperfEvent::Second(&second))
     }
 
-    /// Takes what ended since the last time, and how long that was.
+    /// Takes the operations that ended since the last call, and the elapsed time.
     fn drain(&mut self) -> (Tracks, u64) {
         let mut tracks = Tracks::default();
         self.shared.shards.drain(&mut tracks, &mut self.spare);
@@ -236,7 +236,7 @@ impl<'a> Ramp<'a> {
         let threads = self.running();
         let waited = waited_ns().zip(self.step_waited_ns).map(|(end, begin)| end.saturating_sub(begin));
         let all_ns = length_ns as f64 * f64::from(threads);
-        self.steps.push(Step {
+        self.steps.push(MongoperfStep {
             threads,
             begin_s: seconds(self.step_began_ns - self.began_ns),
             length_s: seconds(length_ns),
@@ -249,17 +249,17 @@ impl<'a> Ramp<'a> {
         self.step_began_ns = self.last_ns;
     }
 
-    /// Tells the syncs that ended since the last look.
+    /// Reports the syncs that ended since the last call.
     pub(super) fn tell_syncs(&mut self) -> Result<()> {
         for (begin_ns, took_ns) in std::mem::take(&mut *lock(&self.shared.syncs)) {
             let begin_s = seconds(begin_ns.saturating_sub(self.began_ns));
-            (self.tell)(&Event::Sync(Sync { begin_s, took_ms: took_ns as f64 / 1e6 }))?;
+            (self.tell)(&MongoperfEvent::Sync(Sync { begin_s, took_ms: took_ns as f64 / 1e6 }))?;
         }
         Ok(())
     }
 }
 
-/// Time that our threads stood ready without a CPU; the watching thread's own share is too small to matter.
+/// The time that our threads were runnable without a CPU; the watching thread's own share is negligible.
 fn waited_ns() -> Option<u64> {
     sched::process_wait().map(|stat| stat.waited_ns)
 }

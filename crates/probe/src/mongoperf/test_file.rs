@@ -1,41 +1,41 @@
-//! The test file of a run, with everything that can be refused before a line is printed.
+//! The test file of a run, with all checks that can refuse it before a line is printed.
 //!
-//! It is the probe's own file under the probe's own name: the old name may belong to a run of the real tool.
+//! The file has the probe's own name: the old name may belong to a run of the real tool.
 
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
 use fathom_process::Ledger;
-use fathom_record::disk::Subject;
+use fathom_record::disk::ProbeSubject;
 use fathom_units::Bytes;
 
-use super::config::{Options, PAGE};
-use crate::place::{Permits, Place};
-use crate::target::{Needs, SIZE_MIN, Target};
+use super::config::{MongoperfOptions, PAGE};
+use crate::probe_location::{Permits, ProbeLocation};
+use crate::target::{MIN_SIZE, Needs, ProbeTarget};
 
-/// Makes (or takes) the file for `options` in `dir`; `direct` bypasses the page cache, a mapping's layout included.
+/// Creates (or reuses) the file for `options` in `dir`; `direct` bypasses the page cache, a mapping's layout included.
 ///
 /// # Errors
-/// What [`Place::look`] and [`Target::open`] refuse; a block device; records that direct I/O cannot take here;
+/// What [`ProbeLocation::look`] and [`ProbeTarget::open`] refuse; a block device; records that direct I/O cannot take here;
 /// more memory for buffers than there is; a kept file whose stamps would be spoiled.
 pub fn open(
     dir: &Path,
-    options: &Options,
+    options: &MongoperfOptions,
     direct: bool,
     permits: &Permits,
     ledger: &Ledger,
-) -> Result<Target> {
-    let place = Place::look(dir, true, permits)?;
+) -> Result<ProbeTarget> {
+    let place = ProbeLocation::look(dir, true, permits)?;
     if place.is_device {
         let what = format!("{} is a block device", place.path.display());
         return Err(Error::new(Kind::Unsupported, what)
             .advise("mongoperf works on a file: name a directory with --dir; fathom disk probes a device"));
     }
     enough_memory(options, &View::live())?;
-    let size = options.file_bytes.max(SIZE_MIN);
+    let size = options.file_bytes.max(MIN_SIZE);
     let (path, free) = (place.path.clone(), Bytes(place.free_bytes));
-    let target = Target::open(place, Some(size), direct, Needs { writes: true, journal: false }, ledger)
+    let target = ProbeTarget::open(place, Some(size), direct, Needs { writes: true, journal: false }, ledger)
         .map_err(|error| match error.kind() {
             Kind::NoSpace => {
                 let what = format!("a file of {size} does not fit: {} has {free} free", path.display());
@@ -47,7 +47,7 @@ pub fn open(
     Ok(target)
 }
 
-fn check(target: &Target, options: &Options) -> Result<()> {
+fn check(target: &ProbeTarget, options: &MongoperfOptions) -> Result<()> {
     let (record, align) = (options.record_bytes, target.alignment());
     if !options.mapped && !record.get().is_multiple_of(align) {
         let what = format!(
@@ -66,13 +66,13 @@ fn check(target: &Target, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Whether writes must repeat what the layout pass wrote: less than a whole stamped page is written at a time, so
-/// that new content would read as a torn page to whoever verifies the file.
-pub(super) fn keeps_content(options: &Options) -> bool {
+/// Whether writes must repeat the content of the layout pass: they write less than a whole stamped page at a time, so new content
+/// would look like a torn page in a verification of the file.
+pub(super) fn keeps_content(options: &MongoperfOptions) -> bool {
     options.mapped || !options.record_bytes.get().is_multiple_of(PAGE)
 }
 
-fn enough_memory(options: &Options, view: &View) -> Result<()> {
+fn enough_memory(options: &MongoperfOptions, view: &View) -> Result<()> {
     if options.mapped {
         return Ok(());
     }
@@ -92,10 +92,10 @@ fn enough_memory(options: &Options, view: &View) -> Result<()> {
     }
 }
 
-/// What is under test, for a report.
-pub fn subject(target: &Target) -> Subject {
+/// The subject of the test, for a report.
+pub fn subject(target: &ProbeTarget) -> ProbeSubject {
     let place = target.place();
-    Subject {
+    ProbeSubject {
         directory: place.path.display().to_string(),
         file_system: place.file_system.clone(),
         device: place.device.clone(),
@@ -109,8 +109,8 @@ pub fn subject(target: &Target) -> Subject {
 mod tests {
     use super::*;
 
-    fn options(document: &str) -> Options {
-        Options::parse(document).unwrap().options
+    fn options(document: &str) -> MongoperfOptions {
+        MongoperfOptions::parse(document).unwrap().options
     }
 
     #[test]

@@ -1,49 +1,49 @@
-//! The threads: each reads, then writes, at places of its own choice, for as long as the run lasts.
+//! The threads: each reads, then writes, at random offsets, for as long as the run lasts.
 //!
-//! A direct write is `pwrite` and `fdatasync`, timed apart; through a mapping, one byte a page is loaded or
-//! stored, and durability is the background sync's. Stamping, recording and pausing lie outside the clock.
+//! A direct write is `pwrite` and `fdatasync`, timed separately; through a mapping, one byte per page is loaded or stored, and the
+//! background sync makes it durable. Stamping, recording and pausing are outside the timed interval.
 
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use fathom_errors::{Error, Result};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
-use super::config::{Options, PAGE};
+use super::config::{MongoperfOptions, PAGE};
 use super::test_file::keeps_content;
 use crate::buffer::AlignedBuffer;
 use crate::clock::{now_ns, sleep_until};
-use crate::crew::Starter;
 use crate::engine::failed;
 use crate::engine::mapping::Mapping;
 use crate::file::BlockFile;
 use crate::stamp::{FIRST_GENERATION, Stamper};
-use crate::tracks::{Shard, Shards, Track, lock};
+use crate::tracks::{Shards, Track, TrackShard, lock};
+use crate::worker_context::Starter;
 
-/// How long a thread may sleep before it looks whether the run is over.
+/// The longest sleep of a thread before it checks whether the run is over.
 const NAP_NS: u64 = 50_000_000;
 
-/// How records are reached.
+/// The way in which records are accessed.
 pub(super) enum Medium<'a> {
-    /// Whole records, past the page cache.
+    /// Whole records, bypassing the page cache.
     Direct(&'a dyn BlockFile),
-    /// One byte a page, through the page cache.
+    /// One byte per page, through the page cache.
     Mapped(&'a Mapping<'a>),
 }
 
-/// What all threads share.
-pub(super) struct Shared<'a> {
-    pub(super) options: &'a Options,
+/// The state that all threads share.
+pub(super) struct WorkerState<'a> {
+    pub(super) options: &'a MongoperfOptions,
     pub(super) medium: Medium<'a>,
     pub(super) path: &'a Path,
     pub(super) stamper: &'a Stamper,
     pub(super) shards: Shards,
-    /// Threads running, by which the pauses are divided.
+    /// The number of running threads, by which the pauses are divided.
     pub(super) running: AtomicU32,
-    /// Syncs of the mapping that nobody has told yet: begin on the monotonic clock, and how long, nanoseconds.
+    /// Syncs of the mapping that are not reported yet: begin on the monotonic clock, and length, in nanoseconds.
     pub(super) syncs: Mutex<Vec<(u64, u64)>>,
-    /// Places that a record may begin at, and how far apart they are.
+    /// The number of offsets at which a record may begin, and the distance between them.
     places: u64,
     stride: u64,
     generation: AtomicU64,
@@ -51,10 +51,10 @@ pub(super) struct Shared<'a> {
     error: Mutex<Option<Error>>,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> WorkerState<'a> {
     /// For a file aligned to `align` bytes.
     pub(super) fn new(
-        options: &'a Options,
+        options: &'a MongoperfOptions,
         medium: Medium<'a>,
         path: &'a Path,
         stamper: &'a Stamper,
@@ -62,7 +62,7 @@ impl<'a> Shared<'a> {
     ) -> Self {
         let stride = align.max(PAGE);
         let room = options.file_bytes.get().saturating_sub(options.record_room());
-        Shared {
+        WorkerState {
             shards: Shards::new(options.threads as usize),
             options,
             medium,
@@ -78,7 +78,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Asks everybody to end after the operation they are in.
+    /// Asks all threads to end after their current operation.
     pub(super) fn stop(&self) {
         self.stop.stop();
     }
@@ -93,7 +93,7 @@ impl<'a> Shared<'a> {
         self.stop();
     }
 
-    /// The first error, once.
+    /// The first error, returned once.
     pub(super) fn take_error(&self) -> Option<Error> {
         lock(&self.error).take()
     }
@@ -107,14 +107,14 @@ impl<'a> Shared<'a> {
 }
 
 /// Runs one thread until the end of the run.
-pub(super) fn work(shared: &Shared<'_>, index: u32, random: Seeded) -> Result<()> {
+pub(super) fn work(shared: &WorkerState<'_>, index: u32, random: SeededRandom) -> Result<()> {
     let options = shared.options;
     let buffer = match shared.medium {
         Medium::Direct(_) => options.record_bytes.get(),
         Medium::Mapped(_) => PAGE,
     };
     let buffer = AlignedBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX))?;
-    let shard = shared.shards.of(index as usize);
+    let shard = shared.shards.shard(index as usize);
     let mut worker = Worker { shared, random, buffer, shard };
     while !shared.stopping() {
         if options.reads {
@@ -132,10 +132,10 @@ pub(super) fn work(shared: &Shared<'_>, index: u32, random: Seeded) -> Result<()
 }
 
 struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    random: Seeded,
+    shared: &'a WorkerState<'a>,
+    random: SeededRandom,
     buffer: AlignedBuffer,
-    shard: &'a Shard,
+    shard: &'a TrackShard,
 }
 
 impl Worker<'_> {
@@ -196,8 +196,8 @@ impl Worker<'_> {
     }
 }
 
-/// Makes the mapping durable every `syncDelay` seconds, first at once, until the end of the run.
-pub(super) fn sync(shared: &Shared<'_>, file: &dyn BlockFile) -> Result<()> {
+/// Syncs the mapping every `syncDelay` seconds, first at once, until the end of the run.
+pub(super) fn sync(shared: &WorkerState<'_>, file: &dyn BlockFile) -> Result<()> {
     let delay_ns = u64::from(shared.options.sync_delay_s) * 1_000_000_000;
     while !shared.stopping() {
         let begin = now_ns();
@@ -218,16 +218,16 @@ mod tests {
 
     use crate::tracks::Tracks;
 
-    /// Notes what is asked of it, and fails from the hundredth write on.
+    /// Records its calls, and fails from the hundredth write on.
     #[derive(Default)]
-    struct Script {
+    struct FailingFile {
         seen: Mutex<HashSet<(bool, u64)>>,
         writes: AtomicU64,
         unsynced: AtomicBool,
         lens: Mutex<HashSet<usize>>,
     }
 
-    impl BlockFile for Script {
+    impl BlockFile for FailingFile {
         fn read_at(&self, block: &mut [u8], offset: u64) -> io::Result<()> {
             lock(&self.seen).insert((false, offset));
             lock(&self.lens).insert(block.len());
@@ -256,15 +256,15 @@ mod tests {
         }
     }
 
-    fn one_thread(document: &str) -> (Script, Tracks, Option<Error>) {
-        let options = Options::parse(document).unwrap().options;
-        let (script, stamper) = (Script::default(), Stamper::new(1, false));
+    fn one_thread(document: &str) -> (FailingFile, Tracks, Option<Error>) {
+        let options = MongoperfOptions::parse(document).unwrap().options;
+        let (script, stamper) = (FailingFile::default(), Stamper::new(1, false));
         let mut tracks = Tracks::default();
         let error = {
             let path = Path::new("/the/file");
-            let shared = Shared::new(&options, Medium::Direct(&script), path, &stamper, 512);
+            let shared = WorkerState::new(&options, Medium::Direct(&script), path, &stamper, 512);
             shared.running.store(1, Ordering::Relaxed);
-            if let Err(error) = work(&shared, 0, Seeded::from_seed(7)) {
+            if let Err(error) = work(&shared, 0, SeededRandom::from_seed(7)) {
                 shared.fail(error);
             }
             shared.shards.drain(&mut tracks, &mut Tracks::default());
@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn reads_alone_never_write() {
-        let options = Options::parse("{r:1,nThreads:4,sleepMicros:4000}").unwrap().options;
-        let (script, stamper) = (Script::default(), Stamper::new(1, false));
-        let shared = Shared::new(&options, Medium::Direct(&script), Path::new("/f"), &stamper, 1);
+        let options = MongoperfOptions::parse("{r:1,nThreads:4,sleepMicros:4000}").unwrap().options;
+        let (script, stamper) = (FailingFile::default(), Stamper::new(1, false));
+        let shared = WorkerState::new(&options, Medium::Direct(&script), Path::new("/f"), &stamper, 1);
         shared.running.store(4, Ordering::Relaxed);
         std::thread::scope(|scope| {
-            let work = || work(&shared, 0, Seeded::from_seed(7));
+            let work = || work(&shared, 0, SeededRandom::from_seed(7));
             let worker = scope.spawn(work);
             while lock(&script.seen).len() < 3 {
                 std::thread::yield_now();

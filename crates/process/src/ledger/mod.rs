@@ -1,13 +1,13 @@
-//! The undo journal: every thing that outlives a crash is written down, on the disk, before it is made.
+//! The undo journal: every resource that outlives a crash is recorded on disk before it is made.
 //!
-//! A normal end undoes through [`Guard`]s and leaves no journal. After a kill or a crash the journal is still
-//! there, and [`undo_dead`] (`fathom cleanup`) reads it. It refuses to make anything itself, except a plain file
-//! or folder, where naming, making and recognising it later belong together.
+//! A normal end undoes through [`Guard`]s and leaves no journal. After a kill or a crash the journal remains, and
+//! [`undo_dead`] (`fathom cleanup`) reads it. The module makes no resources itself except plain files and folders, for
+//! which naming, making and recognising belong together.
 
-mod dead;
+mod dead_processes;
 mod journal;
+mod state_folder;
 
-use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,37 +16,40 @@ use std::time::SystemTime;
 
 use fathom_errors::{Error, Kind, Result};
 
-pub use dead::{Fate, Found, Outcome, dead_things, dead_things_in, undo_dead, undo_dead_in};
-use journal::{Journal, Step};
+pub use dead_processes::{
+    CleanupOutcome, DeadEntry, ResourceFate, dead_things, dead_things_in, undo_dead, undo_dead_in,
+};
+use journal::{JournalStep, LedgerJournal};
+pub use state_folder::{StateFolder, state_folder};
 
-use crate::thing::unix_ns;
-use crate::undo::{self, Circumstances};
-use crate::{Identity, ProcessId, Thing};
+use crate::resource::unix_ns;
+use crate::undo::{self, UndoContext};
+use crate::{Identity, ProcessId, Resource};
 
-/// How many names this process has given, over all its ledgers.
+/// The number of names that this process has given, over all its ledgers.
 static NAMES: AtomicU64 = AtomicU64::new(0);
 
-/// This process's undo journal. Clones share it; the file appears with the first thing and goes with the last.
+/// This process's undo journal. Clones share it; the file appears with the first resource and is removed with the last.
 #[derive(Clone, Debug)]
-pub struct Ledger(Arc<Shared>);
+pub struct Ledger(Arc<LedgerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct LedgerState {
     folder: PathBuf,
     owner: ProcessId,
-    state: Mutex<State>,
+    state: Mutex<LedgerContents>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    journal: Option<Journal>,
+struct LedgerContents {
+    journal: Option<LedgerJournal>,
     owed: usize,
     next_id: u64,
 }
 
 impl Ledger {
     /// The ledger of this process in the state folder: `$FATHOM_STATE`, `$XDG_STATE_HOME/fathom` or
-    /// `~/.local/state/fathom`. Writes nothing yet.
+    /// `~/.local/state/fathom`; or in its substitute. Writes nothing yet.
     pub fn open() -> Result<Ledger> {
         Ledger::open_in(&state_folder()?)
     }
@@ -54,40 +57,40 @@ impl Ledger {
     /// The same in a given state folder.
     pub fn open_in(state: &Path) -> Result<Ledger> {
         let shared =
-            Shared { folder: state.join("undo"), owner: ProcessId::current()?, state: Mutex::default() };
+            LedgerState { folder: state.join("undo"), owner: ProcessId::current()?, state: Mutex::default() };
         Ok(Ledger(Arc::new(shared)))
     }
 
     /// Records that `thing` is about to be made. When this returns, the record survives a power cut.
-    pub fn will_make(&self, thing: Thing) -> Result<Entry> {
+    pub fn will_make(&self, thing: Resource) -> Result<LedgerEntry> {
         let mut state = self.state();
         let state = &mut *state;
         let journal = match &mut state.journal {
             Some(journal) => journal,
-            empty => empty.insert(Journal::create(&self.0.folder, self.0.owner)?),
+            empty => empty.insert(LedgerJournal::create(&self.0.folder, self.0.owner)?),
         };
         let id = state.next_id;
         let at_unix_ns = unix_ns(SystemTime::now());
-        if let Err(error) = journal.add(&Step::Will { id, at_unix_ns, thing: thing.clone() }) {
+        if let Err(error) = journal.add(&JournalStep::Will { id, at_unix_ns, thing: thing.clone() }) {
             state.leave_if_settled()?;
             return Err(error);
         }
         state.next_id += 1;
         state.owed += 1;
-        Ok(Entry { ledger: self.clone(), id, at_unix_ns, thing })
+        Ok(LedgerEntry { ledger: self.clone(), id, at_unix_ns, thing })
     }
 
-    /// Makes an empty file that was not there, recorded before and identified after.
-    pub fn create_file(&self, path: &Path) -> Result<(File, Entry)> {
+    /// Makes a new empty file, recorded before and identified after.
+    pub fn create_file(&self, path: &Path) -> Result<(File, LedgerEntry)> {
         let path = absolute(path)?;
-        let mut entry = self.will_make(Thing::file(&path))?;
+        let mut entry = self.will_make(Resource::file(&path))?;
         match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
             Ok(file) => {
                 let metadata = file.metadata().map_err(|e| Error::io("look at", &path, e))?;
                 if let Err(error) =
-                    entry.made_as(Thing::File { path, identity: Some(Identity::of(&metadata)) })
+                    entry.made_as(Resource::File { path, identity: Some(Identity::from_metadata(&metadata)) })
                 {
-                    // Taken back at once; if not even that works, the record has the path.
+                    // Undone at once; if that fails too, the record has the path.
                     let _ = entry.undo();
                     return Err(error);
                 }
@@ -100,17 +103,21 @@ impl Ledger {
         }
     }
 
-    /// Makes a folder that was not there, recorded before and identified after.
-    pub fn create_directory(&self, path: &Path) -> Result<Entry> {
-        self.create_folder(path, |path, identity| Thing::Directory { path, identity })
+    /// Makes a new folder, recorded before and identified after.
+    pub fn create_directory(&self, path: &Path) -> Result<LedgerEntry> {
+        self.create_folder(path, |path, identity| Resource::Directory { path, identity })
     }
 
-    /// Makes a folder that was not there and will be removed with all that comes into it; recorded before and identified after.
-    pub fn create_tree(&self, path: &Path) -> Result<Entry> {
-        self.create_folder(path, |path, identity| Thing::Tree { path, identity })
+    /// Makes a new folder that will be removed with all its contents; recorded before and identified after.
+    pub fn create_tree(&self, path: &Path) -> Result<LedgerEntry> {
+        self.create_folder(path, |path, identity| Resource::Tree { path, identity })
     }
 
-    fn create_folder(&self, path: &Path, thing: fn(PathBuf, Option<Identity>) -> Thing) -> Result<Entry> {
+    fn create_folder(
+        &self,
+        path: &Path,
+        thing: fn(PathBuf, Option<Identity>) -> Resource,
+    ) -> Result<LedgerEntry> {
         let path = absolute(path)?;
         let mut entry = self.will_make(thing(path.clone(), None))?;
         if let Err(e) = fs::create_dir(&path) {
@@ -128,46 +135,46 @@ impl Ledger {
         format!("fathom-{}-{}-{number}", self.0.owner.pid, self.0.owner.start_time)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LedgerContents> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that an entry is owed no longer; the last one takes the journal with it.
+    /// Records that an entry need not be undone any more; the last one removes the journal.
     fn settle(&self, id: u64) -> Result<()> {
         let mut state = self.state();
         state.owed = state.owed.saturating_sub(1);
         if state.leave_if_settled()? {
             return Ok(());
         }
-        state.journal.as_mut().map_or(Ok(()), |journal| journal.add(&Step::Undone { id }))
+        state.journal.as_mut().map_or(Ok(()), |journal| journal.add(&JournalStep::Undone { id }))
     }
 }
 
-impl State {
-    /// Removes the journal when nothing is owed, which works on a full disk too; tells whether it did.
+impl LedgerContents {
+    /// Removes the journal when no entry is left, also on a full disk; returns whether it did.
     fn leave_if_settled(&mut self) -> Result<bool> {
         if self.owed > 0 {
             return Ok(false);
         }
-        self.journal.take().map_or(Ok(()), Journal::remove)?;
+        self.journal.take().map_or(Ok(()), LedgerJournal::remove)?;
         Ok(true)
     }
 }
 
-/// One thing in the ledger. Dropping it changes nothing: the thing stays owed.
+/// One thing in the ledger. Dropping it changes nothing: the resource stays recorded.
 #[derive(Debug)]
 #[must_use = "the thing stays owed until undone() or undo() is called"]
-pub struct Entry {
+pub struct LedgerEntry {
     ledger: Ledger,
     id: u64,
     at_unix_ns: u64,
-    thing: Thing,
+    thing: Resource,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Completes the record with what was unknown before: an identity, the number of a loop device.
-    pub fn made_as(&mut self, thing: Thing) -> Result<()> {
-        let step = Step::Made { id: self.id, thing: thing.clone() };
+    pub fn made_as(&mut self, thing: Resource) -> Result<()> {
+        let step = JournalStep::Made { id: self.id, thing: thing.clone() };
         if let Some(journal) = &mut self.ledger.state().journal {
             journal.add(&step)?;
         }
@@ -175,43 +182,42 @@ impl Entry {
         Ok(())
     }
 
-    /// What is recorded.
-    pub fn thing(&self) -> &Thing {
+    pub fn thing(&self) -> &Resource {
         &self.thing
     }
 
-    /// The thing is owed no longer: it was undone, was never made, or is to be kept by a person's wish.
+    /// Removes the entry: the resource was undone, was never made, or is kept because the user wants it.
     pub fn undone(self) -> Result<()> {
         self.ledger.settle(self.id)
     }
 
-    /// Undoes the thing and settles the record; one already gone counts as undone. A failure leaves the record to
-    /// `fathom cleanup`.
+    /// Undoes the resource and settles the record; a resource that no longer exists counts as undone. A failure leaves the record
+    /// to `fathom cleanup`.
     pub fn undo(self) -> Result<()> {
-        let circumstances = Circumstances { same_boot: true, recorded_unix_ns: self.at_unix_ns };
+        let circumstances = UndoContext { same_boot: true, recorded_unix_ns: self.at_unix_ns };
         undo::undo(&self.thing, circumstances)?;
         self.ledger.settle(self.id)
     }
 
-    /// Undoes it when the guard goes out of scope, also when a panic passes.
+    /// Undoes it on drop, also during a panic.
     pub fn guard(self) -> Guard {
         Guard(Some(self))
     }
 }
 
-/// Undoes its thing when dropped. What fails then stays in the journal.
+/// Undoes its resource when dropped. After a failure the resource stays in the journal.
 #[derive(Debug)]
-pub struct Guard(Option<Entry>);
+pub struct Guard(Option<LedgerEntry>);
 
 impl Guard {
-    /// Undoes the thing now and tells whether that worked.
+    /// Undoes the resource now and returns any error.
     pub fn undo(mut self) -> Result<()> {
-        self.0.take().map_or(Ok(()), Entry::undo)
+        self.0.take().map_or(Ok(()), LedgerEntry::undo)
     }
 
-    /// Lets the thing stand for good: it is owed no longer.
+    /// Keeps the resource permanently and removes its record.
     pub fn keep(mut self) -> Result<()> {
-        self.0.take().map_or(Ok(()), Entry::undone)
+        self.0.take().map_or(Ok(()), LedgerEntry::undone)
     }
 }
 
@@ -222,33 +228,6 @@ impl Drop for Guard {
             let _ = entry.undo();
         }
     }
-}
-
-/// Where this program keeps what outlives a run (the XDG base directory specification, `XDG_STATE_HOME`).
-pub fn state_folder() -> Result<PathBuf> {
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
-    if let Some(value) = env::var_os("FATHOM_STATE").filter(|value| !value.is_empty()) {
-        return std::path::absolute(&value).map_err(|e| Error::io("resolve", PathBuf::from(&value), e));
-    }
-    if let Some(folder) = absolute("XDG_STATE_HOME") {
-        return Ok(folder.join("fathom"));
-    }
-    let home = absolute("HOME").or_else(|| {
-        // Where a service manager sets no HOME; the C library's own look-up would load modules of the host, which a static program cannot.
-        let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        home_of(rustix::process::getuid().as_raw(), &users)
-    });
-    home.map(|home| home.join(".local/state/fathom")).ok_or_else(|| {
-        let what = "there is no home folder to keep the undo journal in";
-        Error::new(Kind::NotFound, what).advise("set FATHOM_STATE to a folder that can be written")
-    })
-}
-
-/// The home folder of a user in a text like `/etc/passwd` (passwd(5)).
-fn home_of(user: u32, users: &str) -> Option<PathBuf> {
-    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let fields = users.find(|fields| fields.get(2).is_some_and(|id| id.parse() == Ok(user)))?;
-    fields.get(5).map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 /// The path without symbolic links in its folders, so that a later process with another working folder finds it.

@@ -1,4 +1,4 @@
-//! The ledger's promises, with files only: nothing here needs root.
+//! Tests of the ledger's guarantees with files only; they do not need root.
 
 use std::process::Command;
 
@@ -21,8 +21,8 @@ fn bury(state: &Path) {
     }
 }
 
-/// What is undone of the dead, of whom there are some.
-fn undo_buried(state: &Path) -> Vec<Outcome> {
+/// The outcomes of undoing the resources of dead processes, which must exist.
+fn undo_buried(state: &Path) -> Vec<ResourceFate> {
     let outcomes = undo_dead_in(state).unwrap();
     assert!(!outcomes.is_empty(), "the journals in {} are nobody's and stay", state.display());
     outcomes
@@ -36,7 +36,7 @@ fn a_lock_that_outlives_its_owner_for_a_moment_is_waited_for() {
     drop(entry);
     bury(&state);
     let path = journal::journals(&state.join("undo")).unwrap().remove(0);
-    // As a child holds it that its dead parent was about to start.
+    // The lock as held by a child that its dead parent was about to start.
     let held = File::open(path).unwrap();
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let child = std::thread::spawn(move || {
@@ -102,7 +102,7 @@ fn the_dead_are_undone_in_reverse_also_with_a_torn_last_line() {
     fs::write(journal, text).unwrap();
     assert_eq!(dead_things_in(scratch.path()).unwrap().len(), 2);
     let outcomes = undo_buried(scratch.path());
-    assert!(outcomes.iter().all(|outcome| matches!(outcome.fate, Fate::Undone)), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| matches!(outcome.fate, CleanupOutcome::Undone)), "{outcomes:?}");
     assert!(outcomes[0].found.thing.to_string().starts_with("file "));
     assert!(!folder.exists());
     assert_eq!(journal_count(scratch.path()), 0);
@@ -118,12 +118,15 @@ fn what_cannot_be_undone_stays_in_the_journal_with_the_reason() {
     bury(scratch.path());
     for _ in 0..2 {
         let outcomes = undo_buried(scratch.path());
-        assert!(matches!(&outcomes[..], [Outcome { fate: Fate::Kept(_), .. }]), "{outcomes:?}");
+        assert!(
+            matches!(&outcomes[..], [ResourceFate { fate: CleanupOutcome::Kept(_), .. }]),
+            "{outcomes:?}"
+        );
     }
     let journal = &journal::journals(&scratch.path().join("undo")).unwrap()[0];
     assert!(fs::read_to_string(journal).unwrap().contains("\"step\":\"kept\""));
     fs::remove_file(folder.join("somebody's")).unwrap();
-    assert!(matches!(&undo_buried(scratch.path())[..], [Outcome { fate: Fate::Undone, .. }]));
+    assert!(matches!(&undo_buried(scratch.path())[..], [ResourceFate { fate: CleanupOutcome::Undone, .. }]));
     assert_eq!(journal_count(scratch.path()), 0);
 }
 
@@ -138,7 +141,7 @@ fn a_file_that_replaced_ours_survives_the_cleanup() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     fs::remove_file(&path).unwrap();
     fs::write(&path, "theirs").unwrap();
-    assert!(matches!(&undo_buried(scratch.path())[..], [Outcome { fate: Fate::Gone, .. }]));
+    assert!(matches!(&undo_buried(scratch.path())[..], [ResourceFate { fate: CleanupOutcome::Gone, .. }]));
     assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
 }
 
@@ -149,13 +152,16 @@ fn after_a_boot_only_files_are_owed() {
     let path = scratch.path().join("f");
     let (_, _file) = ledger.create_file(&path).unwrap();
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
-    let _process = ledger.will_make(Thing::process(sleeper.id()).unwrap()).unwrap();
+    let _process = ledger.will_make(Resource::process(sleeper.id()).unwrap()).unwrap();
     bury(scratch.path());
     let journal = &journal::journals(&scratch.path().join("undo")).unwrap()[0];
     let text = fs::read_to_string(journal).unwrap();
     fs::write(journal, text.replace(&crate::process_id::boot_id().unwrap(), "another-boot")).unwrap();
     let outcomes = undo_buried(scratch.path());
-    assert!(matches!(&outcomes[..], [Outcome { fate: Fate::Gone, .. }, Outcome { fate: Fate::Undone, .. }]));
+    assert!(matches!(
+        &outcomes[..],
+        [ResourceFate { fate: CleanupOutcome::Gone, .. }, ResourceFate { fate: CleanupOutcome::Undone, .. }]
+    ));
     assert!(sleeper.try_wait().unwrap().is_none(), "a process of this boot was ended for one of another");
     assert!(!path.exists());
     sleeper.kill().unwrap();
@@ -170,12 +176,4 @@ fn names_differ_within_and_between_ledgers() {
     assert!(
         names[0] != names[1] && names[0] != names[2] && names.iter().all(|name| name.starts_with("fathom-"))
     );
-}
-
-#[test]
-fn the_home_folder_of_a_user_without_home_is_in_passwd() {
-    let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nmongodb:x:103:65534::/home/mongodb:/usr/sbin/nologin\nnone:x:7:7:::\n";
-    assert_eq!(home_of(103, users), Some(PathBuf::from("/home/mongodb")));
-    assert_eq!(home_of(7, users), None);
-    assert_eq!(home_of(8, users), None);
 }

@@ -1,34 +1,34 @@
-//! Block devices: loop devices detached, arrays and volume groups taken apart, and what we wrote over whole disks
-//! erased.
+//! Undoes block devices: detaches loop devices, takes arrays and volume groups apart, and erases our marks on whole
+//! disks.
 //!
-//! Each is touched only where it still is what was recorded. A loop device stands on its backing file; `losetup` (util-linux,
-//! on every Debian) detaches it rather than our own ioctl: it is called a few times in a run, and keeps this
-//! crate free of unsafe code. A lent disk bears a UUID that we chose, and is known again by it under its name of today;
-//! a disk whose mark is gone or another is somebody else's now, whatever its name. Nothing is guessed by name or size.
+//! Each is touched only if it is still the recorded one. A loop device belongs to its backing file; `losetup` (util-linux, on
+//! every Debian) detaches it instead of our own ioctl: the few calls in a run are cheap, and this crate stays free of unsafe
+//! code. A lent disk has a UUID that we chose, and is recognised by it under its present name; a disk without that mark or with
+//! another belongs to another user now, whatever its name. Names and sizes are never used to guess.
 //!
 //! Arrays (md) and LVM's volume groups are sought on their members alone, an array by its UUID, a group by a name that
-//! nobody else gives: LVM is shown no other device of the machine. An array is stopped, then its superblocks are erased
+//! no other program gives: LVM is shown no other device of the machine. An array is stopped, then its superblocks are erased
 //! from the members; a group is removed with its volumes, then LVM's labels are erased. An array with another UUID is
-//! not stopped, and a label that somebody's group has come to use since is not taken away.
+//! not stopped, and a label that another group has come to use since is not removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::{Undone, comes_true, patiently};
-use crate::{Member, Tool, lvm_tool, signatures};
+use super::{UndoOutcome, comes_true, patiently};
+use crate::{ComponentDisk, Tool, lvm_tool, signatures};
 
-/// What the kernel adds to the name of a backing file that was unlinked.
+/// The kernel's suffix to the name of a backing file that was unlinked.
 const DELETED: &str = " (deleted)";
 
-pub(super) fn detach_loop(device: Option<&Path>, backing: &Path) -> Result<Undone> {
-    let mut undone = Undone::Before;
+pub(super) fn detach_loop(device: Option<&Path>, backing: &Path) -> Result<UndoOutcome> {
+    let mut undone = UndoOutcome::Before;
     for found in devices_on(backing)? {
-        // Somebody may have put another device on the same file; where ours is known, that one is not our affair.
+        // Another device may use the same file; if ours is known, the other one must not be detached.
         if device.is_none_or(|device| device == found) {
             detach_one(&found, backing)?;
-            undone = Undone::Now;
+            undone = UndoOutcome::Now;
         }
     }
     Ok(undone)
@@ -38,8 +38,8 @@ fn detach_one(device: &Path, backing: &Path) -> Result<()> {
     if let Err(error) = Tool::new("losetup", "mount")?.arg("--detach").arg(device).run() {
         return if stands_on(device, backing) { Err(error) } else { Ok(()) };
     }
-    // Of a device in use the kernel takes note, and detaches it with its last user. A program that looks at every
-    // device is gone in a moment; with any other the device is no longer owed.
+    // The kernel records the request for a device in use, and detaches it after its last user. A program that scans
+    // every device ends soon; with any other user the device need not be undone any more.
     if comes_true(|| !stands_on(device, backing)) || goes_by_itself(device) {
         return Ok(());
     }
@@ -47,7 +47,7 @@ fn detach_one(device: &Path, backing: &Path) -> Result<()> {
     Err(Error::new(Kind::Busy, what).advise("end the programs that use it, then run 'fathom cleanup'"))
 }
 
-/// Every loop device that stands on `backing`.
+/// Every loop device whose backing file is `backing`.
 fn devices_on(backing: &Path) -> Result<Vec<PathBuf>> {
     let folder = "/sys/block";
     let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
@@ -55,7 +55,7 @@ fn devices_on(backing: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.filter(|device| stands_on(device, backing)).collect())
 }
 
-/// Whether the loop device stands on that file now.
+/// Returns whether that file backs the loop device now.
 pub(super) fn stands_on(device: &Path, backing: &Path) -> bool {
     let found = attribute(device, "backing_file").unwrap_or_default();
     let found = found.strip_suffix('\n').unwrap_or(&found);
@@ -71,19 +71,19 @@ fn attribute(device: &Path, name: &str) -> Option<String> {
     fs::read_to_string(folder.join("loop").join(name)).ok()
 }
 
-pub(super) fn dismantle_array(uuid: &str, members: &[Member], same_boot: bool) -> Result<Undone> {
+pub(super) fn dismantle_array(uuid: &str, members: &[ComponentDisk], same_boot: bool) -> Result<UndoOutcome> {
     let devices = still_ours(members, same_boot)?;
-    let mut undone = Undone::Before;
-    // udev may put the array together again between its end and the erasing of its superblocks.
+    let mut undone = UndoOutcome::Before;
+    // udev may reassemble the array between its stop and the erasing of its superblocks.
     patiently(|| {
         for array in stacked_on(&devices)?.iter().filter(|name| name.starts_with("md")) {
             stop(array, uuid)?;
-            undone = Undone::Now;
+            undone = UndoOutcome::Now;
         }
         for device in &devices {
             if superblock(device)?.is_some_and(|found| found == digits(uuid)) {
                 mdadm()?.arg("--zero-superblock").arg(device).run()?;
-                undone = Undone::Now;
+                undone = UndoOutcome::Now;
             }
         }
         Ok(())
@@ -101,7 +101,7 @@ fn mdadm() -> Result<Tool> {
 
 fn stop(name: &str, uuid: &str) -> Result<()> {
     let device = Path::new("/dev").join(name);
-    // One that was not finished has no UUID yet; that it stands on our members says whose it is.
+    // An array that was not finished has no UUID yet; our members show that it is ours.
     let detail = mdadm()?.args(["--detail", "--export"]).arg(&device).run().unwrap_or_default();
     if exported_uuid(&detail).is_some_and(|found| found != digits(uuid)) {
         let what = format!("{} stands on our devices and is another array than ours", device.display());
@@ -110,10 +110,10 @@ fn stop(name: &str, uuid: &str) -> Result<()> {
     mdadm()?.arg("--stop").arg(&device).run().map(drop)
 }
 
-/// The UUID in the superblock of a member; `None` where it has none. Where mdadm is missing, none was ever written.
+/// The UUID in the superblock of a member; `None` if it has none. Without mdadm no superblock was ever written.
 fn superblock(device: &Path) -> Result<Option<String>> {
     let Ok(tool) = mdadm() else { return Ok(None) };
-    // It fails where there is no superblock.
+    // It fails without a superblock.
     Ok(tool.args(["--examine", "--export"]).arg(device).run().ok().and_then(|text| exported_uuid(&text)))
 }
 
@@ -127,27 +127,31 @@ fn digits(uuid: &str) -> String {
     uuid.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
 }
 
-pub(super) fn remove_volume_group(name: &str, members: &[Member], same_boot: bool) -> Result<Undone> {
+pub(super) fn remove_volume_group(
+    name: &str,
+    members: &[ComponentDisk],
+    same_boot: bool,
+) -> Result<UndoOutcome> {
     let devices = still_ours(members, same_boot)?;
     if devices.is_empty() {
-        return Ok(Undone::Before);
+        return Ok(UndoOutcome::Before);
     }
-    let mut undone = Undone::Before;
+    let mut undone = UndoOutcome::Before;
     patiently(|| {
         if reported("vgs", "vg_name", &devices)?.iter().any(|found| found == name) {
             lvm_tool("vgremove", &devices)?.args(["--force", "--yes", name]).run()?;
-            undone = Undone::Now;
+            undone = UndoOutcome::Now;
         }
         for volume in volumes_left(name, &devices)? {
             Tool::new("dmsetup", "dmsetup")?.args(["remove", "--retry", &volume]).run()?;
-            undone = Undone::Now;
+            undone = UndoOutcome::Now;
         }
         for line in reported("pvs", "pv_name,vg_name", &devices)? {
-            // Without a group, or in ours, which could then not be removed in good order.
+            // Without a group, or in ours, which could then not be removed normally.
             let mut words = line.split_whitespace();
             if let (Some(device), None) = (words.next(), words.next().filter(|&group| group != name)) {
                 lvm_tool("pvremove", &devices)?.args(["--force", "--force", "--yes", device]).run()?;
-                undone = Undone::Now;
+                undone = UndoOutcome::Now;
             }
         }
         Ok(())
@@ -159,14 +163,14 @@ pub(super) fn remove_volume_group(name: &str, members: &[Member], same_boot: boo
     Err(Error::new(Kind::Busy, what).advise("end the programs that use it, then run 'fathom cleanup'"))
 }
 
-/// Columns of what LVM reports of `devices`, a line for each; nothing where LVM is not installed, since then there is nothing of it.
+/// Columns of LVM's report on `devices`, a line for each; empty if LVM is not installed, since then there are no volumes.
 fn reported(command: &str, columns: &str, devices: &[PathBuf]) -> Result<Vec<String>> {
     let Ok(tool) = lvm_tool(command, devices) else { return Ok(Vec::new()) };
     let text = tool.args(["--noheadings", "-o", columns]).run()?;
     Ok(text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect())
 }
 
-/// Volumes of the group that the kernel still has though LVM does not know of them: a removal that was cut short.
+/// Volumes of the group that the kernel still has although LVM does not know them, after an interrupted removal.
 fn volumes_left(name: &str, devices: &[PathBuf]) -> Result<Vec<String>> {
     // Device mapper doubles the dashes within a name and puts a single one between group and volume.
     let prefix = name.replace('-', "--") + "-";
@@ -176,21 +180,21 @@ fn volumes_left(name: &str, devices: &[PathBuf]) -> Result<Vec<String>> {
     Ok(names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with(&prefix)).collect())
 }
 
-pub(super) fn erase_format(device: &Path, uuid: &str, same_boot: bool) -> Result<Undone> {
-    let mut undone = Undone::Before;
-    // More than one where btrfs joined several disks.
+pub(super) fn erase_format(device: &Path, uuid: &str, same_boot: bool) -> Result<UndoOutcome> {
+    let mut undone = UndoOutcome::Before;
+    // More than one if btrfs joined several disks.
     for device in bearers(device, uuid, same_boot)? {
         patiently(|| Tool::new("wipefs", "util-linux")?.arg("--all").arg(&device).run())?;
         if !signatures(&device)?.is_empty() {
             let what = format!("the file system on {} could not be erased", device.display());
             return Err(Error::new(Kind::Busy, what).advise("look with wipefs who writes to it"));
         }
-        undone = Undone::Now;
+        undone = UndoOutcome::Now;
     }
     Ok(undone)
 }
 
-/// `device`, if it bears `mark`. Names are given anew with each boot, so after one all disks of the machine are looked at.
+/// `device`, if it has `mark`. Names change with each boot, so after one all disks of the machine are read.
 pub(super) fn bearers(device: &Path, mark: &str, same_boot: bool) -> Result<Vec<PathBuf>> {
     if device.exists() && bears(device, mark)? {
         return Ok(vec![device.to_owned()]);
@@ -201,7 +205,7 @@ pub(super) fn bearers(device: &Path, mark: &str, same_boot: bool) -> Result<Vec<
     let folder = "/sys/block";
     let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
     let disks = entries.flatten().map(|entry| Path::new("/dev").join(entry.file_name()));
-    // A drive without a medium cannot be read, and has nothing of ours.
+    // A drive without a medium cannot be read, and has no mark of ours.
     Ok(disks.filter(|disk| disk != device && bears(disk, mark).unwrap_or(false)).collect())
 }
 
@@ -210,7 +214,7 @@ fn bears(device: &Path, mark: &str) -> Result<bool> {
     Ok(found.iter().filter_map(|signature| signature.uuid.as_deref()).any(|uuid| is_same(uuid, mark)))
 }
 
-/// Whether two UUIDs are one; programs put dashes and colons where they like.
+/// Returns whether two UUIDs are equal; programs place dashes and colons differently.
 fn is_same(one: &str, other: &str) -> bool {
     let digits = |text: &str| -> Vec<char> {
         text.chars().filter(char::is_ascii_alphanumeric).map(|digit| digit.to_ascii_lowercase()).collect()
@@ -218,19 +222,19 @@ fn is_same(one: &str, other: &str) -> bool {
     digits(one) == digits(other)
 }
 
-/// The nodes of those members that are still what was recorded: loop devices on their files, lent disks that bear our mark.
-fn still_ours(members: &[Member], same_boot: bool) -> Result<Vec<PathBuf>> {
+/// The nodes of those members that are still as recorded: loop devices on their files, lent disks with our mark.
+fn still_ours(members: &[ComponentDisk], same_boot: bool) -> Result<Vec<PathBuf>> {
     let mut devices = Vec::new();
     for member in members {
         match member {
-            Member::Loop { device, backing } if stands_on(device, backing) => {
+            ComponentDisk::Loop { device, backing } if stands_on(device, backing) => {
                 devices.push(device.clone());
             }
-            Member::Loop { .. } => {}
-            Member::Disk { device, mark } => devices.extend(bearers(device, mark, same_boot)?),
+            ComponentDisk::Loop { .. } => {}
+            ComponentDisk::Disk { device, mark } => devices.extend(bearers(device, mark, same_boot)?),
         }
     }
-    // After a boot the disks of an md array are sought by the one UUID that all bear.
+    // After a boot the disks of an md array are looked up by the one UUID that all have.
     devices.sort_unstable();
     devices.dedup();
     Ok(devices)
@@ -241,7 +245,7 @@ fn kernel_name(device: &Path) -> String {
     device.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The devices of `/sys/block` that stand on any of `devices`, by the kernel's name.
+/// The devices of `/sys/block` that are stacked on any of `devices`, by the kernel's name.
 fn stacked_on(devices: &[PathBuf]) -> Result<Vec<String>> {
     let folder = "/sys/block";
     let entries = fs::read_dir(folder).map_err(|e| Error::io("list", folder, e))?;
@@ -271,16 +275,16 @@ mod tests {
 
     #[test]
     fn an_array_without_members_is_undone_already() {
-        let gone = Member::Loop { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
-        let lent = Member::Disk { device: "/dev/no-such-disk".into(), mark: "00".into() };
-        assert_eq!(dismantle_array("00", &[gone, lent], true).unwrap(), Undone::Before);
+        let gone = ComponentDisk::Loop { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
+        let lent = ComponentDisk::Disk { device: "/dev/no-such-disk".into(), mark: "00".into() };
+        assert_eq!(dismantle_array("00", &[gone, lent], true).unwrap(), UndoOutcome::Before);
     }
 
     #[test]
     fn a_group_without_members_is_undone_already() {
-        let gone = Member::Loop { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
-        let lent = Member::Disk { device: "/dev/no-such-disk".into(), mark: "00".into() };
-        assert_eq!(remove_volume_group("fathom-1-1-1", &[gone, lent], true).unwrap(), Undone::Before);
+        let gone = ComponentDisk::Loop { device: "/dev/loop1048575".into(), backing: "/no/such/file".into() };
+        let lent = ComponentDisk::Disk { device: "/dev/no-such-disk".into(), mark: "00".into() };
+        assert_eq!(remove_volume_group("fathom-1-1-1", &[gone, lent], true).unwrap(), UndoOutcome::Before);
     }
 
     #[test]
@@ -288,8 +292,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk");
         std::fs::write(&path, vec![0_u8; 1 << 20]).unwrap();
-        assert_eq!(erase_format(&path, "1f2e", true).unwrap(), Undone::Before);
-        assert_eq!(erase_format(Path::new("/no/such/device"), "1f2e", true).unwrap(), Undone::Before);
+        assert_eq!(erase_format(&path, "1f2e", true).unwrap(), UndoOutcome::Before);
+        assert_eq!(erase_format(Path::new("/no/such/device"), "1f2e", true).unwrap(), UndoOutcome::Before);
     }
 
     #[test]

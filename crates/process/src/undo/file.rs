@@ -1,11 +1,11 @@
-//! Files, folders and mounted file systems: removed or unmounted only where they are the very ones that were made.
+//! Removes files and folders and unmounts file systems, only if they are the same ones that were made.
 //!
-//! A maker that died between making and identifying leaves a record without identity. Then only an empty file or folder
-//! is removed, born no earlier than the record: a maker identifies a file before it writes the first byte. It refuses
-//! to remove a folder with anything in it.
+//! A process that died between making and identifying leaves a record without identity. Then only an empty file or
+//! folder that is not older than the record is removed: a process identifies a file before it writes the first byte. A
+//! folder that is not empty is never removed.
 //!
-//! A busy mount is asked again for a while, then taken out of the name space at once and let go by the kernel with its
-//! last user. It refuses to unmount what somebody else mounted over ours.
+//! Unmounting a busy file system is retried for a while; then it is detached lazily, and the kernel releases it after
+//! its last user. A file system that another program mounted over ours is never unmounted.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,52 +16,61 @@ use std::time::SystemTime;
 use fathom_errors::{Error, Kind, Result};
 use rustix::mount::UnmountFlags;
 
-use super::{Circumstances, Undone, patiently};
+use super::{UndoContext, UndoOutcome, patiently};
 use crate::Identity;
-use crate::thing::unix_ns;
+use crate::resource::unix_ns;
 
-/// File times come from a clock that ticks a few milliseconds behind the one we read; a second covers any tick.
+/// File times come from a clock that lags a few milliseconds behind the one read here; one second covers any lag.
 const CLOCK_SLACK_NS: u64 = 1_000_000_000;
 
 pub(super) fn unlink(
     path: &Path,
     identity: Option<Identity>,
-    circumstances: Circumstances,
-) -> Result<Undone> {
-    let Some(found) = look(path)? else { return Ok(Undone::Before) };
+    circumstances: UndoContext,
+) -> Result<UndoOutcome> {
+    let Some(found) = look(path)? else { return Ok(UndoOutcome::Before) };
     match identity {
-        Some(identity) if found.is_file() && identity.is(Identity::of(&found), circumstances.same_boot) => {}
-        Some(_) => return Ok(Undone::Before),
+        Some(identity)
+            if found.is_file() && identity.is(Identity::from_metadata(&found), circumstances.same_boot) => {}
+        Some(_) => return Ok(UndoOutcome::Before),
         None if found.is_file() && found.len() == 0 && is_young(&found, circumstances) => {}
         None => return Err(unknown(path, "file")),
     }
     gone_is_fine(fs::remove_file(path)).map_err(|e| Error::io("remove", path, e))
 }
 
-/// Whether a folder is the one that was recorded; none if it, or its like, is gone.
-fn ours(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<bool> {
+/// Returns whether a folder is the recorded one; `None` if it no longer exists.
+fn ours(path: &Path, identity: Option<Identity>, known: UndoContext) -> Result<bool> {
     let Some(found) = look(path)? else { return Ok(false) };
     match identity {
-        Some(identity) => Ok(found.is_dir() && identity.is(Identity::of(&found), known.same_boot)),
+        Some(identity) => Ok(found.is_dir() && identity.is(Identity::from_metadata(&found), known.same_boot)),
         None if found.is_dir() && is_young(&found, known) => Ok(true),
         None => Err(unknown(path, "folder")),
     }
 }
 
 /// Removes a folder with all that is in it. One that was never identified is removed only if it is empty.
-pub(super) fn remove_tree(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
+pub(super) fn remove_tree(
+    path: &Path,
+    identity: Option<Identity>,
+    known: UndoContext,
+) -> Result<UndoOutcome> {
     if identity.is_none() {
         return remove_folder(path, identity, known);
     }
     if !ours(path, identity, known)? {
-        return Ok(Undone::Before);
+        return Ok(UndoOutcome::Before);
     }
     gone_is_fine(fs::remove_dir_all(path)).map_err(|e| Error::io("remove", path, e))
 }
 
-pub(super) fn remove_folder(path: &Path, identity: Option<Identity>, known: Circumstances) -> Result<Undone> {
+pub(super) fn remove_folder(
+    path: &Path,
+    identity: Option<Identity>,
+    known: UndoContext,
+) -> Result<UndoOutcome> {
     if !ours(path, identity, known)? {
-        return Ok(Undone::Before);
+        return Ok(UndoOutcome::Before);
     }
     gone_is_fine(fs::remove_dir(path)).map_err(|e| {
         let not_empty = e.kind() == io::ErrorKind::DirectoryNotEmpty;
@@ -70,7 +79,7 @@ pub(super) fn remove_folder(path: &Path, identity: Option<Identity>, known: Circ
     })
 }
 
-/// What stands at `path`; `None` for nothing.
+/// The entry at `path`; `None` if there is none.
 fn look(path: &Path) -> Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
@@ -79,10 +88,10 @@ fn look(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
-fn gone_is_fine(result: io::Result<()>) -> io::Result<Undone> {
+fn gone_is_fine(result: io::Result<()>) -> io::Result<UndoOutcome> {
     match result {
-        Ok(()) => Ok(Undone::Now),
-        Err(e) if is_gone(&e) => Ok(Undone::Before),
+        Ok(()) => Ok(UndoOutcome::Now),
+        Err(e) if is_gone(&e) => Ok(UndoOutcome::Before),
         Err(e) => Err(e),
     }
 }
@@ -91,7 +100,7 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn is_young(found: &Metadata, circumstances: Circumstances) -> bool {
+fn is_young(found: &Metadata, circumstances: UndoContext) -> bool {
     let born = found.created().or_else(|_| found.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
     unix_ns(born).saturating_add(CLOCK_SLACK_NS) >= circumstances.recorded_unix_ns
 }
@@ -101,13 +110,13 @@ fn unknown(path: &Path, kind: &str) -> Error {
     Error::new(Kind::NotOurs, what).advise("look at it and remove it by hand")
 }
 
-pub(super) fn unmount(target: &Path, source: &str, others: &[String]) -> Result<Undone> {
+pub(super) fn unmount(target: &Path, source: &str, others: &[String]) -> Result<UndoOutcome> {
     let is_ours = |found: &str| {
         let mut sources = others.iter().map(String::as_str).chain([source]);
         sources.any(|source| found == escape(source.as_bytes(), IN_SOURCES))
     };
     match top_source(target)? {
-        None => return Ok(Undone::Before),
+        None => return Ok(UndoOutcome::Before),
         Some(found) if !is_ours(&found) => {
             let what = format!("{} is covered by a mount of {found}", target.display());
             return Err(Error::new(Kind::NotOurs, what).advise("unmount that first"));
@@ -119,10 +128,10 @@ pub(super) fn unmount(target: &Path, source: &str, others: &[String]) -> Result<
         Err(error) if error.kind() == Kind::Busy => attempt(UnmountFlags::DETACH)?,
         result => result?,
     }
-    Ok(Undone::Now)
+    Ok(UndoOutcome::Now)
 }
 
-/// What is mounted at `target`, the uppermost of several, still escaped; `None` where it is no mount point.
+/// The mounted source at `target`, the uppermost of several, still escaped; `None` if it is not a mount point.
 fn top_source(target: &Path) -> Result<Option<String>> {
     let path = "/proc/self/mountinfo";
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, e))?;
@@ -141,7 +150,7 @@ fn fields(line: &str) -> Option<(&str, &str)> {
     Some((left.split(' ').nth(4)?, right.split(' ').nth(1)?))
 }
 
-/// What the kernel writes in octal in a mount point, and in a source (fs/proc_namespace.c, `mangle`).
+/// The characters that the kernel writes in octal in a mount point, and in a source (fs/proc_namespace.c, `mangle`).
 const IN_POINTS: &[u8] = b" \t\n\\";
 const IN_SOURCES: &[u8] = b" \t\n\\#";
 
@@ -162,8 +171,8 @@ fn escape(name: &[u8], special: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const NOW: Circumstances = Circumstances { same_boot: true, recorded_unix_ns: 1 };
-    const LATER: Circumstances = Circumstances { same_boot: true, recorded_unix_ns: u64::MAX };
+    const NOW: UndoContext = UndoContext { same_boot: true, recorded_unix_ns: 1 };
+    const LATER: UndoContext = UndoContext { same_boot: true, recorded_unix_ns: u64::MAX };
 
     #[test]
     fn without_identity_only_a_young_and_empty_file_goes() {
@@ -173,8 +182,8 @@ mod tests {
         assert_eq!(unlink(&path, None, NOW).unwrap_err().kind(), Kind::NotOurs);
         fs::write(&path, "").unwrap();
         assert_eq!(unlink(&path, None, LATER).unwrap_err().kind(), Kind::NotOurs);
-        assert_eq!(unlink(&path, None, NOW).unwrap(), Undone::Now);
-        assert_eq!(unlink(&path, None, NOW).unwrap(), Undone::Before);
+        assert_eq!(unlink(&path, None, NOW).unwrap(), UndoOutcome::Now);
+        assert_eq!(unlink(&path, None, NOW).unwrap(), UndoOutcome::Before);
     }
 
     #[test]
@@ -185,7 +194,7 @@ mod tests {
         let identity = Identity::at(&path).unwrap();
         fs::write(folder.path().join("g"), "theirs").unwrap();
         fs::rename(folder.path().join("g"), &path).unwrap();
-        assert_eq!(unlink(&path, Some(identity), NOW).unwrap(), Undone::Before);
+        assert_eq!(unlink(&path, Some(identity), NOW).unwrap(), UndoOutcome::Before);
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
     }
 
@@ -202,9 +211,9 @@ mod tests {
             "not identified, not empty"
         );
         let other = Identity::at(&path.join("a")).unwrap();
-        assert_eq!(remove_tree(&path, Some(other), NOW).unwrap(), Undone::Before);
-        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), Undone::Now);
-        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), Undone::Before);
+        assert_eq!(remove_tree(&path, Some(other), NOW).unwrap(), UndoOutcome::Before);
+        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), UndoOutcome::Now);
+        assert_eq!(remove_tree(&path, Some(identity), NOW).unwrap(), UndoOutcome::Before);
     }
 
     #[test]
@@ -216,7 +225,7 @@ mod tests {
         fs::write(path.join("x"), "").unwrap();
         assert_eq!(remove_folder(&path, Some(identity), NOW).unwrap_err().kind(), Kind::NotOurs);
         fs::remove_file(path.join("x")).unwrap();
-        assert_eq!(remove_folder(&path, Some(identity), NOW).unwrap(), Undone::Now);
+        assert_eq!(remove_folder(&path, Some(identity), NOW).unwrap(), UndoOutcome::Now);
     }
 
     #[test]
@@ -229,6 +238,6 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_no_mount_point_counts_as_undone() {
-        assert_eq!(unmount(Path::new("/no/such/folder"), "tmpfs", &[]).unwrap(), Undone::Before);
+        assert_eq!(unmount(Path::new("/no/such/folder"), "tmpfs", &[]).unwrap(), UndoOutcome::Before);
     }
 }

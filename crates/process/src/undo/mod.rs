@@ -1,7 +1,7 @@
-//! How each kind of thing is undone, by its maker or long after its maker's death.
+//! Undoes each kind of resource, for its maker or long after its maker's death.
 //!
-//! Every kind checks first that what stands there now is what was recorded, and takes a thing already gone as
-//! undone. None asks who made it.
+//! Every kind checks first that the present object is the one that was recorded, and treats a missing one as undone.
+//! The maker is not needed.
 
 mod device;
 mod file;
@@ -12,82 +12,86 @@ use std::time::{Duration, Instant};
 
 use fathom_errors::{Kind, Result};
 
-use crate::{Member, Thing};
+use crate::{ComponentDisk, Resource};
 
-/// What is known about the record of a thing.
+/// The known facts about the record of a resource.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances {
-    /// Whether the machine has been up since the record was written.
+pub(crate) struct UndoContext {
+    /// True if the machine has been up since the record was written.
     pub(crate) same_boot: bool,
-    /// When the record was written.
+    /// The time at which the record was written.
     pub(crate) recorded_unix_ns: u64,
 }
 
-/// How a thing came to be undone.
+/// The way in which a resource was undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Undone {
-    /// By this call.
+pub(crate) enum UndoOutcome {
+    /// Undone by this call.
     Now,
-    /// It was no longer there, or never made, or another's stands in its place.
+    /// It no longer existed, was never made, or another object is in its place.
     Before,
 }
 
-/// Undoes `thing`.
-pub(crate) fn undo(thing: &Thing, circumstances: Circumstances) -> Result<Undone> {
+pub(crate) fn undo(thing: &Resource, circumstances: UndoContext) -> Result<UndoOutcome> {
     if !circumstances.same_boot && !outlives_boot(thing) {
-        return Ok(Undone::Before);
+        return Ok(UndoOutcome::Before);
     }
     let same_boot = circumstances.same_boot;
     match thing {
-        Thing::File { path, identity } => file::unlink(path, *identity, circumstances),
-        Thing::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
-        Thing::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
-        Thing::Loop { device, backing } => device::detach_loop(device.as_deref(), backing),
-        Thing::Mount { target, source, others } => file::unmount(target, source, others),
-        Thing::MdArray { uuid, members } => device::dismantle_array(uuid, members, same_boot),
-        Thing::VolumeGroup { name, members } => device::remove_volume_group(name, members, same_boot),
-        Thing::Format { device, uuid } => device::erase_format(device, uuid, same_boot),
-        Thing::Setting { path, previous, value } => {
+        Resource::File { path, identity } => file::unlink(path, *identity, circumstances),
+        Resource::Directory { path, identity } => file::remove_folder(path, *identity, circumstances),
+        Resource::Tree { path, identity } => file::remove_tree(path, *identity, circumstances),
+        Resource::Loop { device, backing } => device::detach_loop(device.as_deref(), backing),
+        Resource::Mount { target, source, others } => file::unmount(target, source, others),
+        Resource::MdArray { uuid, members } => device::dismantle_array(uuid, members, same_boot),
+        Resource::VolumeGroup { name, members } => device::remove_volume_group(name, members, same_boot),
+        Resource::Format { device, uuid } => device::erase_format(device, uuid, same_boot),
+        Resource::Setting { path, previous, value } => {
             kernel::put_back_setting(path, previous, value.as_deref())
         }
-        Thing::Cgroup { path } => kernel::remove_cgroup(path),
-        Thing::Process(id) => kernel::end_process(*id),
+        Resource::Cgroup { path } => kernel::remove_cgroup(path),
+        Resource::Process(id) => kernel::end_process(*id),
     }
 }
 
-/// Whether it is still there after the machine went down; the kernel forgets everything else.
-fn outlives_boot(thing: &Thing) -> bool {
+/// Returns whether it still exists after a reboot; the kernel forgets everything else.
+fn outlives_boot(thing: &Resource) -> bool {
     match thing {
-        Thing::File { .. } | Thing::Directory { .. } | Thing::Tree { .. } | Thing::Format { .. } => true,
-        // What was written on a lent disk stays there, and udev puts it together again.
-        Thing::MdArray { members, .. } | Thing::VolumeGroup { members, .. } => {
-            members.iter().any(|member| matches!(member, Member::Disk { .. }))
+        Resource::File { .. }
+        | Resource::Directory { .. }
+        | Resource::Tree { .. }
+        | Resource::Format { .. } => true,
+        // The metadata on a lent disk remain there, and udev assembles the array again.
+        Resource::MdArray { members, .. } | Resource::VolumeGroup { members, .. } => {
+            members.iter().any(|member| matches!(member, ComponentDisk::Disk { .. }))
         }
         _ => false,
     }
 }
 
-/// How long something busy is asked again: a program that looks at each new device (udev, blkid) is soon done.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two attempts.
+/// The time for which a busy resource is retried: a program that scans each new device (udev, blkid) is soon done.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries until it works, fails for another reason than being busy, or [`PATIENCE`] ends.
+/// Retries until it succeeds, fails for another reason than being busy, or [`BUSY_TIMEOUT`] ends.
 fn patiently<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     loop {
         match attempt() {
-            Err(error) if error.kind() == Kind::Busy && start.elapsed() < PATIENCE => thread::sleep(PAUSE),
+            Err(error) if error.kind() == Kind::Busy && start.elapsed() < BUSY_TIMEOUT => {
+                thread::sleep(PAUSE)
+            }
             result => return result,
         }
     }
 }
 
-/// Waits until `done`, at most [`PATIENCE`]; tells whether it came.
+/// Waits until `done`, at most [`BUSY_TIMEOUT`]; returns whether it became true.
 fn comes_true(mut done: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !done() {
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= BUSY_TIMEOUT {
             return false;
         }
         thread::sleep(PAUSE);

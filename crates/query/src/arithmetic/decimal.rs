@@ -1,16 +1,16 @@
 //! Decimal numbers with IEEE 754's 34 digits, as MongoDB's decimal type computes them.
 //!
 //! The bits are those of the binary integer form that BSON stores. Results are exact until they are packed, which rounds
-//! them once, half to even; what is too large becomes infinite, what is too small zero. Roots and powers are not here.
+//! them once, half to even. A value that is too large becomes infinite, one that is too small zero. Roots and powers are elsewhere.
 use bigdecimal::num_bigint::BigUint;
 use bigdecimal::{One, Pow, ToPrimitive, Zero};
 use bson::Decimal128;
 
-/// Digits of a packed coefficient.
+/// The number of digits of a packed coefficient.
 const DIGITS: u64 = 34;
-/// Digits that are read exactly; no packed number needs as many.
+/// The number of digits that are read exactly; no packed number needs as many.
 const DIGITS_READ: usize = 10_000;
-/// What is added to an exponent before it is stored.
+/// The constant that is added to an exponent before it is stored.
 const BIAS: i64 = 6176;
 /// The least and the greatest exponent of a packed number.
 const EXPONENTS: std::ops::RangeInclusive<i64> = -BIAS..=6111;
@@ -20,11 +20,10 @@ const UPPER_COEFFICIENT_BITS: u32 = 49;
 /// A decimal number taken apart: a finite one is `coefficient * 10^exponent`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decimal {
-    /// Not a number.
     NotANumber,
-    /// Beyond every number.
+    /// Infinity, of either sign.
     Infinite {
-        /// Below every number instead.
+        /// Whether it is below every number.
         negative: bool,
     },
     /// A number; zero has a sign and an exponent too.
@@ -33,21 +32,21 @@ pub enum Decimal {
         negative: bool,
         /// Its digits as one integer.
         coefficient: BigUint,
-        /// The power of ten that the digits count.
+        /// The exponent of the power of ten.
         exponent: i64,
     },
 }
 
-/// How digits are dropped.
+/// The rounding when digits are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest, a half to the even neighbour.
     HalfEven,
-    /// Towards zero.
+    /// Rounds a number towards zero.
     Truncate,
-    /// Towards minus infinity.
+    /// Rounds towards minus infinity.
     Floor,
-    /// Towards plus infinity.
+    /// Rounds towards plus infinity.
     Ceiling,
 }
 
@@ -85,7 +84,6 @@ impl Decimal {
         Decimal::Finite { negative, coefficient, exponent }
     }
 
-    /// An integer.
     pub fn from_i64(value: i64) -> Decimal {
         Decimal::finite(value < 0, BigUint::from(value.unsigned_abs()), 0)
     }
@@ -127,7 +125,7 @@ impl Decimal {
         }
         let exponent = i64::from(exponent) - fraction.len() as i64;
         let significant = all.trim_start_matches('0');
-        // Digits past these can only say that the number is not exactly what they are: a last digit 1 says it too.
+        // Further digits can only show that the number is not exactly the kept one: a last digit 1 shows the same.
         let Some((kept, rest)) = significant.split_at_checked(DIGITS_READ) else {
             let coefficient = BigUint::parse_bytes(significant.as_bytes(), 10).unwrap_or_default();
             return Some(Decimal::finite(negative, coefficient, exponent).within_range());
@@ -137,7 +135,7 @@ impl Decimal {
         Some(Decimal::finite(negative, coefficient, exponent + rest.len() as i64 - 1).within_range())
     }
 
-    /// The number as it is packed if its exponent is absurd, so that sums never write out millions of zeros.
+    /// The packed form of the number if its exponent is absurd, so that sums never write out millions of zeros.
     fn within_range(self) -> Decimal {
         match &self {
             Decimal::Finite { exponent, .. } if exponent.abs() > 2 * BIAS => Decimal::unpack(self.pack()),
@@ -145,7 +143,7 @@ impl Decimal {
         }
     }
 
-    /// Takes the stored form apart.
+    /// Decodes the stored form.
     pub fn unpack(packed: Decimal128) -> Decimal {
         let bits = u128::from_le_bytes(packed.bytes());
         let upper = (bits >> 64) as u64;
@@ -158,13 +156,13 @@ impl Decimal {
         let wide = (upper >> 61) & 0b11 == 0b11;
         let shift = if wide { UPPER_COEFFICIENT_BITS - 2 } else { UPPER_COEFFICIENT_BITS };
         let exponent = ((upper >> shift) & 0x3fff) as i64 - BIAS;
-        // The wide form's coefficients exceed 34 digits; the standard has them count as zero, and so has anything else too large.
+        // The wide form's coefficients exceed 34 digits; by the standard they count as zero, as does any other coefficient that is too large.
         let coefficient = bits & ((1 << (64 + UPPER_COEFFICIENT_BITS)) - 1);
         let valid = !wide && coefficient < 10u128.pow(DIGITS as u32);
         Decimal::finite(negative, BigUint::from(if valid { coefficient } else { 0 }), exponent)
     }
 
-    /// The stored form, rounded to 34 digits and to the exponents that there are.
+    /// The stored form, rounded to 34 digits and to the possible exponents.
     pub fn pack(&self) -> Decimal128 {
         match self {
             Decimal::NotANumber => packed(false, 0b11111 << 122),
@@ -188,7 +186,7 @@ impl Decimal {
         }
     }
 
-    /// The nearest double.
+    /// The nearest double, ties to even.
     pub fn to_f64(&self) -> f64 {
         match self {
             Decimal::NotANumber => f64::NAN,
@@ -235,7 +233,7 @@ impl Decimal {
         Decimal::finite(*negative, drop_digits(coefficient, count, *negative, rounding), exponent + drop)
     }
 
-    /// The number with its sign turned.
+    /// The number with its sign inverted.
     pub fn negate(&self) -> Decimal {
         match self.clone() {
             Decimal::NotANumber => Decimal::NotANumber,
@@ -246,7 +244,7 @@ impl Decimal {
         }
     }
 
-    /// The sum, exact.
+    /// The sum, without any rounding.
     pub fn add(&self, other: &Decimal) -> Decimal {
         let (left, right, exponent) = match (self, other) {
             (Decimal::NotANumber, _) | (_, Decimal::NotANumber) => return Decimal::NotANumber,
@@ -271,12 +269,12 @@ impl Decimal {
         }
     }
 
-    /// The difference, exact.
+    /// The difference, without any rounding.
     pub fn subtract(&self, other: &Decimal) -> Decimal {
         self.add(&other.negate())
     }
 
-    /// The product, exact.
+    /// The product, without any rounding.
     pub fn multiply(&self, other: &Decimal) -> Decimal {
         let sign = self.is_negative() != other.is_negative();
         match (self, other) {
@@ -323,7 +321,7 @@ impl Decimal {
     }
 }
 
-/// Two finite numbers' coefficients counted in the same power of ten.
+/// The coefficients of two finite numbers, scaled to the same power of ten.
 fn aligned(left: &Decimal, right: &Decimal) -> (BigUint, BigUint, i64) {
     let parts = |number: &Decimal| match number {
         Decimal::Finite { coefficient, exponent, .. } => (coefficient.clone(), *exponent),
@@ -335,7 +333,7 @@ fn aligned(left: &Decimal, right: &Decimal) -> (BigUint, BigUint, i64) {
     (scaled(left, left_exponent), scaled(right, right_exponent), exponent)
 }
 
-/// Divides integers to at least two digits more than a packed number has, a last digit 1 standing for what is left.
+/// Divides integers to at least two digits more than a packed number has; a last digit 1 represents a remainder.
 fn quotient(left: &BigUint, right: &BigUint, exponent: i64) -> (BigUint, i64) {
     let extra = (DIGITS + 2 + digits(right)).saturating_sub(digits(left));
     let scaled = left * power_of_ten(extra);
@@ -364,7 +362,7 @@ fn pack_finite(negative: bool, coefficient: &BigUint, exponent: i64) -> Decimal1
         let count = (drop as u64).min(digits(coefficient) + 1);
         kept = drop_digits(coefficient, count, negative, Rounding::HalfEven);
         if digits(&kept) > DIGITS {
-            // Nines carried over: the last digit is a zero.
+            // The rounding carried over nines: the last digit is a zero.
             kept /= 10u8;
             exponent += 1;
         }

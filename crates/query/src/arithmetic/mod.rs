@@ -1,7 +1,7 @@
 //! Arithmetic on BSON numbers with MongoDB's rules for the result's type.
 //!
-//! The widest of int32, int64, double and decimal wins. Where int64 is too small an update fails and an expression goes
-//! on in doubles, so sums and products come in two forms. What is not a number is refused; dates are not known here.
+//! The widest of int32, int64, double and decimal wins. If int64 is too small an update fails and an expression continues
+//! in doubles, so sums and products have two forms. Types other than numbers are refused; this module does not know dates.
 mod decimal;
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ pub use decimal::{Decimal, Rounding};
 /// 2 to the 63rd: the first double beyond int64.
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 
-/// Two numbers brought to the type that the result has.
+/// Two numbers converted to the type of the result.
 enum Pair {
     Int32(i32, i32),
     Int64(i64, i64),
@@ -23,7 +23,7 @@ enum Pair {
 }
 
 impl Pair {
-    fn of(left: &Bson, right: &Bson) -> Result<Pair> {
+    fn new(left: &Bson, right: &Bson) -> Result<Pair> {
         let pair = match (left, right) {
             (Bson::Int32(left), Bson::Int32(right)) => Some(Pair::Int32(*left, *right)),
             (Bson::Decimal128(_), _) | (_, Bson::Decimal128(_)) => {
@@ -38,24 +38,33 @@ impl Pair {
     }
 }
 
-/// What one operation does for each type.
-struct Operation {
+/// One operation, for each type.
+struct ArithmeticOperation {
     int64: fn(i64, i64) -> Option<i64>,
     double: fn(f64, f64) -> f64,
     decimal: fn(&Decimal, &Decimal) -> Decimal,
 }
 
-const ADD: Operation =
-    Operation { int64: i64::checked_add, double: |left, right| left + right, decimal: Decimal::add };
-const SUBTRACT: Operation =
-    Operation { int64: i64::checked_sub, double: |left, right| left - right, decimal: Decimal::subtract };
-const MULTIPLY: Operation =
-    Operation { int64: i64::checked_mul, double: |left, right| left * right, decimal: Decimal::multiply };
+const ADD: ArithmeticOperation = ArithmeticOperation {
+    int64: i64::checked_add,
+    double: |left, right| left + right,
+    decimal: Decimal::add,
+};
+const SUBTRACT: ArithmeticOperation = ArithmeticOperation {
+    int64: i64::checked_sub,
+    double: |left, right| left - right,
+    decimal: Decimal::subtract,
+};
+const MULTIPLY: ArithmeticOperation = ArithmeticOperation {
+    int64: i64::checked_mul,
+    double: |left, right| left * right,
+    decimal: Decimal::multiply,
+};
 
-impl Operation {
-    /// The result; none when int64 overflows.
+impl ArithmeticOperation {
+    /// The result, or `None` if int64 overflows.
     fn checked(&self, left: &Bson, right: &Bson) -> Result<Option<Bson>> {
-        Ok(match Pair::of(left, right)? {
+        Ok(match Pair::new(left, right)? {
             Pair::Int32(left, right) => (self.int64)(left.into(), right.into()).map(narrowest),
             Pair::Int64(left, right) => (self.int64)(left, right).map(Bson::Int64),
             Pair::Double(left, right) => Some(Bson::Double((self.double)(left, right))),
@@ -77,7 +86,7 @@ fn overflow() -> Failure {
     Failure::new(Code::BadValue, "The result does not fit into a 64-bit integer")
 }
 
-/// An int32 where it fits, else an int64: what int32 arithmetic gives.
+/// An int32 if it fits, else an int64, as int32 arithmetic returns.
 fn narrowest(value: i64) -> Bson {
     i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
 }
@@ -110,7 +119,7 @@ pub fn subtract(left: &Bson, right: &Bson) -> Result<Bson> {
 /// The quotient as `$divide` has it: a decimal if either is one, else a double; dividing by zero is code 16608.
 pub fn divide(left: &Bson, right: &Bson) -> Result<Bson> {
     let by_zero = || Failure::new(Code(16608), "can't $divide by zero");
-    if let Pair::Decimal(left, right) = Pair::of(left, right)? {
+    if let Pair::Decimal(left, right) = Pair::new(left, right)? {
         return match right.is_zero() {
             true => Err(by_zero()),
             false => Ok(Bson::Decimal128(left.divide(&right).pack())),
@@ -126,9 +135,9 @@ pub fn divide(left: &Bson, right: &Bson) -> Result<Bson> {
 /// The remainder with the dividend's sign, as `$mod` has it; by zero is code 16610.
 pub fn modulo(left: &Bson, right: &Bson) -> Result<Bson> {
     let by_zero = || Failure::new(Code(16610), "can't $mod by zero");
-    Ok(match Pair::of(left, right)? {
+    Ok(match Pair::new(left, right)? {
         Pair::Int32(_, 0) | Pair::Int64(_, 0) => return Err(by_zero()),
-        // The one overflow is the least integer by -1, whose remainder is 0.
+        // The only overflow is the least integer by -1, whose remainder is 0.
         Pair::Int32(left, right) => Bson::Int32(left.checked_rem(right).unwrap_or(0)),
         Pair::Int64(left, right) => Bson::Int64(left.checked_rem(right).unwrap_or(0)),
         Pair::Double(_, 0.0) => return Err(by_zero()),
@@ -138,7 +147,7 @@ pub fn modulo(left: &Bson, right: &Bson) -> Result<Bson> {
     })
 }
 
-/// The number with its sign turned; the least int32 becomes an int64, the least int64 a double.
+/// The number with its sign inverted; the least int32 becomes an int64, the least int64 a double.
 pub fn negate(value: &Bson) -> Result<Bson> {
     match value {
         Bson::Double(value) => Ok(Bson::Double(-value)),
@@ -173,7 +182,7 @@ fn integer(value: &Bson) -> Option<i64> {
     }
 }
 
-/// The number as an int64 if it is whole and fits; none otherwise, and for what is not a number.
+/// The number as an int64 if it is whole and fits; `None` otherwise, and for types other than numbers.
 pub fn to_i64_exact(value: &Bson) -> Option<i64> {
     match value {
         Bson::Double(value) => f64_to_i64_exact(*value),
@@ -184,11 +193,11 @@ pub fn to_i64_exact(value: &Bson) -> Option<i64> {
 
 /// A double as an int64 if it is whole and fits.
 pub fn f64_to_i64_exact(value: f64) -> Option<i64> {
-    // The cast saturates, so only what is whole and within range may reach it; NaN fails the comparison.
+    // The cast saturates, so only whole numbers within range may reach it; NaN fails the comparison.
     (value.trunc() == value && (-BEYOND_I64..BEYOND_I64).contains(&value)).then_some(value as i64)
 }
 
-/// The number as the nearest double; none for what is not a number.
+/// The number as the nearest double; `None` for other types than numbers.
 pub fn to_f64(value: &Bson) -> Option<f64> {
     match value {
         Bson::Double(value) => Some(*value),
@@ -197,7 +206,7 @@ pub fn to_f64(value: &Bson) -> Option<f64> {
     }
 }
 
-/// The number as a decimal, a double by its first 15 digits as MongoDB takes it; none for what is not a number.
+/// The number as a decimal, a double by its first 15 digits as in MongoDB; `None` for other types than numbers.
 pub fn to_decimal(value: &Bson) -> Option<Decimal> {
     match value {
         Bson::Double(value) => Some(Decimal::from_f64(*value)),
@@ -206,7 +215,7 @@ pub fn to_decimal(value: &Bson) -> Option<Decimal> {
     }
 }
 
-/// Reads a decimal as `NumberDecimal("...")` is written, rounding to 34 digits; none if it is not one.
+/// Reads a decimal as `NumberDecimal("...")` is written, rounding to 34 digits; `None` if it is not one.
 pub fn parse_decimal(text: &str) -> Option<Decimal128> {
     Decimal::parse(text).map(|decimal| decimal.pack())
 }

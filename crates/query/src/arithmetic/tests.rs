@@ -1,4 +1,4 @@
-//! Tables of results with their types, and decimals against the text form that the BSON library writes.
+//! Tests with tables of results and their types; decimals are compared with the text form that the BSON library writes.
 use super::*;
 use bson::Bson::{Double, Int32, Int64};
 

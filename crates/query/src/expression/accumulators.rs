@@ -1,16 +1,16 @@
-//! Accumulators: what `$group` keeps of the values it has seen, and what the same operators make of an array.
+//! Accumulators: the state that `$group` keeps of the values it has seen, and the same operators applied to an array.
 //!
-//! Sums are exact in integers, compensated in doubles, and of 34 digits in decimals. Memory is accounted for, so that the
-//! stage can refuse what grows too large. As an expression (`{$sum: ["$a", "$b"]}`, `{$max: "$array"}`) one argument that is an
-//! array is gone through; of several arguments each counts for itself.
+//! Sums are exact in integers, compensated in doubles, and of 34 digits in decimals. Memory is counted, so that the
+//! stage can refuse an accumulator that grows too large. In an expression (`{$sum: ["$a", "$b"]}`, `{$max: "$array"}`) the
+//! elements of a single array argument count; of several arguments each counts as a whole.
 
 use std::collections::HashSet;
 
 use bson::{Bson, Document, RawBsonRef};
 
 use super::canonical;
-use super::environment::Environment;
-use super::node::Node;
+use super::environment::EvaluationScope;
+use super::node::ExpressionNode;
 use super::number::Number;
 use super::objects::merge_into;
 use super::parse::Parser;
@@ -18,11 +18,10 @@ use super::value::{Value, measure};
 use crate::{Code, Decimal, Failure, Result};
 
 /// The most bytes one `$push` or `$addToSet` may hold, as in MongoDB.
-const COLLECTED_BYTES_MAX: usize = 100 * 1024 * 1024;
+const MAX_COLLECTED_BYTES: usize = 100 * 1024 * 1024;
 
-/// Which accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AccumulatorKind {
     Sum,
     Average,
     Least,
@@ -36,21 +35,21 @@ pub(crate) enum Kind {
     DeviationOfSample,
 }
 
-impl Kind {
+impl AccumulatorKind {
     /// The accumulator of a name.
-    pub(crate) fn of(name: &str) -> Option<Kind> {
+    pub(crate) fn parse(name: &str) -> Option<AccumulatorKind> {
         Some(match name {
-            "$sum" => Kind::Sum,
-            "$avg" => Kind::Average,
-            "$min" => Kind::Least,
-            "$max" => Kind::Greatest,
-            "$first" => Kind::First,
-            "$last" => Kind::Last,
-            "$push" => Kind::Push,
-            "$addToSet" => Kind::AddToSet,
-            "$mergeObjects" => Kind::MergeObjects,
-            "$stdDevPop" => Kind::DeviationOfPopulation,
-            "$stdDevSamp" => Kind::DeviationOfSample,
+            "$sum" => AccumulatorKind::Sum,
+            "$avg" => AccumulatorKind::Average,
+            "$min" => AccumulatorKind::Least,
+            "$max" => AccumulatorKind::Greatest,
+            "$first" => AccumulatorKind::First,
+            "$last" => AccumulatorKind::Last,
+            "$push" => AccumulatorKind::Push,
+            "$addToSet" => AccumulatorKind::AddToSet,
+            "$mergeObjects" => AccumulatorKind::MergeObjects,
+            "$stdDevPop" => AccumulatorKind::DeviationOfPopulation,
+            "$stdDevSamp" => AccumulatorKind::DeviationOfSample,
             _ => return None,
         })
     }
@@ -61,7 +60,7 @@ impl Kind {
 pub(crate) struct Total {
     integers: i128,
     doubles: f64,
-    /// What rounding lost of `doubles` (Neumaier's summation).
+    /// The rounding error of `doubles` (Neumaier's summation).
     lost: f64,
     decimals: Option<Decimal>,
     long: bool,
@@ -69,7 +68,6 @@ pub(crate) struct Total {
 }
 
 impl Total {
-    /// Adds one number.
     pub(crate) fn add(&mut self, number: Number) {
         match number {
             Number::Int(value) => self.integers = self.integers.saturating_add(i128::from(value)),
@@ -134,7 +132,7 @@ impl Total {
     }
 }
 
-/// What has been seen so far.
+/// The state over the values so far.
 #[derive(Clone, Debug)]
 pub(crate) enum Accumulator {
     Sum(Total),
@@ -147,41 +145,47 @@ pub(crate) enum Accumulator {
     Set(HashSet<Vec<u8>>, Vec<Bson>, usize),
     Merge(Document),
     /// Count, mean and sum of squared differences (Welford's recurrence); of a sample if true.
-    Deviation(bool, Moments),
+    Deviation(bool, DistributionMoments),
 }
 
-/// Moments of a distribution as they run.
+/// The running moments of a distribution.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moments {
+pub(crate) struct DistributionMoments {
     count: i64,
     mean: f64,
     squares: f64,
 }
 
 impl Accumulator {
-    /// One that has seen nothing.
-    pub(crate) fn new(kind: Kind) -> Accumulator {
+    /// An accumulator that has seen no value.
+    pub(crate) fn new(kind: AccumulatorKind) -> Accumulator {
         match kind {
-            Kind::Sum => Accumulator::Sum(Total::default()),
-            Kind::Average => Accumulator::Average(Total::default(), 0),
-            Kind::Least => Accumulator::Extreme(true, None),
-            Kind::Greatest => Accumulator::Extreme(false, None),
-            Kind::First => Accumulator::First(None),
-            Kind::Last => Accumulator::Last(None),
-            Kind::Push => Accumulator::Push(Vec::new(), 0),
-            Kind::AddToSet => Accumulator::Set(HashSet::new(), Vec::new(), 0),
-            Kind::MergeObjects => Accumulator::Merge(Document::new()),
-            Kind::DeviationOfPopulation => Accumulator::Deviation(false, Moments::default()),
-            Kind::DeviationOfSample => Accumulator::Deviation(true, Moments::default()),
+            AccumulatorKind::Sum => Accumulator::Sum(Total::default()),
+            AccumulatorKind::Average => Accumulator::Average(Total::default(), 0),
+            AccumulatorKind::Least => Accumulator::Extreme(true, None),
+            AccumulatorKind::Greatest => Accumulator::Extreme(false, None),
+            AccumulatorKind::First => Accumulator::First(None),
+            AccumulatorKind::Last => Accumulator::Last(None),
+            AccumulatorKind::Push => Accumulator::Push(Vec::new(), 0),
+            AccumulatorKind::AddToSet => Accumulator::Set(HashSet::new(), Vec::new(), 0),
+            AccumulatorKind::MergeObjects => Accumulator::Merge(Document::new()),
+            AccumulatorKind::DeviationOfPopulation => {
+                Accumulator::Deviation(false, DistributionMoments::default())
+            }
+            AccumulatorKind::DeviationOfSample => {
+                Accumulator::Deviation(true, DistributionMoments::default())
+            }
         }
     }
 
-    /// Takes a value; returns how many more bytes it holds now.
+    /// Adds a value; returns how many more bytes it holds now.
     pub(crate) fn push(&mut self, value: Value<'_>) -> Result<usize> {
         match self {
-            Accumulator::Sum(total) => Number::of(&value).into_iter().for_each(|number| total.add(number)),
+            Accumulator::Sum(total) => {
+                Number::from_value(&value).into_iter().for_each(|number| total.add(number))
+            }
             Accumulator::Average(total, count) => {
-                if let Some(number) = Number::of(&value) {
+                if let Some(number) = Number::from_value(&value) {
                     total.add(number);
                     *count += 1;
                 }
@@ -211,7 +215,7 @@ impl Accumulator {
                 if matches!(value, Value::Missing) {
                     return Ok(0);
                 }
-                let key = canonical::of(&value)?;
+                let key = canonical::encode(&value)?;
                 if !keys.contains(&key)
                     && let Some(value) = value.into_bson()?
                 {
@@ -227,7 +231,7 @@ impl Accumulator {
                 return Ok(bytes);
             }
             Accumulator::Deviation(_, moments) => {
-                if let Some(number) = Number::of(&value) {
+                if let Some(number) = Number::from_value(&value) {
                     moments.add(number.double());
                 }
             }
@@ -235,7 +239,6 @@ impl Accumulator {
         Ok(0)
     }
 
-    /// What it has come to.
     pub(crate) fn finish(self) -> Bson {
         match self {
             Accumulator::Sum(total) => total.number().bson(),
@@ -264,19 +267,19 @@ fn extreme(least: bool, held: &mut Option<Bson>, value: Value<'_>) -> Result<usi
     held.as_ref().map_or(Ok(0), measure)
 }
 
-/// Counts what a collecting accumulator holds; refuses more than MongoDB lets it.
+/// Counts the bytes that a collecting accumulator holds; refuses more than MongoDB allows.
 fn collected(name: &str, held: &mut usize, bytes: usize) -> Result<usize> {
     *held += bytes;
-    if *held > COLLECTED_BYTES_MAX {
+    if *held > MAX_COLLECTED_BYTES {
         let message = format!(
-            "{name} used too much memory and cannot spill to disk. Memory limit: {COLLECTED_BYTES_MAX} bytes"
+            "{name} used too much memory and cannot spill to disk. Memory limit: {MAX_COLLECTED_BYTES} bytes"
         );
         return Err(Failure::new(Code::ExceededMemoryLimit, message));
     }
     Ok(bytes)
 }
 
-impl Moments {
+impl DistributionMoments {
     fn add(&mut self, value: f64) {
         self.count += 1;
         let difference = value - self.mean;
@@ -291,18 +294,22 @@ impl Moments {
 }
 
 /// Any of `$sum`, `$avg`, `$min`, `$max`, `$stdDevPop`, `$stdDevSamp`.
-pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    let kind = Kind::of(name).ok_or_else(|| {
+pub(super) fn parse(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
+    let kind = AccumulatorKind::parse(name).ok_or_else(|| {
         Failure::new(Code::InvalidPipelineOperator, format!("Unrecognized expression '{name}'"))
     })?;
-    Ok(Node::Summary(kind, parser.arguments(value)?))
+    Ok(ExpressionNode::Summary(kind, parser.arguments(value)?))
 }
 
 #[inline(never)]
 pub(super) fn evaluate<'e>(
-    kind: Kind,
-    nodes: &'e [Node],
-    environment: &Environment<'e>,
+    kind: AccumulatorKind,
+    nodes: &'e [ExpressionNode],
+    environment: &EvaluationScope<'e>,
 ) -> Result<Value<'e>> {
     let mut accumulator = Accumulator::new(kind);
     if let [only] = nodes {

@@ -1,8 +1,8 @@
-//! Operators of arithmetic: `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`, and those that round, `$abs`, `$ceil`, `$floor`,
+//! Arithmetic operators: `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`, and `$abs`, `$ceil`, `$floor`,
 //! `$round`, `$trunc`.
 //!
-//! The widest type wins; an int that overflows becomes a long, a long that overflows a double. Dates take part in `$add` and
-//! `$subtract` with milliseconds.
+//! The widest type wins; an int that overflows becomes a long, a long that overflows a double. `$add` and `$subtract` also
+//! take dates, with milliseconds.
 
 use bson::{Bson, DateTime, RawBsonRef};
 
@@ -17,7 +17,7 @@ pub(super) fn add<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'
     let mut total = Total::default();
     let mut date = None;
     for value in &values {
-        if let Some(number) = Number::of(value) {
+        if let Some(number) = Number::from_value(value) {
             total.add(number);
         } else if let Some(RawBsonRef::DateTime(moment)) = value.as_raw() {
             if date.replace(moment).is_some() {
@@ -36,7 +36,7 @@ pub(super) fn add<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'
     }
 }
 
-/// A date so many milliseconds later.
+/// A date moved by a number of milliseconds.
 fn shift(moment: DateTime, by: Number) -> Result<Bson> {
     let overflow = || Failure::new(Code::Overflow, "date overflow in $add");
     let by = match by.exact_long() {
@@ -52,7 +52,7 @@ fn shift(moment: DateTime, by: Number) -> Result<Bson> {
 
 /// `$subtract`: of numbers, of two dates (milliseconds between), of a date and milliseconds.
 pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    if let (Some(left), Some(right)) = (Number::of(&left), Number::of(&right)) {
+    if let (Some(left), Some(right)) = (Number::from_value(&left), Number::from_value(&right)) {
         return crate::subtract(&left.bson(), &right.bson()).map(Value::Own);
     }
     if left.is_nullish() || right.is_nullish() {
@@ -65,7 +65,7 @@ pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -
                 between.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
             return Ok(Value::Own(Bson::Int64(between)));
         }
-        if let Some(by) = Number::of(&right) {
+        if let Some(by) = Number::from_value(&right) {
             let by = crate::f64_to_i64_exact(by.double().trunc()).or(by.exact_long());
             let millis = by.and_then(|by| moment.timestamp_millis().checked_sub(by));
             let millis = millis.ok_or_else(|| Failure::new(Code::Overflow, "date overflow in $subtract"))?;
@@ -76,11 +76,10 @@ pub(super) fn subtract<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -
     Err(Failure::new(Code(16556), message))
 }
 
-/// `$multiply`.
 pub(super) fn multiply<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     let mut product = Bson::Int32(1);
     for value in &values {
-        if let Some(number) = Number::of(value) {
+        if let Some(number) = Number::from_value(value) {
             product = crate::multiply_or_widen(&product, &number.bson())?;
         } else if value.is_nullish() {
             return Ok(Value::NULL);
@@ -94,7 +93,7 @@ pub(super) fn multiply<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Va
 
 /// `$divide`: a double, or a decimal.
 pub(super) fn divide<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    match (Number::of(&left), Number::of(&right)) {
+    match (Number::from_value(&left), Number::from_value(&right)) {
         (Some(left), Some(right)) => crate::divide(&left.bson(), &right.bson()).map(Value::Own),
         _ => two_numbers(name, 16609, &left, &right),
     }
@@ -102,13 +101,13 @@ pub(super) fn divide<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) 
 
 /// `$mod`: the sign is that of the dividend.
 pub(super) fn modulo<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
-    match (Number::of(&left), Number::of(&right)) {
+    match (Number::from_value(&left), Number::from_value(&right)) {
         (Some(left), Some(right)) => crate::modulo(&left.bson(), &right.bson()).map(Value::Own),
         _ => two_numbers(name, 16611, &left, &right),
     }
 }
 
-/// Null if either side is; otherwise one of them is no number.
+/// Null if either side is null; otherwise an error, since one of them is not a number.
 fn two_numbers<'e>(name: &str, code: i32, left: &Value<'_>, right: &Value<'_>) -> Result<Value<'e>> {
     if left.is_nullish() || right.is_nullish() {
         return Ok(Value::NULL);
@@ -117,9 +116,9 @@ fn two_numbers<'e>(name: &str, code: i32, left: &Value<'_>, right: &Value<'_>) -
     Err(Failure::new(Code(code), format!("{name} only supports numeric types, not {left} and {right}")))
 }
 
-/// The number of a unary operator; none for null. Anything else is refused (28765).
+/// The number of a unary operator; `None` for null. Other types are refused (28765).
 pub(super) fn numeric(name: &str, value: &Value<'_>) -> Result<Option<Number>> {
-    match Number::of(value) {
+    match Number::from_value(value) {
         Some(number) => Ok(Some(number)),
         None if value.is_nullish() => Ok(None),
         None => {
@@ -129,7 +128,6 @@ pub(super) fn numeric(name: &str, value: &Value<'_>) -> Result<Option<Number>> {
     }
 }
 
-/// `$abs`.
 pub(super) fn abs<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let Some(number) = numeric(name, &value)? else { return Ok(Value::NULL) };
     if matches!(number, Number::Long(i64::MIN)) {
@@ -138,12 +136,10 @@ pub(super) fn abs<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>>
     crate::absolute(&number.bson()).map(Value::Own)
 }
 
-/// `$ceil`.
 pub(super) fn ceil<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     whole(name, &value, f64::ceil, Rounding::Ceiling)
 }
 
-/// `$floor`.
 pub(super) fn floor<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     whole(name, &value, f64::floor, Rounding::Floor)
 }
@@ -161,13 +157,13 @@ fn decimal_places(value: bson::Decimal128, places: i64, mode: Rounding) -> bson:
     Decimal::unpack(value).rounded(places, mode).pack()
 }
 
-/// `$round` (half to even) and `$trunc`, to so many places: `[number, place]`.
+/// `$round` (half to even) and `$trunc`, to a number of places: `[number, place]`.
 pub(super) fn round<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     let mut values = values.into_iter();
     let value = values.next().unwrap_or(Value::Missing);
     let place = values.next();
     let Some(place) = places(name, place)? else { return Ok(Value::NULL) };
-    let number = match Number::of(&value) {
+    let number = match Number::from_value(&value) {
         Some(number) => number,
         None if value.is_nullish() => return Ok(Value::NULL),
         None => {
@@ -184,13 +180,13 @@ pub(super) fn round<'e>(name: &'static str, values: Vec<Value<'e>>) -> Result<Va
     }))
 }
 
-/// The place to round to; none if it is null.
+/// The digit to round to; `None` if it is null.
 fn places(name: &str, place: Option<Value<'_>>) -> Result<Option<i64>> {
     let Some(place) = place else { return Ok(Some(0)) };
     if place.is_nullish() {
         return Ok(None);
     }
-    let exact = Number::of(&place).and_then(Number::exact_long);
+    let exact = Number::from_value(&place).and_then(Number::exact_long);
     let Some(exact) = exact else {
         let message = format!("precision argument to  {name} must be a integral value");
         return Err(Failure::new(Code(51082), message));
@@ -234,6 +230,6 @@ fn round_double(value: f64, place: i64, mode: Rounding) -> f64 {
     if place == 0 {
         return if even { value.round_ties_even() } else { value.trunc() };
     }
-    // By the decimal digits of the number, as MongoDB does: 1.005 is what it is written as.
+    // Rounds by the decimal digits of the number, as MongoDB does: 1.005 counts as it is written.
     Decimal::from_f64(value).rounded(place, mode).to_f64()
 }

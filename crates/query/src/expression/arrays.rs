@@ -3,11 +3,11 @@
 
 use bson::{Bson, RawBsonRef};
 
-use super::node::Node;
+use super::node::ExpressionNode;
 use super::number::Number;
 use super::parse::Parser;
 use super::show::show;
-use super::value::{Signature, VALUE_BYTES_MAX, Value, bounded, measure, type_name};
+use super::value::{MAX_VALUE_BYTES, OperatorSignature, Value, bounded, measure, type_name};
 use crate::{Code, Failure, Result};
 
 /// `$arrayElemAt: [array, index]`; a negative index counts from the end.
@@ -16,7 +16,7 @@ pub(super) fn element_at<'e>(name: &'static str, array: Value<'e>, index: Value<
         return Ok(Value::NULL);
     }
     check_array(name, &array)?;
-    let Some(number) = Number::of(&index) else {
+    let Some(number) = Number::from_value(&index) else {
         let message =
             format!("{name}'s second argument must be a numeric value, but is {}", index.type_name());
         return Err(Failure::new(Code(28690), message));
@@ -29,7 +29,7 @@ pub(super) fn element_at<'e>(name: &'static str, array: Value<'e>, index: Value<
     pick(&array, i64::from(index))
 }
 
-/// `$first` and `$last`.
+/// The operators `$first` and `$last`.
 pub(super) fn end<'e>(name: &'static str, array: Value<'e>) -> Result<Value<'e>> {
     if array.is_nullish() {
         return Ok(Value::NULL);
@@ -55,7 +55,6 @@ fn pick<'e>(array: &Value<'_>, index: i64) -> Result<Value<'e>> {
     }
 }
 
-/// `$concatArrays`.
 pub(super) fn concat<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     let mut all = Vec::new();
     let mut bytes = 0;
@@ -76,7 +75,6 @@ pub(super) fn concat<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Valu
     Ok(Value::Own(Bson::Array(all)))
 }
 
-/// `$in: [value, array]`.
 pub(super) fn contains<'e>(_: &'static str, value: Value<'e>, array: Value<'e>) -> Result<Value<'e>> {
     let Some(items) = array.items()? else {
         let message = format!("$in requires an array as a second argument, found: {}", array.type_name());
@@ -90,12 +88,10 @@ pub(super) fn contains<'e>(_: &'static str, value: Value<'e>, array: Value<'e>) 
     Ok(Value::Own(Bson::Boolean(false)))
 }
 
-/// `$isArray`.
 pub(super) fn is_array<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     Ok(Value::Own(Bson::Boolean(value.is_array())))
 }
 
-/// `$size`.
 pub(super) fn size<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     match value.items()? {
         Some(items) => Ok(Value::Own(Bson::Int32(i32::try_from(items.len()).unwrap_or(i32::MAX)))),
@@ -107,7 +103,6 @@ pub(super) fn size<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     }
 }
 
-/// `$reverseArray`.
 pub(super) fn reverse<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     if value.is_nullish() {
         return Ok(Value::NULL);
@@ -135,8 +130,8 @@ pub(super) fn range<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     } else {
         0
     };
-    // Sixteen bytes each while it is worked on.
-    if count > (VALUE_BYTES_MAX / 16) as u64 {
+    // Each element takes sixteen bytes during the evaluation.
+    if count > (MAX_VALUE_BYTES / 16) as u64 {
         let message = format!("$range would use too much memory: it has {count} elements");
         return Err(Failure::new(Code::ExceededMemoryLimit, message));
     }
@@ -149,10 +144,10 @@ pub(super) fn range<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     Ok(Value::Own(Bson::Array(items)))
 }
 
-/// A bound of `$range`; the code after `code` is for a number that is no 32-bit integer.
+/// A bound of `$range`; the code after `code` is for a number that is not a 32-bit integer.
 fn bound(value: Option<&Value<'_>>, what: &str, code: i32) -> Result<i64> {
     let value = value.unwrap_or(&Value::Missing);
-    let Some(number) = Number::of(value) else {
+    let Some(number) = Number::from_value(value) else {
         let article = if what.starts_with('e') { "an" } else { "a" };
         let message =
             format!("$range requires {article} numeric {what}, found value of type: {}", value.type_name());
@@ -167,16 +162,19 @@ fn bound(value: Option<&Value<'_>>, what: &str, code: i32) -> Result<i64> {
     })
 }
 
-/// What `$zip` takes.
-const ZIP: Signature = Signature {
+const ZIP: OperatorSignature = OperatorSignature {
     not_object: 34460,
     unknown: 34464,
     members: &[("inputs", Some(34465)), ("useLongestLength", None), ("defaults", None)],
 };
 
-/// `$zip: {inputs, useLongestLength, defaults}`: rows of columns. The tree is a node of named arguments, of which the first is whether
-/// the longest input counts, the second how many inputs there are; then the inputs, then the defaults.
-pub(super) fn parse_zip(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+/// `$zip: {inputs, useLongestLength, defaults}`: rows of columns. The tree is a node of named arguments: whether the longest
+/// input counts, the number of inputs, the inputs, and the defaults.
+pub(super) fn parse_zip(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     let members = parser.members(name, &ZIP, value)?;
     let mut members = members.into_iter().flat_map(|member| [member]);
     let (inputs, longest, defaults) =
@@ -211,15 +209,17 @@ pub(super) fn parse_zip(parser: &mut Parser<'_>, name: &'static str, value: RawB
         return Err(Failure::new(Code(34467), "defaults and inputs must have the same length"));
     }
     let columns = i64::try_from(inputs.len()).unwrap_or(0);
-    let head = [Node::Constant(Bson::Boolean(longest)), Node::Constant(Bson::Int64(columns))];
+    let head =
+        [ExpressionNode::Constant(Bson::Boolean(longest)), ExpressionNode::Constant(Bson::Int64(columns))];
     let nodes = head.into_iter().chain(inputs).chain(defaults).map(Some).collect();
-    Ok(Node::Named(name, zip, nodes))
+    Ok(ExpressionNode::Named(name, zip, nodes))
 }
 
 fn zip<'e>(_: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let mut values = values.into_iter().flatten();
     let longest = values.next().is_some_and(|value| value.is_true());
-    let count = values.next().and_then(|value| super::number::Number::of(&value)?.exact_int()).unwrap_or(0);
+    let count =
+        values.next().and_then(|value| super::number::Number::from_value(&value)?.exact_int()).unwrap_or(0);
     let values: Vec<Value<'e>> = values.collect();
     let (inputs, defaults) =
         values.split_at_checked(usize::try_from(count).unwrap_or(0)).unwrap_or((&values, &[]));

@@ -1,6 +1,6 @@
-//! The proleptic Gregorian calendar for every date that BSON can hold (292 million years either way).
+//! The proleptic Gregorian calendar for every date that BSON can hold (292 million years in either direction).
 //!
-//! Days are counted from 1970-01-01; a year is taken to begin in March, so that the leap day is its last.
+//! Days are counted from 1970-01-01; a year begins in March here, so that the leap day is its last.
 
 /// Milliseconds of a day.
 pub(crate) const DAY_MS: i64 = 86_400_000;
@@ -11,7 +11,7 @@ const EPOCH_DAYS: i64 = 719_468;
 
 /// A moment by its fields, without a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Moment {
+pub(crate) struct CalendarTime {
     pub(crate) year: i64,
     pub(crate) month: i64,
     pub(crate) day: i64,
@@ -24,11 +24,11 @@ pub(crate) struct Moment {
 }
 
 /// The fields of a moment.
-pub(crate) fn fields(millis: i64) -> Moment {
+pub(crate) fn fields(millis: i64) -> CalendarTime {
     let days = millis.div_euclid(DAY_MS);
     let time = millis.rem_euclid(DAY_MS);
     let (year, month, day) = date(days);
-    Moment {
+    CalendarTime {
         year,
         month,
         day,
@@ -73,19 +73,19 @@ pub(crate) fn iso_weekday(days: i64) -> i64 {
     (days + 3).rem_euclid(7) + 1
 }
 
-/// From 1.
-pub(crate) fn day_of_year(moment: &Moment) -> i64 {
+/// The day of the year, from 1.
+pub(crate) fn day_of_year(moment: &CalendarTime) -> i64 {
     moment.days - days(moment.year, 1, 1) + 1
 }
 
 /// Weeks that begin on Sunday; days before the first Sunday are in week 0.
-pub(crate) fn week(moment: &Moment) -> i64 {
+pub(crate) fn week(moment: &CalendarTime) -> i64 {
     let sunday_based = iso_weekday(moment.days) % 7;
     (day_of_year(moment) + 6 - sunday_based) / 7
 }
 
 /// The ISO 8601 year and week: the week of a day is the week of its Thursday.
-pub(crate) fn iso_week(moment: &Moment) -> (i64, i64) {
+pub(crate) fn iso_week(moment: &CalendarTime) -> (i64, i64) {
     let thursday = moment.days - iso_weekday(moment.days) + 4;
     let (year, _, _) = date(thursday);
     (year, (thursday - days(year, 1, 1)) / 7 + 1)
@@ -97,9 +97,9 @@ pub(crate) fn iso_days(year: i64, week: i64, weekday: i64) -> i64 {
     fourth - iso_weekday(fourth) + 1 + (week - 1) * 7 + weekday - 1
 }
 
-/// As `2026-11-21T12:00:00.000Z`.
+/// The text `2026-11-21T12:00:00.000Z` of a time.
 pub(crate) fn iso_text(millis: i64) -> String {
-    let Moment { year, month, day, hour, minute, second, millisecond, .. } = fields(millis);
+    let CalendarTime { year, month, day, hour, minute, second, millisecond, .. } = fields(millis);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
 }
 

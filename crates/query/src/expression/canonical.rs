@@ -1,10 +1,10 @@
 //! Values as bytes that are equal exactly when the values are: 1, 1.0 and NumberLong(1) give the same bytes.
 //!
-//! What `$group`, `$addToSet` and the sets look things up by. The bytes have no order; order is `order.rs`'s matter.
+//! `$group`, `$addToSet` and the set operators use these bytes for look-ups. The bytes have no order; `order.rs` defines the order.
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-use super::value::{DEPTH_MAX, Value, malformed, scalar, too_deep, type_name};
+use super::value::{MAX_DEPTH, Value, malformed, scalar, too_deep, type_name};
 use crate::{Decimal, Result, f64_to_i64_exact, order};
 
 /// Tags of the classes that compare as equal across types.
@@ -35,14 +35,14 @@ pub(crate) fn append(bytes: &mut Vec<u8>, value: &Value<'_>) -> Result<()> {
 }
 
 /// The bytes of a value.
-pub(crate) fn of(value: &Value<'_>) -> Result<Vec<u8>> {
+pub(crate) fn encode(value: &Value<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     append(&mut bytes, value)?;
     Ok(bytes)
 }
 
 fn append_raw(bytes: &mut Vec<u8>, value: RawBsonRef<'_>, depth: usize) -> Result<()> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     match value {
@@ -77,7 +77,7 @@ fn raw_fields(bytes: &mut Vec<u8>, document: &RawDocument, depth: usize) -> Resu
 }
 
 fn append_bson(bytes: &mut Vec<u8>, value: &Bson, depth: usize) -> Result<()> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     match value {

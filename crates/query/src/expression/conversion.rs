@@ -1,25 +1,23 @@
-//! Types: `$convert` and its short forms `$toInt` ... `$toString`, `$type`, `$isNumber`.
+//! Type operators: `$convert` and its short forms `$toInt` ... `$toString`, `$type`, `$isNumber`.
 //!
-//! What cannot be converted is code 241, unless `onError` says what to take instead.
+//! A value that cannot be converted fails with code 241, unless `onError` gives a replacement.
 
 use bson::{Bson, DateTime, RawBsonRef};
 
 use super::number::{Number, double_text};
 use super::show::show;
-use super::value::{Signature, Value};
+use super::value::{OperatorSignature, Value};
 use super::{calendar, date_text};
 use crate::{Code, Decimal, Failure, Result, f64_to_i64_exact};
 
-/// What `$convert` takes.
-pub(super) static SIGNATURE: Signature = Signature {
+pub(super) static SIGNATURE: OperatorSignature = OperatorSignature {
     not_object: 9,
     unknown: 9,
     members: &[("input", Some(9)), ("to", Some(9)), ("onError", None), ("onNull", None)],
 };
 
-/// What is converted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Target {
+enum UpdateTarget {
     Double,
     String,
     ObjectId,
@@ -30,32 +28,33 @@ enum Target {
     Decimal,
 }
 
-impl Target {
+impl UpdateTarget {
     /// Names and numbers of types, and the operators that are short for them.
-    const ALL: [(Target, &'static str, i64, &'static str); 8] = [
-        (Target::Double, "double", 1, "$toDouble"),
-        (Target::String, "string", 2, "$toString"),
-        (Target::ObjectId, "objectId", 7, "$toObjectId"),
-        (Target::Bool, "bool", 8, "$toBool"),
-        (Target::Date, "date", 9, "$toDate"),
-        (Target::Int, "int", 16, "$toInt"),
-        (Target::Long, "long", 18, "$toLong"),
-        (Target::Decimal, "decimal", 19, "$toDecimal"),
+    const ALL: [(UpdateTarget, &'static str, i64, &'static str); 8] = [
+        (UpdateTarget::Double, "double", 1, "$toDouble"),
+        (UpdateTarget::String, "string", 2, "$toString"),
+        (UpdateTarget::ObjectId, "objectId", 7, "$toObjectId"),
+        (UpdateTarget::Bool, "bool", 8, "$toBool"),
+        (UpdateTarget::Date, "date", 9, "$toDate"),
+        (UpdateTarget::Int, "int", 16, "$toInt"),
+        (UpdateTarget::Long, "long", 18, "$toLong"),
+        (UpdateTarget::Decimal, "decimal", 19, "$toDecimal"),
     ];
 
     fn name(self) -> &'static str {
-        Target::ALL.iter().find(|(target, ..)| *target == self).map_or("", |(_, name, ..)| name)
+        UpdateTarget::ALL.iter().find(|(target, ..)| *target == self).map_or("", |(_, name, ..)| name)
     }
 
-    fn parse(to: &Value<'_>) -> Result<Target> {
+    fn parse(to: &Value<'_>) -> Result<UpdateTarget> {
         let wanted = to.as_str();
-        let number = Number::of(to).and_then(Number::exact_long);
-        let found =
-            Target::ALL.iter().find(|(_, name, code, _)| Some(*name) == wanted || Some(*code) == number);
+        let number = Number::from_value(to).and_then(Number::exact_long);
+        let found = UpdateTarget::ALL
+            .iter()
+            .find(|(_, name, code, _)| Some(*name) == wanted || Some(*code) == number);
         if let Some((target, ..)) = found {
             return Ok(*target);
         }
-        match (wanted, Number::of(to)) {
+        match (wanted, Number::from_value(to)) {
             (Some(name), _) => Err(Failure::new(Code::BadValue, format!("Unknown type name: {name}"))),
             (None, Some(_)) if number.is_none() => {
                 let message = "In $convert, numeric 'to' argument is not an integer";
@@ -89,7 +88,7 @@ pub(super) fn convert<'e>(_: &'static str, values: Vec<Option<Value<'e>>>) -> Re
     if to.is_nullish() {
         return Ok(Value::NULL);
     }
-    match (convert_to(&input, Target::parse(&to)?), on_error) {
+    match (convert_to(&input, UpdateTarget::parse(&to)?), on_error) {
         (Err(failure), Some(instead)) if failure.code() == Code::ConversionFailure => Ok(instead),
         (result, _) => result.map(Value::Own),
     }
@@ -100,29 +99,28 @@ pub(super) fn shorthand<'e>(name: &'static str, value: Value<'e>) -> Result<Valu
     if value.is_nullish() {
         return Ok(Value::NULL);
     }
-    match Target::ALL.iter().find(|(.., short)| *short == name) {
+    match UpdateTarget::ALL.iter().find(|(.., short)| *short == name) {
         Some((target, ..)) => convert_to(&value, *target).map(Value::Own),
         None => Ok(Value::NULL),
     }
 }
 
-/// A failed conversion.
 fn failed(message: impl std::fmt::Display) -> Failure {
     Failure::new(Code::ConversionFailure, message.to_string())
 }
 
-fn convert_to(value: &Value<'_>, target: Target) -> Result<Bson> {
+fn convert_to(value: &Value<'_>, target: UpdateTarget) -> Result<Bson> {
     let converted = match target {
-        Target::Bool => to_bool(value),
-        Target::String => to_string(value),
-        Target::Double => to_double(value)?,
-        Target::Decimal => to_decimal(value)?,
-        Target::Int => to_integer(value, target)?
+        UpdateTarget::Bool => to_bool(value),
+        UpdateTarget::String => to_string(value),
+        UpdateTarget::Double => to_double(value)?,
+        UpdateTarget::Decimal => to_decimal(value)?,
+        UpdateTarget::Int => to_integer(value, target)?
             .map(|long| i32::try_from(long).map(Bson::Int32).map_err(|_| overflow(value)))
             .transpose()?,
-        Target::Long => to_integer(value, target)?.map(Bson::Int64),
-        Target::Date => to_date(value)?,
-        Target::ObjectId => to_object_id(value)?,
+        UpdateTarget::Long => to_integer(value, target)?.map(Bson::Int64),
+        UpdateTarget::Date => to_date(value)?,
+        UpdateTarget::ObjectId => to_object_id(value)?,
     };
     converted.ok_or_else(|| {
         let (from, to) = (value.type_name(), target.name());
@@ -180,7 +178,7 @@ fn to_double(value: &Value<'_>) -> Result<Option<Bson>> {
                 .filter(|_| plain)
                 .ok_or_else(|| unparsable(text, "Did not consume whole string."))?
         }
-        _ => match Number::of(value) {
+        _ => match Number::from_value(value) {
             Some(number @ Number::Decimal(_)) if number.double().is_infinite() && !shows_infinity(value) => {
                 return Err(overflow(value));
             }
@@ -201,7 +199,7 @@ fn to_decimal(value: &Value<'_>) -> Result<Option<Bson>> {
         Some(RawBsonRef::String(text)) => {
             Decimal::parse(text).ok_or_else(|| unparsable(text, "Failed to parse string to decimal"))?
         }
-        _ => match Number::of(value) {
+        _ => match Number::from_value(value) {
             Some(number) => return Ok(Some(Bson::Decimal128(number.decimal()))),
             None => return Ok(None),
         },
@@ -209,17 +207,17 @@ fn to_decimal(value: &Value<'_>) -> Result<Option<Bson>> {
     Ok(Some(Bson::Decimal128(decimal.pack())))
 }
 
-/// The integer of a number cut off, a boolean, a string of digits; for a long also of a date.
-fn to_integer(value: &Value<'_>, target: Target) -> Result<Option<i64>> {
+/// The integer of a truncated number, a boolean or a string of digits; for a long also of a date.
+fn to_integer(value: &Value<'_>, target: UpdateTarget) -> Result<Option<i64>> {
     Ok(Some(match value.as_raw() {
         Some(RawBsonRef::Boolean(value)) => i64::from(value),
-        Some(RawBsonRef::DateTime(moment)) if target == Target::Long => moment.timestamp_millis(),
+        Some(RawBsonRef::DateTime(moment)) if target == UpdateTarget::Long => moment.timestamp_millis(),
         Some(RawBsonRef::String(text)) => text.parse().map_err(|_| {
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
             unparsable(text, if all { "Overflow" } else { "Did not consume whole string." })
         })?,
-        _ => match Number::of(value) {
+        _ => match Number::from_value(value) {
             Some(number) => whole(number, value)?,
             None => return Ok(None),
         },
@@ -251,7 +249,7 @@ fn to_date(value: &Value<'_>) -> Result<Option<Bson>> {
         Some(RawBsonRef::Timestamp(stamp)) => i64::from(stamp.time) * 1000,
         Some(RawBsonRef::String(text)) => date_text::free_form(text, None)?,
         Some(RawBsonRef::Int64(_) | RawBsonRef::Double(_) | RawBsonRef::Decimal128(_)) => {
-            to_integer(value, Target::Date)?.unwrap_or(0)
+            to_integer(value, UpdateTarget::Date)?.unwrap_or(0)
         }
         _ => return Ok(None),
     };
@@ -278,12 +276,10 @@ fn to_object_id(value: &Value<'_>) -> Result<Option<Bson>> {
     })
 }
 
-/// `$type`.
 pub(super) fn type_of<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     Ok(Value::Own(Bson::String(value.type_name().to_owned())))
 }
 
-/// `$isNumber`.
 pub(super) fn is_number<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
-    Ok(Value::Own(Bson::Boolean(Number::of(&value).is_some())))
+    Ok(Value::Own(Bson::Boolean(Number::from_value(&value).is_some())))
 }

@@ -1,34 +1,38 @@
-//! Parts of dates: `$year` ... `$isoDayOfWeek`, `$dateToParts`, `$dateFromParts`.
+//! Operators for the parts of dates: `$year` ... `$isoDayOfWeek`, `$dateToParts`, `$dateFromParts`.
 
 use bson::{Bson, DateTime, RawBsonRef, doc};
 
-use super::calendar::{self, DAY_MS, Moment};
-use super::node::Node;
+use super::calendar::{self, CalendarTime, DAY_MS};
+use super::node::ExpressionNode;
 use super::number::Number;
 use super::parse::Parser;
 use super::show::show;
-use super::value::{Signature, Value, malformed};
+use super::value::{OperatorSignature, Value, malformed};
 use super::zone::Zone;
 use crate::{Code, Failure, Result};
 
 /// A date operator: its argument is a date, an array of one, or `{date, timezone}`.
-pub(super) fn parse(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     if let RawBsonRef::Document(document) = value {
         let first = document.iter().next().transpose().map_err(malformed)?;
         if !first.is_some_and(|(key, _)| key.as_str().starts_with('$')) {
-            let signature = Signature {
+            let signature = OperatorSignature {
                 not_object: 40539,
                 unknown: 40535,
                 members: &[("date", Some(40539)), ("timezone", None)],
             };
-            return Ok(Node::Named(name, part, parser.named(name, &signature, value)?));
+            return Ok(ExpressionNode::Named(name, part, parser.named(name, &signature, value)?));
         }
     }
     let [date] = parser.exactly(name, value)?;
-    Ok(Node::Named(name, part, vec![Some(date), None]))
+    Ok(ExpressionNode::Named(name, part, vec![Some(date), None]))
 }
 
-/// The milliseconds of what can stand for a date; none for null.
+/// The milliseconds of a value that can serve as a date; `None` for null.
 pub(super) fn millis(value: &Value<'_>) -> Result<Option<i64>> {
     match value.as_raw() {
         Some(RawBsonRef::DateTime(moment)) => Ok(Some(moment.timestamp_millis())),
@@ -39,13 +43,13 @@ pub(super) fn millis(value: &Value<'_>) -> Result<Option<i64>> {
     }
 }
 
-/// The fields of a date argument in a zone; none if either is null.
+/// The fields of a date argument in a zone; `None` if either is null.
 pub(super) fn moment(
     name: &str,
     date: Option<&Value<'_>>,
     zone: Option<&Value<'_>>,
-) -> Result<Option<(Moment, Zone)>> {
-    let Some(zone) = Zone::of(name, zone)? else { return Ok(None) };
+) -> Result<Option<(CalendarTime, Zone)>> {
+    let Some(zone) = Zone::from_argument(name, zone)? else { return Ok(None) };
     let Some(millis) = date.map_or(Ok(None), millis)? else { return Ok(None) };
     Ok(Some((calendar::fields(millis.saturating_add(zone.millis())), zone)))
 }
@@ -71,14 +75,12 @@ fn part<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<
     Ok(Value::Own(Number::integer(number).bson()))
 }
 
-/// What `$dateToParts` takes.
-pub(super) static TO_PARTS: Signature = Signature {
+pub(super) static TO_PARTS: OperatorSignature = OperatorSignature {
     not_object: 40524,
     unknown: 40520,
     members: &[("date", Some(40522)), ("timezone", None), ("iso8601", None)],
 };
 
-/// `$dateToParts`.
 pub(super) fn to_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let [date, zone, iso] = values.as_slice() else { return Ok(Value::NULL) };
     let iso = match iso.as_ref().map(|iso| (iso.as_raw(), iso)) {
@@ -111,8 +113,7 @@ pub(super) fn to_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -
     Ok(Value::Own(Bson::Document(parts)))
 }
 
-/// What `$dateFromParts` takes.
-pub(super) static FROM_PARTS: Signature = Signature {
+pub(super) static FROM_PARTS: OperatorSignature = OperatorSignature {
     not_object: 40519,
     unknown: 40518,
     members: &[
@@ -144,7 +145,7 @@ pub(super) fn from_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>)
         let code = if year.is_some() { 40489 } else { 40525 };
         return refuse(code, "$dateFromParts does not allow mixing natural dates with ISO dates");
     }
-    let Some(zone) = Zone::of(name, zone.as_ref())? else { return Ok(Value::NULL) };
+    let Some(zone) = Zone::from_argument(name, zone.as_ref())? else { return Ok(Value::NULL) };
     let (main, second_part, third_part) =
         if iso { (iso_year, iso_week, iso_day) } else { (year, month, day) };
     let names = if iso { ["isoWeekYear", "isoWeek", "isoDayOfWeek"] } else { ["year", "month", "day"] };
@@ -168,13 +169,13 @@ pub(super) fn from_parts<'e>(name: &'static str, values: Vec<Option<Value<'e>>>)
     Ok(Value::Own(Bson::DateTime(DateTime::from_millis(days * DAY_MS + time - zone.millis()))))
 }
 
-/// A part of `$dateFromParts`; none for null. Years are 1 to 9999, the rest 16-bit integers.
+/// A part of `$dateFromParts`; `None` for null. Years are 1 to 9999, the rest 16-bit integers.
 fn part_of(name: &str, value: &Option<Value<'_>>, default: i64) -> Result<Option<i64>> {
     let Some(value) = value else { return Ok(Some(default)) };
     if value.is_nullish() {
         return Ok(None);
     }
-    let Some(number) = Number::of(value).and_then(Number::exact_long) else {
+    let Some(number) = Number::from_value(value).and_then(Number::exact_long) else {
         let (kind, shown) = (value.type_name(), show(value));
         let message = format!("'{name}' must evaluate to an integer, found {kind} with value {shown}");
         return Err(Failure::new(Code(40515), message));

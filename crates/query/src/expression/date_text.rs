@@ -1,28 +1,26 @@
-//! Dates as text: `$dateToString: {date, format, timezone, onNull}` and
+//! Operators for dates as text: `$dateToString: {date, format, timezone, onNull}` and
 //! `$dateFromString: {dateString, format, timezone, onError, onNull}`.
 //!
-//! Without a format the second reads ISO 8601 dates with or without a time and a zone; the looser forms that MongoDB guesses at
-//! ("last friday", month names) are refused as text that is no date (241).
+//! Without a format the second reads ISO 8601 dates with or without a time and a zone; the looser forms that MongoDB also
+//! recognises ("last friday", month names) are refused as text that is not a date (241).
 
 use std::fmt::Write;
 
 use bson::{Bson, DateTime};
 
-use super::calendar::{self, DAY_MS, Moment};
+use super::calendar::{self, CalendarTime, DAY_MS};
 use super::date_parts::moment;
 use super::show::show;
-use super::value::{Signature, Value};
+use super::value::{OperatorSignature, Value};
 use super::zone::{Zone, zone_offset};
 use crate::{Code, Failure, Result};
 
-/// What `$dateToString` takes.
-pub(super) static TO_STRING: Signature = Signature {
+pub(super) static TO_STRING: OperatorSignature = OperatorSignature {
     not_object: 18629,
     unknown: 18534,
     members: &[("date", Some(18628)), ("format", None), ("timezone", None), ("onNull", None)],
 };
 
-/// `$dateToString`.
 pub(super) fn to_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let Ok([date, format, zone, on_null]) = <[Option<Value<'e>>; 4]>::try_from(values) else {
         return Ok(Value::NULL);
@@ -48,7 +46,7 @@ pub(super) fn to_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) 
     write(format.unwrap_or(default), &moment, zone).map(|text| Value::Own(Bson::String(text)))
 }
 
-/// Refuses a format with a letter that means nothing.
+/// Refuses a format with an unknown letter.
 fn check_format(format: &str) -> Result<()> {
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -69,7 +67,7 @@ fn check_format(format: &str) -> Result<()> {
     Ok(())
 }
 
-fn write(format: &str, moment: &Moment, zone: Zone) -> Result<String> {
+fn write(format: &str, moment: &CalendarTime, zone: Zone) -> Result<String> {
     let mut text = String::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -113,8 +111,7 @@ fn year(year: i64) -> Result<i64> {
     Err(Failure::new(Code(18537), message))
 }
 
-/// What `$dateFromString` takes.
-pub(super) static FROM_STRING: Signature = Signature {
+pub(super) static FROM_STRING: OperatorSignature = OperatorSignature {
     not_object: 40540,
     unknown: 40541,
     members: &[
@@ -126,7 +123,6 @@ pub(super) static FROM_STRING: Signature = Signature {
     ],
 };
 
-/// `$dateFromString`.
 pub(super) fn from_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let Ok([text, format, zone, on_error, on_null]) = <[Option<Value<'e>>; 5]>::try_from(values) else {
         return Ok(Value::NULL);
@@ -147,7 +143,7 @@ pub(super) fn from_string<'e>(name: &'static str, values: Vec<Option<Value<'e>>>
         return Ok(on_null.unwrap_or(Value::NULL));
     }
     let given = zone.is_some();
-    let Some(zone) = Zone::of(name, zone.as_ref())? else { return Ok(Value::NULL) };
+    let Some(zone) = Zone::from_argument(name, zone.as_ref())? else { return Ok(Value::NULL) };
     let zone = given.then_some(zone);
     let parsed = match (text.as_str(), format) {
         (None, _) => {
@@ -171,9 +167,9 @@ fn unreadable(text: &str, why: &str) -> Failure {
     Failure::new(Code::ConversionFailure, format!("Error parsing date string '{text}'; {why}"))
 }
 
-/// What has been read so far of a date.
+/// The parts of a date that were read so far.
 #[derive(Default)]
-struct Parts {
+struct DateParts {
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -186,8 +182,8 @@ struct Parts {
     zone: Option<Zone>,
 }
 
-impl Parts {
-    /// The moment, if its fields are in range and say which day it is.
+impl DateParts {
+    /// The moment, if its fields are in range and determine a day.
     fn millis(&self, text: &str, given: Option<Zone>) -> Result<i64> {
         if self.zone.is_some() && given.is_some() {
             let why = "you cannot pass in a date/time string with time zone information together with a timezone argument";
@@ -215,12 +211,12 @@ impl Parts {
     }
 }
 
-/// Reads digits off a text.
-struct Reader<'t> {
+/// Reads digits from a text.
+struct DateTextReader<'t> {
     rest: &'t str,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> DateTextReader<'t> {
     /// A number of at least `least` and at most `most` digits.
     fn number(&mut self, least: usize, most: usize) -> Option<i64> {
         let count = self.rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
@@ -239,7 +235,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Digits after the point, of which three count.
+    /// Reads the digits after the point; only three count.
     fn millisecond(&mut self) -> Option<i64> {
         let count = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let digits = self.rest.get(..count).filter(|_| count > 0)?;
@@ -265,13 +261,13 @@ impl<'t> Reader<'t> {
 
 /// An ISO 8601 date in milliseconds; `given` is the zone of a text that names none.
 pub(super) fn free_form(text: &str, given: Option<Zone>) -> Result<i64> {
-    let mut reader = Reader { rest: text.trim() };
+    let mut reader = DateTextReader { rest: text.trim() };
     let parts = iso_8601(&mut reader).filter(|_| reader.rest.is_empty());
     parts.ok_or_else(|| unreadable(text, "it is not an ISO 8601 date"))?.millis(text, given)
 }
 
-fn iso_8601(reader: &mut Reader<'_>) -> Option<Parts> {
-    let mut parts = Parts { year: Some(reader.number(4, 4)?), ..Parts::default() };
+fn iso_8601(reader: &mut DateTextReader<'_>) -> Option<DateParts> {
+    let mut parts = DateParts { year: Some(reader.number(4, 4)?), ..DateParts::default() };
     let dashes = reader.eat('-');
     parts.month = Some(reader.number(if dashes { 1 } else { 2 }, 2)?);
     if dashes && !reader.eat('-') {
@@ -296,10 +292,10 @@ fn iso_8601(reader: &mut Reader<'_>) -> Option<Parts> {
     Some(parts)
 }
 
-/// A date in the form that a format says.
+/// A date in the form that a format describes.
 fn by_format(text: &str, format: &str, given: Option<Zone>) -> Result<i64> {
-    let mut reader = Reader { rest: text };
-    let mut parts = Parts::default();
+    let mut reader = DateTextReader { rest: text };
+    let mut parts = DateParts::default();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
         let read = if letter == '%' {
@@ -317,7 +313,7 @@ fn by_format(text: &str, format: &str, given: Option<Zone>) -> Result<i64> {
     parts.millis(text, given)
 }
 
-fn read_part(reader: &mut Reader<'_>, parts: &mut Parts, letter: char) -> Option<()> {
+fn read_part(reader: &mut DateTextReader<'_>, parts: &mut DateParts, letter: char) -> Option<()> {
     let [iso_year, iso_week, iso_day] = &mut parts.iso;
     match letter {
         'Y' => parts.year = Some(reader.number(4, 4)?),

@@ -1,5 +1,5 @@
-//! What an expression is evaluated in: the document, the command's variables (the time it began, and what its `let` names), and the
-//! variables that `$let`, `$map`, `$filter` and `$reduce` bind around it.
+//! The environment of an expression's evaluation: the document, the command's variables (its start time, and those of its
+//! `let`), and the variables that the surrounding `$let`, `$map`, `$filter` and `$reduce` bind.
 //!
 //! Work is counted against a budget, so that nested loops over `$range` end.
 
@@ -10,36 +10,34 @@ use bson::{Bson, DateTime, Document, RawDocument};
 use super::value::Value;
 use crate::{Code, Failure, Result};
 
-/// Steps that one evaluation may take, where sixteen bytes that are made count as a step: about a minute of work, which nobody
-/// wants of one document.
+/// The steps that one evaluation may take; every sixteen created bytes count as a step. That is about a minute of work, more
+/// than one document should ever need.
 pub(crate) const BUDGET: u64 = 1 << 30;
 
 /// Bytes that count as a step.
 pub(crate) const BYTES_PER_STEP: usize = 16;
 
-/// The surroundings of an expression.
+/// The environment of an expression.
 #[derive(Clone, Copy)]
-pub(crate) struct Environment<'e> {
-    /// `$$ROOT`.
+pub(crate) struct EvaluationScope<'e> {
     pub(crate) root: &'e RawDocument,
-    /// The command's variables.
     pub(crate) variables: &'e Variables,
     /// The innermost bound variables.
-    pub(crate) frame: Option<&'e Frame<'e>>,
-    /// What is left of the budget.
+    pub(crate) frame: Option<&'e VariableFrame<'e>>,
+    /// The remaining budget of steps.
     pub(crate) budget: &'e Cell<u64>,
 }
 
 /// Variables that one operator binds.
-pub(crate) struct Frame<'e> {
-    /// In the order of the operator's names.
+pub(crate) struct VariableFrame<'e> {
+    /// The values, in the order of the operator's names.
     pub(crate) values: &'e [Value<'e>],
-    /// What lies around it.
-    pub(crate) parent: Option<&'e Frame<'e>>,
+    /// The surrounding frame, if there is one.
+    pub(crate) parent: Option<&'e VariableFrame<'e>>,
 }
 
-impl<'e> Environment<'e> {
-    /// The variable `index` of the frame that is `up` frames away; missing if there is none, which the parser excludes.
+impl<'e> EvaluationScope<'e> {
+    /// The variable `index` of the frame `up` levels outwards; missing if it does not exist, which the parser excludes.
     pub(crate) fn slot(&self, up: usize, index: usize) -> Value<'e> {
         let mut frame = self.frame;
         for _ in 0..up {
@@ -48,15 +46,20 @@ impl<'e> Environment<'e> {
         frame.and_then(|frame| frame.values.get(index)).map_or(Value::Missing, Value::borrow)
     }
 
-    /// The same surroundings with one more frame.
-    pub(crate) fn within<'f>(&self, frame: &'f Frame<'f>) -> Environment<'f>
+    /// The same environment with one more frame.
+    pub(crate) fn within<'f>(&self, frame: &'f VariableFrame<'f>) -> EvaluationScope<'f>
     where
         'e: 'f,
     {
-        Environment { root: self.root, variables: self.variables, frame: Some(frame), budget: self.budget }
+        EvaluationScope {
+            root: self.root,
+            variables: self.variables,
+            frame: Some(frame),
+            budget: self.budget,
+        }
     }
 
-    /// Takes work off the budget.
+    /// Deducts work from the budget; fails when it is used up.
     pub(crate) fn spend(&self, work: usize) -> Result<()> {
         match self.budget.get().checked_sub(work as u64) {
             Some(left) => {
@@ -71,17 +74,16 @@ impl<'e> Environment<'e> {
     }
 }
 
-/// What `$$NAME` stands for in an expression.
+/// The value of `$$NAME` in an expression.
 #[derive(Clone, Debug)]
 pub struct Variables {
-    /// `$$NOW`.
     pub now: DateTime,
-    /// The command's `let`, its values evaluated. Most commands have none, and an empty document is not for nothing.
+    /// The command's `let` with evaluated values. Most commands have none, and even an empty document has a cost.
     named: Option<Box<Document>>,
 }
 
 impl Variables {
-    /// With the time and nothing else.
+    /// Variables with the time only.
     pub fn at(now: DateTime) -> Self {
         Variables { now, named: None }
     }
@@ -91,7 +93,7 @@ impl Variables {
         self.named.as_ref()?.get(name)
     }
 
-    /// Gives a name a value.
+    /// Sets the value of a name.
     pub fn insert(&mut self, name: impl Into<String>, value: impl Into<Bson>) {
         self.named.get_or_insert_default().insert(name, value);
     }

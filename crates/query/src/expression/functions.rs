@@ -1,5 +1,5 @@
-//! The functions of real numbers: `$sqrt`, `$pow`, `$exp`, `$ln`, `$log`, `$log10`, those of angles, `$sin` ... `$atanh`,
-//! `$degreesToRadians`, `$radiansToDegrees`, and `$rand`, a number in 0..1.
+//! Operators for functions of real numbers: `$sqrt`, `$pow`, `$exp`, `$ln`, `$log`, `$log10`, those of angles, `$sin` ...
+//! `$atanh`, `$degreesToRadians`, `$radiansToDegrees`, and `$rand`, a number in 0..1.
 //!
 //! The functions of angles compute decimals as doubles.
 
@@ -11,7 +11,7 @@ use bigdecimal::BigDecimal;
 use bson::{Bson, RawBsonRef};
 
 use super::arithmetic::numeric;
-use super::node::Node;
+use super::node::ExpressionNode;
 use super::number::{Number, Pair};
 use super::parse::Parser;
 use super::show::show;
@@ -28,7 +28,6 @@ fn by_double(number: Number, function: impl Fn(f64) -> f64) -> Bson {
     }
 }
 
-/// `$sqrt`.
 pub(super) fn sqrt<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let Some(number) = numeric(name, &value)? else { return Ok(Value::NULL) };
     if number.double() < 0.0 {
@@ -43,18 +42,15 @@ pub(super) fn sqrt<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>
     Ok(Value::Own(by_double(number, f64::sqrt)))
 }
 
-/// `$exp`.
 pub(super) fn exp<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let Some(number) = numeric(name, &value)? else { return Ok(Value::NULL) };
     Ok(Value::Own(by_double(number, f64::exp)))
 }
 
-/// `$ln`.
 pub(super) fn ln<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     positive(name, 28766, &value, f64::ln)
 }
 
-/// `$log10`.
 pub(super) fn log10<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     positive(name, 28761, &value, f64::log10)
 }
@@ -68,13 +64,13 @@ fn positive<'e>(name: &str, code: i32, value: &Value<'_>, function: fn(f64) -> f
     Ok(Value::Own(by_double(number, function)))
 }
 
-/// `$log`: `[number, base]`.
+/// The operator `$log`, whose arguments are `[number, base]`.
 pub(super) fn log<'e>(_: &'static str, value: Value<'e>, base: Value<'e>) -> Result<Value<'e>> {
     if value.is_nullish() || base.is_nullish() {
         return Ok(Value::NULL);
     }
     let number = |value: &Value<'_>, what: &str, code: i32| {
-        Number::of(value).ok_or_else(|| {
+        Number::from_value(value).ok_or_else(|| {
             Failure::new(Code(code), format!("$log's {what} must be numeric, not {}", value.type_name()))
         })
     };
@@ -100,7 +96,7 @@ pub(super) fn pow<'e>(_: &'static str, base: Value<'e>, exponent: Value<'e>) -> 
         return Ok(Value::NULL);
     }
     let number = |value: &Value<'_>, what: &str, code: i32| {
-        Number::of(value).ok_or_else(|| {
+        Number::from_value(value).ok_or_else(|| {
             Failure::new(Code(code), format!("$pow's {what} must be numeric, not {}", value.type_name()))
         })
     };
@@ -130,7 +126,7 @@ fn integral_power(base: i64, exponent: i64) -> Option<i64> {
 }
 
 fn decimal_power(base: bson::Decimal128, exponent: bson::Decimal128) -> bson::Decimal128 {
-    // Small whole exponents exactly: at most some thousand digits before the result is rounded.
+    // Small whole exponents are computed exactly: the result has at most some thousand digits before it is rounded.
     let (base, exponent) = (Decimal::unpack(base), Decimal::unpack(exponent));
     if let Some(times) = exponent.to_i64_exact()
         && (0..=64).contains(&times)
@@ -167,7 +163,7 @@ pub(super) fn angle<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e
     Ok(Value::Own(by_double(number, function)))
 }
 
-/// Refuses what the function is not defined for.
+/// Refuses an argument for which the function is not defined.
 fn check_range(name: &str, number: f64, value: &Value<'_>) -> Result<()> {
     let (range, inside) = match name {
         "$sin" | "$cos" | "$tan" => ("(-inf,inf)", !number.is_infinite()),
@@ -182,7 +178,7 @@ fn check_range(name: &str, number: f64, value: &Value<'_>) -> Result<()> {
     Err(Failure::new(Code(50989), message))
 }
 
-/// `$atan2`.
+/// The operator `$atan2`, in radians.
 pub(super) fn angle_of_two<'e>(name: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
     let (Some(left), Some(right)) = (numeric(name, &left)?, numeric(name, &right)?) else {
         return Ok(Value::NULL);
@@ -195,15 +191,23 @@ pub(super) fn angle_of_two<'e>(name: &'static str, left: Value<'e>, right: Value
 }
 
 thread_local! {
-    /// Each thread begins somewhere else, taken from the standard library's random hash keys.
+    /// Each thread begins with another state, from the standard library's random hash keys.
     static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0_u64));
 }
 
 /// `$rand: {}`, with nothing in it.
-pub(super) fn parse_rand(_: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_rand(
+    _: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     match value {
-        RawBsonRef::Document(arguments) if arguments.is_empty() => Ok(Node::Many(name, rand, Vec::new())),
-        RawBsonRef::Array(arguments) if arguments.is_empty() => Ok(Node::Many(name, rand, Vec::new())),
+        RawBsonRef::Document(arguments) if arguments.is_empty() => {
+            Ok(ExpressionNode::Many(name, rand, Vec::new()))
+        }
+        RawBsonRef::Array(arguments) if arguments.is_empty() => {
+            Ok(ExpressionNode::Many(name, rand, Vec::new()))
+        }
         _ => Err(Failure::new(Code(3040501), "$rand does not currently accept arguments")),
     }
 }

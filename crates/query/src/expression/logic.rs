@@ -1,31 +1,37 @@
-//! Operators of logic: `$and`, `$or`, `$not`, the comparisons `$cmp`, `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, and the choices
-//! `$cond`, `$ifNull`, `$switch`.
+//! Logical operators: `$and`, `$or`, `$not`, the comparisons `$cmp`, `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, and the
+//! conditionals `$cond`, `$ifNull`, `$switch`.
 //!
-//! Of a choice only the chosen branch is evaluated.
+//! A conditional evaluates only the chosen branch.
 
 use std::cmp::Ordering;
 
 use bson::{Bson, RawBsonRef};
 
-use super::environment::Environment;
-use super::node::Node;
+use super::environment::EvaluationScope;
+use super::node::ExpressionNode;
 use super::parse::Parser;
 use super::value::{Value, malformed, type_name};
 use crate::{Code, Failure, Result};
 
-/// `$and: [...]`.
-pub(super) fn parse_and(parser: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    parser.arguments(value).map(Node::And)
+pub(super) fn parse_and(
+    parser: &mut Parser<'_>,
+    _: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
+    parser.arguments(value).map(ExpressionNode::And)
 }
 
-/// `$or: [...]`.
-pub(super) fn parse_or(parser: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    parser.arguments(value).map(Node::Or)
+pub(super) fn parse_or(
+    parser: &mut Parser<'_>,
+    _: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
+    parser.arguments(value).map(ExpressionNode::Or)
 }
 
-/// Whether all are true; the rest is not looked at after the first that is not.
+/// Whether all are true; evaluation stops at the first that is not.
 #[inline(never)]
-pub(super) fn all<'e>(nodes: &'e [Node], environment: &Environment<'e>) -> Result<Value<'e>> {
+pub(super) fn all<'e>(nodes: &'e [ExpressionNode], environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
     for node in nodes {
         if !node.evaluate(environment)?.is_true() {
             return Ok(Value::Own(Bson::Boolean(false)));
@@ -34,9 +40,9 @@ pub(super) fn all<'e>(nodes: &'e [Node], environment: &Environment<'e>) -> Resul
     Ok(Value::Own(Bson::Boolean(true)))
 }
 
-/// Whether any is true; the rest is not looked at after the first that is.
+/// Whether any is true; evaluation stops at the first that is.
 #[inline(never)]
-pub(super) fn any<'e>(nodes: &'e [Node], environment: &Environment<'e>) -> Result<Value<'e>> {
+pub(super) fn any<'e>(nodes: &'e [ExpressionNode], environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
     for node in nodes {
         if node.evaluate(environment)?.is_true() {
             return Ok(Value::Own(Bson::Boolean(true)));
@@ -45,7 +51,6 @@ pub(super) fn any<'e>(nodes: &'e [Node], environment: &Environment<'e>) -> Resul
     Ok(Value::Own(Bson::Boolean(false)))
 }
 
-/// `$not`.
 pub(super) fn not<'e>(_: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     Ok(Value::Own(Bson::Boolean(!value.is_true())))
 }
@@ -69,11 +74,15 @@ pub(super) fn compare<'e>(name: &'static str, left: Value<'e>, right: Value<'e>)
 }
 
 /// `$cond: [if, then, else]` or with these names.
-pub(super) fn parse_cond(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_cond(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     let RawBsonRef::Document(document) = value else {
-        return Ok(Node::Condition(Box::new(parser.exactly(name, value)?)));
+        return Ok(ExpressionNode::Condition(Box::new(parser.exactly(name, value)?)));
     };
-    let mut parts: [Option<Node>; 3] = [None, None, None];
+    let mut parts: [Option<ExpressionNode>; 3] = [None, None, None];
     for element in document.iter() {
         let (key, value) = element.map_err(malformed)?;
         let place = ["if", "then", "else"].iter().position(|part| *part == key.as_str());
@@ -87,7 +96,7 @@ pub(super) fn parse_cond(parser: &mut Parser<'_>, name: &'static str, value: Raw
     let missing =
         |part: &str, code: i32| Failure::new(Code(code), format!("Missing '{part}' parameter to $cond"));
     let [condition, then, otherwise] = parts;
-    Ok(Node::Condition(Box::new([
+    Ok(ExpressionNode::Condition(Box::new([
         condition.ok_or_else(|| missing("if", 17080))?,
         then.ok_or_else(|| missing("then", 17081))?,
         otherwise.ok_or_else(|| missing("else", 17082))?,
@@ -95,7 +104,10 @@ pub(super) fn parse_cond(parser: &mut Parser<'_>, name: &'static str, value: Raw
 }
 
 #[inline(never)]
-pub(super) fn condition<'e>(nodes: &'e [Node; 3], environment: &Environment<'e>) -> Result<Value<'e>> {
+pub(super) fn condition<'e>(
+    nodes: &'e [ExpressionNode; 3],
+    environment: &EvaluationScope<'e>,
+) -> Result<Value<'e>> {
     let [condition, then, otherwise] = nodes;
     if condition.evaluate(environment)?.is_true() {
         then.evaluate(environment)
@@ -109,17 +121,20 @@ pub(super) fn parse_if_null(
     parser: &mut Parser<'_>,
     name: &'static str,
     value: RawBsonRef<'_>,
-) -> Result<Node> {
+) -> Result<ExpressionNode> {
     let nodes = parser.arguments(value)?;
     if nodes.len() < 2 {
         // MongoDB 4.4 takes two and no more; later versions take any number.
         super::parse::check_count(name, nodes.len(), 2, 2)?;
     }
-    Ok(Node::FirstNotNull(nodes))
+    Ok(ExpressionNode::FirstNotNull(nodes))
 }
 
 #[inline(never)]
-pub(super) fn first_not_null<'e>(nodes: &'e [Node], environment: &Environment<'e>) -> Result<Value<'e>> {
+pub(super) fn first_not_null<'e>(
+    nodes: &'e [ExpressionNode],
+    environment: &EvaluationScope<'e>,
+) -> Result<Value<'e>> {
     let mut last = Value::Missing;
     for node in nodes {
         last = node.evaluate(environment)?;
@@ -130,15 +145,14 @@ pub(super) fn first_not_null<'e>(nodes: &'e [Node], environment: &Environment<'e
     Ok(last)
 }
 
-/// `$switch`.
 #[derive(Clone, Debug)]
 pub(super) struct Switch {
-    branches: Vec<(Node, Node)>,
-    default: Option<Node>,
+    branches: Vec<(ExpressionNode, ExpressionNode)>,
+    default: Option<ExpressionNode>,
 }
 
 impl Switch {
-    pub(super) fn evaluate<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    pub(super) fn evaluate<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         for (case, then) in &self.branches {
             if case.evaluate(environment)?.is_true() {
                 return then.evaluate(environment);
@@ -153,13 +167,17 @@ impl Switch {
         }
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &ExpressionNode> {
         self.branches.iter().flat_map(|(case, then)| [case, then]).chain(&self.default)
     }
 }
 
 /// `$switch: {branches: [{case, then}], default}`.
-pub(super) fn parse_switch(parser: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_switch(
+    parser: &mut Parser<'_>,
+    _: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     let refuse = |code: i32, message: String| Failure::new(Code(code), message);
     let found = |value: RawBsonRef<'_>| type_name(value.element_type());
     let RawBsonRef::Document(document) = value else {
@@ -188,10 +206,10 @@ pub(super) fn parse_switch(parser: &mut Parser<'_>, _: &'static str, value: RawB
     if switch.branches.is_empty() {
         return Err(refuse(40068, "$switch requires at least one branch.".to_owned()));
     }
-    Ok(Node::Switch(Box::new(switch)))
+    Ok(ExpressionNode::Switch(Box::new(switch)))
 }
 
-fn parse_branch(parser: &mut Parser<'_>, branch: RawBsonRef<'_>) -> Result<(Node, Node)> {
+fn parse_branch(parser: &mut Parser<'_>, branch: RawBsonRef<'_>) -> Result<(ExpressionNode, ExpressionNode)> {
     let RawBsonRef::Document(branch) = branch else {
         let found = type_name(branch.element_type());
         let message = format!("$switch expected each branch to be an object, found: {found}");

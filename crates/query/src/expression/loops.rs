@@ -1,26 +1,32 @@
-//! What binds variables: `$let`, `$map`, `$filter`, `$reduce`.
+//! Operators that bind variables: `$let`, `$map`, `$filter`, `$reduce`.
 
 use bson::{Bson, RawBsonRef};
 
-use super::environment::{BYTES_PER_STEP, Environment, Frame};
-use super::node::{Node, made};
+use super::environment::{BYTES_PER_STEP, EvaluationScope, VariableFrame};
+use super::node::{ExpressionNode, made};
 use super::parse::{Parser, check_bound_name, text};
 use super::show::show;
-use super::value::{Signature, Value, bounded, malformed, measure};
+use super::value::{OperatorSignature, Value, bounded, malformed, measure};
 use crate::{Code, Failure, Result};
 
-/// `$let`.
 #[derive(Clone, Debug)]
 pub(super) struct Let {
-    values: Vec<Node>,
-    body: Node,
+    values: Vec<ExpressionNode>,
+    body: ExpressionNode,
 }
 
-const LET: Signature =
-    Signature { not_object: 16874, unknown: 16875, members: &[("vars", Some(16876)), ("in", Some(16877))] };
+const LET: OperatorSignature = OperatorSignature {
+    not_object: 16874,
+    unknown: 16875,
+    members: &[("vars", Some(16876)), ("in", Some(16877))],
+};
 
 /// `$let: {vars: {name: expression}, in: expression}`.
-pub(super) fn parse_let(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn parse_let(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
     let members = parser.members(name, &LET, value)?;
     let [Some(vars), Some(body)] = members.as_slice() else { return Err(incomplete(name)) };
     let RawBsonRef::Document(vars) = vars else {
@@ -34,51 +40,55 @@ pub(super) fn parse_let(parser: &mut Parser<'_>, name: &'static str, value: RawB
         values.push(parser.operand(value)?);
     }
     let body = parser.bound(names, *body)?;
-    Ok(Node::Let(Box::new(Let { values, body })))
+    Ok(ExpressionNode::Let(Box::new(Let { values, body })))
 }
 
-/// The signature has refused what is incomplete before.
+/// An internal error: the signature has already refused incomplete arguments.
 fn incomplete(name: &str) -> Failure {
     Failure::new(Code::FailedToParse, format!("{name} lacks an argument"))
 }
 
 impl Let {
     #[inline(never)]
-    pub(super) fn evaluate<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    pub(super) fn evaluate<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         let mut values = Vec::with_capacity(self.values.len());
         for node in &self.values {
             values.push(node.evaluate(environment)?);
         }
-        let frame = Frame { values: &values, parent: environment.frame };
+        let frame = VariableFrame { values: &values, parent: environment.frame };
         self.body.evaluate(&environment.within(&frame))?.detach()
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &ExpressionNode> {
         self.values.iter().chain([&self.body])
     }
 }
 
-/// `$map` and `$filter`.
+/// The operators `$map` and `$filter`.
 #[derive(Clone, Debug)]
-pub(super) struct Each {
-    input: Node,
-    body: Node,
+pub(super) struct ArrayLoop {
+    input: ExpressionNode,
+    body: ExpressionNode,
 }
 
-const MAP: Signature = Signature {
+const MAP: OperatorSignature = OperatorSignature {
     not_object: 16878,
     unknown: 16879,
     members: &[("input", Some(16880)), ("as", None), ("in", Some(16882))],
 };
-const FILTER: Signature = Signature {
+const FILTER: OperatorSignature = OperatorSignature {
     not_object: 28646,
     unknown: 28647,
     members: &[("input", Some(28648)), ("as", None), ("cond", Some(28650))],
 };
 
 /// `$map: {input, as, in}`.
-pub(super) fn parse_map(parser: &mut Parser<'_>, name: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    parse_each(parser, name, &MAP, value).map(|each| Node::Map(Box::new(each)))
+pub(super) fn parse_map(
+    parser: &mut Parser<'_>,
+    name: &'static str,
+    value: RawBsonRef<'_>,
+) -> Result<ExpressionNode> {
+    parse_each(parser, name, &MAP, value).map(|each| ExpressionNode::Map(Box::new(each)))
 }
 
 /// `$filter: {input, as, cond}`.
@@ -86,35 +96,35 @@ pub(super) fn parse_filter(
     parser: &mut Parser<'_>,
     name: &'static str,
     value: RawBsonRef<'_>,
-) -> Result<Node> {
-    parse_each(parser, name, &FILTER, value).map(|each| Node::Filter(Box::new(each)))
+) -> Result<ExpressionNode> {
+    parse_each(parser, name, &FILTER, value).map(|each| ExpressionNode::Filter(Box::new(each)))
 }
 
 fn parse_each(
     parser: &mut Parser<'_>,
     name: &'static str,
-    signature: &Signature,
+    signature: &OperatorSignature,
     value: RawBsonRef<'_>,
-) -> Result<Each> {
+) -> Result<ArrayLoop> {
     let members = parser.members(name, signature, value)?;
     let [Some(input), variable, Some(body)] = members.as_slice() else { return Err(incomplete(name)) };
     let variable = variable.map_or(Ok("this"), |variable| text(variable, "'as'"))?;
     check_bound_name(variable)?;
     let input = parser.operand(*input)?;
     let body = parser.bound(vec![variable.to_owned()], *body)?;
-    Ok(Each { input, body })
+    Ok(ArrayLoop { input, body })
 }
 
-impl Each {
+impl ArrayLoop {
     #[inline(never)]
-    pub(super) fn map<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    pub(super) fn map<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         let input = self.input.evaluate(environment)?;
         let Some(items) = input.items()? else { return not_array("$map", 16883, &input) };
         let mut results = Vec::with_capacity(items.len());
         let mut bytes = 0;
         for item in items {
             let bound = [item];
-            let frame = Frame { values: &bound, parent: environment.frame };
+            let frame = VariableFrame { values: &bound, parent: environment.frame };
             let result = self.body.evaluate(&environment.within(&frame))?.into_bson()?.unwrap_or(Bson::Null);
             bytes = bounded(bytes + measure(&result)?)?;
             results.push(result);
@@ -123,13 +133,13 @@ impl Each {
     }
 
     #[inline(never)]
-    pub(super) fn filter<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    pub(super) fn filter<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         let input = self.input.evaluate(environment)?;
         let Some(items) = input.items()? else { return not_array("$filter", 28651, &input) };
         let mut kept = Vec::new();
         for item in items {
             let bound = [item];
-            let frame = Frame { values: &bound, parent: environment.frame };
+            let frame = VariableFrame { values: &bound, parent: environment.frame };
             let keep = self.body.evaluate(&environment.within(&frame))?.is_true();
             let [item] = bound;
             if keep {
@@ -139,7 +149,7 @@ impl Each {
         made(Bson::Array(kept), environment)
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &ExpressionNode> {
         [&self.input, &self.body].into_iter()
     }
 }
@@ -152,15 +162,14 @@ fn not_array<'e>(name: &str, code: i32, input: &Value<'_>) -> Result<Value<'e>> 
     Err(Failure::new(Code(code), message))
 }
 
-/// `$reduce`.
 #[derive(Clone, Debug)]
 pub(super) struct Reduce {
-    input: Node,
-    initial: Node,
-    body: Node,
+    input: ExpressionNode,
+    initial: ExpressionNode,
+    body: ExpressionNode,
 }
 
-const REDUCE: Signature = Signature {
+const REDUCE: OperatorSignature = OperatorSignature {
     not_object: 40075,
     unknown: 40076,
     members: &[("input", Some(40077)), ("initialValue", Some(40078)), ("in", Some(40079))],
@@ -171,18 +180,18 @@ pub(super) fn parse_reduce(
     parser: &mut Parser<'_>,
     name: &'static str,
     value: RawBsonRef<'_>,
-) -> Result<Node> {
+) -> Result<ExpressionNode> {
     let members = parser.members(name, &REDUCE, value)?;
     let [Some(input), Some(initial), Some(body)] = members.as_slice() else { return Err(incomplete(name)) };
     let input = parser.operand(*input)?;
     let initial = parser.operand(*initial)?;
     let body = parser.bound(vec!["this".to_owned(), "value".to_owned()], *body)?;
-    Ok(Node::Reduce(Box::new(Reduce { input, initial, body })))
+    Ok(ExpressionNode::Reduce(Box::new(Reduce { input, initial, body })))
 }
 
 impl Reduce {
     #[inline(never)]
-    pub(super) fn evaluate<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    pub(super) fn evaluate<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         let input = self.input.evaluate(environment)?;
         if input.is_nullish() {
             return Ok(Value::NULL);
@@ -194,7 +203,7 @@ impl Reduce {
         let mut result = self.initial.evaluate(environment)?.detach()?;
         for item in items {
             let bound = [item, result];
-            let frame = Frame { values: &bound, parent: environment.frame };
+            let frame = VariableFrame { values: &bound, parent: environment.frame };
             result = self.body.evaluate(&environment.within(&frame))?.detach()?;
             if let Value::Own(value) = &result {
                 environment.spend(measure(value)? / BYTES_PER_STEP)?;
@@ -203,7 +212,7 @@ impl Reduce {
         Ok(result)
     }
 
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &ExpressionNode> {
         [&self.input, &self.initial, &self.body].into_iter()
     }
 }

@@ -1,7 +1,7 @@
 //! Expressions of pipelines: `{$add: ["$a", 1]}`.
 //!
-//! Parsed once into a tree, evaluated for each document. `operators.rs` lists every operator, also those that MongoDB has and
-//! this server refuses; each family of operators has a file.
+//! An expression is parsed once into a tree and evaluated for each document. `operators.rs` lists every operator, including
+//! those that MongoDB has and this server refuses; each family of operators has a file.
 
 mod accumulators;
 mod arithmetic;
@@ -35,20 +35,19 @@ use std::cell::Cell;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-use self::environment::{BUDGET, Environment, Frame};
-use self::node::Node;
+use self::environment::{BUDGET, EvaluationScope, VariableFrame};
+use self::node::ExpressionNode;
 use self::parse::Parser;
-use self::path::Base;
+use self::path::PathBase;
 use self::value::Value;
 use crate::Result;
 
-pub(crate) use self::accumulators::{Accumulator, Kind};
+pub(crate) use self::accumulators::{Accumulator, AccumulatorKind};
 pub use self::environment::Variables;
 
-/// A parsed expression.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    node: Node,
+    node: ExpressionNode,
 }
 
 impl Expression {
@@ -73,7 +72,7 @@ impl Expression {
         Ok(Expression { node: Parser::new(Some(variables)).bound(vec!["CURRENT".to_owned()], expression)? })
     }
 
-    /// The value of what [`Expression::parse_of_current`] parsed.
+    /// The value of an expression from [`Expression::parse_of_current`].
     pub(crate) fn value_of_current(
         &self,
         current: &RawDocument,
@@ -82,12 +81,12 @@ impl Expression {
     ) -> Result<Value<'static>> {
         let budget = Cell::new(BUDGET);
         let values = [Value::Raw(RawBsonRef::Document(current))];
-        let frame = Frame { values: &values, parent: None };
-        let environment = Environment { root, variables, frame: Some(&frame), budget: &budget };
+        let frame = VariableFrame { values: &values, parent: None };
+        let environment = EvaluationScope { root, variables, frame: Some(&frame), budget: &budget };
         self.node.evaluate(&environment)?.detach()
     }
 
-    /// Its value for a document; none when it is missing (a field that is not there, `$$REMOVE`).
+    /// Its value for a document; `None` if it is missing (an absent field, `$$REMOVE`).
     pub fn evaluate(&self, document: &RawDocument, variables: &Variables) -> Result<Option<Bson>> {
         self.value(document, variables)?.into_bson()
     }
@@ -97,33 +96,35 @@ impl Expression {
         Ok(self.value(document, variables)?.is_true())
     }
 
-    /// Its value for a document, not decoded where that is not needed.
+    /// Its value for a document, decoded only if necessary.
     pub(crate) fn value<'e>(
         &'e self,
         document: &'e RawDocument,
         variables: &'e Variables,
     ) -> Result<Value<'e>> {
         match &self.node {
-            Node::Constant(value) => Ok(Value::Ref(value)),
-            Node::Path(path) if matches!(path.base, Base::Root) => path::of_document(document, &path.fields),
+            ExpressionNode::Constant(value) => Ok(Value::Ref(value)),
+            ExpressionNode::Path(path) if matches!(path.base, PathBase::Root) => {
+                path::of_document(document, &path.fields)
+            }
             node => {
                 let budget = Cell::new(BUDGET);
-                let environment = Environment { root: document, variables, frame: None, budget: &budget };
-                // What comes out refers to the document, the variables and the tree, never to the budget.
+                let environment = EvaluationScope { root: document, variables, frame: None, budget: &budget };
+                // The result refers to the document, the variables and the tree, never to the budget.
                 node.evaluate(&environment)?.detach()
             }
         }
     }
 
-    /// The value, if it is the same for every document because it was written out.
+    /// The value, if the expression is a literal and so the same for every document.
     pub(crate) fn constant(&self) -> Option<&Bson> {
         match &self.node {
-            Node::Constant(value) => Some(value),
+            ExpressionNode::Constant(value) => Some(value),
             _ => None,
         }
     }
 
-    /// The value with no document, if the expression needs none (`$bucket`'s boundaries, `$merge`'s `let`).
+    /// The value without a document, if the expression needs none (`$bucket`'s boundaries, `$merge`'s `let`).
     pub(crate) fn without_document(&self, variables: &Variables) -> Result<Option<Bson>> {
         let nothing = bson::RawDocumentBuf::new();
         self.evaluate(&nothing, variables)

@@ -1,30 +1,27 @@
-//! The four types of number, and how they widen: int, long, double, decimal.
+//! The four types of numbers and their widening: int, long, double, decimal.
 //!
-//! Conversions that would lose the value give nothing; whoever asks says what that means.
+//! Conversions that would lose the value return `None`; the caller decides what that means.
 
 use bson::{Bson, Decimal128, RawBsonRef};
 
 use super::value::Value;
 use crate::{Decimal, f64_to_i64_exact};
 
-/// A number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Number {
-    /// 32 bits.
+    /// An integer of 32 bits.
     Int(i32),
-    /// 64 bits.
+    /// An integer of 64 bits.
     Long(i64),
-    /// Binary floating point.
     Double(f64),
-    /// Decimal floating point.
     Decimal(Decimal128),
 }
 
 /// Two numbers, widened to one type.
 pub(crate) enum Pair {
-    /// Both int.
+    /// Both numbers are `int`.
     Int(i32, i32),
-    /// Both integral.
+    /// Both are `int` or `long`.
     Long(i64, i64),
     /// At least one double.
     Double(f64, f64),
@@ -34,7 +31,7 @@ pub(crate) enum Pair {
 
 impl Number {
     /// The number that a value is, if it is one.
-    pub(crate) fn of(value: &Value<'_>) -> Option<Number> {
+    pub(crate) fn from_value(value: &Value<'_>) -> Option<Number> {
         match value.as_raw()? {
             RawBsonRef::Int32(value) => Some(Number::Int(value)),
             RawBsonRef::Int64(value) => Some(Number::Long(value)),
@@ -49,7 +46,6 @@ impl Number {
         i32::try_from(value).map_or(Number::Long(value), Number::Int)
     }
 
-    /// As BSON.
     pub(crate) fn bson(self) -> Bson {
         match self {
             Number::Int(value) => Bson::Int32(value),
@@ -59,7 +55,7 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// The value as the nearest double.
     pub(crate) fn double(self) -> f64 {
         match self {
             Number::Int(value) => f64::from(value),
@@ -69,7 +65,6 @@ impl Number {
         }
     }
 
-    /// As a decimal.
     pub(crate) fn decimal(self) -> Decimal128 {
         match self {
             Number::Int(value) => Decimal::from_i64(i64::from(value)).pack(),
@@ -79,7 +74,7 @@ impl Number {
         }
     }
 
-    /// Whether it is not a number after all.
+    /// Whether it is NaN.
     pub(crate) fn is_nan(self) -> bool {
         match self {
             Number::Double(value) => value.is_nan(),

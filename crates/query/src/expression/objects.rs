@@ -1,4 +1,4 @@
-//! Operators of documents: `$mergeObjects`, `$objectToArray`, `$arrayToObject`, `$bsonSize`.
+//! Document operators: `$mergeObjects`, `$objectToArray`, `$arrayToObject`, `$bsonSize`.
 
 use bson::{Bson, Document, RawBsonRef, doc};
 
@@ -6,7 +6,7 @@ use super::show::show_bson;
 use super::value::{Value, malformed, type_name};
 use crate::{Code, Failure, Result};
 
-/// `$mergeObjects`: later fields win, null is nothing.
+/// `$mergeObjects`: later fields win, null is ignored.
 pub(super) fn merge<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     let mut merged = Document::new();
     for value in values {
@@ -15,7 +15,7 @@ pub(super) fn merge<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     Ok(Value::Own(Bson::Document(merged)))
 }
 
-/// Puts the fields of a value into a document; refuses what is neither a document nor null (40400).
+/// Adds the fields of a value to a document; refuses a value that is neither a document nor null (40400).
 pub(super) fn merge_into(merged: &mut Document, value: Value<'_>) -> Result<()> {
     if value.is_nullish() {
         return Ok(());
@@ -129,7 +129,7 @@ fn pair_of_document(mut pair: Document) -> Result<(String, Bson)> {
             let found = type_name(other.element_type());
             let message = format!(
                 "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. \
-                 Found type: {found}"
+                 PathValue type: {found}"
             );
             Err(Failure::new(Code(40394), message))
         }

@@ -1,33 +1,31 @@
-//! Table: the operators of expressions, by name, with their arguments; also those that MongoDB has and this server refuses.
+//! Table: the expression operators by name with their arguments, including those that MongoDB has and this server refuses.
 
 use bson::RawBsonRef;
 
-use super::node::Node;
+use super::node::ExpressionNode;
 use super::parse::{Parser, literal};
-use super::value::{Many, Named, One, Signature, Two};
+use super::value::{NamedOperator, OperatorSignature, Two, UnaryOperator, VariadicOperator};
 use super::{
     accumulators, arithmetic, arrays, conversion, date_parts, date_text, functions, logic, loops, objects,
     pattern, positions, sets, strings,
 };
 use crate::Result;
 
-/// How an operator takes its arguments.
+/// The form in which an operator takes its arguments.
 pub(super) enum Form {
-    /// One.
-    One(One),
-    /// Two.
+    One(UnaryOperator),
     Two(Two),
-    /// From so many to so many.
-    Many(usize, usize, Many),
-    /// An object.
-    Named(&'static Signature, Named),
-    /// In a way of its own.
-    Special(fn(&mut Parser<'_>, &'static str, RawBsonRef<'_>) -> Result<Node>),
-    /// Not at all, and why.
+    /// A number of arguments between two bounds.
+    Many(usize, usize, VariadicOperator),
+    /// Arguments by name, in a document.
+    Named(&'static OperatorSignature, NamedOperator),
+    /// Arguments with a parser of their own.
+    Special(fn(&mut Parser<'_>, &'static str, RawBsonRef<'_>) -> Result<ExpressionNode>),
+    /// Refused, with the reason.
     Refused(&'static str),
 }
 
-/// The operator of a name, with the name as it lives in the table.
+/// The operator of a name, with the table's copy of the name.
 pub(super) fn find(name: &str) -> Option<(&'static str, &'static Form)> {
     OPERATORS
         .binary_search_by(|(known, _)| (*known).cmp(name))
@@ -44,7 +42,7 @@ pub(super) fn names() -> Vec<&'static str> {
 const ANY: usize = usize::MAX;
 const SCRIPT: &str = "it runs no JavaScript";
 
-/// Sorted by name.
+/// Table: the operators, sorted by name.
 static OPERATORS: &[(&str, Form)] = &[
     ("$_internalFindAllValuesAtPath", Form::Refused("it is internal to MongoDB")),
     ("$_internalJsEmit", Form::Refused(SCRIPT)),

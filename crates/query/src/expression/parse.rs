@@ -1,19 +1,18 @@
-//! From BSON to the tree of an expression.
+//! Parses BSON into the tree of an expression.
 //!
-//! Names of variables are resolved here, so that evaluation does no look-up by name except for the command's `let`.
+//! Variable names are resolved here, so that evaluation looks up names only for the command's `let`.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
-use super::node::Node;
+use super::node::ExpressionNode;
 use super::operators::{self, Form};
-use super::path::{self, Base, Path};
+use super::path::{self, Path, PathBase};
 use super::show::show;
-use super::value::{DEPTH_MAX, Signature, Value, decode, malformed, too_deep, type_name};
+use super::value::{MAX_DEPTH, OperatorSignature, Value, decode, malformed, too_deep, type_name};
 use crate::{Code, Failure, Result, Variables};
 
-/// Parses one expression.
 pub(super) struct Parser<'p> {
-    /// The command's variables; none if they are known only later.
+    /// The command's variables; `None` if they are known only later.
     variables: Option<&'p Variables>,
     /// Names that operators bind, outermost first.
     scopes: Vec<Vec<String>>,
@@ -25,18 +24,18 @@ impl<'p> Parser<'p> {
         Parser { variables, scopes: Vec::new(), depth: 0 }
     }
 
-    /// An expression wherever one may stand: a path, an operator, an object or array of expressions, a constant.
-    pub(super) fn operand(&mut self, expression: RawBsonRef<'_>) -> Result<Node> {
+    /// Parses any expression: a path, an operator, an object or array of expressions, or a constant.
+    pub(super) fn operand(&mut self, expression: RawBsonRef<'_>) -> Result<ExpressionNode> {
         match expression {
             RawBsonRef::String(text) if text.starts_with('$') => self.path(text),
             RawBsonRef::Document(document) => self.deeper(|parser| parser.object(document)),
-            RawBsonRef::Array(array) => self.deeper(|parser| parser.list(array).map(Node::Array)),
-            other => Ok(Node::Constant(decode(other)?)),
+            RawBsonRef::Array(array) => self.deeper(|parser| parser.list(array).map(ExpressionNode::Array)),
+            other => Ok(ExpressionNode::Constant(decode(other)?)),
         }
     }
 
-    fn deeper(&mut self, parse: impl FnOnce(&mut Self) -> Result<Node>) -> Result<Node> {
-        if self.depth >= DEPTH_MAX {
+    fn deeper(&mut self, parse: impl FnOnce(&mut Self) -> Result<ExpressionNode>) -> Result<ExpressionNode> {
+        if self.depth >= MAX_DEPTH {
             return Err(too_deep());
         }
         self.depth += 1;
@@ -46,7 +45,7 @@ impl<'p> Parser<'p> {
     }
 
     /// The expressions of an array.
-    pub(super) fn list(&mut self, array: &RawArray) -> Result<Vec<Node>> {
+    pub(super) fn list(&mut self, array: &RawArray) -> Result<Vec<ExpressionNode>> {
         let mut nodes = Vec::new();
         for item in array {
             nodes.push(self.operand(item.map_err(malformed)?)?);
@@ -54,7 +53,7 @@ impl<'p> Parser<'p> {
         Ok(nodes)
     }
 
-    fn object(&mut self, document: &RawDocument) -> Result<Node> {
+    fn object(&mut self, document: &RawDocument) -> Result<ExpressionNode> {
         let mut fields = Vec::new();
         for (index, element) in document.iter().enumerate() {
             let (name, value) = element.map_err(malformed)?;
@@ -79,10 +78,10 @@ impl<'p> Parser<'p> {
             }
             fields.push((name.to_owned(), self.operand(value)?));
         }
-        Ok(Node::Object(fields))
+        Ok(ExpressionNode::Object(fields))
     }
 
-    fn operator(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<Node> {
+    fn operator(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<ExpressionNode> {
         let Some((name, form)) = operators::find(name) else {
             return Err(Failure::new(
                 Code::InvalidPipelineOperator,
@@ -92,16 +91,16 @@ impl<'p> Parser<'p> {
         match form {
             Form::One(apply) => {
                 let [argument] = self.exactly(name, value)?;
-                Ok(Node::One(name, *apply, Box::new(argument)))
+                Ok(ExpressionNode::One(name, *apply, Box::new(argument)))
             }
-            Form::Two(apply) => Ok(Node::Two(name, *apply, Box::new(self.exactly(name, value)?))),
+            Form::Two(apply) => Ok(ExpressionNode::Two(name, *apply, Box::new(self.exactly(name, value)?))),
             Form::Many(least, most, apply) => {
                 let arguments = self.arguments(value)?;
                 check_count(name, arguments.len(), *least, *most)?;
-                Ok(Node::Many(name, *apply, arguments))
+                Ok(ExpressionNode::Many(name, *apply, arguments))
             }
             Form::Named(signature, apply) => {
-                Ok(Node::Named(name, *apply, self.named(name, signature, value)?))
+                Ok(ExpressionNode::Named(name, *apply, self.named(name, signature, value)?))
             }
             Form::Special(parse) => parse(self, name, value),
             Form::Refused(why) => {
@@ -110,15 +109,19 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// Exactly so many arguments: an array of them, or the one itself.
-    pub(super) fn exactly<const N: usize>(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<[Node; N]> {
+    /// Parses exactly `N` arguments: an array of them, or a single one itself.
+    pub(super) fn exactly<const N: usize>(
+        &mut self,
+        name: &str,
+        value: RawBsonRef<'_>,
+    ) -> Result<[ExpressionNode; N]> {
         let arguments = self.arguments(value)?;
         let passed = arguments.len();
         arguments.try_into().map_err(|_| wrong_count(name, N, passed))
     }
 
-    /// The arguments of an operator: an array of them, or the one itself.
-    pub(super) fn arguments(&mut self, value: RawBsonRef<'_>) -> Result<Vec<Node>> {
+    /// Parses the arguments of an operator: an array of them, or a single one itself.
+    pub(super) fn arguments(&mut self, value: RawBsonRef<'_>) -> Result<Vec<ExpressionNode>> {
         match value {
             RawBsonRef::Array(array) => self.list(array),
             other => Ok(vec![self.operand(other)?]),
@@ -129,9 +132,9 @@ impl<'p> Parser<'p> {
     pub(super) fn named(
         &mut self,
         name: &str,
-        signature: &Signature,
+        signature: &OperatorSignature,
         value: RawBsonRef<'_>,
-    ) -> Result<Vec<Option<Node>>> {
+    ) -> Result<Vec<Option<ExpressionNode>>> {
         let raw = self.members(name, signature, value)?;
         raw.into_iter().map(|value| value.map(|value| self.operand(value)).transpose()).collect()
     }
@@ -140,7 +143,7 @@ impl<'p> Parser<'p> {
     pub(super) fn members<'v>(
         &self,
         name: &str,
-        signature: &Signature,
+        signature: &OperatorSignature,
         value: RawBsonRef<'v>,
     ) -> Result<Vec<Option<RawBsonRef<'v>>>> {
         let RawBsonRef::Document(document) = value else {
@@ -173,42 +176,42 @@ impl<'p> Parser<'p> {
     }
 
     /// Parses with further names bound.
-    pub(super) fn bound(&mut self, names: Vec<String>, expression: RawBsonRef<'_>) -> Result<Node> {
+    pub(super) fn bound(&mut self, names: Vec<String>, expression: RawBsonRef<'_>) -> Result<ExpressionNode> {
         self.scopes.push(names);
         let node = self.operand(expression);
         self.scopes.pop();
         node
     }
 
-    fn path(&self, text: &str) -> Result<Node> {
+    fn path(&self, text: &str) -> Result<ExpressionNode> {
         let Some(rest) = text.strip_prefix("$$") else {
             let path = text.get(1..).unwrap_or_default();
             if path.is_empty() {
                 return Err(Failure::new(Code(16872), "'$' by itself is not a valid FieldPath"));
             }
-            let base = self.slot("CURRENT").unwrap_or(Base::Root);
-            return Ok(Node::Path(Path { base, fields: path::split(path)? }));
+            let base = self.slot("CURRENT").unwrap_or(PathBase::Root);
+            return Ok(ExpressionNode::Path(Path { base, fields: path::split(path)? }));
         };
         let (name, path) = rest.split_once('.').map_or((rest, None), |(name, path)| (name, Some(path)));
         let base = self.variable(name)?;
         let fields = path.map(path::split).transpose()?.unwrap_or_default();
-        Ok(Node::Path(Path { base, fields }))
+        Ok(ExpressionNode::Path(Path { base, fields }))
     }
 
-    fn slot(&self, name: &str) -> Option<Base> {
+    fn slot(&self, name: &str) -> Option<PathBase> {
         self.scopes.iter().rev().enumerate().find_map(|(up, scope)| {
-            scope.iter().rposition(|bound| bound == name).map(|index| Base::Slot { up, index })
+            scope.iter().rposition(|bound| bound == name).map(|index| PathBase::Slot { up, index })
         })
     }
 
-    fn variable(&self, name: &str) -> Result<Base> {
+    fn variable(&self, name: &str) -> Result<PathBase> {
         if let Some(slot) = self.slot(name) {
             return Ok(slot);
         }
         match name {
-            "ROOT" | "CURRENT" => return Ok(Base::Root),
-            "NOW" => return Ok(Base::Now),
-            "REMOVE" => return Ok(Base::Remove),
+            "ROOT" | "CURRENT" => return Ok(PathBase::Root),
+            "NOW" => return Ok(PathBase::Now),
+            "REMOVE" => return Ok(PathBase::Remove),
             "CLUSTER_TIME" | "SEARCH_META" | "USER_ROLES" => {
                 return Err(Failure::new(
                     Code(51144),
@@ -217,15 +220,15 @@ impl<'p> Parser<'p> {
             }
             _ => {}
         }
-        // $redact hands its three answers in as variables, in capitals; a client cannot bind such names.
+        // $redact passes its three answers as variables, in capitals; a client cannot bind such names.
         if self.variables.is_some_and(|variables| variables.get(name).is_some()) {
-            return Ok(Base::Named(name.to_owned()));
+            return Ok(PathBase::Named(name.to_owned()));
         }
         check_variable_name(name)?;
         if self.variables.is_some() {
             return Err(path::undefined(name));
         }
-        Ok(Base::Named(name.to_owned()))
+        Ok(PathBase::Named(name.to_owned()))
     }
 }
 
@@ -286,9 +289,9 @@ pub(super) fn check_count(name: &str, passed: usize, least: usize, most: usize) 
     Err(Failure::new(Code(28667), message))
 }
 
-/// A constant of the expression where the grammar wants one.
-pub(super) fn literal(_: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>) -> Result<Node> {
-    Ok(Node::Constant(decode(value)?))
+/// Parses a constant in a place where the grammar requires one.
+pub(super) fn literal(_: &mut Parser<'_>, _: &'static str, value: RawBsonRef<'_>) -> Result<ExpressionNode> {
+    Ok(ExpressionNode::Constant(decode(value)?))
 }
 
 /// The text of a member that must be a plain string, such as `as`.

@@ -1,55 +1,52 @@
 //! Field paths: `$a.b`, `$$name.a.b`.
 //!
-//! A path goes through arrays as the aggregation has it: of each document in the array it takes the field, and passes over
+//! A path traverses arrays as in aggregations: it takes the field of each document in the array, and skips
 //! everything else. Numbers are names, never indexes.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 
-use super::environment::Environment;
+use super::environment::EvaluationScope;
 use super::value::{Value, decode, malformed};
 use crate::{Code, Failure, Result};
 
-/// Where a path begins.
+/// The beginning of a path.
 #[derive(Clone, Debug)]
-pub(crate) enum Base {
-    /// The document.
+pub(crate) enum PathBase {
+    /// The document itself (`$$ROOT`).
     Root,
     /// A variable that an operator binds.
     Slot {
-        /// How many frames outwards.
+        /// The number of frames outwards.
         up: usize,
         /// Its place in the frame.
         index: usize,
     },
     /// A variable of the command's `let`.
     Named(String),
-    /// `$$NOW`.
     Now,
-    /// `$$REMOVE`.
     Remove,
 }
 
 /// A path with its beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
-    /// Where it begins.
-    pub(crate) base: Base,
+    pub(crate) base: PathBase,
     /// The names after it.
     pub(crate) fields: Vec<String>,
 }
 
 impl Path {
-    /// What stands at the path.
-    pub(crate) fn evaluate<'e>(&'e self, environment: &Environment<'e>) -> Result<Value<'e>> {
+    /// The value at the path.
+    pub(crate) fn evaluate<'e>(&'e self, environment: &EvaluationScope<'e>) -> Result<Value<'e>> {
         let start = match &self.base {
-            Base::Root => return of_document(environment.root, &self.fields),
-            Base::Slot { up, index } => environment.slot(*up, *index),
-            Base::Named(name) => match environment.variables.get(name) {
+            PathBase::Root => return of_document(environment.root, &self.fields),
+            PathBase::Slot { up, index } => environment.slot(*up, *index),
+            PathBase::Named(name) => match environment.variables.get(name) {
                 Some(value) => Value::Ref(value),
                 None => return Err(undefined(name)),
             },
-            Base::Now => Value::Own(Bson::DateTime(environment.variables.now)),
-            Base::Remove => Value::Missing,
+            PathBase::Now => Value::Own(Bson::DateTime(environment.variables.now)),
+            PathBase::Remove => Value::Missing,
         };
         match start {
             start if self.fields.is_empty() => Ok(start),
@@ -61,12 +58,12 @@ impl Path {
     }
 }
 
-/// A variable that nobody bound.
+/// A variable that is not bound.
 pub(crate) fn undefined(name: &str) -> Failure {
     Failure::new(Code(17276), format!("Use of undefined variable: {name}"))
 }
 
-/// What stands at `fields` in a document.
+/// The value at `fields` in a document.
 pub(crate) fn of_document<'e>(document: &'e RawDocument, fields: &[String]) -> Result<Value<'e>> {
     let Some((first, rest)) = fields.split_first() else {
         return Ok(Value::Raw(RawBsonRef::Document(document)));
@@ -129,10 +126,10 @@ pub(crate) fn split(path: &str) -> Result<Vec<String>> {
         return Err(Failure::new(Code(40353), "FieldPath must not end with a '.'."));
     }
     let names: Vec<String> = path.split('.').map(str::to_owned).collect();
-    if names.len() > super::value::DEPTH_MAX {
+    if names.len() > super::value::MAX_DEPTH {
         return Err(Failure::new(
             Code::Overflow,
-            format!("FieldPath is too long: it has more than {} parts", super::value::DEPTH_MAX),
+            format!("FieldPath is too long: it has more than {} parts", super::value::MAX_DEPTH),
         ));
     }
     for name in &names {

@@ -1,22 +1,21 @@
-//! `$regexMatch`, `$regexFind`, `$regexFindAll`: `{input, regex, options}`.
+//! The operators `$regexMatch`, `$regexFind`, `$regexFindAll`: `{input, regex, options}`.
 //!
-//! Patterns are those of PCRE as far as the expression library has them; what it lacks is refused when the pattern is compiled.
-//! A pattern that backtracks without end is given up (51156).
+//! Patterns are those of PCRE as far as the regex library supports them; other features are refused when the pattern is
+//! compiled. A pattern that backtracks too much is given up (51156).
 
 use bson::{Bson, RawBsonRef, doc};
 use fancy_regex::{Captures, Regex};
 
-use super::value::{Signature, Value, bounded};
+use super::value::{OperatorSignature, Value, bounded};
 use crate::{Code, Failure, Result};
 
-/// What they take.
-pub(super) static SIGNATURE: Signature = Signature {
+pub(super) static SIGNATURE: OperatorSignature = OperatorSignature {
     not_object: 51103,
     unknown: 31024,
     members: &[("input", Some(31022)), ("regex", Some(31023)), ("options", None)],
 };
 
-/// The text and the compiled pattern; none if either is null.
+/// The text and the compiled pattern; `None` if either is null.
 fn prepare(name: &str, values: &[Option<Value<'_>>]) -> Result<Option<(String, Regex)>> {
     let [input, regex, options] = values else { return Ok(None) };
     let missing = Value::Missing;
@@ -82,7 +81,7 @@ fn gave_up(error: fancy_regex::Error) -> Failure {
     Failure::new(Code(51156), format!("Error occurred while executing the regular expression: {error}"))
 }
 
-/// `$regexMatch`.
+/// Whether it matches, for `$regexMatch`.
 pub(super) fn is_match<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let matched = match prepare(name, &values)? {
         Some((text, regex)) => regex.is_match(&text).map_err(gave_up)?,
@@ -95,14 +94,16 @@ pub(super) fn is_match<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -
 pub(super) fn find<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let Some((text, regex)) = prepare(name, &values)? else { return Ok(Value::NULL) };
     let captures = regex.captures(&text).map_err(gave_up)?;
-    Ok(captures.map_or(Value::NULL, |captures| Value::Own(describe(&text, &captures, &mut Place::default()))))
+    Ok(captures.map_or(Value::NULL, |captures| {
+        Value::Own(describe(&text, &captures, &mut CodePointPosition::default()))
+    }))
 }
 
-/// `$regexFindAll`: an array of what `$regexFind` gives.
+/// `$regexFindAll`: an array of results as from `$regexFind`.
 pub(super) fn find_all<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let mut found = Vec::new();
     if let Some((text, regex)) = prepare(name, &values)? {
-        let mut place = Place::default();
+        let mut place = CodePointPosition::default();
         let mut bytes = 0;
         for captures in regex.captures_iter(&text) {
             let item = describe(&text, &captures.map_err(gave_up)?, &mut place);
@@ -113,14 +114,14 @@ pub(super) fn find_all<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -
     Ok(Value::Own(Bson::Array(found)))
 }
 
-/// How far code points have been counted, so that many matches cost one walk of the text.
+/// The position up to which code points were counted, so that many matches need only one pass over the text.
 #[derive(Default)]
-struct Place {
+struct CodePointPosition {
     bytes: usize,
     code_points: i32,
 }
 
-fn describe(text: &str, captures: &Captures<'_>, place: &mut Place) -> Bson {
+fn describe(text: &str, captures: &Captures<'_>, place: &mut CodePointPosition) -> Bson {
     let (start, matched) = captures.get(0).map_or((0, ""), |whole| (whole.start(), whole.as_str()));
     let between = text.get(place.bytes..start).unwrap_or_default().chars().count();
     place.code_points = place.code_points.saturating_add(i32::try_from(between).unwrap_or(i32::MAX));

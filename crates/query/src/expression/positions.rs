@@ -1,4 +1,4 @@
-//! What works on places: `$slice`, `$indexOfArray`, `$indexOfBytes`, `$indexOfCP`.
+//! Operators on positions: `$slice`, `$indexOfArray`, `$indexOfBytes`, `$indexOfCP`.
 
 use bson::Bson;
 
@@ -39,9 +39,9 @@ pub(super) fn slice<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     Ok(Value::Own(Bson::Array(items.into_iter().skip(start).take(count).collect())))
 }
 
-/// A 32-bit argument of `$slice`; the code after `code` is for a number that is none.
+/// A 32-bit argument of `$slice`; the code after `code` is for a number that is not a 32-bit integer.
 fn whole(which: &str, code: i32, value: &Value<'_>) -> Result<i64> {
-    let Some(number) = Number::of(value) else {
+    let Some(number) = Number::from_value(value) else {
         let found = value.type_name();
         let message = format!("{which} argument to $slice must be a numeric value, but is of type: {found}");
         return Err(Failure::new(Code(code), message));
@@ -58,7 +58,7 @@ fn found<'e>(place: Option<usize>) -> Result<Value<'e>> {
     Ok(Value::Own(Bson::Int32(place.map_or(-1, |place| i32::try_from(place).unwrap_or(i32::MAX)))))
 }
 
-/// Where to look: from the third argument to before the fourth, or to `length`.
+/// The range to search: from the third argument to before the fourth, or to `length`.
 fn window(name: &str, values: &[Value<'_>], length: usize) -> Result<(usize, usize)> {
     let bound = |place: usize, what: &str| match values.get(place) {
         None => Ok(None),
@@ -70,7 +70,7 @@ fn window(name: &str, values: &[Value<'_>], length: usize) -> Result<(usize, usi
 }
 
 fn index(name: &str, what: &str, value: &Value<'_>) -> Result<usize> {
-    let Some(number) = Number::of(value).and_then(Number::exact_int) else {
+    let Some(number) = Number::from_value(value).and_then(Number::exact_int) else {
         let (kind, shown) = (value.type_name(), show(value));
         let message = format!(
             "{name} requires an integral {what} index, found a value of type: {kind}, with value: \"{shown}\""
@@ -101,7 +101,7 @@ pub(super) fn index_of_array<'e>(name: &'static str, values: Vec<Value<'e>>) -> 
     found(None)
 }
 
-/// The two strings of an index operator; none if the first is null.
+/// The two strings of an index operator; `None` if the first is null.
 fn strings<'v>(name: &str, values: &'v [Value<'_>], code: i32) -> Result<Option<(&'v str, &'v str)>> {
     let [text, wanted, ..] = values else { return Ok(None) };
     if text.is_nullish() {

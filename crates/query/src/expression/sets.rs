@@ -1,7 +1,7 @@
-//! Arrays as sets: `$setEquals`, `$setIntersection`, `$setUnion`, `$setDifference`, `$setIsSubset`, `$anyElementTrue`,
-//! `$allElementsTrue`.
+//! Operators on arrays as sets: `$setEquals`, `$setIntersection`, `$setUnion`, `$setDifference`, `$setIsSubset`,
+//! `$anyElementTrue`, `$allElementsTrue`.
 //!
-//! Elements are equal as values are: 1 is 1.0. `$setUnion` and `$setIntersection` come sorted, as MongoDB has them.
+//! Elements are equal as values are: 1 is 1.0. `$setUnion` and `$setIntersection` return sorted arrays, as in MongoDB.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use super::canonical;
 use super::value::Value;
 use crate::{Code, Failure, Result, order};
 
-/// What each element is looked up by.
+/// The key of each element for look-ups.
 fn keys(items: &[Value<'_>]) -> Result<HashSet<Vec<u8>>> {
-    items.iter().map(canonical::of).collect()
+    items.iter().map(canonical::encode).collect()
 }
 
 /// The elements of an operand; anything but an array is refused.
@@ -23,7 +23,6 @@ fn operand<'v>(value: &'v Value<'_>, code: i32, what: &str) -> Result<Vec<Value<
         .ok_or_else(|| Failure::new(Code(code), format!("{what} is of type: {}", value.type_name())))
 }
 
-/// `$setEquals`.
 pub(super) fn equals<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     if values.len() < 2 {
         let message = format!("$setEquals needs at least two arguments had: {}", values.len());
@@ -41,7 +40,6 @@ pub(super) fn equals<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Valu
     Ok(Value::Own(Bson::Boolean(same)))
 }
 
-/// `$setIntersection`.
 pub(super) fn intersection<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     if values.iter().any(Value::is_nullish) {
         return Ok(Value::NULL);
@@ -58,7 +56,7 @@ pub(super) fn intersection<'e>(_: &'static str, values: Vec<Value<'e>>) -> Resul
     let mut taken = HashSet::new();
     let mut common = Vec::new();
     for item in first.into_array()?.unwrap_or_default() {
-        let key = canonical::of(&Value::Ref(&item))?;
+        let key = canonical::encode(&Value::Ref(&item))?;
         if sets.iter().all(|set| set.contains(&key)) && taken.insert(key) {
             common.push(item);
         }
@@ -66,7 +64,6 @@ pub(super) fn intersection<'e>(_: &'static str, values: Vec<Value<'e>>) -> Resul
     Ok(sorted(common))
 }
 
-/// `$setUnion`.
 pub(super) fn union<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     if values.iter().any(Value::is_nullish) {
         return Ok(Value::NULL);
@@ -76,7 +73,7 @@ pub(super) fn union<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value
     for value in values {
         operand(&value, 17043, "All operands of $setUnion must be arrays. One argument")?;
         for item in value.into_array()?.unwrap_or_default() {
-            if taken.insert(canonical::of(&Value::Ref(&item))?) {
+            if taken.insert(canonical::encode(&Value::Ref(&item))?) {
                 all.push(item);
             }
         }
@@ -89,7 +86,7 @@ fn sorted<'e>(mut items: Vec<Bson>) -> Value<'e> {
     Value::Own(Bson::Array(items))
 }
 
-/// `$setDifference`: what is in the first and not in the second, in the first's order.
+/// `$setDifference`: the elements in the first array and not in the second, in the first's order.
 pub(super) fn difference<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) -> Result<Value<'e>> {
     if left.is_nullish() || right.is_nullish() {
         return Ok(Value::NULL);
@@ -99,7 +96,7 @@ pub(super) fn difference<'e>(_: &'static str, left: Value<'e>, right: Value<'e>)
         keys(&operand(&right, 17049, "both operands of $setDifference must be arrays. Second argument")?)?;
     let mut kept = Vec::new();
     for item in left.into_array()?.unwrap_or_default() {
-        if out.insert(canonical::of(&Value::Ref(&item))?) {
+        if out.insert(canonical::encode(&Value::Ref(&item))?) {
             kept.push(item);
         }
     }
@@ -115,13 +112,11 @@ pub(super) fn is_subset<'e>(_: &'static str, left: Value<'e>, right: Value<'e>) 
     Ok(Value::Own(Bson::Boolean(left.is_subset(&right))))
 }
 
-/// `$anyElementTrue`.
 pub(super) fn any_element_true<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let any = elements(name, 17041, &value)?.iter().any(Value::is_true);
     Ok(Value::Own(Bson::Boolean(any)))
 }
 
-/// `$allElementsTrue`.
 pub(super) fn all_elements_true<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let all = elements(name, 17040, &value)?.iter().all(Value::is_true);
     Ok(Value::Own(Bson::Boolean(all)))

@@ -1,6 +1,6 @@
 //! Values as MongoDB's messages write them: `{a: 1, b: "x"}`.
 //!
-//! Bounded: a message shows the beginning of a large value.
+//! The length is bounded: a message shows only the beginning of a large value.
 
 use std::fmt::Write;
 
@@ -9,9 +9,9 @@ use bson::Bson;
 use super::number::double_text;
 use super::value::Value;
 
-const BYTES_MAX: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
-/// A value in a message; `MISSING` where there is none.
+/// A value in a message; `MISSING` if there is none.
 pub(crate) fn show(value: &Value<'_>) -> String {
     match value.decoded() {
         Ok(Some(bson)) => show_bson(&bson),
@@ -28,7 +28,7 @@ pub(crate) fn show_bson(value: &Bson) -> String {
 }
 
 fn write_value(text: &mut String, value: &Bson) {
-    if text.len() > BYTES_MAX {
+    if text.len() > MAX_BYTES {
         if !text.ends_with("...") {
             text.push_str("...");
         }
@@ -37,7 +37,7 @@ fn write_value(text: &mut String, value: &Bson) {
     // Writing to a string cannot fail.
     let _ = match value {
         Bson::Double(value) => write!(text, "{}", double_text(*value)),
-        Bson::String(value) => write!(text, "\"{}\"", value.chars().take(BYTES_MAX).collect::<String>()),
+        Bson::String(value) => write!(text, "\"{}\"", value.chars().take(MAX_BYTES).collect::<String>()),
         Bson::Boolean(value) => write!(text, "{value}"),
         Bson::Null => write!(text, "null"),
         Bson::Undefined => write!(text, "undefined"),
@@ -81,7 +81,7 @@ fn write_list<I>(
 ) {
     text.push_str(open);
     for (index, item) in items.enumerate() {
-        if text.len() > BYTES_MAX {
+        if text.len() > MAX_BYTES {
             break;
         }
         if index > 0 {

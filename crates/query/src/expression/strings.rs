@@ -1,4 +1,4 @@
-//! Operators of strings: `$concat`, `$split`, `$strLenBytes`, `$strLenCP`, `$strcasecmp`, `$toLower`, `$toUpper`,
+//! String operators: `$concat`, `$split`, `$strLenBytes`, `$strLenCP`, `$strcasecmp`, `$toLower`, `$toUpper`,
 //! `$replaceOne`, `$replaceAll`, `$binarySize`, `$substrBytes` (alias `$substr`), `$substrCP`, `$trim`, `$ltrim`, `$rtrim`.
 //!
 //! `$toLower`, `$toUpper` and `$strcasecmp` know the case of ASCII letters only, as MongoDB's do.
@@ -7,10 +7,9 @@ use bson::{Bson, RawBsonRef};
 
 use super::number::Number;
 use super::show::show;
-use super::value::{Signature, Value, bounded};
+use super::value::{OperatorSignature, Value, bounded};
 use crate::{Code, Failure, Result};
 
-/// `$concat`.
 pub(super) fn concat<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Value<'e>> {
     let mut text = String::new();
     for value in &values {
@@ -27,7 +26,6 @@ pub(super) fn concat<'e>(_: &'static str, values: Vec<Value<'e>>) -> Result<Valu
     Ok(Value::Own(Bson::String(text)))
 }
 
-/// `$split: [text, separator]`.
 pub(super) fn split<'e>(_: &'static str, text: Value<'e>, separator: Value<'e>) -> Result<Value<'e>> {
     if text.is_nullish() || separator.is_nullish() {
         return Ok(Value::NULL);
@@ -48,7 +46,7 @@ pub(super) fn split<'e>(_: &'static str, text: Value<'e>, separator: Value<'e>) 
     Ok(Value::Own(Bson::Array(parts.collect())))
 }
 
-/// `$strLenBytes` and `$strLenCP`.
+/// The operators `$strLenBytes` and `$strLenCP`.
 pub(super) fn length<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let in_bytes = name == "$strLenBytes";
     let Some(text) = value.as_str() else {
@@ -59,7 +57,7 @@ pub(super) fn length<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'
     Ok(Value::Own(Bson::Int32(i32::try_from(length).unwrap_or(i32::MAX))))
 }
 
-/// A value where a string is meant: numbers and dates are written out, null is empty; the rest is refused (16007).
+/// A value converted to a string: numbers and dates are written out, null is empty; other types are refused (16007).
 fn coerced(value: &Value<'_>) -> Result<String> {
     if value.is_nullish() {
         return Ok(String::new());
@@ -83,7 +81,7 @@ fn coerced(value: &Value<'_>) -> Result<String> {
     })
 }
 
-/// `$toLower` and `$toUpper`.
+/// The operators `$toLower` and `$toUpper`.
 pub(super) fn change_case<'e>(name: &'static str, value: Value<'e>) -> Result<Value<'e>> {
     let mut text = coerced(&value)?;
     if name == "$toLower" {
@@ -94,7 +92,7 @@ pub(super) fn change_case<'e>(name: &'static str, value: Value<'e>) -> Result<Va
     Ok(Value::Own(Bson::String(text)))
 }
 
-/// `$strcasecmp`.
+/// Compares without regard to case, for `$strcasecmp`.
 pub(super) fn compare_ignoring_case<'e>(
     _: &'static str,
     left: Value<'e>,
@@ -105,14 +103,13 @@ pub(super) fn compare_ignoring_case<'e>(
     Ok(Value::Own(Bson::Int32(left.cmp(&right) as i32)))
 }
 
-/// What `$replaceOne` and `$replaceAll` take.
-pub(super) static REPLACE: Signature = Signature {
+/// The arguments of `$replaceOne` and `$replaceAll`.
+pub(super) static REPLACE: OperatorSignature = OperatorSignature {
     not_object: 51751,
     unknown: 51750,
     members: &[("input", Some(51749)), ("find", Some(51748)), ("replacement", Some(51747))],
 };
 
-/// `$replaceOne` and `$replaceAll`.
 pub(super) fn replace<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) -> Result<Value<'e>> {
     let values: Vec<Value<'e>> = values.into_iter().flatten().collect();
     let [input, find, replacement] = values.as_slice() else { return Ok(Value::NULL) };
@@ -135,7 +132,7 @@ pub(super) fn replace<'e>(name: &'static str, values: Vec<Option<Value<'e>>>) ->
     if name == "$replaceOne" {
         return Ok(Value::Own(Bson::String(text.replacen(find, with, 1))));
     }
-    // How large it becomes is known before it is made.
+    // The size of the result is known before it is created.
     let places = text.matches(find).count();
     bounded(places.saturating_mul(with.len()).saturating_add(text.len()))?;
     Ok(Value::Own(Bson::String(text.replace(find, with))))
@@ -163,7 +160,7 @@ pub(super) fn substring_bytes<'e>(name: &'static str, values: Vec<Value<'e>>) ->
     let [text, start, length] = values.as_slice() else { return Ok(Value::NULL) };
     let text = coerced(text)?;
     let number = |value: &Value<'_>, what: &str, code: i32| {
-        Number::of(value).ok_or_else(|| {
+        Number::from_value(value).ok_or_else(|| {
             let found = value.type_name();
             Failure::new(Code(code), format!("{name}:  {what} must be a numeric type (is BSON type {found})"))
         })
@@ -199,7 +196,7 @@ pub(super) fn substring_code_points<'e>(name: &'static str, values: Vec<Value<'e
     let [text, start, length] = values.as_slice() else { return Ok(Value::NULL) };
     let text = coerced(text)?;
     let whole = |value: &Value<'_>, what: &str, code: i32| {
-        let Some(number) = Number::of(value) else {
+        let Some(number) = Number::from_value(value) else {
             let found = value.type_name();
             let message = format!("{name}: {what} must be a numeric type (is BSON type {found})");
             return Err(Failure::new(Code(code), message));
@@ -222,11 +219,14 @@ pub(super) fn substring_code_points<'e>(name: &'static str, values: Vec<Value<'e
     Ok(Value::Own(Bson::String(text.chars().skip(start).take(length).collect())))
 }
 
-/// What `$trim`, `$ltrim` and `$rtrim` take.
-pub(super) static TRIM: Signature =
-    Signature { not_object: 50696, unknown: 50694, members: &[("input", Some(50695)), ("chars", None)] };
+/// The arguments of `$trim`, `$ltrim` and `$rtrim`.
+pub(super) static TRIM: OperatorSignature = OperatorSignature {
+    not_object: 50696,
+    unknown: 50694,
+    members: &[("input", Some(50695)), ("chars", None)],
+};
 
-/// What is trimmed if nothing is said (mongodb/mongo:src/mongo/db/pipeline/expression_trim.cpp).
+/// The characters that are trimmed by default (mongodb/mongo:src/mongo/db/pipeline/expression_trim.cpp).
 const WHITESPACE: &[char] = &[
     '\0', ' ', '\t', '\n', '\x0B', '\x0C', '\r', '\u{A0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
     '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200A}',

@@ -1,7 +1,7 @@
-//! What an expression yields while it is evaluated: nothing, bytes of a document, or a value that was made.
+//! The value of an expression during its evaluation: nothing, bytes of a document, or a new value.
 //!
-//! Values stay raw as long as nothing has to be changed, so that a path costs no decoding. A value that is made is bounded in
-//! size and in depth; what is beyond is refused, so that no pipeline can take all memory or all stack.
+//! Values stay raw as long as they are unchanged, so that a path needs no decoding. New values are limited in size
+//! and depth, so that no pipeline can use up the memory or the stack.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -12,15 +12,15 @@ use bson::{Bson, Document, RawArray, RawBson, RawBsonRef, RawDocument, RawDocume
 use crate::{Code, Failure, Result, order};
 
 /// How deep documents may nest, as BSON from outside may (mongodb/mongo:src/mongo/bson/bson_depth.h).
-pub(crate) const DEPTH_MAX: usize = 200;
+pub(crate) const MAX_DEPTH: usize = 200;
 
-/// The most bytes one value may have while an expression works on it: MongoDB's limit of a buffer.
-pub(crate) const VALUE_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The most bytes of one value during the evaluation of an expression: MongoDB's limit of a buffer.
+pub(crate) const MAX_VALUE_BYTES: usize = 64 * 1024 * 1024;
 
-/// A value, or that there is none.
+/// A value, which may be missing.
 #[derive(Clone, Debug)]
 pub(crate) enum Value<'e> {
-    /// A field that is not there, `$$REMOVE`.
+    /// A missing field, or `$$REMOVE`.
     Missing,
     /// Part of a document.
     Raw(RawBsonRef<'e>),
@@ -31,11 +31,10 @@ pub(crate) enum Value<'e> {
 }
 
 impl<'e> Value<'e> {
-    /// An owned null.
     pub(crate) const NULL: Value<'static> = Value::Own(Bson::Null);
 
-    /// A value where there may be none.
-    pub(crate) fn of(value: Option<Bson>) -> Value<'static> {
+    /// A value that may be missing.
+    pub(crate) fn from_option(value: Option<Bson>) -> Value<'static> {
         value.map_or(Value::Missing, Value::Own)
     }
 
@@ -49,7 +48,7 @@ impl<'e> Value<'e> {
         }
     }
 
-    /// The value as a reference into bytes; none for what is missing and for a document or array that has none.
+    /// The value as a reference into bytes; `None` if it is missing, or a document or array without bytes.
     pub(crate) fn as_raw(&self) -> Option<RawBsonRef<'_>> {
         match self {
             Value::Missing => None,
@@ -59,7 +58,7 @@ impl<'e> Value<'e> {
         }
     }
 
-    /// The value decoded; none when it is missing.
+    /// The value decoded; `None` if it is missing.
     pub(crate) fn decoded(&self) -> Result<Option<Cow<'_, Bson>>> {
         Ok(match self {
             Value::Missing => None,
@@ -79,9 +78,9 @@ impl<'e> Value<'e> {
         })
     }
 
-    /// The value with no ties to the document or to variables.
+    /// The value without references to the document or to variables.
     pub(crate) fn detach(self) -> Result<Value<'static>> {
-        Ok(Value::of(self.into_bson()?))
+        Ok(Value::from_option(self.into_bson()?))
     }
 
     /// Missing, null or undefined.
@@ -94,7 +93,7 @@ impl<'e> Value<'e> {
         }
     }
 
-    /// Whether `$and`, `$cond` and their like take it for true.
+    /// Whether `$and`, `$cond` and similar operators take it for true.
     pub(crate) fn is_true(&self) -> bool {
         match self.as_raw() {
             Some(RawBsonRef::Boolean(value)) => value,
@@ -134,7 +133,7 @@ impl<'e> Value<'e> {
         )
     }
 
-    /// The elements of an array; none when it is something else.
+    /// The elements of an array; `None` for another type.
     pub(crate) fn items(&self) -> Result<Option<Vec<Value<'_>>>> {
         Ok(match self {
             Value::Raw(RawBsonRef::Array(array)) => Some(raw_items(array)?),
@@ -144,7 +143,7 @@ impl<'e> Value<'e> {
         })
     }
 
-    /// The elements of an array, decoded; none when it is something else.
+    /// The elements of an array, decoded; `None` for another type.
     pub(crate) fn into_array(self) -> Result<Option<Vec<Bson>>> {
         Ok(if self.is_array() {
             match self.into_bson()? {
@@ -156,7 +155,7 @@ impl<'e> Value<'e> {
         })
     }
 
-    /// The order that `$cmp`, `$sort` and `$min` know; what is missing comes before everything but MinKey.
+    /// The order that `$cmp`, `$sort` and `$min` use; a missing value comes before everything but MinKey.
     pub(crate) fn compare(&self, other: &Value<'_>) -> Ordering {
         match (self.as_raw(), other.as_raw()) {
             (Some(left), Some(right)) => order::compare(left, right),
@@ -186,7 +185,7 @@ impl<'e> Value<'e> {
     }
 }
 
-/// How "missing" stands beside a value: it has the class of undefined, below null.
+/// Compares "missing" with a value: it has the class of undefined, below null.
 fn beside_missing(other: ElementType) -> Ordering {
     match other {
         ElementType::MinKey => Ordering::Greater,
@@ -205,17 +204,17 @@ fn raw_items(array: &RawArray) -> Result<Vec<Value<'_>>> {
     array.into_iter().map(|item| item.map(Value::Raw).map_err(malformed)).collect()
 }
 
-/// What bytes that are no BSON are refused with.
+/// The failure for bytes that are not BSON.
 pub(crate) fn malformed(error: bson::error::Error) -> Failure {
     Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
 }
 
-/// What documents that nest too deep are refused with.
+/// The failure for documents that nest too deep.
 pub(crate) fn too_deep() -> Failure {
-    Failure::new(Code::Overflow, format!("BSONObj exceeds maximum nested object depth: {DEPTH_MAX}"))
+    Failure::new(Code::Overflow, format!("BSONObj exceeds maximum nested object depth: {MAX_DEPTH}"))
 }
 
-/// A value that needs no bytes of its own to be referred to; none for documents, arrays and the like.
+/// A value that can be referred to without bytes of its own; `None` for documents, arrays and the like.
 pub(crate) fn scalar(value: &Bson) -> Option<RawBsonRef<'_>> {
     match value {
         Bson::Null => Some(RawBsonRef::Null),
@@ -226,18 +225,18 @@ pub(crate) fn scalar(value: &Bson) -> Option<RawBsonRef<'_>> {
     }
 }
 
-/// Decodes a value, refusing what nests too deep.
+/// Decodes a value; refuses one that nests too deep.
 pub(crate) fn decode(value: RawBsonRef<'_>) -> Result<Bson> {
     decode_at(value, 0)
 }
 
-/// Decodes a document, refusing what nests too deep.
+/// Decodes a document; refuses one that nests too deep.
 pub(crate) fn decode_document(document: &RawDocument) -> Result<Document> {
     decode_fields(document, 0)
 }
 
 fn decode_at(value: RawBsonRef<'_>, depth: usize) -> Result<Bson> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     match value {
@@ -269,13 +268,13 @@ fn decode_fields(document: &RawDocument, depth: usize) -> Result<Document> {
     Ok(fields)
 }
 
-/// About how many bytes a value has as BSON; refuses what nests too deep or is too large.
+/// The approximate size of a value as BSON; refuses one that nests too deep or is too large.
 pub(crate) fn measure(value: &Bson) -> Result<usize> {
     measure_at(value, 0)
 }
 
 fn measure_at(value: &Bson, depth: usize) -> Result<usize> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     let mut bytes: usize = 16;
@@ -306,10 +305,10 @@ fn measure_at(value: &Bson, depth: usize) -> Result<usize> {
 
 /// Refuses a value of too many bytes.
 pub(crate) fn bounded(bytes: usize) -> Result<usize> {
-    if bytes <= VALUE_BYTES_MAX {
+    if bytes <= MAX_VALUE_BYTES {
         return Ok(bytes);
     }
-    let message = format!("an expression made a value of more than {VALUE_BYTES_MAX} bytes");
+    let message = format!("an expression made a value of more than {MAX_VALUE_BYTES} bytes");
     Err(Failure::new(Code::ExceededMemoryLimit, message))
 }
 
@@ -362,20 +361,20 @@ pub(crate) fn type_name(element: bson::spec::ElementType) -> &'static str {
 }
 
 /// An operator of one argument.
-pub(super) type One = for<'e> fn(&'static str, Value<'e>) -> Result<Value<'e>>;
+pub(super) type UnaryOperator = for<'e> fn(&'static str, Value<'e>) -> Result<Value<'e>>;
 /// An operator of two arguments.
 pub(super) type Two = for<'e> fn(&'static str, Value<'e>, Value<'e>) -> Result<Value<'e>>;
 /// An operator of any number of arguments.
-pub(super) type Many = for<'e> fn(&'static str, Vec<Value<'e>>) -> Result<Value<'e>>;
-/// An operator of named arguments; those that were not given are none.
-pub(super) type Named = for<'e> fn(&'static str, Vec<Option<Value<'e>>>) -> Result<Value<'e>>;
+pub(super) type VariadicOperator = for<'e> fn(&'static str, Vec<Value<'e>>) -> Result<Value<'e>>;
+/// An operator of named arguments; those that were not given are `None`.
+pub(super) type NamedOperator = for<'e> fn(&'static str, Vec<Option<Value<'e>>>) -> Result<Value<'e>>;
 
-/// What an operator's object may hold, with the codes of what it may not.
-pub(super) struct Signature {
-    /// The code if the argument is no object.
+/// The fields that an operator's object may have, with the codes of refusals.
+pub(super) struct OperatorSignature {
+    /// The code if the argument is not an object.
     pub(super) not_object: i32,
-    /// The code of a member that is not known.
+    /// The code of an unknown member.
     pub(super) unknown: i32,
-    /// The members, each with the code if it is missing; those without a code may be.
+    /// The members, each with the code for its absence; those without a code are optional.
     pub(super) members: &'static [(&'static str, Option<i32>)],
 }

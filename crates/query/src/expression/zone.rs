@@ -35,8 +35,8 @@ impl Zone {
         Err(Failure::new(Code(40485), message))
     }
 
-    /// The zone of an argument: UTC where there is none; none where it is null.
-    pub(super) fn of(name: &str, value: Option<&Value<'_>>) -> Result<Option<Zone>> {
+    /// The zone of an argument: UTC without one, `None` if it is null.
+    pub(super) fn from_argument(name: &str, value: Option<&Value<'_>>) -> Result<Option<Zone>> {
         let Some(value) = value else { return Ok(Some(Zone::default())) };
         if value.is_nullish() {
             return Ok(None);

@@ -7,7 +7,7 @@ use super::{numbers, show};
 use crate::raw::unreadable;
 use crate::{Code, Failure, Result};
 
-/// Which of the four tests it is.
+/// One of the four tests of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BitTest {
     /// All positions hold 1.
@@ -20,10 +20,9 @@ pub(crate) enum BitTest {
     AnyClear,
 }
 
-/// A test with the positions it looks at, counted from the least significant bit.
+/// A test with the bit positions it checks, counted from the least significant bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
-    /// Which test.
     pub(crate) test: BitTest,
     /// Positions, each once, ascending.
     pub(crate) positions: Vec<u32>,
@@ -41,7 +40,6 @@ impl BitTest {
         })
     }
 
-    /// The operator's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             BitTest::AllSet => "$bitsAllSet",
@@ -93,7 +91,7 @@ impl Bits {
         Ok(Bits { test, positions })
     }
 
-    /// Whether a value passes; what is neither a whole number nor binary data does not.
+    /// Whether a value passes; only whole numbers and binary data can.
     pub(crate) fn holds(&self, value: RawBsonRef<'_>) -> bool {
         match value {
             RawBsonRef::Binary(binary) => self.check(|position| {
@@ -101,7 +99,7 @@ impl Bits {
                 byte.is_some_and(|byte| byte >> (position % 8) & 1 == 1)
             }),
             RawBsonRef::Int32(_) | RawBsonRef::Int64(_) | RawBsonRef::Double(_) => {
-                // Beyond the 64th bit a number goes on with its sign.
+                // Beyond the 64th bit a number is sign-extended.
                 numbers::exact(value)
                     .is_some_and(|number| self.check(|position| number >> position.min(63) & 1 == 1))
             }

@@ -1,6 +1,6 @@
-//! Asks a parsed filter of a document. Works on raw bytes and allocates nothing, save within `$expr` and some `$regex`.
+//! Evaluates a parsed filter for a document. It works on raw bytes and allocates only within `$expr` and some `$regex`.
 //!
-//! Only values of one class are compared, null equals what is missing, and NaN equals NaN and nothing else
+//! Only values of one class are compared, null equals a missing value, and NaN equals only NaN
 //! (mongodb/mongo:src/mongo/db/matcher/expression_leaf.cpp).
 
 use std::cmp::Ordering;
@@ -9,16 +9,16 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 
 use super::numbers::{self, is_nan};
 use super::path::{Leaf, Walk};
-use super::tree::{Comparison, Computed, Field, Membership, Node, Test};
+use super::tree::{ComparisonOperator, ExpressionTest, Field, FilterNode, InList, Test};
 use crate::raw::unreadable;
 use crate::{Result, canonical_type, compare};
 
-impl Node {
-    /// Whether a document matches; sets `position` where the match went through an array.
+impl FilterNode {
+    /// Whether a document matches; sets `position` if the match went through an array.
     pub(crate) fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
         match self {
-            Node::Always(truth) => Ok(*truth),
-            Node::And(nodes) => {
+            FilterNode::Always(truth) => Ok(*truth),
+            FilterNode::And(nodes) => {
                 for node in nodes {
                     if !node.matches(document, position)? {
                         return Ok(false);
@@ -26,20 +26,20 @@ impl Node {
                 }
                 Ok(true)
             }
-            Node::Or(nodes) => any(nodes, document, position),
-            // What is denied was not matched anywhere.
-            Node::Nor(nodes) => Ok(!any(nodes, document, &mut None)?),
-            Node::Not(node) => Ok(!node.matches(document, &mut None)?),
-            Node::Field(field) => field.matches(document, position),
-            Node::Computed(computed) => computed.holds(document),
-            Node::Schema(schema) => schema.holds(RawBsonRef::Document(document)),
+            FilterNode::Or(nodes) => any(nodes, document, position),
+            // A negated condition matched at no position.
+            FilterNode::Nor(nodes) => Ok(!any(nodes, document, &mut None)?),
+            FilterNode::Not(node) => Ok(!node.matches(document, &mut None)?),
+            FilterNode::Field(field) => field.matches(document, position),
+            FilterNode::Computed(computed) => computed.holds(document),
+            FilterNode::Schema(schema) => schema.holds(RawBsonRef::Document(document)),
         }
     }
 
-    /// Whether a value itself passes, for the operators within `$elemMatch`.
+    /// Whether the value itself passes, for the operators within `$elemMatch`.
     fn holds(&self, value: RawBsonRef<'_>) -> Result<bool> {
         match self {
-            Node::And(nodes) => {
+            FilterNode::And(nodes) => {
                 for node in nodes {
                     if !node.holds(value)? {
                         return Ok(false);
@@ -47,16 +47,18 @@ impl Node {
                 }
                 Ok(true)
             }
-            Node::Not(node) => Ok(!node.holds(value)?),
-            Node::Field(field) => field.test.holds(Some(value), &mut None),
-            Node::Always(truth) => Ok(*truth),
+            FilterNode::Not(node) => Ok(!node.holds(value)?),
+            FilterNode::Field(field) => field.test.holds(Some(value), &mut None),
+            FilterNode::Always(truth) => Ok(*truth),
             // Operators of a field parse into none of these.
-            Node::Or(_) | Node::Nor(_) | Node::Computed(_) | Node::Schema(_) => Ok(false),
+            FilterNode::Or(_) | FilterNode::Nor(_) | FilterNode::Computed(_) | FilterNode::Schema(_) => {
+                Ok(false)
+            }
         }
     }
 }
 
-fn any(nodes: &[Node], document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
+fn any(nodes: &[FilterNode], document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
     for node in nodes {
         if node.matches(document, position)? {
             return Ok(true);
@@ -143,7 +145,7 @@ fn as_document(array: &RawArray) -> Result<&RawDocument> {
     RawDocument::from_bytes(array.as_bytes()).map_err(unreadable)
 }
 
-impl Computed {
+impl ExpressionTest {
     /// Whether the expression's value counts as true: neither missing, nor null, nor false, nor zero.
     fn holds(&self, document: &RawDocument) -> Result<bool> {
         use bson::Bson;
@@ -160,7 +162,7 @@ impl Computed {
     }
 }
 
-impl Comparison {
+impl ComparisonOperator {
     /// Whether a value (none: missing) passes against the constant.
     pub(crate) fn holds(self, value: Option<RawBsonRef<'_>>, constant: RawBsonRef<'_>) -> bool {
         let Some(value) = value else {
@@ -168,37 +170,41 @@ impl Comparison {
         };
         if let (RawBsonRef::String(left), RawBsonRef::String(right)) = (value, constant) {
             return match self {
-                Comparison::Equal => left == right,
+                ComparisonOperator::Equal => left == right,
                 _ => self.takes(left.cmp(right)),
             };
         }
         if canonical_type(value) != canonical_type(constant) {
             return match constant {
                 RawBsonRef::Null => matches!(value, RawBsonRef::Undefined) && self.takes(Ordering::Equal),
-                RawBsonRef::MaxKey => matches!(self, Comparison::Less | Comparison::LessOrEqual),
-                RawBsonRef::MinKey => matches!(self, Comparison::Greater | Comparison::GreaterOrEqual),
+                RawBsonRef::MaxKey => {
+                    matches!(self, ComparisonOperator::Less | ComparisonOperator::LessOrEqual)
+                }
+                RawBsonRef::MinKey => {
+                    matches!(self, ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual)
+                }
                 _ => false,
             };
         }
-        if self != Comparison::Equal && (is_nan(value) || is_nan(constant)) {
+        if self != ComparisonOperator::Equal && (is_nan(value) || is_nan(constant)) {
             return is_nan(value) && is_nan(constant) && self.takes(Ordering::Equal);
         }
         self.takes(compare(value, constant))
     }
 
-    /// Whether an order of value to constant satisfies it.
+    /// Whether an ordering of the value relative to the constant satisfies it.
     fn takes(self, order: Ordering) -> bool {
         match self {
-            Comparison::Equal => order.is_eq(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
+            ComparisonOperator::Equal => order.is_eq(),
+            ComparisonOperator::Less => order.is_lt(),
+            ComparisonOperator::LessOrEqual => order.is_le(),
+            ComparisonOperator::Greater => order.is_gt(),
+            ComparisonOperator::GreaterOrEqual => order.is_ge(),
         }
     }
 }
 
-impl Membership {
+impl InList {
     /// Whether a value (none: missing) is in the list or matches one of its patterns.
     pub(crate) fn holds(&self, value: Option<RawBsonRef<'_>>) -> Result<bool> {
         let value = match value {

@@ -1,7 +1,7 @@
-//! Filters: which documents a query means.
+//! Filters, which select the documents of a query.
 //!
-//! A filter is parsed once and then asked of many documents, on their raw bytes. What MongoDB has and this does not, such as
-//! `$where`, `$text` and the geographic operators, is refused by name.
+//! A filter is parsed once and then evaluated for many documents, on their raw bytes. Operators that MongoDB has and this
+//! module lacks, such as `$where`, `$text` and the geographic ones, are refused by name.
 
 mod bits;
 mod evaluate;
@@ -21,26 +21,25 @@ use std::sync::OnceLock;
 use bson::{Bson, Document, RawBson, RawDocument};
 
 use crate::{Result, Variables};
-pub(crate) use tree::Node;
-use tree::{Comparison, Test};
+pub(crate) use tree::FilterNode;
+use tree::{ComparisonOperator, Test};
 
-/// A parsed filter.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// Of a filter for one plain `_id` it is made when somebody wants it: most of these never ask.
-    root: OnceLock<Node>,
+    /// The tree. For a filter on one plain `_id` it is built on demand: most of these never need it.
+    root: OnceLock<FilterNode>,
     id: Option<Bson>,
 }
 
-/// That a document matched, and where in an array the positional operator `$` points.
+/// The result for a matching document, with the array position for the positional operator `$`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Matched {
+pub struct FilterMatch {
     /// The index within the array that the filter went through, if it went through one; of several, the last in the
     /// filter's order.
     pub position: Option<usize>,
 }
 
-/// Whether a value of `_id` means itself and cannot fail to be compared.
+/// Whether a value of `_id` means exactly itself and can always be compared.
 fn is_plain(id: &Bson) -> bool {
     matches!(id, Bson::String(_) | Bson::ObjectId(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::DateTime(_))
 }
@@ -52,11 +51,11 @@ impl Filter {
         if id.as_ref().is_some_and(is_plain) {
             return Ok(Filter { root: OnceLock::new(), id });
         }
-        let root = parse::Parser::new(variables).filter(filter, parse::Level::Document, 0)?;
+        let root = parse::Parser::new(variables).filter(filter, parse::FilterLevel::Document, 0)?;
         Ok(Filter { root: root.into(), id })
     }
 
-    /// What both this filter and another match.
+    /// The filter that matches what both this filter and another match.
     #[must_use]
     pub fn and(&self, other: &Filter) -> Filter {
         if self.is_empty() {
@@ -66,28 +65,30 @@ impl Filter {
             return self.clone();
         }
         let parts = [self.root(), other.root()].into_iter().flat_map(|root| match root {
-            Node::And(nodes) => nodes.clone(),
+            FilterNode::And(nodes) => nodes.clone(),
             node => vec![node.clone()],
         });
-        Filter { root: Node::And(parts.collect()).into(), id: None }
+        Filter { root: FilterNode::And(parts.collect()).into(), id: None }
     }
 
     /// Whether every document matches.
     pub fn is_empty(&self) -> bool {
         match self.root() {
-            Node::And(nodes) => nodes.is_empty(),
-            Node::Always(truth) => *truth,
+            FilterNode::And(nodes) => nodes.is_empty(),
+            FilterNode::Always(truth) => *truth,
             _ => false,
         }
     }
 
-    /// The earliest timestamp that the value at `path` may have, where the filter asks for one at least: who follows an oplog,
+    /// The earliest timestamp that the value at `path` may have, if the filter sets a lower bound. A reader of an oplog,
     /// whose records are numbered by their timestamps, begins there instead of at its beginning.
     pub fn earliest_timestamp(&self, path: &str) -> Option<bson::Timestamp> {
-        let of = |node: &Node| match node {
-            Node::Field(field) if field.path == path => match &field.test {
+        let of = |node: &FilterNode| match node {
+            FilterNode::Field(field) if field.path == path => match &field.test {
                 Test::Compare(
-                    Comparison::Equal | Comparison::Greater | Comparison::GreaterOrEqual,
+                    ComparisonOperator::Equal
+                    | ComparisonOperator::Greater
+                    | ComparisonOperator::GreaterOrEqual,
                     RawBson::Timestamp(from),
                 ) => Some(*from),
                 _ => None,
@@ -95,25 +96,25 @@ impl Filter {
             _ => None,
         };
         match self.root() {
-            Node::And(nodes) => nodes.iter().find_map(of),
+            FilterNode::And(nodes) => nodes.iter().find_map(of),
             node => of(node),
         }
     }
 
-    /// The value of `_id` when the filter is exactly `{_id: <value>}` (or `{_id: {$eq: <value>}}`): the fast path. None for
+    /// The value of `_id` when the filter is exactly `{_id: <value>}` (or `{_id: {$eq: <value>}}`): the fast path. `None` for
     /// arrays, regular expressions and null, which mean more than one key.
     pub fn only_id(&self) -> Option<&Bson> {
         self.id.as_ref()
     }
 
-    /// Whether `document` matches, and where. Fails where an `$expr` fails, or the document is malformed.
-    pub fn matches(&self, document: &RawDocument) -> Result<Option<Matched>> {
+    /// Whether `document` matches, and where. Fails if an `$expr` fails, or if the document is malformed.
+    pub fn matches(&self, document: &RawDocument) -> Result<Option<FilterMatch>> {
         let mut position = None;
         let matched = self.root().matches(document, &mut position)?;
-        Ok(matched.then_some(Matched { position }))
+        Ok(matched.then_some(FilterMatch { position }))
     }
 
-    /// The dotted paths that the filter holds to one value by equality (top level, `$and`, `$eq`, single `$in`), in order: what an upsert begins with.
+    /// The dotted paths that the filter fixes to one value by equality (top level, `$and`, `$eq`, single `$in`), in order, for an upsert.
     pub fn equalities(&self) -> Vec<(String, Bson)> {
         tree::equalities(self.root())
     }
@@ -124,11 +125,11 @@ impl Filter {
     }
 
     /// The tree, for the planner.
-    pub(crate) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &FilterNode {
         self.root.get_or_init(|| match self.id.as_ref().and_then(|id| RawBson::try_from(id.clone()).ok()) {
-            Some(id) => Node::field("_id", Test::Compare(Comparison::Equal, id)),
-            // Does not come to pass; who finds nothing changes nothing.
-            None => Node::Always(false),
+            Some(id) => FilterNode::field("_id", Test::Compare(ComparisonOperator::Equal, id)),
+            // This case does not occur; a filter that matches nothing changes nothing.
+            None => FilterNode::Always(false),
         })
     }
 }
@@ -153,7 +154,8 @@ mod tests {
         for filter in filters {
             let made = Filter::parse(&filter, &variables).unwrap();
             assert!(made.root.get().is_none(), "{filter:?}");
-            let parsed = parse::Parser::new(&variables).filter(&filter, parse::Level::Document, 0).unwrap();
+            let parsed =
+                parse::Parser::new(&variables).filter(&filter, parse::FilterLevel::Document, 0).unwrap();
             assert_eq!(format!("{:?}", made.root()), format!("{parsed:?}"));
         }
     }

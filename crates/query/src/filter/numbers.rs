@@ -1,5 +1,5 @@
-//! Numbers out of BSON values as operators read them: whole numbers from any numeric type, exactly or cut off.
-//! Refuses, by returning none, what a signed 64-bit integer cannot hold.
+//! Reads whole numbers from BSON values of any numeric type, exactly or truncated, as operators do.
+//! Returns `None` for numbers that a signed 64-bit integer cannot hold.
 
 use bson::{Decimal128, RawBsonRef};
 
@@ -16,16 +16,16 @@ pub(crate) fn is_number(value: RawBsonRef<'_>) -> bool {
     )
 }
 
-/// Whether it is a number, but none.
+/// Whether it is NaN, as a double or a decimal.
 pub(crate) fn is_nan(value: RawBsonRef<'_>) -> bool {
     match value {
         RawBsonRef::Double(number) => number.is_nan(),
-        RawBsonRef::Decimal128(number) => Decimal::of(number) == Decimal::NaN,
+        RawBsonRef::Decimal128(number) => Decimal::from_value(number) == Decimal::NaN,
         _ => false,
     }
 }
 
-/// The whole number that it is; none if it has a fraction, is too large, or is no number.
+/// The value as a whole number; `None` if it has a fraction, is too large, or is not a number.
 pub(crate) fn exact(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(number) => Some(number.into()),
@@ -39,7 +39,7 @@ pub(crate) fn exact(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-/// The number without its fraction; none if it is too large, infinite or no number.
+/// The number without its fraction; `None` if it is too large, infinite or not a number.
 pub(crate) fn truncated(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Double(number) => double(number.trunc()),
@@ -55,7 +55,7 @@ fn double(number: f64) -> Option<i64> {
 
 /// The whole part, and whether a fraction was cut off.
 fn whole_decimal(number: Decimal128) -> Option<(i64, bool)> {
-    let Decimal::Finite(Finite { negative, mut coefficient, exponent }) = Decimal::of(number) else {
+    let Decimal::Finite(Finite { negative, mut coefficient, exponent }) = Decimal::from_value(number) else {
         return None;
     };
     let mut remains = false;

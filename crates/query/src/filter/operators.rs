@@ -1,19 +1,19 @@
-//! Reads the operators of one field: `{$gt: 5, $lt: 8}`, with `$in`, `$nin`, `$elemMatch` and `$all`.
+//! Parses the operators of one field: `{$gt: 5, $lt: 8}`, with `$in`, `$nin`, `$elemMatch` and `$all`.
 //!
-//! Refuses unknown ones by name, and says of those that MongoDB has and this server lacks that it lacks them.
+//! Unknown operators are refused by name; for those that MongoDB has, the message says that this server lacks them.
 
 use bson::{RawBson, RawBsonRef, RawDocument};
 
 use super::bits::{BitTest, Bits};
 use super::numbers;
-use super::parse::{Level, Parser, comparison, is_operators};
-use super::pattern::Pattern;
-use super::tree::{Comparison, Membership, Node, Test, check_depth};
+use super::parse::{FilterLevel, Parser, comparison, is_operators};
+use super::pattern::RegexPattern;
+use super::tree::{ComparisonOperator, FilterNode, InList, Test, check_depth};
 use super::types::TypeSet;
 use crate::raw::unreadable;
 use crate::{Code, Failure, Result, compare};
 
-/// The names of the geographic and other operators of MongoDB that need what this server does not have.
+/// The names of MongoDB's geographic and other operators that this server lacks.
 const LACKING: [&str; 6] =
     ["$geoWithin", "$geoIntersects", "$within", "$maxDistance", "$minDistance", "$text"];
 
@@ -23,9 +23,9 @@ impl Parser<'_> {
         self,
         path: &str,
         operators: &RawDocument,
-        level: Level,
+        level: FilterLevel,
         depth: usize,
-        nodes: &mut Vec<Node>,
+        nodes: &mut Vec<FilterNode>,
     ) -> Result<()> {
         check_depth(depth)?;
         for element in operators.iter_elements() {
@@ -33,7 +33,7 @@ impl Parser<'_> {
             let argument = element.value().map_err(unreadable)?;
             let name = element.key().as_str();
             nodes.extend(match name {
-                "$regex" => Some(Node::field(path, Test::Regex(regex(operators)?))),
+                "$regex" => Some(FilterNode::field(path, Test::Regex(regex(operators)?))),
                 "$options" => {
                     if operators.get("$regex").map_err(unreadable)?.is_none() {
                         return Err(Failure::new(Code::BadValue, "$options needs a $regex"));
@@ -50,11 +50,17 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn negated(self, path: &str, argument: RawBsonRef<'_>, level: Level, depth: usize) -> Result<Node> {
+    fn negated(
+        self,
+        path: &str,
+        argument: RawBsonRef<'_>,
+        level: FilterLevel,
+        depth: usize,
+    ) -> Result<FilterNode> {
         let mut nodes = Vec::new();
         match argument {
             RawBsonRef::RegularExpression(regex) => {
-                nodes.push(Node::field(path, Test::Regex(Pattern::of(regex)?)));
+                nodes.push(FilterNode::field(path, Test::Regex(RegexPattern::from_value(regex)?)));
             }
             RawBsonRef::Document(operators) if operators.is_empty() => {
                 return Err(Failure::new(Code::BadValue, "$not cannot be empty"));
@@ -64,37 +70,37 @@ impl Parser<'_> {
             }
             _ => return Err(Failure::new(Code::BadValue, "$not needs a regex or a document")),
         }
-        Ok(Node::Not(Box::new(Node::all(nodes))))
+        Ok(FilterNode::Not(Box::new(FilterNode::all(nodes))))
     }
 }
 
 /// An operator whose argument holds no filter of its own.
-fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<FilterNode> {
     if let Some(test) = BitTest::of_name(name) {
-        return Ok(Node::field(path, Test::Bits(Bits::parse(test, path, argument)?)));
+        return Ok(FilterNode::field(path, Test::Bits(Bits::parse(test, path, argument)?)));
     }
     Ok(match name {
-        // By name, a regular expression is a value to be equal to, not a pattern.
-        "$eq" => comparison(path, Comparison::Equal, argument)?,
+        // With an explicit `$eq`, a regular expression is a value to compare with, not a pattern.
+        "$eq" => comparison(path, ComparisonOperator::Equal, argument)?,
         "$ne" => match argument {
             RawBsonRef::RegularExpression(_) => {
                 return Err(Failure::new(Code::BadValue, "Can't have regex as arg to $ne."));
             }
-            constant => Node::Not(Box::new(comparison(path, Comparison::Equal, constant)?)),
+            constant => FilterNode::Not(Box::new(comparison(path, ComparisonOperator::Equal, constant)?)),
         },
-        "$lt" => comparison(path, Comparison::Less, argument)?,
-        "$lte" => comparison(path, Comparison::LessOrEqual, argument)?,
-        "$gt" => comparison(path, Comparison::Greater, argument)?,
-        "$gte" => comparison(path, Comparison::GreaterOrEqual, argument)?,
+        "$lt" => comparison(path, ComparisonOperator::Less, argument)?,
+        "$lte" => comparison(path, ComparisonOperator::LessOrEqual, argument)?,
+        "$gt" => comparison(path, ComparisonOperator::Greater, argument)?,
+        "$gte" => comparison(path, ComparisonOperator::GreaterOrEqual, argument)?,
         "$in" => membership(path, name, argument)?,
-        "$nin" => Node::Not(Box::new(membership(path, name, argument)?)),
+        "$nin" => FilterNode::Not(Box::new(membership(path, name, argument)?)),
         "$exists" => match is_true(argument) {
-            true => Node::field(path, Test::Exists),
-            false => Node::Not(Box::new(Node::field(path, Test::Exists))),
+            true => FilterNode::field(path, Test::Exists),
+            false => FilterNode::Not(Box::new(FilterNode::field(path, Test::Exists))),
         },
-        "$type" => Node::field(path, Test::Type(TypeSet::parse(argument)?)),
+        "$type" => FilterNode::field(path, Test::Type(TypeSet::parse(argument)?)),
         "$mod" => modulo(path, argument)?,
-        "$size" => Node::field(path, Test::Size(size(argument)?)),
+        "$size" => FilterNode::field(path, Test::Size(size(argument)?)),
         "$where" => return Err(Failure::new(Code::BadValue, "$where cannot be applied to a field")),
         "$near" | "$nearSphere" | "$geoNear" => {
             let message = "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query: this \
@@ -122,26 +128,26 @@ fn is_true(value: RawBsonRef<'_>) -> bool {
     }
 }
 
-/// `$regex` with the `$options` beside it.
-fn regex(operators: &RawDocument) -> Result<Pattern> {
+/// `$regex` with its `$options`.
+fn regex(operators: &RawDocument) -> Result<RegexPattern> {
     let options = match operators.get("$options").map_err(unreadable)? {
         None => None,
         Some(RawBsonRef::String(options)) => Some(options),
         Some(_) => return Err(Failure::new(Code::BadValue, "$options has to be a string")),
     };
     match operators.get("$regex").map_err(unreadable)? {
-        Some(RawBsonRef::String(source)) => Pattern::new(source, options.unwrap_or_default()),
+        Some(RawBsonRef::String(source)) => RegexPattern::new(source, options.unwrap_or_default()),
         Some(RawBsonRef::RegularExpression(regex)) => match options {
             Some(_) if !regex.options.is_empty() => {
                 Err(Failure::new(Code(51075), "options set in both $regex and $options"))
             }
-            options => Pattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str())),
+            options => RegexPattern::new(regex.pattern.as_str(), options.unwrap_or(regex.options.as_str())),
         },
         _ => Err(Failure::new(Code::BadValue, "$regex has to be a string")),
     }
 }
 
-fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<FilterNode> {
     let refuse = |why: &str| Failure::new(Code::BadValue, format!("malformed mod, {why}"));
     let RawBsonRef::Array(items) = argument else {
         return Err(refuse("needs to be an array"));
@@ -157,7 +163,7 @@ fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<Node> {
         return Err(refuse("too many elements"));
     }
     let divisor = numbers::truncated(divisor).ok_or_else(|| refuse("divisor value is invalid"))?;
-    // MongoDB 4.4 takes a remainder that is no number for 0.
+    // MongoDB 4.4 takes a remainder that is not a number for 0.
     let remainder = match numbers::is_number(remainder) {
         true => numbers::truncated(remainder).ok_or_else(|| refuse("remainder value is invalid"))?,
         false => 0,
@@ -165,7 +171,7 @@ fn modulo(path: &str, argument: RawBsonRef<'_>) -> Result<Node> {
     if divisor == 0 {
         return Err(Failure::new(Code::BadValue, "divisor cannot be 0"));
     }
-    Ok(Node::field(path, Test::Modulo { divisor, remainder }))
+    Ok(FilterNode::field(path, Test::Modulo { divisor, remainder }))
 }
 
 fn size(argument: RawBsonRef<'_>) -> Result<usize> {
@@ -183,31 +189,31 @@ fn size(argument: RawBsonRef<'_>) -> Result<usize> {
     usize::try_from(number).map_err(|_| refuse("$size may not be negative"))
 }
 
-/// Operators that stand beside fields: an `$elemMatch` that begins with one is a filter of documents.
+/// Operators at the level of fields: an `$elemMatch` that begins with one of them is a filter of documents.
 const BESIDE_FIELDS: [&str; 9] =
     ["$and", "$or", "$nor", "$where", "$expr", "$text", "$comment", "$jsonSchema", "$alwaysTrue"];
 
 impl Parser<'_> {
     /// `$elemMatch`: a filter of the elements that are documents, or operators on the elements themselves.
-    fn element_match(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
+    fn element_match(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<FilterNode> {
         let RawBsonRef::Document(inner) = argument else {
             return Err(Failure::new(Code::BadValue, "$elemMatch needs an Object"));
         };
         let test = if is_of_values(inner)? {
             let mut nodes = Vec::new();
-            self.operators("", inner, Level::Element, depth + 1, &mut nodes)?;
+            self.operators("", inner, FilterLevel::Element, depth + 1, &mut nodes)?;
             Test::ElementValue(nodes)
         } else {
             if inner.get("$where").map_err(unreadable)?.is_some() {
                 return Err(Failure::new(Code::BadValue, "$elemMatch cannot contain $where expression"));
             }
-            Test::ElementObject(Box::new(self.filter(inner, Level::Element, depth + 1)?))
+            Test::ElementObject(Box::new(self.filter(inner, FilterLevel::Element, depth + 1)?))
         };
-        Ok(Node::field(path, test))
+        Ok(FilterNode::field(path, test))
     }
 
     /// `$all`: each of a list of values, patterns or `$elemMatch`es.
-    pub(super) fn all_of(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Node> {
+    pub(super) fn all_of(self, path: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<FilterNode> {
         let RawBsonRef::Array(items) = argument else {
             return Err(Failure::new(Code::BadValue, "$all needs an array"));
         };
@@ -225,12 +231,12 @@ impl Parser<'_> {
                     return Err(Failure::new(Code::BadValue, "no $ expressions in $all"));
                 }
                 (RawBsonRef::RegularExpression(regex), _) => {
-                    Node::field(path, Test::Regex(Pattern::of(regex)?))
+                    FilterNode::field(path, Test::Regex(RegexPattern::from_value(regex)?))
                 }
-                (value, _) => comparison(path, Comparison::Equal, value)?,
+                (value, _) => comparison(path, ComparisonOperator::Equal, value)?,
             });
         }
-        Ok(if nodes.is_empty() { Node::Always(false) } else { Node::all(nodes) })
+        Ok(if nodes.is_empty() { FilterNode::Always(false) } else { FilterNode::all(nodes) })
     }
 }
 
@@ -261,12 +267,12 @@ fn is_of_values(argument: &RawDocument) -> Result<bool> {
     Ok(true)
 }
 
-/// `$in` with a list of values and patterns, sorted for search. A list of one becomes what it means.
-fn membership(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> {
+/// `$in` with a list of values and patterns, sorted for search. A list of one item becomes the test of that item.
+fn membership(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<FilterNode> {
     let RawBsonRef::Array(items) = argument else {
         return Err(Failure::new(Code::BadValue, format!("{name} needs an array")));
     };
-    let mut list = Membership::default();
+    let mut list = InList::default();
     for item in items {
         match item.map_err(unreadable)? {
             RawBsonRef::Document(document) if is_operators(document)? => {
@@ -275,7 +281,7 @@ fn membership(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> 
             RawBsonRef::Undefined => {
                 return Err(Failure::new(Code::BadValue, "InMatchExpression equality cannot be undefined"));
             }
-            RawBsonRef::RegularExpression(regex) => list.patterns.push(Pattern::of(regex)?),
+            RawBsonRef::RegularExpression(regex) => list.patterns.push(RegexPattern::from_value(regex)?),
             value => {
                 list.null |= matches!(value, RawBsonRef::Null);
                 list.values.push(value.into());
@@ -286,10 +292,10 @@ fn membership(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<Node> 
     list.values.sort_by(order);
     list.values.dedup_by(|left, right| order(left, right).is_eq());
     let test = match (list.values.len(), list.patterns.len()) {
-        (0, 0) => return Ok(Node::Always(false)),
-        (1, 0) => list.values.pop().map(|value| Test::Compare(Comparison::Equal, value)),
+        (0, 0) => return Ok(FilterNode::Always(false)),
+        (1, 0) => list.values.pop().map(|value| Test::Compare(ComparisonOperator::Equal, value)),
         (0, 1) => list.patterns.pop().map(Test::Regex),
         _ => None,
     };
-    Ok(Node::field(path, test.unwrap_or(Test::Member(list))))
+    Ok(FilterNode::field(path, test.unwrap_or(Test::Member(list))))
 }

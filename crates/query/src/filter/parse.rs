@@ -1,21 +1,20 @@
-//! Reads a filter document into a tree: the fields and the operators that stand beside them (`$and`, `$or`, `$expr`...).
-//! Refuses unknown operators by name, nesting beyond a limit, and paths of too many components.
+//! Parses a filter document into a tree: the fields and the operators at their level (`$and`, `$or`, `$expr`...).
+//! It refuses unknown operators by name, nesting beyond a limit, and paths of too many components.
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
 use super::schema::Schema;
-use super::tree::{Comparison, Computed, Node, Test, check_depth};
-use super::{numbers, pattern::Pattern};
+use super::tree::{ComparisonOperator, ExpressionTest, FilterNode, Test, check_depth};
+use super::{numbers, pattern::RegexPattern};
 use crate::raw::unreadable;
 use crate::{Code, Expression, Failure, Result, Variables};
 
-/// How many components a dotted path may have, as documents nest to that depth.
+/// The most components of a dotted path, which is the depth to which documents nest.
 const PATH_COMPONENTS_LIMIT: usize = 200;
 
-/// What the filter is asked of.
+/// The subject of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
-    /// Whole documents.
+pub(super) enum FilterLevel {
     Document,
     /// Elements of an array, in `$elemMatch`.
     Element,
@@ -28,13 +27,13 @@ pub(super) struct Parser<'v> {
 }
 
 impl<'v> Parser<'v> {
-    /// A parser whose `$expr` see these variables.
+    /// A parser whose `$expr` expressions see these variables.
     pub(super) fn new(variables: &'v Variables) -> Self {
         Parser { variables }
     }
 
     /// A filter document; `depth` counts the operators around it.
-    pub(super) fn filter(self, filter: &RawDocument, level: Level, depth: usize) -> Result<Node> {
+    pub(super) fn filter(self, filter: &RawDocument, level: FilterLevel, depth: usize) -> Result<FilterNode> {
         check_depth(depth)?;
         let mut nodes = Vec::new();
         for element in filter.iter_elements() {
@@ -51,36 +50,36 @@ impl<'v> Parser<'v> {
                     self.operators(name, operators, level, depth, &mut nodes)?;
                 }
                 RawBsonRef::RegularExpression(regex) => {
-                    nodes.push(Node::field(name, Test::Regex(Pattern::of(regex)?)));
+                    nodes.push(FilterNode::field(name, Test::Regex(RegexPattern::from_value(regex)?)));
                 }
-                constant => nodes.push(comparison(name, Comparison::Equal, constant)?),
+                constant => nodes.push(comparison(name, ComparisonOperator::Equal, constant)?),
             }
         }
-        Ok(Node::all(nodes))
+        Ok(FilterNode::all(nodes))
     }
 
-    /// An operator that stands where a field could; none for `$comment`.
+    /// An operator at the position of a field; `None` for `$comment`.
     fn beside_fields(
         self,
         name: &str,
         argument: RawBsonRef<'_>,
-        level: Level,
+        level: FilterLevel,
         depth: usize,
-    ) -> Result<Option<Node>> {
+    ) -> Result<Option<FilterNode>> {
         Ok(Some(match name {
-            "$and" => Node::all(self.branches(name, argument, level, depth)?),
+            "$and" => FilterNode::all(self.branches(name, argument, level, depth)?),
             "$or" => {
                 let mut branches = self.branches(name, argument, level, depth)?;
                 match branches.len() {
-                    1 => branches.pop().unwrap_or(Node::Always(true)),
-                    _ => Node::Or(branches),
+                    1 => branches.pop().unwrap_or(FilterNode::Always(true)),
+                    _ => FilterNode::Or(branches),
                 }
             }
-            "$nor" => Node::Nor(self.branches(name, argument, level, depth)?),
+            "$nor" => FilterNode::Nor(self.branches(name, argument, level, depth)?),
             "$comment" => return Ok(None),
             "$expr" => self.computed(argument, level)?,
             "$jsonSchema" => match argument {
-                RawBsonRef::Document(schema) => Node::Schema(Box::new(Schema::parse(schema)?)),
+                RawBsonRef::Document(schema) => FilterNode::Schema(Box::new(Schema::parse(schema)?)),
                 _ => return Err(Failure::new(Code::TypeMismatch, "$jsonSchema must be an object")),
             },
             "$alwaysTrue" | "$alwaysFalse" => {
@@ -90,7 +89,7 @@ impl<'v> Parser<'v> {
                         format!("{name} must be an integer value of 1"),
                     ));
                 }
-                Node::Always(name == "$alwaysTrue")
+                FilterNode::Always(name == "$alwaysTrue")
             }
             "$text" => {
                 let message = "text index required for $text query: this server has no text indexes";
@@ -106,7 +105,13 @@ impl<'v> Parser<'v> {
         }))
     }
 
-    fn branches(self, name: &str, argument: RawBsonRef<'_>, level: Level, depth: usize) -> Result<Vec<Node>> {
+    fn branches(
+        self,
+        name: &str,
+        argument: RawBsonRef<'_>,
+        level: FilterLevel,
+        depth: usize,
+    ) -> Result<Vec<FilterNode>> {
         let RawBsonRef::Array(items) = argument else {
             return Err(Failure::new(Code::BadValue, format!("{name} must be an array")));
         };
@@ -126,11 +131,11 @@ impl<'v> Parser<'v> {
         Ok(nodes)
     }
 
-    fn computed(self, argument: RawBsonRef<'_>, level: Level) -> Result<Node> {
-        if level == Level::Element {
+    fn computed(self, argument: RawBsonRef<'_>, level: FilterLevel) -> Result<FilterNode> {
+        if level == FilterLevel::Element {
             return Err(Failure::new(Code::BadValue, "$expr can only be applied to the top-level document"));
         }
-        Ok(Node::Computed(Box::new(Computed {
+        Ok(FilterNode::Computed(Box::new(ExpressionTest {
             expression: Expression::parse(argument)?,
             source: argument.into(),
             variables: self.variables.clone(),
@@ -150,14 +155,18 @@ fn check_path(path: &str) -> Result<()> {
 }
 
 /// A comparison with a constant. Regular expressions only compare by `$eq`, and there they match.
-pub(super) fn comparison(path: &str, comparison: Comparison, constant: RawBsonRef<'_>) -> Result<Node> {
+pub(super) fn comparison(
+    path: &str,
+    comparison: ComparisonOperator,
+    constant: RawBsonRef<'_>,
+) -> Result<FilterNode> {
     match constant {
         RawBsonRef::Undefined => Err(Failure::new(Code::BadValue, "cannot compare to undefined")),
-        RawBsonRef::RegularExpression(_) if comparison != Comparison::Equal => Err(Failure::new(
+        RawBsonRef::RegularExpression(_) if comparison != ComparisonOperator::Equal => Err(Failure::new(
             Code::BadValue,
             format!("Can't have RegEx as arg to predicate over field '{path}'."),
         )),
-        constant => Ok(Node::field(path, Test::Compare(comparison, constant.into()))),
+        constant => Ok(FilterNode::field(path, Test::Compare(comparison, constant.into()))),
     }
 }
 

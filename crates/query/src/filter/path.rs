@@ -1,12 +1,12 @@
-//! Walks a dotted path through a document the way filters do: arrays on the way are looked into, element by element, and a
-//! component of digits also means an index (the rules of mongodb/mongo:src/mongo/db/matcher/path.cpp). Allocates nothing.
+//! Walks a dotted path through a document as filters do: it descends into arrays on the path, element by element, and a
+//! component of digits is also an index (the rules of mongodb/mongo:src/mongo/db/matcher/path.cpp). It does not allocate.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::Result;
 use crate::raw::unreadable;
 
-/// What happens to an array at the end of the path.
+/// The treatment of an array at the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
     /// Its elements are visited, then the array itself.
@@ -15,19 +15,19 @@ pub(super) enum Leaf {
     Whole,
 }
 
-/// A path and what to do at its end.
+/// A path and the treatment of an array at its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk<'p> {
-    /// What is left of the dotted path.
+    /// The rest of the dotted path.
     pub(super) path: &'p str,
-    /// What happens to an array at its end.
+    /// The treatment of an array at its end.
     pub(super) leaf: Leaf,
-    /// The index in the outermost array that was looked into on the way.
+    /// The index in the outermost array through which the path went.
     pub(super) position: Option<usize>,
 }
 
 impl<'p> Walk<'p> {
-    /// Visits each value at the path, none where it is missing, with the index in the outermost array on the way, until
+    /// Visits each value at the path, `None` if it is missing, with the index in the outermost array on the way, until
     /// `visit` says that it has seen enough; returns whether it has.
     pub(super) fn document<'d, F>(self, document: &'d RawDocument, visit: &mut F) -> Result<bool>
     where
@@ -68,8 +68,8 @@ impl<'p> Walk<'p> {
         visit(Some(RawBsonRef::Array(array)), self.position)
     }
 
-    /// An array in the middle of the path: documents in it are walked on with the rest; the element whose index the next
-    /// component names is walked on without that component, and that does not count as looking into the array.
+    /// Handles an array in the middle of the path. The walk continues into its documents with the rest of the path, and into the
+    /// element whose index the next component names without that component; the latter does not count as traversing the array.
     fn elements<'d, F>(self, array: &'d RawArray, visit: &mut F) -> Result<bool>
     where
         F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// What a walk visits, as `value@position`.
+    /// The values that a walk visits, as `value@position`.
     fn visited(document: bson::Document, path: &str, leaf: Leaf) -> Vec<String> {
         let raw = RawDocumentBuf::try_from(&document).unwrap();
         let mut seen = Vec::new();

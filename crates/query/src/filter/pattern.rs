@@ -1,8 +1,8 @@
-//! Regular expressions of filters: MongoDB's are PCRE's, ours are run by `fancy-regex`.
+//! Regular expressions of filters, which are PCRE's in MongoDB and are run by `fancy-regex` here.
 //!
-//! Where both accept the same characters and mean different things the pattern is rewritten: `$` before a last line feed, classes
-//! such as `\d` that are ASCII in PCRE, `\Q...\E`, literal braces, brackets within brackets. Everything else is left alone, so that
-//! what is not understood is refused by the compiler, with MongoDB's code for an invalid expression.
+//! If both accept the same syntax with different meanings, the pattern is rewritten: `$` before a last line feed, classes
+//! such as `\d` that are ASCII in PCRE, `\Q...\E`, literal braces, brackets within brackets. Everything else is unchanged, so
+//! that the compiler refuses unknown syntax with MongoDB's code for an invalid expression.
 
 use std::sync::Arc;
 
@@ -17,24 +17,24 @@ const INVALID: Code = Code(51091);
 /// MongoDB's code of an unknown option.
 const INVALID_OPTION: Code = Code(51108);
 
-/// How many bytes a compiled expression may take; PCRE's own limit is 64 KiB of its code.
+/// The most bytes of a compiled expression; PCRE's own limit is 64 KiB of its code.
 const COMPILED_LIMIT_BYTES: usize = 4 << 20;
 
 /// A compiled regular expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct RegexPattern {
     /// As the client wrote it.
     pub(crate) source: String,
-    /// Of `imsux`, as the client wrote them.
+    /// The options, of `imsux`, as the client wrote them.
     pub(crate) options: String,
     compiled: Arc<Regex>,
-    /// The same with `$` standing before a last line feed, as it may in PCRE; only where it makes a difference.
+    /// The same expression with `$` matching before a last line feed, as in PCRE; only if that makes a difference.
     before_line_feed: Option<Arc<Regex>>,
 }
 
-impl Pattern {
+impl RegexPattern {
     /// Compiles an expression with its options.
-    pub(crate) fn new(source: &str, options: &str) -> Result<Pattern> {
+    pub(crate) fn new(source: &str, options: &str) -> Result<RegexPattern> {
         if source.contains('\0') {
             return Err(Failure::new(
                 Code::BadValue,
@@ -51,7 +51,7 @@ impl Pattern {
             false => Some(translate(source, extended, Dollar::BeforeLineFeed))
                 .filter(|translated| *translated != plain),
         };
-        Ok(Pattern {
+        Ok(RegexPattern {
             source: source.to_owned(),
             options: options.to_owned(),
             compiled: compile(&plain, options)?,
@@ -60,11 +60,11 @@ impl Pattern {
     }
 
     /// Compiles a value of type regular expression.
-    pub(crate) fn of(value: RawRegexRef<'_>) -> Result<Pattern> {
-        Pattern::new(value.pattern.as_str(), value.options.as_str())
+    pub(crate) fn from_value(value: RawRegexRef<'_>) -> Result<RegexPattern> {
+        RegexPattern::new(value.pattern.as_str(), value.options.as_str())
     }
 
-    /// Whether a string matches, or the value is this very expression.
+    /// Whether a string matches, or the value is the same expression.
     pub(crate) fn holds(&self, value: RawBsonRef<'_>) -> Result<bool> {
         match value {
             RawBsonRef::String(text) | RawBsonRef::Symbol(text) => self.finds(text),
@@ -87,8 +87,8 @@ impl Pattern {
     }
 }
 
-/// Two patterns are the same when they were written the same.
-impl PartialEq for Pattern {
+/// Two patterns are equal if their source and options are equal.
+impl PartialEq for RegexPattern {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source && self.options == other.options
     }
@@ -106,7 +106,7 @@ fn compile(translated: &str, options: &str) -> Result<Arc<Regex>> {
         .map_err(|error| Failure::new(INVALID, format!("Regular expression is invalid: {error}")))
 }
 
-/// What `$` outside a class becomes.
+/// The translation of `$` outside a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dollar {
     /// Itself: the very end.
@@ -115,7 +115,7 @@ enum Dollar {
     BeforeLineFeed,
 }
 
-/// The pattern in the other dialect; `extended` when white space and comments in it are skipped (option `x`).
+/// Translates the pattern to the other dialect; `extended` if white space and comments in it are skipped (option `x`).
 fn translate(pattern: &str, extended: bool, dollar: Dollar) -> String {
     let mut translator = Translator { rest: pattern, out: String::with_capacity(pattern.len() + 8) };
     while let Some(next) = translator.next() {
@@ -144,13 +144,13 @@ impl Translator<'_> {
         next
     }
 
-    /// What follows a backslash.
+    /// Translates the characters after a backslash.
     fn escape(&mut self, in_class: bool) {
         let Some(next) = self.next() else {
             self.out.push('\\');
             return;
         };
-        // Within a class the members are listed, and a negated class is a class in the class.
+        // Within a class the members are listed; a negated class becomes a nested class.
         let (open, close) = if in_class { ("", "") } else { ("[", "]") };
         match next {
             'd' => self.out.extend([open, "0-9", close]),
@@ -168,7 +168,7 @@ impl Translator<'_> {
         }
     }
 
-    /// From `\Q` to `\E` or the end everything stands for itself.
+    /// Translates the literal characters from `\Q` to `\E` or the end.
     fn quoted(&mut self) {
         let (text, rest) = self.rest.split_once(r"\E").unwrap_or((self.rest, ""));
         for character in text.chars() {
@@ -180,7 +180,7 @@ impl Translator<'_> {
         self.rest = rest;
     }
 
-    /// What follows an opening bracket, to its end.
+    /// Translates a class, after its opening bracket.
     fn class(&mut self) {
         self.out.push('[');
         if let Some(rest) = self.rest.strip_prefix('^') {
@@ -211,7 +211,7 @@ impl Translator<'_> {
         }
     }
 
-    /// To the end of the line.
+    /// Skips a comment to the end of the line.
     fn comment(&mut self) {
         let (_, rest) = self.rest.split_once('\n').unwrap_or(("", ""));
         self.rest = rest;
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     fn finds(source: &str, options: &str, text: &str) -> bool {
-        Pattern::new(source, options).unwrap().finds(text).unwrap()
+        RegexPattern::new(source, options).unwrap().finds(text).unwrap()
     }
 
     #[test]
@@ -281,8 +281,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compiled_is_refused() {
-        assert_eq!(Pattern::new("(", "").unwrap_err().code(), INVALID);
-        assert_eq!(Pattern::new("a", "g").unwrap_err().code(), INVALID_OPTION);
-        assert_eq!(Pattern::new("a\0b", "").unwrap_err().code(), Code::BadValue);
+        assert_eq!(RegexPattern::new("(", "").unwrap_err().code(), INVALID);
+        assert_eq!(RegexPattern::new("a", "g").unwrap_err().code(), INVALID_OPTION);
+        assert_eq!(RegexPattern::new("a\0b", "").unwrap_err().code(), Code::BadValue);
     }
 }

@@ -1,59 +1,59 @@
-//! A parsed filter as a document, the way MongoDB's explain shows it: every test by its operator's name, conjunctions sorted.
+//! Formats a parsed filter as a document, as in MongoDB's explain: tests with their operators' names, conjunctions sorted.
 
 use bson::{Bson, Document, doc};
 
-use super::tree::{Field, Node, Test};
+use super::tree::{Field, FilterNode, Test};
 
 /// The document of a filter.
-pub(super) fn document(root: &Node) -> Document {
+pub(super) fn document(root: &FilterNode) -> Document {
     match root {
-        Node::Always(true) => doc! { "$alwaysTrue": 1 },
-        Node::Always(false) => doc! { "$alwaysFalse": 1 },
-        Node::And(nodes) if nodes.is_empty() => Document::new(),
-        Node::And(nodes) => doc! { "$and": list(nodes) },
-        Node::Or(nodes) => doc! { "$or": list(nodes) },
-        Node::Nor(nodes) => doc! { "$nor": list(nodes) },
-        Node::Not(node) => match negated(node) {
+        FilterNode::Always(true) => doc! { "$alwaysTrue": 1 },
+        FilterNode::Always(false) => doc! { "$alwaysFalse": 1 },
+        FilterNode::And(nodes) if nodes.is_empty() => Document::new(),
+        FilterNode::And(nodes) => doc! { "$and": list(nodes) },
+        FilterNode::Or(nodes) => doc! { "$or": list(nodes) },
+        FilterNode::Nor(nodes) => doc! { "$nor": list(nodes) },
+        FilterNode::Not(node) => match negated(node) {
             Some(found) => found,
             None => doc! { "$nor": [document(node)] },
         },
-        Node::Field(field) => doc! { field.path.as_ref(): operators(&field.test) },
-        Node::Computed(computed) => doc! { "$expr": owned(&computed.source) },
-        Node::Schema(schema) => doc! { "$jsonSchema": schema.source().clone() },
+        FilterNode::Field(field) => doc! { field.path.as_ref(): operators(&field.test) },
+        FilterNode::Computed(computed) => doc! { "$expr": owned(&computed.source) },
+        FilterNode::Schema(schema) => doc! { "$jsonSchema": schema.source().clone() },
     }
 }
 
-fn list(nodes: &[Node]) -> Vec<Document> {
-    let mut sorted: Vec<&Node> = nodes.iter().collect();
+fn list(nodes: &[FilterNode]) -> Vec<Document> {
+    let mut sorted: Vec<&FilterNode> = nodes.iter().collect();
     sorted.sort_by_key(|node| rank(node));
     sorted.into_iter().map(document).collect()
 }
 
 /// MongoDB sorts a list by kind of node, then by path.
-fn rank(node: &Node) -> (u8, &str) {
+fn rank(node: &FilterNode) -> (u8, &str) {
     match node {
-        Node::And(_) => (0, ""),
-        Node::Or(_) => (1, ""),
-        Node::Field(Field { path, test }) => (rank_of(test), path),
-        Node::Not(_) => (30, ""),
-        Node::Nor(_) => (31, ""),
-        Node::Computed(_) => (33, ""),
-        Node::Schema(_) => (34, ""),
-        Node::Always(_) => (35, ""),
+        FilterNode::And(_) => (0, ""),
+        FilterNode::Or(_) => (1, ""),
+        FilterNode::Field(Field { path, test }) => (rank_of(test), path),
+        FilterNode::Not(_) => (30, ""),
+        FilterNode::Nor(_) => (31, ""),
+        FilterNode::Computed(_) => (33, ""),
+        FilterNode::Schema(_) => (34, ""),
+        FilterNode::Always(_) => (35, ""),
     }
 }
 
 fn rank_of(test: &Test) -> u8 {
-    use super::tree::Comparison;
+    use super::tree::ComparisonOperator;
     match test {
         Test::ElementObject(_) => 2,
         Test::ElementValue(_) => 3,
         Test::Size(_) => 4,
-        Test::Compare(Comparison::Equal, _) => 5,
-        Test::Compare(Comparison::LessOrEqual, _) => 6,
-        Test::Compare(Comparison::Less, _) => 7,
-        Test::Compare(Comparison::Greater, _) => 8,
-        Test::Compare(Comparison::GreaterOrEqual, _) => 9,
+        Test::Compare(ComparisonOperator::Equal, _) => 5,
+        Test::Compare(ComparisonOperator::LessOrEqual, _) => 6,
+        Test::Compare(ComparisonOperator::Less, _) => 7,
+        Test::Compare(ComparisonOperator::Greater, _) => 8,
+        Test::Compare(ComparisonOperator::GreaterOrEqual, _) => 9,
         Test::Regex(_) => 10,
         Test::Modulo { .. } => 11,
         Test::Exists => 12,
@@ -63,14 +63,14 @@ fn rank_of(test: &Test) -> u8 {
     }
 }
 
-/// `{path: {$not: {...}}}` where what is denied is about one path.
-fn negated(node: &Node) -> Option<Document> {
+/// `{path: {$not: {...}}}` if the denied tests are about one path.
+fn negated(node: &FilterNode) -> Option<Document> {
     let fields: Vec<&Field> = match node {
-        Node::Field(field) => vec![field],
-        Node::And(nodes) => nodes
+        FilterNode::Field(field) => vec![field],
+        FilterNode::And(nodes) => nodes
             .iter()
             .map(|node| match node {
-                Node::Field(field) => Some(field),
+                FilterNode::Field(field) => Some(field),
                 _ => None,
             })
             .collect::<Option<_>>()?,
@@ -80,7 +80,7 @@ fn negated(node: &Node) -> Option<Document> {
     let mut all = Document::new();
     for field in fields {
         for (name, argument) in operators(&field.test) {
-            // An operator that is there twice cannot be written in one document.
+            // An operator that occurs twice cannot be written in one document.
             if all.insert(name, argument).is_some() {
                 return None;
             }
@@ -122,7 +122,7 @@ fn operators(test: &Test) -> Document {
             let mut all = Document::new();
             for node in nodes {
                 match node {
-                    Node::Field(field) => all.extend(operators(&field.test)),
+                    FilterNode::Field(field) => all.extend(operators(&field.test)),
                     node => all.extend(denied(node)),
                 }
             }
@@ -131,10 +131,10 @@ fn operators(test: &Test) -> Document {
     }
 }
 
-/// `{$not: ...}` of a denial within `$elemMatch`, where paths are empty.
-fn denied(node: &Node) -> Document {
+/// `{$not: ...}` for a denial within `$elemMatch`, where paths are empty.
+fn denied(node: &FilterNode) -> Document {
     match node {
-        Node::Not(inner) => {
+        FilterNode::Not(inner) => {
             negated(inner).and_then(|mut found| found.remove("")).and_then(|not| not.as_document().cloned())
         }
         _ => None,
@@ -150,6 +150,6 @@ fn regex(source: &str, options: &str) -> Bson {
 }
 
 fn owned(value: &bson::RawBson) -> Bson {
-    // The value was read whole when the filter was parsed; what is malformed deep inside is not shown.
+    // The value was checked when the filter was parsed; a value that is malformed deep inside is shown as null.
     Bson::try_from(value.as_raw_bson_ref()).unwrap_or(Bson::Null)
 }

@@ -1,10 +1,10 @@
-//! Values as MongoDB's shell-like text has them: in error messages and in the index bounds of explain.
+//! Formats values in MongoDB's shell-like text, for error messages and the index bounds of explain.
 
 use std::fmt::Write;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-/// How many levels of documents are written out; deeper ones become dots.
+/// The number of document levels that are written out; deeper ones become dots.
 const DEPTH_LIMIT: usize = 32;
 
 /// The text of a value: `5`, `2.0`, `"x"`, `{ a: 1 }`, `ObjectId('...')`.

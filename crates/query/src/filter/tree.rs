@@ -1,157 +1,141 @@
-//! The shape of a parsed filter: a tree of logic over tests of fields, and the fields that it holds to one value.
+//! The tree of a parsed filter: logical nodes over tests of fields, and the fields that it fixes to one value.
 //!
-//! Parsing, matching and planning are beside it.
+//! Parsing, matching and planning are in other modules.
 
 use std::borrow::Cow;
 
 use bson::{Bson, RawBson};
 
 use super::bits::Bits;
-use super::pattern::Pattern;
+use super::pattern::RegexPattern;
 use super::schema::Schema;
 use super::types::TypeSet;
 use crate::{Code, Expression, Failure, Result, Variables};
 
-/// How deep operators may nest; documents on the wire nest to 200, each operator taking up to two levels.
+/// The most levels of nested operators: documents on the wire nest to 200, and each operator takes up to two levels.
 const DEPTH_LIMIT: usize = 100;
 
-/// One node.
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
+pub(crate) enum FilterNode {
     /// Matches every document, or none.
     Always(bool),
-    /// All of them; none of them is an `And`. Empty: every document.
-    And(Vec<Node>),
-    /// One of them.
-    Or(Vec<Node>),
-    /// None of them.
-    Nor(Vec<Node>),
-    /// Not this one.
-    Not(Box<Node>),
+    /// Matches if all of them do; no element is an `And`. An empty list matches every document.
+    And(Vec<FilterNode>),
+    Or(Vec<FilterNode>),
+    /// Matches if none of them does.
+    Nor(Vec<FilterNode>),
+    Not(Box<FilterNode>),
     /// A test of the values at a path.
     Field(Field),
-    /// `$expr`.
-    Computed(Box<Computed>),
-    /// `$jsonSchema`.
+    /// The operator `$expr` with its expression.
+    Computed(Box<ExpressionTest>),
+    /// The operator `$jsonSchema` with its schema.
     Schema(Box<Schema>),
 }
 
-/// A test of the values at a path; the path is empty for a test of an array's element itself.
+/// A test of the values at a path, which is empty for a test of an array's element itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
-    /// The dotted path.
     pub(crate) path: Cow<'static, str>,
-    /// What is asked of it.
     pub(crate) test: Test,
 }
 
-/// What is asked of a value.
+/// A condition on a value.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
-    Compare(Comparison, RawBson),
-    /// `$in`.
-    Member(Membership),
-    /// `$exists: true`.
+    Compare(ComparisonOperator, RawBson),
+    Member(InList),
+    /// `$exists: true`; `$exists: false` is its negation.
     Exists,
-    /// `$type`.
     Type(TypeSet),
-    /// `$regex`.
-    Regex(Pattern),
-    /// `$mod`.
+    Regex(RegexPattern),
+    /// The operator `$mod`: divisor and remainder.
     Modulo {
-        /// Never 0.
+        /// The divisor, never 0.
         divisor: i64,
-        /// What must be left.
+        /// The remainder of the division.
         remainder: i64,
     },
-    /// `$size`.
     Size(usize),
-    /// `$bitsAllSet` and its kin.
+    /// `$bitsAllSet` and the other tests of bits.
     Bits(Bits),
     /// `$elemMatch` whose argument is a filter of documents.
-    ElementObject(Box<Node>),
+    ElementObject(Box<FilterNode>),
     /// `$elemMatch` whose argument is a list of operators, each a node with an empty path.
-    ElementValue(Vec<Node>),
+    ElementValue(Vec<FilterNode>),
 }
 
-/// How two values must stand to each other.
+/// The required order of two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
-    /// Equal.
+pub(crate) enum ComparisonOperator {
     Equal,
-    /// Less.
     Less,
-    /// Less or equal.
     LessOrEqual,
-    /// Greater.
     Greater,
-    /// Greater or equal.
     GreaterOrEqual,
 }
 
 /// The list of `$in`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Membership {
-    /// Sorted, each once.
+pub(crate) struct InList {
+    /// Sorted and without any duplicates.
     pub(crate) values: Vec<RawBson>,
     /// Regular expressions, tried in turn.
-    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<RegexPattern>,
     /// Whether null is among the values, so that a missing field matches.
     pub(crate) null: bool,
 }
 
-/// An `$expr` with what it may refer to.
+/// An `$expr` with the variables that it may refer to.
 #[derive(Clone, Debug)]
-pub(crate) struct Computed {
-    /// The parsed expression.
+pub(crate) struct ExpressionTest {
     pub(crate) expression: Expression,
     /// As the client wrote it, for explain.
     pub(crate) source: RawBson,
-    /// The command's variables.
     pub(crate) variables: Variables,
 }
 
-impl Comparison {
+impl ComparisonOperator {
     /// MongoDB's name of the operator.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Comparison::Equal => "$eq",
-            Comparison::Less => "$lt",
-            Comparison::LessOrEqual => "$lte",
-            Comparison::Greater => "$gt",
-            Comparison::GreaterOrEqual => "$gte",
+            ComparisonOperator::Equal => "$eq",
+            ComparisonOperator::Less => "$lt",
+            ComparisonOperator::LessOrEqual => "$lte",
+            ComparisonOperator::Greater => "$gt",
+            ComparisonOperator::GreaterOrEqual => "$gte",
         }
     }
 }
 
-impl Node {
+impl FilterNode {
     /// A test of a field.
-    pub(crate) fn field(path: &str, test: Test) -> Node {
-        // The most frequent paths take no memory.
+    pub(crate) fn field(path: &str, test: Test) -> FilterNode {
+        // The most frequent paths need no allocation.
         let path = match path {
             "" => Cow::Borrowed(""),
             "_id" => Cow::Borrowed("_id"),
             other => Cow::Owned(other.to_owned()),
         };
-        Node::Field(Field { path, test })
+        FilterNode::Field(Field { path, test })
     }
 
-    /// The conjunction: flattened, and the node itself when there is but one.
-    pub(crate) fn all(mut nodes: Vec<Node>) -> Node {
+    /// The conjunction, flattened; of a single node, the node itself.
+    pub(crate) fn all(mut nodes: Vec<FilterNode>) -> FilterNode {
         if nodes.len() == 1 {
-            return nodes.pop().unwrap_or(Node::Always(true));
+            return nodes.pop().unwrap_or(FilterNode::Always(true));
         }
         let mut flat = Vec::with_capacity(nodes.len());
         for node in nodes {
             match node {
-                Node::And(inner) => flat.extend(inner),
+                FilterNode::And(inner) => flat.extend(inner),
                 other => flat.push(other),
             }
         }
         match flat.len() {
-            1 => flat.pop().unwrap_or(Node::Always(true)),
-            _ => Node::And(flat),
+            1 => flat.pop().unwrap_or(FilterNode::Always(true)),
+            _ => FilterNode::And(flat),
         }
     }
 }
@@ -168,17 +152,17 @@ pub(super) fn check_depth(depth: usize) -> Result<()> {
 }
 
 /// Paths and values, in the filter's order.
-pub(super) fn equalities(root: &Node) -> Vec<(String, Bson)> {
+pub(super) fn equalities(root: &FilterNode) -> Vec<(String, Bson)> {
     let mut found = Vec::new();
     match root {
-        Node::And(nodes) => nodes.iter().for_each(|node| add(node, &mut found)),
+        FilterNode::And(nodes) => nodes.iter().for_each(|node| add(node, &mut found)),
         node => add(node, &mut found),
     }
     found
 }
 
-fn add(node: &Node, found: &mut Vec<(String, Bson)>) {
-    if let Node::Field(Field { path, test: Test::Compare(Comparison::Equal, constant) }) = node
+fn add(node: &FilterNode, found: &mut Vec<(String, Bson)>) {
+    if let FilterNode::Field(Field { path, test: Test::Compare(ComparisonOperator::Equal, constant) }) = node
         && let Ok(value) = Bson::try_from(constant.as_raw_bson_ref())
     {
         found.push((path.clone().into_owned(), value));

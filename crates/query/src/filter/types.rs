@@ -1,4 +1,4 @@
-//! The argument of `$type`: numbers and names of BSON types. Refuses unknown ones in MongoDB's words.
+//! The argument of `$type`: numbers and names of BSON types. Unknown ones are refused in MongoDB's words.
 
 use bson::RawBsonRef;
 use bson::spec::ElementType;
@@ -52,7 +52,7 @@ pub(crate) fn name_of(value: RawBsonRef<'_>) -> &'static str {
 }
 
 impl TypeSet {
-    /// Reads a name, a number, or an array of them.
+    /// Parses a name, a number, or an array of them.
     pub(crate) fn parse(argument: RawBsonRef<'_>) -> Result<TypeSet> {
         let mut set = TypeSet::default();
         match argument {
@@ -69,7 +69,7 @@ impl TypeSet {
         Ok(set)
     }
 
-    /// Adds the type of an alias; whether there is one.
+    /// Adds the type of an alias; returns whether it exists.
     pub(crate) fn add_name(&mut self, name: &str) -> bool {
         if name == "number" {
             self.number = true;

@@ -1,17 +1,17 @@
 //! Table: the bytes that begin values and end keys (mongodb/mongo:src/mongo/db/storage/key_string.cpp).
 //!
-//! 0 to 9 and 246 to 255 begin no value, so that an end, a bound or the second byte of an escaped NUL is never taken for
+//! No value begins with 0 to 9 or 246 to 255, so that an end, a bound or the second byte of an escaped NUL is never taken for
 //! one, inverted or not.
 use crate::{Code, Failure};
 use bson::spec::ElementType;
 
 /// Ends an object, an array and a text.
 pub(super) const NUL: u8 = 0;
-/// Follows a NUL that stands within a text.
+/// Follows a NUL within a text.
 pub(super) const ESCAPE: u8 = 0xff;
 /// Ends a bound that lies before all keys with its values.
 pub(super) const LESS: u8 = 1;
-/// Ends a key.
+/// The byte that ends a key.
 pub(super) const END: u8 = 4;
 /// Ends a bound that lies after all keys with its values.
 pub(super) const GREATER: u8 = 254;
@@ -49,8 +49,8 @@ pub(super) const CODE: u8 = 160;
 pub(super) const CODE_WITH_SCOPE: u8 = 170;
 pub(super) const MAX_KEY: u8 = 240;
 
-/// The byte that stands before a field's name within an object, so that fields are ordered by class before name.
-pub(super) fn of(kind: ElementType) -> u8 {
+/// The class byte, which precedes a field's name within an object, so that fields are ordered by class before name.
+pub(super) fn from_type(kind: ElementType) -> u8 {
     match kind {
         ElementType::MinKey => MIN_KEY,
         ElementType::Undefined => UNDEFINED,
@@ -72,10 +72,10 @@ pub(super) fn of(kind: ElementType) -> u8 {
     }
 }
 
-/// What stored bytes are refused with that no key has.
+/// The failure for stored bytes that are not a key.
 pub(super) fn malformed(what: &'static str) -> Failure {
     Failure::new(MALFORMED, format!("KeyString format error: {what}"))
 }
 
-/// The code of MongoDB's assertion for a byte that begins no value.
+/// The code of MongoDB's assertion for a byte with which no value begins.
 const MALFORMED: Code = Code(50811);

@@ -1,7 +1,7 @@
-//! Key bytes back into values, as covered queries and `validate` need them.
+//! Decodes key bytes into values, for covered queries and `validate`.
 //!
-//! Anything may come in here: bytes that no key has are refused, however they are broken. A document that names a field twice
-//! comes back with it once.
+//! The input may be any bytes: those that are not a key are refused, however they are malformed. A document that names a field
+//! twice is returned with it once.
 
 use super::class::{self, malformed};
 use super::encode::{Marker, TWO_TO_63, TWO_TO_256, tiny_base};
@@ -16,7 +16,7 @@ use bson::{Binary, Bson, DateTime, Document, JavaScriptCodeWithScope, Regex, Tim
 
 /// The values of a key, which ends in the end byte; `descending` has one flag for each field.
 pub fn decode(bytes: &[u8], type_bits: &[u8], descending: &[bool]) -> Result<Vec<Bson>> {
-    let mut reader = Reader { rest: bytes, type_bits: TypeBitsReader::new(type_bits)?, mask: 0 };
+    let mut reader = KeyStringReader { rest: bytes, type_bits: TypeBitsReader::new(type_bits)?, mask: 0 };
     let mut values = Vec::with_capacity(descending.len());
     for descending in descending {
         reader.mask = if *descending { 0xff } else { 0 };
@@ -29,15 +29,14 @@ pub fn decode(bytes: &[u8], type_bits: &[u8], descending: &[bool]) -> Result<Vec
     }
 }
 
-/// Reads one key.
-struct Reader<'a> {
+struct KeyStringReader<'a> {
     rest: &'a [u8],
     pub(super) type_bits: TypeBitsReader<'a>,
-    /// 0xff while bytes are inverted.
+    /// 0xff if bytes are inverted, else 0.
     pub(super) mask: u8,
 }
 
-impl Reader<'_> {
+impl KeyStringReader<'_> {
     pub(super) fn byte(&mut self) -> Result<u8> {
         let (first, rest) = self.rest.split_first().ok_or_else(|| malformed("a key ends within a value"))?;
         self.rest = rest;
@@ -72,7 +71,7 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// A text, within which NULs are escaped.
+    /// Reads a text with escaped NULs.
     fn text(&mut self) -> Result<String> {
         let mut text = self.until_nul()?;
         while self.rest.first() == Some(&(class::ESCAPE ^ self.mask)) {
@@ -158,7 +157,7 @@ impl Reader<'_> {
         Ok(Binary { subtype, bytes: self.bytes(length)? })
     }
 
-    /// The library makes this type only out of a document.
+    /// Decodes a DBPointer; the library creates this type only from a document.
     fn db_pointer(&mut self) -> Result<Bson> {
         let length = u32::from_be_bytes(self.array()?) as usize;
         let namespace = self.bytes(length)?;
@@ -187,10 +186,10 @@ fn check_depth(depth: u32) -> Result<()> {
     Ok(())
 }
 
-/// From this integer part on, a decimal's integer is written and not its double.
+/// From this integer part on, a decimal's integer is written rather than its double.
 const LONG_INTEGER: u64 = 1 << 53;
 
-impl Reader<'_> {
+impl KeyStringReader<'_> {
     pub(super) fn number(&mut self, class: u8) -> Result<Bson> {
         let mask = self.mask;
         let negative = class < class::ZERO;
@@ -232,7 +231,7 @@ impl Reader<'_> {
         })
     }
 
-    /// From 2^63 on.
+    /// Reads a number from 2^63 on.
     fn large(&mut self, negative: bool) -> Result<Bson> {
         let kind = self.type_bits.number()?;
         let encoded = self.long()?;
@@ -261,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Between 0 and 1.
+    /// Reads a number between 0 and 1.
     fn small(&mut self, negative: bool) -> Result<Bson> {
         let kind = self.type_bits.number()?;
         let encoded = self.long()?;
@@ -292,7 +291,7 @@ impl Reader<'_> {
         }
     }
 
-    /// From 1 to 2^63: an integer part of `length` bytes, doubled, and perhaps a fraction.
+    /// Reads a number from 1 to 2^63: an integer part of `length` bytes, doubled, and perhaps a fraction.
     fn middle(&mut self, length: u8, negative: bool) -> Result<Bson> {
         let kind = self.type_bits.number()?;
         let mut encoded = 0u64;
@@ -333,7 +332,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A double with a marker: itself, or the decimal that the marker makes of it.
+    /// The value of a double with a marker: the double itself, or the decimal that the marker indicates.
     fn marked(&mut self, bin: f64, marker: Marker, kind: NumberType, negative: bool) -> Result<Bson> {
         match (kind, marker) {
             (NumberType::Double, Marker::Equal) => Ok(Bson::Double(signed(bin, negative))),
@@ -343,7 +342,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A decimal that lies units of its 34th digit above `base`, as the next 8 bytes say.
+    /// Reads a decimal above `base`; the next 8 bytes give the distance in units of its 34th digit.
     fn continued(&mut self, base: Finite, kind: NumberType, negative: bool) -> Result<Bson> {
         let units = self.long()?;
         let sum =

@@ -1,13 +1,13 @@
-//! Values into key bytes.
+//! Encodes values into key bytes.
 //!
 //! A text ends in NUL, and a NUL within it is followed by 0xff. Numbers of all types share one class: a byte for sign and
 //! length, then the integer part doubled, its lowest bit saying whether a fraction follows. Binary data is preceded by its
 //! length, in one byte below 255 and in five from there on.
 //!
 //! Integers and doubles are class and length from sign and magnitude, then the magnitude, inverted if negative. A decimal is the
-//! double at or below the magnitude, a marker, and where that says too little, how many units of the 34th digit the decimal lies
-//! above the double. So a decimal sorts among doubles and integers, and costs no more than a double as long as 15 digits say all
-//! of it.
+//! double at or below the magnitude, a marker, and if that is not exact, the distance of the decimal above the double, in units
+//! of the 34th digit. So a decimal sorts among doubles and integers, and takes no more bytes than a double if 15 digits
+//! are exact.
 use super::class;
 use super::rounding::{Round, halves, multiply_down, normalized, of_double, to_double_down, units_between};
 use super::type_bits::{NumberType, TypeBits, ZeroType};
@@ -16,19 +16,19 @@ use crate::order::{MAX_DEPTH, db_pointer_bytes};
 use bson::Decimal128;
 use bson::raw::{RawBinaryRef, RawBsonRef, RawDocument};
 
-/// Bytes to keep room for after a value: the end of the key and a record id.
+/// The bytes to reserve after a value: the end of the key and a record id.
 const TAIL_BYTES: usize = 10;
 
 /// The first double beyond all 64-bit integers.
 pub(super) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
-/// Doubles below it, and not subnormal ones only, leave room for one bit of marker; from it on for two.
+/// Doubles below this one, not only subnormal ones, leave room for a marker of one bit; from it on for two bits.
 const TWO_TO_MINUS_255: f64 = f64::from_bits((1023 - 255) << 52);
-/// What tiny doubles are multiplied with, so that none is subnormal.
+/// The factor of tiny doubles, so that none is subnormal.
 pub(super) const TWO_TO_256: f64 = f64::from_bits((1023 + 256) << 52);
-/// Integers from here on may be no doubles.
+/// From this integer on, not every integer is a double.
 const TWO_TO_53: f64 = 9_007_199_254_740_992.0;
 
-/// How a decimal stands to the double that is written for it, and to that double rounded up to 15 digits.
+/// The relation of a decimal to the double that is written for it, and to that double rounded up to 15 digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Marker {
     Equal = 0,
@@ -37,18 +37,17 @@ pub(super) enum Marker {
     AboveFifteen = 3,
 }
 
-/// Why a value has no key.
+/// The reason why a value has no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum KeyFault {
     Malformed,
     TooDeep,
 }
 
-/// Writes one field.
 pub(super) struct Writer<'a> {
     bytes: &'a mut Vec<u8>,
     type_bits: &'a mut TypeBits,
-    fault: &'a mut Option<Fault>,
+    fault: &'a mut Option<KeyFault>,
     /// 0xff when the field descends.
     mask: u8,
 }
@@ -57,7 +56,7 @@ impl<'a> Writer<'a> {
     pub(super) fn new(
         bytes: &'a mut Vec<u8>,
         type_bits: &'a mut TypeBits,
-        fault: &'a mut Option<Fault>,
+        fault: &'a mut Option<KeyFault>,
         descending: bool,
     ) -> Self {
         Writer { bytes, type_bits, fault, mask: if descending { 0xff } else { 0 } }
@@ -86,7 +85,7 @@ impl<'a> Writer<'a> {
             RawBsonRef::Decimal128(value) => self.decimal(value),
             RawBsonRef::DateTime(value) => {
                 self.put(class::DATE);
-                // With the sign turned round, dates before 1970 come first.
+                // The sign bit is inverted, so that dates before 1970 come first.
                 self.put_all(&(value.timestamp_millis() ^ i64::MIN).to_be_bytes());
             }
             RawBsonRef::Timestamp(value) => {
@@ -107,7 +106,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Types that are single values, or that hardly anybody indexes.
+    /// Encodes types with a single value and types that are seldom indexed.
     fn rare(&mut self, value: RawBsonRef<'_>, depth: u32) {
         match value {
             RawBsonRef::Symbol(text) => {
@@ -130,11 +129,10 @@ impl<'a> Writer<'a> {
                 self.put_all(&(bytes.len().saturating_sub(12) as u32).to_be_bytes());
                 self.put_all(&bytes);
             }
-            single => self.put(class::of(single.element_type())),
+            single => self.put(class::from_type(single.element_type())),
         }
     }
 
-    /// One byte.
     fn put(&mut self, byte: u8) {
         self.bytes.push(byte ^ self.mask);
     }
@@ -147,7 +145,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Bytes that grow with the magnitude of a number, so that those of a negative one are inverted.
+    /// Writes bytes that grow with the magnitude of a number, inverted if it is negative.
     fn put_magnitude(&mut self, bytes: &[u8], negative: bool) {
         let mask = self.mask;
         self.mask ^= if negative { 0xff } else { 0 };
@@ -192,15 +190,15 @@ impl<'a> Writer<'a> {
 
     fn fields(&mut self, document: &RawDocument, depth: u32) {
         if depth > MAX_DEPTH {
-            *self.fault = Some(Fault::TooDeep);
+            *self.fault = Some(KeyFault::TooDeep);
             return;
         }
         for field in document {
             let Ok((name, value)) = field else {
-                *self.fault = Some(Fault::Malformed);
+                *self.fault = Some(KeyFault::Malformed);
                 return;
             };
-            self.put(class::of(value.element_type()));
+            self.put(class::from_type(value.element_type()));
             self.c_string(name.as_str());
             self.value(value, depth);
         }
@@ -209,12 +207,12 @@ impl<'a> Writer<'a> {
 
     fn elements(&mut self, array: &bson::RawArray, depth: u32) {
         if depth > MAX_DEPTH {
-            *self.fault = Some(Fault::TooDeep);
+            *self.fault = Some(KeyFault::TooDeep);
             return;
         }
         for value in array {
             let Ok(value) = value else {
-                *self.fault = Some(Fault::Malformed);
+                *self.fault = Some(KeyFault::Malformed);
                 return;
             };
             self.value(value, depth);
@@ -231,7 +229,7 @@ impl Writer<'_> {
         }
         self.type_bits.number(kind);
         if value == i64::MIN {
-            // The one magnitude that leaves no room for the fraction bit; a double holds it exactly.
+            // The only magnitude that leaves no room for the fraction bit; a double holds it exactly.
             self.large_double(-TWO_TO_63, Marker::Equal);
         } else {
             self.doubled(value.unsigned_abs() << 1, value < 0);
@@ -247,7 +245,7 @@ impl Writer<'_> {
         self.put_magnitude(bytes.get(usize::from(skip)..).unwrap_or_default(), negative);
     }
 
-    /// A double, or the double that stands for a decimal. With a marker it is neither zero, infinite nor NaN, and has the
+    /// Writes a double, or the double that represents a decimal. With a marker it is neither zero, infinite nor NaN, and has a
     /// magnitude for which that marker is allowed.
     fn double(&mut self, value: f64, marker: Marker) {
         let magnitude = value.abs();
@@ -316,14 +314,14 @@ impl Writer<'_> {
     }
 }
 
-/// The bits of a tiny magnitude that has been multiplied with 2^256, and whether a decimal's rest follows.
+/// The bits of a tiny magnitude multiplied by 2^256, and of the flag whether a decimal's rest follows.
 pub(super) fn tiny_bits(scaled: f64, continued: bool) -> u64 {
     (scaled.to_bits() << 1 | u64::from(continued)) + (1 << 62)
 }
 
 impl Writer<'_> {
     fn decimal(&mut self, value: Decimal128) {
-        match Decimal::of(value) {
+        match Decimal::from_value(value) {
             Decimal::NaN => {
                 self.type_bits.number(NumberType::Decimal);
                 self.put(class::NAN);
@@ -389,8 +387,8 @@ impl Writer<'_> {
         self.put_magnitude(&units.to_be_bytes(), negative);
     }
 
-    /// From 2^53 to 2^63 the integer part itself is written, which a double may not hold; the rest follows it. None when there
-    /// is no rest.
+    /// From 2^53 to 2^63, writes the integer part itself, which a double may not hold. Returns the rest to write after it, or
+    /// `None` if there is none.
     fn long_integer(&mut self, value: Finite) -> Option<Finite> {
         let ten = 10u128.pow(value.exponent.unsigned_abs().min(DIGITS));
         let (integer, fraction) = if value.exponent >= 0 {
@@ -410,8 +408,8 @@ impl Writer<'_> {
         Some(normalized(Finite { negative: false, coefficient: u128::from(integer), exponent: 0 }))
     }
 
-    /// Below the normal doubles, which would give too few digits: scaled as a decimal, always down. `bin` is the double below
-    /// the magnitude; where even that is zero, the decimal's own bits are written.
+    /// Writes a magnitude below the normal doubles, which would give too few digits: it is scaled as a decimal, always rounded
+    /// down. `bin` is the double below the magnitude; if even that is zero, the decimal's own bits are written.
     fn tiny(&mut self, value: Finite, bin: f64) {
         let negative = value.negative;
         if bin == 0.0 {
@@ -428,7 +426,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a decimal below the normal doubles is counted from: the scaled double, as a decimal scaled back, always down.
+/// The base of a decimal below the normal doubles: the scaled double, as a decimal scaled back, always down.
 pub(super) fn tiny_base(scaled: f64) -> Finite {
     let down = of_double(1.0 / TWO_TO_256, DIGITS, Round::Down);
     normalized(multiply_down(of_double(scaled, DIGITS, Round::Down), down))

@@ -1,8 +1,8 @@
 //! Index keys as strings of bytes whose `memcmp` order is the order of the values: MongoDB's KeyString, version 1.
 //!
-//! Each value is a byte of its class and bytes that keep the order within it, all inverted when the field descends; a key
-//! ends in one more byte (mongodb/mongo:src/mongo/db/storage/key_string.cpp). So indexes have the sizes that MongoDB's have.
-//! What is not encoded: collations.
+//! Each value is a byte of its class and bytes that keep the order within it, all inverted if the field descends; one more byte
+//! ends a key (mongodb/mongo:src/mongo/db/storage/key_string.cpp). So indexes have the same sizes as MongoDB's.
+//! Collations are not encoded.
 mod class;
 mod decode;
 mod encode;
@@ -14,22 +14,21 @@ use crate::order::flat;
 use crate::{Code, Failure, Result};
 use bson::raw::RawBson;
 use bson::{Bson, RawBsonRef};
-use encode::{Fault, Writer};
+use encode::{KeyFault, Writer};
 use type_bits::TypeBits;
 
 pub use decode::decode;
 pub use record_id::{leading_record_id, record_id_of, split_record_id};
 
-/// A finished key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyString {
     /// The bytes that order it, without a record id.
     pub bytes: Vec<u8>,
-    /// What the order forgets (int or double, -0, decimal exponent); empty when nothing is forgotten.
+    /// The information that the order does not keep (int or double, -0, decimal exponent); empty if there is none.
     pub type_bits: Vec<u8>,
 }
 
-/// Where a key stands beside all entries that begin with its values.
+/// The position of a key relative to all entries that begin with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Before every entry with these leading values.
@@ -40,7 +39,7 @@ pub enum Bound {
     After,
 }
 
-/// What most keys of one field fit into, with the end of the key and a record id behind it.
+/// The bytes into which most keys of one field fit, with the end of the key and a record id.
 const USUAL_BYTES: usize = 48;
 
 /// Builds one key, value by value.
@@ -48,7 +47,7 @@ const USUAL_BYTES: usize = 48;
 pub struct KeyBuilder {
     bytes: Vec<u8>,
     type_bits: TypeBits,
-    fault: Option<Fault>,
+    fault: Option<KeyFault>,
 }
 
 impl KeyBuilder {
@@ -57,7 +56,7 @@ impl KeyBuilder {
         KeyBuilder { bytes: Vec::with_capacity(USUAL_BYTES), ..KeyBuilder::default() }
     }
 
-    /// An empty key in the memory of one that is no longer needed.
+    /// An empty key that reuses the memory of another one.
     pub fn reuse(mut key: KeyString) -> Self {
         key.bytes.clear();
         KeyBuilder { bytes: key.bytes, type_bits: TypeBits::reuse(key.type_bits), fault: None }
@@ -75,29 +74,29 @@ impl KeyBuilder {
             Bson::Array(_) | Bson::Document(_) | Bson::JavaScriptCodeWithScope(_) | Bson::DbPointer(_) => {
                 match RawBson::try_from(value.clone()) {
                     Ok(raw) => self.append(raw.as_raw_bson_ref(), descending),
-                    Err(_) => self.fault = Some(Fault::Malformed),
+                    Err(_) => self.fault = Some(KeyFault::Malformed),
                 }
             }
             value => self.append(flat(value), descending),
         }
     }
 
-    /// Whether all values were whole: malformed ones (22) and such as are nested too deep (15) have no key. Values that the
-    /// server has checked on arrival always are.
+    /// Fails if a value has no key: malformed values (22) and values that are nested too deep (15). Values that the
+    /// server has checked on arrival always pass.
     pub fn check(&self) -> Result<()> {
         match self.fault {
             None => Ok(()),
-            Some(Fault::Malformed) => {
+            Some(KeyFault::Malformed) => {
                 Err(Failure::new(Code::InvalidBSON, "a value to be indexed is not valid BSON"))
             }
-            Some(Fault::TooDeep) => Err(Failure::new(
+            Some(KeyFault::TooDeep) => Err(Failure::new(
                 Code::Overflow,
                 "a value to be indexed exceeds the maximum nested object depth: 200",
             )),
         }
     }
 
-    /// Ends the key.
+    /// Appends the end, with the bound that sorts the key before or after others.
     pub fn finish(mut self, bound: Bound) -> KeyString {
         self.bytes.push(match bound {
             Bound::Before => class::LESS,

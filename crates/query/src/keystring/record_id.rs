@@ -1,6 +1,6 @@
 //! Record ids within index entries: 2 to 9 bytes whose order is the order of the ids, readable from either end.
 //!
-//! The number of bytes between the first and the last stands in the top 3 bits of the first and in the low 3 bits of the
+//! The number of bytes between the first and the last is in the top 3 bits of the first and in the low 3 bits of the
 //! last; all other bits are the id, big-endian (mongodb/mongo:src/mongo/db/storage/key_string.cpp). No record has a
 //! negative id; one would be written as 0.
 
@@ -19,21 +19,21 @@ pub fn record_id_of(id: i64, out: &mut Vec<u8>) {
     out.push((value << 3) as u8 | length);
 }
 
-/// Splits an entry of a standard index into its key and its record id; none if it is not one.
+/// Splits an entry of a standard index into its key and its record id; `None` if it is not such an entry.
 pub fn split_record_id(entry: &[u8]) -> Option<(&[u8], i64)> {
     let length = usize::from(entry.last()? & 7) + 2;
     let (key, suffix) = entry.split_at_checked(entry.len().checked_sub(length)?)?;
     Some((key, read(suffix)?))
 }
 
-/// Reads a record id off the front, as the value of a unique index begins; the rest are type bits.
+/// Reads the record id at the beginning of a unique index's value; the rest are type bits.
 pub fn leading_record_id(value: &[u8]) -> Option<(i64, &[u8])> {
     let length = usize::from(value.first()? >> 5) + 2;
     let (prefix, rest) = value.split_at_checked(length)?;
     Some((read(prefix)?, rest))
 }
 
-/// Reads exactly one record id; none if its two lengths differ or it does not fit.
+/// Reads exactly one record id; `None` if its two lengths differ or it does not fit.
 fn read(bytes: &[u8]) -> Option<i64> {
     let [first, between @ .., last] = bytes else { return None };
     if usize::from(first >> 5) != between.len() || usize::from(last & 7) != between.len() {

@@ -1,14 +1,14 @@
-//! Between doubles and decimals, where keys need it: rounding in a stated direction, to a stated number of digits.
+//! Conversions between doubles and decimals for keys, with rounding in a given direction to a given number of digits.
 use crate::decimal::{BIAS, COEFFICIENT_END, DIGITS, Decimal, Finite, MAX_BIASED_EXPONENT, split_double};
 use bigdecimal::num_bigint::BigUint;
 use std::cmp::Ordering;
 
-/// Where a magnitude goes that has too many digits.
+/// The rounding of a magnitude that has too many digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Towards zero.
+    /// Rounds a number towards zero.
     Down,
-    /// Away from zero.
+    /// Rounds away from zero.
     Up,
 }
 
@@ -48,7 +48,7 @@ fn cut(number: BigUint, exponent: i32, digits: u32, round: Round) -> Finite {
 }
 
 fn digits_of(number: &BigUint) -> u32 {
-    // The logarithm of the highest bit is at most one digit short of that of the number.
+    // The estimate from the highest bit is at most one digit too low.
     let estimate = (number.bits().saturating_sub(1) as f64 * std::f64::consts::LOG10_2) as u32 + 1;
     estimate + u32::from(*number >= BigUint::from(10u32).pow(estimate))
 }
@@ -66,7 +66,7 @@ pub(super) fn to_double_down(magnitude: Finite) -> (f64, bool) {
     }
 }
 
-/// The same value with as many digits as fit: all values of one magnitude then have one exponent.
+/// The same value with as many digits as fit, so that all values of one magnitude have the same exponent.
 pub(super) fn normalized(magnitude: Finite) -> Finite {
     let digits = magnitude.coefficient.checked_ilog10().map_or(DIGITS, |log| log + 1);
     let room = u32::try_from(magnitude.exponent + BIAS).unwrap_or(0);
@@ -78,7 +78,7 @@ pub(super) fn normalized(magnitude: Finite) -> Finite {
     }
 }
 
-/// The sum of a normalized magnitude and `units` of its last digit; none if that has more digits than fit.
+/// The sum of a normalized magnitude and `units` of its last digit; `None` if that has more digits than fit.
 pub(super) fn add_units(magnitude: Finite, units: u64) -> Option<Finite> {
     let sum = magnitude.coefficient + u128::from(units);
     if sum < COEFFICIENT_END {
@@ -97,14 +97,14 @@ pub(super) fn units_between(base: Finite, value: Finite) -> u64 {
     u64::try_from((value.coefficient * shift).saturating_sub(base.coefficient)).unwrap_or(u64::MAX)
 }
 
-/// The same value with the exponent whose low 6 bits are known; none if it cannot have it.
+/// The same value with the exponent that has these low 6 bits; `None` if it cannot have that exponent.
 pub(super) fn with_exponent(value: Finite, low_bits: i32) -> Option<Finite> {
     if value.coefficient == 0 {
         return None;
     }
     let shortest = normalized(value);
     let mut coefficient = shortest.coefficient;
-    // From most digits to fewest there are at most 34 exponents, so that the low 6 bits name one.
+    // From most digits to fewest there are at most 34 exponents, so the low 6 bits identify one.
     for exponent in shortest.exponent..=MAX_BIASED_EXPONENT - BIAS {
         if (exponent + BIAS) & 0x3f == low_bits {
             return Some(Finite { coefficient, exponent, ..value });
@@ -123,10 +123,10 @@ pub(super) fn halves(magnitude: Finite) -> (u64, u64) {
     ((bits >> 64) as u64, bits as u64)
 }
 
-/// The magnitude that two halves say; none if they say no number.
+/// The magnitude in two halves; `None` if they hold no number.
 pub(super) fn of_halves(high: u64, low: u64) -> Option<Finite> {
     let bits = u128::from(high) << 64 | u128::from(low);
-    match Decimal::of(bson::Decimal128::from_bytes(bits.to_le_bytes())) {
+    match Decimal::from_value(bson::Decimal128::from_bytes(bits.to_le_bytes())) {
         Decimal::Finite(finite) => Some(finite),
         _ => None,
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     fn finite(text: &str) -> Finite {
-        match Decimal::of(text.parse().unwrap()) {
+        match Decimal::from_value(text.parse().unwrap()) {
             Decimal::Finite(finite) => finite,
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,4 @@
-//! Keys beside the order of their values, and back again.
+//! Tests that keys have the order of their values, and that they can be decoded.
 use super::rounding::{Round, normalized, of_double};
 use super::*;
 use crate::decimal::{BIAS, Decimal, Finite};
@@ -26,7 +26,9 @@ fn same(left: &Bson, right: &Bson) -> bool {
         (Bson::Double(left), Bson::Double(right)) => {
             left.to_bits() == right.to_bits() || left.is_nan() && right.is_nan()
         }
-        (Bson::Decimal128(left), Bson::Decimal128(right)) => Decimal::of(*left) == Decimal::of(*right),
+        (Bson::Decimal128(left), Bson::Decimal128(right)) => {
+            Decimal::from_value(*left) == Decimal::from_value(*right)
+        }
         (Bson::Array(left), Bson::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
@@ -104,7 +106,7 @@ fn the_ladder_keeps_its_order_and_comes_back() {
     }
 }
 
-/// Decimals that sit on, just below and just above every kind of limit that the encoding has.
+/// Decimals at, just below and just above every kind of limit of the encoding.
 #[test]
 fn decimals_at_the_limits_keep_their_order_and_come_back() {
     let powers = [
@@ -128,7 +130,7 @@ fn decimals_at_the_limits_keep_their_order_and_come_back() {
                     let coefficient = (full.coefficient as i128 + step) as u128;
                     let packed = Decimal::Finite(Finite { coefficient, ..full }).pack();
                     // One digit too many is no decimal.
-                    if Decimal::of(packed) == Decimal::Finite(Finite { coefficient, ..full }) {
+                    if Decimal::from_value(packed) == Decimal::Finite(Finite { coefficient, ..full }) {
                         values.push(Bson::Decimal128(packed));
                     }
                 }
@@ -141,7 +143,7 @@ fn decimals_at_the_limits_keep_their_order_and_come_back() {
     let mut keys: Vec<(Vec<u8>, &Bson)> =
         values.iter().map(|value| (bytes_of(value.clone()), value)).collect();
     keys.sort_by(|left, right| left.0.cmp(&right.0));
-    // The order of values is transitive, so that neighbours stand for all pairs.
+    // The order of values is transitive, so neighbours are enough for all pairs.
     for pair in keys.windows(2) {
         let (left, right) = (&pair[0], &pair[1]);
         assert_eq!(compare_owned(left.1, right.1), left.0.cmp(&right.0), "{:?} beside {:?}", left.1, right.1);
@@ -270,7 +272,7 @@ proptest! {
         check_order(&left, &right);
     }
 
-    /// Beside itself written as another type, a number meets what lies nearest to it.
+    /// Compares each number with itself as another type and with its nearest neighbours.
     #[test]
     fn decimals_stand_right_beside_their_doubles(decimal in number(), steps in -2..=2i32) {
         if let Bson::Decimal128(value) = &decimal

@@ -1,8 +1,8 @@
-//! What a key's bytes forget of its values, as a string of bits: which type a number has, text or symbol, a decimal's
-//! exponent, the sign of zero.
+//! The type bits of a key, for facts about its values that the key's bytes do not keep: the type of a number, text or symbol,
+//! a decimal's exponent, the sign of zero.
 //!
-//! The commonest types are all zeros, and all zeros take no byte at all. Otherwise one byte below 128 stands for itself, and
-//! more are preceded by their number: one byte with its top bit set, or 0x80 and four bytes, little-endian
+//! The most common types are all zeros, and all zeros take no byte at all. Otherwise one byte below 128 holds the bits, and
+//! more bytes are preceded by their number: one byte with its top bit set, or 0x80 and four bytes, little-endian
 //! (mongodb/mongo:src/mongo/db/storage/key_string.h). Bits fill bytes from the low end.
 use super::class::malformed;
 use crate::Result;
@@ -30,12 +30,11 @@ pub(super) enum ZeroType {
     },
 }
 
-/// Negative decimal zeros are counted after all positive ones, of which there is one for each exponent.
+/// The number of positive decimal zeros, one for each exponent; negative ones are counted after them.
 const POSITIVE_ZEROS: u16 = 12_288;
 /// The longest string of bits whose number of bytes fits into one.
 const SHORT_BYTES: usize = 127;
 
-/// Collects bits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TypeBits {
     /// The bits up to the last one that is set.
@@ -45,18 +44,16 @@ pub(super) struct TypeBits {
 }
 
 impl TypeBits {
-    /// Takes over a buffer.
+    /// Reuses the memory of a buffer.
     pub(super) fn reuse(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         TypeBits { bytes, count: 0 }
     }
 
-    /// A string.
     pub(super) fn string(&mut self) {
         self.count += 1;
     }
 
-    /// A symbol.
     pub(super) fn symbol(&mut self) {
         self.append(1, 1);
     }
@@ -66,12 +63,11 @@ impl TypeBits {
         self.append(kind as u16, 2);
     }
 
-    /// The low bits of a decimal's exponent field, from which and from its value the rest follows.
+    /// The low bits of a decimal's exponent field; they and the value determine the rest.
     pub(super) fn exponent(&mut self, biased: i32) {
         self.append((biased & 0x3f) as u16, 6);
     }
 
-    /// A zero.
     pub(super) fn zero(&mut self, kind: ZeroType) {
         match kind {
             ZeroType::Int32 => self.append(0, 2),
@@ -125,16 +121,15 @@ impl TypeBits {
     }
 }
 
-/// Reads bits.
 #[derive(Clone, Debug)]
 pub(super) struct TypeBitsReader<'a> {
-    /// None: zeros without end.
+    /// The bits; `None` means endless zeros.
     bytes: Option<&'a [u8]>,
     place: usize,
 }
 
 impl<'a> TypeBitsReader<'a> {
-    /// Takes what [`TypeBits::finish`] gave; refuses a length that is not that of the bytes.
+    /// Reads the bytes of [`TypeBits::finish`]; refuses a length that does not agree with the bytes.
     pub(super) fn new(stored: &'a [u8]) -> Result<Self> {
         let bytes = match stored {
             [] | [0] => None,

@@ -1,10 +1,10 @@
-//! The stages that run a pipeline of their own beside the main one: `$facet`, several over the same rows, for one document with an
-//! array for each, and `$unionWith`, one over another collection, whose rows come after the stage's own.
+//! The stages that run other pipelines: `$facet` runs several over the same rows and yields one document with an
+//! array for each; `$unionWith` runs one over another collection and appends its rows to the stage's own.
 
 use bson::{RawArrayBuf, RawBsonRef, RawDocumentBuf};
 
-use super::context::{Context, Memory, Rows, sized};
-use super::parse::{Limits, Place, kind, members, object, refused, sub_pipeline};
+use super::context::{Rows, StageContext, StageMemory, sized};
+use super::parse::{PipelinePosition, StageLimits, kind, members, object, refused, sub_pipeline};
 use super::stages::{Stage, run, run_over};
 use crate::expression::value::{Value, append, malformed};
 use crate::{Code, Result};
@@ -15,8 +15,12 @@ pub(super) struct Facet {
     facets: Vec<(String, Vec<Stage>)>,
 }
 
-/// `$facet: {name: [...]}`.
-pub(super) fn parse_facet(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+/// The stage `$facet: {name: [stages]}`.
+pub(super) fn parse_facet(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let document = object(value, 40169, "the $facet specification must be a non-empty object")?;
     let mut facets = Vec::new();
     for element in document.iter() {
@@ -34,7 +38,7 @@ pub(super) fn parse_facet(_: &'static str, value: RawBsonRef<'_>, limits: &Limit
                 format!("arguments to $facet must be arrays, {name} is type {}", kind(value)),
             );
         };
-        facets.push((name.to_owned(), sub_pipeline(array, limits, Place::Facet)?));
+        facets.push((name.to_owned(), sub_pipeline(array, limits, PipelinePosition::Facet)?));
     }
     if facets.is_empty() {
         return refused(40169, "the $facet specification must be a non-empty object");
@@ -48,8 +52,8 @@ impl Facet {
         self.facets.iter().flat_map(|(_, stages)| super::plan::collections_read(stages)).collect()
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
-        let mut memory = Memory::of("$facet");
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
+        let mut memory = StageMemory::new("$facet");
         let mut held: Vec<RawDocumentBuf> = Vec::new();
         for row in rows {
             let row = row?;
@@ -60,7 +64,7 @@ impl Facet {
         let mut result = RawDocumentBuf::new();
         for (name, stages) in self.facets {
             let mut array = RawArrayBuf::new();
-            // The rows are shared by all pipelines, so that each has them one by one as its own.
+            // All pipelines share the rows, and each copies them one by one.
             let shared = std::sync::Arc::clone(&held);
             let rows = (0..held.len()).filter_map(move |place| shared.get(place).cloned().map(Ok));
             for row in run(stages, Box::new(rows), context)? {
@@ -75,7 +79,7 @@ impl Facet {
     }
 }
 
-/// `$unionWith`: where the other rows come from.
+/// `$unionWith`: the source of the other rows.
 #[derive(Clone, Debug)]
 pub(super) struct Union {
     collection: String,
@@ -83,7 +87,11 @@ pub(super) struct Union {
 }
 
 /// `$unionWith: "collection"` or `{coll, pipeline}`.
-pub(super) fn parse_union(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_union(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let (collection, pipeline) = match value {
         RawBsonRef::String(_) => (Some(value), None),
         RawBsonRef::Document(document) => {
@@ -115,7 +123,7 @@ pub(super) fn parse_union(_: &'static str, value: RawBsonRef<'_>, limits: &Limit
     };
     let stages = match pipeline {
         None => Vec::new(),
-        Some(RawBsonRef::Array(array)) => sub_pipeline(array, limits, Place::Sub("$unionWith"))?,
+        Some(RawBsonRef::Array(array)) => sub_pipeline(array, limits, PipelinePosition::Sub("$unionWith"))?,
         Some(other) => {
             let message = format!(
                 "BSON field '$unionWith.pipeline' is the wrong type '{}', expected type 'array'",
@@ -135,9 +143,9 @@ impl Union {
         collections
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let context = context.clone();
-        // Asked for only when one's own rows have come to an end.
+        // The other rows are requested only after the end of the stage's own rows.
         let other = std::iter::once_with(move || {
             run_over(self.stages, &self.collection, &context)
                 .unwrap_or_else(|failure| Box::new(std::iter::once(Err(failure))))

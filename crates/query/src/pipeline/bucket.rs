@@ -1,13 +1,13 @@
-//! Rows in buckets: `$bucket` by ranges of an expression, `$bucketAuto` in so many buckets of about the same size.
+//! Stages that group rows into buckets: `$bucket` by ranges of an expression, `$bucketAuto` into buckets of about equal size.
 //!
 //! `$bucket` is a `$group` by a `$switch`, sorted by the buckets' lower ends. `granularity` of `$bucketAuto` (series of preferred
 //! numbers) is refused by name.
 
 use bson::{Bson, RawBsonRef, RawDocumentBuf, doc};
 
-use super::context::{Context, Memory, Rows, sized};
+use super::context::{Rows, StageContext, StageMemory, sized};
 use super::group::{Field, Group, accumulators, append_all, push_all};
-use super::parse::{Limits, kind, members, object, refused, whole};
+use super::parse::{StageLimits, kind, members, object, refused, whole};
 use super::selection::SortStage;
 use super::stages::Stage;
 use crate::expression::show::show_bson;
@@ -15,7 +15,7 @@ use crate::expression::value::{Value, append, decode, malformed, measure};
 use crate::{Code, Expression, Failure, Result, Sort, canonical_type, order};
 
 /// `$bucket: {groupBy, boundaries, default, output}`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 40201, "Argument to $bucket stage must be an object")?;
     let names = ["groupBy", "boundaries", "default", "output"];
     let [by, boundaries, default, output] =
@@ -57,7 +57,7 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
     Ok(vec![Stage::Group(Group::new(id, fields)), Stage::Sort(sort)])
 }
 
-/// Refuses a `groupBy` that is neither a path nor an expression.
+/// Refuses a `groupBy` that is neither a path nor an object.
 fn check_group_by(name: &str, by: RawBsonRef<'_>, code: i32) -> Result<()> {
     let fits = match by {
         RawBsonRef::String(path) => path.starts_with('$'),
@@ -81,7 +81,7 @@ fn output_fields(
     name: &str,
     code: i32,
     output: Option<RawBsonRef<'_>>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Field>> {
     let Some(output) = output else { return Ok(vec![Field::count(limits)?]) };
     let RawBsonRef::Document(output) = output else {
@@ -98,7 +98,7 @@ fn output_fields(
     Ok(fields)
 }
 
-fn constant(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Bson> {
+fn constant(value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Bson> {
     let expression = Expression::parse_with(value, limits.variables)?;
     let mut fields = std::collections::BTreeSet::new();
     if !expression.collect_fields(&mut fields) || !fields.is_empty() {
@@ -107,7 +107,7 @@ fn constant(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Bson> {
     Ok(expression.without_document(limits.variables)?.unwrap_or(Bson::Null))
 }
 
-fn constants(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Bson>> {
+fn constants(value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Bson>> {
     let RawBsonRef::Array(array) = value else {
         let message =
             format!("The $bucket 'boundaries' field must be an array, but found type: {}.", kind(value));
@@ -163,7 +163,11 @@ pub(super) struct BucketAuto {
 }
 
 /// `$bucketAuto: {groupBy, buckets, output}`.
-pub(super) fn parse_auto(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_auto(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let document = object(value, 40240, "The argument to $bucketAuto must be an object")?;
     let names = ["groupBy", "buckets", "output", "granularity"];
     let [by, buckets, output, granularity] =
@@ -205,8 +209,8 @@ pub(super) fn parse_auto(_: &'static str, value: RawBsonRef<'_>, limits: &Limits
 }
 
 impl BucketAuto {
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
-        let mut memory = Memory::of("$bucketAuto");
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
+        let mut memory = StageMemory::new("$bucketAuto");
         let mut sorted: Vec<(Bson, RawDocumentBuf)> = Vec::new();
         for row in rows {
             let row = row?;
@@ -225,7 +229,7 @@ impl BucketAuto {
             let mut high = low.clone();
             let mut taken = 1;
             let last_bucket = result.len() + 1 == self.buckets;
-            // Equal keys stay together, and the last bucket takes what is left.
+            // Equal keys stay together, and the last bucket takes the remaining rows.
             while let Some((key, row)) = rows
                 .next_if(|(key, _)| last_bucket || taken < size || order::compare_owned(key, &high).is_eq())
             {

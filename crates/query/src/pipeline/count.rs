@@ -1,16 +1,16 @@
-//! `$count`, and counting without looking at documents.
+//! The stage `$count`, and counting without reading documents.
 
 use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 
 use super::context::Rows;
-use super::parse::{Limits, refused};
+use super::parse::{StageLimits, refused};
 use super::stages::Stage;
 use crate::Result;
 use crate::expression::number::Number;
 use crate::expression::value::{Value, append};
 
-/// `$count: "field"`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+/// The stage `$count: "field"`.
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let Some(field) = value.as_str() else {
         return refused(40156, "the count field must be a non-empty string");
     };
@@ -39,21 +39,21 @@ pub(super) fn run(field: &str, rows: Rows) -> Result<Rows> {
     Ok(Box::new(made(None, &[(field.to_owned(), 1)], count)?.map(Ok).into_iter()))
 }
 
-/// A count that needs no document: how many rows there are says all.
+/// A count that needs no document, only the number of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountForm {
-    /// How many rows are left out first.
+    /// The number of rows that are skipped first.
     pub skip: u64,
-    /// How many rows are counted at most.
+    /// The most rows that are counted.
     pub limit: Option<u64>,
-    /// The group's `_id`; none for `$count`.
+    /// The group's `_id`; `None` for `$count`.
     id: Option<Bson>,
-    /// The fields, each with what a row adds to it.
+    /// The fields, each with the number that a row adds to it.
     sums: Vec<(String, i64)>,
 }
 
 impl CountForm {
-    /// The stages that it stands for, for explain.
+    /// The stages that it replaces, for explain.
     pub fn to_documents(&self) -> Vec<Document> {
         let number = |rows: u64| i64::try_from(rows).unwrap_or(i64::MAX);
         let mut stages = Vec::new();
@@ -69,7 +69,7 @@ impl CountForm {
         stages
     }
 
-    /// The one document that comes of so many rows before `skip` and `limit`; none of no rows.
+    /// The result document for `rows` rows before `skip` and `limit`; `None` for no rows.
     pub fn document(&self, rows: u64) -> Result<Option<RawDocumentBuf>> {
         let rows = rows.saturating_sub(self.skip);
         let rows = self.limit.map_or(rows, |limit| rows.min(limit));
@@ -91,7 +91,7 @@ fn made(id: Option<&Bson>, sums: &[(String, i64)], rows: i64) -> Result<Option<R
     Ok(Some(document))
 }
 
-/// Takes the stages of a count off.
+/// Removes the stages of a count from the beginning.
 pub(super) fn take(stages: &mut Vec<Stage>) -> Option<CountForm> {
     let mut rest = stages.iter();
     let mut next = rest.next()?;

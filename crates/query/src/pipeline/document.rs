@@ -1,11 +1,11 @@
-//! Documents with one path replaced, as bytes.
+//! Reads and replaces the value at one path of a document, as bytes.
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 
 use crate::Result;
-use crate::expression::value::{DEPTH_MAX, Value, append, malformed, too_deep};
+use crate::expression::value::{MAX_DEPTH, Value, append, malformed, too_deep};
 
-/// What stands at a path, through documents only; none where it is missing.
+/// The value at a path, through documents only; `None` if it is missing.
 pub(super) fn at<'d>(document: &'d RawDocument, path: &[String]) -> Result<Option<RawBsonRef<'d>>> {
     let Some((first, rest)) = path.split_first() else { return Ok(Some(RawBsonRef::Document(document))) };
     match document.get(first).map_err(malformed)? {
@@ -16,12 +16,12 @@ pub(super) fn at<'d>(document: &'d RawDocument, path: &[String]) -> Result<Optio
     }
 }
 
-/// The document with `value` at `path`; a missing value takes the field away. What lies on the way and is no document becomes
-/// one.
+/// The document with `value` at `path`; a missing value removes the field. Values on the path that are not documents become
+/// documents.
 pub(super) fn with(document: &RawDocument, path: &[String], value: &Value<'_>) -> Result<RawDocumentBuf> {
     let mut result = RawDocumentBuf::new();
     let Some((first, rest)) = path.split_first() else { return Ok(document.to_owned()) };
-    if path.len() > DEPTH_MAX {
+    if path.len() > MAX_DEPTH {
         return Err(too_deep());
     }
     let mut placed = false;

@@ -1,12 +1,12 @@
-//! `$graphLookup`: what can be reached from a row through links in another collection, level by level.
+//! The stage `$graphLookup`: finds the documents that a row reaches through links in another collection, level by level.
 
 use std::collections::HashSet;
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::context::{Context, Memory, Query, Rows, sized};
+use super::context::{Query, Rows, StageContext, StageMemory, sized};
 use super::document::with;
-use super::parse::{Limits, kind, members, object, refused, whole};
+use super::parse::{StageLimits, kind, members, object, refused, whole};
 use super::stages::Stage;
 use crate::expression::canonical;
 use crate::expression::path::{of_document, split};
@@ -18,9 +18,9 @@ use crate::{Expression, Filter, Result};
 pub(super) struct GraphLookup {
     from: String,
     start: Expression,
-    /// Where a document says what it links to.
+    /// The path of the values that a document links to.
     connect_from: Vec<String>,
-    /// Where a document is linked at.
+    /// The path at which other documents link to a document.
     connect_to: String,
     into: Vec<String>,
     depth_max: Option<i64>,
@@ -29,7 +29,7 @@ pub(super) struct GraphLookup {
 }
 
 /// `$graphLookup: {from, startWith, connectFromField, connectToField, as, maxDepth, depthField, restrictSearchWithMatch}`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 40327, "the $graphLookup stage specification must be an object")?;
     let names = [
         "from",
@@ -109,7 +109,7 @@ impl GraphLookup {
         &self.from
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let context = context.clone();
         Box::new(rows.map(move |row| {
             let row = row?;
@@ -118,8 +118,8 @@ impl GraphLookup {
         }))
     }
 
-    fn search(&self, row: &RawDocument, context: &Context) -> Result<RawArrayBuf> {
-        let mut memory = Memory::of("$graphLookup");
+    fn search(&self, row: &RawDocument, context: &StageContext) -> Result<RawArrayBuf> {
+        let mut memory = StageMemory::new("$graphLookup");
         let mut found = RawArrayBuf::new();
         let (mut asked, mut visited) = (HashSet::new(), HashSet::new());
         let mut frontier = Vec::new();
@@ -129,7 +129,7 @@ impl GraphLookup {
             let mut next = Vec::new();
             for document in self.level(std::mem::take(&mut frontier), context)? {
                 let id = of_document(&document, &["_id".to_owned()])?;
-                if !visited.insert(canonical::of(&id)?) {
+                if !visited.insert(canonical::encode(&id)?) {
                     continue;
                 }
                 memory.take(document.as_bytes().len())?;
@@ -148,8 +148,8 @@ impl GraphLookup {
         Ok(found)
     }
 
-    /// The documents that are linked at one of the values.
-    fn level(&self, values: Vec<Bson>, context: &Context) -> Result<Vec<RawDocumentBuf>> {
+    /// The documents that have one of the values at the linked path.
+    fn level(&self, values: Vec<Bson>, context: &StageContext) -> Result<Vec<RawDocumentBuf>> {
         let mut filter = doc! { self.connect_to.as_str(): { "$in": values } };
         if let Some(restriction) = &self.restriction {
             filter = doc! { "$and": [filter, restriction.clone()] };
@@ -168,7 +168,7 @@ fn spread(value: Option<Bson>, asked: &mut HashSet<Vec<u8>>, frontier: &mut Vec<
         Some(value) => vec![value],
     };
     for value in values {
-        if asked.insert(canonical::of(&Value::Ref(&value))?) {
+        if asked.insert(canonical::encode(&Value::Ref(&value))?) {
             frontier.push(value);
         }
     }

@@ -1,23 +1,22 @@
-//! `$group`, and `$sortByCount`, which is a group with a sort.
+//! The stages `$group` and `$sortByCount`, which is a group with a sort.
 //!
-//! Groups come in the order in which they were first seen. Values that are equal group together, whatever their type of number.
+//! Groups are returned in the order in which they were first seen. Equal numbers of different types are in the same group.
 
 use std::collections::{BTreeSet, HashMap};
 
 use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 
-use super::context::{Context, Memory, Rows, sized};
-use super::parse::{Limits, kind, object, refused};
+use super::context::{Rows, StageContext, StageMemory, sized};
+use super::parse::{StageLimits, kind, object, refused};
 use super::selection::SortStage;
 use super::stages::Stage;
 use crate::expression::value::{Value, append, malformed, measure};
-use crate::expression::{Accumulator, Kind, canonical};
+use crate::expression::{Accumulator, AccumulatorKind, canonical};
 use crate::{Expression, Result, Sort, Variables};
 
-/// What a new group costs beside its key and values.
+/// The memory of a new group in addition to its key and values.
 const GROUP_BYTES: usize = 128;
 
-/// A group stage.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     id: Expression,
@@ -28,12 +27,12 @@ pub(super) struct Group {
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) name: String,
-    kind: Kind,
+    kind: AccumulatorKind,
     expression: Expression,
 }
 
 /// `$group: {_id: expression, field: {accumulator: expression}}`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 15947, "a group's fields must be specified in an object")?;
     let mut id = None;
     let mut fields = Vec::new();
@@ -53,8 +52,8 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>)
 }
 
 impl Field {
-    /// `field: {accumulator: expression}`.
-    pub(super) fn parse(name: &str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Field> {
+    /// An accumulator, as `field: {accumulator: expression}`.
+    pub(super) fn parse(name: &str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Field> {
         if name.contains('.') {
             return refused(40235, format!("The field name '{name}' cannot contain '.'"));
         }
@@ -74,7 +73,7 @@ impl Field {
             let message = "$accumulator is not in this server: it runs no JavaScript";
             return refused(crate::Code::CommandNotSupported.0, message);
         }
-        let Some(kind) = Kind::of(operator.as_str()) else {
+        let Some(kind) = AccumulatorKind::parse(operator.as_str()) else {
             return refused(15952, format!("unknown group operator '{operator}'"));
         };
         if let RawBsonRef::Array(_) = argument {
@@ -84,17 +83,17 @@ impl Field {
         Ok(Field { name: name.to_owned(), kind, expression })
     }
 
-    /// `{count: {$sum: 1}}`, which is what several stages mean if nothing is said.
-    pub(super) fn count(limits: &Limits<'_>) -> Result<Field> {
+    /// `{count: {$sum: 1}}`, the default of several stages.
+    pub(super) fn count(limits: &StageLimits<'_>) -> Result<Field> {
         Field::parse("count", RawBsonRef::Document(&rawdoc! { "$sum": 1 }), limits)
     }
 }
 
-/// `$sortByCount: expression`.
+/// The stage `$sortByCount: expression`.
 pub(super) fn parse_sort_by_count(
     _: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     match value {
         RawBsonRef::Document(document) => {
@@ -128,7 +127,7 @@ pub(super) fn parse_sort_by_count(
 }
 
 impl Group {
-    /// By an expression, with these fields.
+    /// A group by an expression, with these fields.
     pub(super) fn new(id: Expression, fields: Vec<Field>) -> Group {
         Group { id, fields }
     }
@@ -139,7 +138,9 @@ impl Group {
         let mut sums = Vec::new();
         for field in &self.fields {
             match (field.kind, field.expression.constant()?) {
-                (Kind::Sum, Bson::Int32(each)) => sums.push((field.name.clone(), i64::from(*each))),
+                (AccumulatorKind::Sum, Bson::Int32(each)) => {
+                    sums.push((field.name.clone(), i64::from(*each)))
+                }
                 _ => return None,
             }
         }
@@ -152,7 +153,7 @@ impl Group {
             && self.fields.iter().all(|field| field.expression.collect_fields(fields))
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
         let mut groups = Groups::new(&self.fields);
         let variables = &context.variables;
         match self.id.constant() {
@@ -182,12 +183,12 @@ struct Groups<'f> {
     fields: &'f [Field],
     places: HashMap<Vec<u8>, usize>,
     groups: Vec<(Bson, Vec<Accumulator>)>,
-    memory: Memory,
+    memory: StageMemory,
 }
 
 impl<'f> Groups<'f> {
     fn new(fields: &'f [Field]) -> Self {
-        Groups { fields, places: HashMap::new(), groups: Vec::new(), memory: Memory::of("$group") }
+        Groups { fields, places: HashMap::new(), groups: Vec::new(), memory: StageMemory::new("$group") }
     }
 
     /// Adds a row to the group of `id`. `key` is scratch memory.
@@ -212,7 +213,7 @@ impl<'f> Groups<'f> {
         self.add(place, row, variables)
     }
 
-    /// Adds a row where there is one group only.
+    /// Adds a row if there is one group only.
     fn take_into_only(&mut self, id: &Bson, row: &RawDocument, variables: &Variables) -> Result<()> {
         if self.groups.is_empty() {
             self.open(id.clone())?;
@@ -248,7 +249,7 @@ pub(super) fn accumulators(fields: &[Field]) -> Vec<Accumulator> {
     fields.iter().map(|field| Accumulator::new(field.kind)).collect()
 }
 
-/// Hands a row to every field's accumulator; returns how many more bytes they hold.
+/// Passes a row to every field's accumulator; returns how many more bytes they hold.
 pub(super) fn push_all(
     fields: &[Field],
     accumulators: &mut [Accumulator],
@@ -262,7 +263,7 @@ pub(super) fn push_all(
     Ok(bytes)
 }
 
-/// Appends what the accumulators have come to.
+/// Appends the results of the accumulators.
 pub(super) fn append_all(
     row: &mut RawDocumentBuf,
     names: &[String],

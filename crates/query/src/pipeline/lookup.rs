@@ -1,19 +1,20 @@
-//! `$lookup`: documents of another collection, as an array.
+//! The stage `$lookup`: adds documents of another collection as an array.
 //!
-//! The equality form asks the host for one filter for each row. The pipeline form parses its stages for each row with the values
-//! of `let`, and once for all where there is no `let`.
+//! The equality form queries the host with one filter for each row. The pipeline form parses its stages for each row with the
+//! values of `let`, or once for all rows without `let`.
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 
-use super::context::{Context, DOCUMENT_BYTES_MAX, Memory, Query, Rows};
+use super::context::{MAX_DOCUMENT_BYTES, Query, Rows, StageContext, StageMemory};
 use super::document::with;
-use super::parse::{Limits, Place, documents_of, kind, members, object, refused, stages, sub_pipeline};
+use super::parse::{
+    PipelinePosition, StageLimits, documents_of, kind, members, object, refused, stages, sub_pipeline,
+};
 use super::stages::{Stage, run_over};
 use crate::expression::path::{of_document, split};
 use crate::expression::value::{Value, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables};
 
-/// A lookup.
 #[derive(Clone, Debug)]
 pub(super) struct Lookup {
     from: String,
@@ -25,12 +26,12 @@ pub(super) struct Lookup {
 enum Form {
     /// Documents whose `foreign` field has the value of the row's `local` one.
     Equality { local: Vec<String>, foreign: String },
-    /// What a pipeline makes of the collection.
+    /// The result of a pipeline on the collection.
     Pipeline { variables: Vec<(String, Expression)>, raw: bson::RawArrayBuf, stages: Vec<Stage> },
 }
 
 /// `$lookup: {from, localField, foreignField, as}` or `{from, let, pipeline, as}`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 4569, "the $lookup specification must be an Object")?;
     let names = ["from", "localField", "foreignField", "as", "let", "pipeline"];
     let [from, local, foreign, into, variables, pipeline] =
@@ -86,7 +87,7 @@ fn text(name: &str, value: Option<RawBsonRef<'_>>) -> Result<String> {
 fn pipeline_form(
     array: &bson::RawArray,
     variables: Option<RawBsonRef<'_>>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Form> {
     let mut bound = Vec::new();
     match variables {
@@ -105,12 +106,12 @@ fn pipeline_form(
             );
         }
     }
-    // Parsed now with the names alone, so that what is wrong is refused before any row is read.
+    // The stages are parsed now with the names alone, so that errors are found before any row is read.
     let mut inner = limits.variables.clone();
     for (name, _) in &bound {
         inner.insert(name.as_str(), Bson::Null);
     }
-    let stages = sub_pipeline(array, &limits.with(&inner), Place::Sub("$lookup"))?;
+    let stages = sub_pipeline(array, &limits.with(&inner), PipelinePosition::Sub("$lookup"))?;
     Ok(Form::Pipeline { variables: bound, raw: array.to_owned(), stages })
 }
 
@@ -124,7 +125,7 @@ impl Lookup {
         collections
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
         let context = context.clone();
         let mut once: Option<Vec<RawDocumentBuf>> = None;
         Ok(Box::new(rows.map(move |row| {
@@ -157,16 +158,17 @@ impl Lookup {
         bound: &[(String, Expression)],
         raw: &RawArrayBuf,
         row: &RawDocument,
-        context: &Context,
+        context: &StageContext,
     ) -> Result<Rows> {
         let mut variables: Variables = (*context.variables).clone();
         for (name, expression) in bound {
             let value = expression.evaluate(row, &context.variables)?;
-            // A variable that is missing is not told from one that is null.
+            // A missing variable is not distinguished from null.
             variables.insert(name.as_str(), value.unwrap_or(Bson::Null));
         }
-        let stages = stages(&documents_of(raw)?, &Limits::new(&variables), Place::Sub("$lookup"))?;
-        let context = Context { variables: variables.into(), ..context.clone() };
+        let stages =
+            stages(&documents_of(raw)?, &StageLimits::new(&variables), PipelinePosition::Sub("$lookup"))?;
+        let context = StageContext { variables: variables.into(), ..context.clone() };
         run_over(stages, &self.from, &context)
     }
 
@@ -181,9 +183,9 @@ impl Lookup {
             let document: D = document?;
             let document: &RawDocumentBuf = document.borrow();
             bytes += document.as_bytes().len();
-            if bytes > DOCUMENT_BYTES_MAX {
+            if bytes > MAX_DOCUMENT_BYTES {
                 let message = format!(
-                    "Total size of documents in {} matching pipeline's $lookup stage exceeds {DOCUMENT_BYTES_MAX} bytes",
+                    "Total size of documents in {} matching pipeline's $lookup stage exceeds {MAX_DOCUMENT_BYTES} bytes",
                     self.from
                 );
                 return Err(Failure::new(Code(4568), message));
@@ -194,9 +196,9 @@ impl Lookup {
     }
 }
 
-/// Rows that are wanted again and again, in the memory that a stage may take.
+/// Collects rows that are used repeatedly, within the memory limit of a stage.
 fn held(rows: Rows) -> Result<Vec<RawDocumentBuf>> {
-    let mut memory = Memory::of("$lookup");
+    let mut memory = StageMemory::new("$lookup");
     rows.map(|row| {
         let row = row?;
         memory.take(row.as_bytes().len())?;
@@ -205,7 +207,7 @@ fn held(rows: Rows) -> Result<Vec<RawDocumentBuf>> {
     .collect()
 }
 
-/// The filter of the equality form: an array matches by any of its elements, what is missing as null.
+/// The filter of the equality form: an array matches by any of its elements, a missing value as null.
 fn equality(row: &RawDocument, local: &[String], foreign: &str) -> Result<RawDocumentBuf> {
     let filter: Document = match of_document(row, local)?.into_bson()? {
         None => doc! { foreign: { "$eq": null } },

@@ -1,8 +1,8 @@
 //! Aggregation pipelines.
 //!
 //! Stages pull rows from one another, one document at a time. Those that need all rows first (`$group`, `$sort`, `$bucketAuto`,
-//! `$facet`) hold at most 100 MiB; there is no disk to spill to, so `allowDiskUse` changes nothing and what is larger is refused
-//! (292). `stages.rs` lists every stage, also those that MongoDB has and this server refuses.
+//! `$facet`) hold at most 100 MiB. They cannot spill to disk, so `allowDiskUse` changes nothing and a larger set is refused
+//! (292). `stages.rs` lists every stage, including those that MongoDB has and this server refuses.
 
 mod branch;
 mod bucket;
@@ -28,48 +28,46 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument, RawDocumentBuf};
 
-use self::context::Context;
-use self::parse::{Limits, Place};
+use self::context::StageContext;
+use self::parse::{PipelinePosition, StageLimits};
 use self::stages::Stage;
 use crate::{Result, Sort, Variables};
 
-pub use self::context::{Host, Query, Rows};
+pub use self::context::{ProcessInterface, Query, Rows};
 pub use self::count::CountForm;
 pub use self::output::MergePipeline;
 
-/// A parsed pipeline.
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     stages: Vec<Stage>,
-    /// The documents that the stages were read from, each with how many stages it gave.
+    /// The documents that the stages were parsed from, each with the number of its stages.
     texts: Vec<(usize, Document)>,
     variables: Arc<Variables>,
 }
 
 impl Pipeline {
-    /// Parses the stages.
     pub fn parse(stages: &[&RawDocument], variables: &Variables) -> Result<Pipeline> {
-        let limits = Limits::new(variables);
-        let (stages, texts) = parse::stages_with_texts(stages, &limits, Place::Top)?;
+        let limits = StageLimits::new(variables);
+        let (stages, texts) = parse::stages_with_texts(stages, &limits, PipelinePosition::Top)?;
         Ok(Pipeline { stages, texts, variables: Arc::new(variables.clone()) })
     }
 
-    /// Parses the stages of an update: only those that make one document of one (`$set`, `$unset`, `$project`, `$replaceWith` and
-    /// their other names).
+    /// Parses the stages of an update: only those that turn one document into one (`$set`, `$unset`, `$project`, `$replaceWith` and
+    /// their aliases).
     pub fn parse_update(stages: &[&RawDocument], variables: &Variables) -> Result<Pipeline> {
-        let limits = Limits::new(variables);
-        let stages = parse::stages(stages, &limits, Place::Update)?;
+        let limits = StageLimits::new(variables);
+        let stages = parse::stages(stages, &limits, PipelinePosition::Update)?;
         Ok(Pipeline { stages, texts: Vec::new(), variables: Arc::new(variables.clone()) })
     }
 
-    /// What the stages of an update make of a document.
+    /// Applies the stages of an update to a document.
     pub fn transform(&self, document: &RawDocument) -> Result<RawDocumentBuf> {
         shape::transform(&self.stages, document, &self.variables)
     }
 
-    /// Takes off the leading stages that a query plan can do: `$match`es as one filter document, then a `$sort`, then
-    /// a `$limit`. What is left is run on what the plan yields. A limit behind a `$skip` is given with the skip added, and both
-    /// stages stay.
+    /// Removes the leading stages that a query plan can do: `$match`es as one filter document, then a `$sort`, then
+    /// a `$limit`. The remaining stages run on the plan's documents. A limit after a `$skip` is returned with the skip added, and
+    /// both stages stay.
     pub fn take_query(&mut self) -> (Document, Option<Sort>, Option<u64>) {
         let before = self.stages.len();
         let taken = plan::take_query(&mut self.stages);
@@ -77,8 +75,8 @@ impl Pipeline {
         taken
     }
 
-    /// Takes off the leading stages if all they want of the rows is how many there are: `$skip` and `$limit`, then a `$group` by a
-    /// constant with sums of constants (what `countDocuments` sends), or `$count`. What is left is run on
+    /// Removes the leading stages if they need only the number of rows: `$skip` and `$limit`, then a `$group` by a
+    /// constant with sums of constants (as `countDocuments` sends), or `$count`. The remaining stages run on
     /// [`CountForm::document`].
     pub fn take_count(&mut self) -> Option<CountForm> {
         let before = self.stages.len();
@@ -87,12 +85,12 @@ impl Pipeline {
         taken
     }
 
-    /// The stages that are left, as the client wrote them, for explain.
+    /// The remaining stages, as the client wrote them, for explain.
     pub fn to_documents(&self) -> impl Iterator<Item = &Document> {
         self.texts.iter().map(|(_, text)| text)
     }
 
-    /// Forgets the texts of so many leading stages; a text that gave more than were taken stays.
+    /// Forgets the texts of `taken` leading stages; a text with more stages than were taken stays.
     fn forget_texts(&mut self, mut taken: usize) {
         self.texts.retain_mut(|(count, _)| {
             let gone = taken.min(*count);
@@ -102,12 +100,12 @@ impl Pipeline {
         });
     }
 
-    /// Whether nothing is left to do.
+    /// Whether no stage is left.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// The first stage's name if it makes its own documents (`$collStats`, `$currentOp`...), so that nothing is scanned.
+    /// The first stage's name if it makes its own documents (`$collStats`, `$currentOp`...), so that no scan is needed.
     pub fn source(&self) -> Option<&'static str> {
         match self.stages.first() {
             Some(Stage::Source(source)) => Some(source.name()),
@@ -115,7 +113,7 @@ impl Pipeline {
         }
     }
 
-    /// How many documents a leading `$sample` wants.
+    /// The number of documents that a leading `$sample` requests.
     pub fn leading_sample(&self) -> Option<usize> {
         match self.stages.first() {
             Some(Stage::Sample(size)) => Some(*size),
@@ -123,7 +121,7 @@ impl Pipeline {
         }
     }
 
-    /// Where it writes to: the database, if another is named, and the collection.
+    /// The target of its writes: the database, if it names another one, and the collection.
     pub fn target(&self) -> Option<(Option<&str>, &str)> {
         match self.stages.last() {
             Some(Stage::Out(out)) => Some(out.target()),
@@ -132,12 +130,12 @@ impl Pipeline {
         }
     }
 
-    /// The top-level fields of the rows that matter, if the stages say so: the others need not be read.
+    /// The top-level fields of the rows that the stages need, if that is known: other fields need not be read.
     pub fn needed_fields(&self) -> Option<std::collections::BTreeSet<String>> {
         plan::needed_fields(&self.stages)
     }
 
-    /// Whether the first stage makes its own documents (`$collStats`, `$currentOp`...), so that nothing is scanned.
+    /// Whether the first stage makes its own documents (`$collStats`, `$currentOp`...), so that no scan is needed.
     pub fn has_source(&self) -> bool {
         matches!(self.stages.first(), Some(Stage::Source(_)))
     }
@@ -152,9 +150,9 @@ impl Pipeline {
         plan::collections_read(&self.stages)
     }
 
-    /// Runs the stages over `rows`. Stages that need all rows take them now.
-    pub fn run(self, rows: Rows, host: Arc<dyn Host>) -> Result<Rows> {
-        let context = Context { host, variables: self.variables, collection: None };
+    /// Runs the stages over `rows`. Stages that need all rows read them now.
+    pub fn run(self, rows: Rows, host: Arc<dyn ProcessInterface>) -> Result<Rows> {
+        let context = StageContext { host, variables: self.variables, collection: None };
         stages::run(self.stages, rows, &context)
     }
 }

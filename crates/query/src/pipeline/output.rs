@@ -1,22 +1,26 @@
-//! The stages that write: `$merge`, by which the rows go into a collection, each beside or into what is there, and `$out`, by which
-//! they take a collection's place.
+//! The stages that write: `$merge` adds the rows to a collection or merges them with its documents, and `$out` replaces
+//! a collection by them.
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocumentBuf, doc};
 
-use super::context::{Context, Rows};
-use super::parse::{Limits, Place, documents_of, kind, members, object, refused, stages};
+use super::context::{Rows, StageContext};
+use super::parse::{PipelinePosition, StageLimits, documents_of, kind, members, object, refused, stages};
 use super::stages::Stage;
 use crate::expression::value::{decode_document, malformed};
 use crate::{Code, Expression, Result, Variables};
 
 /// `$merge`: its options, with defaults filled in.
 #[derive(Clone, Debug)]
-pub(super) struct Merge {
+pub(super) struct MergeStage {
     options: Document,
 }
 
 /// `$merge: "collection"` or `{into, on, let, whenMatched, whenNotMatched}`.
-pub(super) fn parse_merge(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_merge(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let names = ["into", "on", "let", "whenMatched", "whenNotMatched"];
     let [into, on, variables, matched, not_matched] = match value {
         RawBsonRef::String(_) => [Some(value), None, None, None, None],
@@ -54,10 +58,10 @@ pub(super) fn parse_merge(_: &'static str, value: RawBsonRef<'_>, limits: &Limit
         "whenMatched": matched,
         "whenNotMatched": not_matched,
     };
-    Ok(vec![Stage::Merge(Merge { options })])
+    Ok(vec![Stage::Merge(MergeStage { options })])
 }
 
-/// Which modes go together (mongodb/mongo:src/mongo/db/pipeline/document_source_merge.cpp).
+/// Whether two modes can be combined (mongodb/mongo:src/mongo/db/pipeline/document_source_merge.cpp).
 fn supported(matched: &str, not_matched: &str) -> bool {
     match matched {
         "keepExisting" => not_matched == "insert",
@@ -66,7 +70,7 @@ fn supported(matched: &str, not_matched: &str) -> bool {
     }
 }
 
-/// Where to: `{coll}` or `{db, coll}`.
+/// The target: `{coll}` or `{db, coll}`.
 fn target(into: Option<RawBsonRef<'_>>) -> Result<Document> {
     let text = |value: Option<RawBsonRef<'_>>| value.and_then(RawBsonRef::as_str).map(str::to_owned);
     let (database, collection) = match into {
@@ -94,7 +98,7 @@ fn target(into: Option<RawBsonRef<'_>>) -> Result<Document> {
     })
 }
 
-/// The fields that say which document is meant; `_id` if nothing is said.
+/// The fields that identify a document; `_id` by default.
 fn on_fields(on: Option<RawBsonRef<'_>>) -> Result<Vec<String>> {
     let wrong = |found: &str| {
         refused(
@@ -128,11 +132,11 @@ fn on_fields(on: Option<RawBsonRef<'_>>) -> Result<Vec<String>> {
     }
 }
 
-/// The mode, or the pipeline with its variables: `{new: "$$ROOT"}` if nothing is said.
+/// The mode, or the pipeline with its variables, by default `{new: "$$ROOT"}`.
 fn when_matched(
     matched: Option<RawBsonRef<'_>>,
     variables: Option<RawBsonRef<'_>>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<(Bson, Document)> {
     let mode = match matched {
         None => "merge",
@@ -146,7 +150,7 @@ fn when_matched(
                     "BSON field '$merge.let' must be an object",
                 )?)?,
             };
-            // $$new is bound whatever else is, unless something else is bound to its name.
+            // $$new is always bound, unless the client binds the name.
             if !bound.contains_key("new") {
                 bound.insert("new", "$$ROOT");
             }
@@ -175,15 +179,15 @@ fn when_matched(
     Ok((Bson::String(mode.to_owned()), Document::new()))
 }
 
-impl Merge {
-    /// Where to: the database, if it is named, and the collection.
+impl MergeStage {
+    /// The target: the database, if it is named, and the collection.
     pub(super) fn target(&self) -> (Option<&str>, &str) {
         let into = self.options.get_document("into").ok();
         let text = |name: &str| into.and_then(|into| into.get_str(name).ok());
         (text("db"), text("coll").unwrap_or_default())
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
         context.host.merge(&self.options, rows)?;
         Ok(Box::new(std::iter::empty()))
     }
@@ -198,8 +202,8 @@ pub struct MergePipeline {
 }
 
 impl MergePipeline {
-    /// Of the options that [`super::Host::merge`] is given; none if `whenMatched` is no pipeline.
-    pub fn of(options: &Document, variables: &Variables) -> Result<Option<MergePipeline>> {
+    /// Reads the options of [`super::ProcessInterface::merge`]; `None` if `whenMatched` is not a pipeline.
+    pub fn from_options(options: &Document, variables: &Variables) -> Result<Option<MergePipeline>> {
         let (Some(Bson::Array(stages)), Some(Bson::Document(bound))) =
             (options.get("whenMatched"), options.get("let"))
         else {
@@ -219,12 +223,12 @@ impl MergePipeline {
             expressions.push((name.as_str().to_owned(), Expression::parse_with(value, variables)?));
             names.insert(name.as_str(), Bson::Null);
         }
-        stages(&documents_of(stages_of)?, &Limits::new(&names), Place::Update)?;
+        stages(&documents_of(stages_of)?, &StageLimits::new(&names), PipelinePosition::Update)?;
         Ok(MergePipeline { bound: expressions, stages: stages_of.to_owned(), variables: variables.clone() })
     }
 }
 
-/// `$out`: where to.
+/// The target of `$out`.
 #[derive(Clone, Debug)]
 pub(super) struct Out {
     database: Option<String>,
@@ -232,7 +236,7 @@ pub(super) struct Out {
 }
 
 /// `$out: "collection"` or `{db, coll}`.
-pub(super) fn parse_out(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_out(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let text = |value: Option<RawBsonRef<'_>>| value.and_then(RawBsonRef::as_str).map(str::to_owned);
     let (database, collection) = match value {
         RawBsonRef::String(collection) => (None, Some(collection.to_owned())),
@@ -265,12 +269,12 @@ pub(super) fn parse_out(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) 
 }
 
 impl Out {
-    /// Where to: the database, if it is named, and the collection.
+    /// The target: the database, if it is named, and the collection.
     pub(super) fn target(&self) -> (Option<&str>, &str) {
         (self.database.as_deref(), &self.collection)
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Result<Rows> {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Result<Rows> {
         context.host.out(self.database.as_deref(), &self.collection, rows)?;
         Ok(Box::new(std::iter::empty()))
     }

@@ -1,4 +1,4 @@
-//! From documents to stages: what the stages' options may be, and the rules of where each stage may stand.
+//! Parses documents into stages, with helpers for the stages' options and the rules for the place of each stage.
 
 use std::cell::Cell;
 
@@ -6,62 +6,64 @@ use bson::raw::RawArray;
 use bson::{RawBsonRef, RawDocument};
 
 use super::selection;
-use super::stages::{self, Form, Rule, Stage};
+use super::stages::{self, Form, Stage, StageRule};
 use crate::expression::show::show;
 use crate::expression::value::{Value, malformed, type_name};
 use crate::{Code, Failure, Result, Variables};
 
-/// The most stages of a pipeline with all its sub-pipelines: rows pass through them one inside the other.
-const STAGES_MAX: usize = 1000;
-/// How deep sub-pipelines may nest (mongodb/mongo:src/mongo/db/pipeline/expression_context.h).
-const SUB_PIPELINES_MAX: usize = 20;
+/// The most stages of a pipeline with all its sub-pipelines: rows pass through nested calls of them.
+const MAX_STAGES: usize = 1000;
+/// The most levels of nested sub-pipelines (mongodb/mongo:src/mongo/db/pipeline/expression_context.h).
+const MAX_SUB_PIPELINES: usize = 20;
 
-/// Where a pipeline stands.
+/// The context of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PipelinePosition {
     /// It is the command's own.
     Top,
-    /// In `$facet`.
     Facet,
-    /// In `$lookup` or `$unionWith`, by name.
+    /// It is a sub-pipeline of the named stage, `$lookup` or `$unionWith`.
     Sub(&'static str),
     /// It is an update.
     Update,
 }
 
-/// What the stages that are being parsed may use.
-pub(super) struct Limits<'p> {
-    /// The command's variables.
+/// The features that the stages being parsed may use.
+pub(super) struct StageLimits<'p> {
     pub(super) variables: &'p Variables,
     depth: Cell<usize>,
     stages: Cell<usize>,
 }
 
-impl<'p> Limits<'p> {
+impl<'p> StageLimits<'p> {
     pub(super) fn new(variables: &'p Variables) -> Self {
-        Limits { variables, depth: Cell::new(0), stages: Cell::new(0) }
+        StageLimits { variables, depth: Cell::new(0), stages: Cell::new(0) }
     }
 
-    /// Other variables within the same limits, used up as far as these.
-    pub(super) fn with<'q>(&self, variables: &'q Variables) -> Limits<'q> {
-        Limits { variables, depth: self.depth.clone(), stages: self.stages.clone() }
+    /// The same limits, as far as they are used up, with other variables.
+    pub(super) fn with<'q>(&self, variables: &'q Variables) -> StageLimits<'q> {
+        StageLimits { variables, depth: self.depth.clone(), stages: self.stages.clone() }
     }
 }
 
 /// Parses the stages of one pipeline.
-pub(super) fn stages(documents: &[&RawDocument], limits: &Limits<'_>, place: Place) -> Result<Vec<Stage>> {
+pub(super) fn stages(
+    documents: &[&RawDocument],
+    limits: &StageLimits<'_>,
+    place: PipelinePosition,
+) -> Result<Vec<Stage>> {
     parse_all(documents, limits, place, |_, _| Ok(()))
 }
 
-/// A document of a pipeline, and how many stages it gave.
-type Text = (usize, bson::Document);
+/// A document of a pipeline, and the number of its stages.
+type PipelineText = (usize, bson::Document);
 
-/// As [`stages()`], with the documents that they were read from.
+/// As [`stages()`], with the documents that they were parsed from.
 pub(super) fn stages_with_texts(
     documents: &[&RawDocument],
-    limits: &Limits<'_>,
-    place: Place,
-) -> Result<(Vec<Stage>, Vec<Text>)> {
+    limits: &StageLimits<'_>,
+    place: PipelinePosition,
+) -> Result<(Vec<Stage>, Vec<PipelineText>)> {
     let mut texts = Vec::new();
     let stages = parse_all(documents, limits, place, |document, count| {
         texts.push((count, crate::expression::value::decode_document(document)?));
@@ -72,15 +74,15 @@ pub(super) fn stages_with_texts(
 
 fn parse_all(
     documents: &[&RawDocument],
-    limits: &Limits<'_>,
-    place: Place,
+    limits: &StageLimits<'_>,
+    place: PipelinePosition,
     mut note: impl FnMut(&RawDocument, usize) -> Result<()>,
 ) -> Result<Vec<Stage>> {
     let mut parsed = Vec::new();
     for (index, document) in documents.iter().enumerate() {
         limits.stages.set(limits.stages.get() + 1);
-        if limits.stages.get() > STAGES_MAX {
-            let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+        if limits.stages.get() > MAX_STAGES {
+            let message = format!("Pipeline length must be no longer than {MAX_STAGES} stages");
             return Err(Failure::new(Code::FailedToParse, message));
         }
         let stages = stage(document, index, documents.len(), limits, place)?;
@@ -92,11 +94,15 @@ fn parse_all(
 }
 
 /// Parses a sub-pipeline: an array of documents.
-pub(super) fn sub_pipeline(array: &RawArray, limits: &Limits<'_>, place: Place) -> Result<Vec<Stage>> {
+pub(super) fn sub_pipeline(
+    array: &RawArray,
+    limits: &StageLimits<'_>,
+    place: PipelinePosition,
+) -> Result<Vec<Stage>> {
     let documents = documents_of(array)?;
-    if limits.depth.get() >= SUB_PIPELINES_MAX {
+    if limits.depth.get() >= MAX_SUB_PIPELINES {
         let message =
-            format!("Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINES_MAX}");
+            format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_SUB_PIPELINES}");
         return Err(Failure::new(Code::ViewDepthLimitExceeded, message));
     }
     limits.depth.set(limits.depth.get() + 1);
@@ -124,8 +130,8 @@ fn stage(
     document: &RawDocument,
     index: usize,
     count: usize,
-    limits: &Limits<'_>,
-    place: Place,
+    limits: &StageLimits<'_>,
+    place: PipelinePosition,
 ) -> Result<Vec<Stage>> {
     let mut elements = document.iter();
     let first = elements.next().transpose().map_err(malformed)?;
@@ -150,27 +156,29 @@ fn stage(
 
 fn check_place(
     name: &str,
-    rule: Rule,
+    rule: StageRule,
     index: usize,
     count: usize,
     document: &RawDocument,
-    place: Place,
+    place: PipelinePosition,
 ) -> Result<()> {
     let refuse = |code: i32, message: String| Err(Failure::new(Code(code), message));
-    if place == Place::Update && rule != Rule::Row {
+    if place == PipelinePosition::Update && rule != StageRule::Row {
         return refuse(Code::InvalidOptions.0, format!("{name} is not allowed to be used within an update"));
     }
-    if place == Place::Facet && matches!(rule, Rule::First | Rule::Last | Rule::NotInFacet) {
+    if place == PipelinePosition::Facet
+        && matches!(rule, StageRule::First | StageRule::Last | StageRule::NotInFacet)
+    {
         let shown = show(&Value::Raw(RawBsonRef::Document(document)));
         return refuse(40600, format!("{name} is not allowed to be used within a $facet stage: {shown}"));
     }
-    if let (Place::Sub(outer), Rule::Last) = (place, rule) {
+    if let (PipelinePosition::Sub(outer), StageRule::Last) = (place, rule) {
         return refuse(51047, format!("{name} is not allowed within a {outer}'s sub-pipeline"));
     }
-    if rule == Rule::First && index > 0 {
+    if rule == StageRule::First && index > 0 {
         return refuse(40602, format!("{name} is only valid as the first stage in a pipeline"));
     }
-    if rule == Rule::Last && index + 1 < count {
+    if rule == StageRule::Last && index + 1 < count {
         return refuse(40601, format!("{name} can only be the final stage in the pipeline"));
     }
     Ok(())
@@ -181,7 +189,6 @@ pub(super) fn kind(value: RawBsonRef<'_>) -> &'static str {
     type_name(value.element_type())
 }
 
-/// A refusal.
 pub(super) fn refused<T>(code: i32, message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T> {
     Err(Failure::new(Code(code), message))
 }
@@ -194,7 +201,7 @@ pub(super) fn object<'v>(value: RawBsonRef<'v>, code: i32, message: &str) -> Res
     }
 }
 
-/// The members of an object of options, one for each of `names`; others are refused with `unknown` and what it says.
+/// The members of an object of options, one for each of `names`; others are refused with the code and text of `unknown`.
 pub(super) fn members<'v, const N: usize>(
     document: &'v RawDocument,
     names: [&str; N],
@@ -212,9 +219,9 @@ pub(super) fn members<'v, const N: usize>(
     Ok(found)
 }
 
-/// A number of an option, whole and of 64 bits.
+/// The number of an option, as a whole number of 64 bits.
 pub(super) fn whole(value: RawBsonRef<'_>) -> Option<i64> {
     use crate::expression::number::Number;
     use crate::expression::value::Value;
-    Number::of(&Value::Raw(value)).and_then(Number::exact_long)
+    Number::from_value(&Value::Raw(value)).and_then(Number::exact_long)
 }

@@ -1,4 +1,4 @@
-//! What a query planner can do in a pipeline's place, and what it need not read.
+//! Finds the parts of a pipeline that a query planner can do, and the fields that it need not read.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::selection::Match;
 use super::stages::Stage;
 use crate::Sort;
 
-/// Takes off the leading `$match`es, as one filter document.
+/// Removes the leading `$match`es and returns them as one filter document.
 pub(super) fn take_matches(stages: &mut Vec<Stage>) -> Document {
     let count = stages.iter().take_while(|stage| matches!(stage, Stage::Match(_))).count();
     let filters: Vec<Document> = stages.drain(..count).filter_map(filter_of).collect();
@@ -22,7 +22,7 @@ fn filter_of(stage: Stage) -> Option<Document> {
     }
 }
 
-/// One filter of several.
+/// Combines several filters into one.
 fn both(filters: Vec<Document>) -> Document {
     match <[Document; 1]>::try_from(filters) {
         Ok([only]) => only,
@@ -34,14 +34,14 @@ fn both(filters: Vec<Document>) -> Document {
     }
 }
 
-/// Takes off what a query can do: filter, sort, limit.
+/// Removes the stages that a query can do: filter, sort, limit.
 pub(super) fn take_query(stages: &mut Vec<Stage>) -> (Document, Option<Sort>, Option<u64>) {
     let mut filter = take_matches(stages);
     let mut sort = None;
     if let Some(Stage::Sort(stage)) = stages.first() {
         sort = Some(stage.sort.clone());
         stages.remove(0);
-        // A filter behind the sort keeps the same rows in front of it.
+        // A filter after the sort selects the same rows as before it.
         let more = take_matches(stages);
         filter = both([filter, more].into_iter().filter(|filter| !filter.is_empty()).collect());
     }
@@ -52,7 +52,7 @@ pub(super) fn take_query(stages: &mut Vec<Stage>) -> (Document, Option<Sort>, Op
     (filter, sort, limit)
 }
 
-/// How many rows the stages look at, if a limit comes first or behind skips.
+/// The number of rows that the stages read, if a limit comes first or after skips.
 pub(super) fn leading_limit(stages: &[Stage]) -> Option<u64> {
     let mut skipped: u64 = 0;
     for stage in stages {
@@ -65,7 +65,7 @@ pub(super) fn leading_limit(stages: &[Stage]) -> Option<u64> {
     None
 }
 
-/// The top-level fields that matter; none if the whole documents do.
+/// The top-level fields that are needed; `None` if whole documents are.
 pub(super) fn needed_fields(stages: &[Stage]) -> Option<BTreeSet<String>> {
     let mut fields = BTreeSet::new();
     let top = |path: &str| path.split('.').next().unwrap_or(path).to_owned();

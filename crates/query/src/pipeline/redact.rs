@@ -1,15 +1,15 @@
-//! `$redact`: an expression says of each document, and of each within it, whether it is kept, pruned or looked into.
+//! The stage `$redact`: an expression decides for each document and subdocument whether it is kept, pruned or descended into.
 
 use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::context::{Context, Rows};
-use super::parse::{Limits, refused};
+use super::context::{Rows, StageContext};
+use super::parse::{StageLimits, refused};
 use super::stages::Stage;
 use crate::expression::show::show;
-use crate::expression::value::{DEPTH_MAX, malformed, too_deep};
+use crate::expression::value::{MAX_DEPTH, malformed, too_deep};
 use crate::{Expression, Result, Variables};
 
-/// The answers; what they stand for is told apart by these texts, which are MongoDB's own.
+/// The answers, compared by these texts, which are MongoDB's own.
 const KEEP: &str = "keep";
 const PRUNE: &str = "prune";
 const DESCEND: &str = "descend";
@@ -28,14 +28,14 @@ fn with_answers(variables: &Variables) -> Variables {
     variables
 }
 
-/// `$redact: expression`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+/// The stage `$redact: expression`.
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let decision = Expression::parse_of_current(value, &with_answers(limits.variables))?;
     Ok(vec![Stage::Redact(Redact { decision })])
 }
 
 impl Redact {
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let variables = with_answers(&context.variables);
         Box::new(rows.filter_map(move |row| {
             let redacted = row.and_then(|row| self.document(&row, &row, &variables, 0));
@@ -43,7 +43,7 @@ impl Redact {
         }))
     }
 
-    /// What is left of a document; none if nothing is.
+    /// The remaining part of a document; `None` if it is pruned.
     fn document(
         &self,
         document: &RawDocument,
@@ -51,7 +51,7 @@ impl Redact {
         variables: &Variables,
         depth: usize,
     ) -> Result<Option<RawDocumentBuf>> {
-        if depth > DEPTH_MAX {
+        if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let decision = self.decision.value_of_current(document, root, variables)?;
@@ -94,7 +94,7 @@ impl Redact {
         variables: &Variables,
         depth: usize,
     ) -> Result<RawArrayBuf> {
-        if depth > DEPTH_MAX {
+        if depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let mut kept = RawArrayBuf::new();

@@ -1,12 +1,12 @@
-//! The stages that choose rows and put them in order, and leave each row as it is: `$match`, `$sort`, `$limit`, `$skip`, `$sample`.
+//! The stages that choose and order rows without changing them: `$match`, `$sort`, `$limit`, `$skip`, `$sample`.
 //!
-//! A `$limit` behind a `$sort`, also behind a `$skip`, bounds what the sort holds. `$where`, `$text` and `$near` are refused where
-//! the filter is parsed.
+//! A `$limit` after a `$sort`, also after a `$skip`, bounds the rows that the sort holds. The filter parser refuses `$where`,
+//! `$text` and `$near`.
 
 use bson::{Document, RawBsonRef, RawDocumentBuf};
 
-use super::context::{Context, Memory, Rows, STAGE_BYTES_MAX};
-use super::parse::{Limits, kind, members, object, refused, whole};
+use super::context::{MAX_STAGE_BYTES, Rows, StageContext, StageMemory};
+use super::parse::{StageLimits, kind, members, object, refused, whole};
 use super::plan::leading_limit;
 use super::stages::Stage;
 use crate::expression::value::decode_document;
@@ -19,8 +19,11 @@ pub(super) struct Match {
     filter: Filter,
 }
 
-/// `$match: {...}`.
-pub(super) fn parse_match(_: &'static str, value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_match(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    limits: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let RawBsonRef::Document(document) = value else {
         let message = format!("the match filter must be an expression in an object, got {}", kind(value));
         return Err(Failure::new(Code(15959), message));
@@ -42,7 +45,7 @@ impl Match {
     }
 }
 
-/// A sort, with how many rows are wanted of it.
+/// A sort, with the number of rows that are wanted.
 #[derive(Clone, Debug)]
 pub(super) struct SortStage {
     pub(super) sort: Sort,
@@ -50,7 +53,7 @@ pub(super) struct SortStage {
 }
 
 /// `$sort: {path: 1 or -1}`.
-pub(super) fn parse_sort(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_sort(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let document = object(value, 15973, "the $sort key specification must be an object")?;
     match Sort::parse(document)? {
         Some(sort) => Ok(vec![Stage::Sort(SortStage { sort, limit: None })]),
@@ -58,7 +61,7 @@ pub(super) fn parse_sort(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>)
     }
 }
 
-/// Lets each sort know of the limit behind it.
+/// Tells each sort the limit after it.
 pub(super) fn fold_limits(stages: &mut [Stage]) {
     for index in 0..stages.len() {
         let limit =
@@ -71,7 +74,7 @@ pub(super) fn fold_limits(stages: &mut [Stage]) {
 
 impl SortStage {
     pub(super) fn run(self, rows: Rows) -> Result<Rows> {
-        let mut sorter = Sorter::new(self.sort, self.limit, STAGE_BYTES_MAX);
+        let mut sorter = Sorter::new(self.sort, self.limit, MAX_STAGE_BYTES);
         for row in rows {
             sorter.push(row?)?;
         }
@@ -80,7 +83,7 @@ impl SortStage {
 }
 
 /// `$limit: n`, at least 1.
-pub(super) fn parse_limit(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_limit(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     if !is_number(value) {
         return refused(15957, "the limit must be specified as a number");
     }
@@ -91,7 +94,7 @@ pub(super) fn parse_limit(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>
 }
 
 /// `$skip: n`, at least 0.
-pub(super) fn parse_skip(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse_skip(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     if !is_number(value) {
         return refused(15972, format!("Argument to $skip must be a number not a {}", kind(value)));
     }
@@ -109,12 +112,11 @@ fn is_number(value: RawBsonRef<'_>) -> bool {
     )
 }
 
-/// The first rows.
 pub(super) fn limit(rows: Rows, limit: u64) -> Rows {
     Box::new(rows.take(usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
-/// The rows after the first. A failure among those that are skipped is not skipped.
+/// The rows after the first `skip`. A failure among the skipped rows is returned.
 pub(super) fn skip(rows: Rows, skip: u64) -> Rows {
     let mut left = skip;
     Box::new(rows.filter(move |row| {
@@ -126,8 +128,12 @@ pub(super) fn skip(rows: Rows, skip: u64) -> Rows {
     }))
 }
 
-/// `$sample: {size: n}`.
-pub(super) fn parse_sample(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+/// The stage `$sample: {size: n}`.
+pub(super) fn parse_sample(
+    _: &'static str,
+    value: RawBsonRef<'_>,
+    _: &StageLimits<'_>,
+) -> Result<Vec<Stage>> {
     let document = object(value, 28745, "the $sample stage specification must be an object")?;
     let [size] = members(document, ["size"], (28748, "unrecognized option to $sample"))?;
     let Some(size) = size else { return refused(28749, "$sample stage must specify a size") };
@@ -138,10 +144,10 @@ pub(super) fn parse_sample(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_
     }
 }
 
-pub(super) fn sample(size: usize, rows: Rows, context: &Context) -> Result<Rows> {
+pub(super) fn sample(size: usize, rows: Rows, context: &StageContext) -> Result<Rows> {
     let host = &context.host;
     let below = |count: usize| ((host.random() * count as f64) as usize).min(count.saturating_sub(1));
-    let mut memory = Memory::of("$sample");
+    let mut memory = StageMemory::new("$sample");
     let mut chosen: Vec<RawDocumentBuf> = Vec::new();
     for (seen, row) in rows.enumerate() {
         let row = row?;
@@ -153,7 +159,7 @@ pub(super) fn sample(size: usize, rows: Rows, context: &Context) -> Result<Rows>
             *place = row;
         }
     }
-    // Places in the reservoir are not random yet.
+    // The order within the reservoir is not random yet.
     for place in (1..chosen.len()).rev() {
         chosen.swap(place, below(place + 1));
     }

@@ -1,20 +1,20 @@
-//! The stages that give each row another shape, one document in, one out: `$project` and `$unset`, `$addFields` (also called
+//! The stages that turn each row into one other document: `$project` and `$unset`, `$addFields` (also called
 //! `$set`), `$replaceRoot` and `$replaceWith`. An update by a pipeline consists of them.
 //!
-//! In `$addFields` a dotted name and an object without operators reach into documents, and into every document of an array.
-//! `$unset` is a projection that leaves fields out.
+//! In `$addFields` a dotted name and an object without operators apply to subdocuments, and to every document of an array.
+//! `$unset` is a projection that excludes fields.
 
 use std::collections::BTreeSet;
 
 use bson::{Bson, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::context::{Context, Rows, sized};
-use super::parse::{Limits, kind, members, object, refused};
+use super::context::{Rows, StageContext, sized};
+use super::parse::{StageLimits, kind, members, object, refused};
 use super::stages::Stage;
 use crate::expression::path::split;
 use crate::expression::show::show;
-use crate::expression::value::{DEPTH_MAX, Value, append, malformed, too_deep};
-use crate::{Code, Dialect, Expression, Failure, Matched, Projection, Result, Variables};
+use crate::expression::value::{MAX_DEPTH, Value, append, malformed, too_deep};
+use crate::{Code, Dialect, Expression, Failure, FilterMatch, Projection, Result, Variables};
 
 /// `$project` or `$unset`: a projection.
 #[derive(Clone, Debug)]
@@ -22,17 +22,16 @@ pub(super) struct Project {
     projection: Projection,
 }
 
-/// `$project: {...}`.
 pub(super) fn parse_project(
     name: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     let document = object(value, 15969, "$project specification must be an object")?;
     of_document(name, document, limits)
 }
 
-fn of_document(name: &str, document: &RawDocument, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+fn of_document(name: &str, document: &RawDocument, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     match Projection::parse(document, Dialect::Aggregate, limits.variables)? {
         Some(projection) => Ok(vec![Stage::Project(Project { projection })]),
         None => {
@@ -48,7 +47,7 @@ fn of_document(name: &str, document: &RawDocument, limits: &Limits<'_>) -> Resul
 pub(super) fn parse_unset(
     name: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     let mut document = RawDocumentBuf::new();
     let mut leave_out = |value: RawBsonRef<'_>| {
@@ -85,17 +84,16 @@ pub(super) fn parse_unset(
 }
 
 impl Project {
-    /// The projected document.
     fn apply(&self, document: &RawDocument, variables: &Variables) -> Result<RawDocumentBuf> {
-        self.projection.apply(document, Matched::default(), variables).and_then(sized)
+        self.projection.apply(document, FilterMatch::default(), variables).and_then(sized)
     }
 
-    /// The paths that it keeps, if it only keeps.
+    /// The paths that it includes, if it only includes.
     pub(super) fn included_paths(&self) -> Option<Vec<&str>> {
         self.projection.included_paths()
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let variables = context.variables.clone();
         Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
@@ -104,20 +102,19 @@ impl Project {
 /// `$addFields`: the fields to compute.
 #[derive(Clone, Debug)]
 pub(super) struct AddFields {
-    members: Vec<(String, Member)>,
+    members: Vec<(String, ShapeField)>,
 }
 
 #[derive(Clone, Debug)]
-enum Member {
+enum ShapeField {
     Computed(Expression),
-    Nested(Vec<(String, Member)>),
+    Nested(Vec<(String, ShapeField)>),
 }
 
-/// `$addFields: {...}`.
 pub(super) fn parse_add_fields(
     name: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     let document = object(value, 40272, &format!("{name} specification stage must be an object"))?;
     let mut members = Vec::new();
@@ -134,16 +131,16 @@ pub(super) fn parse_add_fields(
 /// Reads the fields of an object below `path`.
 fn collect(
     name: &str,
-    members: &mut Vec<(String, Member)>,
+    members: &mut Vec<(String, ShapeField)>,
     path: &mut Vec<String>,
     document: &RawDocument,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<()> {
     for element in document.iter() {
         let (key, value) = element.map_err(malformed)?;
         let before = path.len();
         path.extend(split(key.as_str())?);
-        if path.len() > DEPTH_MAX {
+        if path.len() > MAX_DEPTH {
             return Err(too_deep());
         }
         match value {
@@ -167,21 +164,21 @@ fn collect(
     Ok(())
 }
 
-fn insert(members: &mut Vec<(String, Member)>, path: &[String], expression: Expression) -> Result<()> {
+fn insert(members: &mut Vec<(String, ShapeField)>, path: &[String], expression: Expression) -> Result<()> {
     let collision = || refused(31250, format!("Path collision at {}", path.join(".")));
     let Some((first, rest)) = path.split_first() else { return Ok(()) };
     let found = members.iter_mut().find(|(name, _)| name == first);
     match (found, rest.is_empty()) {
-        (Some(_), true) | (Some((_, Member::Computed(_))), false) => collision(),
-        (Some((_, Member::Nested(nested))), false) => insert(nested, rest, expression),
+        (Some(_), true) | (Some((_, ShapeField::Computed(_))), false) => collision(),
+        (Some((_, ShapeField::Nested(nested))), false) => insert(nested, rest, expression),
         (None, true) => {
-            members.push((first.clone(), Member::Computed(expression)));
+            members.push((first.clone(), ShapeField::Computed(expression)));
             Ok(())
         }
         (None, false) => {
             let mut nested = Vec::new();
             insert(&mut nested, rest, expression)?;
-            members.push((first.clone(), Member::Nested(nested)));
+            members.push((first.clone(), ShapeField::Nested(nested)));
             Ok(())
         }
     }
@@ -193,27 +190,27 @@ impl AddFields {
         add(&self.members, document, document, variables).and_then(sized)
     }
 
-    /// Collects the top-level fields that it reads or goes through; false if it may read any.
+    /// Collects the top-level fields that it reads or walks through; false if it may read any.
     pub(super) fn collect_fields(&self, fields: &mut BTreeSet<String>) -> bool {
-        fn inner(members: &[(String, Member)], fields: &mut BTreeSet<String>) -> bool {
+        fn inner(members: &[(String, ShapeField)], fields: &mut BTreeSet<String>) -> bool {
             members.iter().all(|(_, member)| match member {
-                Member::Computed(expression) => expression.collect_fields(fields),
-                Member::Nested(nested) => inner(nested, fields),
+                ShapeField::Computed(expression) => expression.collect_fields(fields),
+                ShapeField::Nested(nested) => inner(nested, fields),
             })
         }
         fields.extend(self.members.iter().map(|(name, _)| name.clone()));
         inner(&self.members, fields)
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let variables = context.variables.clone();
         Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
 }
 
-/// `document` with the members, computed from `root`.
+/// `document` with the members, whose values are computed from `root`.
 fn add(
-    members: &[(String, Member)],
+    members: &[(String, ShapeField)],
     document: &RawDocument,
     root: &RawDocument,
     variables: &Variables,
@@ -242,14 +239,14 @@ fn add(
 fn append_member(
     result: &mut RawDocumentBuf,
     name: &str,
-    member: &Member,
+    member: &ShapeField,
     old: Option<RawBsonRef<'_>>,
     root: &RawDocument,
     variables: &Variables,
 ) -> Result<()> {
     match member {
-        Member::Computed(expression) => append(result, name, &expression.value(root, variables)?),
-        Member::Nested(members) => match old {
+        ShapeField::Computed(expression) => append(result, name, &expression.value(root, variables)?),
+        ShapeField::Nested(members) => match old {
             Some(RawBsonRef::Array(array)) => {
                 let array = add_to_items(members, array, root, variables, 0)?;
                 append(result, name, &Value::Raw(RawBsonRef::Array(&array)))
@@ -265,13 +262,13 @@ fn append_member(
 }
 
 fn add_to_items(
-    members: &[(String, Member)],
+    members: &[(String, ShapeField)],
     array: &bson::RawArray,
     root: &RawDocument,
     variables: &Variables,
     depth: usize,
 ) -> Result<RawArrayBuf> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     let mut items = RawArrayBuf::new();
@@ -291,11 +288,11 @@ pub(super) struct ReplaceRoot {
     expression: Expression,
 }
 
-/// `$replaceRoot: {newRoot: expression}`.
+/// The stage `$replaceRoot: {newRoot: expression}`.
 pub(super) fn parse_replace_root(
     _: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     let document = object(value, 40229, "expected an object as specification for $replaceRoot stage")?;
     let unknown = (40230, "unrecognized option to $replaceRoot stage, only valid option is 'newRoot'");
@@ -305,22 +302,21 @@ pub(super) fn parse_replace_root(
     of_expression(root, limits)
 }
 
-/// `$replaceWith: expression`.
+/// The stage `$replaceWith: expression`.
 pub(super) fn parse_replace_with(
     _: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     of_expression(value, limits)
 }
 
-fn of_expression(value: RawBsonRef<'_>, limits: &Limits<'_>) -> Result<Vec<Stage>> {
+fn of_expression(value: RawBsonRef<'_>, limits: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let expression = Expression::parse_with(value, limits.variables)?;
     Ok(vec![Stage::ReplaceRoot(ReplaceRoot { expression })])
 }
 
 impl ReplaceRoot {
-    /// The new document.
     fn apply(&self, document: &RawDocument, variables: &Variables) -> Result<RawDocumentBuf> {
         let root = match self.expression.value(document, variables)? {
             Value::Raw(RawBsonRef::Document(root)) => root.to_owned(),
@@ -340,13 +336,13 @@ impl ReplaceRoot {
         sized(root)
     }
 
-    pub(super) fn run(self, rows: Rows, context: &Context) -> Rows {
+    pub(super) fn run(self, rows: Rows, context: &StageContext) -> Rows {
         let variables = context.variables.clone();
         Box::new(rows.map(move |row| self.apply(&row?, &variables)))
     }
 }
 
-/// What stages that were parsed for an update make of a document.
+/// Applies stages that were parsed for an update to a document.
 pub(super) fn transform(
     stages: &[Stage],
     document: &RawDocument,

@@ -1,22 +1,22 @@
-//! Stages that make documents of their own: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`, `$listSessions`,
+//! The stages that produce documents: `$collStats`, `$indexStats`, `$currentOp`, `$listLocalSessions`, `$listSessions`,
 //! `$documents`.
 //!
-//! What they say is the host's matter, but for `$documents`, which says it itself; of the others only the form is checked here.
+//! The host provides the documents, except for `$documents`, which contains them. Of the others only the form is checked here.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::context::{Context, Rows};
-use super::parse::{Limits, kind, refused};
+use super::context::{Rows, StageContext};
+use super::parse::{StageLimits, kind, refused};
 use super::stages::Stage;
 use crate::expression::value::{decode_document, malformed};
 use crate::{Expression, Result};
 
 /// A source with its options.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct StageSource {
     name: &'static str,
     options: Document,
-    /// What `$documents` computes.
+    /// The value that `$documents` computes.
     documents: Option<Expression>,
 }
 
@@ -24,14 +24,14 @@ pub(super) struct Source {
 pub(super) fn parse_documents(
     name: &'static str,
     value: RawBsonRef<'_>,
-    limits: &Limits<'_>,
+    limits: &StageLimits<'_>,
 ) -> Result<Vec<Stage>> {
     let documents = Some(Expression::parse_with(value, limits.variables)?);
-    Ok(vec![Stage::Source(Source { name, options: Document::new(), documents })])
+    Ok(vec![Stage::Source(StageSource { name, options: Document::new(), documents })])
 }
 
-/// Any of them, by its name.
-pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+/// Parses any of these stages, by its name.
+pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let code = match name {
         "$collStats" => 5447000,
         "$indexStats" => 28803,
@@ -45,16 +45,15 @@ pub(super) fn parse(name: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -
     if name == "$indexStats" && !options.is_empty() {
         return refused(28803, "The $indexStats stage specification must be an empty object");
     }
-    Ok(vec![Stage::Source(Source { name, options, documents: None })])
+    Ok(vec![Stage::Source(StageSource { name, options, documents: None })])
 }
 
-impl Source {
-    /// Its name.
+impl StageSource {
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    pub(super) fn run(self, context: &Context) -> Result<Rows> {
+    pub(super) fn run(self, context: &StageContext) -> Result<Rows> {
         if let Some(expression) = &self.documents {
             return computed(expression, context);
         }
@@ -64,7 +63,7 @@ impl Source {
 }
 
 /// The rows of `$documents`.
-fn computed(expression: &Expression, context: &Context) -> Result<Rows> {
+fn computed(expression: &Expression, context: &StageContext) -> Result<Rows> {
     let nothing = RawDocumentBuf::new();
     let nothing: &RawDocument = &nothing;
     let Some(Bson::Array(items)) = expression.evaluate(nothing, &context.variables)? else {

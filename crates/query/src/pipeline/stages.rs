@@ -1,13 +1,13 @@
-//! Table: the stages of pipelines by name, where each may stand, and those that MongoDB has and this server refuses.
+//! Table: the stages of pipelines by name with their allowed places, including those that MongoDB has and this server refuses.
 //!
-//! They are run here too: each takes the rows of the one before it.
+//! This module also runs them: each stage takes the rows of the previous one.
 
 use std::sync::Arc;
 
 use bson::RawBsonRef;
 
-use super::context::{Context, Host, Query, Rows};
-use super::parse::Limits;
+use super::context::{ProcessInterface, Query, Rows, StageContext};
+use super::parse::StageLimits;
 use super::{
     branch, bucket, count, graph_lookup, group, lookup, output, plan, redact, selection, shape, source,
     unwind,
@@ -15,10 +15,9 @@ use super::{
 use crate::expression::value::malformed;
 use crate::{Filter, Result};
 
-/// After how many rows that one stage makes of few the host is asked whether to go on.
+/// The number of rows that a stage makes of few before it asks the host whether to continue.
 const ROWS_BETWEEN_CHECKS: u32 = 128;
 
-/// A parsed stage.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Match(selection::Match),
@@ -38,15 +37,14 @@ pub(super) enum Stage {
     Facet(branch::Facet),
     BucketAuto(bucket::BucketAuto),
     Union(branch::Union),
-    Source(source::Source),
+    Source(source::StageSource),
     Out(output::Out),
-    Merge(output::Merge),
+    Merge(output::MergeStage),
 }
 
-/// Where a stage may stand.
+/// The allowed place of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
-    /// Anywhere.
+pub(super) enum StageRule {
     Anywhere,
     /// Anywhere but in `$facet`.
     NotInFacet,
@@ -54,25 +52,25 @@ pub(super) enum Rule {
     First,
     /// Last in the outermost pipeline.
     Last,
-    /// Anywhere, in updates too: it makes one document of one.
+    /// Anywhere, in updates too: the stage turns one document into one.
     Row,
 }
 
-/// How a stage is read: the name, what it holds, what it must obey. A stage may stand for several.
-pub(super) type Parse = fn(&'static str, RawBsonRef<'_>, &Limits<'_>) -> Result<Vec<Stage>>;
+/// The parser of a stage, from its name, its value and the limits. One stage may yield several.
+pub(super) type Parse = fn(&'static str, RawBsonRef<'_>, &StageLimits<'_>) -> Result<Vec<Stage>>;
 
-/// What the table says of a stage.
+/// The entry of a stage in the table.
 pub(super) enum Form {
-    /// It is there.
-    Known(Rule, Parse),
-    /// MongoDB has it, this server not, and why.
+    /// The stage is served.
+    Known(StageRule, Parse),
+    /// MongoDB has the stage and this server does not, with the reason.
     Refused(&'static str),
-    /// What MongoDB itself says on a server that stands alone.
+    /// The stage fails with MongoDB's own error on a standalone server.
     Alone(i32, &'static str),
 }
 
-/// The rows that stages make of `rows`.
-pub(super) fn run(stages: Vec<Stage>, rows: Rows, context: &Context) -> Result<Rows> {
+/// The rows that stages produce from `rows`.
+pub(super) fn run(stages: Vec<Stage>, rows: Rows, context: &StageContext) -> Result<Rows> {
     let mut rows = rows;
     for stage in stages {
         rows = match stage {
@@ -101,8 +99,8 @@ pub(super) fn run(stages: Vec<Stage>, rows: Rows, context: &Context) -> Result<R
     Ok(rows)
 }
 
-/// Rows of a stage that makes many of one: the host sees to its own reads, but not to these.
-fn watched(rows: Rows, host: Arc<dyn Host>) -> Rows {
+/// The rows of a stage that makes many of one, with checks: the host checks its own reads, but not these.
+fn watched(rows: Rows, host: Arc<dyn ProcessInterface>) -> Rows {
     let mut passed: u32 = 0;
     Box::new(rows.map(move |row| {
         passed = passed.wrapping_add(1);
@@ -113,8 +111,8 @@ fn watched(rows: Rows, host: Arc<dyn Host>) -> Rows {
     }))
 }
 
-/// The rows of stages over another collection. What a query can do of them, the host's query does.
-pub(super) fn run_over(mut stages: Vec<Stage>, collection: &str, context: &Context) -> Result<Rows> {
+/// The rows of stages over another collection. The host's query does the stages that a query can do.
+pub(super) fn run_over(mut stages: Vec<Stage>, collection: &str, context: &StageContext) -> Result<Rows> {
     let rows: Rows = if matches!(stages.first(), Some(Stage::Source(_))) {
         Box::new(std::iter::empty())
     } else {
@@ -123,7 +121,7 @@ pub(super) fn run_over(mut stages: Vec<Stage>, collection: &str, context: &Conte
         let filter = Filter::parse(&filter, &context.variables)?;
         context.host.find(collection, Query { filter, sort, limit })?
     };
-    let context = Context { collection: Some(collection.into()), ..context.clone() };
+    let context = StageContext { collection: Some(collection.into()), ..context.clone() };
     run(stages, rows, &context)
 }
 
@@ -136,36 +134,36 @@ pub(super) fn find(name: &str) -> Option<&'static (&'static str, Form)> {
 }
 
 static STAGES: &[(&str, Form)] = &[
-    ("$match", Form::Known(Rule::Anywhere, selection::parse_match)),
-    ("$project", Form::Known(Rule::Row, shape::parse_project)),
-    ("$group", Form::Known(Rule::Anywhere, group::parse)),
-    ("$sort", Form::Known(Rule::Anywhere, selection::parse_sort)),
-    ("$limit", Form::Known(Rule::Anywhere, selection::parse_limit)),
-    ("$skip", Form::Known(Rule::Anywhere, selection::parse_skip)),
-    ("$addFields", Form::Known(Rule::Row, shape::parse_add_fields)),
-    ("$set", Form::Known(Rule::Row, shape::parse_add_fields)),
-    ("$unset", Form::Known(Rule::Row, shape::parse_unset)),
-    ("$unwind", Form::Known(Rule::Anywhere, unwind::parse)),
-    ("$lookup", Form::Known(Rule::Anywhere, lookup::parse)),
-    ("$graphLookup", Form::Known(Rule::Anywhere, graph_lookup::parse)),
-    ("$count", Form::Known(Rule::Anywhere, count::parse)),
-    ("$sortByCount", Form::Known(Rule::Anywhere, group::parse_sort_by_count)),
-    ("$sample", Form::Known(Rule::Anywhere, selection::parse_sample)),
-    ("$facet", Form::Known(Rule::NotInFacet, branch::parse_facet)),
-    ("$bucket", Form::Known(Rule::Anywhere, bucket::parse)),
-    ("$bucketAuto", Form::Known(Rule::Anywhere, bucket::parse_auto)),
-    ("$replaceRoot", Form::Known(Rule::Row, shape::parse_replace_root)),
-    ("$replaceWith", Form::Known(Rule::Row, shape::parse_replace_with)),
-    ("$redact", Form::Known(Rule::Anywhere, redact::parse)),
-    ("$unionWith", Form::Known(Rule::Anywhere, branch::parse_union)),
-    ("$out", Form::Known(Rule::Last, output::parse_out)),
-    ("$merge", Form::Known(Rule::Last, output::parse_merge)),
-    ("$collStats", Form::Known(Rule::First, source::parse)),
-    ("$indexStats", Form::Known(Rule::First, source::parse)),
-    ("$currentOp", Form::Known(Rule::First, source::parse)),
-    ("$listLocalSessions", Form::Known(Rule::First, source::parse)),
-    ("$listSessions", Form::Known(Rule::First, source::parse)),
-    ("$documents", Form::Known(Rule::First, source::parse_documents)),
+    ("$match", Form::Known(StageRule::Anywhere, selection::parse_match)),
+    ("$project", Form::Known(StageRule::Row, shape::parse_project)),
+    ("$group", Form::Known(StageRule::Anywhere, group::parse)),
+    ("$sort", Form::Known(StageRule::Anywhere, selection::parse_sort)),
+    ("$limit", Form::Known(StageRule::Anywhere, selection::parse_limit)),
+    ("$skip", Form::Known(StageRule::Anywhere, selection::parse_skip)),
+    ("$addFields", Form::Known(StageRule::Row, shape::parse_add_fields)),
+    ("$set", Form::Known(StageRule::Row, shape::parse_add_fields)),
+    ("$unset", Form::Known(StageRule::Row, shape::parse_unset)),
+    ("$unwind", Form::Known(StageRule::Anywhere, unwind::parse)),
+    ("$lookup", Form::Known(StageRule::Anywhere, lookup::parse)),
+    ("$graphLookup", Form::Known(StageRule::Anywhere, graph_lookup::parse)),
+    ("$count", Form::Known(StageRule::Anywhere, count::parse)),
+    ("$sortByCount", Form::Known(StageRule::Anywhere, group::parse_sort_by_count)),
+    ("$sample", Form::Known(StageRule::Anywhere, selection::parse_sample)),
+    ("$facet", Form::Known(StageRule::NotInFacet, branch::parse_facet)),
+    ("$bucket", Form::Known(StageRule::Anywhere, bucket::parse)),
+    ("$bucketAuto", Form::Known(StageRule::Anywhere, bucket::parse_auto)),
+    ("$replaceRoot", Form::Known(StageRule::Row, shape::parse_replace_root)),
+    ("$replaceWith", Form::Known(StageRule::Row, shape::parse_replace_with)),
+    ("$redact", Form::Known(StageRule::Anywhere, redact::parse)),
+    ("$unionWith", Form::Known(StageRule::Anywhere, branch::parse_union)),
+    ("$out", Form::Known(StageRule::Last, output::parse_out)),
+    ("$merge", Form::Known(StageRule::Last, output::parse_merge)),
+    ("$collStats", Form::Known(StageRule::First, source::parse)),
+    ("$indexStats", Form::Known(StageRule::First, source::parse)),
+    ("$currentOp", Form::Known(StageRule::First, source::parse)),
+    ("$listLocalSessions", Form::Known(StageRule::First, source::parse)),
+    ("$listSessions", Form::Known(StageRule::First, source::parse)),
+    ("$documents", Form::Known(StageRule::First, source::parse_documents)),
     ("$geoNear", Form::Refused(SEARCH)),
     ("$search", Form::Refused(SEARCH)),
     ("$searchBeta", Form::Refused(SEARCH)),

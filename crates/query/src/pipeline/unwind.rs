@@ -1,16 +1,16 @@
-//! `$unwind`: a row for each element of an array.
+//! The stage `$unwind`: makes a row for each element of an array.
 
 use bson::{Bson, RawBson, RawBsonRef, RawDocumentBuf};
 
 use super::context::{Rows, sized};
 use super::document::{at, with};
-use super::parse::{Limits, kind, members, refused};
+use super::parse::{StageLimits, kind, members, refused};
 use super::stages::Stage;
 use crate::Result;
 use crate::expression::path::split;
 use crate::expression::value::{Value, malformed};
 
-/// What to unwind.
+/// The arguments of `$unwind`.
 #[derive(Clone, Debug)]
 pub(super) struct Unwind {
     path: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct Unwind {
 }
 
 /// `$unwind: "$path"` or `{path, includeArrayIndex, preserveNullAndEmptyArrays}`.
-pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> Result<Vec<Stage>> {
+pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<'_>) -> Result<Vec<Stage>> {
     let (path, index, preserve) = match value {
         RawBsonRef::String(_) => (Some(value), None, None),
         RawBsonRef::Document(document) => {
@@ -80,8 +80,8 @@ pub(super) fn parse(_: &'static str, value: RawBsonRef<'_>, _: &Limits<'_>) -> R
     Ok(vec![Stage::Unwind(Unwind { path: split(path)?, index, preserve })])
 }
 
-/// A row whose array is being gone through.
-struct Open {
+/// A row whose array is being walked through.
+struct UnwindCursor {
     row: RawDocumentBuf,
     items: std::vec::IntoIter<RawBson>,
     next: i64,
@@ -97,7 +97,7 @@ impl Unwind {
     }
 
     pub(super) fn run(self, mut rows: Rows) -> Rows {
-        let mut open: Option<Open> = None;
+        let mut open: Option<UnwindCursor> = None;
         Box::new(std::iter::from_fn(move || {
             loop {
                 if let Some(current) = &mut open {
@@ -113,9 +113,9 @@ impl Unwind {
                     failed => return Some(failed),
                 };
                 match self.open(row) {
-                    Ok(Opened::Array(array)) => open = Some(array),
-                    Ok(Opened::Row(row)) => return Some(Ok(row)),
-                    Ok(Opened::Nothing) => {}
+                    Ok(UnwoundRow::Array(array)) => open = Some(array),
+                    Ok(UnwoundRow::Row(row)) => return Some(Ok(row)),
+                    Ok(UnwoundRow::Nothing) => {}
                     Err(failure) => return Some(Err(failure)),
                 }
             }
@@ -135,7 +135,7 @@ impl Unwind {
         }
     }
 
-    fn open(&self, row: RawDocumentBuf) -> Result<Opened> {
+    fn open(&self, row: RawDocumentBuf) -> Result<UnwoundRow> {
         let emptied = match at(&row, &self.path)? {
             Some(RawBsonRef::Array(array)) => {
                 let mut items = Vec::new();
@@ -143,24 +143,24 @@ impl Unwind {
                     items.push(RawBson::from(item.map_err(malformed)?));
                 }
                 if !items.is_empty() {
-                    return Ok(Opened::Array(Open { row, items: items.into_iter(), next: 0 }));
+                    return Ok(UnwoundRow::Array(UnwindCursor { row, items: items.into_iter(), next: 0 }));
                 }
                 Some(with(&row, &self.path, &Value::Missing)?)
             }
             None | Some(RawBsonRef::Null | RawBsonRef::Undefined) => None,
-            // What is no array stands for itself.
-            Some(_) => return self.indexed(row, Bson::Null).map(Opened::Row),
+            // A value that is not an array counts as its only element.
+            Some(_) => return self.indexed(row, Bson::Null).map(UnwoundRow::Row),
         };
         if !self.preserve {
-            return Ok(Opened::Nothing);
+            return Ok(UnwoundRow::Nothing);
         }
-        self.indexed(emptied.unwrap_or(row), Bson::Null).map(Opened::Row)
+        self.indexed(emptied.unwrap_or(row), Bson::Null).map(UnwoundRow::Row)
     }
 }
 
-/// What a row is to `$unwind`.
-enum Opened {
-    Array(Open),
+/// The outcome of `$unwind` for a row.
+enum UnwoundRow {
+    Array(UnwindCursor),
     Row(RawDocumentBuf),
     Nothing,
 }

@@ -1,6 +1,6 @@
-//! From one test of a field to the keys that can pass it. Always at least those; `exact` says that it is no more.
+//! Computes the keys of a field that can pass one test: at least these keys, and no others if `exact` is set.
 //!
-//! Comparisons stay between the least and the greatest value of their type, and a regular expression between two strings where
+//! Comparisons are bounded by the least and the greatest value of their type, and a regular expression by two strings if
 //! all its matches begin with the same text.
 
 use bson::oid::ObjectId;
@@ -8,30 +8,30 @@ use bson::raw::cstr;
 use bson::spec::{BinarySubtype, ElementType};
 use bson::{Binary, DateTime, RawArrayBuf, RawBson, RawBsonRef, RawDocumentBuf, RawRegexRef, Timestamp};
 
-use super::interval::{Cut, Interval, Intervals, complement, intersection, union};
+use super::interval::{Cut, Intervals, ValueInterval, complement, intersection, union};
 use crate::filter::numbers::is_nan;
-use crate::filter::pattern::Pattern;
-use crate::filter::tree::{Comparison, Field, Membership, Node, Test};
+use crate::filter::pattern::RegexPattern;
+use crate::filter::tree::{ComparisonOperator, Field, FilterNode, InList, Test};
 use crate::hash64;
 
-/// What a test leaves of a field's keys.
+/// The keys of a field that can pass a test.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// The keys that can pass.
     pub(super) intervals: Intervals,
-    /// Whether a document that is no array there passes just when its key is among them.
+    /// Whether a document without an array there passes exactly when its key is among them.
     pub(super) exact: bool,
-    /// How much it narrows, as far as one can tell without data: 0 not at all, 1 to a type or by a denial, 2 on one side, 3
-    /// on both. Points count on their own.
+    /// The narrowing, as far as it is known without data: 0 none, 1 to a type or by a denial, 2 on one side, 3
+    /// on both. Points count separately.
     pub(super) narrowness: u8,
 }
 
 impl Bounds {
-    fn new(intervals: Vec<Interval>, exact: bool, narrowness: u8) -> Bounds {
+    fn new(intervals: Vec<ValueInterval>, exact: bool, narrowness: u8) -> Bounds {
         Bounds { intervals: union(intervals), exact, narrowness }
     }
 
-    /// Both this and that.
+    /// The bounds of both tests together.
     pub(super) fn and(&self, other: &Bounds) -> Bounds {
         Bounds {
             intervals: intersection(&self.intervals, &other.intervals),
@@ -42,28 +42,28 @@ impl Bounds {
 
     /// Whether all of them are points.
     pub(super) fn are_points(&self) -> bool {
-        self.intervals.iter().all(Interval::is_point)
+        self.intervals.iter().all(ValueInterval::is_point)
     }
 }
 
-/// The keys of documents that can pass; none if the test says nothing about keys.
-pub(super) fn of(test: &Test) -> Option<Bounds> {
+/// The keys of documents that can pass; `None` if the test does not limit keys.
+pub(super) fn from_test(test: &Test) -> Option<Bounds> {
     match test {
-        Test::Compare(Comparison::Equal, constant) => {
+        Test::Compare(ComparisonOperator::Equal, constant) => {
             Some(Bounds::new(equal(constant), is_plain(constant), 3))
         }
         Test::Compare(comparison, constant) => range(*comparison, constant),
         Test::Member(list) => Some(member(list)),
-        Test::Exists => Some(Bounds::new(vec![Interval::all()], false, 0)),
+        Test::Exists => Some(Bounds::new(vec![ValueInterval::all()], false, 0)),
         Test::Type(types) => {
             use bson::spec::ElementType::{Array, Decimal128, Double, Undefined};
-            // Arrays are in the index by their elements.
+            // The index has the elements of arrays.
             if types.has_type(Array) || types.has_type(Undefined) {
-                return Some(Bounds::new(vec![Interval::all()], false, 0));
+                return Some(Bounds::new(vec![ValueInterval::all()], false, 0));
             }
-            let mut intervals: Vec<Interval> = types.kinds().map(bracket_of).collect();
+            let mut intervals: Vec<ValueInterval> = types.kinds().map(bracket_of).collect();
             if types.has_type(Double) || types.has_type(Decimal128) {
-                intervals.push(Interval::point(RawBson::Double(f64::NAN)));
+                intervals.push(ValueInterval::point(RawBson::Double(f64::NAN)));
             }
             Some(Bounds::new(intervals, false, 1))
         }
@@ -78,41 +78,41 @@ pub(super) fn of(test: &Test) -> Option<Bounds> {
     }
 }
 
-/// The keys of documents that can fail; only of tests whose keys are known exactly. `single`: every document has one key
-/// there, so that its key alone decides.
+/// The keys of documents that can fail the test; only for tests whose keys are known exactly. With `single` every document has
+/// one key there, so that its key alone decides.
 pub(super) fn denied(test: &Test, single: bool) -> Option<Bounds> {
     match test {
         Test::Exists => {
             let missing = [RawBson::Undefined, RawBson::Null];
-            Some(Bounds::new(missing.map(Interval::point).into(), false, 2))
+            Some(Bounds::new(missing.map(ValueInterval::point).into(), false, 2))
         }
-        Test::Compare(Comparison::Equal, RawBson::Null) if single => {
-            // An empty array is no null, and its key may be undefined.
-            let intervals = complement(&[Interval::point(RawBson::Null)]);
+        Test::Compare(ComparisonOperator::Equal, RawBson::Null) if single => {
+            // An empty array is not null, and its key may be undefined.
+            let intervals = complement(&[ValueInterval::point(RawBson::Null)]);
             Some(Bounds { intervals, exact: false, narrowness: 1 })
         }
-        Test::Compare(_, constant) if is_plain(constant) => of(test).filter(|bounds| bounds.exact),
-        Test::Member(list) if list.patterns.is_empty() && list.values.iter().all(is_plain) => of(test),
+        Test::Compare(_, constant) if is_plain(constant) => from_test(test).filter(|bounds| bounds.exact),
+        Test::Member(list) if list.patterns.is_empty() && list.values.iter().all(is_plain) => from_test(test),
         _ => None,
     }
     .map(|bounds| match test {
-        Test::Compare(Comparison::Equal, RawBson::Null) | Test::Exists => bounds,
+        Test::Compare(ComparisonOperator::Equal, RawBson::Null) | Test::Exists => bounds,
         _ => {
             Bounds { intervals: complement(&bounds.intervals), exact: single && bounds.exact, narrowness: 1 }
         }
     })
 }
 
-/// The hashes of the values that can pass; only of equality.
+/// The hashes of the values that can pass; only for equality.
 pub(super) fn hashed(test: &Test) -> Option<Bounds> {
     let points = match test {
-        Test::Compare(Comparison::Equal, constant) => equal(constant),
+        Test::Compare(ComparisonOperator::Equal, constant) => equal(constant),
         Test::Member(list) if list.patterns.is_empty() => member(list).intervals,
         _ => return None,
     };
     let hashes = points
         .iter()
-        .map(|point| Interval::point(RawBson::Int64(hash64(point.low.value.as_raw_bson_ref()))))
+        .map(|point| ValueInterval::point(RawBson::Int64(hash64(point.low.value.as_raw_bson_ref()))))
         .collect();
     Some(Bounds::new(hashes, false, 3))
 }
@@ -122,21 +122,21 @@ fn is_plain(constant: &RawBson) -> bool {
     bracket_is_exact(constant.as_raw_bson_ref().element_type())
 }
 
-fn equal(constant: &RawBson) -> Vec<Interval> {
+fn equal(constant: &RawBson) -> Vec<ValueInterval> {
     match constant {
         // A missing field is in the index as null.
-        RawBson::Null => [RawBson::Undefined, RawBson::Null].map(Interval::point).into(),
+        RawBson::Null => [RawBson::Undefined, RawBson::Null].map(ValueInterval::point).into(),
         RawBson::Array(array) => {
-            // An array is in the index by its elements, an empty one as undefined; whole only within another array.
+            // The index has the elements of an array, undefined for an empty one, and whole arrays only from within another array.
             let first = array.into_iter().next().and_then(Result::ok).map_or(RawBson::Undefined, Into::into);
-            vec![Interval::point(constant.clone()), Interval::point(first)]
+            vec![ValueInterval::point(constant.clone()), ValueInterval::point(first)]
         }
-        other => vec![Interval::point(other.clone())],
+        other => vec![ValueInterval::point(other.clone())],
     }
 }
 
-fn member(list: &Membership) -> Bounds {
-    let mut intervals: Vec<Interval> = Vec::with_capacity(list.values.len());
+fn member(list: &InList) -> Bounds {
+    let mut intervals: Vec<ValueInterval> = Vec::with_capacity(list.values.len());
     list.values.iter().for_each(|value| intervals.extend(equal(value)));
     let mut narrowness = 3;
     for pattern in &list.patterns {
@@ -147,12 +147,12 @@ fn member(list: &Membership) -> Bounds {
 }
 
 /// Strings that can match, and the expression itself.
-fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
+fn matching(pattern: &RegexPattern, intervals: &mut Vec<ValueInterval>) -> u8 {
     let strings = bracket_of(bson::spec::ElementType::String);
     let prefix = prefix_of(pattern);
     let narrowness = if prefix.is_some() { 3 } else { 1 };
     intervals.push(match prefix {
-        Some(prefix) => Interval {
+        Some(prefix) => ValueInterval {
             high: prefix_end(&prefix).map_or(strings.high, |end| Cut::before(RawBson::String(end))),
             low: Cut::before(RawBson::String(prefix)),
         },
@@ -160,16 +160,17 @@ fn matching(pattern: &Pattern, intervals: &mut Vec<Interval>) -> u8 {
     });
     if let (Ok(source), Ok(options)) = (pattern.source.clone().try_into(), pattern.options.clone().try_into())
     {
-        intervals.push(Interval::point(RawBson::RegularExpression(bson::Regex { pattern: source, options })));
+        intervals
+            .push(ValueInterval::point(RawBson::RegularExpression(bson::Regex { pattern: source, options })));
     }
     narrowness
 }
 
-fn range(comparison: Comparison, constant: &RawBson) -> Option<Bounds> {
+fn range(comparison: ComparisonOperator, constant: &RawBson) -> Option<Bounds> {
     let raw = constant.as_raw_bson_ref();
-    let or_equal = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
-    let upward = matches!(comparison, Comparison::Greater | Comparison::GreaterOrEqual);
-    let all = || Some(Bounds::new(vec![Interval::all()], false, 0));
+    let or_equal = matches!(comparison, ComparisonOperator::LessOrEqual | ComparisonOperator::GreaterOrEqual);
+    let upward = matches!(comparison, ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual);
+    let all = || Some(Bounds::new(vec![ValueInterval::all()], false, 0));
     match raw {
         // The index holds no whole arrays.
         RawBsonRef::Array(_) => return None,
@@ -187,22 +188,22 @@ fn range(comparison: Comparison, constant: &RawBson) -> Option<Bounds> {
     }
     let bracket = bracket_of(raw.element_type());
     let interval = match upward {
-        true => Interval { low: Cut { value: constant.clone(), after: !or_equal }, high: bracket.high },
-        false => Interval { low: bracket.low, high: Cut { value: constant.clone(), after: or_equal } },
+        true => ValueInterval { low: Cut { value: constant.clone(), after: !or_equal }, high: bracket.high },
+        false => ValueInterval { low: bracket.low, high: Cut { value: constant.clone(), after: or_equal } },
     };
     Some(Bounds::new(vec![interval], is_plain(constant), 2))
 }
 
 /// The keys of the elements that pass all operators of an `$elemMatch`.
-fn elements(nodes: &[Node]) -> Bounds {
-    let mut all = Bounds::new(vec![Interval::all()], false, 0);
+fn elements(nodes: &[FilterNode]) -> Bounds {
+    let mut all = Bounds::new(vec![ValueInterval::all()], false, 0);
     for node in nodes {
         let bounds = match node {
-            // An array within an array is in the index whole, so that nothing is known of what is in it.
-            Node::Field(Field { test: Test::ElementValue(_), .. }) => None,
-            Node::Field(field) => of(&field.test),
-            Node::Not(inner) => match inner.as_ref() {
-                Node::Field(field) if !matches!(field.test, Test::Exists) => denied(&field.test, false),
+            // An array within an array is in the index as a whole, so its elements are unknown.
+            FilterNode::Field(Field { test: Test::ElementValue(_), .. }) => None,
+            FilterNode::Field(field) => from_test(&field.test),
+            FilterNode::Not(inner) => match inner.as_ref() {
+                FilterNode::Field(field) if !matches!(field.test, Test::Exists) => denied(&field.test, false),
                 _ => None,
             },
             _ => None,
@@ -215,9 +216,9 @@ fn elements(nodes: &[Node]) -> Bounds {
     all
 }
 
-/// All values that a comparison with one of this type can match, or `$type` of it: at least them, and nothing else where
-/// [`bracket_is_exact`]. Of the rare types between regular expressions and MaxKey it is all of them.
-fn bracket_of(kind: ElementType) -> Interval {
+/// All values that a comparison with a value of this type, or `$type`, can match: at least these, and no others if
+/// [`bracket_is_exact`]. For the rare types between regular expressions and MaxKey it has all of them.
+fn bracket_of(kind: ElementType) -> ValueInterval {
     let (low, high) = match kind {
         ElementType::Double | ElementType::Int32 | ElementType::Int64 | ElementType::Decimal128 => {
             (Cut::before(RawBson::Double(f64::NEG_INFINITY)), Cut::after(RawBson::Double(f64::INFINITY)))
@@ -244,11 +245,11 @@ fn bracket_of(kind: ElementType) -> Interval {
         | ElementType::JavaScriptCode
         | ElementType::JavaScriptCodeWithScope => (Cut::before(empty_regex()), Cut::before(RawBson::MaxKey)),
     };
-    Interval { low, high }
+    ValueInterval { low, high }
 }
 
-/// Whether keys between two values of this type are just the values between them, so that no document need be looked at.
-/// Arrays and documents are left out: what an index holds of them is not them.
+/// Whether keys between two values of this type are exactly the values between them, so that no document need be read.
+/// Arrays and documents are excluded: their keys in an index are not the values themselves.
 fn bracket_is_exact(kind: ElementType) -> bool {
     matches!(
         kind,
@@ -291,7 +292,7 @@ fn timestamp(part: u32) -> RawBson {
 }
 
 /// The prefix, if the expression is anchored and begins with plain characters.
-fn prefix_of(pattern: &Pattern) -> Option<String> {
+fn prefix_of(pattern: &RegexPattern) -> Option<String> {
     let (rest, at_line) = match pattern.source.strip_prefix('^') {
         Some(rest) => (rest, true),
         None => (pattern.source.strip_prefix(r"\A")?, false),
@@ -301,7 +302,7 @@ fn prefix_of(pattern: &Pattern) -> Option<String> {
         'm' => at_line,
         _ => false,
     });
-    // With an alternative the anchor holds for one side only; an escaped bar costs no more than the index.
+    // With an alternative the anchor applies to one side only; for an escaped bar this only gives up the index.
     if elsewhere || rest.contains('|') {
         return None;
     }
@@ -309,7 +310,7 @@ fn prefix_of(pattern: &Pattern) -> Option<String> {
     let mut characters = rest.chars();
     while let Some(next) = characters.next() {
         match next {
-            // What these follow may be missing.
+            // The character before these may be missing.
             '*' | '?' | '{' => {
                 prefix.pop();
                 break;
@@ -325,11 +326,11 @@ fn prefix_of(pattern: &Pattern) -> Option<String> {
     (!prefix.is_empty()).then_some(prefix)
 }
 
-/// The least string that is greater than every string with the prefix; none if there is none.
+/// The least string that is greater than every string with the prefix; `None` if there is none.
 fn prefix_end(prefix: &str) -> Option<String> {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {
-        // Characters are ordered in UTF-8 as by number; between two of them lie the surrogates, which are no characters.
+        // UTF-8 orders characters by number; between two of them are the surrogates, which are not characters.
         let next = match last {
             '\u{d7ff}' => Some('\u{e000}'),
             other => char::from_u32(u32::from(other) + 1),
@@ -366,7 +367,7 @@ mod tests {
             ("^ab(c|d)", "", None),
             ("^user1$", "", Some("user1")),
         ] {
-            let pattern = Pattern::new(source, options).unwrap();
+            let pattern = RegexPattern::new(source, options).unwrap();
             assert_eq!(prefix_of(&pattern).as_deref(), expected, "/{source}/{options}");
         }
     }

@@ -1,44 +1,44 @@
-//! One index as an answer to a query: how far its fields are narrowed and into which ranges of keys, what order and what documents
-//! it yields.
+//! One index as a candidate for a query: how far its fields are narrowed, the ranges of keys, and the order and the documents
+//! that it yields.
 
 use std::cmp::Reverse;
 
 use super::bounds::Bounds;
-use super::interval::{Cut, Interval};
+use super::interval::{Cut, ValueInterval};
 use super::predicates::{Predicate, on_one_key};
 use super::{Access, IndexInfo, Plan, Range, index_bounds};
 use crate::filter::path::has_index;
 use crate::{Bound, FieldKind, KeyBuilder, KeyPattern, Projection, Result, Sort};
 
-/// What is asked, beside the filter's statements.
+/// The sort, hint and projection of a query, besides the filter's predicates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Question<'a> {
-    /// The statements of the filter about single fields.
+    /// The predicates of the filter on single fields.
     pub(super) predicates: &'a [Predicate<'a>],
-    /// How many parts the filter's conjunction has.
+    /// The number of parts of the filter's conjunction.
     pub(super) parts: usize,
-    /// The order asked for.
+    /// The order that the query requests.
     pub(super) sort: Option<&'a Sort>,
-    /// The fields asked for.
+    /// The fields that the query requests.
     pub(super) projection: Option<&'a Projection>,
 }
 
-/// An index with what it makes of a question.
+/// An index with its bounds for a question.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate<'a> {
     /// Its place in the list.
     pub(super) place: usize,
     index: IndexInfo<'a>,
-    /// Of the leading fields; as many as ranges of keys can express.
+    /// The bounds of the leading fields, as many as ranges of keys can express.
     fields: Vec<Bounds>,
-    /// Whether the bounds say all of the filter.
+    /// Whether the bounds express the whole filter.
     exact: bool,
-    /// Whether it yields the order asked for; then, whether from its end.
+    /// `Some` if it yields the requested order; then, whether it is walked from its end.
     order: Option<bool>,
     covered: bool,
 }
 
-/// How good a candidate is; the greatest is taken. See the module's head for the why.
+/// The rank of a candidate; the greatest is taken. The head of the module gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Merit {
     unique: bool,
@@ -47,7 +47,7 @@ pub(super) struct Merit {
     narrowed: bool,
     sorted: bool,
     narrowness: u8,
-    /// A partial index holds no more than a whole one would.
+    /// A partial index holds no more keys than a full one.
     partial: bool,
     covered: bool,
     fields: Reverse<usize>,
@@ -55,8 +55,8 @@ pub(super) struct Merit {
 }
 
 impl<'a> Candidate<'a> {
-    /// What an index makes of a question. `unrestricted` leaves its keys unnarrowed, for an index that is only walked because a
-    /// hint says so.
+    /// The bounds of an index for a query. `unrestricted` leaves its keys unnarrowed, for an index that is used only because of a
+    /// hint.
     pub(super) fn new(
         place: usize,
         index: IndexInfo<'a>,
@@ -77,17 +77,16 @@ impl<'a> Candidate<'a> {
         Candidate { place, index, fields, exact, order, covered }
     }
 
-    /// Whether the index narrows anything or spares a sort, so that it is worth more than all records.
+    /// Whether the index narrows anything or avoids a sort, so that it is better than a scan of all records.
     pub(super) fn is_useful(&self, sort: Option<&Sort>) -> bool {
         !self.fields.is_empty() || (sort.is_some() && self.order.is_some())
     }
 
-    /// Whether it narrows anything.
+    /// Whether it narrows any field.
     pub(super) fn is_narrowed(&self) -> bool {
         !self.fields.is_empty()
     }
 
-    /// Its rank.
     pub(super) fn merit(&self) -> Merit {
         let equal = self.fields.iter().take_while(|bounds| bounds.are_points());
         let equal_fields = equal.clone().count();
@@ -108,7 +107,6 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// The plan.
     pub(super) fn plan(&self) -> Result<Plan> {
         let ranges = ranges_of(self.index.pattern, &self.fields)?;
         if ranges.is_empty() {
@@ -129,7 +127,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// The bounds of the leading fields, up to the first that is not held to points, and whether they say all of the filter.
+/// The bounds of the leading fields, up to the first that is not bound to points, and whether they express the whole filter.
 fn narrow(index: IndexInfo<'_>, question: Question<'_>) -> (Vec<Bounds>, bool) {
     let mut fields: Vec<Bounds> = Vec::new();
     let mut chosen: Vec<&Predicate<'_>> = Vec::new();
@@ -153,7 +151,7 @@ fn narrow(index: IndexInfo<'_>, question: Question<'_>) -> (Vec<Bounds>, bool) {
                 .map(|(_, bounds)| bounds)
                 .reduce(|all, bounds| all.and(&bounds))
         } else {
-            // Several keys of a document may satisfy one statement each, so that one statement has to do.
+            // Different keys of a document may satisfy one predicate each, so only one predicate can be used.
             let first = possible.next();
             let best = possible.fold(first, |best, other| match best {
                 Some(best) if rank(&best.1) >= rank(&other.1) => Some(best),
@@ -174,30 +172,30 @@ fn narrow(index: IndexInfo<'_>, question: Question<'_>) -> (Vec<Bounds>, bool) {
     let fits = fitting(&fields);
     let cut = fits < fields.len();
     fields.truncate(fits);
-    // A part that is more than one statement (an `$elemMatch`) is never said; two statements of one part do not occur else.
+    // A part with more than one predicate (an `$elemMatch`) is never fully expressed; otherwise a part has only one.
     said.sort_unstable();
     said.dedup();
     let exact = !cut && said.len() == question.parts;
     (fields, exact)
 }
 
-/// How well bounds narrow: points before intervals, fewer before more.
+/// The rank of bounds by narrowing: points before intervals, fewer before more.
 fn rank(bounds: &Bounds) -> (bool, u8, Reverse<usize>) {
     (bounds.are_points(), bounds.narrowness, Reverse(bounds.intervals.len()))
 }
 
 /// Whether all keys of the plan have the same value in a field.
 fn is_constant(index: IndexInfo<'_>, fields: &[Bounds], place: usize) -> bool {
-    // One hash may be that of several values.
+    // Several values may have the same hash.
     let hashed = index.pattern.fields.get(place).is_some_and(|field| field.kind == FieldKind::Hashed);
     match fields.get(place).map(|bounds| bounds.intervals.as_slice()) {
-        Some([one]) => !hashed && Interval::is_point(one),
+        Some([one]) => !hashed && ValueInterval::is_point(one),
         _ => false,
     }
 }
 
-/// Whether the keys hold all fields asked for, so that no record is needed. A dotted path is not read out of keys: they do not
-/// tell a field that is missing from one whose document is.
+/// Whether the keys hold all requested fields, so that no record is needed. A dotted path is not read from keys: they do not
+/// distinguish a missing field from a missing subdocument.
 fn covers(index: IndexInfo<'_>, projection: Option<&Projection>) -> bool {
     let Some(paths) = projection.and_then(Projection::included_paths) else { return false };
     let in_keys = |path: &str| {
@@ -207,10 +205,10 @@ fn covers(index: IndexInfo<'_>, projection: Option<&Projection>) -> bool {
     !index.multikey && !index.sparse && paths.into_iter().all(in_keys)
 }
 
-/// How many ranges one plan may have, unless a single list of points has more; beyond it fewer fields are narrowed.
+/// The most ranges of one plan, unless a single list of points has more; beyond it fewer fields are narrowed.
 const RANGES_LIMIT: usize = 4000;
 
-/// How many leading fields can be narrowed together within the limit; at least one.
+/// The number of leading fields that can be narrowed together within the limit; at least one.
 fn fitting(fields: &[Bounds]) -> usize {
     let mut ranges = 1_usize;
     for (place, bounds) in fields.iter().enumerate() {
@@ -222,7 +220,7 @@ fn fitting(fields: &[Bounds]) -> usize {
     fields.len()
 }
 
-/// The ranges, ascending in key order; none at all if a field has no interval. All but the last field are held to points.
+/// The ranges, ascending in key order; an empty list if a field has no interval. All but the last field have points only.
 fn ranges_of(pattern: &KeyPattern, fields: &[Bounds]) -> Result<Vec<Range>> {
     let count = fields.iter().map(|bounds| bounds.intervals.len()).product();
     let mut ranges = Vec::with_capacity(count);
@@ -237,7 +235,7 @@ fn ranges_of(pattern: &KeyPattern, fields: &[Bounds]) -> Result<Vec<Range>> {
     Ok(ranges)
 }
 
-/// Appends the ranges of the fields from `place` on behind a beginning of keys.
+/// Appends the ranges of the fields from `place` on, for keys with the given beginning.
 fn extend(
     pattern: &KeyPattern,
     fields: &[Bounds],
@@ -248,7 +246,7 @@ fn extend(
     let (Some(bounds), Some(field)) = (fields.get(place), pattern.fields.get(place)) else { return Ok(()) };
     let descends = field.kind == FieldKind::Descending;
     let last = place + 1 == fields.len();
-    let mut add = |interval: &super::interval::Interval| {
+    let mut add = |interval: &super::interval::ValueInterval| {
         if !last {
             let mut longer = beginning.clone();
             longer.append(interval.low.value.as_raw_bson_ref(), descends);
@@ -267,7 +265,7 @@ fn extend(
     }
 }
 
-/// The key at a cut; what is after a value is before it when the field descends.
+/// The key at a cut; if the field descends, a cut after a value comes before it.
 fn key(beginning: &KeyBuilder, cut: &Cut, descends: bool) -> Result<Vec<u8>> {
     let mut key = beginning.clone();
     key.append(cut.value.as_raw_bson_ref(), descends);
@@ -275,7 +273,7 @@ fn key(beginning: &KeyBuilder, cut: &Cut, descends: bool) -> Result<Vec<u8>> {
     Ok(key.finish(if cut.after == descends { Bound::Before } else { Bound::After }).bytes)
 }
 
-/// Whether the keys of an index come in the order of a sort, and then whether from its end; no sort is any order.
+/// `Some` if the keys of an index have the order of a sort; then, whether from its end. Without a sort any order will do.
 pub(super) fn covers_sort(pattern: &KeyPattern, sort: Option<&Sort>) -> Option<bool> {
     match sort {
         None => Some(false),
@@ -283,8 +281,8 @@ pub(super) fn covers_sort(pattern: &KeyPattern, sort: Option<&Sort>) -> Option<b
     }
 }
 
-/// Whether the keys of an index come in the order of a sort: none if they do not or if that is unsure, for then the documents are
-/// sorted; else whether the index must be walked from its end. `constant` tells of a field of the index whether all
+/// Compares the order of an index's keys with a sort: `None` if they differ or if that is unsure, in which case the documents
+/// are sorted; else whether the index must be walked from its end. `constant` tells for a field of the index whether all
 /// keys of the plan have one value there. Only for an index in which each document has one key.
 fn key_order(pattern: &KeyPattern, sort: &Sort, constant: impl Fn(usize) -> bool) -> Option<bool> {
     let held = |path: &str| {
@@ -293,7 +291,7 @@ fn key_order(pattern: &KeyPattern, sort: &Sort, constant: impl Fn(usize) -> bool
     let mut fields = pattern.fields.iter().enumerate();
     let mut backwards = None;
     for (path, descending) in &sort.fields {
-        // What is the same in all documents sorts nothing.
+        // A field that is equal in all documents does not change the order.
         if held(path) {
             continue;
         }

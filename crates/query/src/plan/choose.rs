@@ -1,13 +1,13 @@
-//! Chooses among the plans that the indexes of a collection allow.
+//! Chooses a plan among those that the indexes of a collection allow.
 
 use super::candidate::{Candidate, Question};
-use super::hint::Hinted;
+use super::hint::HintPlan;
 use super::predicates::{Predicate, collect, conjunction};
 use super::{Access, Hint, IndexInfo, Plan, hint, implied};
-use crate::filter::Node;
+use crate::filter::FilterNode;
 use crate::{Filter, Projection, Result, Sort};
 
-/// Chooses; the second list is the plans that lost, for explain. An unknown hint is refused (2).
+/// Chooses a plan; also returns the rejected plans, for explain. An unknown hint is refused (2).
 pub fn choose(
     filter: &Filter,
     sort: Option<&Sort>,
@@ -18,7 +18,7 @@ pub fn choose(
     let natural = sort.and_then(hint::natural_order);
     let hinted = match hint {
         Some(hint) => Some(hint::find(hint, indexes)?),
-        None => natural.map(|backwards| Hinted::Scan { backwards }),
+        None => natural.map(|backwards| HintPlan::Scan { backwards }),
     };
     if hinted.is_none()
         && let Some(id) = filter.only_id()
@@ -27,7 +27,7 @@ pub fn choose(
         let plan = Plan { access: Access::Id(id.clone()), filter: false, sorted: true, covered: false };
         return Ok((plan, Vec::new()));
     }
-    if conjunction(filter.root()).iter().any(|part| matches!(part, Node::Always(false))) {
+    if conjunction(filter.root()).iter().any(|part| matches!(part, FilterNode::Always(false))) {
         let plan = Plan { access: Access::Nothing, filter: false, sorted: true, covered: false };
         return Ok((plan, Vec::new()));
     }
@@ -42,8 +42,8 @@ pub fn choose(
     let parts = conjunction(filter.root()).len();
     let question = Question { predicates: &predicates, parts, sort, projection };
     match hinted {
-        Some(Hinted::Scan { backwards }) => Ok((scan(backwards), Vec::new())),
-        Some(Hinted::Index(place)) => {
+        Some(HintPlan::Scan { backwards }) => Ok((scan(backwards), Vec::new())),
+        Some(HintPlan::Index(place)) => {
             let Some(index) = indexes.get(place) else { return Ok((scan(false), Vec::new())) };
             let usable = is_usable(index, filter.root(), &predicates);
             Ok((Candidate::new(place, *index, question, !usable).plan()?, Vec::new()))
@@ -67,8 +67,8 @@ pub fn choose(
     }
 }
 
-/// The candidates worth more than a scan, the best first.
-fn useful<'a>(root: &Node, question: Question<'a>, indexes: &[IndexInfo<'a>]) -> Vec<Candidate<'a>> {
+/// The candidates that are better than a scan, the best first.
+fn useful<'a>(root: &FilterNode, question: Question<'a>, indexes: &[IndexInfo<'a>]) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<Candidate<'a>> = indexes
         .iter()
         .enumerate()
@@ -81,7 +81,7 @@ fn useful<'a>(root: &Node, question: Question<'a>, indexes: &[IndexInfo<'a>]) ->
 }
 
 /// Whether the index has a key for every document that the filter matches.
-fn is_usable(index: &IndexInfo<'_>, root: &Node, predicates: &[Predicate<'_>]) -> bool {
+fn is_usable(index: &IndexInfo<'_>, root: &FilterNode, predicates: &[Predicate<'_>]) -> bool {
     let complete = !index.sparse
         || predicates.iter().any(|predicate| {
             predicate.needs_field() && index.pattern.fields.iter().any(|field| field.path == predicate.path)
@@ -90,9 +90,9 @@ fn is_usable(index: &IndexInfo<'_>, root: &Node, predicates: &[Predicate<'_>]) -
 }
 
 /// One plan for each branch of an `$or`, if each has an index that narrows it.
-fn union(root: &Node, around: &[Predicate<'_>], indexes: &[IndexInfo<'_>]) -> Result<Option<Plan>> {
+fn union(root: &FilterNode, around: &[Predicate<'_>], indexes: &[IndexInfo<'_>]) -> Result<Option<Plan>> {
     for part in conjunction(root) {
-        let Node::Or(branches) = part else { continue };
+        let FilterNode::Or(branches) = part else { continue };
         let plans: Option<Vec<Plan>> = branches
             .iter()
             .map(|branch| branch_plan(branch, root, around, indexes))
@@ -107,22 +107,22 @@ fn union(root: &Node, around: &[Predicate<'_>], indexes: &[IndexInfo<'_>]) -> Re
     Ok(None)
 }
 
-/// The best plan for a branch together with what is asked beside it; none if only a scan would do.
+/// The best plan for a branch with the rest of the query; `None` if only a scan would do.
 fn branch_plan(
-    branch: &Node,
-    root: &Node,
+    branch: &FilterNode,
+    root: &FilterNode,
     around: &[Predicate<'_>],
     indexes: &[IndexInfo<'_>],
 ) -> Result<Option<Plan>> {
-    if matches!(branch, Node::Always(false)) {
+    if matches!(branch, FilterNode::Always(false)) {
         return Ok(Some(Plan { access: Access::Nothing, filter: false, sorted: true, covered: false }));
     }
     let mut predicates = around.to_vec();
     let parts = conjunction(root).len();
     collect(branch, parts, &mut predicates);
-    // The whole filter is asked of each document anyway, so that no branch's bounds need say all of it.
+    // The whole filter is evaluated for each document anyway, so no branch's bounds need to express all of it.
     let question = Question { predicates: &predicates, parts: usize::MAX, sort: None, projection: None };
-    let both = Node::And([root, branch].into_iter().cloned().collect());
+    let both = FilterNode::And([root, branch].into_iter().cloned().collect());
     let candidates = useful(&both, question, indexes);
     match candidates.first() {
         Some(best) if best.is_narrowed() => best.plan().map(Some),

@@ -1,6 +1,6 @@
-//! What the client prescribes: the index, by a hint, and the ends of a walk through it, by `min` and `max`, given as keys of it.
+//! The client's choices: the index, by a hint, and the ends of the walk through it, by `min` and `max`, which are keys of it.
 //!
-//! A hint at an index that is not there is refused in MongoDB's words.
+//! A hint for an index that does not exist is refused in MongoDB's words.
 
 use bson::{Bson, Document, RawDocument};
 
@@ -9,10 +9,10 @@ use super::{Access, Hint, IndexInfo, Plan, Range};
 use crate::filter::show;
 use crate::{Bound, Code, Failure, FieldKind, Filter, KeyBuilder, KeyPattern, Result, Sort};
 
-/// What a hint leaves.
+/// The result of a hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hinted {
-    /// All records.
+pub(super) enum HintPlan {
+    /// Reads all records of the collection.
     Scan {
         /// From the last to the first.
         backwards: bool,
@@ -21,19 +21,19 @@ pub(super) enum Hinted {
     Index(usize),
 }
 
-/// What a hint names.
-pub(super) fn find(hint: &Hint, indexes: &[IndexInfo<'_>]) -> Result<Hinted> {
+/// The index that a hint names.
+pub(super) fn find(hint: &Hint, indexes: &[IndexInfo<'_>]) -> Result<HintPlan> {
     let place = match hint {
-        Hint::Natural { backwards } => return Ok(Hinted::Scan { backwards: *backwards }),
+        Hint::Natural { backwards } => return Ok(HintPlan::Scan { backwards: *backwards }),
         Hint::Name(name) => indexes.iter().position(|index| index.name == name),
         Hint::Pattern(pattern) => {
             if let Some(direction) = pattern.get("$natural") {
-                return Ok(Hinted::Scan { backwards: is_negative(direction) });
+                return Ok(HintPlan::Scan { backwards: is_negative(direction) });
             }
             indexes.iter().position(|index| is_pattern(index, pattern))
         }
     };
-    place.map(Hinted::Index).ok_or_else(|| {
+    place.map(HintPlan::Index).ok_or_else(|| {
         Failure::new(
             Code::BadValue,
             "error processing query: planner returned error :: caused by :: hint provided does not correspond to an \
@@ -42,7 +42,7 @@ pub(super) fn find(hint: &Hint, indexes: &[IndexInfo<'_>]) -> Result<Hinted> {
     })
 }
 
-/// Whether a sort asks for the records' own order (`{$natural: 1}`); then, whether from the last.
+/// `Some` if a sort requests the records' own order (`{$natural: 1}`); then, whether from the last.
 pub(super) fn natural_order(sort: &Sort) -> Option<bool> {
     match sort.fields.as_slice() {
         [(path, descending)] if path == "$natural" => Some(*descending),
@@ -71,7 +71,7 @@ fn is_negative(number: &Bson) -> bool {
     }
 }
 
-/// The plan that walks the hinted index from `min` on up to, not including, `max`. The filter is asked of every document.
+/// The plan that walks the hinted index from `min` up to, not including, `max`. The filter is evaluated for every document.
 pub fn between(
     min: Option<&RawDocument>,
     max: Option<&RawDocument>,
@@ -86,7 +86,7 @@ pub fn between(
             "When using min()/max() a hint of which index to use must be provided",
         ));
     };
-    let Hinted::Index(place) = find(hint, indexes)? else { return Err(incompatible()) };
+    let HintPlan::Index(place) = find(hint, indexes)? else { return Err(incompatible()) };
     let Some(index) = indexes.get(place) else { return Err(incompatible()) };
     let key = |end: Option<&RawDocument>, open: Bound| match end {
         None => Ok(KeyBuilder::new().finish(open).bytes),
@@ -117,7 +117,7 @@ fn incompatible() -> Failure {
     Failure::new(Code(51174), "The index chosen is not compatible with min/max")
 }
 
-/// The key before which everything less than `end` stands. `end` must have the index's fields, in its order.
+/// The key that follows all keys less than `end`, which must have the index's fields in its order.
 fn key_of(pattern: &KeyPattern, end: &RawDocument) -> Result<Vec<u8>> {
     let mut key = KeyBuilder::new();
     let mut fields = pattern.fields.iter();

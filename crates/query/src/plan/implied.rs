@@ -1,35 +1,35 @@
-//! Whether every document that one filter matches is matched by another: what lets a query use a partial index. May say no
-//! where the answer is yes, never the other way (after mongodb/mongo:src/mongo/db/matcher/expression_algo.cpp).
+//! Decides whether a filter matches every document that another filter matches, so that a query may use a partial index. It may
+//! wrongly say no, but never wrongly yes (after mongodb/mongo:src/mongo/db/matcher/expression_algo.cpp).
 
 use bson::{RawBson, RawBsonRef};
 
 use super::predicates::conjunction;
 use crate::filter::numbers::is_nan;
-use crate::filter::tree::{Comparison, Field, Node, Test};
+use crate::filter::tree::{ComparisonOperator, Field, FilterNode, Test};
 use crate::{canonical_type, compare};
 
 /// Whether `narrow` matches nothing that `wide` does not.
-pub(super) fn is_subset(narrow: &Node, wide: &Node) -> bool {
+pub(super) fn is_subset(narrow: &FilterNode, wide: &FilterNode) -> bool {
     match wide {
-        Node::And(parts) => parts.iter().all(|part| is_subset(narrow, part)),
-        Node::Always(true) => true,
-        Node::Or(branches) if branches.iter().any(|branch| is_subset(narrow, branch)) => true,
+        FilterNode::And(parts) => parts.iter().all(|part| is_subset(narrow, part)),
+        FilterNode::Always(true) => true,
+        FilterNode::Or(branches) if branches.iter().any(|branch| is_subset(narrow, branch)) => true,
         _ => match narrow {
-            Node::Or(branches) => branches.iter().all(|branch| is_subset(branch, wide)),
-            Node::And(parts) => parts.iter().any(|part| is_subset(part, wide)),
-            Node::Always(false) => true,
+            FilterNode::Or(branches) => branches.iter().all(|branch| is_subset(branch, wide)),
+            FilterNode::And(parts) => parts.iter().any(|part| is_subset(part, wide)),
+            FilterNode::Always(false) => true,
             part => leaf_is_subset(part, wide),
         },
     }
 }
 
-fn leaf_is_subset(narrow: &Node, wide: &Node) -> bool {
-    let Node::Field(wide) = wide else { return false };
+fn leaf_is_subset(narrow: &FilterNode, wide: &FilterNode) -> bool {
+    let FilterNode::Field(wide) = wide else { return false };
     match narrow {
-        Node::Field(narrow) if narrow.path == wide.path => test_is_subset(&narrow.test, &wide.test),
-        Node::Not(inner) => match conjunction(inner) {
-            [Node::Field(Field { path, test })] => {
-                // What is not null is there; where an array is on the way there may be nothing that could be null.
+        FilterNode::Field(narrow) if narrow.path == wide.path => test_is_subset(&narrow.test, &wide.test),
+        FilterNode::Not(inner) => match conjunction(inner) {
+            [FilterNode::Field(Field { path, test })] => {
+                // A value that is not null exists; with an array on the path there may be no value that could be null.
                 *path == wide.path
                     && !path.contains('.')
                     && matches!(wide.test, Test::Exists)
@@ -43,7 +43,7 @@ fn leaf_is_subset(narrow: &Node, wide: &Node) -> bool {
 
 fn takes_null(test: &Test) -> bool {
     match test {
-        Test::Compare(Comparison::Equal, constant) => matches!(constant, RawBson::Null),
+        Test::Compare(ComparisonOperator::Equal, constant) => matches!(constant, RawBson::Null),
         Test::Member(list) => list.null,
         _ => false,
     }
@@ -55,7 +55,7 @@ fn test_is_subset(narrow: &Test, wide: &Test) -> bool {
         (Test::Member(list), Test::Exists) => !list.null,
         (_, Test::Exists) => true,
         (Test::Type(narrow), Test::Type(wide)) => narrow.is_within(*wide),
-        (Test::Compare(Comparison::Equal, constant), Test::Type(types)) => {
+        (Test::Compare(ComparisonOperator::Equal, constant), Test::Type(types)) => {
             // Numbers of all types are equal, and null is equal to nothing.
             let kind = constant.as_raw_bson_ref();
             matches!(kind, RawBsonRef::ObjectId(_) | RawBsonRef::Boolean(_) | RawBsonRef::DateTime(_))
@@ -63,12 +63,11 @@ fn test_is_subset(narrow: &Test, wide: &Test) -> bool {
         }
         (Test::Member(list), _) => {
             list.patterns.is_empty()
-                && list
-                    .values
-                    .iter()
-                    .all(|value| test_is_subset(&Test::Compare(Comparison::Equal, value.clone()), wide))
+                && list.values.iter().all(|value| {
+                    test_is_subset(&Test::Compare(ComparisonOperator::Equal, value.clone()), wide)
+                })
         }
-        (Test::Compare(Comparison::Equal, constant), Test::Member(list)) => {
+        (Test::Compare(ComparisonOperator::Equal, constant), Test::Member(list)) => {
             let constant = constant.as_raw_bson_ref();
             list.values.iter().any(|value| compare(value.as_raw_bson_ref(), constant).is_eq())
         }
@@ -82,12 +81,12 @@ fn test_is_subset(narrow: &Test, wide: &Test) -> bool {
 }
 
 fn comparison_is_subset(
-    narrow: Comparison,
+    narrow: ComparisonOperator,
     left: RawBsonRef<'_>,
-    wide: Comparison,
+    wide: ComparisonOperator,
     right: RawBsonRef<'_>,
 ) -> bool {
-    use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    use ComparisonOperator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
     if canonical_type(left) != canonical_type(right) {
         return false;
     }

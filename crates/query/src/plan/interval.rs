@@ -1,7 +1,7 @@
-//! Intervals of values, as lists that are sorted and disjoint: how one field of an index is narrowed.
+//! Sorted and disjoint lists of intervals of values, which narrow one field of an index.
 //!
 //! An end is a cut between values, before or after all values that are equal to it, so that open and closed ends, gaps and
-//! touching intervals need no cases of their own.
+//! touching intervals need no special cases.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::filter::show;
 /// A place between values.
 #[derive(Clone, Debug)]
 pub(super) struct Cut {
-    /// The value beside it.
+    /// The value next to it.
     pub(super) value: RawBson,
     /// Whether it is after the value, not before.
     pub(super) after: bool,
@@ -21,23 +21,20 @@ pub(super) struct Cut {
 
 /// The values between two cuts.
 #[derive(Clone, Debug)]
-pub(super) struct Interval {
-    /// Where it begins.
+pub(super) struct ValueInterval {
     pub(super) low: Cut,
-    /// Where it ends; after `low`.
+    /// Its upper end; after `low`.
     pub(super) high: Cut,
 }
 
 /// Sorted, disjoint and not touching.
-pub(super) type Intervals = Vec<Interval>;
+pub(super) type Intervals = Vec<ValueInterval>;
 
 impl Cut {
-    /// Before a value.
     pub(super) fn before(value: RawBson) -> Cut {
         Cut { value, after: false }
     }
 
-    /// After a value.
     pub(super) fn after(value: RawBson) -> Cut {
         Cut { value, after: true }
     }
@@ -48,15 +45,14 @@ impl Cut {
     }
 }
 
-impl Interval {
+impl ValueInterval {
     /// The values equal to one.
-    pub(super) fn point(value: RawBson) -> Interval {
-        Interval { low: Cut::before(value.clone()), high: Cut::after(value) }
+    pub(super) fn point(value: RawBson) -> ValueInterval {
+        ValueInterval { low: Cut::before(value.clone()), high: Cut::after(value) }
     }
 
-    /// Every value.
-    pub(super) fn all() -> Interval {
-        Interval { low: Cut::before(RawBson::MinKey), high: Cut::after(RawBson::MaxKey) }
+    pub(super) fn all() -> ValueInterval {
+        ValueInterval { low: Cut::before(RawBson::MinKey), high: Cut::after(RawBson::MaxKey) }
     }
 
     /// Whether it holds but one value (and those equal to it).
@@ -66,7 +62,7 @@ impl Interval {
             && compare(self.low.value.as_raw_bson_ref(), self.high.value.as_raw_bson_ref()).is_eq()
     }
 
-    /// As explain writes it: `[1, 5)`; from its end to its begin when it is walked so.
+    /// The form in explain: `[1, 5)`; from its end to its beginning if it is walked backwards.
     pub(super) fn show(&self, backwards: bool) -> String {
         let (low, high) =
             (show::value(self.low.value.as_raw_bson_ref()), show::value(self.high.value.as_raw_bson_ref()));
@@ -85,8 +81,8 @@ impl Interval {
     }
 }
 
-/// All that is in one of them: sorted, merged, empty ones dropped.
-pub(super) fn union(mut intervals: Vec<Interval>) -> Intervals {
+/// The union of the intervals: sorted, merged, without empty ones.
+pub(super) fn union(mut intervals: Vec<ValueInterval>) -> Intervals {
     intervals.retain(|interval| interval.low.order(&interval.high).is_lt());
     intervals.sort_by(|left, right| left.low.order(&right.low));
     let mut merged: Intervals = Vec::with_capacity(intervals.len());
@@ -103,8 +99,8 @@ pub(super) fn union(mut intervals: Vec<Interval>) -> Intervals {
     merged
 }
 
-/// All that is in both.
-pub(super) fn intersection(left: &[Interval], right: &[Interval]) -> Intervals {
+/// The intersection of two lists.
+pub(super) fn intersection(left: &[ValueInterval], right: &[ValueInterval]) -> Intervals {
     let (mut lefts, mut rights) = (left.iter().peekable(), right.iter().peekable());
     let mut common = Vec::new();
     while let (Some(one), Some(other)) = (lefts.peek(), rights.peek()) {
@@ -112,7 +108,7 @@ pub(super) fn intersection(left: &[Interval], right: &[Interval]) -> Intervals {
         let left_ends_first = one.high.order(&other.high).is_le();
         let high = if left_ends_first { &one.high } else { &other.high };
         if low.order(high).is_lt() {
-            common.push(Interval { low: low.clone(), high: high.clone() });
+            common.push(ValueInterval { low: low.clone(), high: high.clone() });
         }
         if left_ends_first {
             lefts.next();
@@ -123,15 +119,15 @@ pub(super) fn intersection(left: &[Interval], right: &[Interval]) -> Intervals {
     common
 }
 
-/// All that is in none.
-pub(super) fn complement(intervals: &[Interval]) -> Intervals {
-    let mut low = Interval::all().low;
+/// The complement of a list.
+pub(super) fn complement(intervals: &[ValueInterval]) -> Intervals {
+    let mut low = ValueInterval::all().low;
     let mut gaps = Vec::with_capacity(intervals.len() + 1);
     for interval in intervals {
-        gaps.push(Interval { low, high: interval.low.clone() });
+        gaps.push(ValueInterval { low, high: interval.low.clone() });
         low = interval.high.clone();
     }
-    gaps.push(Interval { low, high: Interval::all().high });
+    gaps.push(ValueInterval { low, high: ValueInterval::all().high });
     union(gaps)
 }
 
@@ -139,11 +135,11 @@ pub(super) fn complement(intervals: &[Interval]) -> Intervals {
 mod tests {
     use super::*;
 
-    fn between(low: i32, high: i32) -> Interval {
-        Interval { low: Cut::before(RawBson::Int32(low)), high: Cut::before(RawBson::Int32(high)) }
+    fn between(low: i32, high: i32) -> ValueInterval {
+        ValueInterval { low: Cut::before(RawBson::Int32(low)), high: Cut::before(RawBson::Int32(high)) }
     }
 
-    fn shown(intervals: &[Interval]) -> Vec<String> {
+    fn shown(intervals: &[ValueInterval]) -> Vec<String> {
         intervals.iter().map(|interval| interval.show(false)).collect()
     }
 
@@ -155,7 +151,7 @@ mod tests {
             between(3, 4),
             between(2, 3),
             between(9, 9),
-            Interval::point(RawBson::Int32(7)),
+            ValueInterval::point(RawBson::Int32(7)),
         ]);
         assert_eq!(shown(&merged), ["[1, 4)", "[5, 7]"]);
     }
@@ -163,22 +159,25 @@ mod tests {
     #[test]
     fn intersections_keep_what_is_in_both() {
         let left = [between(1, 5), between(6, 9)];
-        let right = [between(3, 7), Interval::point(RawBson::Double(8.0))];
+        let right = [between(3, 7), ValueInterval::point(RawBson::Double(8.0))];
         assert_eq!(shown(&intersection(&left, &right)), ["[3, 5)", "[6, 7)", "[8.0, 8.0]"]);
         assert!(intersection(&[between(1, 3)], &[between(3, 5)]).is_empty());
     }
 
     #[test]
     fn complements_leave_the_gaps() {
-        assert_eq!(shown(&complement(&[Interval::point(RawBson::Int32(3))])), ["[MinKey, 3)", "(3, MaxKey]"]);
-        assert!(complement(&[Interval::all()]).is_empty());
+        assert_eq!(
+            shown(&complement(&[ValueInterval::point(RawBson::Int32(3))])),
+            ["[MinKey, 3)", "(3, MaxKey]"]
+        );
+        assert!(complement(&[ValueInterval::all()]).is_empty());
         assert_eq!(shown(&complement(&[])), ["[MinKey, MaxKey]"]);
     }
 
     #[test]
     fn backwards_an_interval_reads_from_its_end() {
         assert_eq!(between(1, 5).show(true), "(5, 1]");
-        assert!(Interval::point(RawBson::Int32(1)).is_point());
+        assert!(ValueInterval::point(RawBson::Int32(1)).is_point());
         assert!(!between(1, 5).is_point());
     }
 }

@@ -1,13 +1,13 @@
-//! Which index serves a query, and which of its keys; and what explain shows of that, MongoDB's tree of stages.
+//! The query planner: chooses an index for a query and the ranges of its keys, and formats the plan as explain's tree of stages.
 //!
-//! MongoDB lets the candidates race on the data for a while and keeps the winner in a cache. Here the choice is made from the
-//! filter, the sort and the indexes alone, so that it is the same on every run: first `_id`, then a unique index held to one
-//! key, then the number of leading fields that are held to values, then whether anything is narrowed at all, then whether the
-//! index spares a sort, then how narrow the last field is, then whether it is a partial index, then whether the index alone can
-//! answer, then the shorter index, then the older. MongoDB would mostly choose the same; where data are skewed it may not, and a hint decides.
+//! MongoDB runs the candidates on the data for a while and caches the winner. Here the choice depends only on the
+//! filter, the sort and the indexes, so that it is the same on every run: first `_id`, then a unique index bound to one
+//! key, then the number of leading fields that are bound to values, then whether anything is narrowed at all, then whether the
+//! index avoids a sort, then how narrow the last field is, then whether it is a partial index, then whether the index alone can
+//! answer, then the shorter index, then the older. MongoDB mostly chooses the same; with skewed data it may not, and a hint helps.
 //!
-//! Bounds may say less than the filter (then [`Plan::filter`] is set), never more. Keys of a multikey index are each held to one
-//! statement of the filter, as different elements may satisfy different ones.
+//! Bounds may be wider than the filter (then [`Plan::filter`] is set), but never narrower. Each key of a multikey index is bound
+//! by one predicate of the filter, as different elements may satisfy different ones.
 
 mod bounds;
 mod candidate;
@@ -20,19 +20,17 @@ mod predicates;
 use crate::{FieldKind, Filter, KeyPattern};
 use bounds::Bounds;
 use bson::{Bson, Document, doc};
-use interval::Interval;
+use interval::ValueInterval;
 
 pub use choose::choose;
 pub use hint::between;
 
-/// What the planner knows of an index.
+/// The planner's view of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexInfo<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its fields.
     pub pattern: &'a KeyPattern,
-    /// Whether any document has several keys in it.
+    /// Whether any document may have several keys in it.
     pub multikey: bool,
     /// Whether documents without its fields are left out.
     pub sparse: bool,
@@ -42,7 +40,7 @@ pub struct IndexInfo<'a> {
     pub partial: Option<&'a Filter>,
 }
 
-/// What the client asks for.
+/// The index that the client asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Hint {
     /// An index by its name.
@@ -57,7 +55,7 @@ pub enum Hint {
 }
 
 /// A range of index keys, as bytes of a [`crate::KeyString`]: from `low` up to, not including, `high`. `Before` and `After` bounds
-/// make both ends exact without looking at record ids.
+/// make both ends exact regardless of record ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first key that may be in it.
@@ -66,10 +64,10 @@ pub struct Range {
     pub high: Vec<u8>,
 }
 
-/// How documents are reached.
+/// The access path to the documents.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Access {
-    /// All records.
+    /// Reads all records of the collection.
     Scan {
         /// From the last to the first.
         backwards: bool,
@@ -78,27 +76,27 @@ pub enum Access {
     Id(Bson),
     /// Ranges of one index.
     Index {
-        /// Its place in the list that the planner was given.
+        /// Its place in the planner's list of indexes.
         index: usize,
         /// Ascending in key order, disjoint.
         ranges: Vec<Range>,
-        /// Walk the ranges and keys from the end.
+        /// Whether the ranges and keys are walked from the end.
         backwards: bool,
-        /// What explain shows: path to list of interval strings, as MongoDB writes `indexBounds`.
+        /// The bounds for explain: path to list of interval strings, as MongoDB writes `indexBounds`.
         bounds: Document,
     },
     /// One plan for each branch of an `$or`; a record is taken once.
     Union(Vec<Plan>),
-    /// Nothing can match (`{$in: []}`, contradictory bounds).
+    /// No document can match (`{$in: []}`, contradictory bounds).
     Nothing,
 }
 
 /// A way to answer a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// How documents are reached.
+    /// The access path to the documents.
     pub access: Access,
-    /// Whether the filter must still be looked at for each document (false only when the bounds say all of it).
+    /// Whether the filter must still be evaluated for each document (false only if the bounds express all of it).
     pub filter: bool,
     /// Whether documents come in the sort's order.
     pub sorted: bool,
@@ -106,10 +104,10 @@ pub struct Plan {
     pub covered: bool,
 }
 
-/// `indexBounds`: for each field, the intervals that the walk goes through, in its direction. Fields behind one that is not held to
+/// `indexBounds`: for each field, the intervals that the walk covers, in its direction. Fields after one that is not bound to
 /// points show all values, as the walk does not skip within a range.
 fn index_bounds(pattern: &KeyPattern, fields: &[Bounds], backwards: bool) -> Document {
-    let all = [Interval::all()];
+    let all = [ValueInterval::all()];
     let mut out = Document::new();
     for (place, field) in pattern.fields.iter().enumerate() {
         let intervals = fields.get(place).map_or(all.as_slice(), |bounds| &bounds.intervals);
@@ -124,8 +122,8 @@ fn index_bounds(pattern: &KeyPattern, fields: &[Bounds], backwards: bool) -> Doc
 }
 
 impl Plan {
-    /// The stages as explain shows them under `winningPlan`, from the one that yields documents down; the server puts sorting,
-    /// projecting, skipping and limiting on top. `indexes` is the list that the planner was given.
+    /// The stages as explain shows them under `winningPlan`, from the one that yields documents down; the server adds sorting,
+    /// projecting, skipping and limiting on top. `indexes` is the planner's list of indexes.
     pub fn winning_plan(&self, filter: &Filter, indexes: &[IndexInfo<'_>]) -> Document {
         let filter = self.filter.then(|| filter.to_document());
         match &self.access {
@@ -172,7 +170,7 @@ fn index_scan(index: &IndexInfo<'_>, backwards: bool, bounds: &Document) -> Docu
         "indexName": index.name,
         "isMultiKey": index.multikey,
     };
-    // Which paths are multikey is not kept; MongoDB too leaves the field out for an index that does not know.
+    // The multikey paths are not stored; MongoDB also leaves the field out for an index without this information.
     if !index.multikey {
         let paths: Document =
             index.pattern.fields.iter().map(|field| (field.path.clone(), Bson::Array(Vec::new()))).collect();

@@ -1,13 +1,13 @@
-//! What a filter says of single fields, each on its own: the conjunction taken apart, `$elemMatch` followed into its documents.
+//! Extracts the predicates of a filter on single fields: from the parts of the conjunction and from within `$elemMatch`.
 
 use std::borrow::Cow;
 
 use super::bounds::{self, Bounds};
 use crate::FieldKind;
 use crate::filter::path::has_index;
-use crate::filter::tree::{Comparison, Field, Node, Test};
+use crate::filter::tree::{ComparisonOperator, Field, FilterNode, Test};
 
-/// One statement about one field.
+/// One predicate on one field.
 #[derive(Clone, Debug)]
 pub(super) struct Predicate<'f> {
     /// The whole dotted path.
@@ -22,35 +22,41 @@ pub(super) struct Predicate<'f> {
     pub(super) origin: usize,
 }
 
-/// An `$elemMatch` of documents: what it holds is true of one element together.
+/// An `$elemMatch` of documents: all its predicates apply to the same element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Different for each.
+    /// A number that no other predicate of the filter has.
     pub(super) number: usize,
-    /// How many components the path to the array has.
+    /// The number of components of the path to the array.
     pub(super) components: usize,
 }
 
 /// The parts of a conjunction.
-pub(super) fn conjunction(root: &Node) -> &[Node] {
+pub(super) fn conjunction(root: &FilterNode) -> &[FilterNode] {
     match root {
-        Node::And(nodes) => nodes,
+        FilterNode::And(nodes) => nodes,
         other => std::slice::from_ref(other),
     }
 }
 
-/// Appends the statements of a conjunction, whose parts count from `first`.
-pub(super) fn collect<'f>(root: &'f Node, first: usize, out: &mut Vec<Predicate<'f>>) {
+/// Appends the predicates of a conjunction, whose parts are counted from `first`.
+pub(super) fn collect<'f>(root: &'f FilterNode, first: usize, out: &mut Vec<Predicate<'f>>) {
     for (place, node) in conjunction(root).iter().enumerate() {
         add(node, None, "", first + place, out);
     }
 }
 
-fn add<'f>(node: &'f Node, group: Option<Group>, above: &str, origin: usize, out: &mut Vec<Predicate<'f>>) {
+fn add<'f>(
+    node: &'f FilterNode,
+    group: Option<Group>,
+    above: &str,
+    origin: usize,
+    out: &mut Vec<Predicate<'f>>,
+) {
     let (field, denied) = match node {
-        Node::Field(field) => (field, false),
-        Node::Not(inner) => match inner.as_ref() {
-            Node::Field(field) => (field, true),
+        FilterNode::Field(field) => (field, false),
+        FilterNode::Not(inner) => match inner.as_ref() {
+            FilterNode::Field(field) => (field, true),
             _ => return,
         },
         _ => return,
@@ -74,7 +80,7 @@ fn add<'f>(node: &'f Node, group: Option<Group>, above: &str, origin: usize, out
 }
 
 impl Predicate<'_> {
-    /// The keys that it leaves; `single` when every document has one key in the index, and no index of an array is in the path.
+    /// The keys that it allows; `single` if every document has one key in the index, and no array index is in the path.
     pub(super) fn bounds(&self, kind: FieldKind, single: bool) -> Option<Bounds> {
         match (kind, self.denied) {
             (FieldKind::Hashed, false) => bounds::hashed(self.test),
@@ -82,17 +88,17 @@ impl Predicate<'_> {
             // The component of digits names a position, whose value is the key, and a field of the same name in the documents of
             // the array: one that lacks the field matches null, and no key says so.
             (_, false) if has_index(&self.path) && self.names_null() => None,
-            (_, false) => bounds::of(self.test),
-            // By its index an element of an array is seen whole, while the index of the collection holds what is in it.
+            (_, false) => bounds::from_test(self.test),
+            // Through its position the filter sees an element of an array as a whole, while the index has its content.
             (_, true) if has_index(&self.path) => None,
             (_, true) => bounds::denied(self.test, single),
         }
     }
 
-    /// Whether a document must have the field to satisfy it, so that a sparse index has a key for each that does.
+    /// Whether a document must have the field to satisfy it, so that a sparse index has a key for each matching document.
     pub(super) fn needs_field(&self) -> bool {
-        if let (Test::Compare(Comparison::Equal, _), true) = (self.test, self.denied) {
-            // What goes through an array may find nothing in it, and so no null.
+        if let (Test::Compare(ComparisonOperator::Equal, _), true) = (self.test, self.denied) {
+            // A path through an array may find no value in it, and so no null.
             return self.names_null() && !self.path.contains('.');
         }
         // An array within the array has no fields, and passes what asks of none; but then the outer field is there.
@@ -114,8 +120,8 @@ pub(super) fn shared_components(left: &str, right: &str) -> usize {
     left.split('.').zip(right.split('.')).take_while(|(one, other)| one == other).count()
 }
 
-/// Whether two statements can be asked of one key of an index in which documents have several: their fields lie in different
-/// arrays, or one `$elemMatch` holds them to the same element.
+/// Whether two predicates can bind one key of an index in which documents have several keys: their fields are in different
+/// arrays, or one `$elemMatch` applies them to the same element.
 pub(super) fn on_one_key(left: &Predicate<'_>, right: &Predicate<'_>) -> bool {
     let shared = shared_components(&left.path, &right.path);
     shared == 0 || (left.group.is_some_and(|group| left.group == right.group && shared <= group.components))

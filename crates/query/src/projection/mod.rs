@@ -1,19 +1,19 @@
-//! Projections: which fields come back.
+//! Projections, which choose the fields that are returned.
 //!
-//! Parsed once into a tree of names, applied to the documents' bytes: what is kept is copied whole. `$meta` is refused by its
-//! name; what only `find` knows (`$slice`, `$elemMatch`, `path.$`) is refused in pipelines.
+//! A projection is parsed once into a tree of names and applied to the documents' bytes: kept fields are copied as they are.
+//! `$meta` is refused by name; the forms that only `find` has (`$slice`, `$elemMatch`, `path.$`) are refused in pipelines.
 
 mod parse;
 mod tree;
 
 use crate::raw::{Builder, Element, Elements, Value, close, find, kind, malformed, too_deep};
-use crate::{Expression, Filter, Matched, Result, Variables};
+use crate::{Expression, Filter, FilterMatch, Result, Variables};
 use bson::{RawDocument, RawDocumentBuf};
 use std::ops::Range;
 use std::sync::OnceLock;
-use tree::{Child, Node};
+use tree::{Child, ProjectionNode};
 
-/// Whose rules hold.
+/// Whether the rules of `find` or of an aggregation apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `find`: also `$slice`, `$elemMatch` and the positional `path.$`.
@@ -22,36 +22,35 @@ pub enum Dialect {
     Aggregate,
 }
 
-/// A parsed projection.
 #[derive(Clone, Debug)]
 pub struct Projection {
-    root: Node,
-    /// Whether the tree says what is kept, rather than what is left out.
+    root: ProjectionNode,
+    /// Whether the tree lists the fields to keep, rather than those to leave out.
     inclusive: bool,
     /// The path of `path.$`.
     position: Option<String>,
-    /// The paths of a plain inclusion, once somebody asks.
+    /// The paths of a plain inclusion, computed on first use.
     paths: OnceLock<Option<Vec<String>>>,
 }
 
 impl Projection {
-    /// Whether it needs to know where the filter matched in an array.
+    /// Whether it needs the position at which the filter matched in an array.
     pub fn is_positional(&self) -> bool {
         self.position.is_some()
     }
 
-    /// Whether it names fields and nothing else: such a projection means the same whenever it is parsed.
+    /// Whether it only names fields: such a projection means the same whenever it is parsed.
     fn is_plain(&self) -> bool {
         self.root.plain && self.position.is_none()
     }
 
-    /// Whether it says which fields to keep, rather than which to leave out.
+    /// Whether it lists the fields to keep, rather than those to leave out.
     pub fn is_inclusion(&self) -> bool {
         self.inclusive
     }
 
-    /// The top-level and dotted fields that it needs, when it is a plain inclusion without computed fields: lets a covered
-    /// plan skip the record.
+    /// The top-level and dotted fields that it needs, if it is a plain inclusion without computed fields. They allow a covered
+    /// plan to skip the record.
     pub fn included_paths(&self) -> Option<Vec<&str>> {
         let plain = self.paths.get_or_init(|| {
             let mut paths = Vec::new();
@@ -62,11 +61,10 @@ impl Projection {
         Some(plain.as_ref()?.iter().map(String::as_str).collect())
     }
 
-    /// The projected document.
     pub fn apply(
         &self,
         document: &RawDocument,
-        matched: Matched,
+        matched: FilterMatch,
         variables: &Variables,
     ) -> Result<RawDocumentBuf> {
         let mut projected = Vec::with_capacity(document.as_bytes().len());
@@ -78,7 +76,7 @@ impl Projection {
     pub fn append(
         &self,
         document: &RawDocument,
-        matched: Matched,
+        matched: FilterMatch,
         variables: &Variables,
         out: &mut Vec<u8>,
     ) -> Result<()> {
@@ -99,13 +97,13 @@ impl Projection {
     }
 }
 
-/// Arrays right within arrays that are followed; no stored document has as many.
-const ARRAYS_MAX: usize = 200;
+/// The most arrays directly within arrays that are followed; no stored document has as many.
+const MAX_ARRAYS: usize = 200;
 /// A document without fields.
 const NO_FIELDS: [u8; 5] = [5, 0, 0, 0, 0];
 
-/// Appends the document with nothing but the names of a plain level, or without them. What is kept together is copied together.
-fn names(node: &Node, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Result<()> {
+/// Appends the document with only the names of a plain level, or without them. Adjacent kept fields are copied together.
+fn names(node: &ProjectionNode, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut copy = |run: Range<usize>| out.extend_from_slice(document.get(run).unwrap_or_default());
@@ -121,7 +119,7 @@ fn names(node: &Node, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Re
             kept.end = element.end();
         }
         found += usize::from(named);
-        // What follows is not looked at any more; a name that stands twice in a document is taken once, as it always was.
+        // The rest is not read; if a name occurs twice in a document, the first one counts, as before.
         if inclusive && found == node.len() {
             break;
         }
@@ -131,7 +129,7 @@ fn names(node: &Node, inclusive: bool, document: &[u8], out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// A projection at work on one document.
+/// The application of a projection to one document.
 struct Apply<'a> {
     /// The whole document, which expressions see.
     root: &'a RawDocument,
@@ -139,9 +137,9 @@ struct Apply<'a> {
 }
 
 impl Apply<'_> {
-    /// The document with nothing but what the tree names. `in_nested_array` says that the document stands in an array within an
-    /// array, where slices do not reach.
-    fn include(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+    /// The document with only the fields of the tree. `in_nested_array` tells that the document is in an array within an
+    /// array, where slices do not apply.
+    fn include(&self, node: &ProjectionNode, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
         let mut builder = Builder::with_capacity(document.len().min(512));
         let mut seen: Vec<&[u8]> = Vec::new();
         for element in Elements::new(document)? {
@@ -150,7 +148,7 @@ impl Apply<'_> {
                 None | Some(Child::Computed(_) | Child::First(_)) => continue,
                 Some(Child::Named) => builder.copy(element.whole),
                 Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
-                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                    builder.push(kind::ARRAY, element.name, &slice.slice(element.value)?);
                 }
                 Some(Child::Slice(_)) => builder.copy(element.whole),
                 Some(Child::Nested(inner)) => {
@@ -176,10 +174,10 @@ impl Apply<'_> {
         Ok(builder.finish())
     }
 
-    /// The value of an element that paths lead through; `arrays` counts the arrays that it stands right within.
+    /// The value of an element that paths lead through; `arrays` counts the arrays directly around it.
     fn include_value(
         &self,
-        node: &Node,
+        node: &ProjectionNode,
         element: &Element<'_>,
         arrays: usize,
         in_nested_array: bool,
@@ -188,7 +186,7 @@ impl Apply<'_> {
             kind::DOCUMENT => {
                 self.include(node, element.value, in_nested_array).map(|value| Some((kind::DOCUMENT, value)))
             }
-            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY if arrays >= MAX_ARRAYS => Err(too_deep()),
             kind::ARRAY => {
                 let mut array = Builder::with_capacity(element.value.len().min(4096));
                 let mut place = 0;
@@ -202,7 +200,7 @@ impl Apply<'_> {
                 }
                 Ok(Some((kind::ARRAY, array.finish())))
             }
-            // A path does not go through other values: they give way to what is computed, or go.
+            // A path does not continue through other values: a computed value replaces them, or they are removed.
             _ if node.adds() => {
                 self.include(node, &NO_FIELDS, false).map(|value| Some((kind::DOCUMENT, value)))
             }
@@ -210,8 +208,8 @@ impl Apply<'_> {
         }
     }
 
-    /// The document without what the tree names.
-    fn exclude(&self, node: &Node, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
+    /// The document without the fields of the tree.
+    fn exclude(&self, node: &ProjectionNode, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {
         let mut builder = Builder::with_capacity(document.len());
         for element in Elements::new(document)? {
             let element = element?;
@@ -219,7 +217,7 @@ impl Apply<'_> {
                 None => builder.copy(element.whole),
                 Some(Child::Named) => {}
                 Some(Child::Slice(slice)) if element.kind == kind::ARRAY && !in_nested_array => {
-                    builder.push(kind::ARRAY, element.name, &slice.of(element.value)?);
+                    builder.push(kind::ARRAY, element.name, &slice.slice(element.value)?);
                 }
                 Some(Child::Slice(_)) => builder.copy(element.whole),
                 Some(Child::Nested(inner)) => {
@@ -234,14 +232,14 @@ impl Apply<'_> {
 
     fn exclude_value(
         &self,
-        node: &Node,
+        node: &ProjectionNode,
         element: &Element<'_>,
         arrays: usize,
         in_nested_array: bool,
     ) -> Result<Vec<u8>> {
         match element.kind {
             kind::DOCUMENT => self.exclude(node, element.value, in_nested_array),
-            kind::ARRAY if arrays >= ARRAYS_MAX => Err(too_deep()),
+            kind::ARRAY if arrays >= MAX_ARRAYS => Err(too_deep()),
             kind::ARRAY => {
                 let mut array = Builder::with_capacity(element.value.len());
                 for (place, item) in Elements::new(element.value)?.enumerate() {

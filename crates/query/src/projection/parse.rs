@@ -1,5 +1,5 @@
-//! Reads a projection document into its tree.
-use super::tree::{Child, Node, Slice, check_path};
+//! Parses a projection document into its tree.
+use super::tree::{Child, ProjectionNode, Slice, check_path};
 use super::{Dialect, Projection};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Expression, Failure, Filter, Result, Variables, to_f64};
@@ -7,7 +7,7 @@ use bson::RawDocument;
 use std::sync::OnceLock;
 
 impl Projection {
-    /// Parses a projection document; an empty one keeps everything (none).
+    /// Parses a projection document; an empty one keeps everything (`None`).
     pub fn parse(
         projection: &RawDocument,
         dialect: Dialect,
@@ -26,11 +26,11 @@ impl Projection {
 struct Parser<'v> {
     dialect: Dialect,
     variables: &'v Variables,
-    root: Node,
-    /// Whether it includes; none until a field says so. `_id` alone says nothing.
+    root: ProjectionNode,
+    /// Whether it includes; `None` until a field decides. `_id` alone does not.
     inclusive: Option<bool>,
     id_included: Option<bool>,
-    /// Whether a path through `_id` is named, so that `_id` is not added by itself.
+    /// Whether a path through `_id` is named, so that `_id` is not added by default.
     id_named: bool,
     position: Option<String>,
     sliced: bool,
@@ -45,7 +45,7 @@ pub(super) fn projection(
     let mut parser = Parser {
         dialect,
         variables,
-        root: Node::new(),
+        root: ProjectionNode::new(),
         inclusive: None,
         id_included: None,
         id_named: false,
@@ -62,10 +62,10 @@ pub(super) fn projection(
     parser.finish()
 }
 
-/// A projection that names top-level fields and nothing else, all of them to be kept or all to be left out but for `_id`: most
-/// are of this kind, and are parsed as often as documents are looked up. None for every other one, and for the wrong ones.
+/// A projection that only names top-level fields, all to be kept or all to be left out, except for `_id`. Most
+/// are of this kind, and one is parsed for each query. `None` for every other one, and for invalid ones.
 pub(super) fn plain(projection: &RawDocument) -> Option<Projection> {
-    let mut root = Node::new();
+    let mut root = ProjectionNode::new();
     let (mut inclusive, mut id_included) = (None, None);
     for field in Elements::new(projection.as_bytes()).ok()? {
         let field = field.ok()?;
@@ -84,7 +84,7 @@ pub(super) fn plain(projection: &RawDocument) -> Option<Projection> {
         }
     }
     let inclusive = inclusive.or(id_included)?;
-    // `_id` is kept unless it is left out, by either kind.
+    // Both kinds keep `_id` unless it is left out explicitly.
     if id_included.unwrap_or(true) == inclusive && !root.name(b"_id") {
         return None;
     }
@@ -97,7 +97,7 @@ fn refused<T>(code: i32, message: impl Into<std::borrow::Cow<'static, str>>) -> 
 
 impl Parser<'_> {
     fn finish(mut self) -> Result<Projection> {
-        // What is not said by a field that is kept or left out is said by the others, as `find` has always had it.
+        // If no field is kept or left out, the others decide, as `find` has always done.
         let inclusive = self.inclusive.unwrap_or(match (self.sliced, self.first) {
             (true, _) => self.id_included == Some(true),
             (false, true) => true,
@@ -107,7 +107,7 @@ impl Parser<'_> {
             self.root.insert("_id", Child::Named)?;
         }
         if inclusive == (self.id_included == Some(false)) && self.id_included.is_some() {
-            // `_id` is named against the rule, so it is not one of the names.
+            // `_id` is an exception to the rule, so it is not one of the names.
             self.root.remove("_id");
         }
         Ok(Projection { root: self.root, inclusive, position: self.position, paths: OnceLock::new() })
@@ -199,7 +199,7 @@ impl Parser<'_> {
 
     fn computed(&mut self, path: &str, field: &Element<'_>) -> Result<()> {
         check_path(path)?;
-        let value = Value::of(field)?;
+        let value = Value::from_element(field)?;
         let expression = Expression::parse_with(value.view()?, self.variables)?;
         self.inclusive = Some(true);
         self.root.insert(path, Child::Computed(Box::new(expression)))
@@ -274,8 +274,8 @@ impl Parser<'_> {
 fn is_true(field: &Element<'_>) -> Result<bool> {
     match field.kind {
         kind::BOOLEAN | kind::INT32 | kind::INT64 => Ok(field.value.iter().any(|byte| *byte != 0)),
-        // What is not a number is not zero.
-        _ => Ok(to_f64(&Value::of(field)?.to_bson()?) != Some(0.0)),
+        // A value that is not a number is not zero.
+        _ => Ok(to_f64(&Value::from_element(field)?.to_bson()?) != Some(0.0)),
     }
 }
 
@@ -294,8 +294,8 @@ fn is_number(element: &Element<'_>) -> bool {
 
 fn slice(argument: &Element<'_>) -> Result<Slice> {
     let number = |element: &Element<'_>| -> Result<i32> {
-        // The cast saturates, which is what becomes of counts beyond 32 bits.
-        Ok(to_f64(&Value::of(element)?.to_bson()?).unwrap_or_default() as i32)
+        // The cast saturates, as is intended for counts beyond 32 bits.
+        Ok(to_f64(&Value::from_element(element)?.to_bson()?).unwrap_or_default() as i32)
     };
     if is_number(argument) {
         return Ok(Slice { skip: None, limit: number(argument)? });

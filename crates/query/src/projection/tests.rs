@@ -1,4 +1,4 @@
-//! Tables of documents before and after, and refusals with their wording.
+//! Tests with tables of documents before and after, and refusals with their wording.
 use super::*;
 use crate::{Code, Failure};
 use bson::{Bson, DateTime, Document, doc};
@@ -15,7 +15,7 @@ fn run(
 ) -> Result<Document> {
     let variables = Variables::at(DateTime::from_millis(0));
     let projection = Projection::parse(&raw(projection), dialect, &variables)?.unwrap();
-    let after = projection.apply(&raw(before), Matched { position }, &variables)?;
+    let after = projection.apply(&raw(before), FilterMatch { position }, &variables)?;
     Ok(Document::try_from(after).unwrap())
 }
 
@@ -306,7 +306,7 @@ fn the_short_way_for_names_goes_where_the_long_one_goes() {
         let long = parse::projection(&projection, Dialect::Find, &variables).unwrap();
         assert_eq!(plain.is_inclusion(), long.is_inclusion(), "{projection:?}");
         assert_eq!(plain.included_paths(), long.included_paths(), "{projection:?}");
-        let apply = |one: &Projection| one.apply(&document, Matched::default(), &variables).unwrap();
+        let apply = |one: &Projection| one.apply(&document, FilterMatch::default(), &variables).unwrap();
         assert_eq!(apply(&plain), apply(&long), "{projection:?}");
     }
     assert!(short > 100, "{short} of them took the short way");

@@ -1,37 +1,37 @@
-//! The tree of names that a projection is, and the parts of arrays that only `find` can ask for at its leaves: `$slice` and the
+//! The tree of names of a projection, and the parts of arrays that only `find` can request at its leaves: `$slice` and the
 //! matched element of `path.$`.
 //!
-//! A projection is parsed anew for each find and asked once for each field of each document, so a few names, which is what
-//! most projections have, lie in one piece and are told apart by a number. Many names go into a tree: nobody may have a
-//! long list walked for each of a document's fields.
+//! A projection is parsed for each find and consulted for each field of each document. So a few names, as in
+//! most projections, are stored contiguously and distinguished by a number. Many names are stored in a map: a
+//! long list must not be searched for each of a document's fields.
 
 use std::collections::BTreeMap;
 
 use crate::raw::{Builder, Elements, find, kind};
-use crate::{Code, Expression, Failure, Filter, Matched, Result};
+use crate::{Code, Expression, Failure, Filter, FilterMatch, Result};
 
-/// The deepest path.
-const DEPTH_MAX: usize = 200;
-/// The most names that are walked one by one.
-const FEW: usize = 16;
+/// The greatest depth of a path.
+const MAX_DEPTH: usize = 200;
+/// The most names that are searched one by one.
+const MAX_LINEAR_NAMES: usize = 16;
 
 /// The children of one level.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Node {
+pub(super) struct ProjectionNode {
     children: Children,
-    /// The names that are put behind the document's own fields, as the projection lists them.
+    /// The names that are added after the document's own fields, in the projection's order.
     pub(super) added: Vec<String>,
-    /// Whether all children are [`Child::Named`], so that a walk may end when it has seen them.
+    /// Whether all children are [`Child::Named`], so that a walk may end when it has seen all of them.
     pub(super) plain: bool,
 }
 
-/// What a name stands for. The large ones are boxed: a projection of names, which most are, then takes little memory, and
-/// every find with one makes its tree anew.
+/// The meaning of a name. The large variants are boxed, so that a projection of names, the usual kind, takes little memory:
+/// every find with one builds its tree.
 #[derive(Clone, Debug)]
 pub(super) enum Child {
     /// Kept by an inclusion, left out by an exclusion.
     Named,
-    Nested(Box<Node>),
+    Nested(Box<ProjectionNode>),
     Computed(Box<Expression>),
     Slice(Box<Slice>),
     /// The first element of the array that the filter, which names the field, matches.
@@ -39,15 +39,15 @@ pub(super) enum Child {
 }
 
 impl Child {
-    /// Whether it makes a value where the document has none.
+    /// Whether it adds a value if the document has none.
     fn is_added(&self) -> bool {
         matches!(self, Child::Computed(_) | Child::First(_))
     }
 }
 
-impl Node {
-    pub(super) fn new() -> Node {
-        Node { plain: true, ..Node::default() }
+impl ProjectionNode {
+    pub(super) fn new() -> ProjectionNode {
+        ProjectionNode { plain: true, ..ProjectionNode::default() }
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<&Child> {
@@ -62,12 +62,12 @@ impl Node {
         self.children.remove(name.as_bytes());
     }
 
-    /// Whether it makes values where the document has none.
+    /// Whether it adds values if the document has none.
     pub(super) fn adds(&self) -> bool {
         !self.added.is_empty()
     }
 
-    /// Adds the name of a top-level field; false if it is there or is no plain name.
+    /// Adds the name of a top-level field; false if it exists already or is not a plain name.
     pub(super) fn name(&mut self, name: &[u8]) -> bool {
         if name.is_empty() || name.iter().any(|byte| matches!(byte, b'.' | b'$')) {
             return false;
@@ -75,7 +75,7 @@ impl Node {
         self.children.add(name, Child::Named)
     }
 
-    /// Puts a child at a path, each level of which is made where it is missing.
+    /// Puts a child at a path and creates the missing levels.
     pub(super) fn insert(&mut self, path: &str, child: Child) -> Result<()> {
         self.insert_parts(path, path, child)
     }
@@ -97,7 +97,7 @@ impl Node {
             self.added.push(part.to_string());
         }
         if self.children.get(part.as_bytes()).is_none() {
-            self.children.add(part.as_bytes(), Child::Nested(Box::new(Node::new())));
+            self.children.add(part.as_bytes(), Child::Nested(Box::new(ProjectionNode::new())));
         }
         match self.children.get_mut(part.as_bytes()) {
             Some(Child::Nested(node)) => node.insert_parts(path, deeper, child),
@@ -108,7 +108,7 @@ impl Node {
         }
     }
 
-    /// The paths, if there is nothing but names.
+    /// The paths, if the tree has only names.
     pub(super) fn plain_paths(&self, prefix: &str, paths: &mut Vec<String>) -> bool {
         self.children.all(|name, child| {
             let path = format!("{prefix}{}", String::from_utf8_lossy(name));
@@ -124,23 +124,23 @@ impl Node {
     }
 }
 
-/// Names with what they stand for.
+/// Names with their meanings.
 #[derive(Clone, Debug)]
 enum Children {
-    Few(Few),
+    Few(ShortNameList),
     Many(BTreeMap<Vec<u8>, Child>),
 }
 
-/// Up to [`FEW`] names, in the order in which they came.
+/// Up to [`MAX_LINEAR_NAMES`] names, in the order in which they came.
 #[derive(Clone, Debug, Default)]
-struct Few {
-    /// All names, one behind the other.
+struct ShortNameList {
+    /// The bytes of all names, concatenated.
     names: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: Vec<ChildEntry>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct ChildEntry {
     digest: u64,
     start: usize,
     end: usize,
@@ -149,7 +149,7 @@ struct Entry {
 
 impl Default for Children {
     fn default() -> Self {
-        Children::Few(Few::default())
+        Children::Few(ShortNameList::default())
     }
 }
 
@@ -165,26 +165,26 @@ fn digest(name: &[u8]) -> u64 {
     first ^ last.rotate_left(24) ^ (name.len() as u64).rotate_left(56)
 }
 
-impl Few {
+impl ShortNameList {
     fn place(&self, name: &[u8]) -> Option<usize> {
         let digest = digest(name);
-        let same = |entry: &Entry| entry.digest == digest && self.name(entry) == name;
+        let same = |entry: &ChildEntry| entry.digest == digest && self.name(entry) == name;
         self.entries.iter().position(same)
     }
 
-    fn name(&self, entry: &Entry) -> &[u8] {
+    fn name(&self, entry: &ChildEntry) -> &[u8] {
         self.names.get(entry.start..entry.end).unwrap_or_default()
     }
 
     fn push(&mut self, name: &[u8], child: Child) {
         if self.entries.is_empty() {
             // One piece of memory each for what most projections have.
-            self.entries.reserve(FEW);
-            self.names.reserve(8 * FEW);
+            self.entries.reserve(MAX_LINEAR_NAMES);
+            self.names.reserve(8 * MAX_LINEAR_NAMES);
         }
         let start = self.names.len();
         self.names.extend_from_slice(name);
-        self.entries.push(Entry { digest: digest(name), start, end: self.names.len(), child });
+        self.entries.push(ChildEntry { digest: digest(name), start, end: self.names.len(), child });
     }
 }
 
@@ -213,7 +213,7 @@ impl Children {
         }
     }
 
-    /// Adds a name; false if it is there.
+    /// Adds a name; false if it exists already.
     fn add(&mut self, name: &[u8], child: Child) -> bool {
         let is_new = self.get(name).is_none();
         if is_new {
@@ -222,13 +222,14 @@ impl Children {
         is_new
     }
 
-    /// Adds a name that is not there yet.
+    /// Adds a name that does not exist yet.
     fn insert(&mut self, name: &[u8], child: Child) {
         match self {
-            Children::Few(few) if few.entries.len() < FEW => few.push(name, child),
+            Children::Few(few) if few.entries.len() < MAX_LINEAR_NAMES => few.push(name, child),
             Children::Few(few) => {
-                let Few { names, entries } = std::mem::take(few);
-                let name_of = |entry: &Entry| names.get(entry.start..entry.end).unwrap_or_default().to_vec();
+                let ShortNameList { names, entries } = std::mem::take(few);
+                let name_of =
+                    |entry: &ChildEntry| names.get(entry.start..entry.end).unwrap_or_default().to_vec();
                 let mut many: BTreeMap<_, _> =
                     entries.into_iter().map(|entry| (name_of(&entry), entry.child)).collect();
                 many.insert(name.to_vec(), child);
@@ -253,7 +254,7 @@ impl Children {
         }
     }
 
-    /// Each name with what it stands for; ends when `each` says so.
+    /// Each name with its child; ends when `each` returns false.
     fn all(&self, mut each: impl FnMut(&[u8], &Child) -> bool) -> bool {
         match self {
             Children::Few(few) => few.entries.iter().all(|entry| each(few.name(entry), &entry.child)),
@@ -262,7 +263,7 @@ impl Children {
     }
 }
 
-/// Checks a path as MongoDB's field paths are.
+/// Checks a path by the rules of MongoDB's field paths.
 pub(super) fn check_path(path: &str) -> Result<()> {
     if !path.is_empty() && !path.bytes().any(|byte| matches!(byte, b'.' | b'$')) {
         return Ok(());
@@ -280,7 +281,7 @@ pub(super) fn check_path(path: &str) -> Result<()> {
         if part.starts_with('$') && !matches!(part, "$id" | "$ref" | "$db") {
             return Err(Failure::new(Code(16410), "FieldPath field names may not start with '$'."));
         }
-        if depth >= DEPTH_MAX {
+        if depth >= MAX_DEPTH {
             return Err(Failure::new(Code::Overflow, "FieldPath is too long"));
         }
     }
@@ -290,7 +291,7 @@ pub(super) fn check_path(path: &str) -> Result<()> {
 /// A part of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
-    /// How many elements to pass over, from the end if negative; none if only a number was given.
+    /// The number of elements to skip, from the end if negative; `None` if only a number was given.
     pub(super) skip: Option<i32>,
     /// How many to keep; without `skip`, the last ones if negative.
     pub(super) limit: i32,
@@ -298,7 +299,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// The array's elements within the slice.
-    pub(super) fn of(self, array: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn slice(self, array: &[u8]) -> Result<Vec<u8>> {
         let size = |count: i32| usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX);
         let from_end = self.skip.unwrap_or(self.limit) < 0;
         // Only a slice from the end must know how many elements there are.
@@ -318,8 +319,8 @@ impl Slice {
     }
 }
 
-/// The document with the first array along `path` cut down to the element that the filter matched; none if there is no array.
-pub(super) fn only_matched(document: &[u8], path: &str, matched: Matched) -> Result<Option<Vec<u8>>> {
+/// The document with the first array along `path` cut down to the element that the filter matched; `None` if there is no array.
+pub(super) fn only_matched(document: &[u8], path: &str, matched: FilterMatch) -> Result<Option<Vec<u8>>> {
     let (part, rest) = path.split_once('.').map_or((path, None), |(part, rest)| (part, Some(rest)));
     let Some(element) = find(document, part.as_bytes())? else { return Ok(None) };
     let value = match (element.kind, rest) {
@@ -354,7 +355,7 @@ mod tests {
 
     #[test]
     fn every_name_is_found_whatever_their_number() {
-        for count in [0, 1, FEW - 1, FEW, FEW + 1, 100] {
+        for count in [0, 1, MAX_LINEAR_NAMES - 1, MAX_LINEAR_NAMES, MAX_LINEAR_NAMES + 1, 100] {
             let names: Vec<String> = (0..count).map(|place| format!("a long name, number {place}")).collect();
             let mut children = Children::default();
             for name in &names {

@@ -1,11 +1,11 @@
-//! Operators on arrays: `$push`, `$addToSet`, `$pull`, `$pullAll` and `$pop`, on the arrays' bytes.
+//! Update operators on arrays: `$push`, `$addToSet`, `$pull`, `$pullAll` and `$pop`, on the arrays' bytes.
 use super::text::{element_text, type_name};
 use crate::raw::{Builder, Element, Elements, Value, kind, malformed};
 use crate::{Code, Failure, Filter, Result, Variables, compare, to_f64, to_i64_exact};
 use bson::{Bson, RawBsonRef, RawDocument};
 use std::cmp::Ordering;
 
-/// `$push` with what goes with `$each`.
+/// `$push` with the modifiers of `$each`.
 #[derive(Clone, Debug)]
 pub(super) struct Push {
     pub(super) values: Vec<Value>,
@@ -14,7 +14,6 @@ pub(super) struct Push {
     sort: Option<SortBy>,
 }
 
-/// What `$sort` compares.
 #[derive(Clone, Debug)]
 enum SortBy {
     Whole { descending: bool },
@@ -23,28 +22,28 @@ enum SortBy {
 
 /// An element of an array, as bytes and as a value.
 #[derive(Clone, Copy)]
-struct Item<'a> {
+struct ArrayElement<'a> {
     kind: u8,
     bytes: &'a [u8],
     view: RawBsonRef<'a>,
 }
 
-fn items(array: &[u8]) -> Result<Vec<Item<'_>>> {
+fn items(array: &[u8]) -> Result<Vec<ArrayElement<'_>>> {
     let document = RawDocument::from_bytes(array).map_err(|_| malformed("an array's length is wrong"))?;
     let mut items = Vec::new();
     for (element, viewed) in Elements::new(array)?.zip(document.iter()) {
         let element = element?;
         let (_, view) = viewed.map_err(|_| malformed("an array's element is not well formed"))?;
-        items.push(Item { kind: element.kind, bytes: element.value, view });
+        items.push(ArrayElement { kind: element.kind, bytes: element.value, view });
     }
     Ok(items)
 }
 
-fn item(value: &Value) -> Result<Item<'_>> {
-    Ok(Item { kind: value.kind(), bytes: value.bytes(), view: value.view()? })
+fn item(value: &Value) -> Result<ArrayElement<'_>> {
+    Ok(ArrayElement { kind: value.kind(), bytes: value.bytes(), view: value.view()? })
 }
 
-fn array_of<'a>(items: impl IntoIterator<Item = Item<'a>>, capacity: usize) -> Vec<u8> {
+fn array_of<'a>(items: impl IntoIterator<Item = ArrayElement<'a>>, capacity: usize) -> Vec<u8> {
     let mut builder = Builder::with_capacity(capacity);
     for (index, item) in items.into_iter().enumerate() {
         builder.push_index(item.kind, index, item.bytes);
@@ -54,7 +53,7 @@ fn array_of<'a>(items: impl IntoIterator<Item = Item<'a>>, capacity: usize) -> V
 
 /// The elements of an array as values.
 pub(super) fn each_value(array: &Element<'_>) -> Result<Vec<Value>> {
-    Elements::new(array.value)?.map(|element| Value::of(&element?)).collect()
+    Elements::new(array.value)?.map(|element| Value::from_element(&element?)).collect()
 }
 
 /// The values without those that equal an earlier one.
@@ -74,7 +73,7 @@ pub(super) fn distinct(values: Vec<Value>) -> Result<Vec<Value>> {
     Ok(unique.map(|(_, value)| value).collect())
 }
 
-/// An array with values behind those it has.
+/// An array with values appended.
 pub(super) fn append(array: &[u8], values: &[&Value]) -> Result<Vec<u8>> {
     let mut count = 0;
     for element in Elements::new(array)? {
@@ -103,7 +102,7 @@ pub(super) fn missing_from<'v>(array: &[u8], values: &'v [Value]) -> Result<Vec<
     Ok(missing)
 }
 
-/// The array without the elements that `unwanted` says; none if it says none.
+/// The array without the elements that `unwanted` selects; `None` if it selects none.
 pub(super) fn without(
     array: &[u8],
     mut unwanted: impl FnMut(RawBsonRef<'_>) -> Result<bool>,
@@ -128,7 +127,7 @@ pub(super) fn is_among(values: &[Value], view: RawBsonRef<'_>) -> Result<bool> {
     Ok(false)
 }
 
-/// The array without its first or last element; none if it is empty.
+/// The array without its first or last element; `None` if it is empty.
 pub(super) fn popped(array: &[u8], first: bool) -> Result<Option<Vec<u8>>> {
     let mut all = items(array)?;
     if all.is_empty() {
@@ -149,7 +148,7 @@ impl Push {
             _ => None,
         };
         let Some(each) = each else {
-            push.values.push(Value::of(field)?);
+            push.values.push(Value::from_element(field)?);
             return Ok(push);
         };
         let mut seen = Vec::new();
@@ -180,7 +179,7 @@ impl Push {
         Ok(push)
     }
 
-    /// The array after the push; none if it stays as it is.
+    /// The array after the push; `None` if it stays as it is.
     pub(super) fn apply(&self, array: &[u8]) -> Result<Option<Vec<u8>>> {
         if self.position.is_none() && self.slice.is_none() && self.sort.is_none() {
             let values: Vec<&Value> = self.values.iter().collect();
@@ -210,7 +209,7 @@ impl Push {
         Ok(Some(array_of(all, capacity)))
     }
 
-    /// Where the values go in an array of so many elements: past the end is the end, past the beginning the beginning.
+    /// The position of the new values in an array of `length` elements: past the end is the end, past the beginning the beginning.
     fn place(&self, length: usize) -> usize {
         match self.position {
             None => length,
@@ -227,7 +226,7 @@ fn bad_value<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T>
 }
 
 fn integer(clause: &Element<'_>, must: &str) -> Result<i64> {
-    let value = Value::of(clause)?.to_bson()?;
+    let value = Value::from_element(clause)?.to_bson()?;
     to_i64_exact(&value).map_or_else(
         || {
             let name = clause.name_text()?;
@@ -245,7 +244,7 @@ impl SortBy {
             _ => bad_value("The $sort element value must be either 1 or -1"),
         };
         if clause.kind != kind::DOCUMENT {
-            let value = Value::of(clause)?.to_bson()?;
+            let value = Value::from_element(clause)?.to_bson()?;
             if to_f64(&value).is_none() {
                 return bad_value(
                     "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields",
@@ -256,7 +255,7 @@ impl SortBy {
         let mut fields = Vec::new();
         for field in Elements::new(clause.value)? {
             let field = field?;
-            let descending = direction(&Value::of(&field)?.to_bson()?)?;
+            let descending = direction(&Value::from_element(&field)?.to_bson()?)?;
             let path = field.name_text()?;
             if path.is_empty() {
                 return bad_value("The $sort field cannot be empty");
@@ -285,7 +284,7 @@ impl SortBy {
     }
 }
 
-/// The value at a path, through documents and, by index, arrays; null where there is none.
+/// The value at a path, through documents and, by index, arrays; null if there is none.
 fn at<'a>(value: RawBsonRef<'a>, path: &str) -> RawBsonRef<'a> {
     path.split('.')
         .try_fold(value, |value, part| match value {
@@ -296,18 +295,18 @@ fn at<'a>(value: RawBsonRef<'a>, path: &str) -> RawBsonRef<'a> {
         .unwrap_or(RawBsonRef::Null)
 }
 
-/// What `$pull` takes out.
+/// The elements that `$pull` removes.
 #[derive(Clone, Debug)]
 pub(super) enum Pull {
     /// Elements equal to a value.
     Equal(Value),
     /// Documents that a filter matches.
     Documents(Filter),
-    /// Elements that a condition such as `{$gt: 1}` matches; the filter has it under [`ELEMENT`].
+    /// Elements that a condition such as `{$gt: 1}` matches; the filter has it under the name [`ELEMENT`].
     Elements(Filter),
 }
 
-/// The name under which conditions on a lone value see it.
+/// The name under which a condition sees a single value.
 const ELEMENT: &str = "element";
 
 impl Pull {
@@ -339,11 +338,11 @@ impl Pull {
                 }
             }
             kind::REGEX => Self::parse_filter(field, &wrapped(field), variables).map(Pull::Elements),
-            _ => Ok(Pull::Equal(Value::of(field)?)),
+            _ => Ok(Pull::Equal(Value::from_element(field)?)),
         }
     }
 
-    /// Whether an element goes.
+    /// Whether an element is removed.
     pub(super) fn takes(&self, element: RawBsonRef<'_>) -> Result<bool> {
         match self {
             Pull::Equal(value) => Ok(compare(value.view()?, element) == Ordering::Equal),
@@ -356,7 +355,7 @@ impl Pull {
     }
 }
 
-/// Whether a filter matches a document that has nothing but this value under this name.
+/// Whether a filter matches a document that has only this value under this name.
 pub(super) fn matches_alone(filter: &Filter, name: &str, value: RawBsonRef<'_>) -> Result<bool> {
     let name = bson::raw::CString::try_from(name).map_err(|_| malformed("a name contains a zero byte"))?;
     let mut candidate = bson::RawDocumentBuf::new();

@@ -1,11 +1,11 @@
-//! Whole documents that an update stores: replacements, what a pipeline makes of the old one, and what an upsert inserts before
-//! the update is applied, the values that its filter asks for.
+//! Whole documents that an update stores: replacements, results of a pipeline, and the document with the filter's values to
+//! which an upsert applies the update.
 
 use super::operator::{Operator, UpdateMoment};
 use super::path;
 use super::rewrite::Rewrite;
-use super::storage::{DEPTH_MAX, check_id, check_size, check_value, dollar_prefixed, too_deep};
-use super::target::{Action, Target};
+use super::storage::{MAX_DEPTH, check_id, check_size, check_value, dollar_prefixed, too_deep};
+use super::target::{TargetAction, UpdateTarget};
 use super::text::element_text;
 use crate::raw::{Builder, Elements, Value, find, kind};
 use crate::{Code, Failure, Filter, Result, compare};
@@ -15,10 +15,9 @@ use std::cmp::Ordering;
 
 /// The outcome for one document.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Applied {
-    /// Nothing changes (`nModified` does not count it).
+pub enum DocumentUpdate {
+    /// The document does not change (`nModified` does not count it).
     Unchanged,
-    /// The new document.
     Changed(RawDocumentBuf),
 }
 
@@ -41,15 +40,15 @@ pub(super) fn check_replacement(document: &RawDocument) -> Result<()> {
 }
 
 /// The document `after` in place of `before`, with the `_id` of `before` first.
-pub(super) fn apply(before: &RawDocument, after: &RawDocument) -> Result<Applied> {
+pub(super) fn apply(before: &RawDocument, after: &RawDocument) -> Result<DocumentUpdate> {
     if before.as_bytes() == after.as_bytes() {
-        return Ok(Applied::Unchanged);
+        return Ok(DocumentUpdate::Unchanged);
     }
     let old = find(before.as_bytes(), b"_id")?;
     let new = find(after.as_bytes(), b"_id")?;
     if let (Some(old), Some(new)) = (&old, &new)
         && (old.kind, old.value) != (new.kind, new.value)
-        && compare(Value::of(old)?.view()?, Value::of(new)?.view()?) != Ordering::Equal
+        && compare(Value::from_element(old)?.view()?, Value::from_element(new)?.view()?) != Ordering::Equal
     {
         let message = format!(
             "After applying the update, the (immutable) field '_id' was found to have been altered to {}",
@@ -59,7 +58,7 @@ pub(super) fn apply(before: &RawDocument, after: &RawDocument) -> Result<Applied
     }
     let document = id_first(after, old.filter(|_| new.is_none()).map(|old| old.whole))?;
     check_size(document.as_bytes().len(), false)?;
-    Ok(Applied::Changed(document))
+    Ok(DocumentUpdate::Changed(document))
 }
 
 /// The document with its `_id` first; `missing` is the element to put there if it has none.
@@ -82,7 +81,7 @@ pub(super) fn id_first(document: &RawDocument, missing: Option<&[u8]>) -> Result
     builder.document()
 }
 
-/// A replacement as it is stored: a top-level timestamp of zero stands for now. None if there is no such.
+/// A replacement as it is stored: top-level timestamps of zero become the current time. `None` if it has none.
 fn stamped(replacement: &RawDocument, stamp: Timestamp) -> Result<Option<RawDocumentBuf>> {
     let mut patched: Option<Vec<u8>> = None;
     for element in Elements::new(replacement.as_bytes())? {
@@ -101,12 +100,11 @@ fn stamped(replacement: &RawDocument, stamp: Timestamp) -> Result<Option<RawDocu
         .transpose()
 }
 
-/// [`stamped`] and [`apply`].
 pub(super) fn replace(
     before: &RawDocument,
     replacement: &RawDocument,
     moment: &UpdateMoment<'_>,
-) -> Result<Applied> {
+) -> Result<DocumentUpdate> {
     match stamped(replacement, moment.timestamp)? {
         Some(stamped) => apply(before, &stamped),
         None => apply(before, replacement),
@@ -119,16 +117,19 @@ pub(super) fn upsert_seed(filter: &Filter, moment: &UpdateMoment<'_>) -> Result<
     for (path, value) in filter.equalities() {
         check_matched_once(&operators, &path)?;
         let value = Value::from_bson(&value)?;
-        if path.split('.').count() > DEPTH_MAX {
+        if path.split('.').count() > MAX_DEPTH {
             return Err(too_deep());
         }
         check_value(value.kind(), value.bytes(), &path, path.split('.').count())?;
         operators.push((path, Operator::Set(value)));
     }
     operators.sort_by(|(left, _), (right, _)| path::order(left, right));
-    let targets: Vec<Target<'_>> = operators
+    let targets: Vec<UpdateTarget<'_>> = operators
         .iter()
-        .map(|(path, operator)| Target { path: Cow::Borrowed(path), action: Action::Operator(operator) })
+        .map(|(path, operator)| UpdateTarget {
+            path: Cow::Borrowed(path),
+            action: TargetAction::Operator(operator),
+        })
         .collect();
     let empty = RawDocumentBuf::new();
     let rewrite = Rewrite { root: empty.as_bytes(), moment };
@@ -152,7 +153,7 @@ fn check_matched_once(seen: &[(String, Operator)], path: &str) -> Result<()> {
     Ok(())
 }
 
-/// The `_id` that a filter asks for, which is all that a replacement takes from it.
+/// The `_id` that a filter requires, which is all that a replacement takes from it.
 pub(super) fn upsert_id(filter: &Filter) -> Result<Option<Bson>> {
     let mut id = None;
     for (path, value) in filter.equalities() {

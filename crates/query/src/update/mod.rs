@@ -1,7 +1,7 @@
-//! Updates: what a document becomes.
+//! Updates of documents, as the update commands apply them.
 //!
-//! Three forms: operators, a whole replacement, a pipeline. Operators are applied to the document's bytes in one walk, so
-//! what they do not touch stays byte for byte. An operator or stage that is not known is refused by its name.
+//! An update has one of three forms: operators, a whole replacement, or a pipeline. Operators are applied to the document's bytes
+//! in one walk, so untouched fields stay byte for byte. An unknown operator or stage is refused by name.
 mod array;
 mod document;
 mod modify;
@@ -20,7 +20,7 @@ use crate::{Code, Failure, Filter, MergePipeline, Pipeline, Result, Variables};
 pub(crate) use text::{element_text, type_name};
 
 use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
-pub use document::Applied;
+pub use document::DocumentUpdate;
 use operator::Leaf;
 pub use operator::UpdateMoment;
 use rewrite::Rewrite;
@@ -68,8 +68,8 @@ impl Update {
         matches!(self.form, Form::Replacement(_))
     }
 
-    /// The dotted paths that it may write, without positions in arrays (`a.$[].b` and `a.0.b` are `a.b`); none when it may
-    /// write anything. Lets the server skip indexes that it cannot touch.
+    /// The dotted paths that it may write, without positions in arrays (`a.$[].b` and `a.0.b` are `a.b`); `None` if it may
+    /// write any path. With them the server can skip indexes that the update does not affect.
     pub fn paths(&self) -> Option<&[String]> {
         match &self.form {
             Form::Operators { paths, .. } => Some(paths),
@@ -77,18 +77,18 @@ impl Update {
         }
     }
 
-    /// The document after the update. `_id` may not change (66); the result may not exceed 16 MiB (17419, and 10334 beyond
-    /// what the server can hold at all).
-    pub fn apply(&self, before: &RawDocument, moment: &UpdateMoment<'_>) -> Result<Applied> {
+    /// The document after the update. `_id` may not change (66); the result may not exceed 16 MiB (17419, and 10334 above
+    /// the server's internal limit).
+    pub fn apply(&self, before: &RawDocument, moment: &UpdateMoment<'_>) -> Result<DocumentUpdate> {
         match &self.form {
             Form::Operators { leaves, filters, .. } => {
                 let targets = target::targets(leaves, filters, before, moment)?;
                 let rewrite = Rewrite { root: before.as_bytes(), moment };
                 match rewrite.run(&targets)? {
                     Some(bytes) => RawDocumentBuf::from_bytes(bytes)
-                        .map(Applied::Changed)
+                        .map(DocumentUpdate::Changed)
                         .map_err(|_| malformed("the result of an update")),
-                    None => Ok(Applied::Unchanged),
+                    None => Ok(DocumentUpdate::Unchanged),
                 }
             }
             Form::Replacement(replacement) => document::replace(before, replacement, moment),
@@ -100,8 +100,8 @@ impl Update {
         }
     }
 
-    /// The document that an upsert inserts: the filter's equalities, then the update. `_id` comes first, if there is one; the
-    /// caller adds one where there is none.
+    /// The document that an upsert inserts: the filter's equalities, then the update. `_id` comes first, if there is one; otherwise the
+    /// caller adds one.
     pub fn upsert(&self, filter: &Filter, moment: &UpdateMoment<'_>) -> Result<RawDocumentBuf> {
         let moment = &UpdateMoment { inserting: true, ..*moment };
         let seed = match &self.form {
@@ -117,8 +117,8 @@ impl Update {
             Form::Operators { .. } | Form::Pipeline(_) => document::upsert_seed(filter, moment)?,
         };
         let document = match self.apply(&seed, moment)? {
-            Applied::Changed(document) => document,
-            Applied::Unchanged => seed,
+            DocumentUpdate::Changed(document) => document,
+            DocumentUpdate::Unchanged => seed,
         };
         let document = document::id_first(&document, None)?;
         document::check_inserted_id(&document)?;
@@ -128,7 +128,7 @@ impl Update {
 }
 
 impl MergePipeline {
-    /// The update that the row `new` makes of the document that it meets. It may not change `_id` (66).
+    /// The update for the document that the row `new` matches. It may not change `_id` (66).
     pub fn update_for(&self, new: &RawDocument) -> Result<Update> {
         let mut variables = self.variables.clone();
         for (name, expression) in &self.bound {

@@ -1,4 +1,4 @@
-//! What one operator does to the value at its path, or puts where there is none.
+//! The effect of one operator on the value at its path, and the value that it creates if the path has none.
 use super::array;
 use super::operator::{BitStep, Operator, UpdateMoment};
 use super::text::{id_text, type_name};
@@ -8,18 +8,18 @@ use bson::Bson;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// What becomes of a value.
+/// The change of a value.
 #[derive(Debug, PartialEq)]
-pub(super) enum Change<'a> {
-    /// It stays, byte for byte.
+pub(super) enum ValueChange<'a> {
+    /// The value stays, byte for byte.
     Keep,
-    /// It goes.
+    /// The value is removed.
     Remove,
-    /// Another takes its place: type byte and bytes.
+    /// Another value replaces it: type byte and bytes.
     Replace(u8, Cow<'a, [u8]>),
 }
 
-/// Where an operator works, for its messages.
+/// The place where an operator is applied, for its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'s> {
     /// The whole document before the update.
@@ -29,11 +29,11 @@ pub(super) struct Site<'s> {
     pub(super) moment: &'s UpdateMoment<'s>,
 }
 
-/// An empty array.
+/// The bytes of an empty array.
 const NO_ELEMENTS: [u8; 5] = [5, 0, 0, 0, 0];
 
-fn array_or_keep<'a>(array: Option<Vec<u8>>) -> Change<'a> {
-    array.map_or(Change::Keep, |array| Change::Replace(kind::ARRAY, Cow::Owned(array)))
+fn array_or_keep<'a>(array: Option<Vec<u8>>) -> ValueChange<'a> {
+    array.map_or(ValueChange::Keep, |array| ValueChange::Replace(kind::ARRAY, Cow::Owned(array)))
 }
 
 fn bad_value<T>(message: impl Into<Cow<'static, str>>) -> Result<T> {
@@ -41,23 +41,23 @@ fn bad_value<T>(message: impl Into<Cow<'static, str>>) -> Result<T> {
 }
 
 impl Operator {
-    /// What becomes of the value that is at the path.
-    pub(super) fn modify<'a>(&'a self, existing: &Element<'_>, site: Site<'_>) -> Result<Change<'a>> {
+    /// The change of the existing value at the path.
+    pub(super) fn modify<'a>(&'a self, existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'a>> {
         match self {
             Operator::Set(value) => Ok(replace_unless_same(existing, value)),
-            Operator::Unset => Ok(Change::Remove),
+            Operator::Unset => Ok(ValueChange::Remove),
             Operator::Arithmetic { multiply, operand } => arithmetic(*multiply, operand, existing, site),
             Operator::Extreme { greatest, value } => {
                 let wanted = if *greatest { Ordering::Greater } else { Ordering::Less };
-                let current = Value::of(existing)?;
+                let current = Value::from_element(existing)?;
                 match compare(value.view()?, current.view()?) == wanted {
-                    true => Ok(Change::Replace(value.kind(), Cow::Borrowed(value.bytes()))),
-                    false => Ok(Change::Keep),
+                    true => Ok(ValueChange::Replace(value.kind(), Cow::Borrowed(value.bytes()))),
+                    false => Ok(ValueChange::Keep),
                 }
             }
             Operator::CurrentDate { timestamp } => {
                 let (kind, bytes) = current_date(*timestamp, site.moment);
-                Ok(Change::Replace(kind, bytes))
+                Ok(ValueChange::Replace(kind, bytes))
             }
             Operator::Bit(steps) => bits(steps, existing, site),
             Operator::Push(push) => {
@@ -76,7 +76,7 @@ impl Operator {
                 }
                 let missing = array::missing_from(existing.value, values)?;
                 if missing.is_empty() {
-                    return Ok(Change::Keep);
+                    return Ok(ValueChange::Keep);
                 }
                 array::append(existing.value, &missing).map(|array| array_or_keep(Some(array)))
             }
@@ -98,12 +98,12 @@ impl Operator {
                 }
                 array::popped(existing.value, *first).map(array_or_keep)
             }
-            // A rename is made a set and a removal before anything is applied.
-            Operator::RenameFrom(_) | Operator::RenamedAway => Ok(Change::Keep),
+            // A rename is split into a set and a removal before any operator is applied.
+            Operator::RenameFrom(_) | Operator::RenamedAway => Ok(ValueChange::Keep),
         }
     }
 
-    /// What is put where there is no value: type byte and bytes; none if nothing is.
+    /// The value to create if there is none: type byte and bytes; `None` if none is created.
     pub(super) fn initial<'a>(&'a self, moment: &UpdateMoment<'_>) -> Result<Option<(u8, Cow<'a, [u8]>)>> {
         let value = match self {
             Operator::Set(value) | Operator::Extreme { value, .. } => {
@@ -134,11 +134,11 @@ impl Operator {
     }
 }
 
-/// The value in place of the existing one, unless they are the same byte for byte.
-pub(super) fn replace_unless_same<'a>(existing: &Element<'_>, value: &'a Value) -> Change<'a> {
+/// Replaces the existing value, unless both are the same byte for byte.
+pub(super) fn replace_unless_same<'a>(existing: &Element<'_>, value: &'a Value) -> ValueChange<'a> {
     match existing.kind == value.kind() && existing.value == value.bytes() {
-        true => Change::Keep,
-        false => Change::Replace(value.kind(), Cow::Borrowed(value.bytes())),
+        true => ValueChange::Keep,
+        false => ValueChange::Replace(value.kind(), Cow::Borrowed(value.bytes())),
     }
 }
 
@@ -172,11 +172,11 @@ fn number_bytes<'a>(number: &Bson) -> (u8, Cow<'a, [u8]>) {
     }
 }
 
-fn replace_number<'a>(existing: &Element<'_>, result: &Bson) -> Change<'a> {
+fn replace_number<'a>(existing: &Element<'_>, result: &Bson) -> ValueChange<'a> {
     let (kind, bytes) = number_bytes(result);
     match existing.kind == kind && *existing.value == *bytes {
-        true => Change::Keep,
-        false => Change::Replace(kind, bytes),
+        true => ValueChange::Keep,
+        false => ValueChange::Replace(kind, bytes),
     }
 }
 
@@ -185,7 +185,7 @@ fn arithmetic<'a>(
     operand: &Bson,
     existing: &Element<'_>,
     site: Site<'_>,
-) -> Result<Change<'a>> {
+) -> Result<ValueChange<'a>> {
     let name = if multiplied { "$mul" } else { "$inc" };
     let Some(current) = number(existing) else {
         let message = format!(
@@ -210,7 +210,7 @@ fn arithmetic<'a>(
     Ok(replace_number(existing, &result))
 }
 
-fn bits<'a>(steps: &[BitStep], existing: &Element<'_>, site: Site<'_>) -> Result<Change<'a>> {
+fn bits<'a>(steps: &[BitStep], existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'a>> {
     let result = match number(existing) {
         Some(Bson::Int32(value)) => bits_of(steps, value.into(), false),
         Some(Bson::Int64(value)) => bits_of(steps, value, true),

@@ -1,32 +1,29 @@
-//! The update operators and what their arguments may be; an operator that is not in [`Operator::parse`] is refused by name.
+//! The update operators and their arguments; an operator that is not in [`Operator::parse`] is refused by name.
 use super::array::{Pull, Push, each_value};
 use super::text::{element_text, type_name};
 use crate::raw::{Element, Elements, Value, kind};
-use crate::{Code, Failure, Matched, Result, Variables, is_number, to_f64, to_i64_exact};
+use crate::{Code, Failure, FilterMatch, Result, Variables, is_number, to_f64, to_i64_exact};
 use bson::{Bson, Timestamp};
 
 /// One operator with its argument, for one path.
 #[derive(Clone, Debug)]
 pub(super) enum Operator {
-    /// `$set` and `$setOnInsert`.
+    /// The operators `$set` and `$setOnInsert`.
     Set(Value),
-    /// `$unset`.
     Unset,
-    /// `$inc`, or `$mul`.
+    /// The operators `$inc` and `$mul`.
     Arithmetic {
         multiply: bool,
         operand: Bson,
     },
-    /// `$min`, or `$max`.
+    /// The operators `$min` and `$max`.
     Extreme {
         greatest: bool,
         value: Value,
     },
-    /// `$currentDate`.
     CurrentDate {
         timestamp: bool,
     },
-    /// `$bit`.
     Bit(Vec<BitStep>),
     Push(Push),
     /// `$addToSet`, each value once.
@@ -36,37 +33,36 @@ pub(super) enum Operator {
     Pop {
         first: bool,
     },
-    /// `$rename`, at the path it goes to.
+    /// `$rename`, at its target path.
     RenameFrom(String),
-    /// `$rename`, at the path it comes from: a place that nothing else may touch.
+    /// `$rename`, at its source path, which no other operator may change.
     RenamedAway,
 }
 
-/// What one path is updated with.
+/// The update of one path.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
     pub(super) path: String,
     pub(super) operator: Operator,
     /// `$setOnInsert`: only when an upsert inserts.
     pub(super) inserting_only: bool,
-    /// The path means something else for each document.
+    /// Whether the path depends on the document.
     pub(super) dynamic: bool,
 }
 
-/// What an update needs to know of the moment.
+/// The time and other inputs of an update.
 #[derive(Clone, Copy, Debug)]
 pub struct UpdateMoment<'a> {
-    /// Where the filter matched (`$`).
-    pub matched: Matched,
+    /// The position at which the filter matched (`$`).
+    pub matched: FilterMatch,
     /// Whether the document is being inserted by an upsert (`$setOnInsert`).
     pub inserting: bool,
     /// `$$NOW`, `$currentDate` and `let`.
     pub variables: &'a Variables,
-    /// What `$currentDate: {$type: "timestamp"}` writes.
+    /// The value of `$currentDate: {$type: "timestamp"}`.
     pub timestamp: Timestamp,
 }
 
-/// One bitwise operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BitStep {
     pub(super) apply: fn(i64, i64) -> i64,
@@ -82,10 +78,12 @@ impl Operator {
     /// Reads the argument that `field` holds for the operator of this name.
     pub(super) fn parse(name: &str, field: &Element<'_>, variables: &Variables) -> Result<Operator> {
         Ok(match name {
-            "$set" | "$setOnInsert" => Operator::Set(Value::of(field)?),
+            "$set" | "$setOnInsert" => Operator::Set(Value::from_element(field)?),
             "$unset" => Operator::Unset,
             "$inc" | "$mul" => arithmetic(name == "$mul", field)?,
-            "$min" | "$max" => Operator::Extreme { greatest: name == "$max", value: Value::of(field)? },
+            "$min" | "$max" => {
+                Operator::Extreme { greatest: name == "$max", value: Value::from_element(field)? }
+            }
             "$currentDate" => current_date(field)?,
             "$bit" => bit(field)?,
             "$push" => Operator::Push(Push::parse(field)?),
@@ -98,7 +96,7 @@ impl Operator {
         })
     }
 
-    /// Whether it puts values into documents that come from its argument as they are, so that they must be storable.
+    /// The values of its argument that are stored unchanged, which must therefore be storable.
     pub(super) fn stored_values(&self) -> &[Value] {
         match self {
             Operator::Set(value) | Operator::Extreme { value, .. } => std::slice::from_ref(value),
@@ -113,7 +111,7 @@ impl Operator {
         matches!(self, Operator::AddToSet(_) | Operator::Push(_))
     }
 
-    /// Whether a path that cannot lead anywhere is no error.
+    /// Whether a path that cannot exist is not an error.
     pub(super) fn tolerates_blocked_path(&self) -> bool {
         matches!(self, Operator::Unset | Operator::RenamedAway)
     }
@@ -128,7 +126,7 @@ pub(super) fn unknown_modifier(name: &str) -> Failure {
 }
 
 fn arithmetic(multiply: bool, field: &Element<'_>) -> Result<Operator> {
-    let operand = Value::of(field)?.to_bson()?;
+    let operand = Value::from_element(field)?.to_bson()?;
     if is_number(&operand) {
         return Ok(Operator::Arithmetic { multiply, operand });
     }
@@ -189,7 +187,7 @@ fn bit(field: &Element<'_>) -> Result<Operator> {
                 ));
             }
         };
-        let (operand, wide) = match Value::of(&step)?.to_bson()? {
+        let (operand, wide) = match Value::from_element(&step)?.to_bson()? {
             Bson::Int32(operand) => (i64::from(operand), false),
             Bson::Int64(operand) => (operand, true),
             _ => {
@@ -216,7 +214,7 @@ fn add_to_set(field: &Element<'_>) -> Result<Operator> {
         _ => None,
     };
     let Some(each) = first.filter(|first| first.name == b"$each") else {
-        return Ok(Operator::AddToSet(vec![Value::of(field)?]));
+        return Ok(Operator::AddToSet(vec![Value::from_element(field)?]));
     };
     if each.kind != kind::ARRAY {
         let message = format!(
@@ -226,7 +224,7 @@ fn add_to_set(field: &Element<'_>) -> Result<Operator> {
         return Err(Failure::new(Code::TypeMismatch, message));
     }
     if Elements::new(field.value)?.nth(1).is_some() {
-        let argument = Value::of(field)?.to_bson()?;
+        let argument = Value::from_element(field)?.to_bson()?;
         let text = argument.as_document().map(super::text::document_text).unwrap_or_default();
         return bad_value(format!("Found unexpected fields after $each in $addToSet: {text}"));
     }
@@ -244,7 +242,7 @@ fn pull_all(field: &Element<'_>) -> Result<Operator> {
 }
 
 fn pop(field: &Element<'_>) -> Result<Operator> {
-    let argument = Value::of(field)?.to_bson()?;
+    let argument = Value::from_element(field)?.to_bson()?;
     if to_f64(&argument).is_none() {
         let message = format!("Expected a number in: {}", element_text(field)?);
         return Err(Failure::new(Code::FailedToParse, message));

@@ -1,6 +1,6 @@
-//! Reads a document of update operators into leaves: one for each path, in the order in which they are applied.
+//! Parses a document of update operators into leaves: one for each path, in the order in which they are applied.
 use super::operator::{Leaf, Operator, unknown_modifier};
-use super::path::{self, Part};
+use super::path::{self, PathPart};
 use super::storage;
 use super::target::ArrayFilters;
 use super::text::type_name;
@@ -8,7 +8,7 @@ use crate::raw::{Element, Elements, kind};
 use crate::{Code, Failure, Result, Variables};
 use bson::RawDocument;
 
-/// Parses a document whose first field begins with a dollar. The leaves come out in the order of their paths.
+/// Parses a document whose first field begins with a dollar. Returns the leaves in the order of their paths.
 pub(super) fn operators(
     update: &RawDocument,
     filters: &ArrayFilters,
@@ -111,7 +111,7 @@ fn check_identifiers(path: &str, filters: &ArrayFilters) -> Result<()> {
         return Ok(());
     }
     for part in path.split('.') {
-        if let Part::Filtered(identifier) = Part::of(part)
+        if let PathPart::Filtered(identifier) = PathPart::from_text(part)
             && filters.get(identifier).is_none()
         {
             let message = format!("No array filter found for identifier '{identifier}' in path '{path}'");

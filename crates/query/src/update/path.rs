@@ -1,41 +1,41 @@
-//! Dotted paths of updates: their parts, what they may look like, and how they stand to each other.
-use super::storage::{DEPTH_MAX, dollar_prefixed, too_deep};
+//! Dotted paths of updates: their parts, their syntax, and their order and conflicts.
+use super::storage::{MAX_DEPTH, dollar_prefixed, too_deep};
 use crate::{Code, Failure, Result};
 use std::cmp::Ordering;
 
-/// What a part of a path stands for.
+/// The meaning of a part of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part<'a> {
+pub(super) enum PathPart<'a> {
     /// A field or an index.
     Name(&'a str),
     /// `$`: the element that the filter matched.
     Matched,
-    /// `$[]`: every element.
+    /// `$[]`, which means every element.
     Every,
     /// `$[identifier]`: the elements that an array filter matches.
     Filtered(&'a str),
 }
 
-impl<'a> Part<'a> {
-    pub(super) fn of(text: &'a str) -> Part<'a> {
+impl<'a> PathPart<'a> {
+    pub(super) fn from_text(text: &'a str) -> PathPart<'a> {
         match text {
-            "$" => Part::Matched,
-            "$[]" => Part::Every,
+            "$" => PathPart::Matched,
+            "$[]" => PathPart::Every,
             _ => match text.strip_prefix("$[").and_then(|rest| rest.strip_suffix(']')) {
-                Some(identifier) => Part::Filtered(identifier),
-                None => Part::Name(text),
+                Some(identifier) => PathPart::Filtered(identifier),
+                None => PathPart::Name(text),
             },
         }
     }
 
     fn is_array_part(self) -> bool {
-        matches!(self, Part::Every | Part::Filtered(_))
+        matches!(self, PathPart::Every | PathPart::Filtered(_))
     }
 }
 
-/// Whether any part but names occurs, so that the path means something else for each document.
+/// Whether the path has a part other than names, so that it depends on the document.
 pub(super) fn is_dynamic(path: &str) -> bool {
-    path.contains('$') && path.split('.').any(|part| !matches!(Part::of(part), Part::Name(_)))
+    path.contains('$') && path.split('.').any(|part| !matches!(PathPart::from_text(part), PathPart::Name(_)))
 }
 
 /// An array index: digits without needless zeros.
@@ -44,7 +44,7 @@ pub(super) fn index_of(part: &str) -> Option<usize> {
     (plain && part.bytes().all(|byte| byte.is_ascii_digit())).then(|| part.parse().ok()).flatten()
 }
 
-/// Part by part, so that a path comes right before those that it leads to.
+/// Compares part by part, so that a path comes directly before those that it leads to.
 pub(super) fn order(left: &str, right: &str) -> Ordering {
     left.split('.').cmp(right.split('.'))
 }
@@ -60,14 +60,14 @@ pub(super) fn indexed_path(path: &str) -> String {
         return path.to_string();
     }
     let names = path.split('.').enumerate().filter(|(depth, part)| {
-        *depth == 0 || (matches!(Part::of(part), Part::Name(_)) && index_of(part).is_none())
+        *depth == 0 || (matches!(PathPart::from_text(part), PathPart::Name(_)) && index_of(part).is_none())
     });
     names.map(|(_, part)| part).collect::<Vec<_>>().join(".")
 }
 
 /// Checks the path of an operator; `writes` is false where the path is only taken away.
 pub(super) fn check(path: &str, writes: bool) -> Result<()> {
-    // The common case, a plain name, has nothing to look at.
+    // The common case, a plain name, needs no further check.
     if !path.is_empty() && !path.bytes().any(|byte| byte == b'.' || byte == b'$') {
         return Ok(());
     }
@@ -76,21 +76,21 @@ pub(super) fn check(path: &str, writes: bool) -> Result<()> {
     }
     let mut positions = 0;
     for (depth, text) in path.split('.').enumerate() {
-        let part = Part::of(text);
+        let part = PathPart::from_text(text);
         if text.is_empty() {
             let message =
                 format!("The update path '{path}' contains an empty field name, which is not allowed.");
             return Err(Failure::new(Code::EmptyFieldName, message));
         }
-        if depth >= DEPTH_MAX {
+        if depth >= MAX_DEPTH {
             return Err(too_deep());
         }
-        positions += usize::from(part == Part::Matched);
+        positions += usize::from(part == PathPart::Matched);
         if positions > 1 {
             let message = format!("Too many positional (i.e. '$') elements found in path '{path}'");
             return Err(Failure::new(Code::BadValue, message));
         }
-        if depth == 0 && !matches!(part, Part::Name(_)) {
+        if depth == 0 && !matches!(part, PathPart::Name(_)) {
             let what = match part.is_array_part() {
                 true => "array filter identifier (i.e. '$[<id>]')",
                 false => "positional (i.e. '$')",
@@ -99,14 +99,14 @@ pub(super) fn check(path: &str, writes: bool) -> Result<()> {
             return Err(Failure::new(Code::BadValue, message));
         }
         let reference = depth > 0 && matches!(text, "$ref" | "$id" | "$db");
-        if writes && matches!(part, Part::Name(_)) && text.starts_with('$') && !reference {
+        if writes && matches!(part, PathPart::Name(_)) && text.starts_with('$') && !reference {
             return Err(dollar_prefixed(text, path));
         }
     }
     Ok(())
 }
 
-/// Checks that no two paths write the same place. `sorted` has the paths in their order, each with its place in the update.
+/// Checks that no two paths write the same field. `sorted` has the paths in their order, each with its place in the update.
 pub(super) fn check_conflicts(sorted: &[(&str, usize)]) -> Result<()> {
     let mut first: Option<(usize, String)> = None;
     for pair in sorted.windows(2) {
@@ -125,7 +125,7 @@ pub(super) fn check_conflicts(sorted: &[(&str, usize)]) -> Result<()> {
     }
 }
 
-/// Where two paths cannot both be updated, of which `left` comes first in order.
+/// The path at which two paths conflict, if they do; `left` comes first in order.
 fn conflict<'a>(left: &'a str, right: &str) -> Option<&'a str> {
     if leads_to(left, right) {
         return Some(left);
@@ -133,8 +133,9 @@ fn conflict<'a>(left: &'a str, right: &str) -> Option<&'a str> {
     let mut shared = 0;
     for (left_part, right_part) in left.split('.').zip(right.split('.')) {
         if left_part != right_part {
-            // One would go into an array by filter, the other by name.
-            let mixed = Part::of(left_part).is_array_part() != Part::of(right_part).is_array_part();
+            // One path would enter an array by filter, the other by name.
+            let mixed = PathPart::from_text(left_part).is_array_part()
+                != PathPart::from_text(right_part).is_array_part();
             return mixed.then(|| left.get(..shared)).flatten().map(|parent| parent.trim_end_matches('.'));
         }
         shared += left_part.len() + 1;
@@ -148,9 +149,9 @@ mod tests {
 
     #[test]
     fn parts_and_indexes() {
-        assert_eq!(Part::of("$[x]"), Part::Filtered("x"));
-        assert_eq!(Part::of("$[]"), Part::Every);
-        assert_eq!(Part::of("$["), Part::Name("$["));
+        assert_eq!(PathPart::from_text("$[x]"), PathPart::Filtered("x"));
+        assert_eq!(PathPart::from_text("$[]"), PathPart::Every);
+        assert_eq!(PathPart::from_text("$["), PathPart::Name("$["));
         assert_eq!(index_of("10"), Some(10));
         assert_eq!((index_of("01"), index_of(""), index_of("-1"), index_of("1a")), (None, None, None, None));
         assert_eq!(indexed_path("a.$[].b.3.c"), "a.b.c");

@@ -1,22 +1,22 @@
-//! Applies the targets to a document in one walk over its bytes; what is not touched is copied as it is.
+//! Applies the targets of an update to a document in one walk over its bytes; other bytes are copied unchanged.
 //!
-//! At each level the targets are grouped by the part of their paths that names a child. A child with a target of its own
-//! is changed there, one that paths lead through is rewritten by the same rule, and what is missing is appended in the
-//! order of the paths. Nothing is decoded, so a plain `$set` costs a walk and a copy.
-use super::modify::{Change, Site};
+//! At each level the targets are grouped by the part of their paths that names a child. A child with its own target
+//! is changed there, a child that paths lead through is rewritten by the same rule, and missing ones are appended in the
+//! order of the paths. No value is decoded, so a plain `$set` costs a walk and a copy.
+use super::modify::{Site, ValueChange};
 use super::operator::UpdateMoment;
 use super::path::index_of;
 use super::storage;
-use super::target::{Action, Target};
+use super::target::{TargetAction, UpdateTarget};
 use super::text::element_text;
 use crate::raw::{Builder, Element, Elements, kind};
 use crate::{Code, Failure, Result};
 use std::borrow::Cow;
 
 /// The most elements that are filled with null to reach an index.
-const BACKFILL_MAX: usize = 1_500_000;
+const MAX_BACKFILL: usize = 1_500_000;
 
-impl Target<'_> {
+impl UpdateTarget<'_> {
     fn part(&self, depth: usize) -> &str {
         self.path.split('.').nth(depth).unwrap_or_default()
     }
@@ -24,16 +24,15 @@ impl Target<'_> {
 
 /// The targets that go through one child.
 struct Group<'t, 'u> {
-    /// The child's name.
     name: &'t str,
-    targets: &'t [Target<'u>],
-    /// Whether the child is there.
+    targets: &'t [UpdateTarget<'u>],
+    /// Whether the child was found.
     seen: bool,
 }
 
 impl<'t, 'u> Group<'t, 'u> {
     /// The action on the child itself, where the path ends with it.
-    fn action(&self, depth: usize) -> Option<(&'t Target<'u>, &'t Action<'u>)> {
+    fn action(&self, depth: usize) -> Option<(&'t UpdateTarget<'u>, &'t TargetAction<'u>)> {
         match self.targets {
             [target] if target.path.split('.').nth(depth + 1).is_none() => Some((target, &target.action)),
             _ => None,
@@ -50,7 +49,7 @@ impl<'t, 'u> Group<'t, 'u> {
 }
 
 /// Groups targets, which are in the order of their paths, by the part at this depth.
-fn groups<'t, 'u>(targets: &'t [Target<'u>], depth: usize) -> Vec<Group<'t, 'u>> {
+fn groups<'t, 'u>(targets: &'t [UpdateTarget<'u>], depth: usize) -> Vec<Group<'t, 'u>> {
     let mut groups = Vec::with_capacity(targets.len());
     for run in targets.chunk_by(|left, right| left.part(depth) == right.part(depth)) {
         let name = run.first().map(|target| target.part(depth)).unwrap_or_default();
@@ -59,22 +58,22 @@ fn groups<'t, 'u>(targets: &'t [Target<'u>], depth: usize) -> Vec<Group<'t, 'u>>
     groups
 }
 
-/// Copies a document up to what changes.
-struct Splice<'d> {
+/// Copies the unchanged parts of a document between its changes.
+struct DocumentSplicer<'d> {
     document: &'d [u8],
-    /// Up to where the document is already copied or left out.
+    /// The position up to which the document is already copied or left out.
     done: usize,
     builder: Option<Builder>,
     capacity: usize,
 }
 
-impl<'d> Splice<'d> {
+impl<'d> DocumentSplicer<'d> {
     fn new(document: &'d [u8]) -> Self {
-        // Room for what most updates add, so that the buffer does not grow.
-        Splice { document, done: 4, builder: None, capacity: document.len() + 128 }
+        // Room for the bytes that most updates add, so that the buffer does not grow.
+        DocumentSplicer { document, done: 4, builder: None, capacity: document.len() + 128 }
     }
 
-    /// Copies what lies before `at`, and goes on behind `end`.
+    /// Copies the bytes before `at`, and continues after `end`.
     fn cut(&mut self, at: usize, end: usize) -> &mut Builder {
         let builder = self.builder.get_or_insert_with(|| Builder::with_capacity(self.capacity));
         builder.copy(self.document.get(self.done..at).unwrap_or_default());
@@ -82,13 +81,13 @@ impl<'d> Splice<'d> {
         builder
     }
 
-    /// The builder, with all of the document in it: what is pushed now comes last.
+    /// The builder, with the whole document copied: elements pushed now come last.
     fn end(&mut self) -> &mut Builder {
         let end = self.document.len().saturating_sub(1);
         self.cut(end, end)
     }
 
-    /// The new document; none if nothing was changed.
+    /// The new document; `None` if no change was made.
     fn finish(mut self) -> Option<Vec<u8>> {
         self.builder.as_ref()?;
         self.end();
@@ -96,7 +95,7 @@ impl<'d> Splice<'d> {
     }
 }
 
-/// An update at work on one document.
+/// The application of an update to one document.
 pub(super) struct Rewrite<'r> {
     /// The whole document before the update.
     pub(super) root: &'r [u8],
@@ -104,8 +103,8 @@ pub(super) struct Rewrite<'r> {
 }
 
 impl Rewrite<'_> {
-    /// The document after the targets; none if it stays as it is.
-    pub(super) fn run(&self, targets: &[Target<'_>]) -> Result<Option<Vec<u8>>> {
+    /// The document after all targets are applied; `None` if it does not change.
+    pub(super) fn run(&self, targets: &[UpdateTarget<'_>]) -> Result<Option<Vec<u8>>> {
         let after = self.document(self.root, targets, 0)?;
         if let Some(after) = &after {
             storage::check_size(after.len(), self.moment.inserting)?;
@@ -113,9 +112,14 @@ impl Rewrite<'_> {
         Ok(after)
     }
 
-    fn document(&self, document: &[u8], targets: &[Target<'_>], depth: usize) -> Result<Option<Vec<u8>>> {
+    fn document(
+        &self,
+        document: &[u8],
+        targets: &[UpdateTarget<'_>],
+        depth: usize,
+    ) -> Result<Option<Vec<u8>>> {
         let mut groups = groups(targets, depth);
-        let mut splice = Splice::new(document);
+        let mut splice = DocumentSplicer::new(document);
         for element in Elements::new(document)? {
             let element = element?;
             let Ok(place) = groups.binary_search_by(|group| group.name.as_bytes().cmp(element.name)) else {
@@ -124,12 +128,12 @@ impl Rewrite<'_> {
             let Some(group) = groups.get_mut(place).filter(|group| !group.seen) else { continue };
             group.seen = true;
             match self.child(group, &element, depth)? {
-                Change::Keep => continue,
+                ValueChange::Keep => continue,
                 _ if depth == 0 && element.name == b"_id" => return Err(immutable_id(group.first_path())),
-                Change::Remove => {
+                ValueChange::Remove => {
                     splice.cut(element.start, element.end());
                 }
-                Change::Replace(kind, bytes) => {
+                ValueChange::Replace(kind, bytes) => {
                     splice.cut(element.start, element.end()).push(kind, element.name, &bytes);
                 }
             }
@@ -142,8 +146,13 @@ impl Rewrite<'_> {
         Ok(splice.finish())
     }
 
-    /// What becomes of a child that is there.
-    fn child<'t>(&self, group: &Group<'t, '_>, element: &Element<'_>, depth: usize) -> Result<Change<'t>> {
+    /// Changes an existing child.
+    fn child<'t>(
+        &self,
+        group: &Group<'t, '_>,
+        element: &Element<'_>,
+        depth: usize,
+    ) -> Result<ValueChange<'t>> {
         if let Some((target, action)) = group.action(depth) {
             let site = Site { root: self.root, path: &target.path, moment: self.moment };
             return action.modify(element, site);
@@ -154,10 +163,15 @@ impl Rewrite<'_> {
             _ if group.tolerates_blocked_path() => None,
             _ => return Err(blocked(group.targets, element, depth + 1)?),
         };
-        Ok(rewritten.map_or(Change::Keep, |bytes| Change::Replace(element.kind, Cow::Owned(bytes))))
+        Ok(rewritten.map_or(ValueChange::Keep, |bytes| ValueChange::Replace(element.kind, Cow::Owned(bytes))))
     }
 
-    fn array(&self, array: &Element<'_>, targets: &[Target<'_>], depth: usize) -> Result<Option<Vec<u8>>> {
+    fn array(
+        &self,
+        array: &Element<'_>,
+        targets: &[UpdateTarget<'_>],
+        depth: usize,
+    ) -> Result<Option<Vec<u8>>> {
         let mut indexed = Vec::new();
         for group in groups(targets, depth) {
             match index_of(group.name) {
@@ -167,20 +181,20 @@ impl Rewrite<'_> {
             }
         }
         indexed.sort_by_key(|(index, _)| *index);
-        let mut splice = Splice::new(array.value);
+        let mut splice = DocumentSplicer::new(array.value);
         let mut waiting = indexed.iter().peekable();
         let mut length = 0;
         for element in Elements::new(array.value)? {
             let element = element?;
             if let Some((_, group)) = waiting.next_if(|(index, _)| *index == length) {
                 match self.child(group, &element, depth)? {
-                    Change::Keep => {}
-                    // An array keeps its places: what is taken away leaves a null.
-                    Change::Remove if element.kind == kind::NULL => {}
-                    Change::Remove => {
+                    ValueChange::Keep => {}
+                    // An array keeps its positions: a removed element leaves a null.
+                    ValueChange::Remove if element.kind == kind::NULL => {}
+                    ValueChange::Remove => {
                         splice.cut(element.start, element.end()).push(kind::NULL, element.name, &[]);
                     }
-                    Change::Replace(kind, bytes) => {
+                    ValueChange::Replace(kind, bytes) => {
                         splice.cut(element.start, element.end()).push(kind, element.name, &bytes);
                     }
                 }
@@ -189,8 +203,8 @@ impl Rewrite<'_> {
         }
         for (index, group) in waiting {
             if let Some((kind, bytes)) = self.create(group, depth)? {
-                if index.saturating_sub(length) > BACKFILL_MAX {
-                    let message = format!("can't backfill more than {BACKFILL_MAX} elements");
+                if index.saturating_sub(length) > MAX_BACKFILL {
+                    let message = format!("can't backfill more than {MAX_BACKFILL} elements");
                     return Err(Failure::new(Code::CannotBackfillArray, message));
                 }
                 let builder = splice.end();
@@ -204,7 +218,7 @@ impl Rewrite<'_> {
         Ok(splice.finish())
     }
 
-    /// What is put where the child is missing: type byte and bytes; none if nothing is.
+    /// The value to create for a missing child: type byte and bytes; `None` if none is created.
     fn create<'t>(&self, group: &Group<'t, '_>, depth: usize) -> Result<Option<(u8, Cow<'t, [u8]>)>> {
         if let Some((_, action)) = group.action(depth) {
             return action.initial(self.moment);
@@ -225,8 +239,8 @@ fn immutable_id(path: &str) -> Failure {
     Failure::new(Code::ImmutableField, message)
 }
 
-/// The failure for a path that goes on where it cannot; `depth` is that of the part that cannot be.
-fn blocked(targets: &[Target<'_>], element: &Element<'_>, depth: usize) -> Result<Failure> {
+/// The failure for a path that cannot be followed; `depth` is that of the part that cannot exist.
+fn blocked(targets: &[UpdateTarget<'_>], element: &Element<'_>, depth: usize) -> Result<Failure> {
     let writes = targets.iter().find(|target| {
         !target.action.tolerates_blocked_path()
             && (element.kind != kind::ARRAY

@@ -1,36 +1,36 @@
-//! What may be stored: names, nesting and size, with the codes MongoDB refuses the rest with.
+//! The limits of stored documents: names, nesting and size, with MongoDB's error codes.
 use super::text::type_name;
 use crate::raw::{Element, Elements, kind};
 use crate::{Code, Failure, Result};
 
 /// The largest document that a user may store.
-const USER_BYTES_MAX: usize = 16 * 1024 * 1024;
+const MAX_USER_BYTES: usize = 16 * 1024 * 1024;
 /// The largest document that can exist inside the server.
-const INTERNAL_BYTES_MAX: usize = USER_BYTES_MAX + 16 * 1024;
+const MAX_INTERNAL_BYTES: usize = MAX_USER_BYTES + 16 * 1024;
 /// Levels of documents and arrays that may be stored; MongoDB keeps 20 of its 200 for itself.
-pub(super) const DEPTH_MAX: usize = 180;
+pub(super) const MAX_DEPTH: usize = 180;
 
-/// The failure for what is nested too deeply.
+/// The failure for values that are nested too deeply.
 pub(super) fn too_deep() -> Failure {
-    Failure::new(Code::Overflow, format!("Document exceeds maximum nesting depth of {DEPTH_MAX}"))
+    Failure::new(Code::Overflow, format!("Document exceeds maximum nesting depth of {MAX_DEPTH}"))
 }
 
-/// Checks a document of so many bytes after an update, or before the insert that an upsert ends in.
+/// Checks the size of a document after an update, or before the insert of an upsert.
 pub(super) fn check_size(bytes: usize, inserting: bool) -> Result<()> {
-    if bytes > INTERNAL_BYTES_MAX {
+    if bytes > MAX_INTERNAL_BYTES {
         let message = format!(
-            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {INTERNAL_BYTES_MAX}(16MB)"
+            "BSONObj size: {bytes} (0x{bytes:X}) is invalid. Size must be between 0 and {MAX_INTERNAL_BYTES}(16MB)"
         );
         return Err(Failure::new(Code::BSONObjectTooLarge, message));
     }
-    match (bytes > USER_BYTES_MAX, inserting) {
+    match (bytes > MAX_USER_BYTES, inserting) {
         (false, _) => Ok(()),
         (true, false) => Err(Failure::new(
             Code(17419),
-            format!("Resulting document after update is larger than {USER_BYTES_MAX}"),
+            format!("Resulting document after update is larger than {MAX_USER_BYTES}"),
         )),
         (true, true) => {
-            Err(Failure::new(Code(17420), format!("Document to upsert is larger than {USER_BYTES_MAX}")))
+            Err(Failure::new(Code(17420), format!("Document to upsert is larger than {MAX_USER_BYTES}")))
         }
     }
 }
@@ -46,9 +46,9 @@ pub(super) fn check_id(id: &Element<'_>) -> Result<()> {
     }
 }
 
-/// Checks the names and the nesting within a value that stands `depth` levels down, at `path`.
+/// Checks the names and the nesting within a value `depth` levels down, at `path`.
 pub(super) fn check_value(value_kind: u8, value: &[u8], path: &str, depth: usize) -> Result<()> {
-    if depth > DEPTH_MAX {
+    if depth > MAX_DEPTH {
         return Err(too_deep());
     }
     if value_kind != kind::DOCUMENT && value_kind != kind::ARRAY {
@@ -73,7 +73,7 @@ pub(super) fn check_value(value_kind: u8, value: &[u8], path: &str, depth: usize
     Ok(())
 }
 
-/// Allows `$ref`, `$id` and `$db` in this order, as database references have them, and nothing else with a dollar.
+/// Allows `$ref`, `$id` and `$db` in this order, as in database references, and no other name with a dollar.
 fn check_dollar(
     element: &Element<'_>,
     before: [Option<Element<'_>>; 2],

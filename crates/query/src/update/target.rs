@@ -1,10 +1,10 @@
-//! From the paths of an update to places in one document: positions filled in, array filters looked up (which elements
-//! `$[identifier]` means), renames made a set and a removal.
+//! Resolves the paths of an update to places in one document: fills in positions, finds the elements that the array filter of
+//! `$[identifier]` selects, and splits renames into a set and a removal.
 
 use super::array::matches_alone;
-use super::modify::{Change, Site, replace_unless_same};
+use super::modify::{Site, ValueChange, replace_unless_same};
 use super::operator::{Leaf, Operator, UpdateMoment};
-use super::path::{self, Part, index_of};
+use super::path::{self, PathPart, index_of};
 use super::text::{document_text, element_text, id_text};
 use crate::raw::{Element, Elements, Value, find, kind, malformed, write_index};
 use crate::{Code, Failure, Filter, Result, Variables};
@@ -13,44 +13,44 @@ use std::borrow::Cow;
 
 /// One place that the update writes.
 #[derive(Debug)]
-pub(super) struct Target<'u> {
-    /// The path, all names and indexes.
+pub(super) struct UpdateTarget<'u> {
+    /// The path, which has only names and indexes.
     pub(super) path: Cow<'u, str>,
-    pub(super) action: Action<'u>,
+    pub(super) action: TargetAction<'u>,
 }
 
-/// What is done there.
+/// The action on a target.
 #[derive(Debug)]
-pub(super) enum Action<'u> {
+pub(super) enum TargetAction<'u> {
     Operator(&'u Operator),
-    /// The value that a rename brings.
+    /// Stores the value that a rename moves here.
     Put(Value),
-    /// The value that a rename takes away.
+    /// Removes the value that a rename moves away.
     Take,
 }
 
-impl Action<'_> {
-    pub(super) fn modify(&self, existing: &Element<'_>, site: Site<'_>) -> Result<Change<'_>> {
+impl TargetAction<'_> {
+    pub(super) fn modify(&self, existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'_>> {
         match self {
-            Action::Operator(operator) => operator.modify(existing, site),
-            Action::Put(value) => Ok(replace_unless_same(existing, value)),
-            Action::Take => Ok(Change::Remove),
+            TargetAction::Operator(operator) => operator.modify(existing, site),
+            TargetAction::Put(value) => Ok(replace_unless_same(existing, value)),
+            TargetAction::Take => Ok(ValueChange::Remove),
         }
     }
 
     pub(super) fn initial(&self, moment: &UpdateMoment<'_>) -> Result<Option<(u8, Cow<'_, [u8]>)>> {
         match self {
-            Action::Operator(operator) => operator.initial(moment),
-            Action::Put(value) => Ok(Some((value.kind(), Cow::Borrowed(value.bytes())))),
-            Action::Take => Ok(None),
+            TargetAction::Operator(operator) => operator.initial(moment),
+            TargetAction::Put(value) => Ok(Some((value.kind(), Cow::Borrowed(value.bytes())))),
+            TargetAction::Take => Ok(None),
         }
     }
 
     pub(super) fn tolerates_blocked_path(&self) -> bool {
         match self {
-            Action::Operator(operator) => operator.tolerates_blocked_path(),
-            Action::Put(_) => false,
-            Action::Take => true,
+            TargetAction::Operator(operator) => operator.tolerates_blocked_path(),
+            TargetAction::Put(_) => false,
+            TargetAction::Take => true,
         }
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn targets<'u>(
     filters: &ArrayFilters,
     before: &RawDocument,
     moment: &UpdateMoment<'_>,
-) -> Result<Vec<Target<'u>>> {
+) -> Result<Vec<UpdateTarget<'u>>> {
     let mut targets = Vec::with_capacity(leaves.len());
     let mut moved = false;
     for leaf in leaves {
@@ -77,12 +77,14 @@ pub(super) fn targets<'u>(
             operator if leaf.dynamic => {
                 moved = true;
                 let mut expansion = Expansion { filters, moment, operator, targets: &mut targets };
-                let parts: Vec<Part<'_>> = leaf.path.split('.').map(Part::of).collect();
+                let parts: Vec<PathPart<'_>> = leaf.path.split('.').map(PathPart::from_text).collect();
                 let root = Some((kind::DOCUMENT, before.as_bytes()));
                 expansion.expand(&parts, root, &mut String::with_capacity(leaf.path.len()), "")?;
             }
-            operator => targets
-                .push(Target { path: Cow::Borrowed(leaf.path.as_str()), action: Action::Operator(operator) }),
+            operator => targets.push(UpdateTarget {
+                path: Cow::Borrowed(leaf.path.as_str()),
+                action: TargetAction::Operator(operator),
+            }),
         }
     }
     if moved {
@@ -102,41 +104,43 @@ struct Expansion<'e, 'u> {
     filters: &'e ArrayFilters,
     moment: &'e UpdateMoment<'e>,
     operator: &'u Operator,
-    targets: &'e mut Vec<Target<'u>>,
+    targets: &'e mut Vec<UpdateTarget<'u>>,
 }
 
 impl Expansion<'_, '_> {
-    /// Goes on from `current`, the type and bytes that `path` has led to, if anything is there; `name` is its own name.
+    /// Continues from `current`, the type and bytes that `path` has led to, if it exists; `name` is its own name.
     fn expand(
         &mut self,
-        parts: &[Part<'_>],
+        parts: &[PathPart<'_>],
         current: Option<(u8, &[u8])>,
         path: &mut String,
         name: &str,
     ) -> Result<()> {
         let Some((part, rest)) = parts.split_first() else {
-            self.targets
-                .push(Target { path: Cow::Owned(path.clone()), action: Action::Operator(self.operator) });
+            self.targets.push(UpdateTarget {
+                path: Cow::Owned(path.clone()),
+                action: TargetAction::Operator(self.operator),
+            });
             return Ok(());
         };
         match part {
-            Part::Name(part) => self.descend(part, rest, current, path),
-            Part::Matched => {
+            PathPart::Name(part) => self.descend(part, rest, current, path),
+            PathPart::Matched => {
                 let Some(position) = self.moment.matched.position else {
                     let message = "The positional operator did not find the match needed from the query.";
                     return Err(Failure::new(Code::BadValue, message));
                 };
                 self.descend(&position.to_string(), rest, current, path)
             }
-            Part::Every => self.spread(None, rest, current, path, name),
-            Part::Filtered(identifier) => self.spread(Some(identifier), rest, current, path, name),
+            PathPart::Every => self.spread(None, rest, current, path, name),
+            PathPart::Filtered(identifier) => self.spread(Some(identifier), rest, current, path, name),
         }
     }
 
     fn descend(
         &mut self,
         part: &str,
-        rest: &[Part<'_>],
+        rest: &[PathPart<'_>],
         current: Option<(u8, &[u8])>,
         path: &mut String,
     ) -> Result<()> {
@@ -158,7 +162,7 @@ impl Expansion<'_, '_> {
     fn spread(
         &mut self,
         identifier: Option<&str>,
-        rest: &[Part<'_>],
+        rest: &[PathPart<'_>],
         current: Option<(u8, &[u8])>,
         path: &mut String,
         name: &str,
@@ -201,11 +205,11 @@ fn extend(path: &mut String, part: &str) {
     path.push_str(part);
 }
 
-fn rename<'u>(from: &'u str, to: &'u str, root: &[u8], targets: &mut Vec<Target<'u>>) -> Result<()> {
+fn rename<'u>(from: &'u str, to: &'u str, root: &[u8], targets: &mut Vec<UpdateTarget<'u>>) -> Result<()> {
     let Some(value) = source(from, root)? else { return Ok(()) };
     check_destination(to, root)?;
-    targets.push(Target { path: Cow::Borrowed(to), action: Action::Put(value) });
-    targets.push(Target { path: Cow::Borrowed(from), action: Action::Take });
+    targets.push(UpdateTarget { path: Cow::Borrowed(to), action: TargetAction::Put(value) });
+    targets.push(UpdateTarget { path: Cow::Borrowed(from), action: TargetAction::Take });
     Ok(())
 }
 
@@ -217,13 +221,13 @@ fn through_array<T>(what: &str, path: &str, root: &[u8], array: &str) -> Result<
     Err(Failure::new(Code::BadValue, message))
 }
 
-/// The value at the path that a rename comes from; none if there is none.
+/// The value at the source path of a rename; `None` if there is none.
 fn source(path: &str, root: &[u8]) -> Result<Option<Value>> {
     let mut parts = path.split('.').peekable();
     let mut document = root;
     while let Some(part) = parts.next() {
         let Some(element) = find(document, part.as_bytes())? else { return Ok(None) };
-        let Some(next) = parts.peek() else { return Value::of(&element).map(Some) };
+        let Some(next) = parts.peek() else { return Value::from_element(&element).map(Some) };
         match element.kind {
             kind::DOCUMENT => document = element.value,
             kind::ARRAY if index_of(next).is_some() => {
@@ -301,7 +305,7 @@ impl ArrayFilters {
         self.filters.iter().find(|(own, _)| own == identifier).map(|(_, filter)| filter)
     }
 
-    /// Whether an element is one of those that the identifier means.
+    /// Whether the identifier's filter matches an element.
     pub(super) fn matches(&self, identifier: &str, element: RawBsonRef<'_>) -> Result<bool> {
         self.get(identifier).map_or(Ok(false), |filter| matches_alone(filter, identifier, element))
     }
@@ -309,10 +313,9 @@ impl ArrayFilters {
     /// Fails if a filter occurs in no path.
     pub(super) fn check_all_used(&self, leaves: &[Leaf], update: &RawDocument) -> Result<()> {
         for (identifier, _) in &self.filters {
-            let used = leaves
-                .iter()
-                .filter(|leaf| leaf.dynamic)
-                .any(|leaf| leaf.path.split('.').any(|part| Part::of(part) == Part::Filtered(identifier)));
+            let used = leaves.iter().filter(|leaf| leaf.dynamic).any(|leaf| {
+                leaf.path.split('.').any(|part| PathPart::from_text(part) == PathPart::Filtered(identifier))
+            });
             if !used {
                 let update = Document::try_from(update).map_err(|_| malformed("an update"))?;
                 return failed(format!(
@@ -325,7 +328,7 @@ impl ArrayFilters {
     }
 }
 
-/// Finds the one name that all paths of a filter begin with.
+/// Finds the single name with which all paths of a filter begin.
 fn find_identifier(filter: &[u8], identifier: &mut Option<String>, depth: usize) -> Result<()> {
     if depth > 100 {
         return Err(crate::raw::too_deep());

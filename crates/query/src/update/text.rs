@@ -1,4 +1,4 @@
-//! How MongoDB's messages name types and write values.
+//! Formats the names of types and values as MongoDB's messages do.
 use crate::Result;
 use crate::raw::{Element, Value, find};
 use bson::{Bson, Document};
@@ -31,12 +31,11 @@ pub(crate) fn type_name(kind: u8) -> &'static str {
     }
 }
 
-/// `name: value`.
+/// An element as text: `name: value`.
 pub(crate) fn element_text(element: &Element<'_>) -> Result<String> {
-    named_text(&String::from_utf8_lossy(element.name), &Value::of(element)?)
+    named_text(&String::from_utf8_lossy(element.name), &Value::from_element(element)?)
 }
 
-/// `name: value`.
 pub(crate) fn named_text(name: &str, value: &Value) -> Result<String> {
     Ok(format!("{name}: {}", value_text(&value.to_bson()?)))
 }

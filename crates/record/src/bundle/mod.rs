@@ -1,9 +1,9 @@
-//! A run folder as one file: a tar archive under Zstandard, whose first entry lists every other with its size and SHA-256. It is packed
-//! here: the list first, then each file of the record in the order of names.
+//! A run folder as one file: a tar archive compressed by Zstandard, whose first entry lists all others with their sizes and SHA-256. This module
+//! packs it: first the list, then each file of the record in the order of names.
 //!
-//! The same record gives the same bytes: no time, owner or machine enters, and what can be made again (`report.html`) stays out. What
-//! comes back in is held for hostile until each file has the size and the sum that were promised: only plain files with names of a
-//! run's files are taken, in the order of the list, and nothing is put where it can be seen before all of it is right.
+//! The same record gives the same bytes: the archive contains no time, owner or machine, and omits files that can be made again (`report.html`).
+//! An unpacked bundle is treated as hostile until each file has the size and the checksum of the list. Only plain files with names of a
+//! run's files are accepted, in the order of the list, and no file becomes visible before all of them are verified.
 
 mod unpack;
 
@@ -18,18 +18,18 @@ use tar::{Builder, EntryType, Header};
 use crate::files;
 use crate::folders::{Condition, RunFile, RunFolder};
 
-pub use self::unpack::{Unpacked, check, check_archive, unpack, unpack_as};
+pub use self::unpack::{UnpackResult, check, check_archive, unpack, unpack_as};
 
 /// The format that is written.
 const FORMAT: u32 = 1;
 /// The entry that lists the others.
 const LIST: &str = "fathom-bundle.json";
-/// No name of an entry is this long, with the run's name before it.
-const NAME_BYTES_MAX: u64 = 1024;
-/// No list is this long.
-const LIST_BYTES_MAX: u64 = 8 << 20;
-/// The most that a bundle may unpack to, where nobody allows more.
-pub const BYTES_MAX: u64 = 16 << 30;
+/// The limit of the length of an entry's name, with the run's name before it.
+const MAX_NAME_BYTES: u64 = 1024;
+/// The limit of the size of a list.
+const MAX_LIST_BYTES: u64 = 8 << 20;
+/// The default limit of the unpacked size of a bundle.
+pub const MAX_BYTES: u64 = 16 << 30;
 
 /// The list of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,34 +47,32 @@ pub struct BundleList {
 pub struct BundleFile {
     /// Its name within the run folder.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
     /// Its SHA-256, in hexadecimal.
     pub sha256: String,
 }
 
 impl BundleList {
-    /// What all files take together; `None` where that is more than can be counted.
+    /// The size of all files together, or `None` if the sum overflows.
     pub fn bytes(&self) -> Option<u64> {
         self.files.iter().try_fold(0u64, |sum, file| sum.checked_add(file.bytes))
     }
 }
 
-/// An error of a bundle that is not what it says.
+/// The error of a bundle that does not match its own list.
 fn refused(bundle: &Path, why: impl Into<String>) -> Error {
     let why = why.into();
     Error::new(Kind::Corruption, format!("{} is refused: {why}", bundle.display()))
 }
 
-/// How hard Zstandard tries; its bytes are those of one thread, so that they do not depend on the machine.
+/// The level of compression. Zstandard uses one thread, so that the bytes do not depend on the machine.
 const LEVEL: i32 = 9;
 
-/// What was packed.
+/// The result of packing.
 #[derive(Clone, Debug)]
-pub struct Packed {
-    /// The list.
+pub struct PackResult {
     pub list: BundleList,
-    /// Names of what lies in the folder and was left out.
+    /// Names of files in the folder that were left out.
     pub left_out: Vec<String>,
 }
 
@@ -82,7 +80,7 @@ pub struct Packed {
 ///
 /// # Errors
 /// When it is still written, a file of it cannot be read or changes meanwhile, or `out` fails.
-pub fn pack(run: &RunFolder, out: impl Write) -> Result<Packed> {
+pub fn pack(run: &RunFolder, out: impl Write) -> Result<PackResult> {
     if run.condition == Condition::Running {
         let what = format!("{} is still running", run.path.display());
         return Err(Error::new(Kind::Busy, what).advise("wait for its end"));
@@ -97,14 +95,14 @@ pub fn pack(run: &RunFolder, out: impl Write) -> Result<Packed> {
     let list = BundleList { format: FORMAT, run: run.name.clone(), files };
     write(run, &list, out)?;
     let left_out = left.into_iter().map(|file| file.name.clone());
-    Ok(Packed { list, left_out: left_out.chain(run.contents.foreign.iter().cloned()).collect() })
+    Ok(PackResult { list, left_out: left_out.chain(run.contents.foreign.iter().cloned()).collect() })
 }
 
 fn summed(folder: &Path, file: &RunFile) -> Result<BundleFile> {
     let path = folder.join(&file.name);
     let read = |e| Error::io("read", &path, e);
-    let mut through = Summed::new(io::sink());
-    io::copy(&mut files::open(&path, BYTES_MAX)?, &mut through).map_err(read)?;
+    let mut through = ChecksumStream::new(io::sink());
+    io::copy(&mut files::open(&path, MAX_BYTES)?, &mut through).map_err(read)?;
     let (bytes, sha256) = through.done();
     Ok(BundleFile { name: file.name.clone(), bytes, sha256 })
 }
@@ -118,8 +116,8 @@ fn write(run: &RunFolder, list: &BundleList, out: impl Write) -> Result<()> {
     archive.append_data(&mut header(text.len() as u64), LIST, text.as_slice()).map_err(failed)?;
     for file in &list.files {
         let path = run.path.join(&file.name);
-        let source = files::open(&path, BYTES_MAX)?;
-        let mut source = Summed::new(io::Read::take(source, file.bytes));
+        let source = files::open(&path, MAX_BYTES)?;
+        let mut source = ChecksumStream::new(io::Read::take(source, file.bytes));
         let name = format!("{}/{}", run.name, file.name);
         archive.append_data(&mut header(file.bytes), name, &mut source).map_err(failed)?;
         if source.done() != (file.bytes, file.sha256.clone()) {
@@ -131,7 +129,7 @@ fn write(run: &RunFolder, list: &BundleList, out: impl Write) -> Result<()> {
     out.flush().map_err(failed)
 }
 
-/// A plain file of nobody, made at no time.
+/// A plain file without owner and time.
 fn header(bytes: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::Regular);
@@ -143,19 +141,19 @@ fn header(bytes: u64) -> Header {
     header
 }
 
-/// Counts and sums what passes through.
-struct Summed<T> {
+/// A stream that counts the bytes that pass through it and computes their checksum.
+struct ChecksumStream<T> {
     inner: T,
     sum: Sha256,
     bytes: u64,
 }
 
-impl<T> Summed<T> {
-    fn new(inner: T) -> Summed<T> {
-        Summed { inner, sum: Sha256::new(), bytes: 0 }
+impl<T> ChecksumStream<T> {
+    fn new(inner: T) -> ChecksumStream<T> {
+        ChecksumStream { inner, sum: Sha256::new(), bytes: 0 }
     }
 
-    /// How many bytes, and their sum in hexadecimal.
+    /// The number of bytes, and their checksum in hexadecimal.
     fn done(self) -> (u64, String) {
         (self.bytes, hexadecimal(&self.sum.finalize()))
     }
@@ -166,7 +164,7 @@ impl<T> Summed<T> {
     }
 }
 
-impl<R: Read> Read for Summed<R> {
+impl<R: Read> Read for ChecksumStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.take(buffer.get(..count).unwrap_or_default());
@@ -174,7 +172,7 @@ impl<R: Read> Read for Summed<R> {
     }
 }
 
-impl<W: Write> Write for Summed<W> {
+impl<W: Write> Write for ChecksumStream<W> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let count = self.inner.write(buffer)?;
         self.take(buffer.get(..count).unwrap_or_default());
@@ -190,8 +188,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a run folder may be called so: letters, digits, `-`, `_` and dots, and first no dot, which hides, and no `-`, which a shell's
-/// `*` makes an option.
+/// Whether a run folder may have this name: letters, digits, `-`, `_` and dots. A leading dot would hide it, and a leading `-` would become
+/// an option when a shell expands `*`; both are refused.
 fn is_run_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && name.len() <= 200 && !name.starts_with(['.', '-']) && name.chars().all(plain)

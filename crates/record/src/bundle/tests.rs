@@ -1,4 +1,4 @@
-//! Bundles that are whole, and every way in which one may not be.
+//! Bundles that are whole, and bundles with every kind of defect.
 
 use std::fs;
 use std::path::PathBuf;
@@ -36,16 +36,16 @@ fn what_was_packed_comes_back_and_the_same_run_gives_the_same_bytes() {
     assert_eq!((first == second, left), (true, vec!["report.html".to_owned(), "mine.txt".to_owned()]));
     let bundle = here.path().join("b.tar.zst");
     fs::write(&bundle, &first).unwrap();
-    let list = check(&bundle, BYTES_MAX).unwrap();
+    let list = check(&bundle, MAX_BYTES).unwrap();
     let names: Vec<&str> = list.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["latency/read.service.hlog", "manifest.json", "results.jsonl", "series.parquet"]);
-    let unpacked = unpack(&bundle, there.path(), BYTES_MAX).unwrap();
+    let unpacked = unpack(&bundle, there.path(), MAX_BYTES).unwrap();
     let again = Run::open(&unpacked.folder).unwrap();
     assert_eq!(again.manifest, run.manifest);
     assert_eq!(again.latency("read.service").unwrap().len(), 1);
     assert_eq!(packed(&look(&unpacked.folder).unwrap()), first, "and packs to the same again");
-    let twice = unpack(&bundle, there.path(), BYTES_MAX).unwrap_err();
-    assert!(twice.to_string().contains("there already"), "{twice}");
+    let twice = unpack(&bundle, there.path(), MAX_BYTES).unwrap_err();
+    assert!(twice.to_string().contains("already exists"), "{twice}");
     let large = check(&bundle, 10).unwrap_err();
     assert!(large.to_string().contains("of 10 at most"), "{large}");
 }
@@ -57,23 +57,23 @@ fn no_damage_passes_and_nothing_stays_of_it() {
     let bundle = here.path().join("b.tar.zst");
     for cut in [0, 1, 20, whole.len() / 2, whole.len() - 1] {
         fs::write(&bundle, &whole[..cut]).unwrap();
-        assert!(unpack(&bundle, there.path(), BYTES_MAX).is_err(), "cut at {cut}");
+        assert!(unpack(&bundle, there.path(), MAX_BYTES).is_err(), "cut at {cut}");
     }
     for place in (0..whole.len()).step_by(7) {
         let mut damaged = whole.clone();
         damaged[place] ^= 0x10;
         fs::write(&bundle, &damaged).unwrap();
-        // A bit of Zstandard's frame may mean nothing; then all sums are right.
-        if let Ok(unpacked) = unpack(&bundle, there.path(), BYTES_MAX) {
+        // A changed bit in a frame of Zstandard may have no effect; then all checksums are right.
+        if let Ok(unpacked) = unpack(&bundle, there.path(), MAX_BYTES) {
             fs::write(&bundle, packed(&look(&unpacked.folder).unwrap())).unwrap();
             assert_eq!(fs::read(&bundle).unwrap(), whole, "damaged at {place}");
             fs::remove_dir_all(unpacked.folder).unwrap();
         }
     }
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
-    // Neither do the folders stay that were made for it.
+    // The folders that were made for it do not stay either.
     fs::write(&bundle, damaged_in_its_last_file(&whole)).unwrap();
-    unpack(&bundle, &there.path().join("a/b"), BYTES_MAX).unwrap_err();
+    unpack(&bundle, &there.path().join("a/b"), MAX_BYTES).unwrap_err();
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
 }
 
@@ -86,16 +86,16 @@ fn damaged_in_its_last_file(whole: &[u8]) -> Vec<u8> {
 }
 
 /// One entry of a bundle made by hand.
-type Made<'e> = (&'e str, EntryType, &'e [u8]);
+type BundleEntry<'e> = (&'e str, EntryType, &'e [u8]);
 
 /// A bundle of these entries, whatever they are.
-fn by_hand(place: &Path, entries: &[Made<'_>]) -> PathBuf {
+fn by_hand(place: &Path, entries: &[BundleEntry<'_>]) -> PathBuf {
     let bundle = place.join("hostile.tar.zst");
     let file = fs::File::create(&bundle).unwrap();
     let mut archive = Builder::new(zstd::stream::write::Encoder::new(file, 1).unwrap());
     for (name, kind, content) in entries {
         let mut header = Header::new_gnu();
-        // The library refuses such names; a foe writes them.
+        // The library refuses such names, but an attacker can write them.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(*kind);
         if *kind == EntryType::Symlink {
@@ -142,10 +142,10 @@ fn hostile_bundles_are_refused_and_write_nothing() {
     ];
     for head in &heads {
         let shown = String::from_utf8_lossy(head).into_owned();
-        let entries: [Made<'_>; 2] = [(LIST, file, head), ("r/manifest.json", file, &manifest)];
-        assert!(unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).is_err(), "{shown}");
+        let entries: [BundleEntry<'_>; 2] = [(LIST, file, head), ("r/manifest.json", file, &manifest)];
+        assert!(unpack(&by_hand(here.path(), &entries), there.path(), MAX_BYTES).is_err(), "{shown}");
     }
-    let wrong: [&[Made<'_>]; 8] = [
+    let wrong: [&[BundleEntry<'_>]; 8] = [
         &[],
         &[("r/manifest.json", file, &manifest)],
         &[(LIST, file, &good)],
@@ -156,12 +156,12 @@ fn hostile_bundles_are_refused_and_write_nothing() {
         &[(LIST, file, &good), ("r/manifest.json", file, &manifest), ("r/findings.json", file, b"[]")],
     ];
     for (number, entries) in wrong.iter().enumerate() {
-        let refused = unpack(&by_hand(here.path(), entries), there.path(), BYTES_MAX);
+        let refused = unpack(&by_hand(here.path(), entries), there.path(), MAX_BYTES);
         assert!(refused.is_err(), "number {number}");
     }
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
-    let entries: [Made<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
-    unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap();
+    let entries: [BundleEntry<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
+    unpack(&by_hand(here.path(), &entries), there.path(), MAX_BYTES).unwrap();
 }
 
 #[test]
@@ -174,9 +174,9 @@ fn a_manifest_that_no_list_of_runs_can_show_is_not_imported() {
         [(serde_json::to_vec(&timeless).unwrap(), "time of its start"), (large.into_bytes(), "manifest of")]
     {
         let head = list("r", &[("manifest.json", &manifest)]);
-        let entries: [Made<'_>; 2] =
+        let entries: [BundleEntry<'_>; 2] =
             [(LIST, EntryType::Regular, &head), ("r/manifest.json", EntryType::Regular, &manifest)];
-        let refused = unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap_err();
+        let refused = unpack(&by_hand(here.path(), &entries), there.path(), MAX_BYTES).unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
     }
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
@@ -187,9 +187,9 @@ fn a_run_whose_name_a_shell_would_take_for_an_option_is_refused() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let manifest = serde_json::to_vec(&Manifest::new("disk", "0", [])).unwrap();
     let head = list("-rf", &[("manifest.json", &manifest)]);
-    let entries: [Made<'_>; 2] =
+    let entries: [BundleEntry<'_>; 2] =
         [(LIST, EntryType::Regular, &head), ("-rf/manifest.json", EntryType::Regular, &manifest)];
-    let refused = unpack(&by_hand(here.path(), &entries), there.path(), BYTES_MAX).unwrap_err();
+    let refused = unpack(&by_hand(here.path(), &entries), there.path(), MAX_BYTES).unwrap_err();
     assert!(refused.to_string().contains("name of its run"), "{refused}");
 }
 
@@ -199,20 +199,20 @@ fn names_of_any_length_and_what_lies_behind_the_end_are_refused() {
     let manifest = serde_json::to_vec(&Manifest::new("disk", "0", [])).unwrap();
     let good = list("r", &[("manifest.json", &manifest)]);
     let file = EntryType::Regular;
-    let plain: [Made<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
-    // The library alone would hold it in memory, whatever its size.
+    let plain: [BundleEntry<'_>; 2] = [(LIST, file, &good), ("r/manifest.json", file, &manifest)];
+    // The library alone would keep it in memory, whatever its size.
     let endless = vec![b'x'; 3 << 20];
     let with_name = [plain[0], ("././@LongLink", EntryType::GNULongName, &endless), plain[1]];
-    let refused = unpack(&by_hand(here.path(), &with_name), there.path(), BYTES_MAX).unwrap_err();
+    let refused = unpack(&by_hand(here.path(), &with_name), there.path(), MAX_BYTES).unwrap_err();
     assert!(refused.to_string().contains("a name in it has 3145728 bytes"), "{refused}");
     let other = b"18 path=evil/name\n";
     let with_other = [plain[0], ("x", EntryType::XHeader, other), plain[1]];
-    unpack(&by_hand(here.path(), &with_other), there.path(), BYTES_MAX).unwrap_err();
+    unpack(&by_hand(here.path(), &with_other), there.path(), MAX_BYTES).unwrap_err();
     let mut archive = zstd::decode_all(fs::read(by_hand(here.path(), &plain)).unwrap().as_slice()).unwrap();
     archive.extend(b"and more");
     let bundle = here.path().join("b.tar.zst");
     fs::write(&bundle, zstd::encode_all(archive.as_slice(), 1).unwrap()).unwrap();
-    let refused = unpack(&bundle, there.path(), BYTES_MAX).unwrap_err();
+    let refused = unpack(&bundle, there.path(), MAX_BYTES).unwrap_err();
     assert!(refused.to_string().contains("more than its list says"), "{refused}");
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 0);
 }
@@ -225,7 +225,7 @@ fn a_name_longer_than_a_header_holds_comes_back() {
     fs::copy(run.path.join("latency/read.service.hlog"), run.path.join(&long)).unwrap();
     let bundle = here.path().join("b.tar.zst");
     fs::write(&bundle, packed(&look(&run.path).unwrap())).unwrap();
-    let unpacked = unpack(&bundle, there.path(), BYTES_MAX).unwrap();
+    let unpacked = unpack(&bundle, there.path(), MAX_BYTES).unwrap();
     assert!(unpacked.folder.join(&long).is_file());
 }
 
@@ -235,11 +235,11 @@ fn a_bundle_may_become_a_folder_of_another_name_and_makes_none_around_it() {
     let bytes = packed(&run(here.path()));
     let called = Path::new("the recording");
     let folder = there.path().join("mine");
-    assert_eq!(unpack_as(bytes.as_slice(), called, &folder, BYTES_MAX).unwrap().folder, folder);
+    assert_eq!(unpack_as(bytes.as_slice(), called, &folder, MAX_BYTES).unwrap().folder, folder);
     assert!(look(&folder).is_ok());
-    let taken = unpack_as(bytes.as_slice(), called, &folder, BYTES_MAX).unwrap_err();
-    assert!(taken.to_string().contains("there already"), "{taken}");
-    assert!(unpack_as(bytes.as_slice(), called, &there.path().join("no/such"), BYTES_MAX).is_err());
+    let taken = unpack_as(bytes.as_slice(), called, &folder, MAX_BYTES).unwrap_err();
+    assert!(taken.to_string().contains("already exists"), "{taken}");
+    assert!(unpack_as(bytes.as_slice(), called, &there.path().join("no/such"), MAX_BYTES).is_err());
     assert_eq!(fs::read_dir(there.path()).unwrap().count(), 1);
 }
 
@@ -250,7 +250,7 @@ fn a_link_in_the_place_of_a_file_is_not_packed() {
     let results = run.path.join("results.jsonl");
     fs::rename(&results, here.path().join("secret")).unwrap();
     std::os::unix::fs::symlink(here.path().join("secret"), &results).unwrap();
-    // It was a file when the folder was looked at.
+    // It was a file when the folder was listed.
     pack(&run, std::io::sink()).unwrap_err();
 }
 

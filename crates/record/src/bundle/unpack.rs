@@ -1,4 +1,4 @@
-//! Unpacking, and checking without unpacking: every byte is held for hostile.
+//! Unpacks bundles, or checks them without unpacking; every byte is treated as hostile.
 
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
@@ -10,33 +10,31 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use tar::{Archive, Entries, Entry, EntryType};
 use zstd::stream::read::Decoder;
 
-use super::{BundleList, FORMAT, LIST, LIST_BYTES_MAX, NAME_BYTES_MAX, Summed, is_run_name, refused};
+use super::{BundleList, ChecksumStream, FORMAT, LIST, MAX_LIST_BYTES, MAX_NAME_BYTES, is_run_name, refused};
 use crate::files::{LATENCY, MANIFEST};
 use crate::folders::{IMPORTING, is_record, look};
 
-/// The most memory that reading may take, as a power of two: what our own level needs, and some.
-const WINDOW_LOG_MAX: u32 = 27;
-/// Room that must stay free where a bundle is unpacked.
+/// The most memory that reading may take, as a power of two: enough for the level at which bundles are packed, with a margin.
+const MAX_WINDOW_LOG: u32 = 27;
+/// Space that must stay free on the file system of an unpacked bundle.
 const ROOM_LEFT: u64 = 64 << 20;
 
-/// What was unpacked.
+/// The result of unpacking.
 #[derive(Clone, Debug)]
-pub struct Unpacked {
-    /// Where it is.
+pub struct UnpackResult {
     pub folder: PathBuf,
-    /// The list.
     pub list: BundleList,
 }
 
 /// Checks every file of a bundle against its list; writes nothing.
 ///
 /// # Errors
-/// When it is not what its list says, or unpacks to more than `bytes_max`.
+/// When it does not match its list, or unpacks to more than `bytes_max`.
 pub fn check(bundle: &Path, bytes_max: u64) -> Result<BundleList> {
     check_archive(decompressed(opened(bundle)?, bundle)?, bundle, bytes_max)
 }
 
-/// As [`check`], of the archive within a bundle; errors call it `bundle`.
+/// Does the same as [`check`] for the archive within a bundle; errors call it `bundle`.
 ///
 /// # Errors
 /// As [`check`].
@@ -50,7 +48,7 @@ fn opened(bundle: &Path) -> Result<File> {
 
 fn decompressed(packed: impl Read, bundle: &Path) -> Result<impl Read> {
     let mut decoder = Decoder::new(packed).map_err(|e| damaged(bundle, e))?;
-    decoder.window_log_max(WINDOW_LOG_MAX).map_err(|e| damaged(bundle, e))?;
+    decoder.window_log_max(MAX_WINDOW_LOG).map_err(|e| damaged(bundle, e))?;
     Ok(decoder)
 }
 
@@ -58,19 +56,19 @@ fn damaged(bundle: &Path, error: io::Error) -> Error {
     refused(bundle, "it is not a whole bundle of a run, or was damaged").because(error)
 }
 
-/// Unpacks a bundle below `parent` under the name that it says.
+/// Unpacks a bundle below `parent` under the name in its list.
 ///
 /// # Errors
-/// As [`check`]; and when a folder of that name is there, or there is no room. Nothing is left behind then.
-pub fn unpack(bundle: &Path, parent: &Path, bytes_max: u64) -> Result<Unpacked> {
+/// As [`check`]; and when a folder of that name exists, or there is too little space. Nothing is left behind then.
+pub fn unpack(bundle: &Path, parent: &Path, bytes_max: u64) -> Result<UnpackResult> {
     unpacked(decompressed(opened(bundle)?, bundle)?, bundle, parent, None, bytes_max)
 }
 
-/// Unpacks a bundle from where it comes as the folder `folder`, whatever name it says; errors call it `called`.
+/// Unpacks a bundle from a stream as the folder `folder`, whatever name its list has; errors call it `called`.
 ///
 /// # Errors
-/// As [`unpack`]; and when the folder around it is not there.
-pub fn unpack_as(packed: impl Read, called: &Path, folder: &Path, bytes_max: u64) -> Result<Unpacked> {
+/// As [`unpack`]; and when the parent of the folder does not exist.
+pub fn unpack_as(packed: impl Read, called: &Path, folder: &Path, bytes_max: u64) -> Result<UnpackResult> {
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::metadata(parent).map_err(|e| Error::io("open", parent, e))?;
     unpacked(decompressed(packed, called)?, called, parent, Some(folder), bytes_max)
@@ -82,9 +80,9 @@ fn unpacked(
     parent: &Path,
     folder: Option<&Path>,
     bytes_max: u64,
-) -> Result<Unpacked> {
+) -> Result<UnpackResult> {
     let place = |list: &BundleList| folder.map_or_else(|| parent.join(&list.run), Path::to_owned);
-    let aside = Aside::of(parent);
+    let aside = StagingFolder::new(parent);
     let begin = |list: &BundleList| {
         is_free(&place(list))?;
         aside.make(parent)?;
@@ -96,33 +94,33 @@ fn unpacked(
         made.map_err(|e| Error::io("create", &path, e))
     };
     let list = read(archive, bundle, bytes_max, begin, create)?;
-    // As every list of runs will look at it.
+    // The check that every list of runs makes.
     look(&aside.folder).map_err(|why| refused(bundle, format!("it {why}")))?;
     let folder = place(&list);
     is_free(&folder)?;
     match renameat_with(CWD, &aside.folder, CWD, &folder, RenameFlags::NOREPLACE) {
-        // A file system that cannot promise it; nothing was there just now.
+        // The file system cannot guarantee it; a moment ago there was no such folder.
         Err(rustix::io::Errno::INVAL) => fs::rename(&aside.folder, &folder),
         other => other.map_err(io::Error::from),
     }
     .map_err(|e| Error::io("create", &folder, e))?;
     aside.keep();
-    Ok(Unpacked { folder, list })
+    Ok(UnpackResult { folder, list })
 }
 
-/// Where a bundle is unpacked to until all of it is right; goes away again unless it is kept, and so does what was made for it.
-struct Aside {
+/// The directory into which a bundle is unpacked until all of it is right. It is deleted unless it is kept, and so are the directories that were made for it.
+struct StagingFolder {
     folder: PathBuf,
     /// Folders that were made, the outermost first.
     made: RefCell<Vec<PathBuf>>,
-    /// Tells others that somebody is still at it.
+    /// Holds the lock that tells other processes that unpacking continues.
     held: RefCell<Option<File>>,
 }
 
-impl Aside {
-    fn of(parent: &Path) -> Aside {
+impl StagingFolder {
+    fn new(parent: &Path) -> StagingFolder {
         let folder = parent.join(format!("{IMPORTING}{}", std::process::id()));
-        Aside { folder, made: RefCell::default(), held: RefCell::default() }
+        StagingFolder { folder, made: RefCell::default(), held: RefCell::default() }
     }
 
     fn make(&self, parent: &Path) -> Result<()> {
@@ -130,7 +128,7 @@ impl Aside {
         let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         for folder in missing.into_iter().rev() {
             match fs::create_dir(&folder) {
-                // By another import at the same time.
+                // Another import made it at the same time.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 made => {
                     made.map_err(|e| Error::io("create", &folder, e))?;
@@ -143,7 +141,7 @@ impl Aside {
             self.made.borrow_mut().push(folder);
         }
         let held = File::open(&self.folder).map_err(|e| Error::io("open", &self.folder, e))?;
-        // Where there are no locks, nothing that was broken off is cleared away; nothing worse.
+        // Without locks, the rest of an interrupted import is not deleted. That is harmless.
         let _ = held.try_lock();
         *self.held.borrow_mut() = Some(held);
         Ok(())
@@ -154,13 +152,13 @@ impl Aside {
     }
 }
 
-impl Drop for Aside {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
         let made = self.made.borrow();
         if made.contains(&self.folder) {
             let _ = fs::remove_dir_all(&self.folder);
         }
-        // What was made around it, unless somebody uses it by now.
+        // The directories that were made around it, unless another program uses them now.
         for folder in made.iter().rev().filter(|folder| !folder.starts_with(&self.folder)) {
             let _ = fs::remove_dir(folder);
         }
@@ -171,7 +169,7 @@ fn is_free(folder: &Path) -> Result<()> {
     if fs::symlink_metadata(folder).is_err() {
         return Ok(());
     }
-    let what = format!("{} is there already", folder.display());
+    let what = format!("{} already exists", folder.display());
     Err(Error::new(Kind::NotOurs, what).advise("import it below another --runs"))
 }
 
@@ -187,22 +185,22 @@ fn has_room(parent: &Path, list: &BundleList) -> Result<()> {
 }
 
 /// An entry with its name.
-type Named<'a, R> = (Vec<u8>, Entry<'a, R>);
+type NamedEntry<'a, R> = (Vec<u8>, Entry<'a, R>);
 
-/// The next entry. A long name stands in an entry before its own; the library would read any length of it into memory, and takes from
-/// other such entries what no bundle of ours says.
-fn next<'a, R: Read>(entries: &mut Entries<'a, R>, bundle: &Path) -> Result<Option<Named<'a, R>>> {
+/// The next entry. A long name is in an entry of its own, which the library would read into memory at any length. The library also accepts
+/// values from other such entries that no bundle of Fathom contains.
+fn next<'a, R: Read>(entries: &mut Entries<'a, R>, bundle: &Path) -> Result<Option<NamedEntry<'a, R>>> {
     let mut one = || entries.next().transpose().map_err(|e| damaged(bundle, e));
     let Some(mut entry) = one()? else { return Ok(None) };
     if entry.header().entry_type() != EntryType::GNULongName {
         return Ok(Some((entry.path_bytes().into_owned(), entry)));
     }
-    if entry.size() > NAME_BYTES_MAX {
+    if entry.size() > MAX_NAME_BYTES {
         return Err(refused(bundle, format!("a name in it has {} bytes", entry.size())));
     }
     let mut name = Vec::new();
     entry.read_to_end(&mut name).map_err(|e| damaged(bundle, e))?;
-    // It ends with a zero byte.
+    // The name ends with a zero byte.
     name.pop_if(|last| *last == 0);
     let named = one()?.ok_or_else(|| refused(bundle, "a name in it has no entry"))?;
     Ok(Some((name, named)))
@@ -232,7 +230,7 @@ fn read<W: Write>(
             return Err(refused(bundle, format!("an entry is not the promised {}", promised.name)));
         }
         let mut out = create(&promised.name)?;
-        let mut through = Summed::new(&mut out);
+        let mut through = ChecksumStream::new(&mut out);
         copy(&mut entry, &mut through, unreadable)?;
         if through.done() != (promised.bytes, promised.sha256.clone()) {
             return Err(refused(bundle, format!("the SHA-256 of {} is another one", promised.name)));
@@ -244,7 +242,7 @@ fn read<W: Write>(
     Ok(list)
 }
 
-/// Whether nothing but the zeros that end an archive is left.
+/// Whether only the zeros at the end of an archive are left.
 fn is_blank(mut rest: impl Read) -> io::Result<bool> {
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -258,7 +256,7 @@ fn is_blank(mut rest: impl Read) -> io::Result<bool> {
     }
 }
 
-/// Copies, and tells a source that is damaged from a place that cannot be written.
+/// Copies, and distinguishes a damaged source from a target that cannot be written.
 fn copy(from: &mut impl Read, to: &mut impl Write, unreadable: impl Fn(io::Error) -> Error) -> Result<()> {
     let mut buffer = vec![0; 128 << 10];
     loop {
@@ -275,8 +273,12 @@ fn is_plain<R: Read>(entry: &Entry<'_, R>) -> bool {
     entry.header().entry_type() == EntryType::Regular
 }
 
-fn list_of<R: Read>(bundle: &Path, (name, mut entry): Named<'_, R>, bytes_max: u64) -> Result<BundleList> {
-    if !is_plain(&entry) || name != LIST.as_bytes() || entry.size() > LIST_BYTES_MAX {
+fn list_of<R: Read>(
+    bundle: &Path,
+    (name, mut entry): NamedEntry<'_, R>,
+    bytes_max: u64,
+) -> Result<BundleList> {
+    if !is_plain(&entry) || name != LIST.as_bytes() || entry.size() > MAX_LIST_BYTES {
         return Err(refused(bundle, format!("its first entry is not {LIST}")));
     }
     let mut text = Vec::new();

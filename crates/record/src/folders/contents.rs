@@ -1,6 +1,6 @@
-//! What lies in a run folder: the files that Fathom writes, by their names, and whatever else there is.
+//! The contents of a run folder: the files that Fathom writes, by their names, and all other files.
 //!
-//! Nothing is opened and no link is followed: only names, kinds and sizes are looked at.
+//! It opens no file and follows no link: it only reads names, kinds and sizes.
 
 use std::fs::{self, DirEntry};
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use crate::series_parts::{self, HALF};
 
 /// The page that `fathom report` makes.
 const PAGE: &str = "report.html";
-/// What a kill in the middle of writing leaves.
+/// Names of files that remain when a process is killed during a write.
 const HALF_WRITTEN: [&str; 2] = ["manifest.new", "findings.new"];
 
 /// A file of a run.
@@ -22,36 +22,35 @@ const HALF_WRITTEN: [&str; 2] = ["manifest.new", "findings.new"];
 pub struct RunFile {
     /// Its name within the folder, with `/`.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
 }
 
 impl RunFile {
-    /// Whether it holds what was measured or judged, and not what can be made of that again.
+    /// Whether it contains measurements or judgements, and not data that can be made again from them.
     pub fn is_record(&self) -> bool {
         is_record(&self.name)
     }
 }
 
-/// What lies in a run folder.
+/// The contents of a run folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Files of a run, by name.
     pub files: Vec<RunFile>,
-    /// What Fathom did not write, by name.
+    /// Names of files that Fathom did not write.
     pub foreign: Vec<String>,
-    /// Names of files of a run that something else than a plain file has.
+    /// Names of a run's files that belong to something else than a plain file.
     pub disguised: Vec<String>,
-    /// When a record of it was last written to.
+    /// The time of the last write to a record of it.
     pub written: Option<SystemTime>,
 }
 
 impl Contents {
-    /// Of `folder`.
+    /// Reads the contents of `folder`.
     ///
     /// # Errors
     /// When it cannot be listed.
-    pub fn of(folder: &Path) -> Result<Contents> {
+    pub fn read(folder: &Path) -> Result<Contents> {
         let mut contents = Contents::default();
         contents.list(folder, "")?;
         contents.files.sort();
@@ -77,7 +76,7 @@ impl Contents {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         let plain_name = entry.file_name().to_str().is_some();
         let about = match entry.metadata() {
-            // A run that goes on writes beside a file and renames: what was listed may have its own name by now.
+            // A run in progress uses temporary names and renames: a listed file may have its final name by now.
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
             about => about.map_err(|e| Error::io("look at", entry.path(), e))?,
         };
@@ -100,7 +99,7 @@ impl Contents {
     }
 }
 
-/// Whether a file of that name, as it stands within a run folder, is part of the record.
+/// Whether a file of that name in a run folder is part of the record.
 pub(crate) fn is_record(name: &str) -> bool {
     if let Some(log) = name.strip_prefix("latency/") {
         let stem = log.strip_suffix(".hlog").unwrap_or_default();
@@ -113,9 +112,9 @@ pub(crate) fn is_record(name: &str) -> bool {
     is_series || [MANIFEST, RESULTS, FINDINGS].contains(&name)
 }
 
-/// Whether it can be made again, or is what a kill left.
+/// Whether it can be made again, or remains from a killed process.
 fn is_remade(name: &str) -> bool {
-    // As the crate tempfile calls what becomes the page.
+    // The name that the crate tempfile gives to the unfinished page.
     let half_a_page = name.strip_prefix(".tmp").is_some_and(|rest| {
         !rest.is_empty() && rest.len() <= 12 && rest.chars().all(|c| c.is_ascii_alphanumeric())
     });
@@ -123,7 +122,7 @@ fn is_remade(name: &str) -> bool {
     name == PAGE || is_page_of_two(name) || HALF_WRITTEN.contains(&name) || half_a_part || half_a_page
 }
 
-/// Whether it is the page of this run beside another, by the name that Fathom gives to both: `report-with-20261121T093000Z-ycsb-4711.html`.
+/// Whether it is the page of this run and another, by the name that Fathom gives it: `report-with-20261121T093000Z-ycsb-4711.html`.
 fn is_page_of_two(name: &str) -> bool {
     let other = name.strip_prefix("report-with-").and_then(|rest| rest.strip_suffix(".html"));
     let stamp = other.and_then(|other| other.split_once("Z-")).map_or("", |(stamp, _)| stamp);

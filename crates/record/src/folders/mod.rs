@@ -1,14 +1,14 @@
-//! The folders of runs below one place: which there are, how each stands, what lies there that is none, and how one is taken away.
+//! The run folders below one directory: their list, the state of each, foreign files among them, and the removal of a folder.
 //!
-//! Looking follows no link and opens nothing that is not a plain file of a plain name, since what lies in such a place may come from
-//! anywhere. What cannot be read as a run is named with the reason, and never ends the look.
+//! A scan follows no link and opens only plain files with plain names, because the contents may come from an untrusted source. An entry that
+//! cannot be read as a run is listed with the reason, and never ends the scan.
 //!
-//! A folder that goes is renamed first, so that a kill in the middle leaves nothing that looks like a run, and then emptied file by file
-//! by the names that Fathom gives; nothing is removed by a recursion that could meet what somebody put there meanwhile. What could cost
-//! somebody something is refused.
+//! A folder is first renamed, so that a kill during its removal leaves nothing that looks like a run. It is then emptied file by file,
+//! by the names that Fathom gives. Removal does not recurse, because that could delete files that were added meanwhile. Removals that
+//! could lose data are refused.
 
 mod contents;
-mod moment;
+mod utc_time;
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,59 +17,53 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{LATENCY, MANIFEST, MANIFEST_BYTES_MAX};
+use crate::files::{LATENCY, MANIFEST, MAX_MANIFEST_BYTES};
 use crate::{Manifest, Run, RunLock, State};
 
 pub use self::contents::{Contents, RunFile};
-pub use self::moment::{Moment, days};
+pub use self::utc_time::{UtcTime, days};
 
 pub(crate) use self::contents::is_record;
 
-/// A folder that is going away is called this and its old name.
+/// The prefix of a folder that is being removed; its old name follows.
 pub(crate) const REMOVING: &str = ".removing-";
-/// A folder that a bundle is unpacked into is called this and its name to be.
+/// The prefix of a folder that a bundle is unpacked into; its final name follows.
 pub(crate) const IMPORTING: &str = ".importing-";
 
-/// One run, as far as a list tells.
+/// One run, as far as a list shows it.
 #[derive(Clone, Debug)]
 pub struct RunFolder {
-    /// The folder's name.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// Its manifest.
     pub manifest: Manifest,
-    /// When it began.
-    pub started: Moment,
-    /// How it stands.
+    pub started: UtcTime,
     pub condition: Condition,
-    /// What lies in it.
+    /// The contents of the folder.
     pub contents: Contents,
-    /// How long it took, or takes until now, in seconds; of one that was cut off, until it was last written to.
+    /// Its duration, or its duration until now, in seconds; for a run that was cut off, until the last write to it.
     pub seconds: f64,
 }
 
-/// Something beside the runs.
+/// An entry in the folder that is not a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stranger {
-    /// Its name.
+pub struct ForeignEntry {
     pub name: String,
-    /// Why it is no run.
+    /// The reason why it is not a run.
     pub why: String,
 }
 
-/// What a place holds.
+/// The contents of a folder of runs.
 #[derive(Clone, Debug, Default)]
 pub struct Scan {
     /// The runs, newest first.
     pub runs: Vec<RunFolder>,
-    /// What is no run, or cannot be read as one, by name.
-    pub strangers: Vec<Stranger>,
-    /// Folders whose removal or import was broken off, by name.
+    /// Entries that are not runs or cannot be read as one, by name.
+    pub strangers: Vec<ForeignEntry>,
+    /// Folders whose removal or import was interrupted, by name.
     pub unfinished: Vec<String>,
 }
 
-/// Looks at every folder below `parent`.
+/// Examines every folder below `parent`.
 ///
 /// # Errors
 /// When `parent` cannot be listed.
@@ -80,7 +74,7 @@ pub fn scan(parent: &Path) -> Result<Scan> {
         let entry = entry.map_err(|e| Error::io("list", parent, e))?;
         let Ok(name) = entry.file_name().into_string() else {
             let name = entry.file_name().to_string_lossy().into_owned();
-            scan.strangers.push(Stranger { name, why: "its name is not UTF-8".to_owned() });
+            scan.strangers.push(ForeignEntry { name, why: "its name is not UTF-8".to_owned() });
             continue;
         };
         if name.starts_with(REMOVING) || name.starts_with(IMPORTING) {
@@ -89,7 +83,7 @@ pub fn scan(parent: &Path) -> Result<Scan> {
         }
         match look(&entry.path()) {
             Ok(run) => scan.runs.push(run),
-            Err(why) => scan.strangers.push(Stranger { name, why }),
+            Err(why) => scan.strangers.push(ForeignEntry { name, why }),
         }
     }
     scan.runs.sort_by(|one, two| (two.started, &two.name).cmp(&(one.started, &one.name)));
@@ -98,10 +92,10 @@ pub fn scan(parent: &Path) -> Result<Scan> {
     Ok(scan)
 }
 
-/// One folder as a run, or why it is none.
+/// One folder as a run, or the reason why it is not a run.
 ///
 /// # Errors
-/// A sentence's end: `has no manifest.json`.
+/// The end of a sentence: `has no manifest.json`.
 pub fn look(path: &Path) -> Result<RunFolder, String> {
     let kind = fs::symlink_metadata(path).map_err(|e| format!("cannot be looked at: {e}"))?.file_type();
     if kind.is_symlink() {
@@ -110,29 +104,29 @@ pub fn look(path: &Path) -> Result<RunFolder, String> {
     if !kind.is_dir() {
         return Err("is no folder".to_owned());
     }
-    // Asked first: what is no run may hold any number of files.
+    // This check comes first, because a folder that is not a run may contain any number of files.
     if fs::symlink_metadata(path.join(MANIFEST)).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
         return Err("has no manifest.json".to_owned());
     }
-    let contents = Contents::of(path).map_err(|e| e.to_string())?;
+    let contents = Contents::read(path).map_err(|e| e.to_string())?;
     if let Some(name) = contents.disguised.first() {
         return Err(format!("has a link or a special file in the place of {name}"));
     }
     match contents.files.iter().find(|file| file.name == MANIFEST) {
         None => return Err("has no manifest.json".to_owned()),
-        Some(manifest) if manifest.bytes > MANIFEST_BYTES_MAX => {
+        Some(manifest) if manifest.bytes > MAX_MANIFEST_BYTES => {
             return Err(format!("has a manifest of {} bytes", manifest.bytes));
         }
         Some(_) => {}
     }
     let manifest = Run::open(path).map_err(|e| e.to_string())?.manifest;
-    let started = Moment::parse(&manifest.started)
+    let started = UtcTime::parse(&manifest.started)
         .ok_or_else(|| "has a manifest without the time of its start".to_owned())?;
-    let condition = Condition::of(manifest.state, path);
+    let condition = Condition::new(manifest.state, path);
     let until = match condition {
-        Condition::Running => Some(Moment::now()),
-        Condition::CutOff => contents.written.map(Moment::from),
-        _ => manifest.finished.as_deref().and_then(Moment::parse),
+        Condition::Running => Some(UtcTime::now()),
+        Condition::CutOff => contents.written.map(UtcTime::from),
+        _ => manifest.finished.as_deref().and_then(UtcTime::parse),
     };
     Ok(RunFolder {
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -145,13 +139,13 @@ pub fn look(path: &Path) -> Result<RunFolder, String> {
     })
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// A living process writes it.
+    /// A running process writes it.
     Running,
-    /// Nobody wrote an end, and nobody writes it any more.
+    /// The run has no end, and no process writes it any more.
     CutOff,
     /// Ran to its end.
     Complete,
@@ -162,7 +156,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Every one, with its word.
+    /// Every condition, with its word.
     pub const ALL: [(Condition, &'static str); 5] = [
         (Condition::Running, "running"),
         (Condition::CutOff, "cut off"),
@@ -171,8 +165,8 @@ impl Condition {
         (Condition::Failed, "failed"),
     ];
 
-    /// Of the folder whose manifest says `state`.
-    pub(crate) fn of(state: State, folder: &Path) -> Condition {
+    /// The condition of the folder whose manifest says `state`.
+    pub(crate) fn new(state: State, folder: &Path) -> Condition {
         match state {
             State::Running if RunLock::is_taken(folder) => Condition::Running,
             State::Running => Condition::CutOff,
@@ -182,28 +176,28 @@ impl Condition {
         }
     }
 
-    /// In a word or two.
+    /// The condition in a word or two.
     pub fn word(self) -> &'static str {
         Condition::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, word)| word)
     }
 
-    /// What a person means by `word`; hyphens and underscores are blanks.
+    /// A search word in its normal form: hyphens and underscores are blanks.
     pub fn parse(word: &str) -> Option<Condition> {
         let word = word.to_ascii_lowercase().replace(['-', '_'], " ");
         Condition::ALL.iter().find(|(_, name)| *name == word).map(|(one, _)| *one)
     }
 }
 
-/// Why a run folder is not removed.
+/// The reason why a run folder is not removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// A living process writes it.
+    /// A running process writes it.
     Running,
-    /// Files that Fathom did not write lie in it.
+    /// It contains files that Fathom did not write.
     Foreign(Vec<String>),
 }
 
-/// What stands against removing `run`.
+/// The obstacle to removing `run`, if there is one.
 pub fn obstacle(run: &RunFolder) -> Option<Obstacle> {
     if run.condition == Condition::Running {
         return Some(Obstacle::Running);
@@ -214,9 +208,9 @@ pub fn obstacle(run: &RunFolder) -> Option<Obstacle> {
 /// Removes the folder of a run.
 ///
 /// # Errors
-/// When something stands against it, or it cannot be done; a folder that is partly gone is finished by [`clear_unfinished`].
+/// When there is an obstacle, or it fails; [`clear_unfinished`] finishes a folder that is partly removed.
 pub fn remove(run: &RunFolder) -> Result<()> {
-    // Looked at again: much may have happened since the list was made.
+    // It is examined again, because it may have changed since the list was made.
     let now = look(&run.path).map_err(|why| {
         Error::new(Kind::NotOurs, format!("{} {why}; it is left alone", run.path.display()))
     })?;
@@ -238,10 +232,10 @@ pub(crate) fn discard(folder: &Path) -> Result<()> {
     empty(&aside)
 }
 
-/// Takes away what a removal or an import that was killed in the middle has left.
+/// Deletes the rest of a removal or an import that was killed.
 ///
 /// # Errors
-/// When its name is not that of one, an import goes on in it, something foreign lies in it, or it cannot be done.
+/// When its name is not that of one, an import is under way in it, it contains a foreign file, or it cannot be deleted.
 pub fn clear_unfinished(folder: &Path) -> Result<()> {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_plain = fs::symlink_metadata(folder).is_ok_and(|about| about.is_dir());
@@ -249,7 +243,7 @@ pub fn clear_unfinished(folder: &Path) -> Result<()> {
         let what = format!("{} is not a folder that was being removed or imported", folder.display());
         return Err(Error::new(Kind::NotOurs, what));
     }
-    // An import holds a lock on its folder; where no lock can be had nobody can tell that it is over.
+    // An import holds a lock on its folder. Without locks its end cannot be seen.
     let held = File::open(folder).map_err(|e| Error::io("open", folder, e))?;
     if name.starts_with(IMPORTING) && held.try_lock().is_err() {
         let what = format!("{} is still being imported", folder.display());
@@ -259,12 +253,12 @@ pub fn clear_unfinished(folder: &Path) -> Result<()> {
 }
 
 fn empty(folder: &Path) -> Result<()> {
-    let mut contents = Contents::of(folder)?;
+    let mut contents = Contents::read(folder)?;
     if let Some(name) = contents.foreign.first().or(contents.disguised.first()) {
         let what = format!("{} holds {name}, which is not Fathom's", folder.display());
         return Err(Error::new(Kind::NotOurs, what).advise("look at it, and remove the folder yourself"));
     }
-    // Without its manifest it is no run any more, whatever else is still there.
+    // Without its manifest it is not a run any more, whatever other files still exist.
     contents.files.sort_by_key(|file| file.name != MANIFEST);
     for file in &contents.files {
         let path = folder.join(&file.name);

@@ -1,4 +1,4 @@
-//! Folders of runs, whole and hostile.
+//! Folders of runs, both intact and hostile ones.
 
 use std::os::unix::fs::symlink;
 
@@ -153,8 +153,8 @@ fn moments_are_read_as_people_write_them() {
     for wrong in ["30", "d", "", "-1d", "1e99d", "soon", "900000d", "NaNd"] {
         assert!(days(wrong).is_err(), "{wrong}");
     }
-    let day = Moment::back_to("2026-11-21").unwrap();
+    let day = UtcTime::back_to("2026-11-21").unwrap();
     assert_eq!((day.to_string(), day.short()), ("2026-11-21 00:00".to_owned(), "Nov 21 00:00".to_owned()));
-    assert!(Moment::back_to("2026-13-01").is_err() && Moment::back_to("7d").unwrap() < Moment::now());
+    assert!(UtcTime::back_to("2026-13-01").is_err() && UtcTime::back_to("7d").unwrap() < UtcTime::now());
     assert_eq!(Condition::parse("cut-off"), Some(Condition::CutOff));
 }

@@ -1,5 +1,5 @@
-//! What every configuration must be, whoever brings it, and whether it may start a set or follow another
-//! (mongodb/mongo:src/mongo/db/repl/repl_set_config.cpp, validate; repl_set_config_checks.cpp).
+//! Checks configurations: the conditions on every configuration, and the further ones on a configuration that starts a set or
+//! replaces another (mongodb/mongo:src/mongo/db/repl/repl_set_config.cpp, validate; repl_set_config_checks.cpp).
 
 use std::time::Duration;
 
@@ -112,8 +112,8 @@ impl ReplicaSetConfig {
     }
 }
 
-/// What `replSetInitiate` asks of a configuration on a server that was started for the set `name`. That the server itself is in it
-/// exactly once is for the caller to see to. Fails with InvalidReplicaSetConfig.
+/// Checks a configuration for `replSetInitiate` on a server that was started for the set `name`. The caller checks that the server
+/// itself is in it exactly once. Fails with InvalidReplicaSetConfig.
 pub fn check_initiate(config: &ReplicaSetConfig, name: &str) -> Result<(), Failure> {
     if config.name != name {
         return Err(invalid(format!(
@@ -136,7 +136,7 @@ pub fn check_initiate(config: &ReplicaSetConfig, name: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// What `replSetReconfig` asks of a configuration that is to replace another. With `force` the version is the caller's to set higher.
+/// Checks a configuration for `replSetReconfig` that replaces another. With `force`, the caller raises the version.
 /// Fails with NewReplicaSetConfigurationIncompatible.
 pub fn check_reconfig(old: &ReplicaSetConfig, new: &ReplicaSetConfig, force: bool) -> Result<(), Failure> {
     new.validate().map_err(|failure| incompatible(failure.message().to_owned()))?;
@@ -176,7 +176,7 @@ pub fn check_reconfig(old: &ReplicaSetConfig, new: &ReplicaSetConfig, force: boo
     old.members.iter().try_for_each(|member| check_member(member, new))
 }
 
-/// Whether the member at an index may be primary, as the one who runs `replSetReconfig` must be. Fails with NodeNotElectable.
+/// Whether the member at an index is electable, as the member that runs `replSetReconfig` must be. Fails with NodeNotElectable.
 pub fn check_electable(config: &ReplicaSetConfig, index: usize) -> Result<(), Failure> {
     match config.members.get(index) {
         Some(member) if member.is_electable() => Ok(()),

@@ -8,9 +8,9 @@ use fathom_wire::{Code, Failure};
 use crate::fields;
 use crate::host::Host;
 
-/// The most members (mongodb/mongo:src/mongo/db/repl/repl_set_config.h).
+/// The maximum number of members (mongodb/mongo:src/mongo/db/repl/repl_set_config.h).
 pub const MAX_MEMBERS: usize = 50;
-/// The most members that vote.
+/// The maximum number of voting members.
 pub const MAX_VOTING_MEMBERS: usize = 7;
 /// The longest delay: 366 days.
 const MAX_DELAY: Duration = Duration::from_secs(3600 * 24 * 366);
@@ -29,36 +29,35 @@ const LEGAL: [&str; 10] = [
     "tags",
 ];
 
-/// A configuration that is refused, with the reason.
+/// The failure for an invalid configuration, with the reason.
 pub(crate) fn invalid(reason: impl Into<std::borrow::Cow<'static, str>>) -> Failure {
     Failure::new(Code::InvalidReplicaSetConfig, reason)
 }
 
-/// What a member is, and may do.
+/// The role and the rights of a member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// `_id`, 0 to 255; stays with the member when its place in the list changes.
     pub id: i32,
-    /// Where it listens.
     pub host: Host,
-    /// How much it wants to be primary, 0 (never) to 1000.
+    /// Its preference in elections, 0 (never primary) to 1000.
     pub priority: f64,
-    /// 1 or 0.
+    /// Its votes in elections: 1 or 0.
     pub votes: i32,
-    /// Not shown to clients.
+    /// Hidden from clients: `hello` does not list it.
     pub hidden: bool,
     /// Votes and holds no data.
     pub arbiter: bool,
-    /// Whether it has indexes besides those of `_id`.
+    /// Whether it has indexes other than the one on `_id`.
     pub build_indexes: bool,
-    /// How far it stays behind on purpose.
+    /// The time by which it deliberately lags behind.
     pub delay: Duration,
-    /// What it is told apart by, in the order given.
+    /// Its tags, in the order given.
     pub tags: Vec<(String, String)>,
 }
 
 impl Member {
-    /// A member with every default.
+    /// A member with default values.
     pub fn new(id: i32, host: Host) -> Member {
         Member {
             id,
@@ -83,7 +82,7 @@ impl Member {
         })?;
         let host = fields::string(document, "host")?.ok_or_else(|| fields::missing("host"))?;
         let arbiter = fields::boolean(document, "arbiterOnly")?.unwrap_or(false);
-        // An arbiter is given 0, also where the default of other members was written out.
+        // An arbiter gets 0, even if the document states the default of other members.
         let priority = match fields::decimal(document, "priority")?.unwrap_or(1.0) {
             1.0 if arbiter => 0.0,
             priority => priority,
@@ -109,7 +108,7 @@ impl Member {
         })
     }
 
-    /// The document, with every default written out and in mongod 4.0's order.
+    /// The document, with all defaults written out and in the order of mongod 4.0.
     pub(super) fn to_document(&self) -> Document {
         let tags: Document = self.tags.iter().map(|(key, value)| (key.clone(), value.into())).collect();
         doc! {
@@ -130,7 +129,6 @@ impl Member {
         self.tags.iter().map(|(key, value)| (key.clone(), value.into())).collect()
     }
 
-    /// Whether it votes.
     pub fn is_voter(&self) -> bool {
         self.votes > 0
     }

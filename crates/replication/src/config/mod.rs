@@ -1,7 +1,7 @@
-//! The configuration of a replica set: who its members are, and what each may do.
+//! The configuration of a replica set: its members, and the role and rights of each.
 //!
-//! A configuration is a value: read once from a document, checked, and never changed; a new one replaces it. Nothing here resolves a
-//! name or knows which member we are, that is the caller's.
+//! A configuration is a value: read once from a document, checked, and never changed; a new one replaces it. This module neither
+//! resolves names nor knows which member we are; the caller does both.
 
 mod checks;
 mod member;
@@ -19,7 +19,7 @@ pub use settings::{Settings, TagPattern};
 use crate::fields;
 use crate::host::Host;
 
-/// The version by which a member without a configuration is known to others.
+/// The version that a member without a configuration reports to others.
 pub const NO_VERSION: i64 = -2;
 
 const LEGAL: [&str; 7] = [
@@ -58,7 +58,7 @@ impl ReplicaSetConfig {
         read(document).map_err(|failure| invalid(failure.message().to_owned()))
     }
 
-    /// What `replSetInitiate` without a document means: this server alone.
+    /// The configuration for `replSetInitiate` without a document: this server as the only member.
     pub fn of_one(name: &str, host: Host) -> ReplicaSetConfig {
         ReplicaSetConfig {
             name: name.to_owned(),
@@ -71,7 +71,7 @@ impl ReplicaSetConfig {
         }
     }
 
-    /// The document, with every default written out and in mongod's order.
+    /// The document, with all defaults written out and in mongod's order.
     pub fn to_document(&self) -> Document {
         let mut document = doc! { "_id": &self.name, "version": fields::int_or_long(self.version) };
         if self.config_server {
@@ -95,36 +95,36 @@ impl ReplicaSetConfig {
         self.members.iter().position(|member| i64::from(member.id) == id)
     }
 
-    /// How many members vote.
+    /// The number of voting members.
     pub fn voters(&self) -> usize {
         self.members.iter().filter(|member| member.is_voter()).count()
     }
 
-    /// How many votes win an election.
+    /// The number of votes that wins an election.
     pub fn majority_votes(&self) -> usize {
         self.voters() / 2 + 1
     }
 
-    /// How many voting members with data `w: "majority"` needs: a majority of the voters, or all voters with data where arbiters are
-    /// so many that these are fewer (repl_set_config.cpp, _calculateMajorities).
+    /// The number of data-bearing voters that `w: "majority"` needs: a majority of the voters, or all data-bearing voters if there
+    /// are so many arbiters that these are fewer (repl_set_config.cpp, _calculateMajorities).
     pub fn write_majority(&self) -> usize {
         let arbiters = self.members.iter().filter(|member| member.arbiter).count();
         self.majority_votes().min(self.voters().saturating_sub(arbiters))
     }
 
-    /// How many members have a higher priority: 0 for the first in line.
+    /// The number of members with a higher priority: 0 for the highest priority.
     pub fn priority_rank(&self, priority: f64) -> usize {
         self.members.iter().filter(|member| member.priority > priority).count()
     }
 
-    /// How long the member at an index waits before it takes over from a primary of lower priority.
+    /// The delay before the member at an index takes over from a primary of lower priority.
     pub(crate) fn takeover_delay(&self, index: usize) -> std::time::Duration {
         let rank = self.members.get(index).map_or(0, |member| self.priority_rank(member.priority));
         let turns = u32::try_from(rank + 1).unwrap_or(u32::MAX);
         self.settings.election_timeout.saturating_mul(turns)
     }
 
-    /// The pattern of a custom write concern mode; UnknownReplWriteConcern where there is none of the name.
+    /// The pattern of a custom write concern mode; UnknownReplWriteConcern if no mode has the name.
     pub fn mode(&self, name: &str) -> Result<&TagPattern, Failure> {
         self.settings.modes.get(name).ok_or_else(|| {
             let what = format!("No write concern mode named '{name}' found in replica set configuration");
@@ -139,7 +139,7 @@ impl ReplicaSetConfig {
         self
     }
 
-    /// The same configuration with the id that a new set is given.
+    /// The same configuration with the id of a new set.
     #[must_use]
     pub fn with_replica_set_id(mut self, id: ObjectId) -> ReplicaSetConfig {
         self.settings.replica_set_id = Some(id);
@@ -150,7 +150,7 @@ impl ReplicaSetConfig {
 fn read(document: &Document) -> Result<ReplicaSetConfig, Failure> {
     fields::only("replica set configuration", document, &LEGAL)?;
     let name = fields::string(document, "_id")?.ok_or_else(|| fields::missing("_id"))?;
-    // 4.0 wants it said; since 4.4 the first version need not be, and shells count on that.
+    // 4.0 requires the field; since 4.4 it may be absent in the first version, and shells rely on that.
     let version = fields::integer(document, "version")?.unwrap_or(1);
     let list = fields::array(document, "members")?.ok_or_else(|| fields::missing("members"))?;
     let mut members = Vec::new();

@@ -1,6 +1,6 @@
-//! `settings` of a configuration: timeouts, chaining, and custom write concerns.
+//! The field `settings` of a configuration: timeouts, chaining, and custom write concerns.
 //!
-//! A custom write concern is a mode: how many different values of which tags must have a write
+//! A custom write concern is a mode: for each of some tags, the number of different values that the members with a write must have
 //! (mongodb/mongo:src/mongo/db/repl/repl_set_tag.cpp).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,26 +14,26 @@ use super::Member;
 use crate::fields;
 use crate::write_concern::WriteConcern;
 
-/// What holds for the whole set. Fields that it does not know are ignored, as mongod ignores them here.
+/// Settings of the whole set. Unknown fields are ignored, as mongod ignores them here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Whether a secondary may sync from another secondary.
     pub chaining_allowed: bool,
-    /// How often members ask each other how they are.
+    /// The interval between two heartbeats to a member.
     pub heartbeat_interval: Duration,
-    /// How long they wait for an answer.
+    /// The time limit for the reply to a heartbeat.
     pub heartbeat_timeout: Duration,
-    /// How long without a primary until a secondary stands for election, before the random part.
+    /// The time without a primary after which a secondary calls an election, before the random part.
     pub election_timeout: Duration,
-    /// How long a new primary waits to get what others have and it lacks; `None` as long as it takes, zero not at all.
+    /// The time limit of a new primary's catch-up, in which it fetches entries that it lacks; `None` for no limit, zero for no catch-up.
     pub catch_up_timeout: Option<Duration>,
-    /// How long a fresher secondary lets a primary catch up before it takes over; `None` never.
+    /// The time that a fresher secondary lets a primary catch up before it takes over; `None` for never.
     pub catch_up_takeover_delay: Option<Duration>,
     /// Custom write concern modes by name.
     pub modes: BTreeMap<String, TagPattern>,
-    /// `getLastErrorDefaults`: the write concern of writes that bring none.
+    /// `getLastErrorDefaults`: the write concern of writes that specify none.
     pub default_write_concern: WriteConcern,
-    /// Tells this set from every other, also one of the same name.
+    /// Distinguishes this set from every other, even from one of the same name.
     pub replica_set_id: Option<ObjectId>,
 }
 
@@ -55,7 +55,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the document; tags of the members decide whether modes make sense.
+    /// Reads the document; the tags of the members decide whether modes are valid.
     pub(super) fn parse(document: &Document, members: &[Member]) -> Result<Settings, Failure> {
         let usual = Settings::default();
         let heartbeat_interval = match fields::integer(document, "heartbeatIntervalMillis")? {
@@ -101,7 +101,7 @@ impl Settings {
         })
     }
 
-    /// The document, with every default written out and in mongod 4.0's order.
+    /// The document, with all defaults written out and in the order of mongod 4.0.
     pub(super) fn to_document(&self) -> Document {
         let span = |span: Option<Duration>| fields::int_or_long(span.map_or(-1, fields::millis));
         let modes: Document =
@@ -133,7 +133,7 @@ fn positive(document: &Document, name: &str, reason: &'static str) -> Result<Opt
     }
 }
 
-/// Milliseconds, or -1 for no end.
+/// Milliseconds, or -1 for no limit.
 fn or_endless(
     document: &Document,
     name: &str,
@@ -163,7 +163,7 @@ fn read_modes(document: &Document, members: &[Member]) -> Result<BTreeMap<String
     Ok(modes)
 }
 
-/// For each tag, how many different values are wanted: `{dc: 2, rack: 3}`.
+/// For each tag, the number of different values required: `{dc: 2, rack: 3}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TagPattern {
     wanted: Vec<(String, u32)>,
@@ -197,12 +197,12 @@ impl TagPattern {
         Ok(TagPattern { wanted })
     }
 
-    /// `{tag: count}`.
+    /// The document `{tag: count}`.
     pub(super) fn to_document(&self) -> Document {
         self.wanted.iter().map(|(key, count)| (key.clone(), i64::from(*count).into())).collect::<Document>()
     }
 
-    /// Whether these members together fulfil it. A pattern that wants nothing needs at least one tagged member, as in MongoDB.
+    /// Whether these members together match it. A pattern without requirements needs at least one tagged member, as in MongoDB.
     pub fn is_matched_by<'m>(&self, members: impl Iterator<Item = &'m Member>) -> bool {
         let tags: BTreeSet<(&str, &str)> = members
             .flat_map(|member| &member.tags)

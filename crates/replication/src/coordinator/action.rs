@@ -1,4 +1,4 @@
-//! What a coordinator asks of its driver. The driver carries them out in their order, and reports back by the input that each names.
+//! The requests of a coordinator to its driver. The driver executes them in order, and reports back through the input that each names.
 
 use std::time::Duration;
 
@@ -11,90 +11,82 @@ use crate::member_state::MemberState;
 use crate::messages::{HeartbeatArguments, RequestVotesArguments};
 use crate::optime::OpTime;
 
-/// Something to do outside.
+/// An action that the driver executes.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Send `replSetHeartbeat`, and report its reply or failure by `heartbeat_answered` with the same sequence. One that is not reported
-    /// counts as failed after its timeout.
+    /// Send `replSetHeartbeat`, and report its reply or failure by `heartbeat_answered` with the same sequence. A heartbeat without
+    /// a report counts as failed after its timeout.
     SendHeartbeat {
-        /// To whom.
         to: Host,
-        /// Which heartbeat this is.
+        /// The sequence number of the heartbeat.
         sequence: u64,
-        /// What to say.
+        /// The contents of the message.
         arguments: HeartbeatArguments,
-        /// How long to wait for the reply.
+        /// The time to wait for the reply.
         timeout: Duration,
     },
     /// Send `replSetRequestVotes`, and report its reply or failure by `vote_answered` with the same round.
     RequestVote {
-        /// To whom.
         to: Host,
-        /// Which round this is: a dry run and its election are two.
+        /// The round number: a dry run and its election are two rounds.
         round: u64,
-        /// What to say.
+        /// The contents of the message.
         arguments: RequestVotesArguments,
-        /// How long to wait for the reply.
+        /// The time to wait for the reply.
         timeout: Duration,
     },
-    /// Store our vote for ourselves durably, and report by `own_vote_stored`. No vote is asked for before that. A vote of a later term
-    /// that is stored already must stay.
+    /// Store our vote for ourselves durably, and report by `own_vote_stored`. We request no votes before that. A stored vote of a
+    /// later term must not be overwritten.
     StoreVote(LastVote),
     /// Another member has a newer configuration. Store it durably, find this server in it, and report by `config_installed`, or by
     /// `config_refused`.
     InstallConfig(Box<ReplicaSetConfig>),
-    /// The state that we show has changed: reads, hello and the monitors see another. Nothing is to be reported.
+    /// Our visible state has changed: reads, hello and the monitors see the new one. The driver reports nothing back.
     StateChanged {
-        /// What it was.
+        /// The state before the change.
         from: MemberState,
-        /// What it is.
+        /// The state after the change.
         to: MemberState,
     },
-    /// We won the election of this term. Give `set_election_time` a timestamp of the cluster time. Writes are not accepted yet: go on
-    /// fetching, first from whom `choose_sync_source` names, until [`Action::Drain`].
+    /// We won the election of this term. Pass a timestamp of the cluster time to `set_election_time`. Writes are not accepted yet:
+    /// continue to fetch, first from the member that `choose_sync_source` names, until [`Action::Drain`].
     BecomePrimary {
-        /// The term that is ours.
+        /// The term that we won.
         term: i64,
     },
-    /// Stop fetching, so that nothing fetched comes into the log after our first entry, and apply what was fetched; then, if `may_complete_transition` with this term, write the "new primary" entry and
-    /// report by `transition_completed`. Only then writes are accepted.
+    /// Stop fetching, so that no fetched entry follows our first entry in the log, and apply all fetched entries; then, if `may_complete_transition`
+    /// with this term, write the "new primary" entry and report by `transition_completed`. Writes are accepted only after that.
     Drain {
-        /// The term that it is about.
+        /// The term of the transition.
         term: i64,
     },
-    /// Stop being primary: refuse writes (`can_accept_writes` does already), wait for those under way or interrupt them, close clients'
-    /// connections, and report by `stepped_down`.
-    StepDown {
-        /// Why.
-        reason: StepDownReason,
-    },
-    /// We stepped down as asked: have this member stand for election at once (`replSetStepUp`), where it would wait for the election
-    /// timeout. Nobody waits for what comes of it.
-    HandOver {
-        /// The member.
-        to: Host,
-    },
-    /// The `replSetStepDown` under way has failed, with this answer; writes are accepted again.
+    /// Stop being primary: refuse writes (`can_accept_writes` already does), wait for running writes or interrupt them, close
+    /// clients' connections, and report by `stepped_down`.
+    StepDown { reason: StepDownReason },
+    /// We stepped down as requested: have this member call an election at once (`replSetStepUp`), since it would otherwise wait for the election
+    /// timeout. The result is not waited for.
+    HandOver { to: Host },
+    /// The pending `replSetStepDown` has failed, with this answer; writes are accepted again.
     StepDownRefused(Failure),
-    /// A member got further: ask again for each write that waits, and if we fetch from somebody, send it `update_position`.
+    /// A member progressed: check each waiting write again, and if we have a sync source, send it `update_position`.
     Progressed,
-    /// What majority reads may see has grown to this entry, or to the newest that we have before it.
+    /// The majority snapshot may advance to this entry, or to our newest entry before it.
     CommitPointAdvanced(OpTime),
-    /// The sync source is no good any more: stop fetching from it and ask `choose_sync_source`.
+    /// The sync source is no longer suitable: stop fetching from it and call `choose_sync_source`.
     ReconsiderSyncSource,
-    /// An election of ours has ended, won or not; what `replSetStepUp` waits for.
+    /// Our election has ended, won or lost; `replSetStepUp` waits for this.
     ElectionEnded {
-        /// The term that it was for; in a dry run the one that it would have been for.
+        /// The term of the election; of a dry run, the term of the election that would have followed.
         term: i64,
-        /// How it ended.
+        /// The outcome of the election.
         outcome: ElectionOutcome,
     },
 }
 
-/// Why a primary steps down.
+/// The reason why a primary steps down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepDownReason {
-    /// Somebody is in a later term.
+    /// Another member is in a later term.
     HigherTerm,
     /// Too few voters answer.
     LostMajority,
@@ -104,31 +96,31 @@ pub enum StepDownReason {
     Reconfigured,
 }
 
-/// Why a member stands for election.
+/// The reason why a member calls an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElectionReason {
     /// No primary was seen for the election timeout.
     Timeout,
-    /// The primary has a lower priority than we.
+    /// The primary has a lower priority than ours.
     PriorityTakeover,
-    /// The primary lacks what we have, and takes long to get it.
+    /// The primary lacks entries that we have, and is slow to fetch them.
     CatchUpTakeover,
-    /// `replSetStepUp`.
+    /// The command `replSetStepUp` was received.
     StepUpRequest,
-    /// Nobody else is in the set.
+    /// The set has no other member.
     OnlyMember,
 }
 
-/// How an election ended.
+/// The outcome of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElectionOutcome {
     /// A majority voted for us.
     Won,
-    /// The voters would not vote for us.
+    /// The voters refused in the dry run.
     DryRunLost,
-    /// The voters did not vote for us.
+    /// The voters refused in the election itself.
     Lost,
-    /// Somebody is in a later term.
+    /// Another member is in a later term.
     Overtaken,
     /// Our own vote could not be stored.
     VoteNotStored,

@@ -1,17 +1,17 @@
-//! What a new primary does before it accepts writes: it gets what others have and it lacks, applies all that it fetched, and writes the
+//! The catch-up of a new primary before it accepts writes: it fetches entries that others have and it lacks, applies all of them, and writes the
 //! first entry of its term (mongodb/mongo:src/mongo/db/repl/replication_coordinator_impl.cpp, CatchupState).
 
 use std::time::Duration;
 
 use fathom_wire::{Code, Failure};
 
-use super::role::{CatchUp, LeaderMode, Role};
+use super::role::{CatchUp, LeaderMode, MemberRole};
 use super::{Action, Coordinator};
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
 
 impl Coordinator {
-    pub(super) fn start_catch_up(&mut self, now: Moment) {
+    pub(super) fn start_catch_up(&mut self, now: MonotonicTime) {
         let timeout = self.settings().catch_up_timeout;
         let deadline = timeout.map(|timeout| now + timeout);
         self.catch_up = Some(CatchUp { deadline });
@@ -19,13 +19,13 @@ impl Coordinator {
             self.end_catch_up();
             return;
         }
-        // What members said before may be out of date: all are asked again, and each has answered or failed before we know what there is
-        // to get.
+        // Earlier replies of the members may be out of date: all are asked again, and we know what is left to fetch only once each
+        // has answered or failed.
         self.peers.iter_mut().for_each(|peer| peer.asked_since_restart = false);
         self.links.values_mut().for_each(|link| link.restart(now));
     }
 
-    /// Ends the catch-up where nothing is left to get.
+    /// Ends the catch-up if no entry is left to fetch.
     pub(super) fn check_catch_up(&mut self) {
         if self.catch_up.is_none() {
             return;
@@ -40,7 +40,7 @@ impl Coordinator {
         }
     }
 
-    pub(super) fn check_catch_up_deadline(&mut self, now: Moment) {
+    pub(super) fn check_catch_up_deadline(&mut self, now: MonotonicTime) {
         if self.catch_up.as_ref().and_then(CatchUp::deadline).is_some_and(|deadline| deadline <= now) {
             self.end_catch_up();
         }
@@ -48,7 +48,7 @@ impl Coordinator {
 
     fn end_catch_up(&mut self) {
         if self.catch_up.take().is_some() {
-            // What comes from a source after our first entry would not follow it.
+            // An entry fetched after our first entry would not fit behind it.
             if self.sync_source.take().is_some() {
                 self.actions.push(Action::ReconsiderSyncSource);
             }
@@ -56,9 +56,9 @@ impl Coordinator {
         }
     }
 
-    /// Gives up what could still be got (`replSetAbortPrimaryCatchUp`, or a source whose history is not ours). Fails with
-    /// IllegalOperation where no catch-up is under way.
-    pub fn abort_catch_up(&mut self, now: Moment) -> Result<(), Failure> {
+    /// Gives up entries that could still be fetched (`replSetAbortPrimaryCatchUp`, or a source with another history). Fails with
+    /// IllegalOperation if no catch-up is in progress.
+    pub fn abort_catch_up(&mut self, now: MonotonicTime) -> Result<(), Failure> {
         if self.catch_up.is_none() {
             return Err(Failure::new(Code::IllegalOperation, "The node is not in catch-up mode."));
         }
@@ -71,21 +71,23 @@ impl Coordinator {
     pub fn may_complete_transition(&self, term: i64) -> bool {
         let mode = matches!(
             self.role,
-            Role::Leader(LeaderMode::Elect | LeaderMode::Attempting { was_writable: false })
+            MemberRole::Leader(LeaderMode::Elect | LeaderMode::Attempting { was_writable: false })
         );
         term == self.term && mode && self.pending_term.is_none() && self.catch_up.is_none()
     }
 
-    /// The "new primary" entry is written: writes are accepted from now on. Fails with PrimarySteppedDown where we step down meanwhile.
-    pub fn transition_completed(&mut self, now: Moment, first: OpTime) -> Result<(), Failure> {
+    /// The "new primary" entry is written: writes are accepted from now on. Fails with PrimarySteppedDown if we are stepping down meanwhile.
+    pub fn transition_completed(&mut self, now: MonotonicTime, first: OpTime) -> Result<(), Failure> {
         if !self.may_complete_transition(first.term) {
             return Err(Failure::new(
                 Code::PrimarySteppedDown,
                 "By the time this node was ready to complete its transition to PRIMARY it was no longer eligible to do so",
             ));
         }
-        self.role = Role::Leader(match self.role {
-            Role::Leader(LeaderMode::Attempting { .. }) => LeaderMode::Attempting { was_writable: true },
+        self.role = MemberRole::Leader(match self.role {
+            MemberRole::Leader(LeaderMode::Attempting { .. }) => {
+                LeaderMode::Attempting { was_writable: true }
+            }
             _ => LeaderMode::Writable,
         });
         self.first_of_term = Some(first);

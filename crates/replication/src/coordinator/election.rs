@@ -1,43 +1,43 @@
-//! Elections: standing for one (may we, the dry run in the present term, our own vote, the election in the next), votes for others, and
-//! the terms that they are held in (mongodb/mongo:src/mongo/db/repl/replication_coordinator_impl_elect_v1.cpp, vote_requester.cpp;
-//! topology_coordinator.cpp, processReplSetRequestVotes).
+//! Elections: our own candidacy (eligibility, the dry run in the current term, our own vote, the election in the next term), votes
+//! for other candidates, and the terms of elections (mongodb/mongo:src/mongo/db/repl/replication_coordinator_impl_elect_v1.cpp,
+//! vote_requester.cpp; topology_coordinator.cpp, processReplSetRequestVotes).
 //!
-//! Terms only grow, and whoever hears of a later one follows it.
+//! Terms only grow, and a member that learns of a later one adopts it.
 
 use std::collections::BTreeSet;
 
 use fathom_wire::{Code, Failure};
 
-use super::role::{Election, LeaderMode, Role, Stage};
+use super::role::{Election, ElectionStage, LeaderMode, MemberRole};
 use super::{Action, Coordinator, ElectionOutcome, ElectionReason, StepDownReason};
 use crate::config::ReplicaSetConfig;
 use crate::host::Host;
 use crate::last_vote::LastVote;
 use crate::member_state::MemberState;
 use crate::messages::{RequestVotesArguments, RequestVotesReply};
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 
 impl Coordinator {
-    /// Stands for election now (`replSetStepUp`); what comes of it is told by [`Action::ElectionEnded`]. Fails with NodeNotElectable and
+    /// Calls an election now (`replSetStepUp`); [`Action::ElectionEnded`] reports its result. Fails with NodeNotElectable and
     /// the reasons.
-    pub fn step_up(&mut self, now: Moment) -> Result<(), Failure> {
+    pub fn step_up(&mut self, now: MonotonicTime) -> Result<(), Failure> {
         let begun = self.stand(now, ElectionReason::StepUpRequest);
         self.settle(now);
         begun
     }
 
-    /// Begins an election, if we may be elected.
-    pub(super) fn stand(&mut self, now: Moment, reason: ElectionReason) -> Result<(), Failure> {
+    /// Begins an election, if we are electable.
+    pub(super) fn stand(&mut self, now: MonotonicTime, reason: ElectionReason) -> Result<(), Failure> {
         self.check_may_stand(now, reason)?;
         self.takeovers.clear();
-        self.role = Role::Candidate;
+        self.role = MemberRole::Candidate;
         let consent = match reason {
             ElectionReason::CatchUpTakeover => self.primary().cloned(),
             _ => None,
         };
         self.election = Some(Election {
             reason,
-            stage: Stage::DryRun,
+            stage: ElectionStage::DryRun,
             term: self.term.saturating_add(1),
             round: 0,
             deadline: now,
@@ -45,11 +45,11 @@ impl Coordinator {
             pending: BTreeSet::new(),
             consent,
         });
-        self.ask_for_votes(now, Stage::DryRun);
+        self.ask_for_votes(now, ElectionStage::DryRun);
         Ok(())
     }
 
-    fn ask_for_votes(&mut self, now: Moment, stage: Stage) {
+    fn ask_for_votes(&mut self, now: MonotonicTime, stage: ElectionStage) {
         let (Some(config), Some(own)) = (&self.config, self.own_index) else { return };
         let Some(election) = &mut self.election else { return };
         self.sequence += 1;
@@ -61,7 +61,7 @@ impl Coordinator {
         let voters =
             config.members.iter().enumerate().filter(|(index, member)| *index != own && member.is_voter());
         election.pending = voters.map(|(_, member)| member.host.clone()).collect();
-        let dry_run = stage == Stage::DryRun;
+        let dry_run = stage == ElectionStage::DryRun;
         let arguments = RequestVotesArguments {
             set_name: config.name.clone(),
             dry_run,
@@ -80,7 +80,7 @@ impl Coordinator {
     /// A voter answered, or failed to.
     pub fn vote_answered(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         from: &Host,
         round: u64,
         answer: Result<RequestVotesReply, Failure>,
@@ -96,7 +96,7 @@ impl Coordinator {
             if granted {
                 election.votes += 1;
             }
-            if election.stage == Stage::DryRun && election.consent.as_ref() == Some(from) {
+            if election.stage == ElectionStage::DryRun && election.consent.as_ref() == Some(from) {
                 if granted {
                     election.consent = None;
                 } else {
@@ -109,41 +109,41 @@ impl Coordinator {
     }
 
     /// Our own vote is stored durably, or could not be; `term` is that of the vote.
-    pub fn own_vote_stored(&mut self, now: Moment, term: i64, stored: Result<(), Failure>) {
+    pub fn own_vote_stored(&mut self, now: MonotonicTime, term: i64, stored: Result<(), Failure>) {
         if self
             .election
             .as_ref()
-            .is_some_and(|election| election.stage == Stage::Storing && election.term == term)
+            .is_some_and(|election| election.stage == ElectionStage::Storing && election.term == term)
         {
             match stored {
-                Ok(()) => self.ask_for_votes(now, Stage::Voting),
+                Ok(()) => self.ask_for_votes(now, ElectionStage::Voting),
                 Err(_) => self.give_up(now, ElectionOutcome::VoteNotStored),
             }
         }
         self.settle(now);
     }
 
-    fn count_votes(&mut self, now: Moment) {
+    fn count_votes(&mut self, now: MonotonicTime) {
         let Some(config) = &self.config else { return };
         let Some(election) = &self.election else { return };
         let enough = election.votes >= config.majority_votes();
-        let consents = election.stage != Stage::DryRun || election.consent.is_none();
+        let consents = election.stage != ElectionStage::DryRun || election.consent.is_none();
         let over = election.pending.is_empty();
         match election.stage {
-            Stage::Storing => {}
-            Stage::DryRun if enough && consents => self.vote_for_ourselves(now),
-            Stage::Voting if enough => self.take_office(now),
-            Stage::DryRun if over => self.end_election(ElectionOutcome::DryRunLost),
-            Stage::Voting if over => self.end_election(ElectionOutcome::Lost),
+            ElectionStage::Storing => {}
+            ElectionStage::DryRun if enough && consents => self.vote_for_ourselves(now),
+            ElectionStage::Voting if enough => self.take_office(now),
+            ElectionStage::DryRun if over => self.end_election(ElectionOutcome::DryRunLost),
+            ElectionStage::Voting if over => self.end_election(ElectionOutcome::Lost),
             _ => {}
         }
     }
 
-    /// The dry run was won: enter the next term with our own vote in it.
-    fn vote_for_ourselves(&mut self, now: Moment) {
+    /// We won the dry run: enter the next term with our own vote in it.
+    fn vote_for_ourselves(&mut self, now: MonotonicTime) {
         let timeout = self.election_timeout();
         let Some(election) = &mut self.election else { return };
-        election.stage = Stage::Storing;
+        election.stage = ElectionStage::Storing;
         election.deadline = now + timeout;
         let term = election.term;
         let candidate_index = self.own_index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1);
@@ -152,8 +152,8 @@ impl Coordinator {
         self.actions.push(Action::StoreVote(self.last_vote));
     }
 
-    fn take_office(&mut self, now: Moment) {
-        self.role = Role::Leader(LeaderMode::Elect);
+    fn take_office(&mut self, now: MonotonicTime) {
+        self.role = MemberRole::Leader(LeaderMode::Elect);
         self.primary_index = self.own_index;
         self.first_of_term = None;
         self.election_time = 0;
@@ -170,7 +170,7 @@ impl Coordinator {
         self.start_catch_up(now);
     }
 
-    /// Gives `replSetGetStatus` and heartbeats the time of our election.
+    /// Sets the time of our election, which `replSetGetStatus` and heartbeats show.
     pub fn set_election_time(&mut self, timestamp: u64) {
         self.election_time = timestamp;
     }
@@ -179,68 +179,70 @@ impl Coordinator {
         if let Some(election) = self.election.take() {
             self.actions.push(Action::ElectionEnded { term: election.term, outcome });
         }
-        if self.role == Role::Candidate {
-            self.role = Role::Follower;
+        if self.role == MemberRole::Candidate {
+            self.role = MemberRole::Follower;
         }
     }
 
-    /// Ends an election whose failure is our own; one who is alone would try again at once.
-    fn give_up(&mut self, now: Moment, outcome: ElectionOutcome) {
+    /// Ends an election that failed on our side; a single member would try again at once.
+    fn give_up(&mut self, now: MonotonicTime, outcome: ElectionOutcome) {
         self.end_election(outcome);
         self.not_alone_before = now + std::time::Duration::from_secs(1);
     }
 
-    /// Who has not answered by now does not vote.
-    pub(super) fn check_election_deadline(&mut self, now: Moment) {
+    /// Ends the wait for votes: a member that has not answered by the deadline does not vote.
+    pub(super) fn check_election_deadline(&mut self, now: MonotonicTime) {
         let Some(election) = &self.election else { return };
         if now < election.deadline {
             return;
         }
         match election.stage {
-            Stage::DryRun => self.end_election(ElectionOutcome::DryRunLost),
-            Stage::Storing => self.give_up(now, ElectionOutcome::VoteNotStored),
-            Stage::Voting => self.end_election(ElectionOutcome::Lost),
+            ElectionStage::DryRun => self.end_election(ElectionOutcome::DryRunLost),
+            ElectionStage::Storing => self.give_up(now, ElectionOutcome::VoteNotStored),
+            ElectionStage::Voting => self.end_election(ElectionOutcome::Lost),
         }
     }
 
-    /// Ends an election that we may no longer win.
+    /// Ends an election that we can no longer win.
     pub(super) fn check_candidacy(&mut self) {
-        if self.role == Role::Candidate && self.state() != MemberState::Secondary {
+        if self.role == MemberRole::Candidate && self.state() != MemberState::Secondary {
             self.end_election(ElectionOutcome::Abandoned);
         }
     }
 
-    /// Whether we are the whole set, and may be its primary.
+    /// Whether we are the only member, and electable.
     fn is_alone(&self) -> bool {
         let Some(config) = &self.config else { return false };
         config.members.len() == 1
             && self.own_member().is_some_and(crate::config::Member::is_electable)
-            && self.role == Role::Follower
+            && self.role == MemberRole::Follower
             && self.state() == MemberState::Secondary
             && !self.own.applied.is_null()
     }
 
-    /// When one who is alone may stand for election again.
-    pub(super) fn alone_at(&self) -> Option<Moment> {
+    /// The earliest time at which a single member may stand for election again.
+    pub(super) fn alone_at(&self) -> Option<MonotonicTime> {
         self.is_alone().then(|| self.frozen_until.max(self.not_alone_before))
     }
 
-    /// One who is alone has nobody whose silence would tell it to stand.
-    pub(super) fn stand_alone(&mut self, now: Moment) {
+    /// Stands for election as a single member, which has no primary whose silence would cause an election.
+    pub(super) fn stand_alone(&mut self, now: MonotonicTime) {
         if self.alone_at().is_some_and(|at| at <= now) {
-            // It was just checked that it may.
+            // The caller has just checked that we may stand.
             let _ = self.stand(now, ElectionReason::OnlyMember);
         }
     }
 
-    fn check_may_stand(&self, now: Moment, reason: ElectionReason) -> Result<(), Failure> {
+    fn check_may_stand(&self, now: MonotonicTime, reason: ElectionReason) -> Result<(), Failure> {
         let refuse = |why: String| Err(Failure::new(Code::NodeNotElectable, why));
         match self.role {
-            Role::Leader(_) => return refuse("Not standing for election again; already primary".to_owned()),
-            Role::Candidate => {
+            MemberRole::Leader(_) => {
+                return refuse("Not standing for election again; already primary".to_owned());
+            }
+            MemberRole::Candidate => {
                 return refuse("Not standing for election again; already candidate".to_owned());
             }
-            Role::Follower => {}
+            MemberRole::Follower => {}
         }
         let Some(own) = self.own_member() else {
             return refuse(
@@ -275,28 +277,28 @@ impl Coordinator {
         refuse(format!("Not standing for election because {}", reasons.join("; ")))
     }
 
-    /// Why we stand for election, while we do.
+    /// The reason of our current candidacy, if any.
     pub fn standing_for(&self) -> Option<ElectionReason> {
         self.election.as_ref().map(|election| election.reason)
     }
 }
 
-/// What to do with a request for our vote.
+/// The answer to a request for our vote.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub enum Ballot {
-    /// Send this.
+    /// Send this answer to the candidate.
     Answer(RequestVotesReply),
-    /// Store the vote durably, then send this. If it cannot be stored, send an error: the vote is lost, and nobody else gets it. Of two
-    /// votes that are stored at one time, that of the later term must stay.
+    /// Store the vote durably, then send this. If it cannot be stored, send an error: the vote is lost, and no other candidate gets
+    /// it. If two votes are stored concurrently, that of the later term must remain.
     StoreThenAnswer(LastVote, RequestVotesReply),
-    /// We are primary of an earlier term. Carry out the actions, and ask again once `stepped_down` was called.
+    /// We are primary of an earlier term. Execute the actions, and ask again once `stepped_down` was called.
     StepDownFirst,
 }
 
 impl Coordinator {
-    /// A candidate wants our vote, or in a dry run wants to know whether it would get it.
-    pub fn vote_requested(&mut self, now: Moment, arguments: &RequestVotesArguments) -> Ballot {
+    /// A candidate requests our vote, or asks in a dry run whether it would get it.
+    pub fn vote_requested(&mut self, now: MonotonicTime, arguments: &RequestVotesArguments) -> Ballot {
         self.note_term(now, arguments.term);
         self.settle(now);
         if self.pending_term.is_some() {
@@ -311,12 +313,12 @@ impl Coordinator {
         if !reply.granted || arguments.dry_run {
             return Ballot::Answer(reply);
         }
-        // Counted before it is stored: a second candidate must not get it meanwhile.
+        // The vote counts before it is stored: a second candidate must not get it in the meantime.
         self.last_vote = LastVote { term: arguments.term, candidate_index: arguments.candidate_index };
         Ballot::StoreThenAnswer(self.last_vote, reply)
     }
 
-    /// Why the candidate does not have our vote.
+    /// The reason why we refuse the candidate our vote.
     fn refusal(&self, arguments: &RequestVotesArguments) -> Option<String> {
         let (Some(config), Some(own)) = (&self.config, self.own_member()) else {
             return Some("this member has no valid configuration".to_owned());
@@ -347,7 +349,7 @@ impl Coordinator {
                 arguments.last_applied, self.own.applied
             ));
         }
-        // MongoDB compares for equality. A vote may have outlived the term in which it was given, if its member restarted.
+        // MongoDB compares for equality. A restarted member may hold a vote of a later term than its own.
         if !arguments.dry_run && self.last_vote.term >= arguments.term {
             return Some(format!(
                 "already voted for another candidate ({}) this term ({})",
@@ -381,14 +383,14 @@ fn host_at(config: &ReplicaSetConfig, index: i64) -> String {
 }
 
 impl Coordinator {
-    /// Somebody is in this term: a client's `$replData`, a command, an entry that was fetched. A primary of an earlier term steps down,
-    /// and takes on the term once it has.
-    pub fn term_seen(&mut self, now: Moment, term: i64) {
+    /// Another member or a client is in this term: a client's `$replData`, a command, or a fetched entry shows it. A primary of an
+    /// earlier term first steps down, then adopts the term.
+    pub fn term_seen(&mut self, now: MonotonicTime, term: i64) {
         self.note_term(now, term);
         self.settle(now);
     }
 
-    pub(super) fn note_term(&mut self, now: Moment, term: i64) {
+    pub(super) fn note_term(&mut self, now: MonotonicTime, term: i64) {
         if self.config.is_none() || term <= self.term {
             return;
         }
@@ -398,13 +400,13 @@ impl Coordinator {
             return;
         }
         self.enter_term(now, term);
-        if self.role == Role::Candidate {
+        if self.role == MemberRole::Candidate {
             self.end_election(ElectionOutcome::Overtaken);
         }
     }
 
-    /// Takes on a term. Plans for the old one are void.
-    pub(super) fn enter_term(&mut self, now: Moment, term: i64) {
+    /// Enters a term and cancels plans for the old one.
+    pub(super) fn enter_term(&mut self, now: MonotonicTime, term: i64) {
         self.term = term;
         self.takeovers.clear();
         self.restart_election_timer(now);

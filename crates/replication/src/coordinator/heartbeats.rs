@@ -1,26 +1,26 @@
-//! Heartbeats: when to ask whom, what to answer, what an answer teaches, and who is there.
+//! Heartbeats: when to send one to which member, the reply to one, the evaluation of a reply, and which members are up.
 //!
-//! Members that were not heard of for an election timeout are down to a primary, and a primary without a majority steps down.
+//! A primary considers members down that it has not heard of for an election timeout, and steps down without a majority.
 
 use std::time::Duration;
 
 use fathom_wire::{Code, Failure};
 
-use super::member::{Flight, Link};
-use super::role::{LeaderMode, Role};
+use super::member::{Flight, HostLink};
+use super::role::{LeaderMode, MemberRole};
 use super::{Action, Coordinator, StepDownReason};
 use crate::config::{NO_VERSION, ReplicaSetConfig};
 use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::messages::{HeartbeatArguments, HeartbeatReply};
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 
 impl Coordinator {
-    /// Another member asks how we are. Fails with InconsistentReplicaSetNames, BadValue for our own `_id`, and InvalidReplicaSetConfig
-    /// where we are not in our configuration.
+    /// Answers a heartbeat of another member. Fails with InconsistentReplicaSetNames, BadValue for our own `_id`, and
+    /// InvalidReplicaSetConfig if our configuration does not contain us.
     pub fn heartbeat_received(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         arguments: &HeartbeatArguments,
     ) -> Result<HeartbeatReply, Failure> {
         let ours = self.config.as_ref().map_or(&self.options.set_name, |config| &config.name);
@@ -32,7 +32,7 @@ impl Coordinator {
         self.note_term(now, arguments.term);
         let version = self.config.as_ref().map_or(NO_VERSION, |config| config.version);
         if self.own_index.is_none() || version < arguments.config_version {
-            // Whoever asks may have a configuration with us in it.
+            // The sender may have a configuration that contains us.
             self.ask_now(now, arguments.from.as_ref());
         }
         self.settle(now);
@@ -82,7 +82,7 @@ impl Coordinator {
     /// A heartbeat was answered, or failed. `round_trip` is the time it took.
     pub fn heartbeat_answered(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         from: &Host,
         sequence: u64,
         round_trip: Duration,
@@ -94,7 +94,7 @@ impl Coordinator {
 
     fn take_answer(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         from: &Host,
         sequence: u64,
         round_trip: Duration,
@@ -105,7 +105,7 @@ impl Coordinator {
             return;
         }
         if let Ok(reply) = &answer {
-            // Before anything else: what a member of a later term has may be another history.
+            // This comes first: the entries of a member in a later term may belong to another history.
             self.note_term(now, reply.term);
             if let Some(metadata) = &reply.metadata {
                 self.note_metadata(metadata);
@@ -141,10 +141,10 @@ impl Coordinator {
         }
     }
 
-    /// Sets when to ask next. Says whether a failure is for good.
+    /// Schedules the next heartbeat. Returns whether a failure is final.
     fn schedule_next(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         to: &Host,
         round_trip: Duration,
         answer: &Result<HeartbeatReply, Failure>,
@@ -171,7 +171,7 @@ impl Coordinator {
         last || late
     }
 
-    /// Members without a source ask more often, to find one; arbiters to see a primary's fall in time.
+    /// Members without a sync source send heartbeats more often, to find one; arbiters do so to notice the loss of a primary in time.
     fn heartbeat_interval(&self) -> Duration {
         let settings = self.settings();
         let half = settings.election_timeout / 2;
@@ -188,7 +188,7 @@ impl Coordinator {
         self.settings().heartbeat_timeout
     }
 
-    /// A newer configuration is handed to the driver. Says whether it is.
+    /// Hands a newer configuration to the driver. Returns whether it did.
     fn take_config(&mut self, document: &bson::Document) -> bool {
         let Ok(config) = ReplicaSetConfig::parse(document) else { return false };
         let newest = self.config.as_ref().map_or(NO_VERSION, |config| config.version);
@@ -206,7 +206,7 @@ impl Coordinator {
         true
     }
 
-    pub(super) fn send_due_heartbeats(&mut self, now: Moment) {
+    pub(super) fn send_due_heartbeats(&mut self, now: MonotonicTime) {
         let late: Vec<(Host, u64)> = self
             .links
             .iter()
@@ -230,7 +230,7 @@ impl Coordinator {
         }
     }
 
-    fn send_heartbeat(&mut self, now: Moment, to: Host) {
+    fn send_heartbeat(&mut self, now: MonotonicTime, to: Host) {
         let patience = self.heartbeat_timeout();
         let arguments = self.heartbeat_arguments();
         let Some(link) = self.links.get_mut(&to) else { return };
@@ -260,17 +260,17 @@ impl Coordinator {
         }
     }
 
-    /// Asks a host at the next tick, be it in the configuration or not.
-    fn ask_now(&mut self, now: Moment, host: Option<&Host>) {
+    /// Sends a heartbeat to a host at the next tick, whether or not the configuration contains it.
+    fn ask_now(&mut self, now: MonotonicTime, host: Option<&Host>) {
         let Some(host) = host else { return };
-        let link = self.links.entry(host.clone()).or_insert_with(|| Link::new(now));
+        let link = self.links.entry(host.clone()).or_insert_with(|| HostLink::new(now));
         if link.flight.is_none() {
             link.due = now;
         }
     }
 
-    /// Asks all other members of the configuration from now on, and nobody else.
-    pub(super) fn link_members(&mut self, now: Moment) {
+    /// Sends heartbeats to all other members of the configuration from now on, and to no other.
+    pub(super) fn link_members(&mut self, now: MonotonicTime) {
         let own = self.own_index;
         let members = self.config.iter().flat_map(|config| config.members.iter().enumerate());
         let hosts: Vec<Host> =
@@ -287,11 +287,11 @@ fn is_unauthorized(failure: &Failure) -> bool {
 }
 
 impl Coordinator {
-    /// Marks members that were silent for too long.
-    pub(super) fn check_liveness(&mut self, now: Moment) {
+    /// Marks members that have been silent for too long.
+    pub(super) fn check_liveness(&mut self, now: MonotonicTime) {
         let timeout = self.election_timeout();
         let own = self.own_index;
-        let leads = matches!(self.role, Role::Leader(mode) if mode != LeaderMode::SteppingDown);
+        let leads = matches!(self.role, MemberRole::Leader(mode) if mode != LeaderMode::SteppingDown);
         let mut lost = false;
         for (index, peer) in self.peers.iter_mut().enumerate() {
             if Some(index) == own || peer.stale || now.since(peer.heard) < timeout {
@@ -308,19 +308,19 @@ impl Coordinator {
         }
     }
 
-    /// When the next member becomes silent for too long.
-    pub(super) fn next_stale(&self) -> Option<Moment> {
+    /// The time at which the next member will have been silent for too long.
+    pub(super) fn next_stale(&self) -> Option<MonotonicTime> {
         let timeout = self.election_timeout();
         let others = self.peers.iter().enumerate().filter(|(index, _)| Some(*index) != self.own_index);
         others.filter(|(_, peer)| !peer.stale).map(|(_, peer)| peer.heard + timeout).min()
     }
 
-    /// All members count as heard of, as when we begin to lead.
-    pub(super) fn trust_all(&mut self, now: Moment) {
+    /// Counts all members as heard of now, as when we become primary.
+    pub(super) fn trust_all(&mut self, now: MonotonicTime) {
         self.peers.iter_mut().for_each(|peer| peer.heard_of(now));
     }
 
-    /// Whether voters that are up, and we, are a majority.
+    /// Whether the voters that are up, including us, are a majority.
     pub(super) fn majority_is_up(&self) -> bool {
         let Some(config) = &self.config else { return false };
         let up = config

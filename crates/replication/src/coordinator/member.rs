@@ -1,62 +1,62 @@
-//! What one member knows of another: what its heartbeats said, how far it is, and the way to its host.
+//! A member's knowledge of another: the contents of its heartbeats, its progress, and the connection to its host.
 
 use std::time::Duration;
 
 use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::messages::HeartbeatReply;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::{NO_TERM, OpTime};
 use crate::write_concern::Progress;
 
-/// How often a heartbeat that failed is sent again at once (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
+/// The number of immediate retries of a failed heartbeat (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
 /// kMaxHeartbeatRetries).
 const RETRIES: u32 = 2;
 
-/// Whether a member answers.
+/// Whether a member answers heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Health {
-    /// Not asked yet.
+    /// It was not asked yet.
     #[default]
     Unknown,
-    /// Answered last time.
+    /// It answered the last heartbeat.
     Up,
-    /// Did not.
+    /// It did not answer the last heartbeat.
     Down,
 }
 
-/// One other member, or this one (whose fields stay unused but for the host).
+/// One other member, or this one (which uses only the host).
 #[derive(Clone, Debug)]
-pub(super) struct Peer {
+pub(super) struct MemberPeer {
     pub(super) id: i32,
     pub(super) host: Host,
     pub(super) health: Health,
     pub(super) state: MemberState,
     /// The term of its last reply.
     pub(super) term: i64,
-    /// How far it was by its last reply; null while it is down.
+    /// Its progress in its last reply; null while it is down.
     pub(super) heartbeat: Progress,
-    /// The furthest that it ever was, by any report.
+    /// Its furthest progress in any report.
     pub(super) progress: Progress,
     pub(super) election_time: Option<u64>,
     pub(super) syncing_to: Option<Host>,
     pub(super) config_version: i64,
-    pub(super) up_since: Option<Moment>,
-    pub(super) last_heartbeat: Option<Moment>,
-    pub(super) last_heartbeat_received: Option<Moment>,
+    pub(super) up_since: Option<MonotonicTime>,
+    pub(super) last_heartbeat: Option<MonotonicTime>,
+    pub(super) last_heartbeat_received: Option<MonotonicTime>,
     pub(super) message: String,
     pub(super) unauthorized: bool,
-    /// When we heard of it last, by any way.
-    pub(super) heard: Moment,
+    /// The last time that we heard of it, directly or through others.
+    pub(super) heard: MonotonicTime,
     /// Whether that is longer ago than the election timeout.
     pub(super) stale: bool,
-    /// Whether it answered, or failed to, since the primary began to catch up.
+    /// Whether it answered, or failed to, since the primary began its catch-up.
     pub(super) asked_since_restart: bool,
 }
 
-impl Peer {
-    pub(super) fn new(id: i32, host: Host, now: Moment) -> Peer {
-        Peer {
+impl MemberPeer {
+    pub(super) fn new(id: i32, host: Host, now: MonotonicTime) -> MemberPeer {
+        MemberPeer {
             id,
             host,
             health: Health::Unknown,
@@ -82,13 +82,13 @@ impl Peer {
         self.health == Health::Up
     }
 
-    /// We heard of it, by whatever way.
-    pub(super) fn heard_of(&mut self, now: Moment) {
+    /// Notes that we heard of it, directly or through others.
+    pub(super) fn heard_of(&mut self, now: MonotonicTime) {
         self.heard = now;
         self.stale = false;
     }
 
-    /// Takes a report of how far it is; never goes back. Says whether it got further.
+    /// Takes a report of its progress, which never moves back. Returns whether it progressed.
     pub(super) fn advance(&mut self, progress: Progress) -> bool {
         let before = self.progress;
         self.progress.applied = before.applied.max(progress.applied);
@@ -96,8 +96,8 @@ impl Peer {
         self.progress != before
     }
 
-    /// Takes a good reply. Says whether the member got further.
-    pub(super) fn set_up(&mut self, now: Moment, reply: &HeartbeatReply) -> bool {
+    /// Takes a successful reply. Returns whether the member progressed.
+    pub(super) fn set_up(&mut self, now: MonotonicTime, reply: &HeartbeatReply) -> bool {
         if self.health != Health::Up {
             self.up_since = Some(now);
         }
@@ -116,22 +116,22 @@ impl Peer {
         self.advance(self.heartbeat)
     }
 
-    /// It does not answer: what it said last is of no use any more.
-    pub(super) fn set_down(&mut self, now: Moment, message: &str) {
+    /// Marks it down: its last reply no longer counts.
+    pub(super) fn set_down(&mut self, now: MonotonicTime, message: &str) {
         self.health = Health::Down;
         self.state = MemberState::Down;
         self.forget(now, message);
     }
 
-    /// It does not let us in.
-    pub(super) fn set_unauthorized(&mut self, now: Moment) {
+    /// Marks it as refusing us authorization.
+    pub(super) fn set_unauthorized(&mut self, now: MonotonicTime) {
         self.health = Health::Down;
         self.state = MemberState::Unknown;
         self.forget(now, "");
         self.unauthorized = true;
     }
 
-    fn forget(&mut self, now: Moment, message: &str) {
+    fn forget(&mut self, now: MonotonicTime, message: &str) {
         self.unauthorized = false;
         self.up_since = None;
         self.last_heartbeat = Some(now);
@@ -144,34 +144,34 @@ impl Peer {
     }
 }
 
-/// The way to one host.
+/// The state of heartbeats to one host.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
-    /// When to ask next, while nothing is under way.
-    pub(super) due: Moment,
+pub(super) struct HostLink {
+    /// When to send the next heartbeat, while none is outstanding.
+    pub(super) due: MonotonicTime,
     pub(super) flight: Option<Flight>,
-    /// When the present series of tries began, while it has neither succeeded nor failed.
-    pub(super) trying_since: Option<Moment>,
+    /// The start of the current series of tries, while it has neither succeeded nor failed.
+    pub(super) trying_since: Option<MonotonicTime>,
     pub(super) failures: u32,
-    /// How often it answered.
+    /// The number of replies so far.
     pub(super) hits: u64,
-    /// The moving average of the time to its answers.
+    /// The moving average of the round-trip time.
     pub(super) ping: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub(super) sequence: u64,
-    pub(super) deadline: Moment,
+    pub(super) deadline: MonotonicTime,
 }
 
-impl Link {
-    pub(super) fn new(due: Moment) -> Link {
-        Link { due, flight: None, trying_since: None, failures: 0, hits: 0, ping: None }
+impl HostLink {
+    pub(super) fn new(due: MonotonicTime) -> HostLink {
+        HostLink { due, flight: None, trying_since: None, failures: 0, hits: 0, ping: None }
     }
 
-    /// When something is to happen.
-    pub(super) fn next_event(&self) -> Moment {
+    /// The time of the next event on this link.
+    pub(super) fn next_event(&self) -> MonotonicTime {
         self.flight.map_or(self.due, |flight| flight.deadline)
     }
 
@@ -183,21 +183,21 @@ impl Link {
         self.ping
     }
 
-    /// Asks again now; an answer that is under way no longer counts.
-    pub(super) fn restart(&mut self, now: Moment) {
+    /// Sends a heartbeat again now; an outstanding reply no longer counts.
+    pub(super) fn restart(&mut self, now: MonotonicTime) {
         self.flight = None;
         self.trying_since = None;
         self.due = now;
     }
 
-    /// A fifth of the new and four fifths of the old, as MongoDB smooths it.
+    /// One fifth of the new value and four fifths of the old, MongoDB's smoothing.
     pub(super) fn hit(&mut self, round_trip: Duration) {
         self.hits += 1;
         self.trying_since = None;
         self.ping = Some(self.ping.map_or(round_trip, |average| (average * 4 + round_trip) / 5));
     }
 
-    /// Says whether this was the last try.
+    /// Notes a failed try. Returns whether it was the last.
     pub(super) fn miss(&mut self) -> bool {
         self.failures += 1;
         let last = self.failures > RETRIES;

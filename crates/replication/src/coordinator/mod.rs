@@ -1,12 +1,13 @@
-//! The state machine of one member: messages, moments and its own progress in, actions out.
+//! The state machine of one member: takes messages, the time and the member's own progress as inputs, and produces actions.
 //!
-//! Every input is a method that takes the moment at which it came, and may leave actions, which the driver takes with
-//! [`Coordinator::take_actions`] and carries out in their order. Nothing happens by itself: the driver calls [`Coordinator::tick`] when
-//! [`Coordinator::next_wakeup`] has come, and asks for that anew after each input. It opens no socket, keeps no thread, reads no clock and stores nothing; chance comes from a
-//! seed. What it must not forget over a restart (its vote and its configuration) it asks the driver to store before it relies on it.
+//! Every input is a method that takes the time at which it came, and may produce actions, which the driver takes with [`Coordinator::take_actions`]
+//! and executes in order. The coordinator does nothing by itself: the driver calls [`Coordinator::tick`] at the time that
+//! [`Coordinator::next_wakeup`] returns, and asks for that time again after each input. It opens no socket, keeps no thread, reads no clock and
+//! stores no data; its random numbers come from a seed. It asks the driver to store its vote and its configuration, which must survive a restart,
+//! before it relies on them.
 //!
-//! The rules are MongoDB 4.0's (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, replication_coordinator_impl*.cpp). Where they
-//! leave a hole that a later version closed, the later rule stands, and the place says so.
+//! The rules are those of MongoDB 4.0 (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, replication_coordinator_impl*.cpp). If
+//! they leave a gap that a later version closed, the later rule applies, and a comment says so.
 
 mod action;
 mod catch_up;
@@ -29,36 +30,36 @@ pub use election::Ballot;
 pub use status::{StatusContext, election_id};
 pub use stepdown::StepDownRequest;
 
-use crate::chance::Chance;
 use crate::config::ReplicaSetConfig;
 use crate::host::Host;
 use crate::last_vote::LastVote;
 use crate::member_state::MemberState;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
+use crate::splitmix::Chance;
 use crate::write_concern::Progress;
-use member::{Link, Peer};
-use role::{CatchUp, Election, LeaderMode, Role, StepDownAttempt, Takeovers};
+use member::{HostLink, MemberPeer};
+use role::{CatchUp, Election, LeaderMode, MemberRole, StepDownAttempt, Takeovers};
 
-/// What a member is told at its start.
+/// The options of a member at its start.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CoordinatorOptions {
     /// The name of the set that this server was started for.
     pub set_name: String,
     /// Whether it was started as a config server.
     pub config_server: bool,
-    /// Where chance comes from; differs from member to member, so that their elections do not coincide.
+    /// The seed of the random numbers; differs between members, so that their elections do not coincide.
     pub seed: u64,
-    /// How far a sync source may be behind the best member (`maxSyncSourceLagSecs`, 30 s).
+    /// The maximum lag of a sync source behind the most advanced member (`maxSyncSourceLagSecs`, 30 s).
     pub max_sync_source_lag: Duration,
-    /// How far behind a member may be that takes over for its priority (`priorityTakeoverFreshnessWindowSeconds`, 2 s).
+    /// The maximum lag of a member that takes over because of its priority (`priorityTakeoverFreshnessWindowSeconds`, 2 s).
     pub takeover_freshness: Duration,
 }
 
-impl Options {
+impl CoordinatorOptions {
     /// The defaults of mongod.
-    pub fn new(set_name: &str, seed: u64) -> Options {
-        Options {
+    pub fn new(set_name: &str, seed: u64) -> CoordinatorOptions {
+        CoordinatorOptions {
             set_name: set_name.to_owned(),
             config_server: false,
             seed,
@@ -68,44 +69,44 @@ impl Options {
     }
 }
 
-/// What a member that is not primary does, as its driver says.
+/// The present work of a member that is not primary, as its driver reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowerMode {
     /// Getting its data for the first time, or starting.
     Startup2,
     /// Has data that cannot be read yet.
     Recovering,
-    /// Undoing what no later primary has.
+    /// Undoing entries that no later primary has.
     Rollback,
-    /// Following.
+    /// Follows a primary, or looks for one.
     Secondary,
 }
 
 /// One member of a replica set.
 #[derive(Debug)]
 pub struct Coordinator {
-    options: Options,
+    options: CoordinatorOptions,
     chance: Chance,
     actions: Vec<Action>,
     config: Option<ReplicaSetConfig>,
     /// Our place in the configuration.
     own_index: Option<usize>,
-    /// In the order of the configuration; empty where we are not in one.
-    peers: Vec<Peer>,
-    /// What we know of the way to each host that we ask.
-    links: BTreeMap<Host, Link>,
+    /// In the order of the configuration; empty if we are not in one.
+    peers: Vec<MemberPeer>,
+    /// The state of the connection to each host that we ask.
+    links: BTreeMap<Host, HostLink>,
     sequence: u64,
-    role: Role,
+    role: MemberRole,
     follower_mode: FollowerMode,
     maintenance: u32,
     /// The state that was announced last.
     announced: MemberState,
     term: i64,
-    /// A later term that we take on once we have stepped down.
+    /// A later term that we adopt once we have stepped down.
     pending_term: Option<i64>,
     last_vote: LastVote,
     own: Progress,
-    /// What is in our journal, applied or not.
+    /// The newest entry in our journal, applied or not.
     journaled: OpTime,
     primary_index: Option<usize>,
     last_committed: OpTime,
@@ -113,25 +114,25 @@ pub struct Coordinator {
     first_of_term: Option<OpTime>,
     election_time: u64,
     election: Option<Election>,
-    election_due: Option<Moment>,
+    election_due: Option<MonotonicTime>,
     takeovers: Takeovers,
     catch_up: Option<CatchUp>,
     step_down: Option<StepDownAttempt>,
-    /// Until when we stand for no election.
-    frozen_until: Moment,
-    /// Until when one who is alone does not try again to be elected, after it could not store its vote.
-    not_alone_before: Moment,
+    /// The time until which we do not stand for election.
+    frozen_until: MonotonicTime,
+    /// The time until which a single member does not stand again, after it could not store its vote.
+    not_alone_before: MonotonicTime,
     sync_source: Option<Host>,
     forced_source: Option<Host>,
-    denied: BTreeMap<Host, Moment>,
-    /// The version of the configuration that the driver installs.
+    denied: BTreeMap<Host, MonotonicTime>,
+    /// The version of the configuration that the driver is installing.
     installing: Option<i64>,
-    message: (Moment, String),
+    message: (MonotonicTime, String),
 }
 
 impl Coordinator {
-    /// A member without a configuration. `vote` is what was stored last; `own` says how far its log goes.
-    pub fn new(options: Options, vote: Option<LastVote>, own: Progress) -> Coordinator {
+    /// A member without a configuration. `vote` is the last one that was stored; `own` is the end of its log.
+    pub fn new(options: CoordinatorOptions, vote: Option<LastVote>, own: Progress) -> Coordinator {
         let chance = Chance::new(options.seed);
         Coordinator {
             options,
@@ -142,7 +143,7 @@ impl Coordinator {
             peers: Vec::new(),
             links: BTreeMap::new(),
             sequence: 0,
-            role: Role::Follower,
+            role: MemberRole::Follower,
             follower_mode: FollowerMode::Startup2,
             maintenance: 0,
             announced: MemberState::Startup,
@@ -160,23 +161,23 @@ impl Coordinator {
             takeovers: Takeovers::default(),
             catch_up: None,
             step_down: None,
-            frozen_until: Moment::default(),
-            not_alone_before: Moment::default(),
+            frozen_until: MonotonicTime::default(),
+            not_alone_before: MonotonicTime::default(),
             sync_source: None,
             forced_source: None,
             denied: BTreeMap::new(),
             installing: None,
-            message: (Moment::default(), String::new()),
+            message: (MonotonicTime::default(), String::new()),
         }
     }
 
-    /// What is to be done, in this order. Empty after.
+    /// Takes the actions, to be executed in this order, and leaves the list empty.
     pub fn take_actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.actions)
     }
 
-    /// Does what has come due.
-    pub fn tick(&mut self, now: Moment) {
+    /// Does the work that is due.
+    pub fn tick(&mut self, now: MonotonicTime) {
         self.send_due_heartbeats(now);
         self.check_liveness(now);
         self.check_election_deadline(now);
@@ -185,9 +186,9 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// When to tick next, if nothing comes before; `None` for never.
-    pub fn next_wakeup(&self) -> Option<Moment> {
-        let links = self.links.values().map(Link::next_event);
+    /// The time of the next tick if no input comes before; `None` for never.
+    pub fn next_wakeup(&self) -> Option<MonotonicTime> {
+        let links = self.links.values().map(HostLink::next_event);
         let others = [
             self.election_due,
             self.takeovers.next(),
@@ -200,7 +201,7 @@ impl Coordinator {
         links.chain(others.into_iter().flatten()).min()
     }
 
-    /// The state that others see.
+    /// The state that other members see.
     pub fn state(&self) -> MemberState {
         let (Some(config), Some(own)) = (&self.config, self.own_member()) else {
             return if self.config.is_some() { MemberState::Removed } else { MemberState::Startup };
@@ -248,27 +249,27 @@ impl Coordinator {
 
     /// Whether clients' writes are accepted: we are primary, our term has its first entry, and we are not about to step down.
     pub fn can_accept_writes(&self) -> bool {
-        self.role == Role::Leader(LeaderMode::Writable) && self.state() == MemberState::Primary
+        self.role == MemberRole::Leader(LeaderMode::Writable) && self.state() == MemberState::Primary
     }
 
-    /// Whether we are primary and catch up: entries may still be fetched.
+    /// Whether we are a primary in catch-up: entries may still be fetched.
     pub fn is_catching_up(&self) -> bool {
         self.catch_up.is_some()
     }
 
-    /// Sets what we do while not primary. Ignored while we lead, since a primary has its data.
-    pub fn set_follower_mode(&mut self, now: Moment, mode: FollowerMode) {
+    /// Sets what we do while not primary. Ignored on a primary, which has its data.
+    pub fn set_follower_mode(&mut self, now: MonotonicTime, mode: FollowerMode) {
         if !self.is_leader() {
             self.follower_mode = mode;
             self.settle(now);
         }
     }
 
-    /// Begins or ends one maintenance (`replSetMaintenance`); the state is RECOVERING while there is any. Fails with NotSecondary for a
-    /// primary and OperationFailed where none is to end.
-    pub fn set_maintenance(&mut self, now: Moment, on: bool) -> Result<(), fathom_wire::Failure> {
+    /// Begins or ends one maintenance task (`replSetMaintenance`); the state is RECOVERING while one is active. Fails with
+    /// NotSecondary on a primary and OperationFailed if none is active.
+    pub fn set_maintenance(&mut self, now: MonotonicTime, on: bool) -> Result<(), fathom_wire::Failure> {
         use fathom_wire::{Code, Failure};
-        if self.role != Role::Follower {
+        if self.role != MemberRole::Follower {
             return Err(Failure::new(Code::NotSecondary, "primaries can't modify maintenance mode"));
         }
         self.maintenance = match (on, self.maintenance) {
@@ -281,7 +282,7 @@ impl Coordinator {
     }
 
     fn is_leader(&self) -> bool {
-        matches!(self.role, Role::Leader(_))
+        matches!(self.role, MemberRole::Leader(_))
     }
 
     fn own_member(&self) -> Option<&crate::config::Member> {
@@ -298,13 +299,13 @@ impl Coordinator {
         self.config.as_ref().map_or_else(usual, |config| config.settings.election_timeout)
     }
 
-    /// Whether every member that answers refuses to let us in: then we cannot be read from.
+    /// Whether every member that answers refuses us authorization: then we cannot be read from.
     fn nobody_lets_us_in(&self) -> bool {
         let others = || self.peers.iter().enumerate().filter(|(index, _)| Some(*index) != self.own_index);
         !others().any(|(_, peer)| peer.is_up()) && others().any(|(_, peer)| peer.unauthorized)
     }
 
-    /// How far the member at an index is.
+    /// The progress of the member at an index.
     fn progress_of(&self, index: usize) -> Progress {
         if Some(index) == self.own_index {
             return self.own;
@@ -316,8 +317,8 @@ impl Coordinator {
         (0..self.peers.len()).map(|index| self.progress_of(index)).collect()
     }
 
-    /// What follows from an input: every public input ends here.
-    fn settle(&mut self, now: Moment) {
+    /// Evaluates the consequences of an input; every public input ends here.
+    fn settle(&mut self, now: MonotonicTime) {
         self.check_candidacy();
         self.check_step_down(now);
         self.check_catch_up();
@@ -325,7 +326,7 @@ impl Coordinator {
         self.announce(now);
     }
 
-    fn announce(&mut self, now: Moment) {
+    fn announce(&mut self, now: MonotonicTime) {
         let state = self.state();
         if state != self.announced {
             let from = std::mem::replace(&mut self.announced, state);
@@ -334,7 +335,7 @@ impl Coordinator {
         }
     }
 
-    fn say(&mut self, now: Moment, message: String) {
+    fn say(&mut self, now: MonotonicTime, message: String) {
         self.message = (now, message);
     }
 }

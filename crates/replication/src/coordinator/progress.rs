@@ -1,23 +1,23 @@
-//! How far we and others are, and what follows: the commit point, and who is told.
+//! The progress of this and the other members, and its consequences: the commit point, and the reports to other members.
 
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::role::{LeaderMode, Role};
+use super::role::{LeaderMode, MemberRole};
 use super::{Action, Coordinator};
 use crate::commit_point::majority_optime;
 use crate::config::Member;
 use crate::host::Host;
 use crate::member_state::MemberState;
 use crate::messages::{OplogQueryMetadata, Position, ReplicationMetadata, UpdatePosition};
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
-use crate::write_concern::{Progress, Standing, WriteConcern};
+use crate::write_concern::{Progress, SetProgress, WriteConcern};
 
 impl Coordinator {
-    /// We applied, or wrote as primary, all up to this entry. Never goes back.
-    pub fn applied_advanced(&mut self, now: Moment, optime: OpTime) {
-        // An entry of a later term: its primary was elected, whether or not anybody told us.
+    /// We applied, or wrote as primary, all entries up to this one. It never moves back.
+    pub fn applied_advanced(&mut self, now: MonotonicTime, optime: OpTime) {
+        // An entry of a later term proves that its primary was elected, even if we have not heard of that.
         self.note_term(now, optime.term);
         if optime > self.own.applied {
             self.own.applied = optime;
@@ -27,8 +27,8 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// All up to this entry is in our journal. Never goes back. What is journaled before it is applied counts once it is.
-    pub fn durable_advanced(&mut self, now: Moment, optime: OpTime) {
+    /// All entries up to this one are in our journal. It never moves back. An entry that is journaled before it is applied counts once it is applied.
+    pub fn durable_advanced(&mut self, now: MonotonicTime, optime: OpTime) {
         self.note_term(now, optime.term);
         self.journaled = self.journaled.max(optime);
         let durable = self.journaled.min(self.own.applied);
@@ -39,10 +39,10 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// Our log ends here: after a rollback or an initial sync, also earlier than before. Ignored while we lead, whose log only grows.
-    /// A rollback is only for a source whose newest entry is after ours, by term first; and one that would end before
-    /// [`Coordinator::last_committed`] must stop the member instead, since then somebody broke a promise.
-    pub fn set_own_progress(&mut self, now: Moment, progress: Progress) {
+    /// Sets the end of our log, which may move back after a rollback or an initial sync. Ignored on a primary, whose log only
+    /// grows. A rollback is permitted only for a source whose newest entry is after ours, by term first; a rollback to before
+    /// [`Coordinator::last_committed`] must stop the member instead, since it would break a promise.
+    pub fn set_own_progress(&mut self, now: MonotonicTime, progress: Progress) {
         if !self.is_leader() {
             self.own =
                 Progress { applied: progress.applied, durable: progress.durable.min(progress.applied) };
@@ -52,15 +52,15 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// How far we are.
+    /// Our own progress so far.
     pub fn own_progress(&self) -> Progress {
         self.own
     }
 
-    /// Members downstream say how far they are. Fails with NotPrimaryOrSecondary where we are in no set, InvalidReplicaSetConfig for
-    /// another version of the configuration, NodeNotFound for a member that is not in it.
-    pub fn positions_received(&mut self, now: Moment, update: &UpdatePosition) -> Result<(), Failure> {
-        // Before the positions: what a member of a later term has may be another history.
+    /// Takes the positions that downstream members report. Fails with NotPrimaryOrSecondary if we are in no set,
+    /// InvalidReplicaSetConfig for another version of the configuration, NodeNotFound for a member that it does not contain.
+    pub fn positions_received(&mut self, now: MonotonicTime, update: &UpdatePosition) -> Result<(), Failure> {
+        // This comes before the positions: the entries of a member in a later term may belong to another history.
         if let Some(metadata) = &update.metadata {
             self.note_term(now, metadata.term);
             self.note_metadata(metadata);
@@ -77,15 +77,15 @@ impl Coordinator {
         result
     }
 
-    /// Takes one position. Says whether the member got further.
-    fn take_position(&mut self, now: Moment, position: &Position) -> Result<bool, Failure> {
+    /// Takes one position. Returns whether the member progressed.
+    fn take_position(&mut self, now: MonotonicTime, position: &Position) -> Result<bool, Failure> {
         let (Some(config), Some(own)) = (&self.config, self.own_index) else {
             let what = "Received replSetUpdatePosition command but we are in no replica set configuration";
             return Err(Failure::new(Code::NotPrimaryOrSecondary, what));
         };
         let id = position.member_id;
         let index = config.index_of_id(id);
-        // Nobody tells us how far we are.
+        // No member reports our own progress to us.
         if index == Some(own) {
             return Ok(false);
         }
@@ -109,7 +109,7 @@ impl Coordinator {
         Ok(peer.advance(position.progress))
     }
 
-    /// What we tell our sync source: how far we are, and all that we know of downstream. `None` where there is no set.
+    /// The report to our sync source: our progress, and all reports from downstream. `None` without a set.
     pub fn update_position(&self) -> Option<UpdatePosition> {
         let config = self.config.as_ref()?;
         let own = self.own_index?;
@@ -127,7 +127,7 @@ impl Coordinator {
         Some(UpdatePosition { positions, metadata: Some(self.metadata(self.own.applied)) })
     }
 
-    /// Somebody got further: waiting writes are looked at again, and the commit point.
+    /// A member progressed: checks waiting writes and the commit point again.
     pub(super) fn note_progress(&mut self) {
         self.update_commit_point();
         if !matches!(self.actions.last(), Some(Action::Progressed)) {
@@ -135,10 +135,10 @@ impl Coordinator {
         }
     }
 
-    /// As primary, advances the commit point to what a majority has of our term. While `replSetStepDown` waits it still advances, since
-    /// that may wait for it; not when we know of a later term.
+    /// On a primary, advances the commit point to the newest entry of our term that a majority has. It still advances while
+    /// `replSetStepDown` waits, since that may wait for it; not once we know of a later term.
     pub(super) fn update_commit_point(&mut self) {
-        let Role::Leader(mode) = self.role else { return };
+        let MemberRole::Leader(mode) = self.role else { return };
         let (Some(config), Some(first)) = (&self.config, self.first_of_term) else { return };
         if mode == LeaderMode::SteppingDown {
             return;
@@ -149,8 +149,8 @@ impl Coordinator {
         }
     }
 
-    /// Takes a commit point that somebody else knows. From a sync source whose log ours is a part of, it holds for us up to our own newest
-    /// entry; from anybody else only where our newest entry is of the same term, and so of the same history
+    /// Takes a commit point that another member knows. From a sync source whose log contains ours, it holds for us up to our own newest
+    /// entry; from any other member only if our newest entry is of the same term, and so of the same history
     /// (SERVER-39831, which closed this in 4.2).
     fn learn_commit_point(&mut self, optime: OpTime, from_source: bool) {
         let Some(own) = self.own_member() else { return };
@@ -176,17 +176,17 @@ impl Coordinator {
         }
     }
 
-    /// The commit point, as far as we know. It may be ahead of our own log.
+    /// The commit point, as far as we know it. It may be ahead of our own log.
     pub fn last_committed(&self) -> OpTime {
         self.last_committed
     }
 
-    /// The sync source answered a fetch with these beside its entries. To be called after the entries were put into the log and reported
-    /// by `applied_advanced`, or before; never with those of a source whose log was not yet compared with ours. `is_ours` says whether its
-    /// log has the entry that we applied last: one that we wrote as primary after the logs were compared, it has not.
+    /// The sync source answered a fetch with this metadata. To be called after the entries were put into the log and reported by
+    /// `applied_advanced`, or before; never with the metadata of a source whose log was not yet compared with ours. `is_ours` says
+    /// whether its log has the entry that we applied last: it lacks an entry that we wrote as primary after the logs were compared.
     pub fn source_answered(
         &mut self,
-        now: Moment,
+        now: MonotonicTime,
         metadata: &ReplicationMetadata,
         query: Option<&OplogQueryMetadata>,
         is_ours: bool,
@@ -204,8 +204,8 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// `$replData` came beside a command or reply of any member.
-    pub fn metadata_received(&mut self, now: Moment, metadata: &ReplicationMetadata) {
+    /// Takes the `$replData` of a command or reply of any member.
+    pub fn metadata_received(&mut self, now: MonotonicTime, metadata: &ReplicationMetadata) {
         self.note_term(now, metadata.term);
         self.note_metadata(metadata);
         self.settle(now);
@@ -215,7 +215,7 @@ impl Coordinator {
         self.learn_commit_point(metadata.last_committed, false);
     }
 
-    /// `$replData` of ours; `visible` is the newest entry that clients may read here.
+    /// Our own `$replData`; `visible` is the newest entry that clients may read here.
     pub fn metadata(&self, visible: OpTime) -> ReplicationMetadata {
         let config = self.config.as_ref();
         ReplicationMetadata {
@@ -229,7 +229,7 @@ impl Coordinator {
         }
     }
 
-    /// `$oplogQueryData` of ours.
+    /// The `$oplogQueryData` that this member sends.
     pub fn oplog_query_metadata(&self, rollback_id: i64) -> OplogQueryMetadata {
         OplogQueryMetadata {
             last_committed: self.last_committed,
@@ -244,8 +244,8 @@ impl Coordinator {
         self.config.as_ref()?.index_of_host(self.sync_source.as_ref()?)
     }
 
-    /// Whether the write at `optime` fulfils its write concern; `majority_snapshot` is the newest entry that majority reads see. Fails
-    /// with PrimarySteppedDown once we are no primary of its term, and with the codes of [`WriteConcern::check_satisfiable`].
+    /// Whether the write at `optime` satisfies its write concern; `majority_snapshot` is the newest entry that majority reads see. Fails
+    /// with PrimarySteppedDown once we are not primary of its term, and with the codes of [`WriteConcern::check_satisfiable`].
     pub fn is_write_concern_satisfied(
         &self,
         concern: &WriteConcern,
@@ -260,11 +260,13 @@ impl Coordinator {
         }
         concern.check_satisfiable(config)?;
         let progress = self.all_progress();
-        concern
-            .is_satisfied(optime, &Standing { config, progress: &progress, own: self.own, majority_snapshot })
+        concern.is_satisfied(
+            optime,
+            &SetProgress { config, progress: &progress, own: self.own, majority_snapshot },
+        )
     }
 
-    /// How far the journal of every member is, as far as we were told: what `serverStatus` shows as `replicationProgress`.
+    /// The journal position of every member, as far as we know it: `serverStatus` shows it as `replicationProgress`.
     pub fn replication_progress(&self) -> Vec<Document> {
         let members = self.config.iter().flat_map(|config| config.members.iter().enumerate());
         let entry = |(index, member): (usize, &Member)| {
@@ -277,7 +279,7 @@ impl Coordinator {
         members.map(entry).collect()
     }
 
-    /// Which members have an entry, by `host`: what `getLastError` and the status of writes name.
+    /// The members that have an entry, by `host`: `getLastError` and the status of writes name them.
     pub fn hosts_having(&self, optime: OpTime, durable: bool) -> Vec<Host> {
         let members = self.config.iter().flat_map(|config| config.members.iter().enumerate());
         members

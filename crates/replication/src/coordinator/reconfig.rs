@@ -1,14 +1,19 @@
-//! A configuration takes effect (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, updateConfig).
+//! Puts a configuration into effect (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, updateConfig).
 
-use super::member::Peer;
+use super::member::MemberPeer;
 use super::{Action, Coordinator, ElectionOutcome, StepDownReason};
 use crate::config::ReplicaSetConfig;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 
 impl Coordinator {
-    /// The driver has stored a configuration durably: our own by `replSetInitiate` or `replSetReconfig`, what was stored before a
-    /// restart, or another member's. `own_index` is our place in it, if we are in it. What is older than ours is ignored.
-    pub fn config_installed(&mut self, now: Moment, config: ReplicaSetConfig, own_index: Option<usize>) {
+    /// The driver has stored a configuration durably: from `replSetInitiate` or `replSetReconfig` here, from before a restart, or
+    /// from another member. `own_index` is our index in it, if it contains us. A configuration older than ours is ignored.
+    pub fn config_installed(
+        &mut self,
+        now: MonotonicTime,
+        config: ReplicaSetConfig,
+        own_index: Option<usize>,
+    ) {
         if self.installing.is_some_and(|version| version <= config.version) {
             self.installing = None;
         }
@@ -17,7 +22,7 @@ impl Coordinator {
         }
         let first = self.config.is_none();
         if first {
-            // A vote may be of a later term than any entry; MongoDB forgets that, and relies on others to tell the term.
+            // A vote may be of a later term than any entry; MongoDB does not consider it, and relies on other members for the term.
             self.term = 0.max(self.last_vote.term).max(self.own.applied.term);
         }
         self.end_election(ElectionOutcome::Abandoned);
@@ -28,7 +33,7 @@ impl Coordinator {
         self.link_members(now);
         let electable = self.own_member().is_some_and(crate::config::Member::is_electable);
         if !self.is_leader() {
-            // Who is primary shows with the next heartbeats.
+            // The next heartbeats show which member is primary.
             self.primary_index = None;
         } else if electable {
             self.primary_index = self.own_index;
@@ -44,20 +49,20 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// The driver could not install the configuration of [`Action::InstallConfig`]; it is offered again when it comes again.
+    /// The driver could not install the configuration of [`Action::InstallConfig`]; the action is repeated when a heartbeat brings it again.
     pub fn config_refused(&mut self, version: i64) {
         if self.installing == Some(version) {
             self.installing = None;
         }
     }
 
-    /// What is known of members that stay, stays.
-    fn rebuild_peers(&mut self, now: Moment, config: &ReplicaSetConfig) {
+    /// Rebuilds the list of members; the state of members that remain is kept.
+    fn rebuild_peers(&mut self, now: MonotonicTime, config: &ReplicaSetConfig) {
         let mut old = std::mem::take(&mut self.peers);
         for member in &config.members {
             let known = old.iter().position(|peer| peer.id == member.id && peer.host == member.host);
             let peer = known.map(|index| old.swap_remove(index));
-            self.peers.push(peer.unwrap_or_else(|| Peer::new(member.id, member.host.clone(), now)));
+            self.peers.push(peer.unwrap_or_else(|| MemberPeer::new(member.id, member.host.clone(), now)));
         }
     }
 

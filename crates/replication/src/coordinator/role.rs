@@ -1,73 +1,73 @@
-//! Whether a member leads, and what it has under way to become the leader or to stop being it.
+//! The role of a member, and the state of its changes of role: elections, takeovers, catch-up and step-down.
 //!
-//! Plain data with its deadlines: what is done with each stands in the file of its concept.
+//! Plain data with deadlines; the file of each concept uses its own part.
 
 use std::collections::BTreeSet;
 
 use super::action::ElectionReason;
 use crate::host::Host;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 
-/// Whether a member leads, and how far that has come.
+/// Whether a member leads, and the state of its leadership.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum MemberRole {
     Follower,
     Candidate,
     Leader(LeaderMode),
 }
 
-/// How far a primary has come in taking office, or leaving it.
+/// The mode of a primary, from its election to its step-down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaderMode {
-    /// Elected; catches up and drains.
+    /// Elected; in catch-up and drain.
     Elect,
-    /// Accepts writes.
+    /// It accepts writes of clients.
     Writable,
-    /// `replSetStepDown` waits for others to catch up; was in this mode before.
+    /// `replSetStepDown` waits for others to catch up; `was_writable` tells the mode before.
     Attempting { was_writable: bool },
-    /// Steps down for sure; the driver ends its writes.
+    /// Steps down unconditionally; the driver ends its writes.
     SteppingDown,
 }
 
-/// An election that we stand for.
+/// An election in which we are the candidate.
 #[derive(Debug)]
 pub(super) struct Election {
     pub(super) reason: ElectionReason,
-    pub(super) stage: Stage,
-    /// The term that it is for.
+    pub(super) stage: ElectionStage,
+    /// The term of the election.
     pub(super) term: i64,
     pub(super) round: u64,
-    pub(super) deadline: Moment,
+    pub(super) deadline: MonotonicTime,
     /// Votes for us, our own included.
     pub(super) votes: usize,
-    /// Who has not answered.
+    /// The members that have not answered.
     pub(super) pending: BTreeSet<Host>,
-    /// Who must be for us whatever the others say: a primary that is to let us take over in its catch-up.
+    /// The member whose vote is required regardless of the others: a primary from which we take over during its catch-up.
     pub(super) consent: Option<Host>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum ElectionStage {
     DryRun,
     Storing,
     Voting,
 }
 
 impl Election {
-    pub(super) fn deadline(&self) -> Moment {
+    pub(super) fn deadline(&self) -> MonotonicTime {
         self.deadline
     }
 }
 
-/// Planned takeovers.
+/// Planned takeovers of the primary's role.
 #[derive(Debug, Default)]
 pub(super) struct Takeovers {
-    pub(super) priority: Option<Moment>,
-    pub(super) catch_up: Option<Moment>,
+    pub(super) priority: Option<MonotonicTime>,
+    pub(super) catch_up: Option<MonotonicTime>,
 }
 
 impl Takeovers {
-    pub(super) fn next(&self) -> Option<Moment> {
+    pub(super) fn next(&self) -> Option<MonotonicTime> {
         self.priority.into_iter().chain(self.catch_up).min()
     }
 
@@ -76,29 +76,29 @@ impl Takeovers {
     }
 }
 
-/// A primary on its way to what others have.
+/// The catch-up of a new primary.
 #[derive(Debug)]
 pub(super) struct CatchUp {
     /// When it stops trying.
-    pub(super) deadline: Option<Moment>,
+    pub(super) deadline: Option<MonotonicTime>,
 }
 
 impl CatchUp {
-    pub(super) fn deadline(&self) -> Option<Moment> {
+    pub(super) fn deadline(&self) -> Option<MonotonicTime> {
         self.deadline
     }
 }
 
-/// A `replSetStepDown` that waits.
+/// A `replSetStepDown` that waits for other members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepDownAttempt {
-    pub(super) wait_until: Moment,
-    pub(super) step_down_until: Moment,
+    pub(super) wait_until: MonotonicTime,
+    pub(super) step_down_until: MonotonicTime,
     pub(super) force: bool,
 }
 
 impl StepDownAttempt {
-    pub(super) fn next_event(&self) -> Moment {
+    pub(super) fn next_event(&self) -> MonotonicTime {
         self.wait_until.min(self.step_down_until)
     }
 }

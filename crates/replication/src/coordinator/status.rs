@@ -1,6 +1,6 @@
-//! What a member says of the set: to people in `replSetGetStatus`, to drivers in `hello` (mongodb/mongo:src/mongo/db/repl/
-//! topology_coordinator.cpp, prepareStatusResponse, and is_master_response.cpp; fields and order of the status are those of a captured
-//! reply of mongod 4.0.3).
+//! A member's view of the set: for administrators in `replSetGetStatus`, for drivers in `hello`
+//! (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, prepareStatusResponse, and is_master_response.cpp; fields and order
+//! of the status are those of a captured reply of mongod 4.0.3).
 
 use std::time::Duration;
 
@@ -9,34 +9,33 @@ use bson::{Bson, Document, doc};
 use fathom_wire::{Code, Failure};
 
 use super::Coordinator;
-use super::member::{Health, Peer};
-use super::role::Role;
+use super::member::{Health, MemberPeer};
+use super::role::MemberRole;
 use crate::config::{Member, ReplicaSetConfig};
 use crate::fields;
 use crate::host::Host;
 use crate::member_state::MemberState;
-use crate::moment::Clocks;
+use crate::monotonic_time::Clocks;
 use crate::optime::{OpTime, to_bson};
 
-/// For how long our own message is shown.
+/// The time for which our own message is shown.
 const MESSAGE_SHOWN: Duration = Duration::from_secs(120);
 
-/// What the status shows and a coordinator does not know.
+/// The parts of the status that a coordinator does not know.
 #[derive(Clone, Copy, Debug)]
 pub struct StatusContext {
-    /// Now.
     pub clocks: Clocks,
-    /// How long the server runs.
+    /// The uptime of the server.
     pub uptime: Duration,
-    /// The newest entry that majority reads see, once they see any.
+    /// The newest entry that majority reads see, if any.
     pub majority_snapshot: Option<OpTime>,
-    /// The timestamp of the last stable checkpoint, where the engine has such.
+    /// The timestamp of the last stable checkpoint, if the engine has one.
     pub stable_checkpoint: Option<u64>,
 }
 
 impl Coordinator {
-    /// The reply without `ok`. Fails with NotYetInitialized before there is a configuration, and InvalidReplicaSetConfig where we are not
-    /// in it.
+    /// The reply without `ok`. Fails with NotYetInitialized before there is a configuration, and InvalidReplicaSetConfig if the
+    /// configuration does not contain us.
     pub fn status(&self, context: &StatusContext) -> Result<Document, Failure> {
         let Some(config) = &self.config else {
             return Err(Failure::new(Code::NotYetInitialized, "no replset config has been received"));
@@ -125,10 +124,10 @@ impl Coordinator {
         clocks: &Clocks,
         config: &ReplicaSetConfig,
         member: &Member,
-        peer: &Peer,
+        peer: &MemberPeer,
     ) -> Document {
         let up = peer.health == Health::Up;
-        // What a member that is down was says nothing of what it is.
+        // The last known state of a member that is down is not its current state.
         let name = if peer.health == Health::Down { "(not reachable/healthy)" } else { peer.state.name() };
         let uptime = peer.up_since.map_or(Duration::ZERO, |since| clocks.now.since(since));
         let mut shown = doc! {
@@ -163,7 +162,7 @@ impl Coordinator {
     }
 }
 
-/// `syncingTo` and its newer names.
+/// Writes `syncingTo` and the newer names of the field.
 fn write_source(document: &mut Document, config: &ReplicaSetConfig, source: Option<&Host>) {
     let id = source.and_then(|host| config.index_of_host(host)).and_then(|index| config.members.get(index));
     let text = source.map_or("", Host::as_str);
@@ -187,9 +186,9 @@ pub fn election_id(term: i64) -> ObjectId {
 }
 
 impl Coordinator {
-    /// The fields of a set in `hello`, `isMaster` and `serverStatus.repl`, in mongod's order. `primary_field` is `isWritablePrimary`
-    /// or `ismaster`. A primary that may not write yet, or not any more, shows as a secondary. `majority` is the newest entry that
-    /// majority reads see, once they see any.
+    /// The fields of a set in `hello`, `isMaster` and `serverStatus.repl`, in mongod's order. `primary_field` is
+    /// `isWritablePrimary` or `ismaster`. A primary that does not accept writes yet, or no longer does, appears as a secondary.
+    /// `majority` is the newest entry that majority reads see, if any.
     pub fn hello_fields(&self, primary_field: &str, majority: Option<OpTime>) -> Document {
         let state = self.state();
         let (Some(config), Some(own)) = (&self.config, self.own_member()) else {
@@ -223,7 +222,7 @@ impl Coordinator {
         }
         self.own_fields(own, &mut fields);
         fields.insert("me", own.host.as_str());
-        if matches!(self.role, Role::Leader(_)) {
+        if matches!(self.role, MemberRole::Leader(_)) {
             fields.insert("electionId", election_id(self.term));
         }
         let mut last =
@@ -236,7 +235,7 @@ impl Coordinator {
         fields
     }
 
-    /// What sets this member apart.
+    /// The fields for the special properties of this member.
     fn own_fields(&self, own: &Member, fields: &mut Document) {
         if own.arbiter {
             fields.insert("arbiterOnly", true);
@@ -257,7 +256,7 @@ impl Coordinator {
         }
     }
 
-    /// A member of no set says so; drivers call it a ghost.
+    /// The fields of a member without a set; drivers call it a ghost.
     fn no_config_fields(&self, primary_field: &str) -> Document {
         let mut fields = Document::new();
         if let Some(config) = &self.config {

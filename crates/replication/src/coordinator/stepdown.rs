@@ -1,34 +1,35 @@
-//! Stepping down, because we must or because somebody asks; and standing for no election for a while (mongodb/mongo:src/mongo/db/repl/
-//! topology_coordinator.cpp: tryToStartStepDown, isSafeToStepDown, finishUnconditionalStepDown, prepareFreezeResponse).
+//! Steps down, by necessity or on request, and suppresses elections for a time (`replSetFreeze`)
+//! (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp: tryToStartStepDown, isSafeToStepDown, finishUnconditionalStepDown,
+//! prepareFreezeResponse).
 
 use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::role::{LeaderMode, Role, StepDownAttempt};
+use super::role::{LeaderMode, MemberRole, StepDownAttempt};
 use super::{Action, Coordinator, FollowerMode, StepDownReason};
 use crate::config::Member;
 use crate::host::Host;
 use crate::member_state::MemberState;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
-use crate::write_concern::Standing;
+use crate::write_concern::SetProgress;
 
-/// What `replSetStepDown` asks for.
+/// The arguments of `replSetStepDown`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepDownRequest {
-    /// How long we stand for no election after, counted from the request.
+    /// The time, counted from the request, in which we do not stand for election.
     pub period: Duration,
-    /// How long we wait for another electable member to have all that we have.
+    /// The time to wait for another electable member to have all our entries.
     pub catch_up: Duration,
-    /// Whether we step down after that time also if none has.
+    /// Whether we step down after that time even if no member has caught up.
     pub force: bool,
 }
 
 impl StepDownRequest {
-    /// Reads `{replSetStepDown, force, secondaryCatchUpPeriodSecs}`, with MongoDB's defaults: 60 s, and 10 s or with `force` none. Fails
-    /// with BadValue.
+    /// Reads `{replSetStepDown, force, secondaryCatchUpPeriodSecs}`, with MongoDB's defaults: 60 s for the period; for the catch-up
+    /// 10 s, or none with `force`. Fails with BadValue.
     pub fn from_document(document: &Document) -> Result<StepDownRequest, Failure> {
         let refuse = |why: &'static str| Failure::new(Code::BadValue, why);
         let force = crate::fields::boolean(document, "force")?.unwrap_or(false);
@@ -59,20 +60,24 @@ impl StepDownRequest {
 }
 
 impl Coordinator {
-    /// Somebody asks us to step down. From now on no writes are accepted; it ends with [`Action::StepDown`] or
-    /// [`Action::StepDownRefused`]. Fails with NotWritablePrimary, or ConflictingOperationInProgress while we step down already.
-    pub fn step_down_requested(&mut self, now: Moment, request: StepDownRequest) -> Result<(), Failure> {
+    /// Begins a requested step-down. From now on no writes are accepted; it ends with [`Action::StepDown`] or
+    /// [`Action::StepDownRefused`]. Fails with NotWritablePrimary, or ConflictingOperationInProgress if we are already stepping down.
+    pub fn step_down_requested(
+        &mut self,
+        now: MonotonicTime,
+        request: StepDownRequest,
+    ) -> Result<(), Failure> {
         match self.role {
-            Role::Follower | Role::Candidate => {
+            MemberRole::Follower | MemberRole::Candidate => {
                 return Err(Failure::new(Code::NotWritablePrimary, "not primary so can't step down"));
             }
-            Role::Leader(LeaderMode::SteppingDown | LeaderMode::Attempting { .. }) => {
+            MemberRole::Leader(LeaderMode::SteppingDown | LeaderMode::Attempting { .. }) => {
                 let what = "This node is already in the process of stepping down";
                 return Err(Failure::new(Code::ConflictingOperationInProgress, what));
             }
-            Role::Leader(mode) => {
+            MemberRole::Leader(mode) => {
                 self.role =
-                    Role::Leader(LeaderMode::Attempting { was_writable: mode == LeaderMode::Writable });
+                    MemberRole::Leader(LeaderMode::Attempting { was_writable: mode == LeaderMode::Writable });
             }
         }
         self.step_down = Some(StepDownAttempt {
@@ -84,10 +89,10 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Sees whether a requested step-down may go on, or has failed.
-    pub(super) fn check_step_down(&mut self, now: Moment) {
+    /// Checks whether a requested step-down can continue, or has failed.
+    pub(super) fn check_step_down(&mut self, now: MonotonicTime) {
         let Some(attempt) = self.step_down else { return };
-        let Role::Leader(LeaderMode::Attempting { was_writable }) = self.role else { return };
+        let MemberRole::Leader(LeaderMode::Attempting { was_writable }) = self.role else { return };
         let refusal = if now >= attempt.step_down_until {
             "By the time we were ready to step down, we were already past the time we were supposed to step down until"
         } else if attempt.force && now >= attempt.wait_until || self.is_safe_to_step_down() {
@@ -104,28 +109,28 @@ impl Coordinator {
             return;
         };
         self.step_down = None;
-        self.role = Role::Leader(if was_writable { LeaderMode::Writable } else { LeaderMode::Elect });
+        self.role = MemberRole::Leader(if was_writable { LeaderMode::Writable } else { LeaderMode::Elect });
         self.actions.push(Action::StepDownRefused(Failure::new(Code::ExceededTimeLimit, refusal)));
     }
 
-    /// Whether a majority, and of it one that may be elected, has all that we have.
+    /// Whether a majority has all our entries, including an electable member.
     fn is_safe_to_step_down(&self) -> bool {
         let Some(config) = &self.config else { return false };
         let newest = self.own.applied;
-        // Nothing of ours can be lost before we have written anything.
+        // Before our first entry, no write of ours can be lost.
         if newest.term != self.term {
             return true;
         }
         let progress = self.all_progress();
         let standing =
-            Standing { config, progress: &progress, own: self.own, majority_snapshot: OpTime::NULL };
+            SetProgress { config, progress: &progress, own: self.own, majority_snapshot: OpTime::NULL };
         let having =
             standing.having(newest, false).filter(|member| member.is_voter() && member.holds_data()).count();
         having >= config.write_majority() && self.heir().is_some()
     }
 
-    /// Who is to be primary after us: of those that may be elected and have all that we have the one of the highest priority, of
-    /// equals the first (chooseElectionHandoffCandidate, in mongod from 4.0.2 on).
+    /// The successor: of the electable members with all our entries the one with the highest priority, of equals the first
+    /// (chooseElectionHandoffCandidate, in mongod from 4.0.2 on).
     fn heir(&self) -> Option<Host> {
         let config = self.config.as_ref()?;
         let newest = self.own.applied;
@@ -145,12 +150,12 @@ impl Coordinator {
         best.map(|member| member.host.clone())
     }
 
-    /// Steps down for sure. What waits for a requested one is told that it came otherwise.
+    /// Steps down unconditionally. Fails a waiting requested step-down, because another one came first.
     pub(super) fn begin_step_down(&mut self, reason: StepDownReason) {
-        if !self.is_leader() || self.role == Role::Leader(LeaderMode::SteppingDown) {
+        if !self.is_leader() || self.role == MemberRole::Leader(LeaderMode::SteppingDown) {
             return;
         }
-        self.role = Role::Leader(LeaderMode::SteppingDown);
+        self.role = MemberRole::Leader(LeaderMode::SteppingDown);
         self.catch_up = None;
         if self.step_down.take().is_some() {
             self.actions.push(Action::StepDownRefused(Failure::new(
@@ -162,10 +167,10 @@ impl Coordinator {
         self.actions.push(Action::StepDown { reason });
     }
 
-    /// The driver has ended its writes: we follow from now on.
-    pub fn stepped_down(&mut self, now: Moment) {
-        if self.role == Role::Leader(LeaderMode::SteppingDown) {
-            self.role = Role::Follower;
+    /// The driver has ended the writes: we are a follower from now on.
+    pub fn stepped_down(&mut self, now: MonotonicTime) {
+        if self.role == MemberRole::Leader(LeaderMode::SteppingDown) {
+            self.role = MemberRole::Follower;
             self.follower_mode = FollowerMode::Secondary;
             self.first_of_term = None;
             self.primary_index = None;
@@ -178,13 +183,13 @@ impl Coordinator {
         self.settle(now);
     }
 
-    /// Stands for no election for so many seconds (`replSetFreeze`); 0 ends it. Gives what the reply says besides. Fails with
-    /// NotSecondary for a primary or candidate, and BadValue for less than 0.
-    pub fn freeze(&mut self, now: Moment, seconds: i64) -> Result<Document, Failure> {
+    /// Stands for no election for this number of seconds (`replSetFreeze`); 0 ends it. Returns further fields of the reply. Fails
+    /// with NotSecondary for a primary or candidate, and BadValue for a negative number.
+    pub fn freeze(&mut self, now: MonotonicTime, seconds: i64) -> Result<Document, Failure> {
         let doing = match self.role {
-            Role::Follower => None,
-            Role::Candidate => Some("Running-Election"),
-            Role::Leader(_) => Some("Primary"),
+            MemberRole::Follower => None,
+            MemberRole::Candidate => Some("Running-Election"),
+            MemberRole::Leader(_) => Some("Primary"),
         };
         if let Some(state) = doing {
             let what = format!("cannot freeze node when primary or running for election. state: {state}");

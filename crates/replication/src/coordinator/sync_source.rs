@@ -1,27 +1,27 @@
-//! From whom to fetch (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp: chooseNewSyncSource, shouldChangeSyncSource).
+//! Chooses the sync source (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp: chooseNewSyncSource, shouldChangeSyncSource).
 
 use std::time::Duration;
 
 use bson::{Document, doc};
 use fathom_wire::{Code, Failure};
 
-use super::member::{Link, Peer};
+use super::member::{HostLink, MemberPeer};
 use super::{Action, Coordinator};
 use crate::config::{Member, ReplicaSetConfig};
 use crate::host::Host;
 use crate::messages::{OplogQueryMetadata, ReplicationMetadata};
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
 
-/// How often each other member is asked before the nearest is chosen, on the average.
+/// The average number of heartbeats to each other member before the nearest is chosen.
 const PINGS_EACH: u64 = 2;
-/// How long a source is left alone whose oplog begins after our last entry, as in mongod (sync_source_resolver.h).
+/// The time for which a source is avoided whose oplog begins after our last entry, as in mongod (sync_source_resolver.h).
 const TOO_STALE_DENIAL: Duration = Duration::from_secs(60);
 
 impl Coordinator {
-    /// The member to fetch from, if there is one that is ahead of `fetched`, the newest entry that we have. It stays ours until this is
-    /// called again. A primary has one only while it catches up.
-    pub fn choose_sync_source(&mut self, now: Moment, fetched: OpTime) -> Option<Host> {
+    /// The member to fetch from, if one is ahead of `fetched`, our newest entry. It remains our sync source until the next call. A
+    /// primary has one only during its catch-up.
+    pub fn choose_sync_source(&mut self, now: MonotonicTime, fetched: OpTime) -> Option<Host> {
         let chosen = self.find_source(now, fetched);
         if let Some(host) = &chosen {
             self.say(now, format!("syncing from: {host}"));
@@ -30,12 +30,12 @@ impl Coordinator {
         chosen
     }
 
-    /// Whom we fetch from.
+    /// The current sync source.
     pub fn sync_source(&self) -> Option<&Host> {
         self.sync_source.as_ref()
     }
 
-    fn find_source(&mut self, now: Moment, fetched: OpTime) -> Option<Host> {
+    fn find_source(&mut self, now: MonotonicTime, fetched: OpTime) -> Option<Host> {
         let config = self.config.as_ref()?;
         let own = config.members.get(self.own_index?)?;
         if self.is_leader() && self.catch_up.is_none() {
@@ -45,11 +45,11 @@ impl Coordinator {
             return Some(host);
         }
         let others = u64::try_from(config.members.len()).unwrap_or(u64::MAX).saturating_sub(1);
-        let pings: u64 = self.links.values().map(Link::hits).sum();
+        let pings: u64 = self.links.values().map(HostLink::hits).sum();
         if pings < others.saturating_mul(PINGS_EACH) {
             return None;
         }
-        // A primary that catches up takes what it lacks from anybody.
+        // A primary in catch-up takes entries that it lacks from any member.
         if !config.settings.chaining_allowed && !self.is_leader() {
             return self.primary_as_source(now, config, fetched);
         }
@@ -61,16 +61,21 @@ impl Coordinator {
         found
     }
 
-    fn primary_as_source(&self, now: Moment, config: &ReplicaSetConfig, fetched: OpTime) -> Option<Host> {
+    fn primary_as_source(
+        &self,
+        now: MonotonicTime,
+        config: &ReplicaSetConfig,
+        fetched: OpTime,
+    ) -> Option<Host> {
         let (member, peer) = self.other_primary(config)?;
         let good = !self.is_denied(now, &member.host) && peer.heartbeat.applied >= fetched;
         good.then(|| member.host.clone())
     }
 
-    /// The nearest of those that will do. `strict` leaves out those that are only better than nobody.
+    /// The nearest of the qualified members. `strict` excludes those that are only better than no source.
     fn nearest(
         &self,
-        now: Moment,
+        now: MonotonicTime,
         config: &ReplicaSetConfig,
         own: &Member,
         fetched: OpTime,
@@ -95,7 +100,7 @@ impl Coordinator {
         candidates.map(|(_, (member, _))| &member.host).min_by_key(|host| ping(host)).cloned()
     }
 
-    /// What a source must have, not to be too far behind the primary.
+    /// The oldest newest entry that a source may have without being too far behind the primary.
     fn oldest_acceptable(&self) -> OpTime {
         let primary = self.primary_index.filter(|index| Some(*index) != self.own_index);
         let Some(peer) = primary.and_then(|index| self.peers.get(index)) else { return OpTime::NULL };
@@ -107,45 +112,45 @@ impl Coordinator {
         }
     }
 
-    /// The average time of a heartbeat there and back.
+    /// The average round-trip time of a heartbeat.
     pub(super) fn ping(&self, host: &Host) -> Option<Duration> {
-        self.links.get(host).and_then(Link::ping)
+        self.links.get(host).and_then(HostLink::ping)
     }
 
-    fn is_denied(&self, now: Moment, host: &Host) -> bool {
+    fn is_denied(&self, now: MonotonicTime, host: &Host) -> bool {
         self.denied.get(host).is_some_and(|until| *until > now)
     }
 
-    /// Fetches from this member no more until then: it does not answer, or its log has lost what we need.
-    pub fn deny_sync_source(&mut self, now: Moment, host: &Host, until: Moment) {
+    /// Avoids a sync source until the given time: it does not answer, or its log has lost entries that we need.
+    pub fn deny_sync_source(&mut self, now: MonotonicTime, host: &Host, until: MonotonicTime) {
         self.denied.retain(|_, until| *until > now);
         self.denied.insert(host.clone(), until);
     }
 
-    /// Leaves a source alone whose oplog begins after `fetched`, the newest entry that we have: it may have been copied a moment ago,
-    /// and the oplog of another member may begin earlier. `true` if no other member is left to fetch from, which makes this member too
-    /// stale. The primary is one to fetch from even if its last heartbeat did not show it ahead of us: the next one will.
-    pub fn deny_stale_source(&mut self, now: Moment, source: &Host, fetched: OpTime) -> bool {
+    /// Avoids a source whose oplog begins after `fetched`, our newest entry: it may have been copied a moment ago, and the oplog of
+    /// another member may begin earlier. Returns `true` if no other member is left to fetch from, which makes this member too
+    /// stale. The primary counts as a source even if its last heartbeat did not show it ahead of us: the next one will.
+    pub fn deny_stale_source(&mut self, now: MonotonicTime, source: &Host, fetched: OpTime) -> bool {
         self.deny_sync_source(now, source, now + TOO_STALE_DENIAL);
         self.choose_sync_source(now, fetched).is_none() && !self.may_fetch_from_primary(now)
     }
 
-    fn may_fetch_from_primary(&self, now: Moment) -> bool {
+    fn may_fetch_from_primary(&self, now: MonotonicTime) -> bool {
         let primary = self.config.as_ref().and_then(|config| self.other_primary(config));
         primary.is_some_and(|(member, peer)| peer.is_up() && !self.is_denied(now, &member.host))
     }
 
     /// The primary, unless it is this member.
-    fn other_primary<'c>(&'c self, config: &'c ReplicaSetConfig) -> Option<(&'c Member, &'c Peer)> {
+    fn other_primary<'c>(&'c self, config: &'c ReplicaSetConfig) -> Option<(&'c Member, &'c MemberPeer)> {
         let index = self.primary_index.filter(|index| Some(*index) != self.own_index)?;
         Some((config.members.get(index)?, self.peers.get(index)?))
     }
 
-    /// Whether to look for another source than the present one, which answered with this: it is in another configuration, or in none of
-    /// ours; it has nothing for us and nobody to get it from; or another member is far ahead of it.
+    /// Whether to look for a source other than the current one, which answered with this: it has another configuration, or ours
+    /// does not contain it; it has no newer entries and no source of its own; or another member is far ahead of it.
     pub fn should_change_sync_source(
         &self,
-        now: Moment,
+        now: MonotonicTime,
         metadata: &ReplicationMetadata,
         query: Option<&OplogQueryMetadata>,
     ) -> bool {
@@ -183,8 +188,8 @@ impl Coordinator {
         })
     }
 
-    /// Fetches from the member that somebody names (`replSetSyncFrom`). Gives what the reply says besides. Fails with NotSecondary,
-    /// NodeNotFound, InvalidOptions, Unauthorized or HostUnreachable.
+    /// Switches to the member that the command names (`replSetSyncFrom`). Returns further fields of the reply. Fails with
+    /// NotSecondary, NodeNotFound, InvalidOptions, Unauthorized or HostUnreachable.
     pub fn sync_from(&mut self, target: &Host) -> Result<Document, Failure> {
         let refuse = |code: Code, why: String| Err(Failure::new(code, why));
         let (Some(config), Some(own_index), Some(own)) = (&self.config, self.own_index, self.own_member())

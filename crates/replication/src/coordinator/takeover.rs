@@ -1,30 +1,30 @@
-//! When to stand for election: no primary for too long, or one that we should replace (mongodb/mongo:src/mongo/db/repl/
-//! topology_coordinator.cpp, _updatePrimaryFromHBDataV1; replication_coordinator_impl_heartbeat.cpp).
+//! Decides when to stand for election: no primary for too long, or one that we should replace
+//! (mongodb/mongo:src/mongo/db/repl/topology_coordinator.cpp, _updatePrimaryFromHBDataV1; replication_coordinator_impl_heartbeat.cpp).
 
 use std::time::Duration;
 
 use super::{Coordinator, ElectionReason};
 use crate::member_state::MemberState;
-use crate::moment::Moment;
+use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
 
-/// How much of the election timeout is added by chance, at most: so that two members seldom stand at once
+/// The largest random addition to the election timeout, in percent: it makes simultaneous candidacies rare
 /// (replElectionTimeoutOffsetLimitFraction).
 const CHANCE_PERCENT: u32 = 15;
 
-/// How many entries of one second a member may be behind that takes over for its priority.
+/// The number of entries within one second that a member which takes over because of its priority may lag behind.
 const FRESH_INCREMENTS: u32 = 1000;
 
 impl Coordinator {
-    /// Counts the election timeout from now on, if we are a secondary that may be elected.
-    pub(super) fn restart_election_timer(&mut self, now: Moment) {
+    /// Restarts the election timeout, if we are an electable secondary.
+    pub(super) fn restart_election_timer(&mut self, now: MonotonicTime) {
         let may = self.state() == MemberState::Secondary
             && self.own_member().is_some_and(crate::config::Member::is_electable);
         self.election_due = may.then(|| now + self.election_timeout() + self.random_delay());
     }
 
-    /// A primary was heard of by another way than its heartbeat: the sync source knows one.
-    pub(super) fn primary_is_known(&mut self, now: Moment) {
+    /// Notes a primary that was not seen through its heartbeat: the sync source knows one.
+    pub(super) fn primary_is_known(&mut self, now: MonotonicTime) {
         self.restart_election_timer(now);
     }
 
@@ -33,9 +33,9 @@ impl Coordinator {
         self.chance.span(most)
     }
 
-    /// Stands for election where it is time.
-    pub(super) fn check_election_timers(&mut self, now: Moment) {
-        let due = |moment: Option<Moment>| moment.is_some_and(|moment| moment <= now);
+    /// Calls an election if one is due.
+    pub(super) fn check_election_timers(&mut self, now: MonotonicTime) {
+        let due = |moment: Option<MonotonicTime>| moment.is_some_and(|moment| moment <= now);
         if due(self.election_due) {
             self.restart_election_timer(now);
             self.try_to_stand(now, ElectionReason::Timeout);
@@ -50,15 +50,15 @@ impl Coordinator {
         }
     }
 
-    /// Who may not stand says why in `replSetGetStatus`, and tries again at the next occasion.
-    fn try_to_stand(&mut self, now: Moment, reason: ElectionReason) {
+    /// Tries to stand; if we may not, `replSetGetStatus` shows the reason, and we try again at the next occasion.
+    fn try_to_stand(&mut self, now: MonotonicTime, reason: ElectionReason) {
         if let Err(failure) = self.stand(now, reason) {
             self.say(now, failure.message().to_owned());
         }
     }
 
-    /// Looks who is primary, after a heartbeat to the member at `updated`, and plans to take over where we should.
-    pub(super) fn update_primary(&mut self, now: Moment, updated: usize) {
+    /// Determines the primary, after a heartbeat to the member at `updated`, and plans a takeover if we should replace it.
+    pub(super) fn update_primary(&mut self, now: MonotonicTime, updated: usize) {
         if self.is_leader() {
             return;
         }
@@ -67,7 +67,7 @@ impl Coordinator {
             .iter()
             .enumerate()
             .filter(|(_, peer)| peer.is_up() && peer.state == MemberState::Primary);
-        // Of several, the one of the latest term; of one term there is one.
+        // Of several primaries, the one of the latest term; a term has at most one.
         let primary = primaries.max_by_key(|(index, peer)| (peer.term, std::cmp::Reverse(*index)));
         let primary = primary.map(|(index, peer)| (index, peer.term, peer.progress.applied));
         self.primary_index = primary.map(|(index, ..)| index);
@@ -78,12 +78,12 @@ impl Coordinator {
         self.plan_takeover(now, index, applied);
     }
 
-    fn plan_takeover(&mut self, now: Moment, primary: usize, primary_applied: OpTime) {
+    fn plan_takeover(&mut self, now: MonotonicTime, primary: usize, primary_applied: OpTime) {
         let (Some(config), Some(own_index)) = (&self.config, self.own_index) else { return };
         let (Some(own), Some(theirs)) = (config.members.get(own_index), config.members.get(primary)) else {
             return;
         };
-        // Once anybody has an entry of this term, the primary has caught up.
+        // Once a member has an entry of this term, the primary has caught up.
         let caught_up = self.newest_known().term == self.term;
         if caught_up {
             self.takeovers.catch_up = None;
@@ -108,7 +108,7 @@ impl Coordinator {
         }
     }
 
-    /// The newest entry that any member which answers has, we included.
+    /// The newest entry of all members that answer, including us.
     pub(super) fn newest_known(&self) -> OpTime {
         let others = self.peers.iter().enumerate().filter(|(index, peer)| {
             Some(*index) != self.own_index && peer.is_up() && peer.state != MemberState::Removed
@@ -119,8 +119,8 @@ impl Coordinator {
             .map_or(self.own.applied, |other| other.max(self.own.applied))
     }
 
-    /// Whether we are near enough to the newest entry to take over for our priority: within the window; or within some entries where the
-    /// seconds are the same, as they stay when a primary's clock was once set far ahead.
+    /// Whether we are close enough to the newest entry to take over because of our priority: within the window; or within some
+    /// entries of the same second, since the seconds stay equal after a primary's clock was once set far ahead.
     pub(super) fn is_fresh_for_priority(&self) -> bool {
         let (own, newest) = (self.own.applied, self.newest_known());
         if own.term != newest.term {
@@ -133,7 +133,7 @@ impl Coordinator {
         u64::from(own.seconds()) + window >= u64::from(newest.seconds())
     }
 
-    /// Whether we are ahead of a primary that still catches up, and behind nobody.
+    /// Whether we are ahead of a primary in catch-up, and behind no member.
     pub(super) fn is_fresh_for_catch_up(&self) -> bool {
         let Some(primary) = self.primary_index.and_then(|index| self.peers.get(index)) else { return false };
         self.own.applied >= self.newest_known()

@@ -1,5 +1,5 @@
-//! Messages and configurations with anything in them: refused or taken, and what is taken comes back as it was. The fuzz target
-//! `replication_messages` does the same with bytes of any kind.
+//! Messages and configurations with arbitrary contents: each is refused or accepted, and an accepted one round-trips unchanged. The
+//! fuzz target `replication_messages` does the same with arbitrary bytes.
 
 use bson::oid::ObjectId;
 use bson::{Bson, DateTime, Document, Timestamp, doc};
@@ -45,7 +45,7 @@ impl Chance {
         values[index].clone()
     }
 
-    /// Changes one place within a value.
+    /// Changes one part of a value.
     fn spoil(&mut self, value: &mut Bson) {
         match value {
             Bson::Document(document) if !document.is_empty() && self.below(4) > 0 => {
@@ -93,7 +93,7 @@ fn check(document: &Document) {
     }
 }
 
-/// One whole document of each kind.
+/// One complete document of each kind.
 fn samples() -> Vec<Document> {
     let desk = Desk::primary(&plain(3));
     let metadata = desk.c.metadata(desk.c.own_progress().applied);
@@ -161,7 +161,7 @@ fn no_message_breaks_a_member() {
             chance.spoil(&mut spoilt);
             let Bson::Document(spoilt) = spoilt else { continue };
             let (term, committed) = (desk.c.term(), desk.c.last_committed());
-            // What is refused, is; and nothing goes back.
+            // Invalid input is refused, and no term or position moves back.
             if let Ok(arguments) = HeartbeatArguments::from_document(&spoilt) {
                 let _ = desk.c.heartbeat_received(desk.now, &arguments);
             }

@@ -1,4 +1,4 @@
-//! What a new primary does before it accepts writes.
+//! The work of a new primary before it accepts writes.
 
 use bson::{Document, doc};
 use fathom_replication::{Action, MemberState};
@@ -33,7 +33,7 @@ fn one_that_lacks_something_gets_it_first() {
     desk.run(5_000);
     assert!(desk.c.is_catching_up() && !drains(&desk));
     assert!(!desk.c.may_complete_transition(2));
-    // From one that has it, though we are primary.
+    // We choose a member that has the entry, even though we are primary.
     let source = desk.c.choose_sync_source(desk.now, at(1000, 1));
     assert_eq!(source, Some(crate::desk::host(2)));
     desk.c.applied_advanced(desk.now, at(1003, 1));

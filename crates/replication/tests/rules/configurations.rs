@@ -1,4 +1,4 @@
-//! What is a configuration, what is refused, and which may follow which.
+//! Valid and invalid configurations, and which configurations may replace which.
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, doc};
@@ -8,7 +8,7 @@ use fathom_wire::Code;
 
 use crate::desk::{config, config_document, plain};
 
-/// Why a configuration is refused, by reading it or by its checks.
+/// The reason why a configuration is refused, by the parser or by the checks.
 fn refusal(document: &Document) -> String {
     let failure =
         ReplicaSetConfig::parse(document).and_then(|config| config.validate()).expect_err("refused");
@@ -42,7 +42,7 @@ fn a_document_of_mongod_comes_back_as_it_was() {
     let config = ReplicaSetConfig::parse(&document).unwrap();
     config.validate().unwrap();
     assert_eq!(config.to_document(), document);
-    // Also where fields have their defaults.
+    // Omitted fields get their defaults.
     let short = doc! { "_id": "rs", "members": [{ "_id": 0, "host": "a" }] };
     let config = ReplicaSetConfig::parse(&short).unwrap();
     assert_eq!(ReplicaSetConfig::parse(&config.to_document()).unwrap(), config);
@@ -202,7 +202,7 @@ fn a_configuration_follows_only_one_that_it_fits() {
         assert_eq!(failure.code(), Code::NewReplicaSetConfigurationIncompatible);
         assert!(failure.message().contains(part), "{failure}");
     }
-    // By force the version may be any; the caller sets it higher.
+    // With force any version is accepted; the caller raises it.
     check_reconfig(&old, &old, true).unwrap();
     let (one, other) = (ObjectId::from_bytes([1; 12]), ObjectId::from_bytes([2; 12]));
     let failure =

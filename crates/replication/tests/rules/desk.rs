@@ -1,16 +1,16 @@
-//! A desk at which one coordinator sits: the test plays its driver and all other members.
+//! A test bench for one coordinator: the test plays its driver and all other members.
 
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 use fathom_replication::messages::{HeartbeatReply, RequestVotesReply};
 use fathom_replication::{
-    Action, Coordinator, FollowerMode, Host, LastVote, MemberState, Moment, OpTime, Options, Progress,
-    ReplicaSetConfig,
+    Action, Coordinator, CoordinatorOptions, FollowerMode, Host, LastVote, MemberState, MonotonicTime,
+    OpTime, Progress, ReplicaSetConfig,
 };
 use fathom_wire::{Code, Failure};
 
-/// The optime of a second and a term.
+/// The optime with this second and term.
 pub(crate) fn at(seconds: u64, term: i64) -> OpTime {
     OpTime::new(seconds << 32 | 1, term)
 }
@@ -19,7 +19,7 @@ pub(crate) fn both(optime: OpTime) -> Progress {
     Progress { applied: optime, durable: optime }
 }
 
-/// A configuration of members 0, 1, ... at `m0:27017`, ..., each with these fields besides.
+/// A configuration of members 0, 1, ... at `m0:27017`, ..., each with these additional fields.
 pub(crate) fn config(members: &[Document], settings: Document) -> ReplicaSetConfig {
     let config = ReplicaSetConfig::parse(&config_document(members, settings)).unwrap();
     config.validate().unwrap();
@@ -43,16 +43,16 @@ pub(crate) fn host(index: usize) -> Host {
     format!("m{index}:27017").parse().unwrap()
 }
 
-/// One coordinator, its time, what the others answer, and what it wanted.
+/// One coordinator, its time, the replies of the other members, and the actions that it requested.
 pub(crate) struct Desk {
     pub(crate) c: Coordinator,
-    pub(crate) now: Moment,
-    /// What each member answers to heartbeats; `None` that it does not.
+    pub(crate) now: MonotonicTime,
+    /// The reply of each member to heartbeats; `None` if it does not answer.
     pub(crate) replies: Vec<Option<HeartbeatReply>>,
-    /// All actions but heartbeats, in their order.
+    /// All actions except heartbeats, in order.
     pub(crate) wanted: Vec<Action>,
     pub(crate) heartbeats: usize,
-    /// How long a heartbeat takes, by member.
+    /// The round-trip time of a heartbeat, by member.
     pub(crate) pings: Vec<Duration>,
 }
 
@@ -64,8 +64,8 @@ impl Desk {
 
     pub(crate) fn with_vote(config: &ReplicaSetConfig, vote: Option<LastVote>) -> Desk {
         let own = both(at(1000, 1));
-        let mut c = Coordinator::new(Options::new("rs", 7), vote, own);
-        let now = Moment(Duration::from_secs(5000));
+        let mut c = Coordinator::new(CoordinatorOptions::new("rs", 7), vote, own);
+        let now = MonotonicTime(Duration::from_secs(5000));
         c.config_installed(now, config.clone(), Some(0));
         c.set_follower_mode(now, FollowerMode::Secondary);
         let replies = config.members.iter().map(|member| {
@@ -93,7 +93,7 @@ impl Desk {
         desk
     }
 
-    /// The same, elected in term 2 and writable, with its first entry at second 1001.
+    /// The same member, elected in term 2 and writable, with its first entry at second 1001.
     pub(crate) fn primary(config: &ReplicaSetConfig) -> Desk {
         let mut desk = Desk::new(config);
         desk.run(2000);
@@ -107,9 +107,9 @@ impl Desk {
         desk
     }
 
-    /// Asks for the election of this member, and lets everybody vote for it.
+    /// Calls an election of this member, and lets every member vote for it.
     pub(crate) fn elect(&mut self) {
-        // One who is alone stands by itself.
+        // A single member calls an election by itself.
         if self.c.standing_for().is_none() {
             self.c.step_up(self.now).unwrap();
             self.carry_out();
@@ -135,7 +135,7 @@ impl Desk {
         reply.term = term;
     }
 
-    /// So many milliseconds pass.
+    /// Lets this number of milliseconds pass.
     pub(crate) fn run(&mut self, millis: u64) {
         let end = self.now + Duration::from_millis(millis);
         loop {
@@ -173,7 +173,7 @@ impl Desk {
         }
     }
 
-    /// The requests for votes that are open, each with its round.
+    /// The open requests for votes, each with its round.
     pub(crate) fn vote_requests(&mut self) -> Vec<(Host, u64, bool)> {
         let requests = self.wanted.iter().filter_map(|action| match action {
             Action::RequestVote { to, round, arguments, .. } => Some((to.clone(), *round, arguments.dry_run)),
@@ -184,7 +184,7 @@ impl Desk {
         requests
     }
 
-    /// Everybody who is asked votes so.
+    /// Every member that is asked gives this vote.
     pub(crate) fn all_vote(&mut self, granted: bool) {
         let term = self.c.term();
         for (from, round, _) in self.vote_requests() {
@@ -198,7 +198,7 @@ impl Desk {
         self.carry_out();
     }
 
-    /// Stores the vote that waits for it, and gives its term.
+    /// Stores the pending vote, and returns its term.
     pub(crate) fn store_vote(&mut self) -> i64 {
         let vote = self.take(|action| match action {
             Action::StoreVote(vote) => Some(*vote),
@@ -210,7 +210,7 @@ impl Desk {
         vote.term
     }
 
-    /// The first action that `pick` takes; it and those before it are gone after.
+    /// The first action that `pick` accepts; removes it and those before it.
     pub(crate) fn take<T>(&mut self, pick: impl Fn(&Action) -> Option<T>) -> Option<T> {
         let place = self.wanted.iter().position(|action| pick(action).is_some())?;
         let found = self.wanted.drain(..=place).next_back()?;

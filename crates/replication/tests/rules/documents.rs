@@ -1,4 +1,4 @@
-//! What clients and members read: hello, the status, and the messages, held against mongod 4.0.3's own.
+//! The documents that clients and members read (hello, the status, the messages), compared with those of mongod 4.0.3.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use fathom_replication::messages::{
     HeartbeatArguments, HeartbeatReply, OplogQueryMetadata, ReplicationMetadata, RequestVotesArguments,
     RequestVotesReply, UpdatePosition,
 };
-use fathom_replication::{Clocks, Coordinator, LastVote, Moment, Options, Progress};
+use fathom_replication::{Clocks, Coordinator, CoordinatorOptions, LastVote, MonotonicTime, Progress};
 use fathom_wire::Code;
 
 use crate::desk::{Desk, at, config, host, plain};
@@ -112,13 +112,13 @@ fn a_primary_that_may_not_write_shows_as_a_secondary() {
 
 #[test]
 fn a_member_of_no_set_says_so() {
-    let alone = Coordinator::new(Options::new("rs", 1), None, Progress::default());
+    let alone = Coordinator::new(CoordinatorOptions::new("rs", 1), None, Progress::default());
     let ghost = doc! {
         "ismaster": false, "secondary": false, "info": "Does not have a valid replica set config", "isreplicaset": true,
     };
     assert_eq!(alone.hello_fields("ismaster", None), ghost);
     let status = StatusContext {
-        clocks: Clocks { now: Moment::default(), wall: DateTime::from_millis(0) },
+        clocks: Clocks { now: MonotonicTime::default(), wall: DateTime::from_millis(0) },
         uptime: Duration::ZERO,
         majority_snapshot: None,
         stable_checkpoint: None,
@@ -130,7 +130,7 @@ fn a_member_of_no_set_says_so() {
     assert_eq!(desk.c.hello_fields("ismaster", None).get_bool("isreplicaset").ok(), Some(true));
 }
 
-/// The status of a primary, of whose others the second did not answer for twelve seconds; the first asked us then for the last time.
+/// The status of a primary whose second peer has not answered for twelve seconds, and whose first peer sent its last heartbeat that long ago.
 fn status() -> Document {
     let mut desk = Desk::primary(&plain(3));
     desk.c.set_election_time(1001 << 32 | 1);

@@ -1,4 +1,4 @@
-//! Standing for election: when, how, and what ends it.
+//! The rules of a candidacy: its begin, its course and its end.
 
 use bson::{Document, doc};
 use fathom_replication::coordinator::{ElectionOutcome, ElectionReason};
@@ -19,7 +19,7 @@ fn without_a_primary_a_secondary_stands_after_the_election_timeout() {
     let mut desk = Desk::new(&plain(3));
     desk.run(9_999);
     assert!(desk.vote_requests().is_empty());
-    // And up to 15 % by chance.
+    // Plus a random addition of up to 15 %.
     desk.run(1_501);
     let requests = desk.vote_requests();
     assert_eq!(requests.len(), 2);
@@ -52,16 +52,16 @@ fn dry_run_then_own_vote_then_election() {
     assert_eq!(requests.len(), 4);
     desk.vote(&requests[0].0, requests[0].1, 1, true);
     assert!(!desk.wants(|action| matches!(action, Action::StoreVote(_))));
-    // The same voter twice is one vote.
+    // Two answers of the same voter count as one vote.
     desk.vote(&requests[0].0, requests[0].1, 1, true);
     assert!(!desk.wants(|action| matches!(action, Action::StoreVote(_))));
     desk.vote(&requests[1].0, requests[1].1, 1, true);
-    // Nobody is asked for a vote before our own is stored.
+    // No vote is requested before our own is stored.
     assert!(desk.vote_requests().is_empty());
     assert_eq!(desk.store_vote(), 2);
     let requests = desk.vote_requests();
     assert!(requests.len() == 4 && requests.iter().all(|(_, _, dry_run)| !dry_run));
-    // An answer of the dry run counts no more.
+    // An answer of the dry run no longer counts.
     desk.vote(&requests[2].0, requests[2].1 - 1, 2, true);
     desk.vote(&requests[0].0, requests[0].1, 2, false);
     desk.vote(&requests[1].0, requests[1].1, 2, true);
@@ -133,7 +133,7 @@ fn a_vote_that_cannot_be_stored_is_no_vote() {
     desk.carry_out();
     assert_eq!(ended(&mut desk), Some(ElectionOutcome::VoteNotStored));
     assert_eq!(desk.c.state(), MemberState::Secondary);
-    // It tries again in a while, in another term.
+    // It tries again after a while, in another term.
     assert_eq!(term(&mut desk), None);
     desk.run(1_000);
     assert_eq!(term(&mut desk), Some(3));

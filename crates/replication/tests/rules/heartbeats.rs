@@ -1,9 +1,9 @@
-//! What members tell each other, and how a configuration spreads.
+//! The contents of heartbeats, and how they spread a configuration.
 
 use std::time::Duration;
 
 use fathom_replication::messages::HeartbeatArguments;
-use fathom_replication::{Action, Coordinator, MemberState, Moment, Options, Progress};
+use fathom_replication::{Action, Coordinator, CoordinatorOptions, MemberState, MonotonicTime, Progress};
 use fathom_wire::Code;
 
 use crate::desk::{Desk, at, host, plain};
@@ -58,8 +58,8 @@ fn strangers_are_refused() {
 
 #[test]
 fn a_member_without_a_configuration_asks_who_asked_and_installs_it() {
-    let now = Moment(Duration::from_secs(10));
-    let mut c = Coordinator::new(Options::new("rs", 1), None, Progress::default());
+    let now = MonotonicTime(Duration::from_secs(10));
+    let mut c = Coordinator::new(CoordinatorOptions::new("rs", 1), None, Progress::default());
     assert_eq!((c.state(), c.next_wakeup()), (MemberState::Startup, None));
     let reply = c.heartbeat_received(now, &arguments(1)).unwrap();
     assert_eq!((reply.state, reply.config_version), (MemberState::Startup, -2));
@@ -69,7 +69,7 @@ fn a_member_without_a_configuration_asks_who_asked_and_installs_it() {
         panic!("{actions:?}")
     };
     assert_eq!((to, sent.config_version, sent.from_id), (&host(1), -2, -1));
-    // Of another set, it would not be taken.
+    // The answer of another set would not be accepted.
     let mut answer = Desk::new(&plain(3)).replies[1].clone().unwrap();
     answer.config = Some(plain(3).with_version(4).to_document());
     c.heartbeat_answered(now, &host(1), *sequence, Duration::ZERO, Ok(answer));
@@ -99,7 +99,7 @@ fn a_newer_configuration_is_offered_until_it_is_installed() {
     desk.c.config_installed(desk.now, plain(3).with_version(5), Some(0));
     desk.run(3_000);
     assert_eq!(offered(&mut desk), None);
-    // What is no configuration is not taken.
+    // An invalid configuration is not accepted.
     let mut broken = plain(3).with_version(6);
     broken.members[1].votes = 9;
     desk.reply(1).config = Some(broken.to_document());
@@ -113,7 +113,7 @@ fn a_heartbeat_that_fails_is_sent_twice_more_and_then_later() {
     desk.run(2_000);
     desk.replies[1] = None;
     desk.run(2_000);
-    // Without a sync source we ask four times as often: 500 ms, and each time thrice.
+    // Without a sync source we send heartbeats four times as often: every 500 ms, three tries each.
     desk.heartbeats = 0;
     desk.run(5_000);
     assert!((27..=33).contains(&desk.heartbeats), "{}", desk.heartbeats);

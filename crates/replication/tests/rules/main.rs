@@ -1,6 +1,6 @@
 //! The rules of a member, one by one: a test plays its driver and all other members.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 mod anything;
 mod catch_up;

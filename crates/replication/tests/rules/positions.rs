@@ -1,4 +1,4 @@
-//! How far members are, what is committed, and whom we tell.
+//! The progress of members, the commit point, and the reports to other members.
 
 use fathom_replication::messages::{OplogQueryMetadata, Position, ReplicationMetadata, UpdatePosition};
 use fathom_replication::{Action, MemberState, OpTime, Progress, WriteConcern};
@@ -31,7 +31,7 @@ fn a_majority_advances_the_commit_point_of_a_primary() {
     desk.c.positions_received(desk.now, &update(1, both(at(1001, 2)))).unwrap();
     assert_eq!(desk.c.last_committed(), at(1001, 2));
     assert!(matches!(desk.c.take_actions()[..], [Action::CommitPointAdvanced(_), Action::Progressed]));
-    // Applied is not enough, where the set counts journals.
+    // Applied entries are not enough if the set counts journaled ones.
     desk.c.applied_advanced(desk.now, at(1002, 2));
     desk.c.durable_advanced(desk.now, at(1002, 2));
     let applied = Progress { applied: at(1002, 2), durable: at(1001, 2) };
@@ -39,7 +39,7 @@ fn a_majority_advances_the_commit_point_of_a_primary() {
     assert_eq!(desk.c.last_committed(), at(1001, 2));
     desk.c.positions_received(desk.now, &update(2, both(at(1002, 2)))).unwrap();
     assert_eq!(desk.c.last_committed(), at(1002, 2));
-    // A late report takes nothing back.
+    // A late report does not move a position back.
     desk.c.positions_received(desk.now, &update(2, both(at(1001, 2)))).unwrap();
     assert_eq!(desk.c.last_committed(), at(1002, 2));
 }
@@ -77,7 +77,7 @@ fn reports_that_do_not_fit_are_refused() {
     other.positions[0].config_version = 2;
     assert_eq!(refused(&mut desk, &other), Code::InvalidReplicaSetConfig);
     assert_eq!(refused(&mut desk, &update(9, both(at(1001, 2)))), Code::NodeNotFound);
-    // Nobody tells us how far we are.
+    // No member reports our own progress to us.
     desk.c.positions_received(desk.now, &update(0, both(at(9999, 2)))).unwrap();
     assert_eq!(desk.c.own_progress(), both(at(1001, 2)));
     desk.c.config_installed(desk.now, plain(3).with_version(2), None);
@@ -98,13 +98,13 @@ fn what_is_journaled_before_it_is_applied_counts_once_it_is() {
 #[test]
 fn a_secondary_takes_the_commit_point_of_others_with_care() {
     let mut desk = Desk::new(&plain(3));
-    // From anybody where our newest entry is of the same term, though we lack it yet.
+    // Accepted from any member if our newest entry is of the same term, even though we lack the entry yet.
     desk.c.metadata_received(desk.now, &metadata(1, at(1005, 1)));
     assert_eq!(desk.c.last_committed(), at(1005, 1));
-    // Of a later term it may be of another history.
+    // A commit point of a later term may belong to another history.
     desk.c.metadata_received(desk.now, &metadata(2, at(1010, 2)));
     assert_eq!(desk.c.last_committed(), at(1005, 1));
-    // Of the source it is of ours, as far as our log goes.
+    // A commit point of the sync source is accepted, up to the end of our log.
     desk.c.applied_advanced(desk.now, at(1007, 1));
     let query = OplogQueryMetadata {
         last_committed: at(1010, 2),
@@ -113,7 +113,7 @@ fn a_secondary_takes_the_commit_point_of_others_with_care() {
         primary_index: Some(1),
         sync_source_index: None,
     };
-    // But not while our newest entry is one that the source lacks: we led, and wrote it after the logs were compared.
+    // But not while the source lacks our newest entry: we led, and wrote it after the logs were compared.
     desk.c.source_answered(desk.now, &metadata(2, at(1010, 2)), Some(&query), false);
     assert_eq!(desk.c.last_committed(), at(1005, 1));
     desk.c.source_answered(desk.now, &metadata(2, at(1010, 2)), Some(&query), true);
@@ -144,7 +144,7 @@ fn we_tell_our_source_of_ourselves_and_of_those_behind_us() {
     assert_eq!(of(0), Some(both(at(1000, 1))));
     assert_eq!(of(2), Some(both(at(1000, 1))), "the furthest that was heard of");
     assert_eq!(told.metadata.unwrap().term, 1);
-    // Not of one that was silent for long.
+    // Not the position of a member that was silent for long.
     desk.replies[2] = None;
     desk.has_primary(1);
     desk.run(12_000);

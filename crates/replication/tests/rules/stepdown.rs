@@ -1,4 +1,4 @@
-//! Stepping down: when it is asked for, and when it must be.
+//! Stepping down, on request and by necessity.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn refusal(desk: &mut Desk) -> Option<Code> {
     })
 }
 
-/// A member has all up to second 1001 of term 2.
+/// Reports that a member has all entries up to second 1001 of term 2.
 fn catches_up(desk: &mut Desk, member_id: i64) {
     let position = Position { member_id, config_version: 1, progress: both(at(1001, 2)) };
     let update = UpdatePosition { positions: vec![position], metadata: None };
@@ -65,7 +65,7 @@ fn it_waits_for_one_who_can_take_over() {
     desk.c.step_down_requested(desk.now, request(doc! { "replSetStepDown": 60 })).unwrap();
     desk.run(3_000);
     assert_eq!(reason(&mut desk), None);
-    // Nobody writes meanwhile, and nobody asks again.
+    // No write and no second request is accepted in the meantime.
     assert!(!desk.c.can_accept_writes());
     let again = desk.c.step_down_requested(desk.now, request(doc! { "replSetStepDown": 60 })).unwrap_err();
     assert_eq!(again.code(), Code::ConflictingOperationInProgress);
@@ -73,7 +73,7 @@ fn it_waits_for_one_who_can_take_over() {
     assert_eq!(reason(&mut desk), Some(StepDownReason::Requested));
     desk.c.stepped_down(desk.now);
     assert_eq!((desk.c.state(), desk.c.term()), (MemberState::Secondary, 2));
-    // For the period, counted from the request, we stand for no election.
+    // For the period, counted from the request, we do not stand for election.
     desk.run(55_000);
     assert!(desk.vote_requests().is_empty());
     desk.run(30_000);
@@ -135,7 +135,7 @@ fn a_later_term_is_taken_on_after() {
     desk.c.term_seen(desk.now, 5);
     desk.c.term_seen(desk.now, 4);
     desk.carry_out();
-    // What was asked for is told that it came otherwise.
+    // The waiting request fails, because another one came first.
     assert_eq!(refusal(&mut desk), Some(Code::PrimarySteppedDown));
     assert_eq!(reason(&mut desk), Some(StepDownReason::HigherTerm));
     assert_eq!(reason(&mut desk), None, "once");
@@ -173,7 +173,7 @@ fn freezing_is_for_those_who_follow() {
     assert_eq!(desk.c.freeze(desk.now, -1).unwrap_err().code(), Code::BadValue);
     let mut primary = Desk::primary(&plain(3));
     assert_eq!(primary.c.freeze(primary.now, 9).unwrap_err().code(), Code::NotSecondary);
-    // One who is alone stands again as soon as it is over.
+    // A single member calls an election again as soon as it is over.
     let mut alone = Desk::primary(&plain(1));
     let forced = request(doc! { "replSetStepDown": 20, "force": true });
     alone.c.step_down_requested(alone.now, forced).unwrap();

@@ -1,4 +1,4 @@
-//! From whom a member fetches.
+//! The choice of a member's sync source.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use fathom_wire::Code;
 
 use crate::desk::{Desk, at, config, host, plain};
 
-/// All others are ahead of us.
+/// A member that all others are ahead of.
 fn behind(config: &ReplicaSetConfig) -> Desk {
     let mut desk = Desk::new(config);
     for index in 1..config.members.len() {
@@ -153,11 +153,11 @@ fn a_source_is_left_where_another_is_better_by_far() {
     assert!(!change(&desk, &good, None));
     assert!(!change(&desk, &good, Some(&query(at(1010, 1), Some(2), Some(2)))));
     assert!(change(&desk, &metadata(2, at(1010, 1)), None), "another configuration");
-    // It has nothing for us, and nobody to get it from.
+    // The source has no newer entries, and no source of its own.
     desk.c.applied_advanced(desk.now, at(1010, 1));
     assert!(change(&desk, &good, Some(&query(at(1010, 1), None, Some(2)))));
     assert!(!change(&desk, &good, Some(&query(at(1010, 1), None, Some(1)))), "the primary itself");
-    // Another is more than 30 s ahead of it.
+    // Another member is more than 30 s ahead of the source.
     desk.reply(2).applied = at(1040, 1);
     desk.run(3_000);
     assert!(!change(&desk, &good, None));

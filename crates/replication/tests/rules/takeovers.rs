@@ -1,4 +1,4 @@
-//! Taking over from a primary of lower priority, or from one that lacks what we have.
+//! Takeovers from a primary of lower priority, and from one that lacks entries that we have.
 
 use bson::{Document, doc};
 use fathom_replication::coordinator::ElectionReason;
@@ -6,12 +6,12 @@ use fathom_replication::{Action, ReplicaSetConfig};
 
 use crate::desk::{Desk, at, both, config, host};
 
-/// Us, the primary (member 1), and one above both.
+/// A set of us, the primary (member 1), and a third member.
 fn set(own: f64, primary: f64, third: f64, settings: Document) -> ReplicaSetConfig {
     config(&[doc! { "priority": own }, doc! { "priority": primary }, doc! { "priority": third }], settings)
 }
 
-/// A set whose member 1 is primary of term 2, without an entry of it yet.
+/// A set whose member 1 is primary of term 2, without an entry of that term yet.
 fn with_primary(config: &ReplicaSetConfig) -> Desk {
     let mut desk = Desk::new(config);
     desk.c.term_seen(desk.now, 2);
@@ -29,14 +29,14 @@ fn write_of_term_2(desk: &mut Desk) {
 
 #[test]
 fn the_higher_priority_stands_after_its_turn() {
-    // Rank 1: two election timeouts, and chance.
+    // Rank 1: two election timeouts, and the random addition.
     let mut desk = with_primary(&set(2.0, 1.0, 3.0, Document::new()));
     write_of_term_2(&mut desk);
     desk.run(19_900);
     assert!(desk.vote_requests().is_empty());
     desk.run(2_500);
     assert_eq!(desk.c.standing_for(), Some(ElectionReason::PriorityTakeover));
-    // The first in line needs one.
+    // The member of the highest priority waits for one.
     let mut desk = with_primary(&set(3.0, 1.0, 2.0, Document::new()));
     write_of_term_2(&mut desk);
     desk.run(12_500);
@@ -100,7 +100,7 @@ fn a_primary_that_has_caught_up_is_left_alone() {
     let mut desk = with_primary(&set(1.0, 1.0, 1.0, Document::new()));
     desk.reply(1).applied = at(990, 1);
     desk.run(10_000);
-    // Its first entry of the term means that it has.
+    // Its first entry of the term shows that it has caught up.
     desk.reply(1).applied = at(1001, 2);
     desk.run(60_000);
     assert_eq!(desk.c.standing_for(), None);
@@ -122,7 +122,7 @@ fn the_freshest_first_in_line_goes_by_its_priority() {
     desk.reply(1).applied = at(990, 1);
     desk.run(12_500);
     assert_eq!(desk.c.standing_for(), Some(ElectionReason::PriorityTakeover));
-    // Another goes by its data, later.
+    // Later, another member has newer data.
     let mut desk = with_primary(&set(2.0, 1.0, 3.0, Document::new()));
     desk.reply(1).applied = at(990, 1);
     desk.reply(2).applied = at(990, 1);

@@ -1,12 +1,14 @@
-//! To whom a member gives its vote, and to whom not.
+//! The rules by which a member gives or refuses its vote.
 
 use bson::{Document, doc};
 use fathom_replication::messages::RequestVotesArguments;
-use fathom_replication::{Action, Ballot, Coordinator, LastVote, MemberState, Moment, Options, Progress};
+use fathom_replication::{
+    Action, Ballot, Coordinator, CoordinatorOptions, LastVote, MemberState, MonotonicTime, Progress,
+};
 
 use crate::desk::{Desk, at, config, plain};
 
-/// Member 1 stands in term 2 with what we have.
+/// Member 1 calls an election in term 2 with the same data as ours.
 fn request() -> RequestVotesArguments {
     RequestVotesArguments {
         set_name: "rs".to_owned(),
@@ -37,7 +39,7 @@ fn a_vote_is_to_be_stored_before_it_is_sent() {
         }
         other => panic!("{other:?}"),
     }
-    // Counted from the moment it was given, stored or not.
+    // The vote counts from the moment it was given, stored or not.
     refused(&mut desk, &RequestVotesArguments { candidate_index: 2, ..request() }, "already voted");
     refused(&mut desk, &request(), "already voted for another candidate (m1:27017) this term (2)");
 }
@@ -71,7 +73,7 @@ fn each_reason_to_refuse_is_given() {
     refused(&mut desk, &RequestVotesArguments { last_applied: at(9999, 0), ..request() }, "staler than mine");
     refused(&mut desk, &RequestVotesArguments { candidate_index: 3, ..request() }, "no member has");
     refused(&mut desk, &RequestVotesArguments { candidate_index: -1, ..request() }, "no member has");
-    // All these told us of term 2, and took no vote.
+    // All these requests told us of term 2, and got no vote.
     assert_eq!(desk.c.term(), 2);
     assert!(matches!(desk.c.vote_requested(desk.now, &request()), Ballot::StoreThenAnswer(..)));
 }
@@ -95,8 +97,8 @@ fn a_vote_outlives_its_member() {
 
 #[test]
 fn who_is_in_no_set_or_has_no_vote_gives_none() {
-    let mut alone = Coordinator::new(Options::new("rs", 1), None, Progress::default());
-    let answer = alone.vote_requested(Moment::default(), &request());
+    let mut alone = Coordinator::new(CoordinatorOptions::new("rs", 1), None, Progress::default());
+    let answer = alone.vote_requested(MonotonicTime::default(), &request());
     assert!(
         matches!(answer, Ballot::Answer(reply) if !reply.granted && reply.reason.contains("no valid configuration"))
     );
@@ -117,7 +119,7 @@ fn an_arbiter_keeps_a_healthy_primary() {
     desk.run(3000);
     assert_eq!(desk.c.state(), MemberState::Arbiter);
     refused(&mut desk, &request(), "can see a healthy primary (m3:27017)");
-    // One of higher priority may take over.
+    // A candidate of higher priority may take over.
     let better = RequestVotesArguments { term: 3, candidate_index: 2, ..request() };
     assert!(matches!(desk.c.vote_requested(desk.now, &better), Ballot::StoreThenAnswer(..)));
 }
@@ -131,7 +133,7 @@ fn a_primary_steps_down_before_it_votes_in_a_later_term() {
     assert!(desk.wants(|action| matches!(action, Action::StepDown { .. })));
     assert!(!desk.c.can_accept_writes());
     assert_eq!((desk.c.term(), desk.c.state()), (2, MemberState::Primary));
-    // Until it has, it gives no vote to anybody.
+    // Until it has, it votes for no candidate.
     assert_eq!(desk.c.vote_requested(desk.now, &later), Ballot::StepDownFirst);
     desk.c.stepped_down(desk.now);
     assert_eq!((desk.c.term(), desk.c.state()), (3, MemberState::Secondary));

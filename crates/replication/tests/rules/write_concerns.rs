@@ -1,8 +1,8 @@
-//! When a write has what it waits for, as server.md 4.2 has it.
+//! When a write concern is satisfied, by docs/methods.md#write-concern.
 
 use bson::{Document, doc};
 use fathom_replication::commit_point::majority_optime;
-use fathom_replication::write_concern::{Standing, Waits};
+use fathom_replication::write_concern::{SetProgress, Waits};
 use fathom_replication::{OpTime, Progress, ReplicaSetConfig, WriteConcern};
 use fathom_wire::Code;
 
@@ -12,13 +12,12 @@ fn concern(document: Document) -> WriteConcern {
     WriteConcern::parse(&document).unwrap()
 }
 
-/// Whether it is satisfied for the entry at second 100 of term 2.
+/// Whether the write concern is satisfied for the entry at second 100 of term 2.
 fn satisfied(config: &ReplicaSetConfig, document: Document, progress: &[Progress], snapshot: OpTime) -> bool {
-    let standing = Standing { config, progress, own: progress[0], majority_snapshot: snapshot };
+    let standing = SetProgress { config, progress, own: progress[0], majority_snapshot: snapshot };
     concern(document).is_satisfied(at(100, 2), &standing).unwrap()
 }
 
-/// Applied and durable.
 fn progress(applied: OpTime, durable: OpTime) -> Progress {
     Progress { applied, durable }
 }
@@ -75,7 +74,7 @@ fn numbers_count_members_with_data_and_this_one() {
     assert!(satisfied(&set, doc! { "w": 2 }, &[have, have, lack], null));
     assert!(!satisfied(&set, doc! { "w": 2 }, &[have, lack, have], null), "an arbiter does not count");
     assert!(!satisfied(&set, doc! { "w": 1 }, &[lack, have, have], null), "nor does it without this one");
-    // j asks for the journals, on all.
+    // j requires journaled entries on all members.
     let applied = progress(at(100, 2), at(99, 2));
     assert!(satisfied(&set, doc! { "w": 2 }, &[have, applied, lack], null));
     assert!(!satisfied(&set, doc! { "w": 2, "j": true }, &[have, applied, lack], null));
@@ -99,7 +98,7 @@ fn a_majority_is_of_voters_with_data_and_visible_here() {
         "not visible yet"
     );
     assert!(!satisfied(&set, doc! { "w": "majority" }, &[have, lack, lack, have], seen), "no voter");
-    // The journal is implied by the default of the set, unless j says no.
+    // The set's default implies the journal, unless j is false.
     assert!(!satisfied(&set, doc! { "w": "majority" }, &[have, applied, lack, lack], seen));
     assert!(satisfied(&set, doc! { "w": "majority", "j": false }, &[have, applied, lack, lack], seen));
     let mut relaxed = set;
@@ -129,13 +128,13 @@ fn the_commit_point_is_what_a_majority_has_of_the_own_term() {
     assert_eq!(all([at(9, 2), at(7, 2), at(8, 1), at(5, 1), at(6, 1)]), None, "an earlier term");
     // MongoDB would sort these above all of ours, and rely on having stepped down.
     assert_eq!(all([at(9, 2), at(7, 2), at(8, 3), at(5, 3), at(6, 3)]), None, "a later term");
-    // Applied entries count where the set does without journals.
+    // Applied entries count if the set does not require journals.
     let late = [progress(at(9, 2), at(3, 2)); 5];
     assert_eq!(majority_optime(&set, &late, 2), Some(at(3, 2)));
     let mut relaxed = set;
     relaxed.majority_journals = false;
     assert_eq!(majority_optime(&relaxed, &late, 2), Some(at(9, 2)));
-    // With many arbiters, all voters with data.
+    // With many arbiters, the majority is all data-bearing voters.
     let arbiter = doc! { "arbiterOnly": true };
     let arbiters = config(
         &[Document::new(), Document::new(), arbiter.clone(), arbiter.clone(), arbiter],

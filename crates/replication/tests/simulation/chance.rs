@@ -1,8 +1,8 @@
-//! Chance of a simulation: one seed, one schedule, on every machine.
+//! Random numbers of a simulation: a seed gives the same schedule on every machine.
 
 use std::time::Duration;
 
-/// A stream of numbers (SplitMix64).
+/// A stream of random numbers (SplitMix64).
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -23,7 +23,7 @@ impl Chance {
         (self.number() % limit.max(1) as u64) as usize
     }
 
-    /// True so many times in a thousand.
+    /// True with this probability in a thousand.
     pub(crate) fn per_mille(&mut self, chance: u64) -> bool {
         self.number() % 1000 < chance
     }

@@ -1,19 +1,19 @@
-//! What must hold in every schedule, checked at each event that could break it.
+//! The invariants of every schedule, checked at each event that could break them.
 
 use std::collections::BTreeMap;
 
 use fathom_replication::OpTime;
 
-/// Everything that was ever promised.
+/// All promises made so far in a schedule.
 #[derive(Default)]
 pub(crate) struct Checks {
-    /// Who led each term, and with which log.
+    /// The leader of each term, and its log.
     leaders: BTreeMap<i64, (usize, Vec<OpTime>)>,
-    /// For whom each member voted in each term, over all its restarts.
+    /// The vote of each member in each term, across its restarts.
     votes: BTreeMap<(usize, i64), i64>,
-    /// The longest log that a primary's commit point ever ended.
+    /// The longest committed prefix of a primary's log.
     committed: Vec<OpTime>,
-    /// Who wrote each entry.
+    /// The writer of each entry.
     writers: BTreeMap<OpTime, usize>,
     pub(crate) elections: usize,
     pub(crate) rolled_back: usize,
@@ -35,7 +35,7 @@ impl Checks {
         );
     }
 
-    /// At most one leads a term, and it has all that was committed before.
+    /// Checks that a term has at most one leader, and that it has all entries committed before.
     pub(crate) fn leads(&mut self, member: usize, term: i64, log: &[OpTime]) {
         self.elections += 1;
         let before = self.leaders.insert(term, (member, log.to_vec()));
@@ -52,7 +52,7 @@ impl Checks {
         );
     }
 
-    /// A member says that all up to `optime` is committed; `leads` if it is the one to decide.
+    /// A member reports that all entries up to `optime` are committed; `leads` if it decided so as primary.
     pub(crate) fn committed(&mut self, member: usize, optime: OpTime, log: &[OpTime], leads: bool) {
         if !leads {
             let known = self.committed.binary_search(&optime).is_ok();
@@ -76,7 +76,8 @@ impl Checks {
         }
     }
 
-    /// A member cuts these off its log. It may cut what others meanwhile commit, as long as it does not know and is not needed.
+    /// A member rolls back these entries. It may roll back entries that others have since committed, as long as it does not know of the commit and is
+    /// not needed for it.
     pub(crate) fn rolls_back(&mut self, member: usize, cut: &[OpTime], known_committed: OpTime) {
         self.rolled_back += cut.len();
         let lost = cut.first().filter(|first| **first <= known_committed);

@@ -1,4 +1,4 @@
-//! Schedules of faults, each from its seed.
+//! Runs schedules of faults, each generated from its seed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::sets;
 use crate::world::{Network, World};
 
-/// What a schedule saw.
+/// Counts of the events of a schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) elections: usize,
@@ -17,11 +17,11 @@ pub(crate) struct Outcome {
     pub(crate) committed: usize,
 }
 
-/// How long after everything works again a primary has to accept writes. An election takes up to 11.5 s from the last sign of a
-/// primary, and may fail some times; a catch-up waits for heartbeats; a pause that had begun lasts up to 30 s more.
+/// The time within which a primary must accept writes after all faults have ended. An election takes up to 11.5 s from the last
+/// sign of a primary, and may fail some times; a catch-up waits for heartbeats; a pause that had begun lasts up to 30 s more.
 const HEALED_WITHIN: Duration = Duration::from_secs(120);
 
-/// Runs one schedule; panics where a promise is broken.
+/// Runs one schedule; panics if a promise is broken.
 pub(crate) fn run(seed: u64) -> Outcome {
     let mut chance = Chance::new(seed ^ 0x5eed);
     let config = sets::any(&mut chance);
@@ -45,7 +45,7 @@ fn run_with(config: ReplicaSetConfig, seed: u64, chance: &mut Chance) -> Outcome
     }
 }
 
-/// After everything works again, one primary accepts writes within the bound, and all come to the same log.
+/// After all faults have ended, one primary accepts writes within the bound, and all logs become equal.
 fn settle(world: &mut World, seed: u64) {
     let since = world.now;
     while world.writable().len() != 1 {
@@ -98,7 +98,7 @@ fn inject(world: &mut World, chance: &mut Chance) {
             world.isolate(&group);
         }
         7 => {
-            // One direction of one way.
+            // One direction of one connection.
             let other = chance.below(count);
             world.cut[victim][other] = victim != other;
         }
@@ -120,7 +120,7 @@ fn inject(world: &mut World, chance: &mut Chance) {
     }
 }
 
-/// What people ask of members.
+/// Issues a random administrative command to a member.
 fn ask_something(world: &mut World, chance: &mut Chance) {
     let victim = world.writable().first().copied().unwrap_or_else(|| chance.below(world.places.len()));
     let other = chance.below(world.places.len());

@@ -1,8 +1,8 @@
-//! Whole sets in simulated time: members with logs and disks, over a network that loses, delays and parts, with pauses, crashes and
-//! restarts. What must hold in every schedule is checked at every step: at most one primary in each term, one vote of each member in each
-//! term, terms that never go back, and a commit point that names nothing that a later primary lacks.
+//! Simulates whole sets in simulated time: members with logs and disks, over a network that loses, delays and partitions, with
+//! pauses, crashes and restarts. Every step of every schedule checks the invariants: at most one primary in each term, one vote of
+//! each member in each term, terms that never move back, and a commit point that covers only entries of every later primary.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 mod chance;
 mod checks;
@@ -35,7 +35,7 @@ fn schedules(seeds: std::ops::Range<u64>) {
         }
     }
     println!("{seeds:?}: {total:?}");
-    // A simulation in which nothing happens proves nothing.
+    // A simulation without events proves nothing.
     let count = usize::try_from(seeds.end - seeds.start).unwrap();
     assert!(total.elections > count && total.committed > 20 * count && total.rolled_back > 0, "{total:?}");
 }
@@ -102,7 +102,7 @@ fn a_primary_without_a_majority_steps_down_and_another_takes_its_place() {
         assert_eq!(world.member(old).coordinator.state(), MemberState::Secondary, "seed {seed}");
         let new = world.writable();
         assert!(new.len() == 1 && new[0] != old && new[0] != friend, "seed {seed}: {new:?}");
-        // What the old primary wrote meanwhile, nobody else has: it is rolled back.
+        // The old primary's writes from that time are on no other member: they are rolled back.
         world.heal();
         world.run(Duration::from_secs(30));
         assert_eq!(world.writable(), new, "seed {seed}: an election without need");
@@ -121,7 +121,7 @@ fn two_members_and_an_arbiter_survive_the_loss_of_one() {
         world.run(Duration::from_secs(25));
         let new = world.writable();
         assert!(new.len() == 1 && new[0] != old, "seed {seed}: {new:?}");
-        // One member with data is no write majority of two.
+        // One data-bearing member is no write majority of two.
         let alone = world.checks.committed_entries();
         assert!(alone >= before);
         world.run(Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! One simulated member: a coordinator with its driver, a log of optimes, and a disk that keeps what was synced.
+//! One simulated member: a coordinator with its driver, a log of optimes, and a disk that keeps synced data.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use fathom_replication::coordinator::StepDownReason;
 use fathom_replication::messages::{RequestVotesArguments, RequestVotesReply};
 use fathom_replication::{
-    Action, Ballot, Coordinator, FollowerMode, Host, LastVote, MemberState, Moment, OpTime, Options,
-    Progress, ReplicaSetConfig,
+    Action, Ballot, Coordinator, CoordinatorOptions, FollowerMode, Host, LastVote, MemberState,
+    MonotonicTime, OpTime, Progress, ReplicaSetConfig,
 };
 use fathom_wire::{Code, Failure};
 
-use crate::wire::{Fetched, Message};
+use crate::wire::{FetchReply, Message};
 
-/// What a member wants of the world.
+/// A member's requests to the world.
 pub(crate) enum Effect {
     Send {
         to: Host,
@@ -25,7 +25,7 @@ pub(crate) enum Effect {
         after: Wait,
         what: Event,
     },
-    /// It leads this term, with this log.
+    /// The member leads this term, with this log.
     Leads {
         term: i64,
     },
@@ -41,17 +41,17 @@ pub(crate) enum Effect {
     Wrote(OpTime),
 }
 
-/// How long something takes.
+/// The duration of an operation.
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
     /// A sync of the disk.
     Disk,
-    /// A moment of work.
+    /// A short piece of work.
     Short,
     Millis(u64),
 }
 
-/// What happens within a member.
+/// The events within a member.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Wake,
@@ -67,7 +67,7 @@ pub(crate) enum Event {
     RollbackDone { common: usize },
 }
 
-/// What survives a crash.
+/// The data that survive a crash.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     pub(crate) log: Vec<OpTime>,
@@ -80,7 +80,7 @@ pub(crate) struct Member {
     pub(crate) coordinator: Coordinator,
     pub(crate) disk: Disk,
     pub(crate) arbiter: bool,
-    /// Which run of its process this is.
+    /// The number of this run of its process.
     run: u64,
     generation: u64,
     flushing: bool,
@@ -88,16 +88,16 @@ pub(crate) struct Member {
     fetches: u64,
     rolling_back: bool,
     telling: bool,
-    /// Heartbeats on their way, with when they were sent.
-    sent: BTreeMap<u64, Moment>,
+    /// Outstanding heartbeats, with the time each was sent.
+    sent: BTreeMap<u64, MonotonicTime>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) highest_term: i64,
 }
 
 impl Member {
-    /// A member that starts with what its disk has.
+    /// A member that starts with the contents of its disk.
     pub(crate) fn start(
-        now: Moment,
+        now: MonotonicTime,
         config: &ReplicaSetConfig,
         index: usize,
         mut disk: Disk,
@@ -106,7 +106,7 @@ impl Member {
         disk.log.truncate(disk.synced);
         let top = disk.log.last().copied().unwrap_or_default();
         let own = Progress { applied: top, durable: top };
-        let mut coordinator = Coordinator::new(Options::new(&config.name, seed), disk.vote, own);
+        let mut coordinator = Coordinator::new(CoordinatorOptions::new(&config.name, seed), disk.vote, own);
         coordinator.config_installed(now, config.clone(), Some(index));
         let member = &config.members[index];
         let mut started = Member {
@@ -145,8 +145,8 @@ impl Member {
         self.effects.push(Effect::Send { to, message: Box::new(message) });
     }
 
-    /// A client writes, if it may.
-    pub(crate) fn write(&mut self, now: Moment, seconds: u64) {
+    /// A client writes, if the member accepts writes.
+    pub(crate) fn write(&mut self, now: MonotonicTime, seconds: u64) {
         if self.coordinator.can_accept_writes() {
             let optime = self.append(seconds);
             self.coordinator.applied_advanced(now, optime);
@@ -162,7 +162,7 @@ impl Member {
         optime
     }
 
-    pub(crate) fn happen(&mut self, now: Moment, seconds: u64, event: Event) {
+    pub(crate) fn happen(&mut self, now: MonotonicTime, seconds: u64, event: Event) {
         match event {
             Event::Wake => self.coordinator.tick(now),
             Event::OwnVoteStored(vote) => {
@@ -213,7 +213,7 @@ impl Member {
         self.carry_out(now);
     }
 
-    /// A vote is on the disk, and counts from now on: before, nobody knew of it. Of two on their way, the later stays.
+    /// A vote is on the disk, and counts from now on: no other member knew of it before. Of two concurrent votes, the later term remains.
     fn store(&mut self, vote: LastVote) {
         if self.disk.vote.is_none_or(|old| old.term < vote.term) {
             self.disk.vote = Some(vote);
@@ -221,14 +221,14 @@ impl Member {
         self.effects.push(Effect::Voted { term: vote.term, candidate: vote.candidate_index });
     }
 
-    fn lose_source(&mut self, now: Moment, span: Duration) {
+    fn lose_source(&mut self, now: MonotonicTime, span: Duration) {
         if let Some(source) = self.coordinator.sync_source().cloned() {
             self.coordinator.deny_sync_source(now, &source, now + span);
         }
         self.coordinator.choose_sync_source(now, self.top());
     }
 
-    /// Whether entries may be put into the log.
+    /// Whether the log accepts fetched entries.
     fn may_fetch(&self) -> bool {
         !self.rolling_back
             && match self.coordinator.state() {
@@ -238,7 +238,7 @@ impl Member {
             }
     }
 
-    fn fetch(&mut self, now: Moment) {
+    fn fetch(&mut self, now: MonotonicTime) {
         if self.fetch.is_some() || !self.may_fetch() {
             return;
         }
@@ -257,7 +257,7 @@ impl Member {
         self.later(Wait::Millis(5000), Event::FetchLate { number });
     }
 
-    pub(crate) fn receive(&mut self, now: Moment, from: &Host, message: Message) {
+    pub(crate) fn receive(&mut self, now: MonotonicTime, from: &Host, message: Message) {
         match message {
             Message::Heartbeat { run, sequence, arguments } => {
                 let reply = self.coordinator.heartbeat_received(now, &arguments);
@@ -280,16 +280,23 @@ impl Member {
                 }
             }
             Message::Position(update) => {
-                // A refusal is the answer of the command, and nobody waits for it here.
+                // A refusal would be the reply of the command, which this simulation does not send.
                 let _ = self.coordinator.positions_received(now, &update);
             }
-            // Of an earlier run.
+            // A reply to an earlier run of this member.
             Message::HeartbeatReply { .. } | Message::VoteReply { .. } => {}
         }
         self.carry_out(now);
     }
 
-    fn vote(&mut self, now: Moment, from: Host, run: u64, round: u64, arguments: RequestVotesArguments) {
+    fn vote(
+        &mut self,
+        now: MonotonicTime,
+        from: Host,
+        run: u64,
+        round: u64,
+        arguments: RequestVotesArguments,
+    ) {
         match self.coordinator.vote_requested(now, &arguments) {
             Ballot::Answer(reply) => self.send(from, Message::VoteReply { run, round, reply: Ok(reply) }),
             Ballot::StoreThenAnswer(vote, reply) => {
@@ -301,8 +308,8 @@ impl Member {
         }
     }
 
-    /// Another member fetches from us.
-    fn serve(&mut self, now: Moment, to: &Host, (run, number): (u64, u64), after: OpTime, term: i64) {
+    /// Answers a fetch of another member.
+    fn serve(&mut self, now: MonotonicTime, to: &Host, (run, number): (u64, u64), after: OpTime, term: i64) {
         self.coordinator.term_seen(now, term);
         if !self.coordinator.state().is_readable() {
             return;
@@ -314,7 +321,7 @@ impl Member {
         };
         let entries = found.map(|from| self.disk.log[from..].iter().take(50).copied().collect());
         let log = Arc::new(if found.is_some() { Vec::new() } else { self.disk.log.clone() });
-        let answer = Fetched {
+        let answer = FetchReply {
             entries,
             log,
             metadata: self.coordinator.metadata(self.top()),
@@ -323,7 +330,7 @@ impl Member {
         self.send(to.clone(), Message::Fetched { run, number, answer });
     }
 
-    fn take(&mut self, now: Moment, from: &Host, answer: Fetched) {
+    fn take(&mut self, now: MonotonicTime, from: &Host, answer: FetchReply) {
         if !self.may_fetch() || self.coordinator.sync_source() != Some(from) {
             return;
         }
@@ -347,8 +354,8 @@ impl Member {
         }
     }
 
-    /// The source lacks our newest entry: what we have and it lacks is undone, if it is ahead.
-    fn diverged(&mut self, now: Moment, theirs: &[OpTime]) {
+    /// The source lacks our newest entry: we roll back the entries that it lacks, if it is ahead.
+    fn diverged(&mut self, now: MonotonicTime, theirs: &[OpTime]) {
         if theirs.last().copied().unwrap_or_default() <= self.top() {
             self.lose_source(now, Duration::from_secs(1));
         } else if self.coordinator.is_catching_up() {
@@ -361,7 +368,7 @@ impl Member {
         }
     }
 
-    fn finish_rollback(&mut self, now: Moment, common: usize) {
+    fn finish_rollback(&mut self, now: MonotonicTime, common: usize) {
         self.rolling_back = false;
         let cut = self.disk.log.split_off(common.min(self.disk.log.len()));
         self.effects.push(Effect::RolledBack(cut));
@@ -373,7 +380,7 @@ impl Member {
         self.coordinator.set_follower_mode(now, FollowerMode::Secondary);
     }
 
-    pub(crate) fn carry_out(&mut self, now: Moment) {
+    pub(crate) fn carry_out(&mut self, now: MonotonicTime) {
         loop {
             let actions = self.coordinator.take_actions();
             if actions.is_empty() {
@@ -393,7 +400,7 @@ impl Member {
         self.highest_term = term;
     }
 
-    fn act(&mut self, now: Moment, action: Action) {
+    fn act(&mut self, now: MonotonicTime, action: Action) {
         match action {
             Action::SendHeartbeat { to, sequence, arguments, .. } => {
                 self.sent.insert(sequence, now);
@@ -431,7 +438,7 @@ impl Member {
     }
 
     /// A connection could not be made.
-    pub(crate) fn unreachable(&mut self, now: Moment, from: &Host, message: &Message) {
+    pub(crate) fn unreachable(&mut self, now: MonotonicTime, from: &Host, message: &Message) {
         let failure = || Failure::new(Code::HostUnreachable, format!("connection to {from} refused"));
         match message {
             Message::Heartbeat { run, sequence, .. } if *run == self.run => {

@@ -1,4 +1,4 @@
-//! The sets that are simulated: sizes, arbiters, priorities, members without a vote, delays, no chaining.
+//! The simulated sets: sizes, arbiters, priorities, members without a vote, delays, no chaining.
 
 use bson::{Bson, Document, doc};
 use fathom_replication::ReplicaSetConfig;
@@ -17,12 +17,12 @@ fn config(members: Vec<Document>, settings: Document) -> ReplicaSetConfig {
     config
 }
 
-/// So many members with every default.
+/// A set of this many members with default values.
 pub(crate) fn plain(count: usize) -> ReplicaSetConfig {
     config((0..count).map(member).collect(), Document::new())
 }
 
-/// Members of which the last has the highest priority.
+/// A set in which the last member has the highest priority.
 pub(crate) fn with_priorities(priorities: &[f64]) -> ReplicaSetConfig {
     let members = priorities.iter().enumerate().map(|(id, priority)| {
         let mut member = member(id);
@@ -39,11 +39,11 @@ pub(crate) fn with_arbiter() -> ReplicaSetConfig {
     config(members, Document::new())
 }
 
-/// A set of 3, 5 or 7 members, of which some may be arbiters, without a vote, hidden, or of another priority.
+/// A set of 3, 5 or 7 members, some of which may be arbiters, without a vote, hidden, or of another priority.
 pub(crate) fn any(chance: &mut Chance) -> ReplicaSetConfig {
     let count = [3, 5, 7][chance.below(3)];
     let mut members: Vec<Document> = (0..count).map(member).collect();
-    // The first stays as it is, so that somebody can be elected.
+    // The first member stays unchanged, so that an election can succeed.
     for member in members.iter_mut().skip(1) {
         match chance.below(10) {
             0 => {

@@ -1,6 +1,6 @@
-//! What travels between simulated members. Where a schedule asks for it, each message goes through its document and back.
+//! The messages between simulated members. If a schedule asks for it, each message is encoded as its document and decoded again.
 //!
-//! A request bears the run of its sender, and its reply brings it back: no connection outlives a process.
+//! A request contains the run of its sender, and its reply returns it: no connection outlives a process.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ pub(crate) enum Message {
     Vote { run: u64, round: u64, arguments: RequestVotesArguments },
     VoteReply { run: u64, round: u64, reply: Result<RequestVotesReply, Failure> },
     Fetch { run: u64, number: u64, after: OpTime, term: i64 },
-    Fetched { run: u64, number: u64, answer: Fetched },
+    Fetched { run: u64, number: u64, answer: FetchReply },
     Position(UpdatePosition),
 }
 
-/// What a sync source answers.
+/// The reply of a sync source.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
-    /// The entries behind the one asked for; `None` where the source lacks that one.
+pub(crate) struct FetchReply {
+    /// The entries after the requested one; `None` if the source lacks that one.
     pub(crate) entries: Option<Vec<OpTime>>,
-    /// The source's whole log, where it lacks the entry.
+    /// The source's whole log, if it lacks the entry.
     pub(crate) log: Arc<Vec<OpTime>>,
     pub(crate) metadata: ReplicationMetadata,
     pub(crate) query: OplogQueryMetadata,
 }
 
 impl Message {
-    /// The message as it arrives after it was bytes.
+    /// The message after encoding to documents and decoding.
     pub(crate) fn through_documents(self) -> Message {
         match self {
             Message::Heartbeat { run, sequence, arguments } => Message::Heartbeat {

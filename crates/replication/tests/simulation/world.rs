@@ -1,24 +1,24 @@
-//! A set of simulated members, the network between them, and time.
+//! A set of simulated members, the network between them, and the simulated time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::time::Duration;
 
-use fathom_replication::{Host, Moment, OpTime, ReplicaSetConfig};
+use fathom_replication::{Host, MonotonicTime, OpTime, ReplicaSetConfig};
 
 use crate::chance::Chance;
 use crate::checks::Checks;
 use crate::member::{Disk, Effect, Event, Member, Wait};
 use crate::wire::Message;
 
-/// How a network behaves.
+/// The behaviour of a network.
 #[derive(Clone, Copy)]
 pub(crate) struct Network {
-    /// Messages lost in a thousand.
+    /// Messages lost, per thousand.
     pub(crate) loss: u64,
     /// The longest usual delay, in milliseconds.
     pub(crate) delay_ms: u64,
-    /// Messages in a thousand that take up to 12 s.
+    /// Messages per thousand that take up to 12 s.
     pub(crate) slow: u64,
     /// The longest sync of a disk, in milliseconds.
     pub(crate) disk_ms: u64,
@@ -28,39 +28,39 @@ impl Network {
     pub(crate) const GOOD: Network = Network { loss: 0, delay_ms: 3, slow: 0, disk_ms: 10 };
 }
 
-enum Happening {
+enum Incident {
     Deliver { from: usize, to: usize, message: Message },
     Refused { from: usize, to: usize, message: Message },
     Within { member: usize, incarnation: u64, event: Event },
     ClientWrite,
 }
 
-/// One place of the set: a member that runs, or its disk while it is down.
-pub(crate) struct Place {
+/// One position in the set: a running member, or its disk while it is down.
+pub(crate) struct MemberSlot {
     pub(crate) member: Option<Member>,
     disk: Disk,
     incarnation: u64,
-    /// Stopped until then; what comes meanwhile waits.
+    /// The end of a pause; messages that arrive before it wait.
     paused_until: Duration,
-    /// Its clock against the world's, in a thousand.
+    /// The rate of its clock relative to the world's, per thousand.
     rate: u64,
-    /// Its wall clock against the world's, in seconds.
+    /// The offset of its wall clock from the world's, in seconds.
     ahead: u64,
-    wake_at: Option<Moment>,
+    wake_at: Option<MonotonicTime>,
 }
 
 pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) chance: Chance,
     pub(crate) config: ReplicaSetConfig,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<MemberSlot>,
     pub(crate) network: Network,
-    /// Which members cannot hear which, by direction.
+    /// The members that cannot hear each other, by direction.
     pub(crate) cut: Vec<Vec<bool>>,
     pub(crate) checks: Checks,
     hosts: HashMap<Host, usize>,
     queue: BinaryHeap<Reverse<(Duration, u64)>>,
-    happenings: HashMap<u64, Happening>,
+    happenings: HashMap<u64, Incident>,
     number: u64,
     through_documents: bool,
 }
@@ -72,18 +72,18 @@ impl World {
         let places = config.members.iter().map(|member| {
             let log = if member.arbiter { Vec::new() } else { vec![first] };
             let disk = Disk { synced: log.len(), log, vote: None };
-            Place {
+            MemberSlot {
                 member: None,
                 disk,
                 incarnation: 0,
                 paused_until: Duration::ZERO,
                 rate: 970 + chance.number() % 60,
-                // A few seconds, or minutes where nobody keeps the time.
+                // A few seconds, or minutes if clocks are not synchronised.
                 ahead: chance.number() % [4, 400][usize::from(chance.per_mille(250))],
                 wake_at: None,
             }
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<MemberSlot> = places.collect();
         let count = places.len();
         let hosts =
             config.members.iter().enumerate().map(|(index, member)| (member.host.clone(), index)).collect();
@@ -102,19 +102,19 @@ impl World {
             through_documents: seed.is_multiple_of(10),
         };
         (0..count).for_each(|index| world.start(index));
-        world.push(Duration::from_millis(50), Happening::ClientWrite);
+        world.push(Duration::from_millis(50), Incident::ClientWrite);
         world
     }
 
-    fn clock(&self, place: usize) -> Moment {
-        Moment(self.now * u32::try_from(self.places[place].rate).unwrap() / 1000)
+    fn clock(&self, place: usize) -> MonotonicTime {
+        MonotonicTime(self.now * u32::try_from(self.places[place].rate).unwrap() / 1000)
     }
 
     fn seconds(&self, place: usize) -> u64 {
         self.now.as_secs() + self.places[place].ahead
     }
 
-    fn push(&mut self, after: Duration, what: Happening) {
+    fn push(&mut self, after: Duration, what: Incident) {
         self.number += 1;
         self.queue.push(Reverse((self.now + after, self.number)));
         self.happenings.insert(self.number, what);
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Kills a member: what was not synced is gone.
+    /// Kills a member: unsynced data are lost.
     pub(crate) fn crash(&mut self, index: usize) {
         let place = &mut self.places[index];
         if let Some(member) = place.member.take() {
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// What is committed is on the disks of a majority, those of members that are down among them.
+    /// Checks that committed entries are on the disks of a majority, including members that are down.
     fn check_majority(&self) {
         let Some(newest) = self.checks.committed_log().last() else { return };
         let having = self.config.members.iter().zip(&self.places).filter(|(member, place)| {
@@ -157,7 +157,7 @@ impl World {
         self.places[index].paused_until = self.now + span;
     }
 
-    /// Runs so long.
+    /// Lets the simulated time pass.
     pub(crate) fn run(&mut self, span: Duration) {
         let end = self.now + span;
         while let Some(Reverse((at, number))) = self.queue.peek().copied() {
@@ -173,12 +173,12 @@ impl World {
         self.now = end;
     }
 
-    fn handle(&mut self, what: Happening) {
+    fn handle(&mut self, what: Incident) {
         let whose = match &what {
-            Happening::Deliver { to, .. } => Some(*to),
-            Happening::Refused { from, .. } => Some(*from),
-            Happening::Within { member, .. } => Some(*member),
-            Happening::ClientWrite => None,
+            Incident::Deliver { to, .. } => Some(*to),
+            Incident::Refused { from, .. } => Some(*from),
+            Incident::Within { member, .. } => Some(*member),
+            Incident::ClientWrite => None,
         };
         if let Some(until) =
             whose.map(|place| self.places[place].paused_until).filter(|until| *until > self.now)
@@ -187,15 +187,15 @@ impl World {
             return;
         }
         match what {
-            Happening::Deliver { from, to, message } => self.deliver(from, to, message),
-            Happening::Refused { from, to, message } => {
+            Incident::Deliver { from, to, message } => self.deliver(from, to, message),
+            Incident::Refused { from, to, message } => {
                 let (now, host) = (self.clock(from), self.config.members[to].host.clone());
                 if let Some(member) = &mut self.places[from].member {
                     member.unreachable(now, &host, &message);
                     self.after(from);
                 }
             }
-            Happening::Within { member: index, incarnation, event } => {
+            Incident::Within { member: index, incarnation, event } => {
                 let (now, seconds) = (self.clock(index), self.seconds(index));
                 let place = &mut self.places[index];
                 if place.incarnation != incarnation {
@@ -209,12 +209,12 @@ impl World {
                     self.after(index);
                 }
             }
-            Happening::ClientWrite => self.client_write(),
+            Incident::ClientWrite => self.client_write(),
         }
     }
 
     fn deliver(&mut self, from: usize, to: usize, message: Message) {
-        // A partition that began while it was on its way cuts it off.
+        // A partition that began while the message was in transit cuts it off.
         if self.cut[from][to] {
             return;
         }
@@ -224,11 +224,11 @@ impl World {
             self.after(to);
         } else {
             let after = self.chance.millis(0, self.network.delay_ms + 1);
-            self.push(after, Happening::Refused { from, to, message });
+            self.push(after, Incident::Refused { from, to, message });
         }
     }
 
-    /// Each who may write does; of several primaries, all.
+    /// Every member that accepts writes gets one; if there are several primaries, all do.
     fn client_write(&mut self) {
         for index in 0..self.places.len() {
             let (now, seconds) = (self.clock(index), self.seconds(index));
@@ -240,10 +240,10 @@ impl World {
             }
         }
         let after = self.chance.millis(20, 800);
-        self.push(after, Happening::ClientWrite);
+        self.push(after, Incident::ClientWrite);
     }
 
-    /// Carries out what a member wants, and plans when it wakes.
+    /// Executes a member's effects, and schedules its next wakeup.
     fn after(&mut self, index: usize) {
         let Some(member) = &mut self.places[index].member else { return };
         let effects = std::mem::take(&mut member.effects);
@@ -261,7 +261,7 @@ impl World {
         let world = at.0 * 1000 / u32::try_from(place.rate).unwrap() + Duration::from_micros(10);
         let incarnation = place.incarnation;
         let after = world.saturating_sub(self.now);
-        self.push(after, Happening::Within { member: index, incarnation, event: Event::Wake });
+        self.push(after, Incident::Within { member: index, incarnation, event: Event::Wake });
     }
 
     fn effect(&mut self, index: usize, effect: Effect) {
@@ -274,7 +274,7 @@ impl World {
                     Wait::Millis(most) => self.chance.millis(most / 2, most),
                 };
                 let incarnation = self.places[index].incarnation;
-                self.push(after, Happening::Within { member: index, incarnation, event: what });
+                self.push(after, Incident::Within { member: index, incarnation, event: what });
             }
             effect => self.check(index, effect),
         }
@@ -307,10 +307,10 @@ impl World {
         } else {
             self.chance.millis(0, self.network.delay_ms)
         };
-        self.push(after, Happening::Deliver { from, to, message });
+        self.push(after, Incident::Deliver { from, to, message });
     }
 
-    /// Who accepts writes.
+    /// The members that accept writes.
     pub(crate) fn writable(&self) -> Vec<usize> {
         let members = self.places.iter().enumerate();
         members
@@ -328,7 +328,7 @@ impl World {
     pub(crate) fn with_member<T>(
         &mut self,
         index: usize,
-        act: impl FnOnce(&mut Member, Moment) -> T,
+        act: impl FnOnce(&mut Member, MonotonicTime) -> T,
     ) -> Option<T> {
         let now = self.clock(index);
         let member = self.places[index].member.as_mut()?;
@@ -338,7 +338,7 @@ impl World {
         Some(result)
     }
 
-    /// Everything works again, and everybody runs.
+    /// Ends all faults and restarts all members.
     pub(crate) fn heal(&mut self) {
         self.network = Network::GOOD;
         self.cut.iter_mut().flatten().for_each(|cut| *cut = false);

@@ -1,7 +1,7 @@
-//! Tables with a bar in each row: budgets, queues, amplification, what an operation cost each server, and the servers
-//! side by side.
+//! Tables with a bar in each row: budgets, queues, amplification, the cost of an operation for each server, and a comparison of
+//! the servers.
 //!
-//! They print, they fit a telephone, and they need no script.
+//! They can be printed, they fit the screen of a telephone, and they need no script.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use fathom_units::{count, decimal};
 use serde::Serialize;
 
 use super::svg::figure;
-use crate::budget::{Said, whole};
+use crate::budget::{PrintedGaps, whole};
 use crate::terminal_text::{bytes, time_us};
 
 /// A table of bars.
@@ -23,11 +23,11 @@ use crate::terminal_text::{bytes, time_us};
 pub(super) struct BarTable {
     pub(super) id: String,
     pub(super) title: String,
-    /// How it was computed, and over which window.
+    /// The method of its computation, and its window.
     pub(super) how: String,
     pub(super) heads: Vec<String>,
     pub(super) rows: Vec<BarRow>,
-    /// What could not be told.
+    /// The limits of the figures, a sentence each.
     pub(super) doubts: Vec<String>,
 }
 
@@ -37,13 +37,13 @@ pub(super) struct BarRow {
     pub(super) cells: Vec<String>,
     pub(super) from_pct: String,
     pub(super) wide_pct: String,
-    /// `within` for a part of the row above, `unknown` for what is not explained.
+    /// `within` for a part of the row above, `unknown` for unexplained time.
     pub(super) kind: &'static str,
 }
 
-/// The tables of all such results, in their order. What the budgets of a server miss is said at the first that misses it.
+/// The tables of all such results, in their order. The readings that the budgets of a server lack are listed at the first that lacks them.
 pub(super) fn tables(results: &[Entry]) -> Vec<BarTable> {
-    let mut said = Said::default();
+    let mut said = PrintedGaps::default();
     let tables = results.iter().enumerate().filter_map(|(number, entry)| {
         let table = match entry {
             Entry::Budget(budget) => {
@@ -63,7 +63,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// A place or a width for the style sheet.
+/// A position or a width for the style sheet.
 fn pct(share: f64) -> String {
     figure(100.0 * if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 })
 }
@@ -186,10 +186,10 @@ fn of_amplification(one: &Amplification) -> BarTable {
     }
 }
 
-/// A figure: its name, its series (`{}` is the server's number, `{device}` its device), and how it is written.
-type Figure = (&'static str, &'static str, fn(f64) -> String);
+/// A figure: its name, its series (`{}` is the server's number, `{device}` its device), and the format of its value.
+type BarFigure = (&'static str, &'static str, fn(f64) -> String);
 
-const FIGURES: [Figure; 9] = [
+const FIGURES: [BarFigure; 9] = [
     ("processor time of the server", "server.{}.process.cpu_us", time_us),
     ("sent to the server", "server.{}.network.in_bytes", bytes),
     ("sent back", "server.{}.network.out_bytes", bytes),
@@ -201,7 +201,7 @@ const FIGURES: [Figure; 9] = [
     ("written to the device", "device.{device}.written_bytes", bytes),
 ];
 
-/// A table for each server that did operations.
+/// A table for each server that served operations.
 pub(super) fn cost_tables(series: &SeriesSet, environment: &BTreeMap<String, String>) -> Vec<BarTable> {
     let members = series.words_after("server.");
     members.into_iter().filter_map(|member| table(series, environment, member)).collect()
@@ -240,7 +240,7 @@ fn table(series: &SeriesSet, environment: &BTreeMap<String, String>, member: &st
     })
 }
 
-/// The table; none of fewer than two servers.
+/// The table, or `None` for fewer than two servers.
 pub(super) fn members_table(results: &[Entry]) -> Option<BarTable> {
     let members: Vec<&MemberRow> = results
         .iter()

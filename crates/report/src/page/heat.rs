@@ -1,10 +1,10 @@
 //! The heat map of a load's latencies: time across, latency by decades upwards, the darker the more operations.
 //!
-//! A mean hides that one operation in a hundred waited a second, and a percentile hides when; here both are seen, with the
-//! checkpoints behind it. One hue from light to dark, so that it is read by every kind of sight and on paper.
+//! A mean hides that one operation in a hundred waited a second, and a percentile hides the time at which it waited. The map shows both, with
+//! the checkpoints behind it. It has one hue from light to dark, so that readers with any colour vision can read it, also on paper.
 //!
-//! What servers wrote in each step is drawn as bars below the map on the same time, so that a slow second is seen
-//! beside its flush.
+//! The servers' writes in each step are drawn as bars below the map on the same time, so that a slow second is seen
+//! together with its flush.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,25 +12,25 @@ use std::fmt::Write;
 use fathom_record::{LatencyMap, Point, SeriesSet};
 use fathom_stats::Histogram;
 
-use super::chart::{Chart, Plan, seconds};
+use super::chart::{Chart, ChartPlan, seconds};
 use super::panels::Checkpoints;
 use super::scale::Scale;
-use super::svg::{self, Axes, Frame, HEIGHT, Line, figure};
+use super::svg::{self, Axes, ChartLine, HEIGHT, PlotFrame, figure};
 
-/// Columns at most: a cell is then three pixels wide on a usual page.
-const MOST_COLUMNS: u64 = 240;
-/// Shades, from the fewest operations of a cell to the most, by ratios.
+/// The most columns: a cell is then three pixels wide on a usual page.
+const MAX_COLUMNS: u64 = 240;
+/// The number of shades, from the fewest operations of a cell to the most, by ratios.
 const SHADES: usize = 8;
-/// Maps at most, those with the most operations.
-const MOST_MAPS: usize = 6;
-/// A map of fewer seconds or fewer operations shows nothing that the percentile curve does not.
-const FEWEST_SECONDS: usize = 3;
-const FEWEST_OPERATIONS: u64 = 100;
+/// The most maps, which are those with the most operations.
+const MAX_MAPS: usize = 6;
+/// A map of fewer seconds or fewer operations shows no more than the percentile curve.
+const MIN_SECONDS: usize = 3;
+const MIN_OPERATIONS: u64 = 100;
 
-/// A latency log as the page takes it: its name, all of it, and how it was spread over time.
+/// A latency log in the form for the page: its name, its whole histogram, and its distribution over time.
 pub type OverTime = (String, Histogram, LatencyMap);
 
-/// The maps of the operations of a load, by response time where that is known, each with what servers wrote meanwhile below it.
+/// The maps of the operations of a load, by response time if that is known. The bytes that servers wrote meanwhile are below the first map.
 pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints, series: &SeriesSet) -> Vec<Chart> {
     let has_response = |operation: &str| {
         latencies.iter().any(|(name, ..)| name.strip_suffix(".response").is_some_and(|one| one == operation))
@@ -43,21 +43,32 @@ pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints, series: &S
     let mut shown: Vec<&OverTime> = latencies
         .iter()
         .filter(|(name, whole, map)| {
-            is_shown(name) && whole.len() >= FEWEST_OPERATIONS && map.seconds() >= FEWEST_SECONDS
+            is_shown(name) && whole.len() >= MIN_OPERATIONS && map.seconds() >= MIN_SECONDS
         })
         .collect();
     shown.sort_by_key(|(_, whole, _)| std::cmp::Reverse(whole.len()));
-    shown.truncate(MOST_MAPS);
+    shown.truncate(MAX_MAPS);
     let mut bands: Vec<(f64, f64)> = checkpoints.values().flatten().copied().collect();
     bands.sort_by(|one, other| one.0.total_cmp(&other.0));
-    shown.into_iter().map(|one| chart(one, &bands, series)).collect()
+    let mut charts: Vec<Chart> = shown.iter().map(|one| chart(one, &bands)).collect();
+    // The bytes that servers wrote would be the same below each map.
+    if let (Some(first), Some((name, _, map))) = (charts.first_mut(), shown.first()) {
+        let operation = name.rsplit_once('.').map_or(name.as_str(), |(operation, _)| operation);
+        first.below = below(operation, steps(map), series, &bands).map(Box::new);
+    }
+    charts
 }
 
-fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)], series: &SeriesSet) -> Chart {
+/// The length of a map's steps and its end, in seconds.
+fn steps(map: &LatencyMap) -> (u64, u64) {
+    let step_s = map.end_s().div_ceil(MAX_COLUMNS).max(1);
+    (step_s, map.end_s().div_ceil(step_s) * step_s)
+}
+
+fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)]) -> Chart {
     let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
-    let step_s = map.end_s().div_ceil(MOST_COLUMNS).max(1);
+    let (step_s, end_s) = steps(map);
     let cells = map.cells(step_s);
-    let end_s = map.end_s().div_ceil(step_s) * step_s;
     let most = cells.values().copied().max().unwrap_or(1);
     let title = format!("When operations took how long: {operation}, {clock} time");
     let behind = if bands.is_empty() { "" } else { " Bands: a checkpoint ran." };
@@ -83,7 +94,7 @@ fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)], series: &SeriesSet
             micros(whole.max_ns()),
         )],
         sentences: Vec::new(),
-        below: below(operation, (step_s, end_s), series, bands).map(Box::new),
+        below: None,
     }
 }
 
@@ -117,7 +128,8 @@ fn draw(
     let high = us(rows().max().unwrap_or(0)).1;
     let most = (cells.values().copied().max().unwrap_or(1) as f64).ln().max(f64::MIN_POSITIVE);
     let (along, up) = (Scale::between(0.0, end_s as f64), Scale::between_ratios(low, high));
-    let mut frame = Frame::open(Axes { title, along, up, ticks: &[], rules: &[], bands, height: HEIGHT });
+    let mut frame = PlotFrame::open(Axes { title, along, up, ticks: &[], rules: &[], bands, height: HEIGHT });
+    frame.open_plot();
     let mut shades: [String; SHADES] = Default::default();
     for ((step, row), count) in cells {
         let (from_us, to_us) = us(*row);
@@ -135,7 +147,7 @@ fn draw(
     frame.closed()
 }
 
-/// What is written, and what its series are called behind the server's number.
+/// Kinds of writes, with the tails of their series' names.
 const WRITTEN: [(&str, &str); 4] = [
     ("journal", "journal.written_bytes"),
     ("checkpoints", "engine.checkpoint_bytes"),
@@ -145,7 +157,7 @@ const WRITTEN: [(&str, &str); 4] = [
 const SECOND_NS: u64 = 1_000_000_000;
 const MIB: f64 = 1_048_576.0;
 
-/// The bars below the heat map of `operation`, which has steps of `step_s` up to `end_s`; none where no server was seen to write.
+/// The bars below the heat map of `operation`, which has steps of `step_s` up to `end_s`; `None` if no writes of servers were read.
 pub(super) fn below(
     operation: &str,
     (step_s, end_s): (u64, u64),
@@ -162,14 +174,14 @@ pub(super) fn below(
         let values = sums(&points, step_s, end_s);
         if values.iter().flatten().any(|value| *value > 0.0) {
             readings += points.len();
-            lines.push(Line { name: name.to_owned(), values });
+            lines.push(ChartLine { ends: Vec::new(), name: name.to_owned(), values });
         }
     }
     let together = if members.len() > 1 { " Of all servers together." } else { "" };
     let behind = if bands.is_empty() { "" } else { " Bands: a checkpoint ran." };
-    let plan = Plan {
+    let plan = ChartPlan {
         id: format!("written-{operation}"),
-        title: format!("What servers wrote meanwhile: {operation}"),
+        title: "What servers wrote meanwhile".to_owned(),
         unit: "MiB",
         across: seconds((1..=end_s / step_s.max(1)).map(|step| (step * step_s) as f64)),
         lines,
@@ -185,7 +197,7 @@ pub(super) fn below(
     Some(Chart { svg, kind: "bars", ..plan.draw()? })
 }
 
-/// The sum of what was read in each step, in MiB; none where nothing was read.
+/// The sum of the readings of each step, in MiB. `None` for a step without a reading.
 fn sums(points: &[Point], step_s: u64, end_s: u64) -> Vec<Option<f64>> {
     let mut sums: Vec<Option<f64>> = vec![None; usize::try_from(end_s / step_s.max(1)).unwrap_or(0)];
     for point in points.iter().filter(|point| point.value.is_finite()) {

@@ -1,29 +1,29 @@
-//! Figures of a run among those of earlier runs of its kind: a point for each with what it varies by within itself, the level between
-//! changes, and each change with how sure it is.
+//! Figures of a run among those of earlier runs of its kind: a point for each run with its variation within the run, the level between
+//! changes, and each change with its certainty.
 //!
-//! What counts as the same kind and as a change is decided before (`fathom runs trend`); where there are too few runs to say anything
+//! The runs of the same kind and the changes are determined by the caller (as in `fathom runs trend`); with too few runs
 //! there is no chart.
 
 use std::fmt::Write;
 
-use fathom_record::folders::Moment;
+use fathom_record::folders::UtcTime;
 use fathom_record::history::{ChangeState, History, HistoryChange, HistoryPoint, Reach};
 use fathom_stats::{mean, median};
 
 use super::chart::{Chart, cell};
 use super::scale::Scale;
-use super::svg::{Axes, Frame, HEIGHT, figure};
+use super::svg::{Axes, HEIGHT, PlotFrame, figure};
 use crate::history::{reach, told};
 
-/// Room beside the first and the last point, as a share of the time between them.
+/// The space before the first and after the last point, as a share of the time between them.
 const BESIDE: f64 = 0.02;
-/// Labels of the x axis at most.
+/// The most labels of the x axis.
 const LABELS: usize = 5;
-/// Runs within less than this many seconds are told apart by their hour.
+/// If runs span fewer seconds than this, labels include the hour.
 const FEW_DAYS_S: f64 = 3.0 * 86_400.0;
 
 /// A run's value in the unit of the chart.
-struct Shown<'h> {
+struct HistoryValue<'h> {
     point: &'h HistoryPoint,
     /// Seconds since the first run began.
     at_s: f64,
@@ -34,7 +34,7 @@ struct Shown<'h> {
     change: Option<&'h HistoryChange>,
 }
 
-/// A chart for each history that says anything.
+/// A chart for each history with enough runs.
 pub(super) fn charts(histories: &[History]) -> Vec<Chart> {
     let told = histories.iter().filter(|history| history.reach != Reach::TooFew);
     told.enumerate().filter_map(|(number, history)| chart(number, history)).collect()
@@ -83,9 +83,9 @@ fn chart(number: usize, history: &History) -> Option<Chart> {
     })
 }
 
-/// The points with what is drawn of each; none where one has no time.
-fn shown(history: &History, factor: f64) -> Option<Vec<Shown<'_>>> {
-    let begin = Moment::parse(&history.points.first()?.started)?;
+/// The points with the label of each; `None` if one has no time.
+fn shown(history: &History, factor: f64) -> Option<Vec<HistoryValue<'_>>> {
+    let begin = UtcTime::parse(&history.points.first()?.started)?;
     let mut edges: Vec<usize> = history.changes.iter().map(|change| change.index).collect();
     edges.push(history.points.len());
     let mut points = Vec::new();
@@ -94,9 +94,9 @@ fn shown(history: &History, factor: f64) -> Option<Vec<Shown<'_>>> {
         let part = history.points.get(from..to)?;
         let level = median(&part.iter().map(|point| point.value).collect::<Vec<_>>())? * factor;
         for (at, point) in (from..).zip(part) {
-            points.push(Shown {
+            points.push(HistoryValue {
                 point,
-                at_s: Moment::parse(&point.started)?.seconds_since(begin),
+                at_s: UtcTime::parse(&point.started)?.seconds_since(begin),
                 value: point.value * factor,
                 interval: point.interval.map(|(low, high)| (low * factor, high * factor)),
                 level,
@@ -113,7 +113,7 @@ fn day(point: &HistoryPoint) -> &str {
     point.started.get(..10).unwrap_or(&point.started)
 }
 
-fn csv(history: &History, unit: &str, shown: &[Shown<'_>]) -> String {
+fn csv(history: &History, unit: &str, shown: &[HistoryValue<'_>]) -> String {
     let metric = cell(&format!("{} ({unit})", history.metric));
     let mut text = format!("started,{metric},95 % from ({unit}),95 % to ({unit}),level ({unit}),change,run");
     for one in shown {
@@ -136,7 +136,7 @@ fn csv(history: &History, unit: &str, shown: &[Shown<'_>]) -> String {
     text
 }
 
-fn draw(title: &str, shown: &[Shown<'_>]) -> String {
+fn draw(title: &str, shown: &[HistoryValue<'_>]) -> String {
     let ends = shown.iter().flat_map(|one| {
         let (low, high) = one.interval.unwrap_or((one.value, one.value));
         [low.min(one.value), high.max(one.value)]
@@ -144,7 +144,7 @@ fn draw(title: &str, shown: &[Shown<'_>]) -> String {
     let (lowest, highest) =
         ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| (low.min(end), high.max(end)));
     let last_s = shown.last().map_or(0.0, |one| one.at_s).max(1.0);
-    let mut frame = Frame::open(Axes {
+    let mut frame = PlotFrame::open(Axes {
         title,
         along: Scale::between(-BESIDE * last_s, (1.0 + BESIDE) * last_s),
         up: Scale::around(lowest, highest),
@@ -169,7 +169,7 @@ fn draw(title: &str, shown: &[Shown<'_>]) -> String {
     }
     for level in shown.chunk_by(|_, next| next.change.is_none()) {
         let (Some(first), Some(last)) = (level.first(), level.last()) else { continue };
-        // The level of a single moment is a stroke that can be seen.
+        // The level of a single moment is drawn as a stroke wide enough to see.
         let (from, to) = (frame.x(first.at_s) - 3.0, frame.x(last.at_s) + 3.0);
         let y = frame.y(first.level);
         let _ = write!(frame.out, "<path class=\"level c1\" d=\"M{from:.1} {y:.1}H{to:.1}\"/>");
@@ -186,9 +186,9 @@ fn draw(title: &str, shown: &[Shown<'_>]) -> String {
     frame.closed()
 }
 
-/// Days, or hours where all lie within few days, of runs that lie about evenly over the time.
-fn labels(shown: &[Shown<'_>], last_s: f64) -> Vec<(f64, String)> {
-    let label = |one: &Shown<'_>| match last_s < FEW_DAYS_S {
+/// Days, or hours if all runs are within a few days, at about even intervals over the time.
+fn labels(shown: &[HistoryValue<'_>], last_s: f64) -> Vec<(f64, String)> {
+    let label = |one: &HistoryValue<'_>| match last_s < FEW_DAYS_S {
         true => one.point.started.get(5..16).unwrap_or_default().replace('T', " "),
         false => day(one.point).to_owned(),
     };
@@ -204,7 +204,7 @@ fn labels(shown: &[Shown<'_>], last_s: f64) -> Vec<(f64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::figure::Better;
+    use fathom_record::figure::BetterDirection;
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
             subject: "workload \"a\"".into(),
             metric: "read p99".into(),
             unit: "ns".into(),
-            better: Better::Lower,
+            better: BetterDirection::Lower,
             verb: "ycsb".into(),
             command: "ycsb run".into(),
             environment: "2 CPUs [abcdef]".into(),

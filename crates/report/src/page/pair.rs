@@ -1,7 +1,7 @@
-//! Two runs on one page: what stands against comparing them first, then their figures, then their charts in one another.
+//! Two runs on one page: obstacles to comparing them, then their figures, then their charts.
 //!
-//! A chart that both have is drawn once, with the lines of each; heat maps stand beside each other. It says of every figure whether
-//! the two differ by more than each varies within itself, and never that one thing made the other.
+//! A chart that both runs have is drawn once, with the lines of each; heat maps are next to each other. The page says for every figure
+//! whether the two differ by more than each varies within itself, and never claims that one caused the other.
 
 use fathom_errors::Result;
 use fathom_record::comparison::{Comparison, FigureChange, RunNoise};
@@ -9,9 +9,9 @@ use minijinja::context;
 use serde::Serialize;
 
 use super::bars::{self, BarTable};
-use super::cards::Card;
-use super::chart::{Chart, Grid, Plan};
-use super::{PageSource, heat, plans, render};
+use super::chart::{Chart, ChartPlan, TimeGrid};
+use super::summary_cards::{Card, judged_card};
+use super::{PageSource, answer, command, heat, plans, render};
 use crate::comparison::what_became;
 use crate::run_list::{is_better, value_of};
 
@@ -22,9 +22,9 @@ struct FigureRow {
     cells: Vec<String>,
 }
 
-/// A finding that only one has.
+/// A finding that only one run has.
 #[derive(Serialize)]
-struct Changed<'c> {
+struct LoneFinding<'c> {
     what: String,
     claim: &'c str,
 }
@@ -32,9 +32,9 @@ struct Changed<'c> {
 /// The page of two runs.
 ///
 /// # Errors
-/// When the template does not take what it is given, which a test would have seen.
+/// When the template does not accept its values, which a test would have found.
 pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>) -> Result<String> {
-    let grid = Grid::until(a.end_ns().max(b.end_ns()));
+    let grid = TimeGrid::until(a.end_ns().max(b.end_ns()));
     let (over_a, others_a) = plans(a, grid);
     let (over_b, others_b) = plans(b, grid);
     let mut charts: Vec<Chart> = Vec::new();
@@ -45,17 +45,19 @@ pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>
     charts.sort_by(|one, other| one.id.cmp(&other.id));
     charts.extend(beside(over_a, over_b));
     let figures: Vec<FigureRow> = comparison.figures.iter().map(figure_row).collect();
-    let changed: Vec<Changed<'_>> = comparison
+    let changed: Vec<LoneFinding<'_>> = comparison
         .findings
         .iter()
-        .filter_map(|change| Some(Changed { what: what_became(change)?.1, claim: &change.claim }))
+        .filter_map(|change| Some(LoneFinding { what: what_became(change)?.1, claim: &change.claim }))
         .collect();
     render(
         "pair",
         context! {
             a => comparison.a,
             b => comparison.b,
-            cards => [verdict(comparison)],
+            answer => verdict(comparison),
+            cards => [("A", a), ("B", b)].into_iter().filter_map(|(side, source)| verdict_alone(side, source)).collect::<Vec<_>>(),
+            starts => [answer::moment(&comparison.a.started), answer::moment(&comparison.b.started)],
             obstacles => comparison.obstacles,
             limits => comparison.limits,
             figures => figures,
@@ -67,11 +69,18 @@ pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>
             bars => bar_tables(a, b),
             charts => charts,
             stills => beside(others_a, others_b),
+            commands => [command(a), command(b)],
         },
+        a.redaction,
     )
 }
 
-/// What a reader may take away.
+/// The verdict of one run alone, if it was judged.
+fn verdict_alone(side: &str, source: &PageSource<'_>) -> Option<Card> {
+    let card = judged_card(source.results)?;
+    Some(Card { label: format!("{side} alone"), ..card })
+}
+
 fn verdict(comparison: &Comparison) -> Card {
     let known = || comparison.figures.iter().filter(|figure| figure.beyond_noise.is_some());
     let beyond: Vec<&FigureChange> = known().filter(|figure| figure.beyond_noise == Some(true)).collect();
@@ -82,7 +91,7 @@ fn verdict(comparison: &Comparison) -> Card {
     let (kind, text) = match (comparison.obstacles.is_empty(), beyond.len()) {
         (false, _) => (
             "unsure",
-            "These two are not the same question: see what stands against comparing them.".to_owned(),
+            "These two runs are not comparable, or only with care: the reasons are below.".to_owned(),
         ),
         (true, 0) => ("plain", "No figure differs by more than it varies within each run.".to_owned()),
         (true, many) => (
@@ -125,7 +134,7 @@ fn figure_row(change: &FigureChange) -> FigureRow {
     FigureRow { kind, cells }
 }
 
-/// The tables of both, those of one kind beside each other.
+/// The tables of both runs, in pairs of the same kind.
 fn bar_tables(a: &PageSource<'_>, b: &PageSource<'_>) -> Vec<BarTable> {
     let of = |side: &str, source: &PageSource<'_>| {
         let mut tables = bars::tables(source.results);
@@ -147,7 +156,7 @@ fn bar_tables(a: &PageSource<'_>, b: &PageSource<'_>) -> Vec<BarTable> {
     }
 }
 
-/// The chart of one run, named as such.
+/// The chart of one run, labelled with that run.
 fn of_side(side: &str, chart: Chart) -> Chart {
     Chart {
         id: format!("{}-{}", chart.id, side.to_lowercase()),
@@ -157,9 +166,9 @@ fn of_side(side: &str, chart: Chart) -> Chart {
     }
 }
 
-/// The charts of both: one for those that both have, in the order of the first.
-fn beside(a: Vec<Plan>, b: Vec<Plan>) -> Vec<Chart> {
-    let mut rest: Vec<Option<Plan>> = b.into_iter().map(Some).collect();
+/// The charts of both runs: one for each chart that both have, in the order of the first.
+fn beside(a: Vec<ChartPlan>, b: Vec<ChartPlan>) -> Vec<Chart> {
+    let mut rest: Vec<Option<ChartPlan>> = b.into_iter().map(Some).collect();
     let mut charts = Vec::new();
     for plan in a {
         let same = rest.iter_mut().find(|other| other.as_ref().is_some_and(|other| other.id == plan.id));
@@ -175,16 +184,20 @@ fn beside(a: Vec<Plan>, b: Vec<Plan>) -> Vec<Chart> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::svg::{Across, Line};
+    use super::super::svg::{ChartLine, XAxis};
     use super::*;
 
-    fn plan(places: &[f64], values: &[f64]) -> Plan {
-        Plan {
+    fn plan(places: &[f64], values: &[f64]) -> ChartPlan {
+        ChartPlan {
             id: "x".into(),
             title: "X".into(),
             unit: "1/s",
-            across: Across { name: "depth", places: places.to_vec(), ticks: Vec::new(), is_log: false },
-            lines: vec![Line { name: "read".into(), values: values.iter().copied().map(Some).collect() }],
+            across: XAxis { name: "depth", places: places.to_vec(), ticks: Vec::new(), is_log: false },
+            lines: vec![ChartLine {
+                ends: Vec::new(),
+                name: "read".into(),
+                values: values.iter().copied().map(Some).collect(),
+            }],
             is_log: false,
             readings: 2,
             window: "a window".into(),
@@ -195,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_chart_of_both_has_the_places_of_both_and_lone_ones_stay() {
-        let other = Plan { id: "y".into(), ..plan(&[1.0], &[5.0]) };
+        let other = ChartPlan { id: "y".into(), ..plan(&[1.0], &[5.0]) };
         let charts =
             beside(vec![plan(&[1.0, 2.0], &[10.0, 20.0])], vec![other, plan(&[2.0, 4.0], &[21.0, 41.0])]);
         let [both, lone] = charts.as_slice() else { panic!("{charts:#?}") };

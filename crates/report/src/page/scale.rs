@@ -1,8 +1,8 @@
-//! From values to places on a chart: linear and logarithmic, with ticks that people can read.
+//! Converts values to positions on a chart: linear and logarithmic, with ticks at round numbers.
 
-/// Room beside the ends of an axis of ratios, as a ratio.
+/// The margin at the ends of an axis of ratios, as a ratio.
 const BESIDE: f64 = 1.002;
-/// Up to this ratio between its ends an axis of ratios has ticks at equal steps, from the other on at decades only.
+/// The ratio between its ends up to which an axis of ratios has ticks at equal steps, and the ratio from which on it has them only at decades.
 const CLOSE: f64 = 3.0;
 const LONG: f64 = 100.0;
 
@@ -22,7 +22,7 @@ impl Scale {
         Scale { low: 0.0, high: (highest / step).ceil() * step, is_log: false }
     }
 
-    /// Round numbers around these values, which need not reach down to 0.
+    /// Round numbers around these values; the axis need not begin at 0.
     pub(super) fn around(lowest: f64, highest: f64) -> Scale {
         let span = highest - lowest;
         if !span.is_finite() || span <= 0.0 {
@@ -32,18 +32,19 @@ impl Scale {
         Scale { low: (lowest / step).floor() * step, high: (highest / step).ceil() * step, is_log: false }
     }
 
-    /// Just these ends.
+    /// A scale with exactly these ends.
     pub(super) fn between(low: f64, high: f64) -> Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: false }
     }
 
-    /// Just these ends, which are above 0, equal ratios equally far apart.
+    /// A scale with exactly these ends, which are above 0; equal ratios are equally far apart.
     pub(super) fn between_ratios(low: f64, high: f64) -> Scale {
         let [low, high] = [low, high].map(|end| end.max(f64::MIN_POSITIVE).log10());
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
     }
 
-    /// Around these values, which are above 0, equal ratios equally far apart, from a tick to a tick also where they lie close together.
+    /// A scale around these values, which are above 0; equal ratios are equally far apart. It begins and ends at a tick, even if they are close
+    /// together.
     pub(super) fn around_ratios(lowest: f64, highest: f64) -> (Scale, Vec<f64>) {
         let is_usable = lowest.is_finite() && highest.is_finite() && lowest > 0.0 && highest >= lowest;
         let (lowest, highest) = if is_usable { (lowest, highest) } else { (1.0, 1.0) };
@@ -69,7 +70,15 @@ impl Scale {
         Scale { low, high: if high > low { high } else { low + 1.0 }, is_log: true }
     }
 
-    /// Where a value lies, from 0 to 1; values beyond the ends lie at them.
+    /// The values at both ends, and whether equal ratios are equally far apart.
+    pub(super) fn ends(&self) -> (f64, f64, bool) {
+        match self.is_log {
+            true => (10f64.powf(self.low), 10f64.powf(self.high), true),
+            false => (self.low, self.high, false),
+        }
+    }
+
+    /// The position of a value, from 0 to 1; values beyond the ends are placed at the ends.
     pub(super) fn place(&self, value: f64) -> f64 {
         let value = if self.is_log { value.max(f64::MIN_POSITIVE).log10() } else { value };
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
@@ -79,7 +88,7 @@ impl Scale {
     pub(super) fn ticks(&self) -> Vec<f64> {
         if self.is_log {
             let decades = self.low.floor() as i32..=self.high.ceil() as i32;
-            // Where the ends are no decades and there are few of these, 2 and 5 of each as well.
+            // If the ends are no decades and there are few of these, each decade has ticks at 2 and 5 as well.
             let is_whole = self.low.fract() == 0.0 && self.high.fract() == 0.0;
             let is_long = is_whole || self.high - self.low > 2.5;
             let digits: &[f64] = if is_long { &[1.0] } else { &[1.0, 2.0, 5.0] };

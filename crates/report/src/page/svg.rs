@@ -1,4 +1,5 @@
-//! Lines as SVG: what is seen without scripts and on paper.
+//! Charts as SVG: each has one drawing, for the screen and for paper. In charts over time the drawn lines are in a nested picture within the
+//! frame: a script zooms by that picture's `viewBox`, and draws nothing itself except finer lines.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -8,46 +9,54 @@ use super::scale::Scale;
 /// The picture, in its own units, and the place of the plot within it.
 const WIDTH: f64 = 720.0;
 pub(super) const HEIGHT: f64 = 220.0;
-/// Of bars that stand below another picture.
+/// The height of bars below another picture.
 const LOW_HEIGHT: f64 = 130.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
-/// Length of the stroke that a lone point is.
+/// Space above and below the plot for strokes at its ends.
+const BESIDE: f64 = 2.0;
+/// The length of the stroke that is drawn for a single point.
 const LONE: f64 = 5.0;
-/// Half of a letter's width, at most, in the size of labels.
+/// The most that half of a letter's width can be, in the size of labels.
 const HALF_LETTER: f64 = 4.0;
-/// The most groups of neighbouring points that such a width shows apart. Of each group the lowest and the highest point are drawn.
+/// The most groups of neighbouring points that the picture's width can show separately. The lowest and the highest point of each group are drawn.
 const MAX_GROUPS: usize = 400;
-/// Lines take the colours of the page in turn.
+/// The number of colours of the page, which lines use in turn.
 const COLOURS: usize = 8;
 
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
-    /// As the legend has it.
+pub(super) struct ChartLine {
+    /// The name in the legend.
     pub(super) name: String,
-    /// A value for each place on the x axis; none is a gap.
+    /// A value for each position on the x axis. `None` is a gap.
     pub(super) values: Vec<Option<f64>>,
+    /// The lowest and the highest of the values behind each mean, drawn in its place; empty if values are not means of several.
+    pub(super) ends: Vec<Option<(f64, f64)>>,
 }
 
-impl Line {
-    /// The line at other places: gaps where it has none of them.
-    pub(super) fn moved(&self, from: &[f64], to: &[f64]) -> Line {
-        let mut own = from.iter().zip(&self.values).peekable();
-        let values = to.iter().map(|place| {
-            while own.next_if(|(at, _)| **at < *place).is_some() {}
-            own.next_if(|(at, _)| **at == *place).and_then(|(_, value)| *value)
-        });
-        Line { name: self.name.clone(), values: values.collect() }
+impl ChartLine {
+    /// The line at other positions: gaps at positions that it lacks.
+    pub(super) fn moved(&self, from: &[f64], to: &[f64]) -> ChartLine {
+        fn at<T: Copy>(from: &[f64], values: &[Option<T>], to: &[f64]) -> Vec<Option<T>> {
+            let mut own = from.iter().zip(values).peekable();
+            let value = |place: &f64| {
+                while own.next_if(|(at, _)| **at < *place).is_some() {}
+                own.next_if(|(at, _)| **at == *place).and_then(|(_, value)| *value)
+            };
+            to.iter().map(value).collect()
+        }
+        let ends = if self.ends.is_empty() { Vec::new() } else { at(from, &self.ends, to) };
+        ChartLine { name: self.name.clone(), values: at(from, &self.values, to), ends }
     }
 }
 
-/// What the x axis of a chart is.
+/// The meaning of a chart's x axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Across {
-    /// With its unit.
+pub(super) struct XAxis {
+    /// The name with its unit.
     pub(super) name: &'static str,
     /// Each line has a value for each of these.
     pub(super) places: Vec<f64>,
@@ -62,37 +71,42 @@ pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// What a plot is laid out by.
+/// The layout of a plot.
 pub(super) struct Axes<'a> {
     pub(super) title: &'a str,
     pub(super) along: Scale,
     pub(super) up: Scale,
-    /// Of the x axis; its own where there are none.
+    /// Labels of the x axis. Computed ones if empty.
     pub(super) ticks: &'a [(f64, String)],
-    /// Of the y axis; its own where there are none.
+    /// Labels of the y axis. Computed ones if empty.
     pub(super) rules: &'a [(f64, String)],
-    /// Behind what is drawn, from and to on the x axis.
+    /// Bands behind the lines: begin and end on the x axis.
     pub(super) bands: &'a [(f64, f64)],
-    /// Of the whole picture.
+    /// The height of the whole picture.
     pub(super) height: f64,
 }
 
-/// The plot of a chart: its axes, and what stands behind what is drawn.
-pub(super) struct Frame {
+/// The plot of a chart: its axes and its background.
+pub(super) struct PlotFrame {
     along: Scale,
     up: Scale,
     height: f64,
-    /// The picture so far; [`Frame::closed`] ends it.
+    /// Whether the plot is a picture of its own that is not closed yet.
+    has_open_plot: bool,
+    /// The picture so far; [`PlotFrame::closed`] ends it.
     pub(super) out: String,
 }
 
-impl Frame {
-    /// Axes, bands and ticks.
-    pub(super) fn open(axes: Axes<'_>) -> Frame {
+impl PlotFrame {
+    /// Draws the axes, bands and ticks.
+    pub(super) fn open(axes: Axes<'_>) -> PlotFrame {
         let Axes { title, along, up, ticks, rules, bands, height } = axes;
         let out =
             format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escaped(title));
-        let mut frame = Frame { along, up, height, out };
+        let mut frame = PlotFrame { along, up, height, has_open_plot: false, out };
+        if !bands.is_empty() {
+            frame.open_plot();
+        }
         for (from, to) in bands {
             let (from, to) = (frame.x(*from), frame.x(*to));
             let _ = write!(
@@ -102,6 +116,7 @@ impl Frame {
                 height - TOP - BOTTOM
             );
         }
+        frame.close_plot();
         for (tick, label) in own_unless(rules, up) {
             let at = frame.y(tick);
             let _ = write!(
@@ -115,7 +130,7 @@ impl Frame {
         }
         let mut taken = 0.0;
         for (tick, label) in own_unless(ticks, along) {
-            // A long label at the right end would be cut in half, and one that has no room beside the last would lie on it.
+            // A long label at the right end would be cut in half, and one that does not fit after the last one would overlap it.
             let half = HALF_LETTER * label.chars().count() as f64;
             let at = frame.x(tick);
             let (class, at) = if at + half > WIDTH { ("x last", WIDTH) } else { ("x", at) };
@@ -134,29 +149,51 @@ impl Frame {
         frame
     }
 
-    /// Where a value of the x axis lies.
+    /// The position of a value of the x axis.
     pub(super) fn x(&self, value: f64) -> f64 {
         LEFT + self.along.place(value) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Where a value of the y axis lies.
+    /// The position of a value of the y axis.
     pub(super) fn y(&self, value: f64) -> f64 {
         self.height - BOTTOM - self.up.place(value) * (self.height - TOP - BOTTOM)
     }
 
-    /// Where the plot begins and ends, from above.
+    /// Begins a picture within the frame along which a script can zoom by changing its `viewBox`. The picture states its y axis, so that a script
+    /// can place values: the values at its ends, and whether equal ratios are equally far apart. Lines at the ends are not cut.
+    pub(super) fn open_plot(&mut self) {
+        let (low, high, is_log) = self.up.ends();
+        let (top, width) = (TOP - BESIDE, WIDTH - LEFT - RIGHT);
+        let height = self.height - TOP - BOTTOM + 2.0 * BESIDE;
+        let _ = write!(
+            self.out,
+            "<svg class=\"along\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
+             viewBox=\"{LEFT} {top} {width} {height}\" preserveAspectRatio=\"none\" data-low=\"{low}\" \
+             data-high=\"{high}\"{}>",
+            if is_log { " data-log=\"1\"" } else { "" }
+        );
+        self.has_open_plot = true;
+    }
+
+    fn close_plot(&mut self) {
+        if std::mem::take(&mut self.has_open_plot) {
+            self.out.push_str("</svg>");
+        }
+    }
+
+    /// The top and the bottom of the plot, from above.
     pub(super) fn heights(&self) -> (f64, f64) {
         (TOP, self.height - BOTTOM)
     }
 
-    /// The picture.
     pub(super) fn closed(mut self) -> String {
+        self.close_plot();
         self.out.push_str("</svg>");
         self.out
     }
 }
 
-/// Ticks that were named, else those of the scale.
+/// The given ticks, else those of the scale.
 fn own_unless(named: &[(f64, String)], scale: Scale) -> Vec<(f64, String)> {
     if named.is_empty() {
         return scale.ticks().into_iter().map(|tick| (tick, short(tick))).collect();
@@ -164,15 +201,17 @@ fn own_unless(named: &[(f64, String)], scale: Scale) -> Vec<(f64, String)> {
     named.to_vec()
 }
 
-/// The chart.
 pub(super) fn lines(
     title: &str,
-    across: &Across,
-    lines: &[Line],
+    across: &XAxis,
+    lines: &[ChartLine],
     is_log: bool,
     bands: &[(f64, f64)],
 ) -> String {
-    let values = || lines.iter().flat_map(|line| line.values.iter().flatten().copied());
+    let ends = |line: &ChartLine| {
+        line.ends.iter().flatten().flat_map(|(low, high)| [*low, *high]).collect::<Vec<_>>()
+    };
+    let values = || lines.iter().flat_map(|line| line.values.iter().flatten().copied().chain(ends(line)));
     let highest = values().fold(f64::NEG_INFINITY, f64::max);
     let lowest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     let up = if is_log && lowest.is_finite() {
@@ -187,22 +226,33 @@ pub(super) fn lines(
         false => Scale::between(first.min(0.0), last),
     };
     let mut frame =
-        Frame::open(Axes { title, along, up, ticks: &across.ticks, rules: &[], bands, height: HEIGHT });
+        PlotFrame::open(Axes { title, along, up, ticks: &across.ticks, rules: &[], bands, height: HEIGHT });
+    if across.ticks.is_empty() {
+        frame.open_plot();
+    }
     for (number, line) in lines.iter().enumerate() {
-        let path = path(&across.places, &line.values, &|value| frame.x(value), &|value| frame.y(value));
+        let path = path(&across.places, line, &|value| frame.x(value), &|value| frame.y(value));
         let _ = write!(frame.out, "<path class=\"line c{}\" d=\"{path}\"/>", number % COLOURS);
     }
     frame.closed()
 }
 
-/// Bars of equal steps from 0 on, each of which ends at its place: their tops as strokes, and what is below them.
-pub(super) fn bars(title: &str, across: &Across, lines: &[Line], bands: &[(f64, f64)]) -> String {
+/// Bars of equal steps from 0 on, each of which ends at its place: their tops as strokes, and the filled area below them.
+pub(super) fn bars(title: &str, across: &XAxis, lines: &[ChartLine], bands: &[(f64, f64)]) -> String {
     let highest = lines.iter().flat_map(|line| line.values.iter().flatten().copied()).fold(0.0, f64::max);
     let step = across.places.first().copied().unwrap_or(1.0);
     let last = across.places.last().copied().unwrap_or(1.0);
     let (along, up) = (Scale::between(0.0, last), Scale::from_zero(highest));
-    let mut frame =
-        Frame::open(Axes { title, along, up, ticks: &across.ticks, rules: &[], bands, height: LOW_HEIGHT });
+    let mut frame = PlotFrame::open(Axes {
+        title,
+        along,
+        up,
+        ticks: &across.ticks,
+        rules: &[],
+        bands,
+        height: LOW_HEIGHT,
+    });
+    frame.open_plot();
     let bottom = frame.heights().1;
     for (number, line) in lines.iter().enumerate() {
         let (mut tops, mut areas) = (String::new(), String::new());
@@ -221,12 +271,17 @@ pub(super) fn bars(title: &str, across: &Across, lines: &[Line], bands: &[(f64, 
     frame.closed()
 }
 
-/// A path that begins anew after each gap; a lone point is a stroke that can be seen.
-fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> String {
+/// A path with a new start after each gap. A single point is a visible stroke.
+fn path(places: &[f64], line: &ChartLine, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64) -> f64) -> String {
     let size = places.len().div_ceil(MAX_GROUPS).max(1);
-    let groups = places.chunks(size).zip(values.chunks(size));
+    // Each step's lowest and highest, or its value alone.
+    let steps: Vec<[Option<f64>; 2]> = match line.ends.is_empty() {
+        true => line.values.iter().map(|value| [*value, None]).collect(),
+        false => line.ends.iter().map(|end| [end.map(|end| end.0), end.map(|end| end.1)]).collect(),
+    };
+    let groups = places.chunks(size).zip(steps.chunks(size));
     let points: Vec<Option<(f64, f64)>> =
-        groups.flat_map(|(places, values)| extremes(places, values)).collect();
+        groups.flat_map(|(places, steps)| extremes(places, steps)).collect();
     let mut out = String::new();
     let mut is_down = false;
     for (at, point) in points.iter().enumerate() {
@@ -244,10 +299,11 @@ fn path(places: &[f64], values: &[Option<f64>], x: &dyn Fn(f64) -> f64, y: &dyn 
     out
 }
 
-/// The lowest and the highest point of a group, in the order of places, so that a spike is seen where it was; one gap if the group is
+/// The lowest and the highest point of a group, in the order of positions, so that a spike is at its own position; one gap if the group is
 /// empty. A mean would hide the spike.
-fn extremes(places: &[f64], values: &[Option<f64>]) -> Vec<Option<(f64, f64)>> {
-    let points = || places.iter().zip(values).filter_map(|(place, value)| Some((*place, (*value)?)));
+fn extremes(places: &[f64], steps: &[[Option<f64>; 2]]) -> Vec<Option<(f64, f64)>> {
+    let of_step = |(place, step): (&f64, &[Option<f64>; 2])| step.map(|value| Some((*place, value?)));
+    let points = || places.iter().zip(steps).flat_map(of_step).flatten();
     let lowest = points().min_by(|one, two| one.1.total_cmp(&two.1));
     let highest = points().max_by(|one, two| one.1.total_cmp(&two.1));
     let mut ends = vec![lowest, highest];
@@ -256,7 +312,7 @@ fn extremes(places: &[f64], values: &[Option<f64>]) -> Vec<Option<(f64, f64)>> {
     ends
 }
 
-/// A tick's label: thousands as k, M, G; what would be more zeros than there is room for as a power of ten.
+/// A tick's label: thousands as k, M, G; a number with too many zeros as a power of ten.
 pub(super) fn short(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-3 {
         let text = format!("{value:.4e}");
@@ -271,7 +327,7 @@ pub(super) fn short(value: f64) -> String {
     figure(value)
 }
 
-/// Five significant digits, without zeros that say nothing.
+/// Five significant digits, without meaningless zeros.
 pub(super) fn figure(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
@@ -300,21 +356,28 @@ mod tests {
 
     #[test]
     fn a_gap_breaks_the_line_and_names_are_escaped() {
-        let across = Across {
+        let across = XAxis {
             name: "second",
             places: (1..=5).map(f64::from).collect(),
             ticks: Vec::new(),
             is_log: false,
         };
-        let line =
-            Line { name: "a".into(), values: vec![Some(1.0), Some(2.0), None, Some(4.0), Some(f64::MAX)] };
+        let line = ChartLine {
+            ends: Vec::new(),
+            name: "a".into(),
+            values: vec![Some(1.0), Some(2.0), None, Some(4.0), Some(f64::MAX)],
+        };
         let svg = lines("<script>\"&", &across, &[line], false, &[(2.0, 3.0)]);
         assert!(svg.contains("aria-label=\"&lt;script&gt;&quot;&amp;\""), "{svg}");
         let drawn = svg.split("class=\"line c0\" d=\"").nth(1).unwrap();
         assert_eq!(drawn.matches('M').count(), 2, "{drawn}");
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
         assert_eq!(svg.matches("class=\"band\"").count(), 1);
-        let alone = Line { name: "b".into(), values: vec![None, Some(2.0), None, Some(4.0), Some(5.0)] };
+        let alone = ChartLine {
+            ends: Vec::new(),
+            name: "b".into(),
+            values: vec![None, Some(2.0), None, Some(4.0), Some(5.0)],
+        };
         let svg = lines("", &across, &[alone], false, &[]);
         assert_eq!(svg.matches("h5").count(), 1, "the second has no neighbour: {svg}");
     }
@@ -335,8 +398,9 @@ mod tests {
             let mut values = vec![Some(50.0); count];
             (values[100], values[count - 2]) = (Some(100.0), Some(0.0));
             let places = (0..count).map(|at| at as f64).collect();
-            let across = Across { name: "second", places, ticks: Vec::new(), is_log: false };
-            let svg = lines("", &across, &[Line { name: "a".into(), values }], false, &[]);
+            let across = XAxis { name: "second", places, ticks: Vec::new(), is_log: false };
+            let svg =
+                lines("", &across, &[ChartLine { ends: Vec::new(), name: "a".into(), values }], false, &[]);
             let points = drawn(&svg);
             let (top, bottom) = (TOP, HEIGHT - BOTTOM);
             let at = |x: f64| ((x - LEFT) / (WIDTH - LEFT - RIGHT) * (count - 1) as f64).round();

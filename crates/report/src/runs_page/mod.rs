@@ -1,5 +1,5 @@
-//! Pages over many runs: the list with its filter, and what went wrong. They hold no script, ask nothing of any
-//! network, and escape whatever a run folder says.
+//! Pages over many runs: the list with its filter, and the page for errors. They contain no script, send no request to any
+//! network, and escape all text of a run folder.
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_record::folders::{Condition, RunFolder};
@@ -27,8 +27,8 @@ pub struct ListedRun {
 }
 
 impl ListedRun {
-    /// Of a run and what came of it.
-    pub fn of(run: &RunFolder, headline: &Headline) -> ListedRun {
+    /// The list entry of a run and its headline.
+    pub fn from_run(run: &RunFolder, headline: &Headline) -> ListedRun {
         ListedRun {
             name: run.name.clone(),
             link: url_part(&run.name),
@@ -43,37 +43,37 @@ impl ListedRun {
     }
 }
 
-/// What the page of the list is made of.
+/// The content of the page of the list.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct RunsPage {
-    /// Where the runs are.
+    /// The location of the runs.
     pub place: String,
     /// The runs that are shown.
     pub runs: Vec<ListedRun>,
-    /// How many there are.
+    /// The number of all runs.
     pub total: usize,
-    /// Every verb that some run has.
+    /// Every verb that any run has.
     pub verbs: Vec<String>,
-    /// The verb that was asked for, or nothing.
+    /// The verb of the filter, or nothing.
     pub verb: String,
-    /// The state that was asked for, or nothing.
+    /// The state of the filter, or nothing.
     pub state: String,
-    /// The words that were asked for.
+    /// The words of the filter.
     pub words: String,
-    /// What lies beside the runs, a sentence each.
+    /// Files in the folder that are not runs, a sentence each.
     pub notes: Vec<String>,
 }
 
-/// The list.
+/// The page of the list.
 ///
 /// # Errors
-/// When the template does not take what it is given, which a test would have seen.
+/// When the template does not accept its values, which a test would have found.
 pub fn runs_page(page: &RunsPage) -> Result<String> {
     let states: Vec<&str> = Condition::ALL.iter().map(|(_, word)| *word).collect();
     render(context! { title => "Runs", list => page, states => states })
 }
 
-/// A sentence for whoever asked for what is not there.
+/// The page for an address that does not exist.
 ///
 /// # Errors
 /// As [`runs_page`].

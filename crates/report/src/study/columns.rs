@@ -1,14 +1,14 @@
-//! A table of texts in columns for a terminal: what does not fit beside each other stands below each other, each part with the first column.
+//! A table of texts in columns for a terminal. Columns that do not fit the width continue below, each part with the first column.
 
 use crate::terminal_text::{cut, printable, wrap};
 
-/// What is longer than this many characters is no figure and no short name.
+/// Longer texts are neither figures nor short names.
 const WIDEST: usize = 34;
-/// Between two columns.
+/// Blanks between two columns.
 const GAP: usize = 2;
 
-/// The table below its heads, every line within `width` characters and safe for a terminal. A row whose name is long has it on a line
-/// of its own; where figures are sentences, they stand below each other under their heads.
+/// The table below its heads, every line within `width` characters and safe for a terminal. A row with a long name has it on a line
+/// of its own. If figures are sentences, they are listed below each other under their heads.
 pub(super) fn columns(heads: &[String], rows: &[Vec<String>], width: usize) -> Vec<String> {
     let is_long = |cell: &String| cell.chars().count() > WIDEST;
     if rows.iter().any(|row| row.iter().skip(1).any(is_long)) {

@@ -1,16 +1,18 @@
-//! A study as lines for a terminal: what was asked, the answer first, then what it rests on and what may not be concluded.
+//! A study as lines for a terminal: the question, the answer first, then its basis and the limits of the conclusions.
 //!
-//! Everything is the record's: no verdict is made here, and a value that a broken trial could not give is a dash. Names and sentences
-//! come from a file that others may have written, so that all of it passes [`printable`].
+//! All of it comes from the record: this module makes no verdict, and a value that is missing because of a broken trial is a dash. Names and
+//! sentences come from a file of possibly untrusted origin, so all of them pass [`printable`].
 
 mod columns;
-pub(crate) mod told;
+pub(crate) mod labels;
 
-use fathom_record::study::{PublishedTable, Study, StudyComparison, StudyMetric, StudyScaling, StudyVerdict};
+use fathom_record::study::{
+    PublishedTable, StudyComparison, StudyMetric, StudyResult, StudyScaling, StudyVerdict,
+};
 use fathom_units::{Nanos, decimal};
 
 use self::columns::columns;
-use self::told::{
+use self::labels::{
     amount, answers, cell_name, chance, design, effect, effect_interval, given, interaction, metrics_of,
     middle, middle_words, percent, ratio_interval, sentence, spaced, tally, versus,
 };
@@ -18,7 +20,7 @@ use crate::amplification::member_lines;
 use crate::terminal_text::{cut, printable, wrap};
 
 /// The study in lines of at most `width` characters.
-pub fn study_lines(study: &Study, width: usize) -> Vec<String> {
+pub fn study_lines(study: &StudyResult, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     say(&mut lines, "", "  ", &format!("Study {}: {}", study.name, study.question), width);
     say(&mut lines, "  ", "  ", &design(study), width);
@@ -49,12 +51,12 @@ fn heading(title: &str, lines: &mut Vec<String>) {
     lines.extend([String::new(), title.to_owned()]);
 }
 
-/// A sentence that somebody else may have written.
+/// Adds a sentence of a study, which may come from an untrusted source: without control characters, wrapped.
 fn say(lines: &mut Vec<String>, first: &str, rest: &str, text: &str, width: usize) {
     lines.extend(wrap(&printable(text), first, rest, width));
 }
 
-/// A sign before an answer, so that it is told without colour.
+/// A sign before an answer, so that it does not depend on colour.
 fn sign(verdict: StudyVerdict) -> char {
     match verdict {
         StudyVerdict::Better => '+',
@@ -64,7 +66,7 @@ fn sign(verdict: StudyVerdict) -> char {
     }
 }
 
-fn answer(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn answer(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     let answers = answers(study);
     lines.push(String::new());
     say(lines, "", "  ", &format!("Answer. {}", tally(&answers)), width);
@@ -73,7 +75,7 @@ fn answer(study: &Study, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-fn cells(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn cells(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.cells.is_empty() {
         return;
     }
@@ -110,15 +112,15 @@ fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
     lines.into_iter().map(|line| if line.is_empty() { line } else { format!("  {line}") })
 }
 
-/// Characters of a metric's name beside its figures.
+/// Characters of a metric's name in front of its figures.
 const METRIC: usize = 18;
 
-fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn comparisons(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.comparisons.is_empty() {
         return;
     }
     heading("Comparisons: level over baseline, 95 %, p after all, verdict", lines);
-    // What is compared is said once, with its metrics below.
+    // The compared levels are printed once, with their metrics below.
     let mut subjects: Vec<String> = Vec::new();
     for one in &study.comparisons {
         let subject = versus(one);
@@ -133,7 +135,7 @@ fn comparisons(study: &Study, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// A line, or two where the metric's name is long.
+/// A line, or two if the metric's name is long.
 fn comparison_rows(one: &StudyComparison) -> Vec<String> {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
         Some(blocks) => format!("? needs {blocks}"),
@@ -170,12 +172,12 @@ fn scaling(one: &StudyScaling, width: usize, lines: &mut Vec<String>) {
     say(lines, "  ", "  ", &one.words, width);
 }
 
-/// A count without decimals that say nothing.
+/// A count without meaningless decimals.
 fn decimal_or_whole(count: f64) -> String {
     if count.fract() == 0.0 { fathom_units::count(count) } else { decimal(count) }
 }
 
-fn noise(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn noise(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.noise.is_empty() {
         return;
     }
@@ -192,7 +194,7 @@ fn noise(study: &Study, width: usize, lines: &mut Vec<String>) {
     lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
 }
 
-fn broken(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn broken(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.cells.iter().all(|cell| cell.broken.is_empty()) {
         return;
     }
@@ -205,7 +207,7 @@ fn broken(study: &Study, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-fn members(study: &Study, width: usize, lines: &mut Vec<String>) {
+fn members(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     for cell in study.cells.iter().filter(|cell| cell.members.len() > 1) {
         let title = format!("Servers of {} side by side, in its last trial", cell_name(study, cell));
         heading(&cut(&printable(&title), width), lines);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Markup and escapes as a study's file, or a run folder of others, may bring them.
+/// Markup and escapes that a study's file, or a run folder of others, may contain.
 pub(crate) const HOSTILE: &str =
     "</pre></script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}\u{1b}[2J";
 
@@ -11,13 +11,13 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).unwrap()
 }
 
-/// Two file systems, capped and not, at three numbers of threads; a trial of it broke.
-pub(crate) fn file_systems() -> Study {
+/// Two file systems, capped and not, at three numbers of threads; one trial is broken.
+pub(crate) fn file_systems() -> StudyResult {
     serde_json::from_str(&fixture("file-systems.json")).unwrap()
 }
 
-/// The same with every text hostile, the names of factors and metrics still leading to each other.
-pub(crate) fn hostile() -> Study {
+/// The same with every text hostile; names of factors and metrics still refer to each other.
+pub(crate) fn hostile() -> StudyResult {
     let mut value = serde_json::to_value(file_systems()).unwrap();
     spoil(&mut value, "");
     serde_json::from_value(value).unwrap()
@@ -25,7 +25,7 @@ pub(crate) fn hostile() -> Study {
 
 fn spoil(value: &mut serde_json::Value, key: &str) {
     match value {
-        // What has few values is no text.
+        // Fields with few possible values are not text.
         serde_json::Value::String(text) if !["better", "verdict"].contains(&key) => {
             text.insert_str(0, HOSTILE)
         }
@@ -50,7 +50,7 @@ fn it_fits_whatever_it_is_called_and_nothing_steers_the_terminal() {
     for width in [40, 80, 200] {
         for line in study_lines(&study, width) {
             assert!(!line.contains('\x1b'), "{line}");
-            // A word longer than the line has one of its own, whole.
+            // A word longer than the line has a line of its own, complete.
             assert!(line.chars().count() <= width.max(140), "{width}: {line}");
         }
     }
@@ -71,8 +71,8 @@ fn a_study_of_which_nothing_ran_says_so() {
 fn what_would_tell_is_said_once() {
     let mut one = file_systems().comparisons[1].clone();
     assert!(sentence(&one).ends_with("needs 11 more blocks."), "{}", sentence(&one));
-    one.words = "It cannot be told.".to_owned();
-    assert_eq!(sentence(&one), "It cannot be told. Needs 11 more blocks to tell.");
+    one.words = "It cannot be determined.".to_owned();
+    assert_eq!(sentence(&one), "It cannot be determined. Needs 11 more blocks to tell.");
     one.verdict = StudyVerdict::Same;
-    assert_eq!(sentence(&one), "It cannot be told.");
+    assert_eq!(sentence(&one), "It cannot be determined.");
 }

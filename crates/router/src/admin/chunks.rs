@@ -1,7 +1,7 @@
-//! Chunks are split and moved.
+//! Splits and moves chunks.
 //!
-//! A split writes the new chunks before it shortens the old one: who reads in between sees the newer ones count. A move is one
-//! change of one document, made by the shard that gives the chunk away.
+//! A split writes the new chunks before it shortens the old one: a reader in between uses the chunk with the newer version. A move
+//! is one change of one document, made by the shard that gives the chunk away.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::catalog::read_table;
 use crate::instance::Instance;
 use crate::locks;
 
-/// Which chunk is meant, and where it is to be split.
+/// The chunk, and the key at which it is to be split.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Where {
-    /// The chunk of these ends, in the middle.
+pub(crate) enum SplitPoint {
+    /// The chunk with these bounds, at its middle.
     Bounds(Document, Document),
-    /// The chunk of a document with these fields, in the middle.
+    /// The chunk that holds a document with these fields, at its middle.
     Find(Document),
-    /// The chunk that holds this key, just there.
+    /// The chunk that holds this key, at this key.
     Middle(Document),
 }
 
@@ -33,18 +33,18 @@ fn table_of(instance: &Instance, namespace: &str) -> Result<RoutingTable> {
     })
 }
 
-/// The chunk that is meant.
-fn chunk_of(table: &RoutingTable, place: &Where) -> Result<Chunk> {
+/// The chunk that `place` names.
+fn chunk_of(table: &RoutingTable, place: &SplitPoint) -> Result<Chunk> {
     let none = |what: String| Failure::new(Code::BadValue, what);
     let found = match place {
-        Where::Bounds(min, max) => {
+        SplitPoint::Bounds(min, max) => {
             let (min_key, max_key) = (table.key().bound(min)?, table.key().bound(max)?);
             let chunk = table.chunk_of(&min_key).filter(|chunk| {
                 chunk.bounds(table.key()).is_ok_and(|bounds| bounds == (min_key.clone(), max_key.clone()))
             });
             chunk.ok_or_else(|| none(format!("no chunk found with the shard key bounds [{min}, {max})")))?
         }
-        Where::Find(document) => {
+        SplitPoint::Find(document) => {
             let raw = parse::raw_of(document)?;
             if table.key().paths().any(|path| !has(document, path)) {
                 return Err(none(format!("could not extract exact shard key from query {document}")));
@@ -52,7 +52,7 @@ fn chunk_of(table: &RoutingTable, place: &Where) -> Result<Chunk> {
             let key = table.key().key_of(&raw)?;
             table.chunk_of(&key).ok_or_else(|| none(format!("no chunk holds {document}")))?
         }
-        Where::Middle(middle) => {
+        SplitPoint::Middle(middle) => {
             let key = table.key().bound(middle)?;
             table.chunk_of(&key).ok_or_else(|| none(format!("no chunk holds {middle}")))?
         }
@@ -60,7 +60,7 @@ fn chunk_of(table: &RoutingTable, place: &Where) -> Result<Chunk> {
     Ok(found.clone())
 }
 
-/// Whether a document, or an equality of a query, names a path.
+/// Whether a document has a path, or a query has an equality on it.
 fn has(document: &Document, path: &str) -> bool {
     if document.contains_key(path) {
         return true;
@@ -71,13 +71,12 @@ fn has(document: &Document, path: &str) -> bool {
     }
 }
 
-/// Splits a chunk.
-pub(crate) fn split(instance: &Arc<Instance>, namespace: &str, place: &Where) -> Result<()> {
+pub(crate) fn split(instance: &Arc<Instance>, namespace: &str, place: &SplitPoint) -> Result<()> {
     let _held = locks::hold(instance, namespace, "split")?;
     let table = table_of(instance, namespace)?;
     let chunk = chunk_of(&table, place)?;
     let middle = match place {
-        Where::Middle(middle) => middle.clone(),
+        SplitPoint::Middle(middle) => middle.clone(),
         _ => median(instance, namespace, &table, &chunk)?,
     };
     let (at, (min, max)) = (table.key().bound(&middle)?, chunk.bounds(table.key())?);
@@ -115,7 +114,7 @@ pub(crate) fn split(instance: &Arc<Instance>, namespace: &str, place: &Where) ->
     Ok(())
 }
 
-/// The key in the middle of a chunk: of hashes by their number, of others by the documents that are there.
+/// The key in the middle of a chunk: of a hashed key the middle of the bounds, of others the median of the documents in the chunk.
 fn median(instance: &Instance, namespace: &str, table: &RoutingTable, chunk: &Chunk) -> Result<Document> {
     let key = table.key();
     if key.is_hashed() {
@@ -152,7 +151,7 @@ fn median(instance: &Instance, namespace: &str, table: &RoutingTable, chunk: &Ch
 pub(crate) fn move_chunk(
     instance: &Arc<Instance>,
     namespace: &str,
-    place: &Where,
+    place: &SplitPoint,
     to: &str,
     wait: bool,
 ) -> Result<()> {
@@ -181,7 +180,7 @@ pub(crate) fn move_chunk(
         "now": now(),
         "waitForDelete": wait,
     };
-    let moved = donor.command("admin", &command, &crate::request::Sending::write());
+    let moved = donor.command("admin", &command, &crate::request::SendPolicy::write());
     instance.catalog.forget(namespace);
     note(instance, if moved.is_ok() { "moveChunk.commit" } else { "moveChunk.error" }, namespace, details);
     moved.map(|_| ())

@@ -1,5 +1,5 @@
-//! Collections are sharded and dropped, and so are their databases (mongodb/mongo@v4.0:src/mongo/db/s/shardsvr_shard_collection.cpp). A drop
-//! takes first what the shards have, then what the config servers say of it, so that an interrupted one can be done again.
+//! Shards and drops collections, and enables sharding for databases and drops them (mongodb/mongo@v4.0:src/mongo/db/s/shardsvr_shard_collection.cpp).
+//! A drop removes the data on the shards first and the documents on the config servers second, so that an interrupted drop can be repeated.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::backend::Backend;
 use crate::catalog::DatabaseEntry;
 use crate::instance::Instance;
 use crate::locks;
-use crate::request::Sending;
+use crate::request::SendPolicy;
 
-/// Refuses what could not be kept unique over several shards.
+/// Refuses an index whose uniqueness cannot be enforced across shards.
 pub(crate) fn check_unique(index: &RawDocument, shard_key: &Document) -> Result<()> {
     let Some(key) = parse::document(index, "key")? else { return Ok(()) };
     let is_id = key.iter().flatten().map(|(name, _)| name.as_str().to_owned()).eq(["_id".to_owned()]);
@@ -40,7 +40,7 @@ pub(crate) fn check_unique(index: &RawDocument, shard_key: &Document) -> Result<
 
 /// `enableSharding`: the collections of a database may be sharded from now on.
 ///
-/// Enables it, making the database where there is none, on `primary` if that is named.
+/// Enables it. A database that does not exist is created, on `primary` if one is given.
 pub(crate) fn enable_sharding(instance: &Arc<Instance>, database: &str, primary: Option<&str>) -> Result<()> {
     if matches!(database, "admin" | "local" | "config") {
         let what = format!("can't shard {database} database");
@@ -73,7 +73,7 @@ pub(crate) fn enable_sharding(instance: &Arc<Instance>, database: &str, primary:
     Ok(())
 }
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ShardCollection<'a> {
     pub(crate) namespace: &'a str,
@@ -82,8 +82,8 @@ pub(crate) struct ShardCollection<'a> {
     pub(crate) initial_chunks: Option<u64>,
 }
 
-/// What the primary shard has of the collection.
-struct There {
+/// The state of the collection on the primary shard.
+struct CollectionPresence {
     options: Document,
     uuid: Option<Bson>,
     indexes: Vec<Document>,
@@ -94,12 +94,12 @@ fn invalid<T>(what: String) -> Result<T> {
     Err(Failure::new(Code::InvalidOptions, what))
 }
 
-/// `shardCollection`: a collection is cut into chunks (mongodb/mongo@v4.0:src/mongo/db/s/shardsvr_shard_collection.cpp).
+/// `shardCollection`: cuts a collection into chunks (mongodb/mongo@v4.0:src/mongo/db/s/shardsvr_shard_collection.cpp).
 ///
-/// The chunks are written first; they count from the moment that the entry in `config.collections` is there. That moment is the
-/// primary shard's, while it holds back writes, so that no document comes in by the old way after it was seen that there are none.
+/// The chunks are written first; they take effect when the entry in `config.collections` is written. The primary shard writes it
+/// while it holds back writes, so that no unrouted document is inserted after the check that the collection is empty.
 ///
-/// Shards a collection; its UUID.
+/// Shards a collection and returns its UUID.
 pub(crate) fn shard_collection(
     instance: &Arc<Instance>,
     asked: &ShardCollection<'_>,
@@ -139,7 +139,7 @@ pub(crate) fn shard_collection(
     cut(instance, asked, &key, &entry)
 }
 
-/// Makes the chunks, has every shard that gets some make the collection, and lets the primary shard commit.
+/// Writes the chunks, has every shard that receives one create the collection, and has the primary shard commit.
 fn cut(
     instance: &Arc<Instance>,
     asked: &ShardCollection<'_>,
@@ -191,26 +191,26 @@ fn cut(
     if let Some(uuid) = &there.uuid {
         document.insert("uuid", uuid.clone());
     }
-    // Who routes by what was before is told by its shard that it is old.
+    // A router that used the earlier route learns from its shard that it is stale.
     let commit = doc! { "_shardsvrShardCollection": namespace, "entry": document, "mustBeEmpty": spread };
-    primary.command("admin", &commit, &Sending::write())?;
+    primary.command("admin", &commit, &SendPolicy::write())?;
     instance.catalog.forget(namespace);
     tell_shards(instance, namespace)?;
     note(instance, "shardCollection.end", namespace, doc! { "epoch": epoch });
     Ok(there.uuid)
 }
 
-/// Sees to it that the collection and an index on the key are there.
+/// Makes sure that the collection and an index on the key exist.
 fn prepare(
     primary: &Backend,
     (database, collection): (&str, &str),
     key: &ShardKey,
     unique: bool,
-) -> Result<There> {
+) -> Result<CollectionPresence> {
     let list = doc! { "listCollections": 1, "filter": { "name": collection } };
     let mut found = primary.find_all(database, &list)?.into_iter().next();
     if found.is_none() {
-        primary.command(database, &doc! { "create": collection }, &Sending::write())?;
+        primary.command(database, &doc! { "create": collection }, &SendPolicy::write())?;
         found = primary.find_all(database, &list)?.into_iter().next();
     }
     let found = found.unwrap_or_default();
@@ -248,16 +248,16 @@ fn prepare(
         primary.command(
             database,
             &doc! { "createIndexes": collection, "indexes": [index] },
-            &Sending::write(),
+            &SendPolicy::write(),
         )?;
         indexes = primary.find_all(database, &list)?;
     }
     let uuid = found.get_document("info").ok().and_then(|info| info.get("uuid")).cloned();
-    Ok(There { options, uuid, indexes, empty })
+    Ok(CollectionPresence { options, uuid, indexes, empty })
 }
 
-/// Refuses a collection that a view reads: the primary shard, which knows the view, would read its own part of it only. (A view
-/// on a sharded collection is refused when it is made.)
+/// Refuses a collection that a view reads: the primary shard, which resolves the view, would read only its own part of the
+/// collection. (A view on a sharded collection is refused when it is created.)
 fn refuse_views(primary: &Backend, database: &str, collection: &str) -> Result<()> {
     let list = doc! { "listCollections": 1, "filter": { "type": "view" } };
     for view in primary.find_all(database, &list)? {
@@ -274,7 +274,7 @@ fn refuse_views(primary: &Backend, database: &str, collection: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a pipeline joins a collection: `from` of $lookup and $graphLookup, `coll` of $unionWith, or its short form.
+/// Whether a pipeline reads a collection: `from` of $lookup and $graphLookup, `coll` of $unionWith, or its short form.
 fn reads(value: &Bson, collection: &str) -> bool {
     match value {
         Bson::Array(values) => values.iter().any(|value| reads(value, collection)),
@@ -286,7 +286,7 @@ fn reads(value: &Bson, collection: &str) -> bool {
     }
 }
 
-/// Whether an index begins with the key, holds every document, and is unique if it is to be.
+/// Whether an index begins with the shard key, covers every document, and is unique if `unique` asks for it.
 fn serves(index: &Document, key: &ShardKey, unique: bool) -> bool {
     let Ok(pattern) = index.get_document("key") else { return false };
     let begins = key.to_document().iter().zip(pattern).all(|((path, kind), (other, theirs))| {
@@ -306,15 +306,19 @@ fn serves(index: &Document, key: &ShardKey, unique: bool) -> bool {
         && (!unique || is_unique)
 }
 
-/// Makes the same collection, with the same indexes, on another shard.
-fn copy_collection(shard: &Backend, (database, collection): (&str, &str), there: &There) -> Result<()> {
+/// Creates the same collection, with the same indexes, on another shard.
+fn copy_collection(
+    shard: &Backend,
+    (database, collection): (&str, &str),
+    there: &CollectionPresence,
+) -> Result<()> {
     let mut create = doc! { "create": collection };
     create.extend(there.options.clone());
-    match shard.command(database, &create, &Sending::write()) {
+    match shard.command(database, &create, &SendPolicy::write()) {
         Err(failure) if failure.code() != Code::NamespaceExists => return Err(failure),
         _ => {}
     }
-    // A collection of that name may be left of an earlier life.
+    // An earlier collection of that name may have left documents on this shard.
     let left =
         shard.find_all(database, &doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } })?;
     if !left.is_empty() {
@@ -334,7 +338,7 @@ fn copy_collection(shard: &Backend, (database, collection): (&str, &str), there:
         shard.command(
             database,
             &doc! { "createIndexes": collection, "indexes": indexes },
-            &Sending::write(),
+            &SendPolicy::write(),
         )?;
     }
     Ok(())
@@ -351,7 +355,7 @@ fn drop_locked(instance: &Arc<Instance>, namespace: &str) -> Result<()> {
     note(instance, "dropCollection.start", namespace, doc! {});
     instance.cluster.reload()?;
     for shard in instance.cluster.shards() {
-        let dropped = shard.backend.command(database, &doc! { "drop": collection }, &Sending::write());
+        let dropped = shard.backend.command(database, &doc! { "drop": collection }, &SendPolicy::write());
         match dropped {
             Err(failure) if failure.code() != Code::NamespaceNotFound => return Err(failure),
             _ => {}
@@ -367,7 +371,7 @@ fn drop_locked(instance: &Arc<Instance>, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Drops a database with all its collections; whether there was one.
+/// Drops a database with all its collections; returns whether it existed.
 pub(crate) fn drop_database(instance: &Arc<Instance>, database: &str) -> Result<bool> {
     let _held = locks::hold(instance, database, "dropDatabase")?;
     instance.catalog.forget_all_of(database);
@@ -386,13 +390,13 @@ pub(crate) fn drop_database(instance: &Arc<Instance>, database: &str) -> Result<
     instance.cluster.reload()?;
     let primary = instance.cluster.shard(&entry.primary)?;
     for shard in instance.cluster.shards().into_iter().map(|shard| shard.backend).chain([primary]) {
-        shard.command(database, &doc! { "dropDatabase": 1 }, &Sending::write())?;
+        shard.command(database, &doc! { "dropDatabase": 1 }, &SendPolicy::write())?;
     }
     config.config_delete("databases", doc! { "_id": database })?;
     instance.catalog.forget_all_of(database);
     for shard in instance.cluster.shards() {
         let command = doc! { "_flushDatabaseCacheUpdates": database };
-        shard.backend.command("admin", &command, &Sending { idempotent: true, ..Sending::write() })?;
+        shard.backend.command("admin", &command, &SendPolicy { idempotent: true, ..SendPolicy::write() })?;
     }
     note(instance, "dropDatabase", database, doc! {});
     Ok(true)

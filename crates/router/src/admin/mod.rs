@@ -1,7 +1,7 @@
-//! What changes the cluster: shards that come and go, collections that are sharded and dropped, chunks that are split and moved.
+//! Changes to the cluster: adds and removes shards, shards and drops collections, splits and moves chunks.
 //!
-//! Each holds the cluster's lock of what it changes, and writes so that it may be interrupted anywhere: what is half done is
-//! either not seen yet, or is finished by doing it again.
+//! Each change holds the cluster's lock for its object, and orders its writes so that it may be interrupted at any point: a
+//! half-finished change is either not visible yet or is completed when it is repeated.
 
 mod chunks;
 mod collections;
@@ -9,7 +9,7 @@ mod shards;
 
 use bson::{DateTime, Document, Timestamp, doc, oid::ObjectId};
 
-pub(crate) use chunks::{Where, move_chunk, split};
+pub(crate) use chunks::{SplitPoint, move_chunk, split};
 pub(crate) use collections::{
     ShardCollection, check_unique, drop_database, drop_sharded, enable_sharding, shard_collection,
 };
@@ -17,15 +17,15 @@ pub(crate) use shards::{Removal, add_shard, remove_shard};
 
 use crate::Result;
 use crate::instance::Instance;
-use crate::request::Sending;
+use crate::request::SendPolicy;
 
-/// The time as `history` holds it.
+/// The current time as `history` stores it.
 fn now() -> Timestamp {
     let seconds = DateTime::now().timestamp_millis() / 1000;
     Timestamp { time: u32::try_from(seconds).unwrap_or(u32::MAX), increment: 1 }
 }
 
-/// Notes a change in `config.changelog`; a note that cannot be written is not worth a failure.
+/// Notes a change in `config.changelog`; a failure to write the note is only logged.
 fn note(instance: &Instance, what: &str, namespace: &str, details: Document) {
     let entry = doc! {
         "_id": format!("{}-{}-{}", instance.name(), DateTime::now().try_to_rfc3339_string().unwrap_or_default(), ObjectId::new()),
@@ -42,11 +42,11 @@ fn note(instance: &Instance, what: &str, namespace: &str, details: Document) {
     }
 }
 
-/// Has every shard that is there forget what it knows of a collection.
+/// Has every shard forget its routing table of a collection.
 fn tell_shards(instance: &Instance, namespace: &str) -> Result<()> {
     for shard in instance.cluster.shards() {
         let command = doc! { "_flushRoutingTableCacheUpdates": namespace };
-        shard.backend.command("admin", &command, &Sending { idempotent: true, ..Sending::write() })?;
+        shard.backend.command("admin", &command, &SendPolicy { idempotent: true, ..SendPolicy::write() })?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Shards come and go (mongodb/mongo@v4.0:src/mongo/db/s/config/sharding_catalog_manager_shard_operations.cpp). A server or a replica set becomes a
-//! shard with the databases that it has. Of one that is to go, the balancer takes the chunks away; its databases must be dropped. Asked
-//! several times, `removeShard` says how far it is.
+//! Adds and removes shards (mongodb/mongo@v4.0:src/mongo/db/s/config/sharding_catalog_manager_shard_operations.cpp). A server or a
+//! replica set becomes a shard with the databases that it has. The balancer moves the chunks off a shard that is being removed; its
+//! databases must be dropped. Repeated calls of `removeShard` report the progress.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::instance::Instance;
 use crate::locks;
-use crate::request::Sending;
+use crate::request::SendPolicy;
 
 fn refused<T>(what: String) -> Result<T> {
     Err(Failure::new(Code::OperationFailed, what))
@@ -22,7 +22,7 @@ fn refused<T>(what: String) -> Result<T> {
 /// `addShard`: a server or a replica set becomes a shard, with the databases that it has
 /// (mongodb/mongo@v4.0:src/mongo/db/s/config/sharding_catalog_manager_shard_operations.cpp).
 ///
-/// Adds a shard; its name.
+/// Adds a shard and returns its name.
 pub(crate) fn add_shard(instance: &Arc<Instance>, hosts: &str, name: Option<&str>) -> Result<String> {
     let hosts: AddressList = hosts
         .parse()
@@ -64,7 +64,7 @@ pub(crate) fn add_shard(instance: &Arc<Instance>, hosts: &str, name: Option<&str
     Ok(name)
 }
 
-/// The name of the shard if it is one already; another name, or another's host, is refused.
+/// The name of the shard if it already belongs to the cluster; a different name, or the name of another shard, is refused.
 fn known(instance: &Instance, hosts: &AddressList, name: Option<&str>) -> Result<Option<String>> {
     for shard in instance.cluster.shards() {
         let theirs = shard.backend.hosts();
@@ -75,7 +75,7 @@ fn known(instance: &Instance, hosts: &AddressList, name: Option<&str>) -> Result
             return Ok(Some(shard.backend.id().to_owned()));
         }
         if same_set || shared || name == Some(shard.backend.id()) {
-            let what = format!("A shard named {} with hosts '{theirs}' is there already", shard.backend.id());
+            let what = format!("A shard named {} with hosts '{theirs}' already exists", shard.backend.id());
             return Err(Failure::new(Code::IllegalOperation, what));
         }
     }
@@ -90,10 +90,10 @@ fn free_name(instance: &Instance) -> String {
         .unwrap_or_default()
 }
 
-/// Refuses what is no shard server, and what belongs to another set than it was named by.
+/// Refuses a server that is no shard server, and a member of another set than the one named.
 fn check_role(backend: &Backend) -> Result<()> {
     let hosts = backend.hosts();
-    let hello = backend.command("admin", &doc! { "isMaster": 1 }, &Sending::read())?;
+    let hello = backend.command("admin", &doc! { "isMaster": 1 }, &SendPolicy::read())?;
     if hello.get_str("msg").is_ok_and(|message| message == "isdbgrid") {
         return refused(format!("can't add shard '{hosts}' because it is a mongos"));
     }
@@ -110,16 +110,16 @@ fn check_role(backend: &Backend) -> Result<()> {
 
 /// The databases that the server brings with it.
 fn databases_of(backend: &Backend) -> Result<Vec<String>> {
-    let reply = backend.command("admin", &doc! { "listDatabases": 1 }, &Sending::read())?;
+    let reply = backend.command("admin", &doc! { "listDatabases": 1 }, &SendPolicy::read())?;
     let databases = reply.get_array("databases").into_iter().flatten().filter_map(Bson::as_document);
     let names = databases.filter_map(|database| database.get_str("name").ok());
     Ok(names.filter(|name| !matches!(*name, "local" | "admin" | "config")).map(str::to_owned).collect())
 }
 
-/// How long the members of a new shard may take to know that they are one.
+/// The time within which a majority of a new shard's members must confirm its identity.
 const MAJORITY_MS: i32 = 60_000;
 
-/// Tells the server which shard of which cluster it is, so that no failover makes it forget.
+/// Tells the server which shard of which cluster it is, with a write concern that survives a failover.
 fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
     let version = instance.cluster.config().config_get("version", 1)?;
     let cluster = version.and_then(|version: Document| version.get_object_id("clusterId").ok());
@@ -136,25 +136,25 @@ fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
     backend.change("admin", command).map(drop)
 }
 
-/// What is still on the shard.
+/// The data that remain on the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct RemainingData {
     pub(crate) chunks: i64,
     pub(crate) databases: Vec<String>,
 }
 
-/// How far it is.
+/// The progress of a removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    Started(Left),
-    Ongoing(Left),
+    Started(RemainingData),
+    Ongoing(RemainingData),
     Completed,
 }
 
-/// `removeShard`: the balancer takes its chunks away, its databases must be dropped, and then it is gone. Asked several times, it
-/// says how far it is.
+/// `removeShard`: the balancer moves the shard's chunks away, its databases must be dropped, and then the shard is removed.
+/// Repeated calls report the progress.
 ///
-/// Begins to remove a shard, or finishes it where nothing is left there.
+/// Begins to remove a shard, or completes the removal if no data remain on it.
 pub(crate) fn remove_shard(instance: &Arc<Instance>, shard: &str) -> Result<Removal> {
     let _held = locks::hold(instance, "shards", "removeShard")?;
     instance.cluster.reload()?;
@@ -184,10 +184,10 @@ pub(crate) fn remove_shard(instance: &Arc<Instance>, shard: &str) -> Result<Remo
     Ok(Removal::Completed)
 }
 
-fn left(instance: &Instance, shard: &str) -> Result<Left> {
+fn left(instance: &Instance, shard: &str) -> Result<RemainingData> {
     let config = instance.cluster.config();
     let chunks = config.config_find("chunks", doc! { "shard": shard }, doc! {})?;
     let databases = config.config_find("databases", doc! { "primary": shard }, doc! { "_id": 1 })?;
     let names = databases.iter().filter_map(|database| database.get_str("_id").ok().map(str::to_owned));
-    Ok(Left { chunks: i64::try_from(chunks.len()).unwrap_or(i64::MAX), databases: names.collect() })
+    Ok(RemainingData { chunks: i64::try_from(chunks.len()).unwrap_or(i64::MAX), databases: names.collect() })
 }

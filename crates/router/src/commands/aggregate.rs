@@ -1,4 +1,4 @@
-//! `aggregate`: whole on one shard where one will do, else cut in two.
+//! The command `aggregate`: runs on one shard if one suffices, otherwise split in two.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::Result;
 use crate::backend::Backend;
-use crate::cursors::Source;
-use crate::instance::Operation;
-use crate::merge::{Merge, Shape};
-use crate::outgoing::Outgoing;
-use crate::pipeline::{Gathering, RouterHost, Split, name_of, split};
-use crate::request::{Request, Sending};
+use crate::cursors::CursorSource;
+use crate::instance::RouterOperation;
+use crate::merge::{MergeShape, ReplyMerge};
+use crate::pipeline::{MergePlan, RouterHost, Split, name_of, split};
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
 /// Runs the pipeline and writes the first batch.
-pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.instance.counters.commands.add(1);
     let stages = parse::documents(request.fields, "pipeline")?.ok_or_else(|| parse::missing("pipeline"))?;
     let first = stages.first().map_or("", |stage| name_of(stage));
@@ -45,9 +45,9 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
     Ok(())
 }
 
-/// `{aggregate: 1}`: what runs on the servers themselves is asked of every shard, the rest of whoever holds the database.
+/// `{aggregate: 1}`: stages about the servers themselves are sent to every shard, other stages to the database's primary shard.
 fn about_no_collection(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     stages: &[&RawDocument],
     first: &str,
@@ -61,14 +61,14 @@ fn about_no_collection(
     }
     let route = op.instance.route(request.database, &namespace)?;
     let backend = route.map_or_else(|| Arc::clone(op.instance.cluster.config()), |route| route.primary);
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
-    crate::call::call(&backend, request.database, &command, &Sending::of(request), |answer| {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
+    crate::call::call(&backend, request.database, &command, &SendPolicy::from_request(request), |answer| {
         pass_cursor_on(op.instance, cursor_terms(request)?, &backend, answer, reply)
     })
 }
 
 fn answer(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     stages: &[&RawDocument],
     route: &Route,
@@ -101,9 +101,9 @@ fn answer(
     merged(op, request, stages, (&route.namespace, backends), reply)
 }
 
-/// Whether the stages read or write other collections; one that is sharded is refused, and one of another database.
+/// Whether the stages read or write other collections; refuses one that is sharded or belongs to another database.
 fn check_other_collections(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     stages: &[&RawDocument],
     variables: &Variables,
@@ -129,14 +129,14 @@ fn check_other_collections(
     Ok(!others.is_empty())
 }
 
-/// What a shard is asked, and with which versions.
-type Asked = (Arc<Backend>, Option<crate::outgoing::Versions>);
+/// A shard, and the versions sent to it.
+type ShardAddress = (Arc<Backend>, Option<crate::shard_command::ShardVersions>);
 
 fn merged(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     stages: &[&RawDocument],
-    (namespace, backends): (&str, Vec<Asked>),
+    (namespace, backends): (&str, Vec<ShardAddress>),
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let variables = variables_of(request)?;
@@ -149,11 +149,12 @@ fn merged(
     }
     let Split { gathering, here, .. } = cut;
     let (sort, form) = match gathering {
-        Gathering::Documents(sort) => (sort, None),
-        Gathering::Counts(form) => (None, Some(form)),
+        MergePlan::Documents(sort) => (sort, None),
+        MergePlan::Counts(form) => (None, Some(form)),
     };
-    let shape = Shape { sort, ..Shape::default() };
-    let mut merge = Merge::open(request.database, &commands, Sending::of(request), shape, None)?;
+    let shape = MergeShape { sort, ..MergeShape::default() };
+    let mut merge =
+        ReplyMerge::open(request.database, &commands, SendPolicy::from_request(request), shape, None)?;
     let source = match form {
         Some(form) => {
             let mut sum = 0_u64;
@@ -162,19 +163,19 @@ fn merged(
                 sum += parse::integer(count, "n")?.unwrap_or(0).unsigned_abs();
             }
             let rows: Rows = Box::new(form.document(sum)?.map(Ok).into_iter());
-            Source::Rows(here.run(rows, Arc::new(RouterHost(Arc::clone(op.instance))))?, None)
+            CursorSource::Rows(here.run(rows, Arc::new(RouterHost(Arc::clone(op.instance))))?, None)
         }
-        None if here.is_empty() => Source::Merge(Box::new(merge)),
+        None if here.is_empty() => CursorSource::Merge(Box::new(merge)),
         None => {
             let rows: Rows = Box::new(MergedRows(Box::new(merge)));
-            Source::Rows(here.run(rows, Arc::new(RouterHost(Arc::clone(op.instance))))?, None)
+            CursorSource::Rows(here.run(rows, Arc::new(RouterHost(Arc::clone(op.instance))))?, None)
         }
     };
     write_first_batch(op, request, namespace, source, (batch, false), reply)
 }
 
-/// The merged stream as rows of a pipeline; the shards' cursors end with it.
-struct MergedRows(Box<Merge>);
+/// The merged stream as rows of a pipeline; dropping it closes the shards' cursors.
+struct MergedRows(Box<ReplyMerge>);
 
 impl Iterator for MergedRows {
     type Item = Result<RawDocumentBuf>;
@@ -184,12 +185,17 @@ impl Iterator for MergedRows {
     }
 }
 
-fn shard_command<'a>(request: &Request<'_>, cut: &Split, shard: &str, batch: u64) -> Result<Outgoing<'a>> {
+fn shard_command<'a>(
+    request: &Request<'_>,
+    cut: &Split,
+    shard: &str,
+    batch: u64,
+) -> Result<ShardCommand<'a>> {
     let mut stages: Vec<RawDocumentBuf> = cut.on_shards.clone();
     if cut.names_shards {
         stages.push(parse::raw_of(&doc! { "$addFields": { "shard": { "$literal": shard } } })?);
     }
-    Outgoing::forwarded(request, &["pipeline", "cursor", "explain"], |body| {
+    ShardCommand::forwarded(request, &["pipeline", "cursor", "explain"], |body| {
         let mut array = body.begin_array("pipeline");
         stages.iter().for_each(|stage| array.document(stage));
         array.end();

@@ -1,5 +1,5 @@
-//! Collections, their indexes and databases: made, listed, changed and dropped, on each shard that has some of them; what is not sharded is the
-//! matter of its database's primary shard.
+//! Creates, lists, changes and drops collections, indexes and databases, on each shard that has a part of them. Commands on
+//! unsharded collections are sent to the database's primary shard.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::Result;
 use crate::admin::{self, check_unique};
 use crate::backend::Backend;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// `create`: a collection or view, on its database's primary shard.
-pub(super) fn create(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `create`: creates a collection or view on its database's primary shard.
+pub(super) fn create(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     if let Some(on) = parse::string(request.fields, "viewOn")? {
         let under = format!("{}.{on}", request.database);
@@ -43,8 +43,11 @@ pub(super) fn create(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
     })
 }
 
-/// Drops a collection.
-pub(super) fn drop_collection(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn drop_collection(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.namespace()?;
     let dropped = op.instance.with_route(request.database, &namespace, |route| {
         if route.table.is_some() {
@@ -61,8 +64,11 @@ pub(super) fn drop_collection(op: Operation<'_>, request: &Request<'_>, reply: &
     dropped.ok_or_else(|| Failure::new(Code::NamespaceNotFound, "ns not found"))
 }
 
-/// Drops a database.
-pub(super) fn drop_database(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn drop_database(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     if matches!(request.database, "config" | "admin" | "local") {
         let what = format!("Cannot drop '{}' database", request.database);
         return Err(Failure::new(Code::IllegalOperation, what));
@@ -75,8 +81,12 @@ pub(super) fn drop_database(op: Operation<'_>, request: &Request<'_>, reply: &mu
     Ok(())
 }
 
-/// `createIndexes`; a unique one of a sharded collection must begin with the shard key.
-pub(super) fn create_indexes(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `createIndexes`; a unique index of a sharded collection must begin with the shard key.
+pub(super) fn create_indexes(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.with_new_route(request.database, &namespace, |route| {
         if let Some(table) = &route.table {
@@ -88,8 +98,8 @@ pub(super) fn create_indexes(op: Operation<'_>, request: &Request<'_>, reply: &m
     })
 }
 
-/// `dropIndexes` and `collMod`.
-pub(super) fn change(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// The commands `dropIndexes` and `collMod`.
+pub(super) fn change(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     let done = op
         .instance
@@ -98,7 +108,7 @@ pub(super) fn change(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
 }
 
 fn on_all_shards(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     route: &Route,
     reply: &mut Reply<'_>,
@@ -111,16 +121,16 @@ fn on_all_shards(
             Ok(())
         });
     }
-    // The primary shard has the collection's options and indexes even where it has no chunk of it.
+    // The primary shard holds the collection's options and indexes even if it has no chunk of it.
     if !shards.iter().any(|shard| shard == route.primary.id()) {
         shards.push(route.primary.id().to_owned());
     }
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::new();
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::new();
     for shard in &shards {
-        let command = Outgoing::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
+        let command = ShardCommand::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
         commands.push((op.instance.cluster.shard(shard)?, command));
     }
-    let replies = call::ask_all(request.database, &commands, &Sending::of(request));
+    let replies = call::ask_all(request.database, &commands, &SendPolicy::from_request(request));
     let mut raw = Document::new();
     for (answer, (backend, _)) in replies.into_iter().zip(&commands) {
         raw.insert(backend.hosts().to_string(), parse::owned(&answer?)?);
@@ -129,9 +139,9 @@ fn on_all_shards(
     Ok(())
 }
 
-/// `listCollections`: the primary shard has each collection of its database, sharded or not.
+/// `listCollections`: the primary shard knows every collection of its database, sharded or not.
 pub(super) fn list_collections(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -140,14 +150,18 @@ pub(super) fn list_collections(
         write_empty_cursor(&namespace, reply);
         return Ok(());
     };
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
-    call::call(&route.primary, request.database, &command, &Sending::of(request), |answer| {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
+    call::call(&route.primary, request.database, &command, &SendPolicy::from_request(request), |answer| {
         pass_cursor_on(op.instance, cursor_terms(request)?, &route.primary, answer, reply)
     })
 }
 
-/// `listIndexes`: of the first shard that has some of the collection.
-pub(super) fn list_indexes(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `listIndexes`: asks the first shard that has a part of the collection.
+pub(super) fn list_indexes(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.namespace()?;
     let found = op.instance.with_route(request.database, &namespace, |route| {
         let shard = route.shards().into_iter().next().unwrap_or_else(|| route.primary.id().to_owned());
@@ -158,8 +172,8 @@ pub(super) fn list_indexes(op: Operation<'_>, request: &Request<'_>, reply: &mut
     found.ok_or_else(|| Failure::new(Code::NamespaceNotFound, format!("ns does not exist: {namespace}")))
 }
 
-/// `renameCollection`: within one database, of what is not sharded.
-pub(super) fn rename(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `renameCollection`: renames unsharded collections within one database.
+pub(super) fn rename(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let from = request.named_namespace()?;
     let to = fathom_service::parse::required_string(request.fields, "to")?;
     let database = |namespace: &str| namespace.split_once('.').map(|(database, _)| database.to_owned());
@@ -180,40 +194,44 @@ pub(super) fn rename(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
         let what = "Source and destination databases must be on the same shard.";
         return Err(Failure::new(Code(13137), what));
     }
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
-    call::call(&from_route.primary, "admin", &command, &Sending::of(request), |answer| {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
+    call::call(&from_route.primary, "admin", &command, &SendPolicy::from_request(request), |answer| {
         pass_on(answer, reply);
         Ok(())
     })
 }
 
-/// `profile`, and what else is a matter of single servers.
-pub(super) fn only_on_shards(_: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+/// `profile` and other commands that only make sense on a single server.
+pub(super) fn only_on_shards(_: RouterOperation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let what = format!("{} is a matter of each shard: connect to it", request.command.name);
     Err(Failure::new(Code::CommandNotSupported, what))
 }
 
-/// `listDatabases`: those of all shards and of the config servers, each once, their sizes added up.
-pub(super) fn list_databases(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `listDatabases`: the databases of all shards and of the config servers, each once, with their sizes added up.
+pub(super) fn list_databases(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let name_only = parse::boolean(request.fields, "nameOnly")?;
     let filter = match parse::document(request.fields, "filter")? {
         Some(filter) => Some(Filter::parse(filter, &variables_of(request)?)?),
         None => None,
     };
-    let command = Outgoing::of(&doc! { "listDatabases": 1 })?;
+    let command = ShardCommand::from_command(&doc! { "listDatabases": 1 })?;
     let config = Arc::clone(op.instance.cluster.config());
     let backends = op.instance.cluster.shards().into_iter().map(|shard| shard.backend);
     let commands: Vec<_> =
         std::iter::once(config).chain(backends).map(|backend| (backend, command.clone())).collect();
     let mut databases: BTreeMap<String, (f64, bool, Document)> = BTreeMap::new();
     for (answer, (backend, _)) in
-        call::ask_all("admin", &commands, &Sending::of(request)).into_iter().zip(&commands)
+        call::ask_all("admin", &commands, &SendPolicy::from_request(request)).into_iter().zip(&commands)
     {
         let answer = parse::owned(&answer?)?;
         let of_config = backend.id() == "config";
         for entry in answer.get_array("databases").into_iter().flatten().filter_map(Bson::as_document) {
             let name = entry.get_str("name").unwrap_or_default();
-            // What a shard keeps for itself is nobody's; `config` and `admin` are the config servers'.
+            // A shard's own databases are not visible; `config` and `admin` are the config servers'.
             if name == "local" || matches!(name, "config" | "admin") != of_config {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! `explain`: what each shard that the command concerns would do (explain-targeted-router.json).
+//! The command `explain`: the plans of all shards that the command concerns (explain-targeted-router.json).
 
 use std::sync::Arc;
 
@@ -12,17 +12,16 @@ use super::statistics::number;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// Explains a command.
-pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let RawBsonRef::Document(inner) = request.target else {
         return Err(parse::wrong_type("explain", request.target, "object"));
     };
-    let Some((name, RawBsonRef::String(collection))) = crate::outgoing::fields_of(inner).next() else {
+    let Some((name, RawBsonRef::String(collection))) = crate::shard_command::fields_of(inner).next() else {
         return Err(Failure::new(Code::FailedToParse, "explain takes a command on a collection"));
     };
     let namespace = format!("{}.{collection}", request.database);
@@ -37,7 +36,7 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
     Ok(())
 }
 
-/// The filter of the command, and the shards of its matches.
+/// The shards that can hold matches of the command's filter.
 fn shards_of(name: &str, inner: &RawDocument, route: &Route) -> Result<Vec<String>> {
     if route.table.is_none() {
         return Ok(route.shards());
@@ -70,22 +69,24 @@ fn shards_of(name: &str, inner: &RawDocument, route: &Route) -> Result<Vec<Strin
 }
 
 fn answer(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     inner: &RawDocument,
     route: &Route,
     shards: &[String],
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::with_capacity(shards.len());
     for shard in shards {
-        let command = Outgoing::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
+        let command = ShardCommand::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
         commands.push((op.instance.cluster.shard(shard)?, command));
     }
     let mut plans = Vec::new();
     let mut statistics = Vec::new();
     for (answer, (backend, _)) in
-        call::ask_all(request.database, &commands, &Sending::of(request)).into_iter().zip(&commands)
+        call::ask_all(request.database, &commands, &SendPolicy::from_request(request))
+            .into_iter()
+            .zip(&commands)
     {
         let answer = parse::owned(&answer?)?;
         let mut plan = doc! { "shardName": backend.id(), "connectionString": backend.hosts().to_string() };
@@ -94,7 +95,7 @@ fn answer(
         }
         match answer.get_document("queryPlanner") {
             Ok(planner) => plan.extend(planner.clone()),
-            // A pipeline says it in its stages.
+            // The plan of a pipeline is in its stages.
             Err(_) => plan.extend(answer.clone().into_iter().filter(|(name, _)| name != "ok")),
         }
         if let Ok(found) = answer.get_document("executionStats") {
@@ -116,7 +117,7 @@ fn answer(
     Ok(())
 }
 
-/// Sums over the shards, and what each did.
+/// Sums over the shards, and the statistics of each.
 fn executed(stage: &str, statistics: Vec<(String, Document)>) -> Document {
     #[expect(clippy::cast_possible_truncation, reason = "a saturating cast of a sum of counts")]
     let sum = |field: &str| statistics.iter().map(|(_, found)| number(found, field)).sum::<f64>() as i64;

@@ -1,4 +1,4 @@
-//! `find`: from one shard as that answers, from several merged.
+//! The command `find`: passes on the reply of one shard, or merges the replies of several.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use super::{
 };
 use crate::Result;
 use crate::backend::Backend;
-use crate::cursors::Source;
-use crate::instance::Operation;
-use crate::merge::{Merge, Shape};
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::cursors::CursorSource;
+use crate::instance::RouterOperation;
+use crate::merge::{MergeShape, ReplyMerge};
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// Documents of the first batch when the client asks for no number.
+/// The number of documents in the first batch if the client sets none.
 pub(super) const FIRST_BATCH: u64 = 101;
 
 /// Runs the query and writes the first batch.
-pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.queries.add(1);
     let found =
@@ -34,7 +34,12 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
     Ok(())
 }
 
-fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut Reply<'_>) -> Result<()> {
+fn answer(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    route: &Route,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let shards = shards_of(request, route)?;
     if let [only] = shards.as_slice() {
         send_to(op, request, route, only, |backend, answer| {
@@ -43,18 +48,19 @@ fn answer(op: Operation<'_>, request: &Request<'_>, route: &Route, reply: &mut R
         op.client.count_one_shard_query();
         return Ok(());
     }
-    let query = Query::read(request)?;
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
+    let query = ScatterQuery::read(request)?;
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::with_capacity(shards.len());
     for shard in &shards {
         let command = query.command(request)?.with_versions(route.versions(shard));
         commands.push((op.instance.cluster.shard(shard)?, command));
     }
     let batch = (query.batch_size.unwrap_or(FIRST_BATCH), query.single_batch);
-    let merge = Merge::open(request.database, &commands, Sending::of(request), query.shape, None)?;
-    write_first_batch(op, request, &route.namespace, Source::Merge(Box::new(merge)), batch, reply)
+    let merge =
+        ReplyMerge::open(request.database, &commands, SendPolicy::from_request(request), query.shape, None)?;
+    write_first_batch(op, request, &route.namespace, CursorSource::Merge(Box::new(merge)), batch, reply)
 }
 
-/// The shards that the query concerns.
+/// The shards that can hold matches of the query.
 pub(crate) fn shards_of(request: &Request<'_>, route: &Route) -> Result<Vec<String>> {
     Ok(match &route.table {
         None => vec![route.primary.id().to_owned()],
@@ -67,14 +73,14 @@ fn filter_of(request: &Request<'_>, variables: &Variables) -> Result<Filter> {
 }
 
 /// A query that several shards answer.
-struct Query {
-    shape: Shape,
+struct ScatterQuery {
+    shape: MergeShape,
     batch_size: Option<u64>,
     single_batch: bool,
 }
 
-impl Query {
-    fn read(request: &Request<'_>) -> Result<Query> {
+impl ScatterQuery {
+    fn read(request: &Request<'_>) -> Result<ScatterQuery> {
         let fields = request.fields;
         let variables = variables_of(request)?;
         let sort = sort_of(request)?;
@@ -102,8 +108,8 @@ impl Query {
             Some(projection) => Some((projection, filter_of(request, &variables)?, variables)),
             None => None,
         };
-        Ok(Query {
-            shape: Shape {
+        Ok(ScatterQuery {
+            shape: MergeShape {
                 sort,
                 skip: parse::natural(fields, "skip")?.unwrap_or(0),
                 limit: limit.map(i64::unsigned_abs),
@@ -114,14 +120,14 @@ impl Query {
         })
     }
 
-    /// What each shard is asked: skip and limit hold for all together, so that each sends as many as both could want.
-    fn command<'a>(&self, request: &Request<'_>) -> Result<Outgoing<'a>> {
+    /// The command for each shard: skip and limit apply to the merged result, so each shard is asked for skip plus limit documents.
+    fn command<'a>(&self, request: &Request<'_>) -> Result<ShardCommand<'a>> {
         let mut left_out = vec!["skip", "limit", "ntoreturn", "singleBatch"];
         if self.shape.projection.is_some() {
             left_out.push("projection");
         }
         let most = self.shape.limit.map(|limit| limit.saturating_add(self.shape.skip));
-        Outgoing::forwarded(request, &left_out, |body| {
+        ShardCommand::forwarded(request, &left_out, |body| {
             if let Some(most) = most {
                 body.i64("limit", i64::try_from(most).unwrap_or(i64::MAX));
             }
@@ -129,7 +135,7 @@ impl Query {
     }
 }
 
-/// The sort; one by `$natural` is no order of documents.
+/// The sort; a sort by `$natural` does not order documents.
 fn sort_of(request: &Request<'_>) -> Result<Option<Sort>> {
     let Some(sort) = parse::document(request.fields, "sort")? else { return Ok(None) };
     if parse::field(sort, "$natural").is_some() {
@@ -138,7 +144,7 @@ fn sort_of(request: &Request<'_>) -> Result<Option<Sort>> {
     Sort::parse(sort)
 }
 
-/// The projection if it has to be done here, because it may take away what the sort needs.
+/// The projection if the router has to apply it, because it may remove fields that the sort needs.
 fn projection_here(document: &RawDocument, sort: &Sort, variables: &Variables) -> Result<Option<Projection>> {
     let Some(projection) = Projection::parse(document, Dialect::Find, variables)? else { return Ok(None) };
     let kept = |path: &str| {

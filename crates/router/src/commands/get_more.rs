@@ -1,4 +1,4 @@
-//! `getMore` and `killCursors`.
+//! The commands `getMore` and `killCursors`.
 
 use bson::RawBsonRef;
 use fathom_service::parse;
@@ -7,13 +7,13 @@ use fathom_wire::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::call;
-use crate::cursors::{Cursor, Source};
-use crate::instance::Operation;
-use crate::outgoing::{Outgoing, copy};
-use crate::request::{Request, Sending};
+use crate::cursors::{CursorSource, RouterCursor};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
+use crate::shard_command::{ShardCommand, copy};
 
 /// Writes the next batch.
-pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.instance.counters.getmores.add(1);
     let id = parse::integer_of(request.target)
         .ok_or_else(|| parse::wrong_type("getMore", request.target, "long"))?;
@@ -29,7 +29,7 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
             op.instance.cursors.give_back(id, cursor);
             Ok(())
         }
-        // A cursor whose time is over, or that lost a shard, is of no more use.
+        // A cursor that timed out or lost a shard cannot be used any more.
         Err(failure) => {
             op.instance.cursors.remove(id);
             cursor.source.close();
@@ -38,26 +38,37 @@ pub(super) fn run(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
     }
 }
 
-/// Whether nothing is left.
-fn next_batch(request: &Request<'_>, id: i64, cursor: &mut Cursor, reply: &mut Reply<'_>) -> Result<bool> {
+/// Writes the next batch; returns whether the cursor is exhausted.
+fn next_batch(
+    request: &Request<'_>,
+    id: i64,
+    cursor: &mut RouterCursor,
+    reply: &mut Reply<'_>,
+) -> Result<bool> {
     let size = parse::natural(request.fields, "batchSize")?;
-    if let Source::Single { backend, id: theirs, .. } = &cursor.source {
-        let command = Outgoing::written(|body| {
+    if let CursorSource::Single { backend, id: theirs, .. } = &cursor.source {
+        let command = ShardCommand::written(|body| {
             body.i64("getMore", *theirs);
             copy(request.body(), body, |name| !matches!(name, "getMore" | "$db" | "$clusterTime"));
         })?;
-        return call::call(backend, request.database, &command, &Sending::of(request), |answer| {
-            let inner = parse::document(answer, "cursor")?;
-            let left = inner.map(|inner| parse::integer(inner, "id")).transpose()?.flatten().unwrap_or(0);
-            if let Some(inner) = inner {
-                let mut out = reply.begin_document("cursor");
-                copy(inner, &mut out, |name| name != "id");
-                out.i64("id", if left == 0 { 0 } else { id });
-            }
-            Ok(left == 0)
-        });
+        return call::call(
+            backend,
+            request.database,
+            &command,
+            &SendPolicy::from_request(request),
+            |answer| {
+                let inner = parse::document(answer, "cursor")?;
+                let left = inner.map(|inner| parse::integer(inner, "id")).transpose()?.flatten().unwrap_or(0);
+                if let Some(inner) = inner {
+                    let mut out = reply.begin_document("cursor");
+                    copy(inner, &mut out, |name| name != "id");
+                    out.i64("id", if left == 0 { 0 } else { id });
+                }
+                Ok(left == 0)
+            },
+        );
     }
-    if let Source::Merge(merge) = &mut cursor.source {
+    if let CursorSource::Merge(merge) = &mut cursor.source {
         merge.set_batch_size(size.and_then(|size| i64::try_from(size).ok()));
     }
     let mut out = reply.begin_document("cursor");
@@ -69,8 +80,7 @@ fn next_batch(request: &Request<'_>, id: i64, cursor: &mut Cursor, reply: &mut R
     Ok(done)
 }
 
-/// Ends cursors.
-pub(super) fn kill(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn kill(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     let RawBsonRef::Array(ids) = request.field("cursors").ok_or_else(|| parse::missing("cursors"))? else {
         return Err(Failure::new(Code::FailedToParse, "cursors must be an array of cursor ids"));

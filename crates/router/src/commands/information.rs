@@ -1,5 +1,5 @@
-//! What the router says of itself: `hello` to drivers (mongos-hello.json; server.md, 2.3), `buildInfo`, `getCmdLineOpts`, `getLog`,
-//! `getParameter`, `listCommands` and their like to administrators.
+//! Commands that describe the router: `hello` for drivers (mongos-hello.json), and `buildInfo`, `getCmdLineOpts`, `getLog`,
+//! `getParameter`, `listCommands` and the like for administrators.
 
 use bson::{Bson, DateTime, RawBsonRef, doc};
 use fathom_service::{parse, version};
@@ -8,19 +8,19 @@ use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::instance::Operation;
+use crate::instance::RouterOperation;
 use crate::request::Request;
 
-/// The most that a driver may say of itself, in bytes, as in mongos.
+/// The largest size of a driver's metadata, in bytes, as in mongos.
 const METADATA_BYTES: usize = 512;
-/// How long a session rests before it ends.
+/// The idle time after which a session ends.
 const SESSION_MINUTES: i32 = 30;
 
-/// `hello` and `isMaster`: a router, and what it takes (mongos-hello.json; server.md, 2.3).
+/// `hello` and `isMaster`: says that this is a router, and what it accepts (mongos-hello.json).
 ///
-/// Sessions, and with them retryable writes, are offered only where every shard is a replica set, which can tell a write that
-/// comes twice.
-pub(super) fn hello(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// Sessions, and with them retryable writes, are offered only if every shard is a replica set, which recognizes a write that is
+/// sent twice.
+pub(super) fn hello(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     note_client(op, request)?;
     if parse::boolean(request.fields, "helloOk")? {
         reply.bool("helloOk", true);
@@ -43,7 +43,7 @@ pub(super) fn hello(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<
     write_compression(op, request, reply)
 }
 
-fn note_client(op: Operation<'_>, request: &Request<'_>) -> Result<()> {
+fn note_client(op: RouterOperation<'_>, request: &Request<'_>) -> Result<()> {
     let Some(metadata) = parse::document(request.fields, "client")? else { return Ok(()) };
     if metadata.as_bytes().len() > METADATA_BYTES {
         let what =
@@ -61,8 +61,8 @@ fn note_client(op: Operation<'_>, request: &Request<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What both sides can compress with, in the client's order.
-fn write_compression(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// The compressors that both sides support, in the client's order.
+fn write_compression(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let wanted = match request.field("compression") {
         None => return Ok(()),
         Some(RawBsonRef::Array(wanted)) => wanted,
@@ -82,15 +82,13 @@ fn write_compression(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply
     Ok(())
 }
 
-/// `ping`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn ping(_: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn ping(_: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `buildInfo`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn build_info(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn build_info(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     version::write_build_info(&op.instance.config.claimed_version, reply);
     let environment = doc! { "target_arch": std::env::consts::ARCH, "target_os": std::env::consts::OS };
     reply.bson("buildEnvironment", &Bson::Document(environment));
@@ -102,9 +100,9 @@ pub(super) fn build_info(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'
     Ok(())
 }
 
-/// `getCmdLineOpts`.
+/// Serves the command `getCmdLineOpts`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn command_line(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn command_line(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let mut argv = reply.begin_array("argv");
     op.instance.config.argv.iter().for_each(|word| argv.string(word));
     argv.end();
@@ -113,8 +111,7 @@ pub(super) fn command_line(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply
     Ok(())
 }
 
-/// `getLog`.
-pub(super) fn log(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn log(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let RawBsonRef::String(name) = request.target else {
         return Err(Failure::new(Code::TypeMismatch, "Argument to getLog must be of type String"));
     };
@@ -140,8 +137,8 @@ pub(super) fn log(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_
     Ok(())
 }
 
-/// `getParameter`: the few that the router has.
-pub(super) fn parameter(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `getParameter`: the few parameters that the router has.
+pub(super) fn parameter(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let [major, minor, ..] = version::numbers(&op.instance.config.claimed_version);
     let all = [
         ("featureCompatibilityVersion", Bson::Document(doc! { "version": format!("{major}.{minor}") })),
@@ -160,9 +157,8 @@ pub(super) fn parameter(op: Operation<'_>, request: &Request<'_>, reply: &mut Re
     if found { Ok(()) } else { Err(Failure::new(Code::InvalidOptions, "no option found to get")) }
 }
 
-/// `listCommands`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn commands(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn commands(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let mut all = reply.begin_document("commands");
     for command in op.instance.commands.all() {
         let mut one = all.begin_document(command.name);
@@ -172,25 +168,24 @@ pub(super) fn commands(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>
     Ok(())
 }
 
-/// `whatsmyuri`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn own_address(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn own_address(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     reply.string("you", &op.client.remote);
     Ok(())
 }
 
-/// `connectionStatus`: nobody, since the router knows no users.
+/// `connectionStatus`: reports no user, since the router knows no users.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn connection(_: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn connection(_: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let mut info = reply.begin_document("authInfo");
     info.begin_array("authenticatedUsers").end();
     info.begin_array("authenticatedUserRoles").end();
     Ok(())
 }
 
-/// `connPoolStats`: connections to the shards.
+/// `connPoolStats`: the connections to the shards.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn pools(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn pools(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let shards = op.instance.cluster.shards().into_iter().map(|shard| shard.backend);
     let backends: Vec<_> = shards.chain([std::sync::Arc::clone(op.instance.cluster.config())]).collect();
     let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
@@ -211,21 +206,24 @@ pub(super) fn pools(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -
     Ok(())
 }
 
-/// `isdbgrid`: that it is one.
+/// `isdbgrid`: says that this is a router.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn is_router(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn is_router(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     reply.i32("isdbgrid", 1);
     reply.string("hostname", &op.instance.name());
     Ok(())
 }
 
-/// `logRotate`.
-pub(super) fn rotate_log(op: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn rotate_log(op: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     op.instance.log.rotate().map_err(Failure::from)
 }
 
-/// `setParameter`: `logLevel` and `quiet`.
-pub(super) fn set_parameter(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `setParameter`: sets `logLevel` and `quiet`.
+pub(super) fn set_parameter(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     if let Some(level) = parse::integer(request.fields, "logLevel")? {
         reply.i32("was", i32::from(op.instance.log.level()));
         return op.instance.log.set_verbosity(&doc! { "verbosity": level });
@@ -239,14 +237,13 @@ pub(super) fn set_parameter(op: Operation<'_>, request: &Request<'_>, reply: &mu
     Err(Failure::new(Code::InvalidOptions, what))
 }
 
-/// `shutdown`.
-pub(super) fn shutdown(op: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn shutdown(op: RouterOperation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let local = op.client.remote.parse::<std::net::SocketAddr>().is_ok_and(|peer| peer.ip().is_loopback());
     if !local {
         let what = "shutdown must run from localhost when running db without auth";
         return Err(Failure::new(Code::Unauthorized, what));
     }
-    // The reply goes out first: connections end only after their command.
+    // The reply is sent first: connections end only after their current command.
     let _ = request;
     op.instance.stop();
     Ok(())

@@ -1,4 +1,4 @@
-//! What the matches of a query amount to over all shards: their number (`count`), and the different values of a field (`distinct`).
+//! The commands `count`, the number of matches of a query on all shards, and `distinct`, the different values of a field in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,45 +13,57 @@ use super::{Reply, pass_on, send_to, variables_of, write_number};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// `count`: the sum of what the shards count.
-pub(super) fn count(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `count`: the sum of the shards' counts.
+pub(super) fn count(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    run(op, request, reply, sum_counts, |reply| reply.i32("n", 0))
+}
+
+/// Runs a command on the shards that can hold matches: the reply of one shard is passed on, the replies of several are combined by
+/// `join`. If the collection does not exist, `write_empty` writes the reply.
+fn run(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+    join: impl Fn(RouterOperation<'_>, &Request<'_>, &Route, &[String], &mut Reply<'_>) -> Result<()>,
+    write_empty: impl FnOnce(&mut Reply<'_>),
+) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.counters.commands.add(1);
-    let counted = op
-        .instance
-        .with_route(request.database, &namespace, |route| answer_count(op, request, route, reply))?;
-    if counted.is_none() {
-        reply.i32("n", 0);
+    let answered = op.instance.with_route(request.database, &namespace, |route| {
+        match shards_of(request, route)?.as_slice() {
+            [only] => send_to(op, request, route, only, |_, answer| {
+                pass_on(answer, reply);
+                Ok(())
+            }),
+            shards => join(op, request, route, shards, reply),
+        }
+    })?;
+    if answered.is_none() {
+        write_empty(reply);
     }
     Ok(())
 }
 
-fn answer_count(
-    op: Operation<'_>,
+fn sum_counts(
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     route: &Route,
+    shards: &[String],
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let shards = shards_of(request, route)?;
-    if let [only] = shards.as_slice() {
-        return send_to(op, request, route, only, |_, answer| {
-            pass_on(answer, reply);
-            Ok(())
-        });
-    }
     let skip = parse::integer(request.fields, "skip")?.unwrap_or(0);
     if skip < 0 {
         return Err(Failure::new(Code::BadValue, "Skip value is negative in the count query"));
     }
     let limit = parse::integer(request.fields, "limit")?.unwrap_or(0).saturating_abs();
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
-    for shard in &shards {
-        let command = Outgoing::forwarded(request, &["skip", "limit"], |body| {
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::with_capacity(shards.len());
+    for shard in shards {
+        let command = ShardCommand::forwarded(request, &["skip", "limit"], |body| {
             if limit != 0 {
                 body.i64("limit", limit.saturating_add(skip));
             }
@@ -59,7 +71,7 @@ fn answer_count(
         commands.push((op.instance.cluster.shard(shard)?, command.with_versions(route.versions(shard))));
     }
     let mut sum = 0_i64;
-    for answer in call::ask_all(request.database, &commands, &Sending::of(request)) {
+    for answer in call::ask_all(request.database, &commands, &SendPolicy::from_request(request)) {
         let answer = answer?;
         let answer: &RawDocument = &answer;
         sum = sum.saturating_add(parse::integer(answer, "n")?.unwrap_or(0));
@@ -69,7 +81,7 @@ fn answer_count(
     Ok(())
 }
 
-/// The shards of the matches of `query`.
+/// The shards that can hold matches of `query`.
 pub(super) fn shards_of(request: &Request<'_>, route: &Route) -> Result<Vec<String>> {
     if route.table.is_none() {
         return Ok(vec![route.primary.id().to_owned()]);
@@ -78,43 +90,29 @@ pub(super) fn shards_of(request: &Request<'_>, route: &Route) -> Result<Vec<Stri
     Ok(route.target(&Filter::parse(query, &variables_of(request)?)?)?.shards)
 }
 
-/// What all values together may take, as in mongod.
-const MOST_BYTES: usize = 16 << 20;
+/// The largest total size of all values, as in mongod.
+const MAX_BYTES: usize = 16 << 20;
 
-/// `distinct`: the values of all shards, each once, in their order.
-pub(super) fn distinct(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let namespace = request.namespace()?;
-    op.instance.counters.commands.add(1);
-    let found = op
-        .instance
-        .with_route(request.database, &namespace, |route| answer_distinct(op, request, route, reply))?;
-    if found.is_none() {
-        reply.begin_array("values").end();
-    }
-    Ok(())
+/// `distinct`: the values of all shards, each once, in order.
+pub(super) fn distinct(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    run(op, request, reply, join_values, |reply| reply.begin_array("values").end())
 }
 
-fn answer_distinct(
-    op: Operation<'_>,
+fn join_values(
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     route: &Route,
+    shards: &[String],
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let shards = shards_of(request, route)?;
-    if let [only] = shards.as_slice() {
-        return send_to(op, request, route, only, |_, answer| {
-            pass_on(answer, reply);
-            Ok(())
-        });
-    }
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(shards.len());
-    for shard in &shards {
-        let command = Outgoing::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::with_capacity(shards.len());
+    for shard in shards {
+        let command = ShardCommand::forwarded(request, &[], |_| {})?.with_versions(route.versions(shard));
         commands.push((op.instance.cluster.shard(shard)?, command));
     }
     let mut values: BTreeMap<Vec<u8>, RawBson> = BTreeMap::new();
     let mut bytes = 0;
-    for answer in call::ask_all(request.database, &commands, &Sending::of(request)) {
+    for answer in call::ask_all(request.database, &commands, &SendPolicy::from_request(request)) {
         let answer = answer?;
         let found = answer.get_array("values").map_err(|error| parse::malformed(&error))?;
         for value in found {
@@ -123,7 +121,7 @@ fn answer_distinct(
             key.append(value, false);
             let key = key.finish(Bound::Exact).bytes;
             bytes += key.len() + 8;
-            if bytes > MOST_BYTES {
+            if bytes > MAX_BYTES {
                 return Err(Failure::new(Code(17217), "distinct too big, 16mb cap"));
             }
             values.entry(key).or_insert_with(|| value.into());

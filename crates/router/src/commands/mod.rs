@@ -1,6 +1,6 @@
-//! The table of commands: name, function, and how it is sent to shards.
+//! The table of commands: the name of each, its function, and how it is sent to shards.
 //!
-//! One file for a thought. What mongos has and this router has not is listed too, with the reason, so that it is refused by name.
+//! One file per subject. The table also lists commands that mongos has and this router lacks, with the reason, so that they are refused by name.
 
 mod aggregate;
 mod collections;
@@ -25,15 +25,15 @@ use fathom_service::parse;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::cursors::{Cursor, Source};
-use crate::instance::{Instance, Operation};
-use crate::outgoing::{Outgoing, copy, fields_of};
-use crate::request::{Request, Sending};
+use crate::cursors::{CursorSource, RouterCursor};
+use crate::instance::{Instance, RouterOperation};
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::{ShardCommand, copy, fields_of};
 
-use crate::outgoing::OF_THE_REPLY;
-pub(crate) use crate::outgoing::pass_on;
 pub(crate) use crate::request::variables_of;
+use crate::shard_command::OF_THE_REPLY;
+pub(crate) use crate::shard_command::pass_on;
 pub(crate) use find_documents::shards_of;
 pub(crate) use table::{function_of, registry};
 
@@ -41,15 +41,15 @@ pub(crate) use table::{function_of, registry};
 pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
 
 /// The function of a command.
-pub(crate) type Run = fn(Operation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
+pub(crate) type CommandFunction = fn(RouterOperation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
 
-/// The database, and whether a cursor of this command lives until it is closed.
+/// The database, and whether a cursor of this command lives until it is closed (no time-out).
 pub(crate) fn cursor_terms<'a>(request: &Request<'a>) -> Result<(&'a str, bool)> {
     Ok((request.database, parse::boolean(request.fields, "noCursorTimeout")?))
 }
 
-/// Hands a shard's reply with a cursor on, under an id of the router's own if the shard has more; for the database and with the time-out
-/// of [`cursor_terms`].
+/// Passes on a shard's reply with a cursor, under the router's own cursor id if the shard has more; takes the database and the
+/// time-out of [`cursor_terms`].
 pub(crate) fn pass_cursor_on(
     instance: &Instance,
     (database, no_timeout): (&str, bool),
@@ -68,13 +68,13 @@ pub(crate) fn pass_cursor_on(
     }
     let namespace = parse::string(cursor, "ns")?.unwrap_or_default();
     let (database, collection) = namespace.split_once('.').unwrap_or((database, namespace));
-    let source = Source::Single {
+    let source = CursorSource::Single {
         backend: Arc::clone(backend),
         id,
         database: database.to_owned(),
         collection: collection.to_owned(),
     };
-    let own = instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout });
+    let own = instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, no_timeout });
     for (name, value) in fields_of(answer) {
         if name == "cursor" {
             let mut out = reply.begin_document("cursor");
@@ -87,12 +87,12 @@ pub(crate) fn pass_cursor_on(
     Ok(())
 }
 
-/// Writes the first batch of a source of several shards, and keeps it if it has more.
+/// Writes the first batch of a source of several shards, and keeps the source if it has more.
 pub(crate) fn write_first_batch(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     namespace: &str,
-    mut source: Source,
+    mut source: CursorSource,
     (batch_size, single_batch): (u64, bool),
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -105,14 +105,14 @@ pub(crate) fn write_first_batch(
         0
     } else {
         let no_timeout = parse::boolean(request.fields, "noCursorTimeout")?;
-        op.instance.cursors.add(Cursor { namespace: namespace.to_owned(), source, no_timeout })
+        op.instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, no_timeout })
     };
     cursor.i64("id", id);
     cursor.string("ns", namespace);
     Ok(())
 }
 
-/// An empty answer of a command with a cursor.
+/// Writes the empty reply of a command with a cursor.
 pub(crate) fn write_empty_cursor(namespace: &str, reply: &mut Reply<'_>) {
     let mut cursor = reply.begin_document("cursor");
     cursor.begin_array("firstBatch").end();
@@ -120,9 +120,9 @@ pub(crate) fn write_empty_cursor(namespace: &str, reply: &mut Reply<'_>) {
     cursor.string("ns", namespace);
 }
 
-/// Sends a request as it came to one shard of its route.
+/// Sends a request unchanged to one shard of its route.
 pub(crate) fn send_to<R>(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     route: &Route,
     shard: &str,
@@ -130,16 +130,18 @@ pub(crate) fn send_to<R>(
 ) -> Result<R> {
     let backend = op.instance.cluster.shard(shard)?;
     let command = for_shard(request, route, shard)?;
-    call::call(&backend, request.database, &command, &Sending::of(request), |answer| take(&backend, answer))
+    call::call(&backend, request.database, &command, &SendPolicy::from_request(request), |answer| {
+        take(&backend, answer)
+    })
 }
 
-/// A request as it came, for one shard of its route.
-pub(crate) fn for_shard<'a>(request: &Request<'a>, route: &Route, shard: &str) -> Result<Outgoing<'a>> {
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
+/// A request, unchanged, for one shard of its route.
+pub(crate) fn for_shard<'a>(request: &Request<'a>, route: &Route, shard: &str) -> Result<ShardCommand<'a>> {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
     Ok(command.with_sequence_of(request).with_versions(route.versions(shard)))
 }
 
-/// A number as mongod writes its counts: an int where it fits, a long where it does not.
+/// Writes a number as mongod writes its counts: an int if it fits, otherwise a long.
 pub(crate) fn write_number(reply: &mut Reply<'_>, name: &str, value: i64) {
     match i32::try_from(value) {
         Ok(value) => reply.i32(name, value),

@@ -1,5 +1,5 @@
-//! What runs for clients: operations on the shards, each with the shard's name before its number, and sessions, of which the router knows an id
-//! and the shards the rest.
+//! Operations and sessions. The number of an operation on a shard is preceded by the shard's name. The router only creates the ids
+//! of sessions; the shards keep everything else about them.
 
 use bson::{Bson, RawBsonRef, Uuid, doc};
 use fathom_service::parse;
@@ -8,18 +8,17 @@ use fathom_wire::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
+use crate::shard_command::ShardCommand;
 
-/// Lists what runs.
-pub(super) fn current(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
+pub(super) fn current(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
     let shards = op.instance.cluster.shards();
     let commands: Vec<_> = shards.into_iter().map(|shard| (shard.backend, command.clone())).collect();
     let mut array = reply.begin_array("inprog");
     for (answer, (backend, _)) in
-        call::ask_all("admin", &commands, &Sending::of(request)).into_iter().zip(&commands)
+        call::ask_all("admin", &commands, &SendPolicy::from_request(request)).into_iter().zip(&commands)
     {
         let answer = parse::owned(&answer?)?;
         for running in answer.get_array("inprog").into_iter().flatten().filter_map(Bson::as_document) {
@@ -34,8 +33,8 @@ pub(super) fn current(op: Operation<'_>, request: &Request<'_>, reply: &mut Repl
     Ok(())
 }
 
-/// Ends an operation of a shard: `{killOp: 1, op: "shard:number"}`.
-pub(super) fn kill(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// Ends an operation on a shard: `{killOp: 1, op: "shard:number"}`.
+pub(super) fn kill(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let wrong = || {
         let what = "The op argument to killOp must be of the format shardid:opid";
         Failure::new(Code::BadValue, what)
@@ -44,13 +43,13 @@ pub(super) fn kill(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'
     let (shard, number) = named.split_once(':').ok_or_else(wrong)?;
     let number: i64 = number.parse().map_err(|_| wrong())?;
     let backend = op.instance.cluster.shard(shard)?;
-    backend.command("admin", &doc! { "killOp": 1, "op": number }, &Sending::write())?;
+    backend.command("admin", &doc! { "killOp": 1, "op": number }, &SendPolicy::write())?;
     reply.string("info", "attempting to kill op");
     Ok(())
 }
 
-/// `startSession`: a new id.
-pub(super) fn start(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `startSession`: creates a new session id.
+pub(super) fn start(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     if !op.instance.cluster.has_sessions() {
         let what = "there are no sessions where a shard is no replica set";
         return Err(Failure::new(Code::IllegalOperation, what));
@@ -60,14 +59,14 @@ pub(super) fn start(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -
     Ok(())
 }
 
-/// `endSessions` and `refreshSessions`: the shards forget sessions by themselves.
+/// `endSessions` and `refreshSessions`: nothing to do, because the shards expire sessions by themselves.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn noted(_: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn noted(_: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `commitTransaction` and `abortTransaction`.
-pub(super) fn no_transaction(_: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+/// The commands `commitTransaction` and `abortTransaction`.
+pub(super) fn no_transaction(_: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let what = "this router has no transactions of several documents";
     Err(Failure::new(Code::NoSuchTransaction, what))
 }

@@ -1,17 +1,17 @@
-//! Table: commands that mongos has and this router has not, each with the reason.
+//! Table of the commands that mongos has and this router lacks, each with the reason.
 
 use fathom_wire::{Code, Failure};
 
 use super::Reply;
 use crate::Result;
-use crate::instance::Operation;
+use crate::instance::RouterOperation;
 use crate::request::Request;
 
 const NO_USERS: &str = "this router knows no users: keep it on loopback";
 const NO_ZONES: &str = "this router has no zones";
 const NO_ORDER: &str = "this router runs no JavaScript";
 
-/// Name and reason.
+/// Table of the refused commands, each with the reason.
 static REFUSED: &[(&str, &str)] = &[
     ("addShardToZone", NO_ZONES),
     ("authenticate", NO_USERS),
@@ -39,14 +39,12 @@ static REFUSED: &[(&str, &str)] = &[
     ("usersInfo", NO_USERS),
 ];
 
-/// Refuses.
-pub(super) fn run(_: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(_: RouterOperation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let name = request.command.name;
     let reason = REFUSED.iter().find(|one| one.0 == name).map_or("it is not here", |one| one.1);
     Err(Failure::new(Code::CommandNotSupported, format!("{name} is not in this router: {reason}")))
 }
 
-/// The names.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     REFUSED.iter().map(|one| one.0)
 }

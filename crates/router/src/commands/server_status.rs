@@ -1,4 +1,4 @@
-//! `serverStatus` of a router (mongos-serverStatus.json; server.md, 2.5).
+//! The command `serverStatus` of a router (mongos-serverStatus.json).
 
 use std::sync::atomic::Ordering;
 
@@ -8,11 +8,11 @@ use fathom_wire::Compressor;
 
 use super::Reply;
 use crate::Result;
-use crate::instance::{Instance, Operation};
-use crate::request::{Kind, Request};
+use crate::instance::{Instance, RouterOperation};
+use crate::request::{Request, SendKind};
 
 const MIB: u64 = 1 << 20;
-/// The size of a chunk above which it is to be moved in parts, as `config.settings` has it by default.
+/// The size above which a chunk is moved in parts, the default in `config.settings`.
 const CHUNK_BYTES: i64 = 64 << 20;
 
 fn whole(number: u64) -> i64 {
@@ -23,9 +23,8 @@ fn counted(reply: &mut Reply<'_>, name: &str, counter: &Counter) {
     reply.i64(name, whole(counter.get()));
 }
 
-/// Writes it.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn run(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn run(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let instance = op.instance;
     let process = ProcessFigures::read();
     head(instance, reply);
@@ -73,7 +72,7 @@ fn head(instance: &Instance, reply: &mut Reply<'_>) {
     let uptime = instance.started.elapsed();
     reply.string("host", &instance.name());
     reply.string("version", &instance.config.claimed_version);
-    // Tools look at this to tell a mongod from a mongos.
+    // Tools read this field to tell a mongod from a mongos.
     reply.string("process", "mongos");
     reply.i64("pid", i64::from(std::process::id()));
     reply.f64("uptime", uptime.as_secs() as f64);
@@ -97,7 +96,7 @@ fn network(instance: &Instance, reply: &mut Reply<'_>) {
         if !instance.config.compressors.iter().any(|one| one == name) {
             continue;
         }
-        let of = traffic.of(compressor);
+        let of = traffic.for_compressor(compressor);
         let mut one = compression.begin_document(name);
         for (way, bytes_in, bytes_out) in [
             ("compressor", &of.compressor_in, &of.compressor_out),
@@ -131,13 +130,15 @@ fn sharding(instance: &Instance, reply: &mut Reply<'_>) {
     }
 }
 
-/// What only this router tells: how long operations took here, what of it they waited for shards, and for how many of them at
-/// once. Times in microseconds. Relayed are queries that needed no thread of their own.
+/// The section that only this router has: how long operations took here, how much of that time they waited for shards, and how many
+/// of them asked one shard or several. Times in microseconds. Relayed queries are those that needed no thread of their own.
 fn own(instance: &Instance, reply: &mut Reply<'_>) {
     let mut section = reply.begin_document("fathom");
     section.string("version", env!("CARGO_PKG_VERSION"));
     let mut latencies = section.begin_document("opLatencies");
-    for (name, kind) in [("reads", Kind::Read), ("writes", Kind::Write), ("commands", Kind::Admin)] {
+    for (name, kind) in
+        [("reads", SendKind::Read), ("writes", SendKind::Write), ("commands", SendKind::Admin)]
+    {
         let times = instance.counters.times(kind);
         let mut one = latencies.begin_document(name);
         counted(&mut one, "latency", &times.took_us);

@@ -1,4 +1,4 @@
-//! The commands that administrate the cluster: from their fields to [`crate::admin`], and back.
+//! The commands that administer the cluster: each turns its fields into a call of [`crate::admin`], and the result into a reply.
 
 use bson::{Bson, Document, RawBsonRef, doc};
 use fathom_service::{GENERIC_ARGUMENTS, parse};
@@ -6,13 +6,13 @@ use fathom_wire::{Code, Failure};
 
 use super::{Reply, write_number};
 use crate::Result;
-use crate::admin::{self, Removal, ShardCollection, Where};
-use crate::balancer::{self, Mode};
-use crate::instance::Operation;
-use crate::outgoing::fields_of;
+use crate::admin::{self, Removal, ShardCollection, SplitPoint};
+use crate::balancer::{self, BalancerMode};
+use crate::instance::RouterOperation;
 use crate::request::Request;
+use crate::shard_command::fields_of;
 
-/// Refuses fields that the command does not know: what they ask for would not be done.
+/// Refuses unknown fields: the router would silently ignore the request in them.
 fn only(request: &Request<'_>, known: &[&str]) -> Result<()> {
     let unknown = fields_of(request.body())
         .skip(1)
@@ -30,16 +30,18 @@ fn text<'a>(request: &Request<'a>) -> Result<&'a str> {
     }
 }
 
-/// `addShard`.
-pub(super) fn add_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn add_shard(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     only(request, &["name"])?;
     let name = parse::string(request.fields, "name")?;
     reply.string("shardAdded", &admin::add_shard(op.instance, text(request)?, name)?);
     Ok(())
 }
 
-/// `removeShard`.
-pub(super) fn remove_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn remove_shard(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     only(request, &[])?;
     let shard = text(request)?;
     let (state, message, left) = match admin::remove_shard(op.instance, shard)? {
@@ -70,16 +72,15 @@ pub(super) fn remove_shard(op: Operation<'_>, request: &Request<'_>, reply: &mut
     Ok(())
 }
 
-/// `listShards`.
-pub(super) fn list_shards(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn list_shards(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.instance.cluster.reload()?;
     let mut array = reply.begin_array("shards");
     op.instance.cluster.shards().iter().for_each(|shard| array.bson(&Bson::Document(shard.document.clone())));
     Ok(())
 }
 
-/// `getShardMap`.
-pub(super) fn shard_map(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// Serves the command `getShardMap`.
+pub(super) fn shard_map(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     op.instance.cluster.reload()?;
     let mut map = std::collections::BTreeMap::new();
     let shards = op.instance.cluster.shards().into_iter().map(|shard| shard.backend);
@@ -96,16 +97,15 @@ pub(super) fn shard_map(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_
     Ok(())
 }
 
-/// `enableSharding`.
-pub(super) fn enable(op: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+/// Serves the command `enableSharding`.
+pub(super) fn enable(op: RouterOperation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     only(request, &["primaryShard"])?;
     let primary = parse::string(request.fields, "primaryShard")?;
     admin::enable_sharding(op.instance, text(request)?, primary)
 }
 
-/// `shardCollection`.
 pub(super) fn shard_collection(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -137,8 +137,8 @@ pub(super) fn shard_collection(
     Ok(())
 }
 
-/// Which chunk a command means.
-fn chunk_of(request: &Request<'_>) -> Result<Where> {
+/// The chunk that the command's fields name.
+fn chunk_of(request: &Request<'_>) -> Result<SplitPoint> {
     let bounds = match request.field("bounds") {
         None => None,
         Some(RawBsonRef::Array(items)) => {
@@ -149,7 +149,7 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
                 .map(parse::owned)
                 .collect::<Result<_>>()?;
             match <[Document; 2]>::try_from(ends) {
-                Ok([min, max]) => Some(Where::Bounds(min, max)),
+                Ok([min, max]) => Some(SplitPoint::Bounds(min, max)),
                 Err(_) => {
                     return Err(Failure::new(Code::BadValue, "bounds must be an array of two documents"));
                 }
@@ -157,8 +157,9 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
         }
         Some(other) => return Err(parse::wrong_type("bounds", other, "array")),
     };
-    let find = parse::document(request.fields, "find")?.map(parse::owned).transpose()?.map(Where::Find);
-    let middle = parse::document(request.fields, "middle")?.map(parse::owned).transpose()?.map(Where::Middle);
+    let find = parse::document(request.fields, "find")?.map(parse::owned).transpose()?.map(SplitPoint::Find);
+    let middle =
+        parse::document(request.fields, "middle")?.map(parse::owned).transpose()?.map(SplitPoint::Middle);
     let mut given = [bounds, find, middle].into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(one), None) => Ok(one),
@@ -169,14 +170,16 @@ fn chunk_of(request: &Request<'_>) -> Result<Where> {
     }
 }
 
-/// `split`.
-pub(super) fn split(op: Operation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+pub(super) fn split(op: RouterOperation<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     only(request, &["find", "bounds", "middle"])?;
     admin::split(op.instance, request.named_namespace()?, &chunk_of(request)?)
 }
 
-/// `moveChunk`.
-pub(super) fn move_chunk(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn move_chunk(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     only(
         request,
         &[
@@ -194,7 +197,7 @@ pub(super) fn move_chunk(op: Operation<'_>, request: &Request<'_>, reply: &mut R
         parse::boolean(request.fields, "_waitForDelete")? || parse::boolean(request.fields, "waitForDelete")?;
     let began = std::time::Instant::now();
     let place = chunk_of(request)?;
-    if matches!(place, Where::Middle(_)) {
+    if matches!(place, SplitPoint::Middle(_)) {
         return Err(Failure::new(Code::BadValue, "moveChunk takes find or bounds"));
     }
     admin::move_chunk(op.instance, request.named_namespace()?, &place, to, wait)?;
@@ -202,20 +205,18 @@ pub(super) fn move_chunk(op: Operation<'_>, request: &Request<'_>, reply: &mut R
     Ok(())
 }
 
-/// `balancerStart`.
-pub(super) fn balancer_start(op: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
-    balancer::set_mode(op.instance, Mode::Full)
+pub(super) fn balancer_start(op: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    balancer::set_mode(op.instance, BalancerMode::Full)
 }
 
-/// `balancerStop`: also waits for what it moves at the moment.
-pub(super) fn balancer_stop(op: Operation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
-    balancer::set_mode(op.instance, Mode::Off)?;
+/// `balancerStop`: also waits for the move in progress.
+pub(super) fn balancer_stop(op: RouterOperation<'_>, _: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
+    balancer::set_mode(op.instance, BalancerMode::Off)?;
     balancer::wait_for_round(op.instance);
     Ok(())
 }
 
-/// `balancerStatus`.
-pub(super) fn balancer_status(op: Operation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn balancer_status(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let status = balancer::status(op.instance)?;
     reply.string("mode", status.mode.name());
     reply.bool("inBalancerRound", status.in_round);
@@ -224,7 +225,11 @@ pub(super) fn balancer_status(op: Operation<'_>, _: &Request<'_>, reply: &mut Re
 }
 
 /// `getShardVersion`: the version that the router knows.
-pub(super) fn shard_version(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn shard_version(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.named_namespace()?;
     let Some(table) = op.instance.catalog.table(&op.instance.cluster, namespace)? else {
         let what = format!("Collection {namespace} is not sharded.");
@@ -235,8 +240,8 @@ pub(super) fn shard_version(op: Operation<'_>, request: &Request<'_>, reply: &mu
     Ok(())
 }
 
-/// `flushRouterConfig`: of one collection, of one database, or of all.
-pub(super) fn flush(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `flushRouterConfig`: forgets one collection, one database, or all.
+pub(super) fn flush(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     match request.target {
         RawBsonRef::String(name) if name.contains('.') => op.instance.catalog.forget(name),
         RawBsonRef::String(name) => op.instance.catalog.forget_all_of(name),

@@ -1,5 +1,5 @@
-//! Figures of collections and databases, put together from those of the shards: `validate`, `dataSize`, `collStats` and `dbStats` (server.md, 2.8;
-//! collStats-router.json).
+//! Statistics of collections and databases, combined from those of the shards: `validate`, `dataSize`, `collStats` and `dbStats`
+//! (docs/methods.md#commands-and-errors; collStats-router.json).
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::{Reply, number_of, pass_on, send_to, write_number};
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// `validate`: valid where it is valid on all shards.
-pub(super) fn validate(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `validate`: valid if it is valid on all shards.
+pub(super) fn validate(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     let found = op.instance.with_route(request.database, &namespace, |route| {
         let replies = match ask(op, request, route, reply)? {
@@ -39,8 +39,8 @@ pub(super) fn validate(op: Operation<'_>, request: &Request<'_>, reply: &mut Rep
     })
 }
 
-/// `dataSize`: sums.
-pub(super) fn data_size(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// The command `dataSize`, summed over shards.
+pub(super) fn data_size(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.named_namespace()?.to_owned();
     let database = namespace.split_once('.').map_or("", |(database, _)| database);
     let found = op.instance.with_route(database, &namespace, |route| {
@@ -62,9 +62,9 @@ pub(super) fn number(answer: &Document, field: &str) -> f64 {
     value.and_then(|value| number_of(value.as_raw_bson_ref())).unwrap_or(0.0)
 }
 
-/// The replies of the shards that have some of the collection; none if it is not sharded, where the one reply was handed on.
+/// The replies of the shards that have a part of the collection; `None` if it is not sharded: the single reply has then been passed on.
 pub(super) fn ask(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
     route: &Route,
     reply: &mut Reply<'_>,
@@ -77,12 +77,12 @@ pub(super) fn ask(
         })?;
         return Ok(None);
     }
-    let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::new();
+    let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::new();
     for shard in route.shards() {
-        let command = Outgoing::forwarded(request, &[], |_| {})?.with_versions(route.versions(&shard));
+        let command = ShardCommand::forwarded(request, &[], |_| {})?.with_versions(route.versions(&shard));
         commands.push((op.instance.cluster.shard(&shard)?, command));
     }
-    let replies = call::ask_all(request.database, &commands, &Sending::of(request));
+    let replies = call::ask_all(request.database, &commands, &SendPolicy::from_request(request));
     let mut all = Vec::with_capacity(replies.len());
     for (answer, (backend, _)) in replies.into_iter().zip(&commands) {
         all.push((backend.id().to_owned(), parse::owned(&answer?)?));
@@ -90,9 +90,9 @@ pub(super) fn ask(
     Ok(Some(all))
 }
 
-/// What is summed of `collStats`.
+/// The fields of `collStats` that are summed.
 const OF_COLLECTIONS: &[&str] = &["count", "size", "storageSize", "totalIndexSize"];
-/// What is summed of `dbStats`.
+/// The fields of `dbStats` that are summed.
 const OF_DATABASES: &[&str] = &[
     "collections",
     "views",
@@ -105,8 +105,11 @@ const OF_DATABASES: &[&str] = &[
     "fileSize",
 ];
 
-/// `collStats`.
-pub(super) fn collection(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+pub(super) fn collection(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.namespace()?;
     let found = op.instance.with_route(request.database, &namespace, |route| {
         let Some(replies) = ask(op, request, route, reply)? else {
@@ -149,9 +152,8 @@ pub(super) fn collection(op: Operation<'_>, request: &Request<'_>, reply: &mut R
     })
 }
 
-/// `dbStats`.
-pub(super) fn database(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    let command = Outgoing::forwarded(request, &[], |_| {})?;
+pub(super) fn database(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    let command = ShardCommand::forwarded(request, &[], |_| {})?;
     let shards = op.instance.cluster.shards();
     let commands: Vec<_> = match request.database {
         "config" | "admin" => vec![(std::sync::Arc::clone(op.instance.cluster.config()), command)],
@@ -159,7 +161,9 @@ pub(super) fn database(op: Operation<'_>, request: &Request<'_>, reply: &mut Rep
     };
     let mut replies = Vec::new();
     for (answer, (backend, _)) in
-        call::ask_all(request.database, &commands, &Sending::of(request)).into_iter().zip(&commands)
+        call::ask_all(request.database, &commands, &SendPolicy::from_request(request))
+            .into_iter()
+            .zip(&commands)
     {
         replies.push((backend.hosts().to_string(), fathom_service::parse::owned(&answer?)?));
     }

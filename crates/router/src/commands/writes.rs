@@ -1,5 +1,5 @@
-//! The writes of documents: `insert`, `update` and `delete`, statement by statement, and `findAndModify`, on the one shard that the query's shard
-//! key names.
+//! Writes of documents: `insert`, `update` and `delete`, statement by statement, and `findAndModify`, on the single shard that the
+//! shard key in its query selects.
 
 use fathom_query::Filter;
 use fathom_service::parse;
@@ -7,13 +7,17 @@ use fathom_wire::{Code, Failure};
 
 use super::{Reply, pass_on, send_to, variables_of};
 use crate::Result;
-use crate::instance::Operation;
+use crate::instance::RouterOperation;
 use crate::request::Request;
 use crate::route::Route;
-use crate::write::{self, Verb};
+use crate::write::{self, BatchType};
 
-/// `findAndModify`: on the one shard that the query's shard key names.
-pub(super) fn find_and_modify(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+/// `findAndModify`: runs on the single shard that the shard key in the query selects.
+pub(super) fn find_and_modify(
+    op: RouterOperation<'_>,
+    request: &Request<'_>,
+    reply: &mut Reply<'_>,
+) -> Result<()> {
     let namespace = request.namespace()?;
     op.instance.with_new_route(request.database, &namespace, |route| {
         let shard = shard_of(request, route)?;
@@ -24,7 +28,7 @@ pub(super) fn find_and_modify(op: Operation<'_>, request: &Request<'_>, reply: &
     })
 }
 
-/// The shard of the query's key.
+/// The single shard that the shard key in the query selects.
 pub(super) fn shard_of(request: &Request<'_>, route: &Route) -> Result<String> {
     let Some(table) = &route.table else { return Ok(route.primary.id().to_owned()) };
     let query = parse::document(request.fields, "query")?.unwrap_or_else(|| parse::empty());
@@ -36,17 +40,14 @@ pub(super) fn shard_of(request: &Request<'_>, route: &Route) -> Result<String> {
     })
 }
 
-/// Inserts.
-pub(super) fn insert(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    write::run(op, request, Verb::Insert, reply)
+pub(super) fn insert(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    write::run(op, request, BatchType::Insert, reply)
 }
 
-/// Updates.
-pub(super) fn update(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    write::run(op, request, Verb::Update, reply)
+pub(super) fn update(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    write::run(op, request, BatchType::Update, reply)
 }
 
-/// Deletes.
-pub(super) fn delete(op: Operation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
-    write::run(op, request, Verb::Delete, reply)
+pub(super) fn delete(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
+    write::run(op, request, BatchType::Delete, reply)
 }

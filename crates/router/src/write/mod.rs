@@ -1,8 +1,8 @@
-//! Batches of writes: each statement goes to the shard, or the shards, of what it writes; what came of it comes back under its
-//! place in the client's batch.
+//! Batches of writes: each statement is sent to the shards of the documents that it writes; its result is returned under its
+//! position in the client's batch.
 //!
-//! An ordered batch goes statement by statement, those in a row for one shard together; an unordered one goes to all shards at
-//! once. A shard that refuses a part because the router's knowledge is old has done nothing of it: it is routed again.
+//! An ordered batch is sent statement by statement, with consecutive statements for one shard together; an unordered batch is sent
+//! to all shards at once. A shard that refuses a part as stale has executed nothing of it: that part is routed again.
 
 mod outcome;
 mod statements;
@@ -13,37 +13,37 @@ use std::sync::Arc;
 use fathom_wire::limits::MAX_WRITE_BATCH;
 use fathom_wire::{Code, DocumentWriter, Failure};
 
-pub(crate) use outcome::Outcome;
-use statements::Batch;
-pub(crate) use statements::Verb;
+pub(crate) use outcome::WriteOutcome;
+pub(crate) use statements::BatchType;
+use statements::StatementBatch;
 
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::instance::Operation;
-use crate::outgoing::Outgoing;
-use crate::request::{Request, Sending};
+use crate::instance::RouterOperation;
+use crate::request::{Request, SendPolicy};
 use crate::route::{Route, is_stale};
+use crate::shard_command::ShardCommand;
 
-/// After so many rounds without progress a batch is given up, as in mongos.
+/// The number of rounds without progress after which a batch is given up, as in mongos.
 const ROUNDS: u32 = 5;
 
-/// A part of a batch for one shard: the places of its statements.
+/// A part of a batch for one shard: the positions of its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct TargetedBatch {
     shard: String,
     places: Vec<usize>,
 }
 
 /// Runs a batch and writes its reply.
 pub(crate) fn run(
-    op: Operation<'_>,
+    op: RouterOperation<'_>,
     request: &Request<'_>,
-    verb: Verb,
+    verb: BatchType,
     reply: &mut DocumentWriter<'_>,
 ) -> Result<()> {
     let namespace = request.namespace()?;
-    let batch = Batch::read(request, verb)?;
+    let batch = StatementBatch::read(request, verb)?;
     if !(1..=MAX_WRITE_BATCH).contains(&batch.statements.len()) {
         let what = format!(
             "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
@@ -53,7 +53,8 @@ pub(crate) fn run(
     }
     verb.count(&op.instance.counters, batch.statements.len());
     let route = op.instance.route_or_new(request.database, &namespace)?;
-    let mut run = Run { op, request, batch: &batch, route, outcome: Outcome::default(), rounds: 0 };
+    let mut run =
+        BatchWriteOp { op, request, batch: &batch, route, outcome: WriteOutcome::default(), rounds: 0 };
     if run.route.table.is_none() && !run.forward(reply)? {
         return Ok(());
     }
@@ -66,28 +67,28 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A batch under way.
-struct Run<'r, 'a> {
-    op: Operation<'r>,
+/// A batch that is being executed.
+struct BatchWriteOp<'r, 'a> {
+    op: RouterOperation<'r>,
     request: &'r Request<'a>,
-    batch: &'r Batch<'a>,
+    batch: &'r StatementBatch<'a>,
     route: Route,
-    outcome: Outcome,
-    /// Rounds without progress.
+    outcome: WriteOutcome,
+    /// The number of rounds without progress so far.
     rounds: u32,
 }
 
-impl Run<'_, '_> {
-    /// Sends the whole batch as it came to the primary shard; whether the collection turned out to be sharded.
+impl BatchWriteOp<'_, '_> {
+    /// Sends the whole batch unchanged to the primary shard; returns whether the collection turned out to be sharded.
     fn forward(&mut self, reply: &mut DocumentWriter<'_>) -> Result<bool> {
         loop {
             let primary = Arc::clone(&self.route.primary);
             let versions = self.route.versions(primary.id());
-            let command = Outgoing::forwarded(self.request, &[], |_| {})?.with_sequence_of(self.request);
+            let command = ShardCommand::forwarded(self.request, &[], |_| {})?.with_sequence_of(self.request);
             let command = command.with_versions(versions);
-            let sending = Sending::of(self.request);
+            let sending = SendPolicy::from_request(self.request);
             let answered = call::call(&primary, self.request.database, &command, &sending, |answer| {
-                crate::outgoing::pass_on(answer, reply);
+                crate::shard_command::pass_on(answer, reply);
                 Ok(())
             });
             match answered {
@@ -109,7 +110,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Whether there is to be another round; the statements that are left fail otherwise.
+    /// Whether to make another round; if not, the statements that are left fail.
     fn another_round(&mut self, left: &[usize]) -> Result<bool> {
         if self.rounds < ROUNDS {
             self.route_again()?;
@@ -154,7 +155,7 @@ impl Run<'_, '_> {
             } else if !self.another_round(&stale)? {
                 return Ok(());
             } else {
-                // What a shard refused it has not begun; what it did of a part before it refused is told apart by its place.
+                // A shard did not begin a statement that it refused; the index separates it from those that it had executed.
                 place = stale.first().copied().unwrap_or(next);
             }
         }
@@ -176,7 +177,8 @@ impl Run<'_, '_> {
                 }
             }
             let before = parts.values().map(Vec::len).sum::<usize>() + wide.len();
-            let parts: Vec<Part> = parts.into_iter().map(|(shard, places)| Part { shard, places }).collect();
+            let parts: Vec<TargetedBatch> =
+                parts.into_iter().map(|(shard, places)| TargetedBatch { shard, places }).collect();
             left = self.send(&parts)?;
             for (place, shards) in wide {
                 left.extend(self.send_everywhere(&shards, &[place])?);
@@ -191,17 +193,19 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Sends statements to one shard, or one statement to several; those that are to be routed again.
+    /// Sends statements to one shard, or one statement to several; returns those that must be routed again.
     fn send_everywhere(&mut self, shards: &[String], places: &[usize]) -> Result<Vec<usize>> {
         let mut left: Vec<String> = shards.to_vec();
         loop {
-            let parts: Vec<Part> =
-                left.iter().map(|shard| Part { shard: shard.clone(), places: places.to_vec() }).collect();
+            let parts: Vec<TargetedBatch> = left
+                .iter()
+                .map(|shard| TargetedBatch { shard: shard.clone(), places: places.to_vec() })
+                .collect();
             let stale = self.send(&parts)?;
             if parts.len() < 2 || stale.is_empty() {
                 return Ok(stale);
             }
-            // The others have done it, and must not do it again: those that refused are asked with what is known now.
+            // The other shards have executed it and must not repeat it: only those that refused are asked, with the newer route.
             left = std::mem::take(&mut self.outcome.refused);
             if !self.another_round(places)? {
                 return Ok(Vec::new());
@@ -209,13 +213,13 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Sends parts, all at once; the places of those that shards refused as stale.
-    fn send(&mut self, parts: &[Part]) -> Result<Vec<usize>> {
-        let mut commands: Vec<(Arc<Backend>, Outgoing<'_>)> = Vec::with_capacity(parts.len());
+    /// Sends parts, all at once; returns the positions of those that shards refused as stale.
+    fn send(&mut self, parts: &[TargetedBatch]) -> Result<Vec<usize>> {
+        let mut commands: Vec<(Arc<Backend>, ShardCommand<'_>)> = Vec::with_capacity(parts.len());
         for part in parts {
             let backend = match self.op.instance.cluster.shard(&part.shard) {
                 Ok(backend) => backend,
-                // It was removed since the route was read: nothing has been sent yet.
+                // The shard was removed since the route was read: nothing has been sent yet.
                 Err(failure) if is_stale(failure.code()) => {
                     self.outcome.refused = parts.iter().map(|part| part.shard.clone()).collect();
                     return Ok(parts.iter().flat_map(|part| part.places.iter().copied()).collect());
@@ -225,7 +229,8 @@ impl Run<'_, '_> {
             let command = self.batch.command(self.request, &part.places)?;
             commands.push((backend, command.with_versions(self.route.versions(&part.shard))));
         }
-        let replies = call::ask_all(self.request.database, &commands, &Sending::of(self.request));
+        let replies =
+            call::ask_all(self.request.database, &commands, &SendPolicy::from_request(self.request));
         let mut stale = Vec::new();
         self.outcome.refused.clear();
         let alone =
@@ -236,7 +241,7 @@ impl Run<'_, '_> {
                     self.outcome.refused.push(part.shard.clone());
                     stale.extend(part.places.iter().copied());
                 }
-                // Nothing was done at all: the command fails, and not its statements.
+                // Nothing was executed at all: the whole command fails, not its statements.
                 Err(failure) if alone && self.outcome.is_empty() => return Err(failure),
                 Err(failure) => self.fail_part(part, &failure),
                 Ok(reply) => stale.extend(self.outcome.take(&reply, &part.places)?),
@@ -247,8 +252,8 @@ impl Run<'_, '_> {
         Ok(stale)
     }
 
-    /// A part that failed whole: of an ordered batch the first statement did, of another all.
-    fn fail_part(&mut self, part: &Part, failure: &Failure) {
+    /// Notes a part that failed as a whole: in an ordered batch its first statement fails, in an unordered batch all of them.
+    fn fail_part(&mut self, part: &TargetedBatch, failure: &Failure) {
         let count = if self.batch.ordered { 1 } else { part.places.len() };
         for place in part.places.iter().take(count) {
             self.outcome.fail(*place, failure);

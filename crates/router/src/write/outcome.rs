@@ -1,4 +1,4 @@
-//! What came of a batch: the shards' replies put together, with the client's own places.
+//! The result of a batch: combines the shards' replies under the client's own indexes.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use bson::{Bson, Document, RawDocument};
 use fathom_service::parse;
 use fathom_wire::{Code, DocumentWriter, Failure};
 
-use super::statements::Verb;
+use super::statements::BatchType;
 use crate::Result;
 use crate::route::is_stale;
 
-/// What came of it so far.
+/// The result so far.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct WriteOutcome {
     count: i64,
     modified: i64,
-    /// `_id` of what upserts inserted, by the places of their statements.
+    /// The `_id` of each upserted document, by the position of its statement.
     upserted: BTreeMap<usize, Bson>,
-    /// By place; the first of each counts.
+    /// By position; the first error of each statement is kept.
     errors: BTreeMap<usize, Document>,
     write_concern_errors: Vec<Document>,
     answered: bool,
@@ -25,8 +25,8 @@ pub(crate) struct Outcome {
     pub(super) refused: Vec<String>,
 }
 
-impl Outcome {
-    /// Whether nothing was done and nothing failed.
+impl WriteOutcome {
+    /// Whether nothing was executed and nothing failed.
     pub(super) fn is_empty(&self) -> bool {
         !self.answered && self.errors.is_empty()
     }
@@ -43,7 +43,7 @@ impl Outcome {
         self.errors.entry(place).or_insert(error);
     }
 
-    /// Takes a shard's reply to the statements at `places`; those that it refused as stale.
+    /// Takes a shard's reply to the statements at `places`; returns those that it refused as stale.
     pub(super) fn take(&mut self, reply: &RawDocument, places: &[usize]) -> Result<Vec<usize>> {
         self.answered = true;
         let place_of = |item: &RawDocument| -> Result<Option<usize>> {
@@ -75,11 +75,11 @@ impl Outcome {
         Ok(stale)
     }
 
-    /// Writes it as the reply of a batch.
-    pub(super) fn write(&self, verb: Verb, reply: &mut DocumentWriter<'_>) {
+    /// Writes the result as the reply of a batch.
+    pub(super) fn write(&self, verb: BatchType, reply: &mut DocumentWriter<'_>) {
         let number = |value: usize| i32::try_from(value).unwrap_or(i32::MAX);
         reply.i32("n", i32::try_from(self.count).unwrap_or(i32::MAX));
-        if verb == Verb::Update {
+        if verb == BatchType::Update {
             if !self.upserted.is_empty() {
                 let mut array = reply.begin_array("upserted");
                 for (place, id) in &self.upserted {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn places_are_the_clients_and_counts_are_sums() {
-        let mut outcome = Outcome::default();
+        let mut outcome = WriteOutcome::default();
         let one = rawdoc! { "n": 2, "nModified": 1, "upserted": [{ "index": 1, "_id": "x" }], "ok": 1 };
         assert!(outcome.take(&one, &[4, 7]).unwrap().is_empty());
         let two = rawdoc! {
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(outcome.take(&two, &[1, 5, 9]).unwrap(), [9]);
         let mut bytes = Vec::new();
         let mut reply = DocumentWriter::new(&mut bytes);
-        outcome.write(Verb::Update, &mut reply);
+        outcome.write(BatchType::Update, &mut reply);
         reply.end();
         let reply = Document::from_reader(bytes.as_slice()).unwrap();
         let expected = doc! {

@@ -1,4 +1,4 @@
-//! The statements of a batch, which shards each concerns, and the command that carries some of them to a shard
+//! The statements of a batch, the shards that each concerns, and the command that carries some of them to a shard
 //! (mongodb/mongo@v4.0:src/mongo/s/write_ops/chunk_manager_targeter.cpp).
 
 use std::borrow::Cow;
@@ -10,56 +10,58 @@ use fathom_sharding::RoutingTable;
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
-use crate::counters::Counters;
-use crate::outgoing::Outgoing;
+use crate::counters::RouterCounters;
 use crate::request::Request;
 use crate::route::Route;
+use crate::shard_command::ShardCommand;
 
-/// What a batch does.
+/// The kind of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
+pub(crate) enum BatchType {
     Insert,
     Update,
     Delete,
 }
 
-impl Verb {
+impl BatchType {
     /// The field that holds the statements.
     pub(super) fn field(self) -> &'static str {
         match self {
-            Verb::Insert => "documents",
-            Verb::Update => "updates",
-            Verb::Delete => "deletes",
+            BatchType::Insert => "documents",
+            BatchType::Update => "updates",
+            BatchType::Delete => "deletes",
         }
     }
 
-    pub(super) fn count(self, counters: &Counters, statements: usize) {
+    pub(super) fn count(self, counters: &RouterCounters, statements: usize) {
         let counter = match self {
-            Verb::Insert => &counters.inserts,
-            Verb::Update => &counters.updates,
-            Verb::Delete => &counters.deletes,
+            BatchType::Insert => &counters.inserts,
+            BatchType::Update => &counters.updates,
+            BatchType::Delete => &counters.deletes,
         };
         counter.add(statements as u64);
     }
 }
 
-/// A batch as it came.
+/// A batch as the client sent it.
 #[derive(Debug)]
-pub(super) struct Batch<'a> {
-    pub(super) verb: Verb,
+pub(super) struct StatementBatch<'a> {
+    pub(super) verb: BatchType,
     pub(super) statements: Vec<Cow<'a, RawDocument>>,
     pub(super) ordered: bool,
     pub(super) variables: Variables,
-    /// The number of the first statement, by which a set knows each of them again.
+    /// The number of the first statement, by which a set recognizes each of them.
     first_number: i64,
     numbered: bool,
 }
 
-impl<'a> Batch<'a> {
-    pub(super) fn read(request: &Request<'a>, verb: Verb) -> Result<Batch<'a>> {
+impl<'a> StatementBatch<'a> {
+    pub(super) fn read(request: &Request<'a>, verb: BatchType) -> Result<StatementBatch<'a>> {
         let documents = request.documents(verb.field())?;
         let statements = documents.into_iter().map(|document| match verb {
-            Verb::Insert if document.get("_id").ok().flatten().is_none() => Cow::Owned(with_id(document)),
+            BatchType::Insert if document.get("_id").ok().flatten().is_none() => {
+                Cow::Owned(with_id(document))
+            }
             _ => Cow::Borrowed(document),
         });
         let ordered = match request.field("ordered") {
@@ -70,7 +72,7 @@ impl<'a> Batch<'a> {
             let what = "a client's own stmtIds are not in this router";
             return Err(fathom_wire::Failure::new(Code::CommandNotSupported, what));
         }
-        Ok(Batch {
+        Ok(StatementBatch {
             verb,
             statements: statements.collect(),
             ordered,
@@ -81,7 +83,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The command for some of the statements.
-    pub(super) fn command<'s>(&'s self, request: &Request<'_>, places: &[usize]) -> Result<Outgoing<'s>> {
+    pub(super) fn command<'s>(&'s self, request: &Request<'_>, places: &[usize]) -> Result<ShardCommand<'s>> {
         let left_out = ["documents", "updates", "deletes", "stmtId"];
         let numbers: Vec<Bson> = places
             .iter()
@@ -90,7 +92,7 @@ impl<'a> Batch<'a> {
                 Bson::Int32(i32::try_from(number).unwrap_or(i32::MAX))
             })
             .collect();
-        let command = Outgoing::forwarded(request, &left_out, |body| {
+        let command = ShardCommand::forwarded(request, &left_out, |body| {
             if self.numbered {
                 body.bson("stmtIds", &Bson::Array(numbers));
             }
@@ -105,7 +107,7 @@ pub(super) fn document_field<'d>(statement: &'d RawDocument, name: &str) -> Resu
     parse::document(statement, name)?.ok_or_else(|| parse::missing(name))
 }
 
-/// A document as raw BSON with an `_id`, as mongos gives one to a document without.
+/// A document as raw BSON with an `_id`; like mongos, adds one to a document without.
 fn with_id(document: &RawDocument) -> RawDocumentBuf {
     let mut whole = RawDocumentBuf::new();
     whole.append(bson::cstr!("_id"), bson::oid::ObjectId::new());
@@ -115,15 +117,15 @@ fn with_id(document: &RawDocument) -> RawDocumentBuf {
     whole
 }
 
-impl Batch<'_> {
-    /// The shards of the statement at a place.
+impl StatementBatch<'_> {
+    /// The shards of the statement at a position.
     pub(super) fn target(&self, place: usize, route: &Route) -> Result<Vec<String>> {
         let Some(statement) = self.statements.get(place) else { return Ok(Vec::new()) };
         let Some(table) = &route.table else { return Ok(vec![route.primary.id().to_owned()]) };
         match self.verb {
-            Verb::Insert => at(table, &table.key().key_to_store(statement)?),
-            Verb::Update => self.target_update(statement, table),
-            Verb::Delete => self.target_delete(statement, table),
+            BatchType::Insert => at(table, &table.key().key_to_store(statement)?),
+            BatchType::Update => self.target_update(statement, table),
+            BatchType::Delete => self.target_delete(statement, table),
         }
     }
 
@@ -141,7 +143,7 @@ impl Batch<'_> {
             );
             return Err(Failure::new(Code::ShardKeyNotFound, what));
         }
-        // A document in place of another has the key that it had.
+        // A replacement keeps the shard key of the document that it replaces.
         if let Some(RawBsonRef::Document(replacement)) = parse::field(statement, "u")
             && !multi
             && is_replacement(replacement)
@@ -194,7 +196,7 @@ fn is_replacement(update: &RawDocument) -> bool {
         .is_none_or(|(name, _)| !name.as_str().starts_with('$'))
 }
 
-/// Whether a filter holds `_id` to one value, among other things.
+/// Whether a filter requires one value of `_id`, among other conditions.
 fn holds_id(filter: &Filter) -> bool {
     filter.equalities().iter().any(|(path, value)| path == "_id" && !matches!(value, bson::Bson::Array(_)))
 }

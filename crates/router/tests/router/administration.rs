@@ -1,13 +1,13 @@
-//! Shards, collections and databases come and go; what does not fit is refused with MongoDB's codes.
+//! Adds and drops shards, collections and databases; invalid requests are refused with MongoDB's codes.
 
 use bson::doc;
 use fathom_server::ClusterRole;
 
-use super::cluster::{Cluster, connect, number, server};
+use super::cluster::{ClusterMembers, connect, number, server};
 
 #[test]
 fn shards_are_added_once_and_only_if_they_fit() {
-    let cluster = Cluster::new(1);
+    let cluster = ClusterMembers::new(1);
     let mut client = cluster.client();
     let host = format!("127.0.0.1:{}", cluster.shards[0].port());
     let again = client.ok("admin", doc! { "addShard": host.as_str() });
@@ -40,7 +40,7 @@ fn shards_are_added_once_and_only_if_they_fit() {
 
 #[test]
 fn a_collection_is_sharded_only_if_it_can_be() {
-    let cluster = Cluster::new(2);
+    let cluster = ClusterMembers::new(2);
     let mut client = cluster.client();
     let shard = |namespace: &str, key: bson::Document| doc! { "shardCollection": namespace, "key": key };
     assert_eq!(client.refused("admin", shard("a.b", doc! { "_id": 1 })).0, 20);
@@ -70,7 +70,7 @@ fn a_collection_is_sharded_only_if_it_can_be() {
 
 #[test]
 fn a_collection_that_a_view_reads_is_not_sharded_behind_its_back() {
-    let cluster = Cluster::new(2);
+    let cluster = ClusterMembers::new(2);
     let mut client = cluster.client();
     client.ok("admin", doc! { "enableSharding": "v" });
     for name in ["direct", "joined", "other"] {
@@ -89,7 +89,7 @@ fn a_collection_that_a_view_reads_is_not_sharded_behind_its_back() {
 
 #[test]
 fn a_dropped_collection_can_be_sharded_again() {
-    let mut cluster = Cluster::new(2);
+    let mut cluster = ClusterMembers::new(2);
     let other = cluster.add_router(false);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let (mut client, mut stale) = (cluster.client(), cluster.client_of(other));
@@ -104,7 +104,7 @@ fn a_dropped_collection_can_be_sharded_again() {
     assert_eq!(cluster.counts(), [10, 0]);
     client.ok("a", doc! { "dropDatabase": 1 });
     assert_eq!(stale.all("a", doc! { "find": "b" }).len(), 0);
-    // Made again, on another shard perhaps: who remembers the old one is told.
+    // Created again, perhaps on another shard: a router that cached the old one notices the change.
     client.ok("admin", doc! { "enableSharding": "a", "primaryShard": "s2" });
     stale.ok("a", doc! { "insert": "c", "documents": [{ "_id": 1 }] });
     assert_eq!(number(&cluster.shard(1).ok("a", doc! { "count": "c" }), "n"), 1);
@@ -113,7 +113,7 @@ fn a_dropped_collection_can_be_sharded_again() {
 
 #[test]
 fn a_collection_is_sharded_while_it_is_written() {
-    let mut cluster = Cluster::new(2);
+    let mut cluster = ClusterMembers::new(2);
     let other = cluster.add_router(false);
     let mut client = cluster.client();
     client.insert(vec![doc! { "_id": -1 }]);

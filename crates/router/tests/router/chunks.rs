@@ -1,14 +1,14 @@
-//! Chunks are split and moved, also under writes and under the eyes of another router.
+//! Splits and moves chunks, also during writes and while another router is in use.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, doc};
 
-use super::cluster::{Cluster, number};
+use super::cluster::{ClusterMembers, number};
 
-fn ranged(shards: usize) -> Cluster {
-    let cluster = Cluster::new(shards);
+fn ranged(shards: usize) -> ClusterMembers {
+    let cluster = ClusterMembers::new(shards);
     cluster.shard_collection(doc! { "k": 1 });
     cluster
 }
@@ -42,7 +42,7 @@ fn another_router_follows_a_chunk_that_moved() {
     first.ok("admin", doc! { "split": "a.b", "middle": { "k": 100 } });
     first.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s2", "_waitForDelete": true });
     assert_eq!(cluster.counts(), [100, 100, 0]);
-    // The second router knows nothing of it, and is told by the shards.
+    // The second router does not know of the move, and learns it from the shards.
     let insert = doc! { "insert": "b", "documents": [{ "_id": 1000, "k": 170 }, { "_id": 1001, "k": 3 }] };
     assert_eq!(number(&second.ok("a", insert), "n"), 2);
     assert_eq!(cluster.counts(), [101, 101, 0]);
@@ -122,7 +122,7 @@ fn what_is_not_a_shards_own_is_not_seen_and_can_be_cleaned_up() {
     client.insert((0..50).map(|k| doc! { "_id": k, "k": k }).collect());
     client.ok("admin", doc! { "split": "a.b", "middle": { "k": 25 } });
     client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 30 }, "to": "s2", "_waitForDelete": true });
-    // What an interrupted migration might leave: documents of the other's chunk, put there past the router.
+    // The leftovers of an interrupted migration: documents of the other's chunk, inserted past the router.
     let stray: Vec<Document> = (30..40).map(|k| doc! { "_id": k, "k": k, "stray": true }).collect();
     cluster.shard(0).insert(stray);
     assert_eq!(client.all("a", doc! { "find": "b" }).len(), 50);
@@ -141,7 +141,7 @@ fn what_is_not_a_shards_own_is_not_seen_and_can_be_cleaned_up() {
 
 #[test]
 fn the_balancer_spreads_chunks_and_drains_a_shard() {
-    let mut cluster = Cluster::new(3);
+    let mut cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "k": 1 });
     let mut client = cluster.client();
     client.insert((0..90).map(|k| doc! { "_id": k, "k": k }).collect());
@@ -215,7 +215,7 @@ fn a_cursor_reads_on_what_was_there_when_it_began() {
     let rest = client.ok("a", doc! { "getMore": id, "collection": "b" });
     let cursor = rest.get_document("cursor").unwrap();
     assert_eq!((cursor.get_array("nextBatch").unwrap().len(), number(cursor, "id")), (290, 0));
-    // Now what has gone may be deleted; what comes back meanwhile may not.
+    // Now documents of chunks that moved away may be deleted; those that return meanwhile may not.
     for _ in 0..3 {
         client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s1" });
         client.ok("admin", away.clone());

@@ -1,4 +1,4 @@
-//! A cluster in this process: a config server, shards and routers, each on a free port, with engines in memory.
+//! A test cluster in this process: a config server, shards and routers, each on a free port, with engines in memory.
 
 use std::time::{Duration, Instant};
 
@@ -28,17 +28,17 @@ pub(crate) fn connect(port: u16) -> Client {
 }
 
 /// Servers that go with it.
-pub(crate) struct Cluster {
+pub(crate) struct ClusterMembers {
     pub(crate) config: Option<Server>,
     pub(crate) shards: Vec<Server>,
     pub(crate) routers: Vec<Router>,
 }
 
-impl Cluster {
-    /// A config server, `shards` shards that were added as s1, s2 and so on, and one router without a balancer.
-    pub(crate) fn new(shards: usize) -> Cluster {
+impl ClusterMembers {
+    /// A cluster of a config server, `shards` shards named s1, s2 and so on, and one router without a balancer.
+    pub(crate) fn new(shards: usize) -> ClusterMembers {
         let config = server(ClusterRole::Config);
-        let mut cluster = Cluster { config: Some(config), shards: Vec::new(), routers: Vec::new() };
+        let mut cluster = ClusterMembers { config: Some(config), shards: Vec::new(), routers: Vec::new() };
         cluster.add_router(false);
         for _ in 0..shards {
             cluster.add_shard();
@@ -89,7 +89,7 @@ impl Cluster {
         connect(self.routers[router].port())
     }
 
-    /// A connection past the router, to a shard by its place.
+    /// A connection that bypasses the router, to a shard by its index.
     pub(crate) fn shard(&self, place: usize) -> Client {
         connect(self.shards[place].port())
     }
@@ -101,13 +101,13 @@ impl Cluster {
         client.ok("admin", doc! { "shardCollection": "a.b", "key": key });
     }
 
-    /// Documents that each shard has of `a.b`, seen from itself.
+    /// The numbers of documents of `a.b` that each shard itself reports.
     pub(crate) fn counts(&self) -> Vec<i64> {
         (0..self.shards.len()).map(|place| self.shard(place).count("a", "b")).collect()
     }
 }
 
-impl Drop for Cluster {
+impl Drop for ClusterMembers {
     fn drop(&mut self) {
         self.routers.drain(..).for_each(Router::stop);
         for server in self.shards.drain(..).chain(self.config.take()) {
@@ -154,7 +154,7 @@ impl Client {
         number(&self.ok(database, doc! { "count": collection }), "n")
     }
 
-    /// The counters of operations of whoever answers.
+    /// The counters of operations of the server that answers.
     pub(crate) fn operations(&mut self) -> Document {
         self.ok("admin", doc! { "serverStatus": 1 }).get_document("opcounters").unwrap().clone()
     }

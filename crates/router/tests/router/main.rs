@@ -1,4 +1,4 @@
-//! The router with real servers of ours behind it: config servers, shards, and what clients see of them.
+//! Tests of the router with Fathom's own servers behind it: config servers, shards, and what clients see of them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]
 
 mod administration;

@@ -1,11 +1,11 @@
-//! Reads of several shards against one server with the same documents: they must not differ.
+//! Compares reads over several shards with reads from one server with the same documents: the results must not differ.
 
 use bson::{Bson, Document, Timestamp, doc};
 use fathom_server::ClusterRole;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::cluster::{Client, Cluster, connect, number, server};
+use super::cluster::{Client, ClusterMembers, connect, number, server};
 
 fn value() -> impl Strategy<Value = Bson> {
     prop_oneof![
@@ -34,7 +34,7 @@ fn filter() -> impl Strategy<Value = Document> {
     ]
 }
 
-/// A find whose order is told whole by its sort.
+/// A find whose sort determines the whole order.
 fn find() -> impl Strategy<Value = Document> {
     let sort = prop_oneof![
         Just(doc! { "_id": 1 }),
@@ -76,7 +76,7 @@ fn fill(one: &mut Client, other: &mut Client, documents: &[Document]) {
 
 #[test]
 fn sorted_finds_of_several_shards_are_those_of_one_server() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let alone = server(ClusterRole::None);
     let clients = std::cell::RefCell::new((cluster.client(), connect(alone.port())));
@@ -97,7 +97,7 @@ fn sorted_finds_of_several_shards_are_those_of_one_server() {
 
 #[test]
 fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let alone = server(ClusterRole::None);
     let (mut routed, mut direct) = (cluster.client(), connect(alone.port()));
@@ -150,7 +150,7 @@ fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
     let (code, text) =
         routed.refused("a", doc! { "aggregate": "b", "pipeline": [{ "$out": "c" }], "cursor": {} });
     assert!(code == 115 && text.contains("$out"), "{code} {text}");
-    // Cursors end when they are killed, here and on the shards.
+    // Killing a cursor ends it here and on the shards.
     let first = routed.ok("a", doc! { "find": "b", "batchSize": 2 });
     let id = first.get_document("cursor").unwrap().get_i64("id").unwrap();
     let killed = routed.ok("a", doc! { "killCursors": "b", "cursors": [id] });
@@ -161,7 +161,7 @@ fn counts_values_and_pipelines_of_several_shards_are_those_of_one_server() {
 
 #[test]
 fn a_cluster_time_beyond_the_clock_is_rejected_by_the_shards() {
-    let mut cluster = Cluster::new(0);
+    let mut cluster = ClusterMembers::new(0);
     cluster.add_set();
     cluster.add_set();
     cluster.shard_collection(doc! { "_id": "hashed" });

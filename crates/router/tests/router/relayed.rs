@@ -1,4 +1,4 @@
-//! Connections that ask one shard after the other are taken over by a loop: what they see must be the same as before.
+//! Connections that ask one shard repeatedly are taken over by a loop: clients must see the same replies as before.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,17 +8,17 @@ use bson::{Document, doc};
 use fathom_router::Router;
 use fathom_wire::{Header, Message, OpMsgWriter};
 
-use super::cluster::{Client, Cluster, number};
+use super::cluster::{Client, ClusterMembers, number};
 
-/// Hashed on `_id`, with `count` documents.
-fn hashed(shards: usize, count: i32) -> Cluster {
-    let cluster = Cluster::new(shards);
+/// A cluster with a collection hashed on `_id` that holds `count` documents.
+fn hashed(shards: usize, count: i32) -> ClusterMembers {
+    let cluster = ClusterMembers::new(shards);
     cluster.shard_collection(doc! { "_id": "hashed" });
     cluster.client().insert((0..count).map(|id| doc! { "_id": id, "twice": 2 * id }).collect());
     cluster
 }
 
-fn relayed(cluster: &Cluster) -> i64 {
+fn relayed(cluster: &ClusterMembers) -> i64 {
     let status = cluster.client().ok("admin", doc! { "serverStatus": 1 });
     number(status.get_document("fathom").unwrap(), "relayedQueries")
 }
@@ -27,7 +27,7 @@ fn find(id: i32) -> Document {
     doc! { "find": "b", "filter": { "_id": id } }
 }
 
-/// Reads these by `_id`, and checks what comes.
+/// Reads the documents with these `_id` values, and checks the results.
 fn read(client: &mut Client, ids: std::ops::Range<i32>) {
     for id in ids {
         let found = client.all("a", find(id));
@@ -43,7 +43,7 @@ fn queries_of_one_shard_need_no_thread_and_anything_else_gets_one() {
     read(&mut client, 0..100);
     let first = relayed(&cluster);
     assert!((60..=100).contains(&first), "{first} of 100");
-    // Another command, a query of all shards, one that fails: each is answered as ever, and reading goes on.
+    // Another command, a query of all shards, and one that fails: each is answered as before, and reading continues.
     client.insert(vec![doc! { "_id": 1000, "twice": 2000 }]);
     read(&mut client, 0..40);
     assert_eq!(client.all("a", doc! { "find": "b", "sort": { "_id": 1 } }).len(), 201);
@@ -54,7 +54,7 @@ fn queries_of_one_shard_need_no_thread_and_anything_else_gets_one() {
     assert_eq!(client.refused("a", doc! { "noSuchCommand": 1 }).0, 59);
     read(&mut client, 160..200);
     assert!(relayed(&cluster) > first + 50, "{} after {first}", relayed(&cluster));
-    // Whoever answers them, they are counted once.
+    // Each query is counted once, whichever thread answers it.
     let after = client.operations();
     assert_eq!(number(&after, "query") - number(&before, "query"), 100 + 4 * 40 + 1 + 1);
     let status = client.ok("admin", doc! { "serverStatus": 1 });
@@ -66,12 +66,12 @@ fn queries_of_one_shard_need_no_thread_and_anything_else_gets_one() {
 
 #[test]
 fn what_is_not_sharded_and_what_is_large_or_long_comes_whole() {
-    let cluster = Cluster::new(1);
+    let cluster = ClusterMembers::new(1);
     let mut client = cluster.client();
     let filler = "x".repeat(1 << 20);
     client.insert((0..12).map(|id| doc! { "_id": id, "filler": &filler }).collect());
     for round in 0..40 {
-        // More than a socket takes at once, more than a first batch has, and little in between.
+        // A reply larger than a socket buffer, a result larger than a first batch, and small queries in between.
         let found = client.all("a", doc! { "find": "b", "batchSize": 5 });
         assert_eq!(found.len(), 12, "{round}");
         assert!(found.iter().all(|one| one.get_str("filler").unwrap() == filler));
@@ -87,7 +87,7 @@ fn what_is_not_sharded_and_what_is_large_or_long_comes_whole() {
     assert!(relayed(&cluster) > 100, "{}", relayed(&cluster));
 }
 
-/// Sends many requests before it reads, in the middle of which is one that no loop answers.
+/// Sends many requests before it reads; one in the middle is a request that no loop answers.
 #[test]
 fn requests_that_come_together_are_answered_in_their_order() {
     let cluster = hashed(2, 100);
@@ -104,7 +104,7 @@ fn requests_that_come_together_are_answered_in_their_order() {
         let mut message = OpMsgWriter::begin(&mut sent, number, 0);
         message.body().extend(&command);
         message.finish().unwrap();
-        // The first ones by themselves, so that the connection has been taken over when the rest comes.
+        // The first requests are sent one by one, so that the connection has been taken over when the rest arrives.
         if number < 40 {
             socket.write_all(&sent).unwrap();
             check(&next(&mut socket), number);
@@ -118,7 +118,6 @@ fn requests_that_come_together_are_answered_in_their_order() {
     assert!(relayed(&cluster) > 100, "{}", relayed(&cluster));
 }
 
-/// The next frame.
 fn next(socket: &mut TcpStream) -> Vec<u8> {
     let mut frame = vec![0; Header::BYTES];
     socket.read_exact(&mut frame).unwrap();
@@ -142,7 +141,7 @@ fn check(frame: &[u8], number: i32) {
 
 #[test]
 fn a_loop_follows_a_chunk_that_moves() {
-    let mut cluster = Cluster::new(2);
+    let mut cluster = ClusterMembers::new(2);
     cluster.shard_collection(doc! { "_id": 1 });
     let mut mover = cluster.client();
     mover.insert((0..100).map(|id| doc! { "_id": id, "twice": 2 * id }).collect());

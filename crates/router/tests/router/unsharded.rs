@@ -1,17 +1,17 @@
-//! What is not sharded goes to its database's primary shard as it came.
+//! Commands on unsharded collections are sent to the database's primary shard unchanged.
 
 use bson::{Bson, doc};
 
-use super::cluster::{Cluster, number};
+use super::cluster::{ClusterMembers, number};
 
 #[test]
 fn a_router_says_that_it_is_one() {
-    let cluster = Cluster::new(1);
+    let cluster = ClusterMembers::new(1);
     let mut client = cluster.client();
     let hello = client.ok("admin", doc! { "hello": 1 });
     assert_eq!(hello.get_str("msg").unwrap(), "isdbgrid");
     assert!(hello.get_bool("isWritablePrimary").unwrap() && !hello.contains_key("setName"));
-    // A shard that is no set cannot tell a write that comes twice.
+    // A shard that is no replica set cannot recognize a write that is sent twice.
     assert!(!hello.contains_key("logicalSessionTimeoutMinutes"));
     let (code, _) =
         client.refused("a", doc! { "insert": "b", "documents": [{ "_id": 1 }], "txnNumber": 1_i64 });
@@ -31,7 +31,7 @@ fn a_router_says_that_it_is_one() {
 
 #[test]
 fn collections_live_on_the_primary_shard_of_their_database() {
-    let cluster = Cluster::new(2);
+    let cluster = ClusterMembers::new(2);
     let mut client = cluster.client();
     assert!(client.all("a", doc! { "find": "b" }).is_empty());
     client.insert((0..300).map(|x| doc! { "_id": x, "x": x % 7 }).collect());
@@ -83,7 +83,7 @@ fn collections_live_on_the_primary_shard_of_their_database() {
 
 #[test]
 fn the_metadata_are_those_of_a_real_cluster() {
-    let cluster = Cluster::new(2);
+    let cluster = ClusterMembers::new(2);
     let mut client = cluster.client();
     cluster.shard_collection(doc! { "_id": "hashed" });
     let version = &client.all("config", doc! { "find": "version" })[0];
@@ -99,7 +99,7 @@ fn the_metadata_are_those_of_a_real_cluster() {
     let collection = &client.all("config", doc! { "find": "collections" })[0];
     assert_eq!(collection.get_document("key").unwrap(), &doc! { "_id": "hashed" });
     assert!(!collection.get_bool("dropped").unwrap());
-    // config-chunks.json of mongod 4.0.3, but for names and times.
+    // From config-chunks.json of mongod 4.0.3, except for names and times.
     const HALF: i64 = 4_611_686_018_427_387_902;
     let chunks = client.all("config", doc! { "find": "chunks", "sort": { "min": 1 } });
     let seen: Vec<_> = chunks

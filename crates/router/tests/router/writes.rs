@@ -1,8 +1,8 @@
-//! Writes to a sharded collection: each statement on its shard, errors under the client's places.
+//! Writes to a sharded collection: each statement is sent to its shard, errors have the client's positions.
 
 use bson::{Bson, Document, doc};
 
-use super::cluster::{Cluster, number};
+use super::cluster::{ClusterMembers, number};
 
 fn places(reply: &Document) -> Vec<(i64, i64)> {
     let errors = reply.get_array("writeErrors").map(|errors| errors.to_vec()).unwrap_or_default();
@@ -15,7 +15,7 @@ fn places(reply: &Document) -> Vec<(i64, i64)> {
 
 #[test]
 fn a_hashed_collection_spreads_over_all_shards() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
     client
@@ -24,7 +24,7 @@ fn a_hashed_collection_spreads_over_all_shards() {
     assert_eq!(counts.iter().sum::<i64>(), 3000);
     assert!(counts.iter().all(|count| *count > 700), "{counts:?}");
     assert_eq!(client.count("a", "b"), 3000);
-    // A document is where MongoDB's hash puts it.
+    // A document is on the shard that MongoDB's hash selects.
     for number in [0, 7, 1234] {
         let found = client.all("a", doc! { "find": "b", "filter": { "_id": format!("user{number}") } });
         assert_eq!(found[0].get_i32("field0").unwrap(), number);
@@ -33,7 +33,7 @@ fn a_hashed_collection_spreads_over_all_shards() {
 
 #[test]
 fn a_targeted_read_asks_one_shard_and_another_asks_all() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
     client.insert((0..60).map(|number| doc! { "_id": number, "x": number }).collect());
@@ -52,7 +52,7 @@ fn a_targeted_read_asks_one_shard_and_another_asks_all() {
 
 #[test]
 fn errors_have_the_clients_places() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
     client.insert(vec![doc! { "_id": 4 }, doc! { "_id": 11 }]);
@@ -61,7 +61,7 @@ fn errors_have_the_clients_places() {
     assert_eq!((number(&reply, "n"), places(&reply)), (4, vec![(4, 11000)]));
     assert_eq!(client.count("a", "b"), 6);
     let reply = client.ok("a", doc! { "insert": "b", "documents": documents, "ordered": false });
-    // 0 to 3 are there since the ordered batch, which ended at 4.
+    // 0 to 3 exist since the ordered batch, which ended at 4.
     let expected: Vec<(i64, i64)> = [0, 1, 2, 3, 4, 11].map(|place| (place, 11000)).to_vec();
     assert_eq!((number(&reply, "n"), places(&reply)), (14, expected));
     assert_eq!(client.count("a", "b"), 20);
@@ -69,7 +69,7 @@ fn errors_have_the_clients_places() {
 
 #[test]
 fn updates_and_deletes_reach_what_they_mean() {
-    let cluster = Cluster::new(3);
+    let cluster = ClusterMembers::new(3);
     cluster.shard_collection(doc! { "_id": "hashed" });
     let mut client = cluster.client();
     client.insert((0..90).map(|id| doc! { "_id": id, "x": id % 3 }).collect());
@@ -107,7 +107,7 @@ fn updates_and_deletes_reach_what_they_mean() {
 
 #[test]
 fn the_shard_key_of_a_document_stays() {
-    let cluster = Cluster::new(2);
+    let cluster = ClusterMembers::new(2);
     cluster.shard_collection(doc! { "k": 1 });
     let mut client = cluster.client();
     client.insert(vec![doc! { "_id": 1, "k": 5 }]);
@@ -117,7 +117,7 @@ fn the_shard_key_of_a_document_stays() {
     assert_eq!(number(&client.ok("a", change(doc! { "$set": { "k": 5, "y": 1 } })), "nModified"), 1);
     let refused = client.ok("a", doc! { "insert": "b", "documents": [{ "_id": 2, "k": [1, 2] }] });
     assert_eq!(places(&refused), [(0, 61)]);
-    // Without an _id one is made, as drivers make it.
+    // A document without an _id gets one, as drivers do it.
     client.insert(vec![doc! { "k": 9 }]);
     assert!(client.all("a", doc! { "find": "b", "filter": { "k": 9 } })[0].get_object_id("_id").is_ok());
 }

@@ -1,37 +1,36 @@
-//! Logging in by SCRAM: the exchange of `saslStart` and `saslContinue`, also inside hello.
+//! Logins by SCRAM: the exchange of `saslStart` and `saslContinue`, and its speculative form inside hello.
 //!
-//! Whatever goes wrong, the client learns only that it failed; a user that there is not is asked for a proof like any other.
+//! On any failure the client learns only that the login failed. An unknown user must give a proof like any other.
 
 use std::net::SocketAddr;
 
 use bson::spec::BinarySubtype;
 use bson::{RawBsonRef, RawDocument, doc};
 use fathom_query::{Code, Failure};
-use fathom_wire::scram::{ClientFirst, Mechanism, ServerConversation, Step};
+use fathom_wire::scram::{ClientFirst, Mechanism, ScramReply, ServerConversation};
 
 use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Reply;
 
-/// The longest message of a login, as mongod takes it.
+/// The maximum length of a login message, as in mongod.
 const PAYLOAD_BYTES: usize = 64 << 10;
-/// There is one login at a time on a connection, and this is its number, as in mongod.
+/// The conversation number of the only login on a connection, as in mongod.
 const CONVERSATION: i32 = 1;
 
-/// A login that is under way on a connection. A new one takes its place; there is never a second.
+/// A login in progress on a connection. A new login replaces it; a connection never has two.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     scram: ServerConversation,
     mechanism: Mechanism,
     database: String,
-    /// Whether there is such a user with such credentials at all.
+    /// Whether the user exists and has such credentials.
     real: bool,
-    /// Whether there is such a user, who has credentials for other mechanisms only.
+    /// Whether the user exists but has credentials for other mechanisms only.
     other_mechanisms: bool,
 }
 
-/// What `saslStart` answers.
 pub(crate) fn start(
     op: &OperationContext<'_>,
     database: &str,
@@ -66,7 +65,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// What `saslContinue` answers; at the end the connection is the user's.
+/// Answers `saslContinue`; when the exchange is complete, the connection is logged in as the user.
 pub(crate) fn step(
     op: &OperationContext<'_>,
     database: &str,
@@ -119,7 +118,7 @@ pub(crate) fn speculate(
     let mut inner = Reply::new(&mut bytes);
     let begun = start(op, database, login, conversation, &mut inner);
     inner.end();
-    // A driver that guessed the mechanism wrong must be told, so that it takes one of `saslSupportedMechs`.
+    // A driver that guessed the wrong mechanism must learn that, so that it uses one of `saslSupportedMechs`.
     if conversation.as_ref().is_some_and(|one| one.other_mechanisms) {
         *conversation = None;
     } else if begun.is_ok()
@@ -130,7 +129,7 @@ pub(crate) fn speculate(
     Ok(())
 }
 
-/// Writes `saslSupportedMechs` for `database.user`. A user that there is not has all, like most that there are.
+/// Writes `saslSupportedMechs` for `database.user`. An unknown user appears to have all mechanisms, like most real users.
 pub(crate) fn write_mechanisms(op: &OperationContext<'_>, user: &str, reply: &mut Reply<'_>) -> Result<()> {
     let Some((database, name)) = user.split_once('.') else {
         let what = format!("saslSupportedMechs must be a string 'database.user', not '{user}'");
@@ -157,7 +156,7 @@ pub(crate) fn is_local(remote: &str) -> bool {
 
 struct Payload {
     bytes: Vec<u8>,
-    /// Whether it came as text, and so is answered.
+    /// Whether the payload came as text, so that the answer is text too.
     text: bool,
 }
 
@@ -175,7 +174,7 @@ fn payload_of(command: &RawDocument) -> Result<Payload> {
     if payload.bytes.len() > PAYLOAD_BYTES { Err(failed()) } else { Ok(payload) }
 }
 
-fn answer(step: &Step, text: bool, reply: &mut Reply<'_>) {
+fn answer(step: &ScramReply, text: bool, reply: &mut Reply<'_>) {
     use base64::Engine as _;
     reply.i32("conversationId", CONVERSATION);
     reply.bool("done", step.done);

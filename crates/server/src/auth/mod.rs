@@ -1,9 +1,9 @@
-//! Who may do what: logins by SCRAM, and what a command needs of the rights that roles give. The users are in `users`.
+//! Authentication and authorization: logins by SCRAM, and the rights that a command needs from the roles of its user. The users are in `users`.
 //!
-//! Without `--auth` and `--keyFile` everybody may do everything, and users can be made all the same. There are MongoDB's
-//! built-in roles and no others; no X.509, LDAP or Kerberos.
+//! Without `--auth` and `--keyFile` every client may run every command; users can be created all the same. The only
+//! roles are MongoDB's built-in ones; X.509, LDAP and Kerberos are not supported.
 //!
-//! A command is refused in mongod's words, with the command as its shell would print it and no secret in it.
+//! A command is refused in mongod's words, with the command as the shell would print it but without secrets.
 
 mod login;
 mod needs;
@@ -16,9 +16,9 @@ use crate::Result;
 use crate::client::Client;
 use crate::operation_context::OperationContext;
 use crate::request::Request;
-use crate::users::{Granted, Resource, Rights, Users};
+use crate::users::{PrivilegeResource, PrivilegeSet, Rights, Users};
 
-use needs::Need;
+use needs::PrivilegeNeed;
 
 pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
 
@@ -28,7 +28,7 @@ pub(crate) fn authorize(op: &OperationContext<'_>, request: &Request<'_>) -> Res
         return Ok(());
     }
     let need = needs::need_of(op.instance.commands, request);
-    if need == Need::Nothing {
+    if need == PrivilegeNeed::Nothing {
         return Ok(());
     }
     let mut granted = op.client.granted();
@@ -37,16 +37,18 @@ pub(crate) fn authorize(op: &OperationContext<'_>, request: &Request<'_>) -> Res
         return if is_first_user(op, request) { Ok(()) } else { Err(needs_login(request)) };
     }
     let allowed = match need {
-        Need::Nothing | Need::Login => true,
-        Need::One(rights, resource) => granted.allows(rights, resource),
-        Need::Each(needs) => needs.into_iter().all(|(rights, resource)| granted.allows(rights, resource)),
+        PrivilegeNeed::Nothing | PrivilegeNeed::Login => true,
+        PrivilegeNeed::One(rights, resource) => granted.allows(rights, resource),
+        PrivilegeNeed::Each(needs) => {
+            needs.into_iter().all(|(rights, resource)| granted.allows(rights, resource))
+        }
     };
     if allowed { Ok(()) } else { Err(not_authorized(request)) }
 }
 
-/// Whether the user of this connection has any of `rights` on `resource`; always so without `--auth`. For commands that find out
-/// on their way what they touch.
-pub(crate) fn may(op: &OperationContext<'_>, rights: Rights, resource: Resource<'_>) -> bool {
+/// Whether the user of this connection has any of `rights` on `resource`; always true without `--auth`. For commands that learn
+/// only while running which resources they touch.
+pub(crate) fn may(op: &OperationContext<'_>, rights: Rights, resource: PrivilegeResource<'_>) -> bool {
     if !op.instance.users.is_enabled() {
         return true;
     }
@@ -57,11 +59,11 @@ pub(crate) fn may(op: &OperationContext<'_>, rights: Rights, resource: Resource<
 
 /// Whether `listDatabases` shows a database to the user of this connection.
 pub(crate) fn may_see_database(op: &OperationContext<'_>, database: &str) -> bool {
-    may(op, Rights::DATABASES, Resource::Cluster)
-        || may(op, Rights::FIND | Rights::LIST, Resource::Collection(database, ""))
+    may(op, Rights::DATABASES, PrivilegeResource::Cluster)
+        || may(op, Rights::FIND | Rights::LIST, PrivilegeResource::Collection(database, ""))
 }
 
-/// The localhost exception: while there are no users, who comes from this machine may make the first one, in `admin`.
+/// The localhost exception: while no users exist, a client on this machine may create the first one, in `admin`.
 fn is_first_user(op: &OperationContext<'_>, request: &Request<'_>) -> bool {
     request.command.name == "createUser"
         && request.database == "admin"
@@ -69,8 +71,8 @@ fn is_first_user(op: &OperationContext<'_>, request: &Request<'_>) -> bool {
         && login::is_local(&op.client.remote)
 }
 
-impl Granted {
-    /// Works it out anew if a user has changed since; users that are gone are logged out.
+impl PrivilegeSet {
+    /// Computes the privileges again if a user has changed since. Users that were dropped are logged out.
     fn refresh(&mut self, users: &Users, client: &Client) {
         let generation = users.generation();
         if self.generation == generation {
@@ -92,18 +94,18 @@ impl Granted {
     }
 }
 
-/// As much of a command as a refusal repeats.
+/// The number of bytes of a command that a refusal repeats.
 const SHOWN_BYTES: usize = 2000;
 /// Fields whose values are secrets.
 const SECRETS: &[&str] = &["pwd", "payload", "speculativeAuthenticate", "key", "digest"];
 
-/// Nobody has logged in.
+/// No user has logged in.
 #[cold]
 fn needs_login(request: &Request<'_>) -> Failure {
     Failure::new(Code::Unauthorized, format!("command {} requires authentication", request.command.name))
 }
 
-/// Whoever logged in may not do this.
+/// The user that logged in may not do this.
 #[cold]
 fn not_authorized(request: &Request<'_>) -> Failure {
     let mut text = String::new();

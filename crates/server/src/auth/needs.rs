@@ -1,88 +1,93 @@
-//! What a command needs its user to be allowed: mostly what its row in the table says, and more where it touches more. A pipeline touches
-//! other collections beside its own: what `$lookup` reads, what `$out` and `$merge` write.
+//! The privilege that a command requires: usually the one in its row of the table, and more if the command touches more. A
+//! pipeline touches further collections: `$lookup` reads some, `$out` and `$merge` write some.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::parse;
-use crate::request::{Access, CommandRegistry, Request};
-use crate::users::{Resource, Rights};
+use crate::request::{CommandAccess, CommandRegistry, Request};
+use crate::users::{PrivilegeResource, Rights};
 
-/// What must be allowed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Need<'a> {
-    /// Nothing.
+pub(crate) enum PrivilegeNeed<'a> {
     Nothing,
-    /// To be logged in.
+    /// A login, with any rights.
     Login,
     /// One of these rights on this resource.
-    One(Rights, Resource<'a>),
+    One(Rights, PrivilegeResource<'a>),
     /// One of the rights on each of these resources.
-    Each(Vec<(Rights, Resource<'a>)>),
+    Each(Vec<(Rights, PrivilegeResource<'a>)>),
 }
 
-/// What a request needs; `explain` needs what the command in it does.
-pub(crate) fn need_of<'a>(commands: &CommandRegistry, request: &Request<'a>) -> Need<'a> {
+/// The privilege that a request requires; `explain` requires that of the command in it.
+pub(crate) fn need_of<'a>(commands: &CommandRegistry, request: &Request<'a>) -> PrivilegeNeed<'a> {
     let database = request.database;
-    let whole = Resource::Collection(database, "");
-    let resource = Resource::Collection(database, target_of(request));
+    let whole = PrivilegeResource::Collection(database, "");
+    let resource = PrivilegeResource::Collection(database, target_of(request));
     match request.command.name {
         "aggregate" => of_aggregate(database, request.target, request.body()),
         "explain" => explained(commands, request, resource),
         "create" | "collMod" => match of_view(request) {
             Some(more) => more,
-            None if request.command.name == "create" => Need::One(Rights::SCHEMA, resource),
-            None => Need::One(Rights::ADMINISTER, resource),
+            None if request.command.name == "create" => PrivilegeNeed::One(Rights::SCHEMA, resource),
+            None => PrivilegeNeed::One(Rights::ADMINISTER, resource),
         },
         "createIndexes" | "drop" | "dropIndexes" | "deleteIndexes" | "convertToCapped" => {
-            Need::One(Rights::SCHEMA, resource)
+            PrivilegeNeed::One(Rights::SCHEMA, resource)
         }
         "renameCollection" => rename(request),
-        "listCollections" => Need::One(Rights::LIST, whole),
-        "listIndexes" => Need::One(Rights::LIST, resource),
-        // Shown are those databases that the user may read.
-        "listDatabases" => Need::Login,
-        "collStats" | "dbStats" | "dataSize" => Need::One(Rights::STATS, resource),
-        "getParameter" | "serverStatus" => Need::One(Rights::FIGURES | Rights::MONITOR, Resource::Cluster),
-        "currentOp" if own_only(request) => Need::Login,
+        "listCollections" => PrivilegeNeed::One(Rights::LIST, whole),
+        "listIndexes" => PrivilegeNeed::One(Rights::LIST, resource),
+        // The reply shows the databases that the user may read.
+        "listDatabases" => PrivilegeNeed::Login,
+        "collStats" | "dbStats" | "dataSize" => PrivilegeNeed::One(Rights::STATS, resource),
+        "getParameter" | "serverStatus" => {
+            PrivilegeNeed::One(Rights::FIGURES | Rights::MONITOR, PrivilegeResource::Cluster)
+        }
+        "currentOp" if own_only(request) => PrivilegeNeed::Login,
         "usersInfo" => users_info(request),
         "replSetGetStatus" | "replSetGetConfig" => {
-            Need::One(Rights::SETS | Rights::MONITOR, Resource::Cluster)
+            PrivilegeNeed::One(Rights::SETS | Rights::MONITOR, PrivilegeResource::Cluster)
         }
         _ => of_access(request.command.rules.access, resource),
     }
 }
 
-/// Who explains a command must be allowed to run it.
-fn explained<'a>(commands: &CommandRegistry, request: &Request<'a>, resource: Resource<'a>) -> Need<'a> {
-    let RawBsonRef::Document(inner) = request.target else { return of_access(Access::Read, resource) };
+/// A user may explain a command only if he may run it.
+fn explained<'a>(
+    commands: &CommandRegistry,
+    request: &Request<'a>,
+    resource: PrivilegeResource<'a>,
+) -> PrivilegeNeed<'a> {
+    let RawBsonRef::Document(inner) = request.target else { return of_access(CommandAccess::Read, resource) };
     match inner.iter().next().and_then(Result::ok) {
         Some((name, target)) if name.as_str() == "aggregate" => of_aggregate(request.database, target, inner),
-        Some((name, _)) => {
-            of_access(commands.find(name.as_str()).map_or(Access::Read, |inner| inner.rules.access), resource)
-        }
-        None => of_access(Access::Read, resource),
+        Some((name, _)) => of_access(
+            commands.find(name.as_str()).map_or(CommandAccess::Read, |inner| inner.rules.access),
+            resource,
+        ),
+        None => of_access(CommandAccess::Read, resource),
     }
 }
 
-/// What a row's [`Access`] stands for, on a resource.
-pub(crate) fn of_access<'a>(access: Access, resource: Resource<'a>) -> Need<'a> {
+/// The privilege of a row's [`CommandAccess`] on a resource.
+pub(crate) fn of_access<'a>(access: CommandAccess, resource: PrivilegeResource<'a>) -> PrivilegeNeed<'a> {
     let whole = match resource {
-        Resource::Collection(database, _) => Resource::Collection(database, ""),
-        Resource::Cluster => Resource::Cluster,
+        PrivilegeResource::Collection(database, _) => PrivilegeResource::Collection(database, ""),
+        PrivilegeResource::Cluster => PrivilegeResource::Cluster,
     };
     match access {
-        Access::Nobody => Need::Nothing,
-        Access::Anybody => Need::Login,
-        Access::Read => Need::One(Rights::FIND, resource),
-        Access::Write => Need::One(Rights::CHANGE, resource),
-        Access::DatabaseAdmin => Need::One(Rights::ADMINISTER, resource),
-        Access::UserAdmin => Need::One(Rights::USERS, whole),
-        Access::Monitor => Need::One(Rights::MONITOR, Resource::Cluster),
-        Access::Manage => Need::One(Rights::MANAGE, Resource::Cluster),
+        CommandAccess::Nobody => PrivilegeNeed::Nothing,
+        CommandAccess::Anybody => PrivilegeNeed::Login,
+        CommandAccess::Read => PrivilegeNeed::One(Rights::FIND, resource),
+        CommandAccess::Write => PrivilegeNeed::One(Rights::CHANGE, resource),
+        CommandAccess::DatabaseAdmin => PrivilegeNeed::One(Rights::ADMINISTER, resource),
+        CommandAccess::UserAdmin => PrivilegeNeed::One(Rights::USERS, whole),
+        CommandAccess::Monitor => PrivilegeNeed::One(Rights::MONITOR, PrivilegeResource::Cluster),
+        CommandAccess::Manage => PrivilegeNeed::One(Rights::MANAGE, PrivilegeResource::Cluster),
     }
 }
 
-/// The collection that a command names, also inside what `explain` explains.
+/// The collection that a command names, also for the command inside `explain`.
 fn target_of<'a>(request: &Request<'a>) -> &'a str {
     let inner = match request.target {
         RawBsonRef::Document(inner) => inner.iter().next().and_then(Result::ok).map(|(_, value)| value),
@@ -94,52 +99,52 @@ fn target_of<'a>(request: &Request<'a>) -> &'a str {
     }
 }
 
-/// A view shows what it stands on, so who makes one must be allowed to see that.
-fn of_view<'a>(request: &Request<'a>) -> Option<Need<'a>> {
+/// A view shows its source, so a user who creates one must be allowed to read that.
+fn of_view<'a>(request: &Request<'a>) -> Option<PrivilegeNeed<'a>> {
     let on = parse::string(request.fields, "viewOn").ok().flatten()?;
     let right = if request.command.name == "create" { Rights::SCHEMA } else { Rights::ADMINISTER };
     let mut needs = vec![
-        (right, Resource::Collection(request.database, target_of(request))),
-        (Rights::FIND, Resource::Collection(request.database, on)),
+        (right, PrivilegeResource::Collection(request.database, target_of(request))),
+        (Rights::FIND, PrivilegeResource::Collection(request.database, on)),
     ];
     if let Some(RawBsonRef::Array(stages)) = request.field("pipeline") {
         of_stages(request.database, on, stages, &mut needs);
     }
-    Some(Need::Each(needs))
+    Some(PrivilegeNeed::Each(needs))
 }
 
-fn rename<'a>(request: &Request<'a>) -> Need<'a> {
+fn rename<'a>(request: &Request<'a>) -> PrivilegeNeed<'a> {
     let to = parse::string(request.fields, "to").ok().flatten().unwrap_or_default();
     let resources = [target_of(request), to].map(|name| {
         let (database, collection) = name.split_once('.').unwrap_or((name, ""));
-        (Rights::SCHEMA, Resource::Collection(database, collection))
+        (Rights::SCHEMA, PrivilegeResource::Collection(database, collection))
     });
-    Need::Each(resources.to_vec())
+    PrivilegeNeed::Each(resources.to_vec())
 }
 
 fn own_only(request: &Request<'_>) -> bool {
     parse::boolean(request.fields, "$ownOps").unwrap_or(false)
 }
 
-/// The users of all databases are for who may see those of all; the rest is checked where the names are known.
-fn users_info<'a>(request: &Request<'a>) -> Need<'a> {
+/// Listing the users of all databases requires the right to see all of them; other cases are checked when the names are known.
+fn users_info<'a>(request: &Request<'a>) -> PrivilegeNeed<'a> {
     match request.target {
         RawBsonRef::Document(which) if parse::field(which, "forAllDBs").is_some() => {
-            Need::One(Rights::USERS, Resource::Collection("admin", ""))
+            PrivilegeNeed::One(Rights::USERS, PrivilegeResource::Collection("admin", ""))
         }
-        RawBsonRef::String(_) | RawBsonRef::Document(_) | RawBsonRef::Array(_) => Need::Login,
-        _ => Need::One(Rights::USERS, Resource::Collection(request.database, "")),
+        RawBsonRef::String(_) | RawBsonRef::Document(_) | RawBsonRef::Array(_) => PrivilegeNeed::Login,
+        _ => PrivilegeNeed::One(Rights::USERS, PrivilegeResource::Collection(request.database, "")),
     }
 }
 
-/// What an aggregate needs, also one that is explained: its database, its first field, its body.
-fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocument) -> Need<'a> {
+/// The parts of an aggregate, also of an explained one: its database, its first field, its body.
+fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocument) -> PrivilegeNeed<'a> {
     let target = match target {
         RawBsonRef::String(name) => name,
         _ => "",
     };
     let Some(RawBsonRef::Array(stages)) = parse::field(body, "pipeline") else {
-        return Need::One(Rights::FIND, Resource::Collection(database, target));
+        return PrivilegeNeed::One(Rights::FIND, PrivilegeResource::Collection(database, target));
     };
     let mut needs = Vec::new();
     let first = stages.into_iter().next().and_then(Result::ok);
@@ -149,10 +154,10 @@ fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocu
         "$currentOp" | "$listLocalSessions" | "$listSessions" | "$documents" | "$collStats" | "$indexStats"
     );
     if own {
-        needs.push((Rights::FIND, Resource::Collection(database, target)));
+        needs.push((Rights::FIND, PrivilegeResource::Collection(database, target)));
     }
     of_stages(database, target, stages, &mut needs);
-    if needs.is_empty() { Need::Login } else { Need::Each(needs) }
+    if needs.is_empty() { PrivilegeNeed::Login } else { PrivilegeNeed::Each(needs) }
 }
 
 /// Adds what the stages of a pipeline over `collection` need.
@@ -160,7 +165,7 @@ fn of_stages<'a>(
     database: &'a str,
     collection: &'a str,
     stages: &'a RawArray,
-    needs: &mut Vec<(Rights, Resource<'a>)>,
+    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
 ) {
     for stage in stages.into_iter().flatten() {
         if let Some((name, value)) = stage_of(stage) {
@@ -174,7 +179,7 @@ fn of_stage<'a>(
     collection: &'a str,
     name: &str,
     value: RawBsonRef<'a>,
-    needs: &mut Vec<(Rights, Resource<'a>)>,
+    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
 ) {
     let inner = match value {
         RawBsonRef::Document(inner) => inner,
@@ -212,12 +217,12 @@ fn of_stage<'a>(
             needs.extend(into.and_then(|into| namespace_of(database, into)).map(|at| (Rights::CHANGE, at)));
         }
         "$collStats" | "$indexStats" | "$planCacheStats" => {
-            needs.push((Rights::STATS, Resource::Collection(database, collection)));
+            needs.push((Rights::STATS, PrivilegeResource::Collection(database, collection)));
         }
         "$currentOp" | "$listLocalSessions" | "$listSessions"
             if parse::boolean(inner, "allUsers").unwrap_or(true) =>
         {
-            needs.push((Rights::MONITOR, Resource::Cluster));
+            needs.push((Rights::MONITOR, PrivilegeResource::Cluster));
         }
         _ => {}
     }
@@ -227,7 +232,7 @@ fn nested<'a>(
     database: &'a str,
     collection: &'a str,
     stage: &'a RawDocument,
-    needs: &mut Vec<(Rights, Resource<'a>)>,
+    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
 ) {
     if let Some(RawBsonRef::Array(stages)) = parse::field(stage, "pipeline") {
         of_stages(database, collection, stages, needs);
@@ -242,13 +247,13 @@ fn stage_of(stage: RawBsonRef<'_>) -> Option<(&str, RawBsonRef<'_>)> {
 }
 
 /// `"collection"` or `{db, coll}`.
-fn namespace_of<'a>(database: &'a str, value: RawBsonRef<'a>) -> Option<Resource<'a>> {
+fn namespace_of<'a>(database: &'a str, value: RawBsonRef<'a>) -> Option<PrivilegeResource<'a>> {
     match value {
-        RawBsonRef::String(name) => Some(Resource::Collection(database, name)),
+        RawBsonRef::String(name) => Some(PrivilegeResource::Collection(database, name)),
         RawBsonRef::Document(inner) => {
             let name = parse::string(inner, "coll").ok().flatten()?;
             let database = parse::string(inner, "db").ok().flatten().unwrap_or(database);
-            Some(Resource::Collection(database, name))
+            Some(PrivilegeResource::Collection(database, name))
         }
         _ => None,
     }
@@ -273,10 +278,10 @@ mod tests {
         assert_eq!(
             needs,
             [
-                (Rights::FIND, Resource::Collection("a", "b")),
-                (Rights::FIND, Resource::Collection("a", "c")),
-                (Rights::FIND, Resource::Collection("z", "d")),
-                (Rights::CHANGE, Resource::Collection("y", "e")),
+                (Rights::FIND, PrivilegeResource::Collection("a", "b")),
+                (Rights::FIND, PrivilegeResource::Collection("a", "c")),
+                (Rights::FIND, PrivilegeResource::Collection("z", "d")),
+                (Rights::CHANGE, PrivilegeResource::Collection("y", "e")),
             ]
         );
     }

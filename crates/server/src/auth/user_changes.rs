@@ -1,4 +1,4 @@
-//! Changes of users: written durably before they count.
+//! Changes of users, which are written durably before they take effect.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use crate::storage::document_of;
 use crate::users::{SCHEMA_VERSION, USERS, User, Users, VERSION};
 
 impl Users {
-    /// Writes a user, new or changed, durably. The caller holds [`Users::lock`].
+    /// Writes a new or changed user durably. The caller holds [`Users::lock`].
     pub(crate) fn put(&self, op: &mut OperationContext<'_>, user: User) -> Result<()> {
         if self.is_empty() {
             let version = doc! { "_id": "authSchema", "currentVersion": SCHEMA_VERSION };
@@ -26,7 +26,7 @@ impl Users {
         Ok(())
     }
 
-    /// Removes a user, durably; false if there is none. The caller holds [`Users::lock`].
+    /// Removes a user durably; false if it does not exist. The caller holds [`Users::lock`].
     pub(crate) fn remove(&self, op: &mut OperationContext<'_>, database: &str, name: &str) -> Result<bool> {
         let id = format!("{database}.{name}");
         if !self.all.read().contains_key(&id) {
@@ -40,7 +40,7 @@ impl Users {
     }
 }
 
-/// Puts a document in the place of the one with its `_id`, or removes that one.
+/// Replaces the document with the same `_id`, or removes it.
 fn write(
     op: &mut OperationContext<'_>,
     namespace: &str,

@@ -1,4 +1,4 @@
-//! What a crash leaves behind, played by a copy of the files of a running engine, and what a failed disk does.
+//! Tests of the state after a crash, simulated by a copy of a running engine's files, and of the effects of a failed disk.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::storage::{Collection, IndexSpec, recount};
 
 const ENGINES: [EngineName; 2] = [EngineName::WiredTiger, EngineName::RocksDb];
 
-type Opened = (Arc<Instance>, Vec<Arc<Collection>>);
+type OpenCollections = (Arc<Instance>, Vec<Arc<Collection>>);
 
-fn open(engine: EngineName, path: &Path) -> Opened {
+fn open(engine: EngineName, path: &Path) -> OpenCollections {
     let mut config = Config::default();
     config.storage.engine = engine;
     config.storage.db_path = path.to_owned();
@@ -49,7 +49,7 @@ fn insert(instance: &Arc<Instance>, from: i32, to: i32) {
     assert_eq!((inserted, failures.len()), (borrowed.len(), 0));
 }
 
-/// Copies a directory; an error if a file went meanwhile, as the engines' own threads let files go.
+/// Copies a directory; an error if a file disappeared meanwhile, since the engines' own threads delete files.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -63,8 +63,8 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the next start finds if the machine stops now, with the journal as it was last synced.
-fn crash(instance: &Instance, from: &Path, to: &Path, engine: EngineName) -> Opened {
+/// Copies the files that the next start would find if the machine stopped now, with the journal as it was last synced.
+fn crash(instance: &Instance, from: &Path, to: &Path, engine: EngineName) -> OpenCollections {
     instance.engine.flush_journal().unwrap();
     let copied = (0..50).any(|_| {
         let _ = std::fs::remove_dir_all(to);
@@ -107,7 +107,7 @@ fn counts_that_were_not_written_down_are_made_again() {
         assert_eq!(uncounted.len(), 1, "{engine:?}");
         let collection = crashed.catalog.get("test.c").unwrap();
         assert_eq!(collection.records(), 100);
-        // Writes go on while it is counted.
+        // Writes continue during the count.
         insert(&crashed, 150, 160);
         recount(&*crashed.engine, &collection, &|| false).unwrap();
         assert!(!collection.recounting().load(Ordering::Relaxed));
@@ -128,7 +128,7 @@ fn a_build_that_a_crash_ended_and_tables_that_nobody_names_are_gone() {
         let built =
             with_operation(&instance, |op| build_indexes(op, &collection, vec![spec], &Document::new()));
         assert_eq!(built.unwrap().len(), 1);
-        // Built to the last key, and not yet in the catalog.
+        // The index is built to the last key, but not yet in the catalog.
         assert_eq!(tables(&instance, "index-"), 2);
         let (crashed, _) = crash(&instance, &first, &second, engine);
         assert_eq!(tables(&crashed, "index-"), 1, "{engine:?}");

@@ -1,13 +1,13 @@
-//! The threads that keep a server's data safe and tidy: the journal's tick, checkpoints, counts, cursors that time out. (What
-//! TTL indexes let expire is removed in `ttl`.)
+//! The background threads of a server: journal syncs, checkpoints, flushes of the counts, cursor timeouts, and the TTL
+//! monitor.
 //!
-//! Each sleeps on one bell, so that a changed interval or the end of the server is heard at once. mongod 4.0 reads
-//! `syncdelay` once and never again (SERVER-75162); here a change counts from the moment it is made.
+//! All of them sleep on one bell, so that a changed interval or a shutdown takes effect at once. mongod 4.0 reads
+//! `syncdelay` only once (SERVER-75162); here a change takes effect immediately.
 //!
-//! Each `ttlMonitorSleepSecs` (60) it goes over all TTL indexes, unless `ttlMonitorEnabled` is off. Of an array the earliest
-//! date counts; what is no date never expires; a partial index lets only its own documents expire. Each document goes in
-//! a transaction of its own, as in mongod, and a batch holds a write ticket, so that the monitor stands in line with
-//! the clients. Capped collections and hashed indexes are passed over: nothing can expire there.
+//! Every `ttlMonitorSleepSecs` (60) the TTL monitor visits all TTL indexes, unless `ttlMonitorEnabled` is off. The
+//! earliest date of an array counts; other types never expire; a partial index expires only its own documents. Each
+//! document is deleted in its own transaction, as in mongod, and each batch holds a write ticket, so that the monitor
+//! queues with the clients. Capped collections and hashed indexes are skipped: nothing can expire there.
 
 #[cfg(test)]
 mod crash_tests;
@@ -22,15 +22,15 @@ use fathom_service::spawn_thread;
 
 use crate::Result;
 use crate::client::Client;
-use crate::execution::{Target, delete_some};
+use crate::execution::{WriteTarget, delete_some};
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
-use crate::storage::{Index, State};
+use crate::storage::{CollectionState, Index};
 
-/// How often the counts are written down, as mongod's sizeStorer.
+/// The interval at which the counts are flushed, as mongod's sizeStorer does.
 const COUNTS_SECONDS: u64 = 60;
 
-/// Starts the threads.
+/// Starts the background threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
     Ok(vec![
         spawn_thread("JournalFlusher", instance, flush_journal)?,
@@ -53,7 +53,7 @@ fn flush_journal(instance: &Arc<Instance>) {
         if instance.is_stopping() {
             return;
         }
-        // The bell may have rung for somebody else.
+        // The bell may have rung for another thread.
         if Instant::now() < next {
             next -= interval;
             continue;
@@ -92,7 +92,7 @@ fn keep_house(instance: &Arc<Instance>) {
     let mut counted = Instant::now();
     while !instance.is_stopping() {
         let begun = Instant::now();
-        // Asked anew after each bell: somebody may have changed it.
+        // The setting is read again after each bell, since it may have changed.
         loop {
             let heard = instance.bell.rings();
             let until = begun + Duration::from_secs(instance.parameters.cursor_monitor_secs());
@@ -120,17 +120,17 @@ fn keep_house(instance: &Arc<Instance>) {
     }
 }
 
-/// Documents between two looks at whether somebody wants the collection for himself.
+/// The number of documents between two checks for an operation that waits for the collection exclusively.
 const BATCH: usize = 500;
 
 /// The TTL monitor: removes documents whose date in a TTL index is older than the index allows.
 ///
-/// Each `ttlMonitorSleepSecs` (60) it goes over all TTL indexes, unless `ttlMonitorEnabled` is off. Of an array the earliest
-/// date counts; what is no date never expires; a partial index lets only its own documents expire. Each document goes in
-/// a transaction of its own, as in mongod, and a batch holds a write ticket, so that the monitor stands in line with
-/// the clients. Capped collections and hashed indexes are passed over: nothing can expire there.
+/// Every `ttlMonitorSleepSecs` (60) it visits all TTL indexes, unless `ttlMonitorEnabled` is off. The earliest date of an
+/// array counts; other types never expire; a partial index expires only its own documents. Each document is deleted in
+/// its own transaction, as in mongod, and each batch holds a write ticket, so that the monitor queues with the clients.
+/// Capped collections and hashed indexes are skipped: nothing can expire there.
 ///
-/// Removes what expires until the server stops.
+/// Runs until the server stops.
 fn watch(instance: &Arc<Instance>) {
     let mut last = Instant::now();
     loop {
@@ -144,7 +144,7 @@ fn watch(instance: &Arc<Instance>) {
             continue;
         }
         last = Instant::now();
-        // The primary removes; other members follow.
+        // The primary deletes; other members follow through the oplog.
         let follows = instance.set.as_ref().is_some_and(|set| !set.is_writable());
         if follows || !instance.parameters.ttl_monitor_enabled() {
             continue;
@@ -159,7 +159,7 @@ fn watch(instance: &Arc<Instance>) {
     }
 }
 
-/// Goes once over all TTL indexes.
+/// Visits all TTL indexes once.
 fn pass(instance: &Arc<Instance>) -> Result<()> {
     let session = instance.engine.session()?;
     let client = Client::internal();
@@ -180,13 +180,13 @@ fn pass(instance: &Arc<Instance>) -> Result<()> {
     Ok(())
 }
 
-/// Removes what expires by one index.
+/// Deletes the documents that expire by one index.
 fn expire(op: &mut OperationContext<'_>, namespace: &str, name: &str) -> Result<()> {
     loop {
         op.check_interrupt()?;
         let ticket = op.write_ticket()?;
         let deleted = match delete_some(op, namespace, BATCH, &|state| target(state, name)) {
-            // The index or the collection went while we looked.
+            // The index or the collection was dropped meanwhile.
             Err(failure) if failure.code() == Code::QueryPlanKilled => return Ok(()),
             other => other?,
         };
@@ -199,12 +199,12 @@ fn expire(op: &mut OperationContext<'_>, namespace: &str, name: &str) -> Result<
     }
 }
 
-/// What expires now by an index, found through that index; none if it is gone.
-fn target(state: &State, name: &str) -> Result<Option<Target>> {
+/// The documents that have expired by an index, found through that index, or `None` if it was dropped.
+fn target(state: &CollectionState, name: &str) -> Result<Option<WriteTarget>> {
     let Some(index) = state.index(name) else { return Ok(None) };
     let Some(filter) = expired(index) else { return Ok(None) };
     let filter = crate::parse::filter_of(&filter)?;
-    Ok(Some(Target { filter, hint: Some(Hint::Name(name.to_owned())), sort: None }))
+    Ok(Some(WriteTarget { filter, hint: Some(Hint::Name(name.to_owned())), sort: None }))
 }
 
 fn expired(index: &Index) -> Option<Document> {

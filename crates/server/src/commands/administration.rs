@@ -1,5 +1,5 @@
-//! The server's files, as an administrator has them cared for: a checkpoint with writes kept out (`fsync`), collections checked and made smaller
-//! (`validate`, `compact`, `reIndex`), a new log, and the end (`shutdown`).
+//! Commands for the server's files: a checkpoint with writes kept out (`fsync`), checks and compaction of collections (`validate`, `compact`,
+//! `reIndex`), log rotation (`logRotate`), and `shutdown`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use fathom_query::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::execution::build_indexes;
-use crate::execution::validate::{Report, check};
+use crate::execution::validate::{ValidationReport, check};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 use crate::storage::{Collection, IndexSpec};
 
-/// How long between two looks at whether writes that had begun are done.
+/// The interval between two checks whether earlier writes have finished.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// `fsync`: a checkpoint now; with `lock` it also keeps clients' writes waiting, until `fsyncUnlock`, so that the files can
-/// be copied. Background work that writes counts goes on: the journal holds it, and recovery takes it in.
+/// `fsync`: makes a checkpoint now. With `lock` it also blocks clients' writes until `fsyncUnlock`, so that the files can
+/// be copied. Background work that flushes counts continues: the journal holds its changes, and recovery applies them.
 pub(super) fn fsync(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -50,7 +50,7 @@ fn wait_for_writers(op: &OperationContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Lets writes go on.
+/// Allows writes again (`fsyncUnlock`).
 pub(super) fn unlock(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -64,7 +64,7 @@ pub(super) fn unlock(
     Ok(())
 }
 
-/// `logRotate`: a new log file begins. There is no audit log.
+/// `logRotate`: begins a new log file. An audit log does not exist.
 pub(super) fn rotate_log(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -81,9 +81,9 @@ pub(super) fn rotate_log(
     op.instance.log.rotate().map_err(|error| Failure::new(Code::FileRenameFailed, error.to_string()))
 }
 
-/// `shutdown`: the server stops, with a last checkpoint. Without logins only a client on the same machine may ask.
+/// `shutdown`: stops the server after a last checkpoint. Without logins only a client on the same machine may ask for it.
 ///
-/// Asks the server to stop; the reply still goes out.
+/// Requests the stop; the reply is still sent.
 pub(super) fn shutdown(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -106,15 +106,15 @@ pub(super) fn shutdown(
     Ok(())
 }
 
-/// `compact` and `reIndex`: the engine gives space back, and indexes are built anew.
+/// `compact` and `reIndex`: the engine returns free space, and indexes are rebuilt.
 ///
-/// Lets the engine compact the tables of a collection. Reads and writes go on meanwhile.
+/// Makes the engine compact the tables of a collection. Reads and writes continue meanwhile.
 pub(super) fn compact(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    // Without members to fail over to, `force` has nothing to override.
+    // A server without members to fail over to has nothing that `force` could override.
     parse::boolean(request.fields, "force")?;
     let collection = collection(op, request)?;
     let tables: Vec<_> = {
@@ -135,7 +135,7 @@ pub(super) fn compact(
     Ok(())
 }
 
-/// Builds all indexes of a collection anew, `_id` among them; the collection is held alone.
+/// Rebuilds all indexes of a collection, `_id` among them. The collection is locked exclusively meanwhile.
 pub(super) fn re_index(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -175,9 +175,9 @@ fn collection(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<Ar
     Ok(collection)
 }
 
-/// `validate`: checks a collection and its indexes through and through; counts that are off are put right.
+/// `validate`: checks a collection and its indexes completely and corrects wrong counts.
 ///
-/// The collection is held alone meanwhile: reads and writes of it wait.
+/// The collection is locked exclusively meanwhile: its reads and writes wait.
 pub(super) fn validate(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -214,7 +214,7 @@ pub(super) fn validate(
             counted.0, report.records
         ));
     }
-    // A count that runs already puts things right itself.
+    // A recount in progress corrects the counts itself.
     if !collection.recounting().load(std::sync::atomic::Ordering::Acquire)
         && counted != (report.records, report.bytes)
     {
@@ -226,7 +226,7 @@ pub(super) fn validate(
     Ok(())
 }
 
-fn write_report(report: &Report, indexes: usize, reply: &mut Reply<'_>) {
+fn write_report(report: &ValidationReport, indexes: usize, reply: &mut Reply<'_>) {
     let strings = |texts: &[String]| -> Bson { texts.iter().cloned().map(Bson::String).collect() };
     reply.bson("nInvalidDocuments", &super::definition::number(report.invalid));
     reply.bson("nrecords", &super::definition::number(report.records));

@@ -1,4 +1,4 @@
-//! `aggregate`: a pipeline and its first batch.
+//! The command `aggregate`: runs a pipeline and returns its first batch.
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure};
@@ -6,7 +6,7 @@ use fathom_query::{Code, Failure};
 use super::pipeline::{FIRST_BATCH, aggregation_of, write_cursor};
 use super::{Reply, read_let};
 use crate::Result;
-use crate::execution::Planned;
+use crate::execution::PipelinePlan;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
@@ -21,7 +21,7 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
     }
     let batch_size = batch_size_of(request.body())?;
     let ticket = op.read_ticket()?;
-    let planned = Planned::new(op, &asked)?;
+    let planned = PipelinePlan::new(op, &asked)?;
     let writes = planned.writes();
     write_cursor(op, planned, if writes { FIRST_BATCH } else { batch_size }, false, request.body(), reply)?;
     drop(ticket);
@@ -29,7 +29,7 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
         return Ok(());
     }
     if let Some(set) = &op.instance.set {
-        // `$out` and `$merge` write by operations of their own; this one waits for all of them.
+        // `$out` and `$merge` write through operations of their own; this operation waits for all of them.
         op.last = Some(crate::replication::newest(set));
     } else if request.generic.write_concern.journal && op.instance.config.storage.journal {
         op.instance.journal.wait_until_durable()?;

@@ -1,4 +1,4 @@
-//! Batches of cursors: `getMore` and `killCursors`, and the first batch of a command that lists documents which are all there already.
+//! The commands `getMore` and `killCursors`, and the first batch of commands that list documents already in memory.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use fathom_replication::OpTime;
 use super::Reply;
 use crate::Result;
 use crate::cursors::{Producer, QueryCursor};
-use crate::execution::Batch;
+use crate::execution::ReplyBatch;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::users::{Resource, Rights};
+use crate::users::{PrivilegeResource, Rights};
 
-/// How long a tailable cursor waits for new documents when the client gives no time.
+/// The time that a tailable cursor waits for new documents if the client gives none.
 const AWAIT: Duration = Duration::from_secs(1);
-/// How often it looks whether it was killed meanwhile.
+/// The interval at which a waiting cursor checks whether it was killed.
 const AWAIT_LOOK: Duration = Duration::from_millis(100);
 
 /// Writes the next batch.
@@ -47,7 +47,7 @@ pub(super) fn get_more(
     op.figures.namespace = namespace;
     op.figures.cursor_id = id;
     op.majority = cursor.majority;
-    // The command that opened the cursor says how long it may take; here the time is that of one wait.
+    // The command that opened the cursor sets its time limit; for a cursor that awaits data the time limits one wait.
     let awaiting = cursor.tailable && cursor.await_data;
     if awaiting {
         op.deadline = None;
@@ -104,7 +104,7 @@ fn fill(
         {
             find.rewind_tail();
         }
-        let done = cursor.producer.fill(op, &mut Batch::new(&mut next, batch_size))?;
+        let done = cursor.producer.fill(op, &mut ReplyBatch::new(&mut next, batch_size))?;
         drop(ticket);
         if !awaiting || next.count() > 0 || Instant::now() >= until || commit_point_is_news(op, known) {
             break done;
@@ -122,19 +122,19 @@ fn fill(
     Ok(done)
 }
 
-/// What another member that follows our oplog knows of the commit point.
+/// The commit point that a member following our oplog knows.
 fn known_commit_point(request: &Request<'_>) -> Result<Option<OpTime>> {
     let known = parse::document(request.fields, "lastKnownCommittedOpTime")?;
     known.map(|known| OpTime::from_document(&parse::owned(known)?)).transpose()
 }
 
-/// Whether it is behind what we know, so that it should hear at once.
+/// Whether that commit point is older than ours, so that the member should get a reply at once.
 fn commit_point_is_news(op: &OperationContext<'_>, known: Option<OpTime>) -> bool {
     let (Some(set), Some(known)) = (&op.instance.set, known) else { return false };
     set.ask(|one| one.last_committed()) > known
 }
 
-/// How many documents came into the collection of a tailable cursor; to be known before it is read.
+/// The number of documents inserted into a tailable cursor's collection; to be read before the collection is.
 fn inserts(cursor: &QueryCursor) -> u64 {
     match &cursor.producer {
         Producer::Find(_, collection) => collection.inserts(),
@@ -142,7 +142,6 @@ fn inserts(cursor: &QueryCursor) -> u64 {
     }
 }
 
-/// Closes cursors.
 pub(super) fn kill(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -172,16 +171,16 @@ pub(super) fn kill(
     Ok(())
 }
 
-/// Cursors are their users' own, unless one may kill any.
+/// A user may kill only his own cursors, unless he has the right to kill any.
 fn may_kill(op: &OperationContext<'_>, id: i64) -> bool {
     !op.instance.users.is_enabled()
         || op.instance.cursors.owners(id).is_none_or(|owners| owners == op.client.users())
-        || crate::auth::may(op, Rights::MANAGE, Resource::Cluster)
+        || crate::auth::may(op, Rights::MANAGE, PrivilegeResource::Cluster)
 }
 
-/// Replies of commands that list things: a cursor over documents that are all there already.
+/// Writes the reply of a command that lists things: a cursor over documents that are already in memory.
 ///
-/// Writes `cursor: {id, ns, firstBatch}`; what does not fit into the first batch waits for `getMore` under `namespace`.
+/// Writes `cursor: {id, ns, firstBatch}`; documents that do not fit into the first batch are left for `getMore` under `namespace`.
 pub(super) fn write_cursor(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -196,7 +195,7 @@ pub(super) fn write_cursor(
     let mut producer = Producer::Buffered(documents);
     let mut cursor = reply.begin_document("cursor");
     let mut first = cursor.begin_array("firstBatch");
-    let done = producer.fill(op, &mut Batch::new(&mut first, batch_size))?;
+    let done = producer.fill(op, &mut ReplyBatch::new(&mut first, batch_size))?;
     op.figures.returned = Some(first.count() as u64);
     first.end();
     let id = if done {

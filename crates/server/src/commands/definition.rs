@@ -1,5 +1,5 @@
-//! What a collection or view is defined as: by `create` with its options, then by `collMod`, which changes the expiry of a TTL index, the validator
-//! or the view. A collection is capped from its creation or never.
+//! The commands that define a collection or view: `create` with its options, and `collMod`, which changes the expiry of a TTL index, the
+//! validator or the view. A collection can be capped only at its creation.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use fathom_query::{Code, Failure};
@@ -11,15 +11,15 @@ use crate::execution::coll_mod::{change_validator, change_view, expiry};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::storage::{Collection, CollectionOptions, State, set_validation};
+use crate::storage::{Collection, CollectionOptions, CollectionState, set_validation};
 
-/// Sizes of capped collections are whole multiples of this many bytes.
+/// The size of a capped collection is a multiple of this many bytes.
 const CAPPED_UNIT_BYTES: i64 = 256;
 
-/// `create`: a collection or view with options.
+/// `create`: makes a collection or view with options.
 ///
-/// Options that change what is stored and that this server does not have (a collation, `autoIndexId: false`, `flags`,
-/// `temp`) are refused by name.
+/// Options that change the stored data but that this server does not support (a collation, `autoIndexId: false`,
+/// `flags`, `temp`) are refused by name.
 pub(super) fn create(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -42,7 +42,7 @@ pub(super) fn create(
     op.instance.catalog.create(&namespace, CollectionOptions { document }).map(|_| ())
 }
 
-/// The options of a collection, checked, in the order in which mongod keeps them.
+/// Checks the options of a collection and returns them in mongod's order.
 fn options(op: &OperationContext<'_>, body: &RawDocument, database: &str) -> Result<Document> {
     refuse_absent(body)?;
     let mut options = capped(body)?;
@@ -65,7 +65,7 @@ fn options(op: &OperationContext<'_>, body: &RawDocument, database: &str) -> Res
     Ok(options)
 }
 
-/// Refuses what this server has not.
+/// Refuses options that this server does not support.
 fn refuse_absent(body: &RawDocument) -> Result<()> {
     let refused = |what: &str| Err(Failure::new(Code::InvalidOptions, what.to_owned()));
     if parse::field(body, "autoIndexId").is_some() && !parse::boolean(body, "autoIndexId")? {
@@ -89,7 +89,7 @@ fn refuse_absent(body: &RawDocument) -> Result<()> {
     refuse_collation(parse::field(index, "collation"))
 }
 
-/// `capped`, `size`, `max`.
+/// The fields `capped`, `size` and `max`.
 fn capped(body: &RawDocument) -> Result<Document> {
     let invalid = |what: &'static str| Err(Failure::new(Code::InvalidOptions, what));
     let (size, max) = (parse::integer(body, "size")?, parse::integer(body, "max")?);
@@ -118,13 +118,13 @@ fn capped(body: &RawDocument) -> Result<Document> {
     Ok(options)
 }
 
-/// A number as mongod shows it: in 32 bits if it fits.
+/// A number as mongod shows it: 32 bits if it fits.
 pub(super) fn number(value: i64) -> Bson {
     i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
 }
 
-/// `storageEngine: {wiredTiger: {configString: "..."}}`: each engine must be one that there is; the settings of the one
-/// that runs are checked by itself when the table is made.
+/// `storageEngine: {wiredTiger: {configString: "..."}}`: each named engine must exist; the running engine checks its
+/// own settings when the table is made.
 pub(super) fn engine_options(op: &OperationContext<'_>, engines: &RawDocument) -> Result<Document> {
     for element in engines {
         let (engine, settings) = element.map_err(|error| parse::malformed(&error))?;
@@ -199,7 +199,7 @@ fn view_options(op: &mut OperationContext<'_>, body: &RawDocument, namespace: &s
     check_view(op, namespace, source, &stages)
 }
 
-/// `collMod`: another expiry of a TTL index, another validator, another definition of a view.
+/// `collMod`: changes the expiry of a TTL index, the validator, or the definition of a view.
 ///
 /// Changes a collection or view.
 pub(super) fn change(
@@ -237,7 +237,7 @@ pub(super) fn change(
             super::as_logged(request)?,
         );
     }
-    // All is checked before anything changes.
+    // All fields are checked before any change.
     let options = change_validator(request.body(), &state.options.document)?;
     let expiry = parse::document(request.fields, "index")?.map(|index| expiry(&state, index)).transpose()?;
     if let Some((place, seconds)) = expiry {
@@ -254,7 +254,7 @@ fn change_expiry(
     op: &OperationContext<'_>,
     request: &Request<'_>,
     collection: &Collection,
-    state: &State,
+    state: &CollectionState,
     (place, seconds): (usize, i64),
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -275,8 +275,8 @@ fn change_expiry(
     Ok(())
 }
 
-/// `convertToCapped` and `cloneCollectionAsCapped`, which this server refuses: a collection is capped from its creation or
-/// never.
+/// `convertToCapped` and `cloneCollectionAsCapped`, which this server refuses: a collection can be capped only at its
+/// creation.
 pub(super) fn convert_to_capped(
     _op: &mut OperationContext<'_>,
     request: &Request<'_>,

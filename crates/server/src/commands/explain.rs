@@ -1,6 +1,6 @@
-//! `explain`: how `find`, `count`, `distinct`, `aggregate`, `update`, `delete` or `findAndModify` would be run, or was run.
+//! The command `explain`: reports how `find`, `count`, `distinct`, `aggregate`, `update`, `delete` or `findAndModify` would run, or has run.
 //!
-//! Writes are looked for but not done. No plans race here, so `allPlansExecution` adds an empty list.
+//! An explained write searches for its documents but does not change them. Plans are not raced here, so `allPlansExecution` adds an empty list.
 
 use std::time::Instant;
 
@@ -11,13 +11,13 @@ use super::pipeline::{aggregation_of, count_on_view, distinct_on_view, find_on_v
 use super::{Reply, read_let};
 use crate::Result;
 use crate::cursors::FindQuery;
-use crate::execution::explain::{Subject, Top, Verdict, empty_plan, find_stages, planner};
-use crate::execution::{Aggregation, Planned, Target};
+use crate::execution::explain::{ExplainOutput, ExplainedCommand, Top, empty_plan, find_stages, planner};
+use crate::execution::{Aggregation, PipelinePlan, WriteTarget};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 
-/// How much is told.
+/// The level of detail of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verbosity {
     QueryPlanner,
@@ -26,7 +26,7 @@ pub(super) enum Verbosity {
 }
 
 impl Verbosity {
-    fn of(body: &RawDocument) -> Result<Verbosity> {
+    fn from_body(body: &RawDocument) -> Result<Verbosity> {
         match parse::field(body, "verbosity") {
             None => Ok(Verbosity::AllPlansExecution),
             Some(RawBsonRef::String("queryPlanner")) => Ok(Verbosity::QueryPlanner),
@@ -45,12 +45,11 @@ impl Verbosity {
     }
 }
 
-/// Explains.
 pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let RawBsonRef::Document(body) = request.target else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));
     };
-    let verbosity = Verbosity::of(request.body())?;
+    let verbosity = Verbosity::from_body(request.body())?;
     let first = body.iter().next().transpose().map_err(|error| parse::malformed(&error))?;
     let Some((name, target)) = first else {
         return Err(Failure::new(Code::FailedToParse, "explain command requires a nested object"));
@@ -78,7 +77,7 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
     explain(op, subject, verbosity, reply)
 }
 
-/// The pipeline that a query on a view is.
+/// Converts a query on a view into a pipeline.
 fn on_view(op: &OperationContext<'_>, name: &str, body: &RawDocument) -> Result<Option<Aggregation>> {
     let namespace = &op.figures.namespace;
     let is_view =
@@ -95,8 +94,8 @@ fn on_view(op: &OperationContext<'_>, name: &str, body: &RawDocument) -> Result<
     }
 }
 
-/// What a command asks of the planner.
-fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> Result<Subject> {
+/// The request that a command makes to the planner.
+fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> Result<ExplainedCommand> {
     let one = |list: &str| -> Result<&RawDocument> {
         let mut items = parse::documents(body, list)?.unwrap_or_default();
         match (items.pop(), items.is_empty()) {
@@ -108,24 +107,27 @@ fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> 
         "find" => {
             let query = super::find::query_of(op, body)?;
             let shown = parse::document(body, "projection")?.map(parse::owned).transpose()?;
-            Ok(Subject { query, top: Top::Find(shown) })
+            Ok(ExplainedCommand { query, top: Top::Find(shown) })
         }
         "count" => {
             let mut query = super::matches::query_of_count(op, body)?;
             let (skip, limit) = (std::mem::take(&mut query.skip), query.limit.take());
-            Ok(Subject { query, top: Top::Count { skip, limit } })
+            Ok(ExplainedCommand { query, top: Top::Count { skip, limit } })
         }
         "distinct" => {
             let (query, key) = super::matches::query_of_distinct(op, body)?;
-            Ok(Subject { query, top: Top::Distinct(key) })
+            Ok(ExplainedCommand { query, top: Top::Distinct(key) })
         }
         "update" => {
             let request = super::writes::update_of(op, one("updates")?, false)?;
-            Ok(Subject { query: query_of(&request.target), top: Top::Update(Box::new(request)) })
+            Ok(ExplainedCommand { query: query_of(&request.target), top: Top::Update(Box::new(request)) })
         }
         "delete" => {
             let request = super::writes::delete_of(op, one("deletes")?)?;
-            Ok(Subject { query: query_of(&request.target), top: Top::Delete { multi: request.multi } })
+            Ok(ExplainedCommand {
+                query: query_of(&request.target),
+                top: Top::Delete { multi: request.multi },
+            })
         }
         "findAndModify" => {
             let asked = super::find_and_modify::asked_of(op, body)?;
@@ -133,14 +135,14 @@ fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> 
                 Some(request) => Top::Update(Box::new(request)),
                 None => Top::Delete { multi: false },
             };
-            Ok(Subject { query: query_of(&asked.target), top })
+            Ok(ExplainedCommand { query: query_of(&asked.target), top })
         }
         other => Err(Failure::new(Code::IllegalOperation, format!("Cannot explain cmd: {other}"))),
     }
 }
 
-fn query_of(target: &Target) -> FindQuery {
-    let mut query = FindQuery::of(target.filter.clone());
+fn query_of(target: &WriteTarget) -> FindQuery {
+    let mut query = FindQuery::new(target.filter.clone());
     query.sort.clone_from(&target.sort);
     query.hint.clone_from(&target.hint);
     query
@@ -148,7 +150,7 @@ fn query_of(target: &Target) -> FindQuery {
 
 fn explain(
     op: &mut OperationContext<'_>,
-    subject: Subject,
+    subject: ExplainedCommand,
     verbosity: Verbosity,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -158,7 +160,7 @@ fn explain(
     Ok(())
 }
 
-fn write(op: &OperationContext<'_>, verdict: &Verdict, verbosity: Verbosity, reply: &mut Reply<'_>) {
+fn write(op: &OperationContext<'_>, verdict: &ExplainOutput, verbosity: Verbosity, reply: &mut Reply<'_>) {
     reply.bson("queryPlanner", &Bson::Document(verdict.planner.clone()));
     if let Some(execution) = execution(verdict, verbosity) {
         reply.bson("executionStats", &Bson::Document(execution));
@@ -166,7 +168,7 @@ fn write(op: &OperationContext<'_>, verdict: &Verdict, verbosity: Verbosity, rep
     write_server(op, reply);
 }
 
-fn execution(verdict: &Verdict, verbosity: Verbosity) -> Option<Document> {
+fn execution(verdict: &ExplainOutput, verbosity: Verbosity) -> Option<Document> {
     let mut execution = verdict.execution.clone()?;
     if verbosity == Verbosity::AllPlansExecution {
         execution.insert("allPlansExecution", Vec::<Bson>::new());
@@ -183,7 +185,7 @@ fn write_server(op: &OperationContext<'_>, reply: &mut Reply<'_>) {
     server.string("gitVersion", concat!("fathom-", env!("CARGO_PKG_VERSION")));
 }
 
-/// Explains a pipeline: the query that the planner took of it, then the stages that are left.
+/// Explains a pipeline: the query that the planner extracted from it, then the remaining stages.
 pub(super) fn aggregate(
     op: &mut OperationContext<'_>,
     asked: &Aggregation,
@@ -191,7 +193,7 @@ pub(super) fn aggregate(
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let _ticket = op.read_ticket()?;
-    let planned = Planned::new(op, asked)?;
+    let planned = PipelinePlan::new(op, asked)?;
     if planned.writes() && verbosity.runs() {
         let what =
             "explain of a pipeline with $out or $merge cannot run it; ask for the verbosity 'queryPlanner'";
@@ -223,9 +225,9 @@ pub(super) fn aggregate(
             let planner = planner(&namespace, find.query(), &stage, Some((&find, &state)));
             let execution = verbosity.runs().then(|| {
                 let count = if rest.is_empty() { returned } else { find.returned() };
-                Verdict::execution(op, &stage, count, took, failure.as_ref())
+                ExplainOutput::execution(op, &stage, count, took, failure.as_ref())
             });
-            Verdict { planner, execution }
+            ExplainOutput { planner, execution }
         }
         None => empty_plan(&namespace, verbosity.runs().then_some(took)),
     };

@@ -1,4 +1,4 @@
-//! `find`: a query and its first batch.
+//! The command `find`: runs a query and returns its first batch.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
 use crate::buffers;
 use crate::cursors::{FindQuery, FindState, Producer, QueryCursor};
-use crate::execution::{Batch, Planned, time_left};
+use crate::execution::{PipelinePlan, ReplyBatch, time_left};
 use crate::operation_context::OperationContext;
 use crate::parse::{self, Fields};
 use crate::request::Request;
 use crate::storage::{Collection, SharedState, document_of};
 
-/// What a `find` asks for beside the query itself.
+/// The options of a `find` apart from the query itself.
 #[derive(Debug)]
-struct Options {
+struct CursorOptions {
     batch_size: u64,
     single_batch: bool,
     no_timeout: bool,
@@ -40,7 +40,7 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
             return write_empty(op, reply);
         };
         let state = op.lock(&collection)?;
-        // Dropped, renamed or built anew since it was looked up.
+        // The collection was dropped, renamed or recreated since it was looked up.
         if !state.gone {
             op.collection = Some(Arc::clone(&collection));
             return answer(op, request, &collection, state, (query, &options), reply);
@@ -48,20 +48,20 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
     }
 }
 
-/// Runs the query over a collection or view that is held.
+/// Runs the query over a collection or view that the caller holds.
 fn answer(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
     collection: &Arc<Collection>,
     state: SharedState<'_>,
-    (query, options): (FindQuery, &Options),
+    (query, options): (FindQuery, &CursorOptions),
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     if state.options.is_view() {
         drop(state);
         let asked = find_on_view(&op.figures.namespace, request.body())?;
-        let planned = Planned::new(op, &asked)?;
-        let Options { batch_size, single_batch, .. } = *options;
+        let planned = PipelinePlan::new(op, &asked)?;
+        let CursorOptions { batch_size, single_batch, .. } = *options;
         return write_cursor(op, planned, batch_size, single_batch, request.body(), reply);
     }
     if is_point_read(&query) && query.filter.only_id().and_then(|id| op.owns_id(id)) == Some(true) {
@@ -79,7 +79,7 @@ fn answer(
     let mut producer = Producer::Find(Box::new(find), Arc::clone(collection));
     let mut cursor = reply.begin_document("cursor");
     let mut first = cursor.begin_array("firstBatch");
-    let done = producer.fill(op, &mut Batch::new(&mut first, options.batch_size))?;
+    let done = producer.fill(op, &mut ReplyBatch::new(&mut first, options.batch_size))?;
     op.figures.returned = Some(first.count() as u64);
     first.end();
     let keep = !options.single_batch && (!done || options.tailable);
@@ -105,8 +105,8 @@ fn answer(
     Ok(())
 }
 
-/// A query for one `_id` without anything that asks for a plan: no cursor, and the document goes from the table
-/// into the reply.
+/// Whether a query asks for one `_id` without any option that needs a plan: then the document is copied from the table
+/// into the reply without a cursor.
 fn is_point_read(query: &FindQuery) -> bool {
     query.filter.only_id().is_some()
         && !query.projection.as_ref().is_some_and(Projection::is_positional)
@@ -150,7 +150,7 @@ fn point_read(
     Ok(())
 }
 
-/// Appends the document of an `_id`; whether there is one.
+/// Appends the document with an `_id`; returns whether it exists.
 fn whole_document(
     op: &mut OperationContext<'_>,
     collection: &Collection,
@@ -161,7 +161,7 @@ fn whole_document(
     if op.document_by_id(collection, id, out)?.is_none() {
         return Ok(false);
     }
-    // What a table holds is sent as it is, but only if it is a document.
+    // Bytes from a table are sent unchanged, but only if they are a valid document.
     document_of(out.get(at..).unwrap_or_default()).map(|_| true)
 }
 
@@ -176,7 +176,7 @@ fn projected_document(
     let mut whole = buffers::take();
     let found = whole_document(op, collection, id, &mut whole);
     if let Ok(true) = found {
-        projection.append(document_of(&whole)?, fathom_query::Matched::default(), op.variables(), out)?;
+        projection.append(document_of(&whole)?, fathom_query::FilterMatch::default(), op.variables(), out)?;
     }
     buffers::give(whole);
     found
@@ -192,13 +192,13 @@ fn write_empty(op: &mut OperationContext<'_>, reply: &mut Reply<'_>) -> Result<(
     Ok(())
 }
 
-fn parse_find(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<(FindQuery, Options)> {
+fn parse_find(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<(FindQuery, CursorOptions)> {
     let body = request.fields;
     let mut query = query_of(op, body)?;
     let batch_size = parse::natural(body, "batchSize")?;
     let single_batch =
         parse::boolean(body, "singleBatch")? || parse::integer(body, "limit")?.is_some_and(|limit| limit < 0);
-    let options = Options {
+    let options = CursorOptions {
         batch_size: batch_size.or(parse::natural(body, "ntoreturn")?).unwrap_or(FIRST_BATCH),
         single_batch,
         no_timeout: parse::boolean(body, "noCursorTimeout")?,
@@ -211,7 +211,7 @@ fn parse_find(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<(F
             "Cannot set 'awaitData' without also setting 'tailable'",
         ));
     }
-    // Only the records' own order has an end to wait at.
+    // A tailable cursor needs the records' own order: only that order has an end to wait at.
     if options.tailable && query.hint.is_none() {
         query.hint = Some(fathom_query::Hint::Natural { backwards: false });
     }

@@ -1,28 +1,27 @@
-//! `findAndModify`: updates or removes one document and answers with it.
+//! The command `findAndModify`: updates or removes one document and returns it.
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
-use fathom_query::{Code, Dialect, Failure, Filter, Hint, Matched, Projection, Sort, Update};
+use fathom_query::{Code, Dialect, Failure, Filter, FilterMatch, Hint, Projection, Sort, Update};
 
 use super::writes::refuse_internal;
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
-use crate::execution::{Target, UpdateRequest, delete_one, update};
+use crate::execution::{UpdateRequest, WriteTarget, delete_one, update};
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::replica_set::Again;
+use crate::replica_set::PriorResult;
 use crate::request::Request;
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Debug)]
-pub(super) struct Asked {
-    pub(super) target: Target,
-    /// None: remove.
+pub(super) struct FindAndModifyOptions {
+    pub(super) target: WriteTarget,
+    /// `None` if the document is removed.
     pub(super) update: Option<UpdateRequest>,
     new: bool,
     projection: Option<Projection>,
 }
 
-/// Runs it.
 pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let namespace = request.namespace()?;
     refuse_internal(&namespace)?;
@@ -44,7 +43,7 @@ pub(super) fn run(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
 }
 
 /// Reads the command, also within `explain`.
-pub(super) fn asked_of(op: &mut OperationContext<'_>, body: &RawDocument) -> Result<Asked> {
+pub(super) fn asked_of(op: &mut OperationContext<'_>, body: &RawDocument) -> Result<FindAndModifyOptions> {
     let (remove, upsert, new) =
         (parse::boolean(body, "remove")?, parse::boolean(body, "upsert")?, parse::boolean(body, "new")?);
     let change = parse::field(body, "update").filter(|change| *change != RawBsonRef::Null);
@@ -71,7 +70,7 @@ pub(super) fn asked_of(op: &mut OperationContext<'_>, body: &RawDocument) -> Res
     let fields = parse::document(body, "fields")?;
     let validate = !parse::boolean(body, "bypassDocumentValidation")?;
     let variables = op.variables();
-    let target = Target { filter: Filter::parse(filter, variables)?, hint, sort };
+    let target = WriteTarget { filter: Filter::parse(filter, variables)?, hint, sort };
     let projection = match fields {
         Some(fields) => Projection::parse(fields, Dialect::Find, variables)?,
         None => None,
@@ -89,13 +88,13 @@ pub(super) fn asked_of(op: &mut OperationContext<'_>, body: &RawDocument) -> Res
     if new && projection.as_ref().is_some_and(Projection::is_positional) {
         return refused("Cannot use a positional projection and return the new document");
     }
-    Ok(Asked { target, update, new, projection })
+    Ok(FindAndModifyOptions { target, update, new, projection })
 }
 
 fn remove(
     op: &mut OperationContext<'_>,
     namespace: &str,
-    asked: &Asked,
+    asked: &FindAndModifyOptions,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let gone = delete_one(op, namespace, &asked.target)?;
@@ -108,7 +107,7 @@ fn remove(
 fn modify(
     op: &mut OperationContext<'_>,
     namespace: &str,
-    asked: &Asked,
+    asked: &FindAndModifyOptions,
     change: &UpdateRequest,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -124,11 +123,11 @@ fn modify(
     write_value(op, asked, if asked.new { outcome.after } else { outcome.before }, reply)
 }
 
-/// The reply of a command that was done when it was sent before.
+/// The reply to a command that was sent again after it had been executed.
 fn answer_again(
     op: &mut OperationContext<'_>,
-    asked: &Asked,
-    again: Again,
+    asked: &FindAndModifyOptions,
+    again: PriorResult,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let mut last = reply.begin_document("lastErrorObject");
@@ -146,7 +145,7 @@ fn answer_again(
 
 fn write_value(
     op: &mut OperationContext<'_>,
-    asked: &Asked,
+    asked: &FindAndModifyOptions,
     document: Option<RawDocumentBuf>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -160,7 +159,7 @@ fn write_value(
             let matched = if projection.is_positional() {
                 asked.target.filter.matches(&document)?.unwrap_or_default()
             } else {
-                Matched::default()
+                FilterMatch::default()
             };
             reply.document("value", &projection.apply(&document, matched, op.variables())?);
         }

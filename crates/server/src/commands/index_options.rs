@@ -1,9 +1,9 @@
-//! Which index may be created: the options of `createIndexes`' documents, checked with MongoDB's complaints; the filter of a partial index, which is
-//! equality, ranges, `$exists: true`, `$type`, and `$and` of them at the top; and whether the index stands already, or clashes with one that
-//! does (85, 86), as MongoDB 4.4 tells it.
+//! Checks whether an index may be created: the options of `createIndexes`, with MongoDB's error messages; the filter of a partial index (equality,
+//! ranges, `$exists: true`, `$type`, and `$and` of them at the top); and whether the index exists already or conflicts with an existing one (85,
+//! 86), as MongoDB 4.4 reports it.
 //!
 //! Collations other than the simple one, hidden indexes and the options of text, geo and wildcard indexes are refused by name.
-//! `background` is kept and changes nothing, as since 4.2; version 1 and 2 keep the same keys here.
+//! `background` is stored but has no effect, as since 4.2; versions 1 and 2 store the same keys here.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure, FieldKind, Filter, KeyPattern, Variables, compare_owned};
@@ -13,24 +13,28 @@ use super::refuse_collation;
 use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::storage::{IndexSpec, State};
+use crate::storage::{CollectionState, IndexSpec};
 
-/// What the index on `_id` may say.
+/// The fields that an index on `_id` may have.
 const FIELDS_OF_ID: &[&str] = &["key", "name", "v", "ns", "collation"];
 
 fn cannot(what: impl Into<String>) -> Failure {
     Failure::new(Code::CannotCreateIndex, what.into())
 }
 
-/// What becomes of options that nobody knows.
+/// The treatment of unknown options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
+pub(super) enum UnknownOptions {
     Refused,
     Ignored,
 }
 
-/// Checks one document of `indexes`; what the catalog keeps of it, in mongod's order: `v`, `key`, `name`, the rest.
-pub(super) fn check(op: &OperationContext<'_>, given: &RawDocument, unknown: Unknown) -> Result<IndexSpec> {
+/// Checks one document of `indexes`; returns what the catalog stores, in mongod's order: `v`, `key`, `name`, the rest.
+pub(super) fn check(
+    op: &OperationContext<'_>,
+    given: &RawDocument,
+    unknown: UnknownOptions,
+) -> Result<IndexSpec> {
     let Some(key) = parse::document(given, "key")? else {
         return Err(required("key"));
     };
@@ -45,7 +49,7 @@ pub(super) fn check(op: &OperationContext<'_>, given: &RawDocument, unknown: Unk
         let (field, value) = element.map_err(|error| parse::malformed(&error))?;
         let field = field.as_str();
         let known = option(op, given, &pattern, field, value, &mut spec)?;
-        if !known && unknown == Unknown::Ignored {
+        if !known && unknown == UnknownOptions::Ignored {
             continue;
         }
         if pattern.is_id() && !FIELDS_OF_ID.contains(&field) {
@@ -118,7 +122,7 @@ fn version(given: &RawDocument) -> Result<i32> {
     }
 }
 
-/// Adds one option to what is kept; false if it is unknown.
+/// Adds one option to the stored document; false if the option is unknown.
 fn option(
     op: &OperationContext<'_>,
     given: &RawDocument,
@@ -131,7 +135,7 @@ fn option(
         // Read already, or obsolete and of no effect.
         "key" | "name" | "v" | "ns" | "dropDups" => {}
         "unique" | "sparse" | "background" => {
-            // What is false is as if it had not been said, but for background, which mongod keeps as it was given.
+            // A false option counts as absent, except for background, which mongod stores as it was given.
             if parse::boolean(given, field)? || field == "background" {
                 spec.insert(field, parse::owned_value(value)?);
             }
@@ -205,9 +209,9 @@ fn seconds(given: &RawDocument, pattern: &KeyPattern, value: RawBsonRef<'_>) -> 
     Ok(number(seconds))
 }
 
-/// Which filters a partial index may have: equality, ranges, `$exists: true`, `$type`, and `$and` of them at the top.
+/// The filters that a partial index may have: equality, ranges, `$exists: true`, `$type`, and `$and` of them at the top.
 ///
-/// Refuses what a partial index cannot have (67).
+/// Refuses a filter that a partial index cannot have (67).
 pub(super) fn check_filter(filter: &RawDocument) -> Result<()> {
     Filter::parse(filter, &Variables::at(bson::DateTime::now()))?;
     conjunction(filter, true)
@@ -254,18 +258,18 @@ fn predicates(field: &str, operators: &RawDocument) -> Result<()> {
             "$eq" | "$gt" | "$gte" | "$lt" | "$lte" | "$type" => {}
             "$exists" if parse::truth_of(value) => {}
             operator if operator.starts_with('$') => refused_filter(&format!("{field} {operator}"))?,
-            // A document to be equal to.
+            // A document to compare for equality.
             _ => return Ok(()),
         }
     }
     Ok(())
 }
 
-/// The most indexes of a collection.
-const MOST_INDEXES: usize = 64;
+/// The maximum number of indexes of a collection.
+const MAX_INDEXES: usize = 64;
 
-/// True if the very index is there already; a failure if another one is in its way.
-pub(super) fn stands_already(state: &State, spec: &IndexSpec) -> Result<bool> {
+/// True if exactly this index exists already; a failure if another index conflicts with it.
+pub(super) fn stands_already(state: &CollectionState, spec: &IndexSpec) -> Result<bool> {
     let asked = spec.document();
     for index in &state.indexes {
         let existing = index.document();
@@ -302,10 +306,10 @@ pub(super) fn stands_already(state: &State, spec: &IndexSpec) -> Result<bool> {
     Ok(false)
 }
 
-/// Refuses one index too many.
+/// Refuses an index beyond the maximum number.
 pub(super) fn check_number(namespace: &str, before: usize, new: &[IndexSpec]) -> Result<()> {
     match new.last() {
-        Some(last) if before + new.len() > MOST_INDEXES => Err(Failure::new(
+        Some(last) if before + new.len() > MAX_INDEXES => Err(Failure::new(
             Code::CannotCreateIndex,
             format!("add index fails, too many indexes for {namespace} key:{}", last.key()),
         )),
@@ -321,7 +325,7 @@ pub(super) fn same_key(one: &Document, other: &Document) -> bool {
     }
 }
 
-/// Whether two specifications say the same beside key, name, version and what has no effect.
+/// Whether two specifications are the same apart from key, name, version and options without effect.
 fn same_options(one: &Document, other: &Document) -> bool {
     let options = |spec: &Document| -> Document {
         let mut kept: Vec<(String, Bson)> = spec

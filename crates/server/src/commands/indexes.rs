@@ -1,5 +1,5 @@
-//! Indexes of a collection: `createIndexes` builds them, `dropIndexes` removes them by name, by key, by a list of names, or all but that on `_id`,
-//! `listIndexes` lists them.
+//! The commands on the indexes of a collection: `createIndexes` builds them; `dropIndexes` removes them by name, by key, by a list of names, or
+//! all but the `_id` index; `listIndexes` lists them.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use bson::RawBsonRef;
 use fathom_query::{Code, Failure, compare_documents};
 
 use super::cursors::write_cursor;
-use super::index_options::{Unknown, check_number, stands_already};
+use super::index_options::{UnknownOptions, check_number, stands_already};
 use super::{Reply, index_options};
 use crate::Result;
 use crate::execution::build_indexes;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::storage::{Collection, IndexSpec, State};
+use crate::storage::{Collection, CollectionState, IndexSpec};
 
-/// What a `createIndexes` did.
-struct Outcome {
+/// The result of a `createIndexes`.
+struct IndexCounts {
     before: usize,
     after: usize,
 }
 
 /// `createIndexes`: builds indexes.
 ///
-/// The collection is held alone while they are built: reads and writes of it wait, as with mongod's foreground builds
-/// before 4.2. `background` does not change that. The build ends at once when its operation is killed, its time is over or
-/// the server stops, and leaves nothing behind.
+/// The collection is locked exclusively during the build: its reads and writes wait, as with mongod's foreground builds
+/// before 4.2. `background` does not change that. The build stops at once, without leaving anything behind, when its
+/// operation is killed, its time is over or the server stops.
 ///
-/// Creates the indexes that are not there.
+/// Creates the indexes that do not exist yet.
 pub(super) fn create(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -39,11 +39,11 @@ pub(super) fn create(
     if request.field("commitQuorum").is_some() {
         return Err(Failure::new(Code::BadValue, "Standalones can't specify commitQuorum"));
     }
-    // mongorestore asks for it, for options that old versions let pass.
+    // mongorestore asks for this because of options that old versions accepted.
     let unknown = if parse::boolean(request.fields, "ignoreUnknownIndexOptions")? {
-        Unknown::Ignored
+        UnknownOptions::Ignored
     } else {
-        Unknown::Refused
+        UnknownOptions::Refused
     };
     let given = request.documents("indexes")?;
     if given.is_empty() {
@@ -65,7 +65,7 @@ pub(super) fn create(
     Ok(())
 }
 
-fn create_in(op: &mut OperationContext<'_>, namespace: &str, specs: &[IndexSpec]) -> Result<Outcome> {
+fn create_in(op: &mut OperationContext<'_>, namespace: &str, specs: &[IndexSpec]) -> Result<IndexCounts> {
     loop {
         let collection = op.instance.catalog.get_or_create(namespace)?;
         if collection.table().is_none() {
@@ -74,11 +74,11 @@ fn create_in(op: &mut OperationContext<'_>, namespace: &str, specs: &[IndexSpec]
                 format!("Cannot create indexes on a view: {namespace}"),
             ));
         }
-        // Most clients ask for indexes that are there; that need not keep anybody waiting.
+        // Most clients ask for indexes that exist already, and those requests must not wait.
         {
             let state = op.lock(&collection)?;
             if !state.gone && missing(&state, namespace, specs)?.is_empty() {
-                return Ok(Outcome { before: state.indexes.len(), after: state.indexes.len() });
+                return Ok(IndexCounts { before: state.indexes.len(), after: state.indexes.len() });
             }
         }
         let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
@@ -88,12 +88,12 @@ fn create_in(op: &mut OperationContext<'_>, namespace: &str, specs: &[IndexSpec]
         let before = state.indexes.len();
         let wanted = missing(&state, namespace, specs)?;
         add(op, &collection, &mut state, wanted)?;
-        return Ok(Outcome { before, after: state.indexes.len() });
+        return Ok(IndexCounts { before, after: state.indexes.len() });
     }
 }
 
-/// The indexes that are not there; a failure if one is in the way of another.
-fn missing(state: &State, namespace: &str, specs: &[IndexSpec]) -> Result<Vec<IndexSpec>> {
+/// The indexes that do not exist yet; a failure if one conflicts with another.
+fn missing(state: &CollectionState, namespace: &str, specs: &[IndexSpec]) -> Result<Vec<IndexSpec>> {
     let mut wanted: Vec<IndexSpec> = Vec::new();
     for spec in specs {
         if stands_already(state, spec)? {
@@ -117,7 +117,7 @@ fn missing(state: &State, namespace: &str, specs: &[IndexSpec]) -> Result<Vec<In
 fn add(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &mut State,
+    state: &mut CollectionState,
     wanted: Vec<IndexSpec>,
 ) -> Result<()> {
     if wanted.is_empty() {
@@ -143,7 +143,7 @@ fn add(
     catalog.add_indexes(collection, state, indexes)
 }
 
-/// `dropIndexes`: indexes by name, by key, by a list of names, or all but that on `_id`.
+/// `dropIndexes`: drops indexes by name, by key, by a list of names, or all but the `_id` index.
 pub(super) fn drop(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -178,7 +178,7 @@ pub(super) fn drop(
     Ok(())
 }
 
-fn names(state: &State, which: RawBsonRef<'_>) -> Result<Vec<String>> {
+fn names(state: &CollectionState, which: RawBsonRef<'_>) -> Result<Vec<String>> {
     match which {
         RawBsonRef::String("*") => Ok(state
             .indexes
@@ -207,7 +207,7 @@ fn names(state: &State, which: RawBsonRef<'_>) -> Result<Vec<String>> {
     }
 }
 
-fn by_name(state: &State, name: &str) -> Result<String> {
+fn by_name(state: &CollectionState, name: &str) -> Result<String> {
     match state.index(name) {
         None => Err(Failure::new(Code::IndexNotFound, format!("index not found with name [{name}]"))),
         Some(index) if index.spec().is_id() => {

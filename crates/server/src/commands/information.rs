@@ -1,9 +1,8 @@
-//! What the server says of itself: `hello` to drivers; its version, machine, commands, options, log and connections to administrators.
+//! Commands that describe the server: `hello` for drivers; its version, machine, commands, options, log and connections for administrators.
 
 use bson::{Bson, DateTime, Document, RawBsonRef};
 use fathom_query::{Code, Failure};
 use fathom_wire::limits::{MAX_DOCUMENT_BYTES, MAX_MESSAGE_BYTES, MAX_WRITE_BATCH};
-use rustix::process::{Resource, getrlimit};
 
 use super::Reply;
 use crate::Result;
@@ -12,12 +11,12 @@ use crate::config::{EngineName, version};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::replica_set::majority_of;
-use crate::request::{Access, Request};
+use crate::request::{CommandAccess, Request};
 
-/// The most that a driver may say of itself, in bytes, as in mongod.
+/// The maximum length of a driver's description of itself, in bytes, as in mongod.
 const METADATA_BYTES: usize = 512;
 
-/// `hello` and `isMaster`: who this server is, what it takes, and what the driver says of itself.
+/// `hello` and `isMaster`: describe this server and its limits, and take the driver's description of itself.
 pub(super) fn hello(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -63,7 +62,7 @@ pub(super) fn hello(
     Ok(())
 }
 
-/// The largest document, as replies say it.
+/// The maximum size of a document, as replies give it.
 pub(super) fn max_document_bytes() -> i32 {
     i32::try_from(MAX_DOCUMENT_BYTES).unwrap_or(i32::MAX)
 }
@@ -93,7 +92,7 @@ fn note_client(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What both sides can compress with, in the client's order.
+/// Writes the compressors that both sides support, in the client's order.
 fn write_compression(op: &OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let wanted = match request.field("compression") {
         None => return Ok(()),
@@ -115,7 +114,7 @@ fn write_compression(op: &OperationContext<'_>, request: &Request<'_>, reply: &m
     Ok(())
 }
 
-/// `ping`: whether the server answers.
+/// `ping`: replies that the server answers.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn ping(
     _op: &mut OperationContext<'_>,
@@ -125,9 +124,9 @@ pub(super) fn ping(
     Ok(())
 }
 
-/// `buildInfo`: which version clients are to reckon with, and which engines there are.
+/// `buildInfo`: the version that clients should assume, and the available engines.
 ///
-/// `version` is the claimed one; `fathom` says who really answers.
+/// `version` is the claimed version; `fathom` names the program that really answers.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn build_info(
     op: &mut OperationContext<'_>,
@@ -154,80 +153,18 @@ pub(super) fn build_info(
     Ok(())
 }
 
-const MIB: u64 = 1 << 20;
-
-/// `hostInfo`: the machine, its system and its limits, as Linux says them.
-///
-/// The version of the C library is left out: only unsafe code could ask for it.
+/// `hostInfo`: the machine, its system and its limits.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn host_info(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let name = rustix::system::uname();
-    let release = name.release().to_string_lossy();
-    let machine = rustix::system::sysinfo();
-    let memory_bytes = machine.totalram.saturating_mul(u64::from(machine.mem_unit));
-    let page_bytes = rustix::param::page_size();
-
-    let mut system = reply.begin_document("system");
-    system.date_time("currentTime", DateTime::now());
-    let port = op.instance.port.get().copied().unwrap_or(0);
-    system.string("hostname", &format!("{}:{port}", name.nodename().to_string_lossy()));
-    system.i32("cpuAddrSize", 64);
-    system.i64("memSizeMB", whole(memory_bytes / MIB));
-    system.i64("memLimitMB", whole(crate::engines::memory_bytes() / MIB));
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    system.i32("numCores", i32::try_from(cores).unwrap_or(i32::MAX));
-    system.string("cpuArch", &name.machine().to_string_lossy());
-    system.bool("numaEnabled", std::path::Path::new("/sys/devices/system/node/node1").exists());
-    system.end();
-
-    let mut os = reply.begin_document("os");
-    os.string("type", "Linux");
-    os.string("name", &distribution());
-    os.string("version", &format!("Kernel {release}"));
-    os.end();
-
-    let mut extra = reply.begin_document("extra");
-    extra.string("versionString", first_line("/proc/version").as_deref().unwrap_or_default());
-    extra.string("kernelVersion", &release);
-    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    extra.string("cpuFrequencyMHz", of_processor(&processor, "cpu MHz"));
-    extra.string("cpuFeatures", of_processor(&processor, "flags"));
-    extra.i64("pageSize", i64::try_from(page_bytes).unwrap_or(i64::MAX));
-    extra.i64("numPages", whole(memory_bytes / u64::try_from(page_bytes).unwrap_or(4096).max(1)));
-    extra.i64("maxOpenFiles", getrlimit(Resource::Nofile).current.map_or(i64::MAX, whole));
-    extra.end();
+    crate::diagnostics::host_info::write(op.instance, reply);
     Ok(())
 }
 
-fn whole(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn first_line(path: &str) -> Option<String> {
-    Some(std::fs::read_to_string(path).ok()?.lines().next()?.to_owned())
-}
-
-/// The distribution's name for people, or nothing.
-fn distribution() -> String {
-    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
-    name.unwrap_or_default().trim_matches('"').to_owned()
-}
-
-/// A field of the first processor.
-fn of_processor<'t>(text: &'t str, field: &str) -> &'t str {
-    let value = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == field).then_some(value.trim())
-    });
-    value.unwrap_or_default()
-}
-
-/// `listCommands`: every command that this server has, without those that it refuses.
+/// `listCommands`: all commands of this server, without those that it refuses.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn list_commands(
     op: &mut OperationContext<'_>,
@@ -240,14 +177,14 @@ pub(super) fn list_commands(
     {
         let mut about = commands.begin_document(command.name);
         about.string("help", command.help);
-        about.bool("requiresAuth", command.rules.access != Access::Nobody);
+        about.bool("requiresAuth", command.rules.access != CommandAccess::Nobody);
         about.bool("secondaryOk", true);
         about.bool("adminOnly", command.admin_only);
     }
     Ok(())
 }
 
-/// `getCmdLineOpts`: how the server was started, as typed and as understood.
+/// `getCmdLineOpts`: the command line as typed, and the options as parsed.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn command_line(
     op: &mut OperationContext<'_>,
@@ -265,7 +202,7 @@ pub(super) fn command_line(
 
 static LOGS: [&str; 2] = ["global", "startupWarnings"];
 
-/// `getLog`: the last lines of the log, or the warnings of the start.
+/// `getLog`: the last lines of the log, or the startup warnings.
 pub(super) fn log(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let RawBsonRef::String(name) = request.target else {
         let found = crate::parse::type_name(request.target);
@@ -292,9 +229,9 @@ pub(super) fn log(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
     Ok(())
 }
 
-/// `connPoolStats`: connections to other servers. A server on its own has none, which the zeros say.
+/// `connPoolStats`: connections to other servers. A standalone server has none, which the zeros express.
 ///
-/// Writes that there are none.
+/// Writes zeros, since no pools exist.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn pools(
     _op: &mut OperationContext<'_>,

@@ -1,4 +1,5 @@
-//! Who a connection is: `saslStart`, `saslContinue`, `logout` and `authenticate` prove it and end it; `connectionStatus` and `whatsmyuri` tell it.
+//! The commands for a connection's identity: `saslStart`, `saslContinue`, `logout` and `authenticate` establish or end it; `connectionStatus` and
+//! `whatsmyuri` report it.
 
 use bson::doc;
 use fathom_query::{Code, Failure};
@@ -10,7 +11,6 @@ use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 
-/// Begins a login.
 pub(super) fn start(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -20,7 +20,7 @@ pub(super) fn start(
     crate::auth::start(op, request.database, request.body(), conversation, reply)
 }
 
-/// Goes on with it.
+/// Continues the login (`saslContinue`).
 pub(super) fn go_on(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -30,7 +30,7 @@ pub(super) fn go_on(
     crate::auth::step(op, request.database, request.body(), conversation, reply)
 }
 
-/// Forgets that the connection is a user of the command's database.
+/// Logs the connection out of the command's database.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn log_out(
     op: &mut OperationContext<'_>,
@@ -54,7 +54,7 @@ pub(super) fn refuse(
     Err(Failure::new(Code::BadValue, what))
 }
 
-/// `connectionStatus`: who this connection is, and what it may do.
+/// `connectionStatus`: the users of this connection, and their privileges.
 pub(super) fn connection_status(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,

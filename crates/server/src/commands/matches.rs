@@ -1,5 +1,5 @@
-//! What the matches of a query amount to: their number (`count`; without a query, what the collection's counter says, as in mongod), and the
-//! different values under a path (`distinct`; arrays are taken apart).
+//! The commands `count`, which returns the number of matches of a query (without a query, the collection's counter, as in mongod),
+//! and `distinct`, which returns the distinct values under a path (the items of arrays count separately).
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure, Filter};
@@ -8,12 +8,12 @@ use super::pipeline::{count_on_view, distinct_on_view};
 use super::{Reply, hint_of, refuse_collation};
 use crate::Result;
 use crate::cursors::{FindQuery, FindState};
-use crate::execution::{Aggregation, Planned, Taken, Values, first_values, needed};
+use crate::execution::{Aggregation, BatchEffect, DistinctValues, PipelinePlan, first_values, needed};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 
-/// `count`: how many documents match; without a query, what the collection's counter says, as in mongod.
+/// `count`: the number of matches; without a query, the collection's counter, as in mongod.
 pub(super) fn count(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -34,7 +34,7 @@ pub(super) fn count(
 pub(super) fn query_of_count(op: &mut OperationContext<'_>, body: &RawDocument) -> Result<FindQuery> {
     refuse_collation(parse::field(body, "collation"))?;
     let filter = parse::document(body, "query")?.unwrap_or_else(|| parse::empty());
-    let mut query = FindQuery::of(Filter::parse(filter, op.variables())?);
+    let mut query = FindQuery::new(Filter::parse(filter, op.variables())?);
     query.hint = hint_of(parse::field(body, "hint"))?;
     query.skip = match parse::integer(body, "skip")?.unwrap_or(0) {
         skip if skip < 0 => {
@@ -47,7 +47,7 @@ pub(super) fn query_of_count(op: &mut OperationContext<'_>, body: &RawDocument) 
     Ok(query)
 }
 
-/// Whether the collection's own counter answers.
+/// Whether the collection's counter is a sufficient answer.
 pub(super) fn is_counter_enough(query: &FindQuery) -> bool {
     query.filter.is_empty() && query.hint.is_none()
 }
@@ -74,22 +74,22 @@ fn count_of(op: &mut OperationContext<'_>, query: FindQuery, body: &RawDocument)
     let mut count = 0;
     find.fill(op, &collection, &state, &mut |_| {
         count += 1;
-        Ok(Taken::More)
+        Ok(BatchEffect::More)
     })?;
     Ok(count)
 }
 
 fn count_rows(op: &mut OperationContext<'_>, asked: &Aggregation) -> Result<u64> {
-    let mut rows = Planned::new(op, asked)?.into_rows();
+    let mut rows = PipelinePlan::new(op, asked)?.into_rows();
     let row = rows.next(op)?;
     let count = row.as_deref().and_then(|row| parse::field(row, "count")).and_then(parse::integer_of);
     Ok(count.unwrap_or(0).unsigned_abs())
 }
 
-/// `distinct`: the different values under a path, arrays taken apart.
+/// `distinct`: the distinct values under a path; the items of arrays count separately.
 ///
-/// An index that has the path spares the records. If it begins with the path and nothing else is asked, the walk jumps from
-/// one value to the next.
+/// An index that contains the path avoids reading the records. If the path is the index's first field and the query has no
+/// other condition, the scan jumps from one value to the next.
 pub(super) fn distinct(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -98,7 +98,7 @@ pub(super) fn distinct(
     op.figures.namespace = request.namespace()?;
     let (query, key) = query_of_distinct(op, request.body())?;
     let _ticket = op.read_ticket()?;
-    let mut values = Values::new(&key);
+    let mut values = DistinctValues::new(&key);
     collect(op, query, request.body(), &mut values)?;
     values.write(&mut reply.begin_array("values"));
     Ok(())
@@ -120,7 +120,7 @@ pub(super) fn query_of_distinct(
     }
     let variables = op.variables().clone();
     let filter = parse::document(body, "query")?.unwrap_or_else(|| parse::empty());
-    let mut query = FindQuery::of(Filter::parse(filter, &variables)?);
+    let mut query = FindQuery::new(Filter::parse(filter, &variables)?);
     query.hint = hint_of(parse::field(body, "hint"))?;
     let top = key.split('.').next().unwrap_or(key).to_owned();
     query.needed = needed(&std::iter::once(top).collect(), &variables)?;
@@ -131,7 +131,7 @@ fn collect(
     op: &mut OperationContext<'_>,
     query: FindQuery,
     body: &RawDocument,
-    values: &mut Values,
+    values: &mut DistinctValues,
 ) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(&op.figures.namespace) else {
         op.figures.plan = Some("EOF".into());
@@ -141,7 +141,7 @@ fn collect(
     if state.options.is_view() {
         drop(state);
         let asked = distinct_on_view(&op.figures.namespace, body)?;
-        let mut rows = Planned::new(op, &asked)?.into_rows();
+        let mut rows = PipelinePlan::new(op, &asked)?.into_rows();
         while let Some(row) = rows.next(op)? {
             values.add(&row)?;
         }
@@ -158,6 +158,6 @@ fn collect(
     }
     FindState::new(op, &state, query)?.fill(op, &collection, &state, &mut |document| {
         values.add(document)?;
-        Ok(Taken::More)
+        Ok(BatchEffect::More)
     })
 }

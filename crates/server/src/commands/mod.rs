@@ -1,7 +1,7 @@
-//! The table of commands: name, who may run it, which fields it takes, and the function that runs it.
+//! The table of commands: the name of each, the rights it needs, the fields it takes, and the function that runs it.
 //!
-//! One file for each command, or for a few that are one thought. What mongod has and this server has not is listed too,
-//! with the reason, so that it is refused by name.
+//! Each command, or each small group of related commands, has its own file. Commands of mongod that this server does
+//! not support are listed too, each with the reason, so that they are refused by name.
 
 mod administration;
 mod aggregate;
@@ -43,16 +43,16 @@ pub(crate) use table::{function_of, registry};
 
 /// The function of a command.
 #[derive(Clone, Copy)]
-pub(crate) enum Run {
-    /// All but a few.
+pub(crate) enum CommandFunction {
+    /// The function of most commands.
     Plain(fn(&mut OperationContext<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>),
-    /// Those that carry a login from one message to the next.
+    /// The function of commands that carry a login from one message to the next.
     Login(
         fn(&mut OperationContext<'_>, &Request<'_>, &mut Option<Conversation>, &mut Reply<'_>) -> Result<()>,
     ),
 }
 
-/// A command as the oplog has it: its name and its own fields, without those that every command takes.
+/// A command as the oplog stores it: its name and its own fields, without the generic arguments.
 pub(crate) fn as_logged(request: &Request<'_>) -> Result<bson::Document> {
     let mut command = bson::Document::new();
     for (place, element) in request.body().iter().enumerate() {
@@ -64,7 +64,7 @@ pub(crate) fn as_logged(request: &Request<'_>) -> Result<bson::Document> {
     Ok(command)
 }
 
-/// Refuses a collation that is not the simple one: strings are compared by their bytes here.
+/// Refuses a collation other than the simple one: strings are compared by their bytes here.
 pub(crate) fn refuse_collation(value: Option<RawBsonRef<'_>>) -> Result<()> {
     let refused = |what: &str| {
         Err(fathom_query::Failure::new(

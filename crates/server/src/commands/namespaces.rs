@@ -1,4 +1,4 @@
-//! The names that hold something: databases and collections are listed, renamed and dropped.
+//! The commands that list, rename and drop databases and collections.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, CollectionState};
 
-/// `listDatabases`: the databases that hold something, and their sizes on the disk.
+/// `listDatabases`: the non-empty databases, and their sizes on disk.
 ///
-/// Lists databases. Who is logged in and may list none of them all sees those that he may read, so that
-/// `authorizedDatabases` changes nothing for anybody else.
+/// Lists databases. A user without the right to list all of them sees those that he may read, so that
+/// `authorizedDatabases` changes nothing for other users.
 pub(super) fn list_databases(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -56,14 +56,14 @@ pub(super) fn list_databases(
     Ok(())
 }
 
-/// Bytes of a database's tables on the disk.
+/// The bytes of a database's tables on disk.
 #[expect(clippy::cast_precision_loss, reason = "mongod gives a double")]
 fn size_on_disk(op: &OperationContext<'_>, database: &str) -> Result<f64> {
     let mut bytes = 0;
     for collection in op.instance.catalog.of_database(database) {
         let state = op.lock(&collection)?;
         let indexes = state.indexes.iter().map(|index| index.table());
-        // A collection that was dropped meanwhile has no tables any more.
+        // The tables of a collection that was dropped meanwhile no longer exist.
         for table in collection.table().into_iter().chain(indexes).filter(|_| !state.gone) {
             bytes += op.instance.engine.size_on_disk(table)?;
         }
@@ -104,8 +104,8 @@ pub(super) fn list_collections(
     write_cursor(op, request, reply, &namespace, documents)
 }
 
-/// What is said of one collection.
-fn entry(collection: &Collection, state: &State, name_only: bool) -> Document {
+/// The description of one collection.
+fn entry(collection: &Collection, state: &CollectionState, name_only: bool) -> Document {
     let view = state.options.is_view();
     let mut entry = doc! { "name": collection.name(), "type": if view { "view" } else { "collection" } };
     if name_only {
@@ -123,10 +123,10 @@ fn entry(collection: &Collection, state: &State, name_only: bool) -> Document {
     entry
 }
 
-/// `renameCollection`: another name for a collection of the same database.
+/// `renameCollection`: renames a collection within its database.
 ///
-/// Across databases mongod copies the collection behind the scenes; here that is refused, since a client can copy it with
-/// `$out` or `mongodump` and see what it costs.
+/// mongod copies the collection behind the scenes if the databases differ; here that is refused, since a client can copy
+/// it with `$out` or `mongodump` and then sees the cost.
 pub(super) fn rename(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -213,7 +213,7 @@ pub(super) fn drop_collection(
     Ok(())
 }
 
-/// Drops all of a database.
+/// Drops all collections of a database.
 pub(super) fn drop_database(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -232,7 +232,7 @@ pub(super) fn drop_database(
     for collection in op.instance.catalog.of_database(request.database) {
         op.check_interrupt()?;
         match op.instance.catalog.drop_collection(collection.namespace()) {
-            // Somebody else was first.
+            // Another session created it first.
             Err(failure) if failure.code() == Code::NamespaceNotFound => {}
             other => dropped |= other.map(|_| true)?,
         }

@@ -1,4 +1,4 @@
-//! Operations of clients: those under way are listed and ended (`currentOp`, `killOp`), slow ones are logged and kept (`profile`).
+//! The commands on clients' operations: list and kill running ones (`currentOp`, `killOp`), and log and record slow ones (`profile`).
 
 use bson::{Document, RawBsonRef};
 use fathom_query::{Code, Failure, Filter};
@@ -6,22 +6,22 @@ use fathom_query::{Code, Failure, Filter};
 use super::Reply;
 use crate::Result;
 use crate::completion::prepare_profile;
-use crate::execution::stages::{Shown, current_operations, kill_operation};
+use crate::execution::stages::{StageDescription, current_operations, kill_operation};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::{Request, is_generic};
 
-/// `currentOp`: what runs at the moment, and whether `fsync` locked the server. Fields beyond the common ones are conditions on the
-/// documents, as in mongod.
+/// `currentOp`: the running operations, and whether `fsync` locked the server. Fields other than the common ones are conditions on
+/// the documents, as in mongod.
 ///
-/// Writes one document for each operation that the conditions let through.
+/// Writes one document for each operation that matches the conditions.
 pub(super) fn current(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let own = parse::boolean(request.fields, "$ownOps")?;
-    let shown = Shown { idle: parse::boolean(request.fields, "$all")?, all_users: !own };
+    let shown = StageDescription { idle: parse::boolean(request.fields, "$all")?, all_users: !own };
     let filter = conditions(op, request)?;
     {
         let mut operations = reply.begin_array("inprog");
@@ -51,9 +51,9 @@ fn conditions(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<Fi
     Filter::parse(&parse::raw_of(&conditions)?, op.variables())
 }
 
-/// `killOp`: asks an operation to stop, which it does at its next look.
+/// `killOp`: asks an operation to stop, which it does at its next check for interrupts.
 ///
-/// Asks; like mongod it does not say whether there was such an operation.
+/// Sends the request; like mongod, the reply does not reveal whether the operation existed.
 pub(super) fn kill(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -70,10 +70,10 @@ pub(super) fn kill(
     Ok(())
 }
 
-/// `profile`: what counts as slow, which share of it is logged, and which operations of a database are kept in its
-/// `system.profile`. A filter for them came with 4.4.2 and is refused.
+/// `profile`: sets the threshold of slow operations, the share of them that is logged, and the operations of a database
+/// that its `system.profile` records. A filter for them came with 4.4.2 and is refused.
 ///
-/// Answers with the settings as they were, and changes them; the level -1 only answers.
+/// Returns the previous settings and changes them; the level -1 only returns them.
 pub(super) fn profile(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,

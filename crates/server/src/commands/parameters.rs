@@ -1,5 +1,5 @@
-//! Settings of the running server: `getParameter` and `setParameter`, `setFeatureCompatibilityVersion`, and the fail points of a server that was
-//! started with `enableTestCommands=1`.
+//! Commands that change the running server: `getParameter` and `setParameter`, `setFeatureCompatibilityVersion`, and `configureFailPoint` on a
+//! server that was started with `enableTestCommands=1`.
 
 use bson::{Bson, RawBsonRef, doc};
 use fathom_query::{Code, Failure};
@@ -12,7 +12,7 @@ use crate::parse;
 use crate::request::{Request, is_generic};
 use crate::server_parameters;
 
-/// `getParameter`: one parameter, several, or all (`*`), with details where they are asked for.
+/// `getParameter`: one parameter, several, or all (`*`), with details on request.
 pub(super) fn get(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let (every, details) = match request.target {
         RawBsonRef::String("*") => (true, false),
@@ -43,7 +43,7 @@ pub(super) fn get(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
 
 /// `setParameter`: changes parameters while the server runs. All names are checked before the first value changes.
 ///
-/// Changes them; the reply says what the first one was.
+/// Changes them; the reply contains the previous value of the first one.
 pub(super) fn set(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let mut changes = Vec::new();
     for element in request.body().iter().skip(1) {
@@ -75,10 +75,10 @@ pub(super) fn set(op: &mut OperationContext<'_>, request: &Request<'_>, reply: &
     Ok(())
 }
 
-/// `setFeatureCompatibilityVersion`: the claimed version is what it is; going to another would change nothing on the disk
-/// here and is refused rather than pretended.
+/// `setFeatureCompatibilityVersion`: the claimed version is fixed. A change to another would have no effect on the disk
+/// here, so it is refused rather than pretended.
 ///
-/// Takes the version that is set already.
+/// Accepts only the version that is set already.
 pub(super) fn set_compatibility_version(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -100,9 +100,9 @@ pub(super) fn set_compatibility_version(
     Err(Failure::new(Code::CommandNotSupported, what))
 }
 
-/// `configureFailPoint`: failures on demand, on a server that was started with `enableTestCommands=1`.
+/// `configureFailPoint`: causes failures on demand, on a server that was started with `enableTestCommands=1`.
 ///
-/// Sets a fail point. A server that was not started for tests does not have the command, as mongod.
+/// Sets a fail point. A server that was not started for tests does not have the command, as in mongod.
 pub(super) fn configure_fail_point(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! The pipelines that commands ask for: that of an `aggregate`, and those that queries on views are. The first batch of one.
+//! The pipelines that commands run: that of an `aggregate`, and those equivalent to queries on views; also writes a pipeline's first batch.
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use fathom_query::{Code, Failure};
@@ -6,11 +6,11 @@ use fathom_query::{Code, Failure};
 use super::{Reply, hint_of, refuse_collation};
 use crate::Result;
 use crate::cursors::{Producer, QueryCursor};
-use crate::execution::{Aggregation, Batch, Planned, time_left};
+use crate::execution::{Aggregation, PipelinePlan, ReplyBatch, time_left};
 use crate::operation_context::OperationContext;
 use crate::parse;
 
-/// Documents of the first batch when the client asks for no number.
+/// The size of the first batch if the client asks for none.
 pub(super) const FIRST_BATCH: u64 = 101;
 
 /// The pipeline of an `aggregate` command, also within `explain`.
@@ -61,7 +61,7 @@ pub(super) fn aggregation_of(
         }
     }
     refuse_collation(parse::field(body, "collation"))?;
-    // Accepted, and without effect: stages hold at most 100 MB in memory and refuse what needs more.
+    // Accepted without effect: stages hold at most 100 MB in memory and fail if they need more.
     parse::boolean(body, "allowDiskUse")?;
     Ok(Aggregation {
         namespace: format!("{database}.{collection}"),
@@ -72,7 +72,7 @@ pub(super) fn aggregation_of(
     })
 }
 
-/// The pipeline that a `find` on a view is: its filter, sort, skip, limit and projection as stages.
+/// The pipeline equivalent to a `find` on a view: its filter, sort, skip, limit and projection as stages.
 pub(super) fn find_on_view(namespace: &str, body: &RawDocument) -> Result<Aggregation> {
     for name in ["min", "max", "returnKey", "showRecordId", "tailable", "awaitData", "oplogReplay"] {
         let asked = match parse::field(body, name) {
@@ -109,7 +109,7 @@ pub(super) fn find_on_view(namespace: &str, body: &RawDocument) -> Result<Aggreg
     })
 }
 
-/// The pipeline that a count on a view is.
+/// The pipeline equivalent to a count on a view.
 pub(super) fn count_on_view(namespace: &str, body: &RawDocument) -> Result<Aggregation> {
     let query = rawdoc_of(body, "query")?;
     let mut inner = rawdoc! { "filter": query };
@@ -127,23 +127,22 @@ fn rawdoc_of(body: &RawDocument, name: &str) -> Result<bson::RawDocumentBuf> {
     Ok(parse::document(body, name)?.unwrap_or_else(|| parse::empty()).to_owned())
 }
 
-/// The pipeline that a distinct on a view is; its rows are taken apart as those of a collection.
+/// The pipeline equivalent to a distinct on a view; array items in its rows count separately, as in those of a collection.
 pub(super) fn distinct_on_view(namespace: &str, body: &RawDocument) -> Result<Aggregation> {
     let filter: RawDocumentBuf = parse::document(body, "query")?.unwrap_or_else(|| parse::empty()).to_owned();
     find_on_view(namespace, &rawdoc! { "filter": filter })
 }
 
-/// A stage.
 fn one(name: &bson::raw::CStr, value: RawBsonRef<'_>) -> RawDocumentBuf {
     let mut stage = RawDocumentBuf::new();
     stage.append(name, value);
     stage
 }
 
-/// Writes the first batch of a pipeline, and keeps its cursor if there is more. The caller holds a ticket.
+/// Writes the first batch of a pipeline, and keeps its cursor if more rows remain. The caller holds a ticket.
 pub(super) fn write_cursor(
     op: &mut OperationContext<'_>,
-    planned: Planned,
+    planned: PipelinePlan,
     batch_size: u64,
     single_batch: bool,
     originating: &RawDocument,
@@ -152,7 +151,7 @@ pub(super) fn write_cursor(
     let mut producer = Producer::Rows(Box::new(planned.into_rows()));
     let mut cursor = reply.begin_document("cursor");
     let mut first = cursor.begin_array("firstBatch");
-    let done = producer.fill(op, &mut Batch::new(&mut first, batch_size))?;
+    let done = producer.fill(op, &mut ReplyBatch::new(&mut first, batch_size))?;
     op.figures.returned = Some(first.count() as u64);
     first.end();
     let id = if done || single_batch {

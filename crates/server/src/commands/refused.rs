@@ -1,4 +1,4 @@
-//! Table: commands that mongod has and this server has not, each with the reason and the code that it is refused with.
+//! Table: commands of mongod that this server does not support, each with the reason and the code of its refusal.
 
 use fathom_query::{Code, Failure};
 
@@ -9,7 +9,7 @@ use crate::request::Request;
 
 const NOT_A_ROUTER: &str = "this server is not a router of a cluster";
 
-/// Name, code, reason.
+/// Table: commands that are refused: name, code and reason.
 static REFUSED: &[(&str, Code, &str)] = &[
     ("applyOps", Code::CommandNotSupported, "this server applies no entries of an oplog that a client sends"),
     ("balancerStart", Code::CommandNotFound, NOT_A_ROUTER),
@@ -27,7 +27,6 @@ static REFUSED: &[(&str, Code, &str)] = &[
     ),
 ];
 
-/// Refuses.
 pub(super) fn run(
     _op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -44,7 +43,7 @@ pub(super) fn run(
     })
 }
 
-/// Whether a command is here.
+/// Whether a command is in the table.
 pub(super) fn is_refused(name: &str) -> bool {
     REFUSED.iter().any(|one| one.0 == name)
 }

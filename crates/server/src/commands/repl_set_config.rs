@@ -1,4 +1,4 @@
-//! `replSetInitiate`, `replSetReconfig` and `replSetGetConfig`: who is in the set.
+//! The commands `replSetInitiate`, `replSetReconfig` and `replSetGetConfig`: set and show the members of a set.
 
 use std::time::{Duration, Instant};
 
@@ -13,22 +13,22 @@ use super::Reply;
 use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::replica_set::{Change, ChangeKind, ReplicaSet};
+use crate::replica_set::{ChangeKind, LoggedChange, ReplicaSetState};
 use crate::replication;
 use crate::request::Request;
 
-/// How long other members may take to answer whether they are ready.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time within which other members must answer whether they are ready.
+const MEMBER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The set, or the failure of a server that is none's member.
-pub(super) fn set_of<'a>(op: &OperationContext<'a>) -> Result<&'a std::sync::Arc<ReplicaSet>> {
+/// The set; a failure if this server is not a member of any.
+pub(super) fn set_of<'a>(op: &OperationContext<'a>) -> Result<&'a std::sync::Arc<ReplicaSetState>> {
     op.instance
         .set
         .as_ref()
         .ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "not running with --replSet"))
 }
 
-/// Makes a set of this server and others that have no data.
+/// Makes a set of this server and other servers without data.
 pub(super) fn initiate(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -64,7 +64,7 @@ pub(super) fn initiate(
     })?;
     check_electable(&config, own)?;
     check_others(op, set, &config, own, true)?;
-    // The first entry stands before the configuration: a member that has one has an oplog.
+    // The first entry is written before the configuration: a member that has a configuration has an oplog.
     let collection = replication::make_oplog(instance)?;
     set.oplog().open(collection, None);
     let first = first_entry(op, set)?;
@@ -77,12 +77,12 @@ pub(super) fn initiate(
     replication::join(instance, set, config)
 }
 
-/// The entry with which an oplog begins, of no term.
-fn first_entry(op: &OperationContext<'_>, set: &ReplicaSet) -> Result<OpTime> {
+/// The first entry of an oplog, which belongs to no term.
+fn first_entry(op: &OperationContext<'_>, set: &ReplicaSetState) -> Result<OpTime> {
     let session = op.session();
     let stamp = set.oplog().clock().reserve(now_seconds(), 1);
     let at = OpTime::new(stamp.first(), NO_TERM);
-    let change = Change::new(ChangeKind::Noop, "", rawdoc! { "msg": "initiating set" });
+    let change = LoggedChange::new(ChangeKind::Noop, "", rawdoc! { "msg": "initiating set" });
     session.begin()?;
     let written =
         set.oplog().write_first(session, &change, at).and_then(|()| Ok(session.commit(Durability::Durable)?));
@@ -99,7 +99,7 @@ fn now_seconds() -> u32 {
     u32::try_from(bson::DateTime::now().timestamp_millis() / 1000).unwrap_or(u32::MAX)
 }
 
-/// The host that a set of this server alone names: the first address that it listens on.
+/// The host name for a set of this server alone: the first address that it listens on.
 fn own_host(op: &OperationContext<'_>) -> Result<Host> {
     let port = op.instance.port.get().copied().unwrap_or_default();
     let name = op.instance.config.net.bind_ip.first().map_or("127.0.0.1", String::as_str);
@@ -107,10 +107,10 @@ fn own_host(op: &OperationContext<'_>) -> Result<Host> {
     format!("{name}:{port}").parse()
 }
 
-/// Asks the other members whether they can be in such a set; a majority must answer, and none may say no.
+/// Asks the other members whether they can join the set; a majority must answer, and none may refuse.
 fn check_others(
     op: &OperationContext<'_>,
-    set: &ReplicaSet,
+    set: &ReplicaSetState,
     config: &ReplicaSetConfig,
     own: usize,
     initiating: bool,
@@ -128,7 +128,7 @@ fn check_others(
             check_empty: initiating,
         };
         let asked =
-            replication::ask(op.instance, &member.host, &mut None, &arguments.to_document(), PATIENCE);
+            replication::ask(op.instance, &member.host, &mut None, &arguments.to_document(), MEMBER_TIMEOUT);
         match asked {
             Ok(reply) => {
                 let reply = fathom_replication::messages::HeartbeatReply::from_document(&reply)?;
@@ -158,7 +158,7 @@ fn check_others(
     Err(Failure::new(Code::NodeNotFound, what))
 }
 
-/// Changes who is in the set.
+/// Changes the members of the set.
 pub(super) fn reconfigure(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -189,7 +189,7 @@ pub(super) fn reconfigure(
         config = config.with_replica_set_id(id);
     }
     if force {
-        // Far enough that no other member's change has the same version.
+        // Large enough that another member's change does not get the same version.
         let jump = i64::try_from(crate::random::number() % 90_000).unwrap_or(0) + 10_000;
         let version = config.version.max(old.version) + jump;
         config = config.with_version(version);
@@ -212,7 +212,6 @@ pub(super) fn reconfigure(
     Ok(())
 }
 
-/// Shows the configuration.
 pub(super) fn get(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -226,10 +225,10 @@ pub(super) fn get(
     Ok(())
 }
 
-/// Waits until an outcome has come that `ask` sees, as long as the operation may take.
+/// Waits for an outcome that `ask` reports, within the operation's time limit.
 pub(super) fn wait_until<T>(
     op: &OperationContext<'_>,
-    set: &ReplicaSet,
+    set: &ReplicaSetState,
     ask: impl Fn() -> Option<T>,
 ) -> Result<T> {
     loop {
@@ -242,7 +241,7 @@ pub(super) fn wait_until<T>(
     }
 }
 
-/// What a command writes of a document without `ok`.
+/// Writes the fields of a reply document other than `ok`.
 pub(super) fn write_all(reply: &mut Reply<'_>, document: &Document) {
     reply.extend(
         &document

@@ -1,6 +1,5 @@
-//! The members of a set at work: what they say to each other (`replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`, `_isSelf`), how
-//! they stand (`replSetGetStatus`, `replSetGetRBID`), and who leads, as an administrator wants it (`replSetStepDown`, `replSetStepUp` and
-//! their like).
+//! The commands of a running set: messages between members (`replSetHeartbeat`, `replSetRequestVotes`, `replSetUpdatePosition`, `_isSelf`), their
+//! state (`replSetGetStatus`, `replSetGetRBID`), and an administrator's control of elections (`replSetStepDown`, `replSetStepUp` and similar).
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +18,10 @@ use crate::replica_set::majority_of;
 use crate::replication;
 use crate::request::Request;
 
-/// How long a vote may wait for this member to step down first.
+/// The time that a vote may wait for this member to step down first.
 const STEP_DOWN: Duration = Duration::from_secs(10);
 
-/// Which server this is, for one that looks for itself in a configuration.
+/// Identifies this server to one that looks for itself in a configuration.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn is_self(
     op: &mut OperationContext<'_>,
@@ -33,7 +32,7 @@ pub(super) fn is_self(
     Ok(())
 }
 
-/// How this member is.
+/// Answers a heartbeat with this member's state.
 pub(super) fn heartbeat(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -49,12 +48,12 @@ pub(super) fn heartbeat(
     Ok(())
 }
 
-/// Whether there is anything that a new set would overwrite.
+/// Whether this server has data that a new set would overwrite.
 fn has_data(op: &OperationContext<'_>) -> bool {
     op.instance.catalog.databases().iter().any(|name| !matches!(name.as_str(), "local" | "config" | "admin"))
 }
 
-/// Whether a candidate has this member's vote.
+/// Decides whether this member votes for a candidate.
 pub(super) fn request_votes(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -86,7 +85,7 @@ pub(super) fn request_votes(
     }
 }
 
-/// How far members are that follow this one.
+/// Takes the progress of the members that follow this one.
 pub(super) fn update_position(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -118,7 +117,6 @@ pub(super) fn status(
     Ok(())
 }
 
-/// The rollback id.
 pub(super) fn rollback_id(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -128,7 +126,7 @@ pub(super) fn rollback_id(
     Ok(())
 }
 
-/// Steps down, once another electable member has caught up.
+/// Steps down after another electable member has caught up.
 pub(super) fn step_down(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -149,7 +147,7 @@ pub(super) fn step_down(
     })?
 }
 
-/// Stands for election now.
+/// Runs for election now.
 pub(super) fn step_up(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -168,7 +166,7 @@ pub(super) fn step_up(
     Err(Failure::new(Code::CommandFailed, format!("Election failed: {outcome:?}")))
 }
 
-/// Stands for no election for a while.
+/// Runs for no election for some time.
 pub(super) fn freeze(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -181,7 +179,7 @@ pub(super) fn freeze(
     Ok(())
 }
 
-/// Goes into maintenance, or out of it.
+/// Enters or leaves maintenance mode.
 pub(super) fn maintenance(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -191,7 +189,7 @@ pub(super) fn maintenance(
     set_of(op)?.tell(|one, now| one.set_maintenance(now, on))
 }
 
-/// Follows a member that somebody names.
+/// Syncs from the member that the command names.
 pub(super) fn sync_from(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -206,7 +204,7 @@ pub(super) fn sync_from(
     Ok(())
 }
 
-/// Gives up what a new primary could still get.
+/// Ends a new primary's catch-up, giving up the entries that it could still fetch.
 pub(super) fn abort_catch_up(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -215,7 +213,7 @@ pub(super) fn abort_catch_up(
     set_of(op)?.tell(|one, now| one.abort_catch_up(now))
 }
 
-/// Writes an entry that changes nothing.
+/// Writes a no-op entry to the oplog.
 pub(super) fn append_note(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! `startSession`, `refreshSessions`, `endSessions`, and the commands that kill what runs in sessions.
+//! The commands `startSession`, `refreshSessions`, `endSessions`, and those that kill the operations of sessions.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,9 @@ use crate::parse;
 use crate::request::Request;
 use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id};
 
-/// The most sessions that one command lists, as in mongod.
-const LISTED_MOST: usize = 10_000;
+/// The maximum number of sessions that one command may list, as in mongod.
+const MAX_LISTED: usize = 10_000;
 
-/// Makes a session.
 pub(super) fn start(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -29,7 +28,7 @@ pub(super) fn start(
     Ok(())
 }
 
-/// Keeps sessions from timing out.
+/// Keeps the listed sessions from timing out.
 pub(super) fn refresh(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -52,7 +51,7 @@ pub(super) fn end(
     Ok(())
 }
 
-/// Kills what runs in sessions of this user; in all of them if none is listed.
+/// Kills the operations in sessions of this user; in all of them if none is listed.
 pub(super) fn kill(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -64,7 +63,7 @@ pub(super) fn kill(
     Ok(())
 }
 
-/// Kills what runs in all sessions, or in those of the listed users.
+/// Kills the operations in all sessions, or in those of the listed users.
 pub(super) fn kill_all(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -73,13 +72,13 @@ pub(super) fn kill_all(
     let mut owners = HashSet::new();
     for user in documents_of(request)? {
         let (name, database) = (parse::required_string(user, "user")?, parse::required_string(user, "db")?);
-        owners.insert(SessionOwner::of(name, database));
+        owners.insert(SessionOwner::new(name, database));
     }
     end_where(op, &|key| owners.is_empty() || owners.contains(&key.owner), true);
     Ok(())
 }
 
-/// Kills what runs in the sessions that fit one of the patterns `{}`, `{lsid}` or `{uid}`.
+/// Kills the operations in sessions that match one of the patterns `{}`, `{lsid}` or `{uid}`.
 pub(super) fn kill_by_pattern(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -113,7 +112,7 @@ pub(super) fn kill_by_pattern(
     Ok(())
 }
 
-/// Ends sessions; their cursors go, and with `kill` their operations are interrupted.
+/// Ends sessions and closes their cursors; with `kill` their operations are interrupted too.
 fn end_where(op: &OperationContext<'_>, ended: &dyn Fn(&SessionKey) -> bool, kill: bool) {
     op.instance.sessions.end_all(ended);
     for client in op.instance.clients.all() {
@@ -125,7 +124,7 @@ fn end_where(op: &OperationContext<'_>, ended: &dyn Fn(&SessionKey) -> bool, kil
     op.instance.cursors.kill_where(&|cursor| {
         let owner = match cursor.users.first() {
             None => SessionOwner::default(),
-            Some((name, database)) => SessionOwner::of(name, database),
+            Some((name, database)) => SessionOwner::new(name, database),
         };
         session_of(&cursor.originating).is_some_and(|id| ended(&SessionKey { id, owner }))
     });
@@ -151,14 +150,14 @@ fn documents_of<'a>(request: &Request<'a>) -> Result<Vec<&'a RawDocument>> {
     };
     let name = request.body().iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
     let documents = parse::documents(request.fields, name)?.unwrap_or_default();
-    if documents.len() > LISTED_MOST {
-        let what = format!("{} takes at most {LISTED_MOST} sessions", request.command.name);
+    if documents.len() > MAX_LISTED {
+        let what = format!("{} takes at most {MAX_LISTED} sessions", request.command.name);
         return Err(Failure::new(Code::BadValue, what));
     }
     Ok(documents)
 }
 
-/// Transactions, which a server alone has not: refused as mongod does it.
+/// Refuses a transaction as mongod does; a standalone server does not support them.
 pub(super) fn no_transaction(
     _op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -168,7 +167,7 @@ pub(super) fn no_transaction(
     Err(Failure::new(Code::CommandFailed, what))
 }
 
-/// Transactions over shards.
+/// Refuses transactions over several shards.
 pub(super) fn no_shards(
     _op: &mut OperationContext<'_>,
     _request: &Request<'_>,

@@ -1,4 +1,4 @@
-//! The commands by which routers and other shards talk to a shard, and what it says of itself.
+//! The commands that routers and other shards send to a shard, and those that report its state.
 //!
 //! Names that begin with an underscore are internal, as in MongoDB.
 
@@ -45,13 +45,13 @@ pub(super) fn add(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut 
     sharding::adopt(op, &document(request, "shardIdentity")?)
 }
 
-/// `_flushRoutingTableCacheUpdates`: a collection is read again when it is wanted.
+/// `_flushRoutingTableCacheUpdates`: forgets a collection, so that it is read again on its next use.
 pub(super) fn flush(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     op.instance.sharding.known.forget(named(request)?);
     Ok(())
 }
 
-/// `_flushDatabaseCacheUpdates`: the same of a database.
+/// `_flushDatabaseCacheUpdates`: the same for a database.
 pub(super) fn flush_database(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -61,13 +61,13 @@ pub(super) fn flush_database(
     Ok(())
 }
 
-/// `_shardsvrShardCollection`: the primary shard says that a collection is sharded from now on, while no write is under way.
+/// `_shardsvrShardCollection`: the primary shard makes a collection sharded while no write to it is in progress.
 pub(super) fn commit(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let must_be_empty = parse::boolean(request.fields, "mustBeEmpty")?;
     sharding::commit_collection(op, named(request)?, document(request, "entry")?, must_be_empty)
 }
 
-/// `moveChunk`: gives a chunk away.
+/// `moveChunk`: moves a chunk to another shard.
 pub(super) fn move_chunk(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -90,20 +90,20 @@ pub(super) fn move_chunk(
     sharding::move_chunk(op, &migration)
 }
 
-/// `_recvChunkStart`: a chunk is coming; what is left of an earlier attempt goes.
+/// `_recvChunkStart`: announces an arriving chunk. The remains of an earlier attempt are deleted.
 pub(super) fn receive(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let namespace = named(request)?;
     let (min, max) = (document(request, "min")?, document(request, "max")?);
     sharding::expect_range(op, namespace, &min, &max)
 }
 
-/// `_recvChunkAbort`: it does not come; what came of it goes.
+/// `_recvChunkAbort`: the migration is aborted. The documents that arrived are deleted.
 pub(super) fn abort(op: &mut OperationContext<'_>, request: &Request<'_>, _: &mut Reply<'_>) -> Result<()> {
     let namespace = named(request)?;
     sharding::give_up_range(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
-/// `_recvChunkCommit`: it has come.
+/// `_recvChunkCommit`: the chunk has arrived completely.
 pub(super) fn received(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -113,7 +113,7 @@ pub(super) fn received(
     sharding::note_received(op, namespace, &document(request, "min")?, &document(request, "max")?)
 }
 
-/// `cleanupOrphaned`: deletes what is here of a collection and not the shard's own.
+/// `cleanupOrphaned`: deletes the documents of a collection on this server that the shard does not own.
 pub(super) fn clean_up(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -124,7 +124,7 @@ pub(super) fn clean_up(
     Ok(())
 }
 
-/// `getShardVersion`: what the shard knows of a collection.
+/// `getShardVersion`: the versions of a collection that the shard knows.
 pub(super) fn version(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -143,7 +143,7 @@ pub(super) fn version(
     Ok(())
 }
 
-/// `shardingState`: which shard it is.
+/// `shardingState`: the identity of the shard.
 pub(super) fn state(op: &mut OperationContext<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     let identity = op.instance.sharding.identity(op.instance)?;
     reply.bool("enabled", identity.is_some());

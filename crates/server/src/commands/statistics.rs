@@ -1,4 +1,5 @@
-//! Figures of the whole server, of a database and of a collection: `serverStatus`, `getDiagnosticData`, `top`, `dbStats`, `collStats`, `dataSize`.
+//! The commands that return statistics of the server, a database or a collection: `serverStatus`, `getDiagnosticData`, `top`, `dbStats`,
+//! `collStats`, `dataSize`.
 
 use fathom_query::{Code, Failure};
 
@@ -11,9 +12,9 @@ use crate::stats::elapsed_micros;
 use crate::stats::output::{counter, number};
 use crate::storage::collection_stats;
 
-/// `serverStatus`: what the server counts of itself.
+/// `serverStatus`: the server's counters and state.
 ///
-/// Writes the sections that are asked for.
+/// Writes the requested sections.
 pub(super) fn server(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -22,7 +23,7 @@ pub(super) fn server(
     crate::diagnostics::server_status::write(op.instance, request.body(), reply)
 }
 
-/// `getDiagnosticData`: one sample of everything that monitors keep.
+/// `getDiagnosticData`: one sample of everything that monitors record.
 pub(super) fn diagnostic_data(
     op: &mut OperationContext<'_>,
     _request: &Request<'_>,
@@ -31,9 +32,9 @@ pub(super) fn diagnostic_data(
     crate::diagnostics::diagnostic_data::write(op.instance, reply)
 }
 
-/// `top`: time and number of each kind of use of each collection, since the server started.
+/// `top`: the time and number of each kind of use of each collection since the server started.
 ///
-/// Writes every collection that is there.
+/// Writes a row for every existing collection.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn top(
     op: &mut OperationContext<'_>,
@@ -55,7 +56,7 @@ pub(super) fn top(
 
 /// `dbStats`: sizes of a database.
 ///
-/// Writes them; a database that there is not has zeros, as in mongod.
+/// Writes the sizes; a database that does not exist has zeros, as in mongod.
 pub(super) fn database(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -67,7 +68,7 @@ pub(super) fn database(
 
 /// `collStats`: sizes and engine counters of a collection and its indexes.
 ///
-/// Writes them; a collection that there is not has zeros, as in mongod.
+/// Writes the figures; a collection that does not exist has zeros, as in mongod.
 pub(super) fn collection(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -87,15 +88,15 @@ pub(super) fn collection(
     }
 }
 
-/// What sizes are to be divided by.
+/// The divisor of the sizes in the reply.
 pub(super) fn scale(request: &Request<'_>) -> Result<i64> {
     let scale = request.field("scale").map(parse::owned_value).transpose()?;
     crate::execution::stages::scale_of(scale.as_ref())
 }
 
-/// `dataSize`: bytes and documents of a whole collection. A part of one, between two keys, is refused.
+/// `dataSize`: the bytes and documents of a whole collection. A range between two keys is refused.
 ///
-/// Writes them from the counts that are kept anyway, exact or `estimate`.
+/// Writes them from the counts that are maintained anyway, exact or `estimate`.
 pub(super) fn data_size(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,

@@ -4,16 +4,16 @@ use std::sync::LazyLock;
 
 use fathom_service::CommandTable;
 
-use super::Run;
+use super::CommandFunction;
 use crate::Result;
-use crate::request::{Access, Command, CommandRegistry, Kind, Rules};
+use crate::request::{Command, CommandAccess, CommandRegistry, CommandRules, OperationClass};
 
 /// A row: the command and its function.
 macro_rules! row {
     ($run:expr, $kind:ident, $access:ident, $help:literal, [$($field:literal),*], $name:literal $(| $alias:literal)* $(, $flag:ident)*) => {{
-        let rules = Rules { access: Access::$access, fields: &[$($field),*], any_fields: false };
+        let rules = CommandRules { access: CommandAccess::$access, fields: &[$($field),*], any_fields: false };
         #[allow(unused_mut, reason = "not every row has flags")]
-        let mut command = Command::new($name, &[$($alias),*], Kind::$kind, rules, $help);
+        let mut command = Command::new($name, &[$($alias),*], OperationClass::$kind, rules, $help);
         $(flag!(command, $flag);)*
         (command, $run)
     }};
@@ -30,18 +30,18 @@ macro_rules! flag {
 
 macro_rules! command {
     ($name:literal $(| $alias:literal)*, $kind:ident, $access:ident, $fields:tt, $run:path, $help:literal $(, $flag:ident)*) => {
-        row!(Run::Plain($run), $kind, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
+        row!(CommandFunction::Plain($run), $kind, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
     };
 }
 
-/// One of those that carry a login from one message to the next.
+/// A command that carries a login from one message to the next.
 macro_rules! login {
     ($name:literal $(| $alias:literal)*, $access:ident, $fields:tt, $run:path, $help:literal $(, $flag:ident)*) => {
-        row!(Run::Login($run), Command, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
+        row!(CommandFunction::Login($run), Command, $access, $help, $fields, $name $(| $alias)* $(, $flag)*)
     };
 }
 
-/// A command that is refused by name, whatever its fields.
+/// A command that is refused by name, regardless of its fields.
 macro_rules! refused {
     ($name:literal $(| $alias:literal)*) => {
         command!(
@@ -50,7 +50,7 @@ macro_rules! refused {
     };
 }
 
-static TABLE: LazyLock<CommandTable<Kind, Rules, Run>> = LazyLock::new(|| {
+static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunction>> = LazyLock::new(|| {
     CommandTable::new(vec![
         command!(
             "_addShard",
@@ -1041,13 +1041,12 @@ static TABLE: LazyLock<CommandTable<Kind, Rules, Run>> = LazyLock::new(|| {
     ])
 });
 
-/// All commands.
 pub(crate) fn registry() -> &'static CommandRegistry {
     TABLE.registry()
 }
 
 /// The function of a command.
-pub(crate) fn function_of(command: &Command) -> Result<Run> {
+pub(crate) fn function_of(command: &Command) -> Result<CommandFunction> {
     TABLE.function(command)
 }
 

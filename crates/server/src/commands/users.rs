@@ -1,7 +1,7 @@
-//! Users are changed: `createUser`, `updateUser`, `dropUser`, `dropAllUsersFromDatabase`, `grantRolesToUser`, `revokeRolesFromUser`, and
-//! `_mergeAuthzCollections`, the last step of a mongorestore with users, which it has put into a collection of their own.
+//! The commands that change users: `createUser`, `updateUser`, `dropUser`, `dropAllUsersFromDatabase`, `grantRolesToUser`, `revokeRolesFromUser`, and
+//! `_mergeAuthzCollections`, the last step of a mongorestore that has put its users into a temporary collection.
 //!
-//! Passwords are hashed here; what is kept cannot be turned back into them. Restrictions by address are refused by name.
+//! Passwords are hashed here; the stored form cannot be turned back into them. Address restrictions are refused by name.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,9 +16,8 @@ use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
 use crate::storage::document_of;
-use crate::users::{Role, User};
+use crate::users::{RoleName, User};
 
-/// Makes a user.
 pub(super) fn create(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -57,7 +56,6 @@ pub(super) fn create(
     instance.users.put(op, user)
 }
 
-/// Changes a user.
 pub(super) fn update(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -94,7 +92,6 @@ pub(super) fn update(
     })
 }
 
-/// Removes a user.
 pub(super) fn drop_one(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -129,7 +126,7 @@ pub(super) fn drop_all(
     Ok(())
 }
 
-/// Gives a user more roles.
+/// Grants further roles to a user.
 pub(super) fn grant(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -144,7 +141,7 @@ pub(super) fn grant(
     })
 }
 
-/// Takes roles from a user.
+/// Revokes roles from a user.
 pub(super) fn revoke(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -178,7 +175,7 @@ fn not_found(database: &str, name: &str) -> Failure {
     Failure::new(Code::UserNotFound, format!("User '{name}@{database}' not found"))
 }
 
-/// The first field: the user's name.
+/// The user's name, which is the first field's value.
 fn name_of<'a>(request: &Request<'a>) -> Result<&'a str> {
     match request.target {
         RawBsonRef::String("") => {
@@ -193,7 +190,7 @@ fn name_of<'a>(request: &Request<'a>) -> Result<&'a str> {
 }
 
 /// Roles, each a name in the command's database or `{role, db}`.
-fn roles_of(request: &Request<'_>, field: &str) -> Result<Option<Vec<Role>>> {
+fn roles_of(request: &Request<'_>, field: &str) -> Result<Option<Vec<RoleName>>> {
     let items = match request.field(field) {
         None => return Ok(None),
         Some(RawBsonRef::Array(items)) => items,
@@ -207,11 +204,11 @@ fn roles_of(request: &Request<'_>, field: &str) -> Result<Option<Vec<Role>>> {
     Ok(Some(roles))
 }
 
-/// One role, by name or as `{role, db}`.
-pub(super) fn read_role(database: &str, item: RawBsonRef<'_>) -> Result<Role> {
+/// One role, given by name or as `{role, db}`.
+pub(super) fn read_role(database: &str, item: RawBsonRef<'_>) -> Result<RoleName> {
     match item {
-        RawBsonRef::String(role) => Ok(Role { role: role.to_owned(), database: database.to_owned() }),
-        RawBsonRef::Document(role) => Ok(Role {
+        RawBsonRef::String(role) => Ok(RoleName { role: role.to_owned(), database: database.to_owned() }),
+        RawBsonRef::Document(role) => Ok(RoleName {
             role: parse::required_string(role, "role")?.to_owned(),
             database: parse::required_string(role, "db")?.to_owned(),
         }),
@@ -240,7 +237,7 @@ fn mechanisms_of(body: &RawDocument) -> Result<Option<Vec<Mechanism>>> {
     Ok(Some(mechanisms))
 }
 
-/// Credentials for a password that came in clear, or digested by the client, which SCRAM-SHA-256 cannot use.
+/// Derives credentials from a clear-text password, or from one that the client digested, which SCRAM-SHA-256 cannot use.
 fn hash(
     op: &OperationContext<'_>,
     body: &RawDocument,
@@ -276,11 +273,11 @@ fn refuse_restrictions(body: &RawDocument) -> Result<()> {
     }
 }
 
-/// `_mergeAuthzCollections`: the last step of a mongorestore with users, which it has put into a collection of their own.
+/// `_mergeAuthzCollections`: the last step of a mongorestore that has put its users into a temporary collection.
 ///
-/// Roles that somebody defined are refused, as this server has MongoDB's own roles only.
+/// User-defined roles are refused, since this server has only MongoDB's built-in roles.
 ///
-/// Takes over the users; those that are there already stay as they are, unless `drop` says that only the new ones count.
+/// Adds the users; existing users are not changed, unless `drop` asks to replace all users with the new ones.
 pub(super) fn merge(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -339,7 +336,7 @@ pub(super) fn merge(
     Ok(())
 }
 
-/// All documents of a collection; none of one that is not there.
+/// All documents of a collection, or none if it does not exist.
 fn read(op: &mut OperationContext<'_>, namespace: &str) -> Result<Vec<bson::Document>> {
     let mut documents = Vec::new();
     let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(documents) };

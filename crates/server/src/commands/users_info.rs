@@ -1,5 +1,5 @@
-//! The users and roles there are: `usersInfo` and `rolesInfo`. The commands on roles of one's own are refused by name: this server has the built-in
-//! roles.
+//! The commands `usersInfo` and `rolesInfo`, which list users and roles. The commands on user-defined roles are refused by name: this server has
+//! only the built-in roles.
 
 use bson::{Bson, Document, RawBsonRef, doc};
 use fathom_query::{Code, Failure, Filter};
@@ -10,16 +10,16 @@ use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::users::{Resource, Rights, Role, User, built_in, roles_array};
+use crate::users::{PrivilegeResource, Rights, RoleName, User, built_in, roles_array};
 
-/// Which users are asked for.
-enum Which<'a> {
+/// The users that a command asks for.
+enum UserSelection<'a> {
     OfDatabase,
     OfAll,
     Named(Vec<(&'a str, &'a str)>),
 }
 
-/// `usersInfo`: the users there are.
+/// `usersInfo`: lists the existing users.
 pub(super) fn users(
     op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -29,20 +29,20 @@ pub(super) fn users(
     let with_credentials = parse::boolean(request.fields, "showCredentials")?;
     let with_privileges = parse::boolean(request.fields, "showPrivileges")?;
     let filter = parse::document(request.fields, "filter")?;
-    if with_privileges && !matches!(which, Which::Named(_)) {
+    if with_privileges && !matches!(which, UserSelection::Named(_)) {
         let what = "Privilege or restriction details require exact-match usersInfo queries.";
         return Err(Failure::new(Code::IllegalOperation, what));
     }
     let filter = filter.map(|filter| Filter::parse(filter, op.variables())).transpose()?;
-    if let Which::Named(names) = &which {
+    if let UserSelection::Named(names) = &which {
         names.iter().try_for_each(|(name, database)| check(op, request, name, database))?;
     }
     let mut array = reply.begin_array("users");
     for user in op.instance.users.all() {
         let asked = match &which {
-            Which::OfDatabase => user.database == request.database,
-            Which::OfAll => true,
-            Which::Named(names) => names.contains(&(user.name.as_str(), user.database.as_str())),
+            UserSelection::OfDatabase => user.database == request.database,
+            UserSelection::OfAll => true,
+            UserSelection::Named(names) => names.contains(&(user.name.as_str(), user.database.as_str())),
         };
         if !asked {
             continue;
@@ -58,7 +58,7 @@ pub(super) fn users(
     Ok(())
 }
 
-fn which_of<'a>(request: &Request<'a>) -> Result<Which<'a>> {
+fn which_of<'a>(request: &Request<'a>) -> Result<UserSelection<'a>> {
     let name_in = |value: RawBsonRef<'a>| match value {
         RawBsonRef::String(name) => Ok((name, request.database)),
         RawBsonRef::Document(user) => {
@@ -67,24 +67,26 @@ fn which_of<'a>(request: &Request<'a>) -> Result<Which<'a>> {
         other => Err(parse::wrong_type("usersInfo", other, "string")),
     };
     match request.target {
-        RawBsonRef::Document(all) if parse::field(all, "forAllDBs").is_some() => Ok(Which::OfAll),
-        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => Ok(Which::Named(vec![name_in(value)?])),
+        RawBsonRef::Document(all) if parse::field(all, "forAllDBs").is_some() => Ok(UserSelection::OfAll),
+        value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => {
+            Ok(UserSelection::Named(vec![name_in(value)?]))
+        }
         RawBsonRef::Array(items) => {
             let mut names = Vec::new();
             for item in items {
                 names.push(name_in(item.map_err(|error| parse::malformed(&error))?)?);
             }
-            Ok(Which::Named(names))
+            Ok(UserSelection::Named(names))
         }
-        value if parse::integer_of(value) == Some(1) => Ok(Which::OfDatabase),
+        value if parse::integer_of(value) == Some(1) => Ok(UserSelection::OfDatabase),
         other => Err(parse::wrong_type("usersInfo", other, "string")),
     }
 }
 
-/// Everybody may see himself; others are for who may see the users of their database.
+/// A user may see himself; seeing others requires the right to see the users of their database.
 fn check(op: &OperationContext<'_>, request: &Request<'_>, name: &str, database: &str) -> Result<()> {
     let own = op.client.users().iter().any(|(user, of)| user == name && of == database);
-    if own || crate::auth::may(op, Rights::USERS, Resource::Collection(database, "")) {
+    if own || crate::auth::may(op, Rights::USERS, PrivilegeResource::Collection(database, "")) {
         return Ok(());
     }
     let what = format!("Not authorized to get the user data for user {name}@{database}");
@@ -111,7 +113,7 @@ fn show(user: &User, with_credentials: bool, with_privileges: bool) -> Document 
     shown
 }
 
-/// Tells of roles: those that are named, or with `showBuiltinRoles` all of the command's database.
+/// Lists roles: the named ones, or with `showBuiltinRoles` all of the command's database.
 pub(super) fn roles(
     _op: &mut OperationContext<'_>,
     request: &Request<'_>,
@@ -122,7 +124,7 @@ pub(super) fn roles(
         RawBsonRef::Array(items) => items
             .into_iter()
             .map(|item| read_role(request.database, item.map_err(|error| parse::malformed(&error))?))
-            .collect::<Result<Vec<Role>>>()?,
+            .collect::<Result<Vec<RoleName>>>()?,
         value @ (RawBsonRef::String(_) | RawBsonRef::Document(_)) => {
             vec![read_role(request.database, value)?]
         }
@@ -155,7 +157,7 @@ pub(super) fn roles(
     Ok(())
 }
 
-/// Refuses what makes or changes roles.
+/// Refuses commands that create or change roles.
 pub(super) fn refuse(
     _op: &mut OperationContext<'_>,
     request: &Request<'_>,

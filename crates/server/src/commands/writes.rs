@@ -1,4 +1,4 @@
-//! `insert`, `update` and `delete`: batches of writes with their limits, their order, and the failures of their items.
+//! The commands `insert`, `update` and `delete`: batches of writes with their limits, their order, and the failures of their items.
 
 use bson::RawDocument;
 use fathom_query::{Code, Failure, Filter, Update};
@@ -6,7 +6,7 @@ use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use super::{Reply, hint_of, read_let, refuse_collation};
 use crate::Result;
-use crate::execution::{self, DeleteRequest, Target, UpdateRequest};
+use crate::execution::{self, DeleteRequest, UpdateRequest, WriteTarget};
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
@@ -20,7 +20,7 @@ pub(super) fn check_batch(length: usize) -> Result<()> {
     Err(Failure::new(Code::InvalidLength, what))
 }
 
-/// Whether the batch stops at the first failure, as it does unless told otherwise.
+/// Whether the batch stops at the first failure, which is the default.
 pub(super) fn is_ordered(request: &Request<'_>) -> Result<bool> {
     match request.field("ordered") {
         None => Ok(true),
@@ -28,7 +28,7 @@ pub(super) fn is_ordered(request: &Request<'_>) -> Result<bool> {
     }
 }
 
-/// Refuses writes to what the server keeps for itself.
+/// Refuses client writes to the server's own collections.
 pub(super) fn refuse_internal(namespace: &str) -> Result<()> {
     if crate::namespace::is_internal(namespace) {
         return Err(Failure::new(Code::InvalidNamespace, format!("cannot write to '{namespace}'")));
@@ -36,7 +36,7 @@ pub(super) fn refuse_internal(namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a write to many documents that may be sent again: it would be no single statement.
+/// Refuses a retryable write to many documents, since it would not be a single statement.
 pub(super) fn refuse_many(op: &OperationContext<'_>, many: bool) -> Result<()> {
     if many && op.statement.is_some() {
         return Err(Failure::new(
@@ -47,8 +47,8 @@ pub(super) fn refuse_many(op: &OperationContext<'_>, many: bool) -> Result<()> {
     Ok(())
 }
 
-/// Does one item after the other; the failures, with the places of their items. It stops at the first of them if the batch is
-/// `ordered`, and fails as a whole where the operation is to end.
+/// Executes one item after the other and returns the failures with the positions of their items. An `ordered` batch stops at
+/// the first failure; the whole batch fails if its operation must end.
 pub(super) fn each(
     op: &mut OperationContext<'_>,
     items: &[&RawDocument],
@@ -107,7 +107,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Inserts what is not done yet of a write that may have been sent before.
+/// Inserts those documents of a retryable write that an earlier attempt did not insert.
 fn insert_undone(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -220,7 +220,7 @@ pub(super) fn update_of(
         ));
     }
     let filter = Filter::parse(filter, variables)?;
-    Ok(UpdateRequest { target: Target { filter, hint, sort: None }, update, multi, upsert, validate })
+    Ok(UpdateRequest { target: WriteTarget { filter, hint, sort: None }, update, multi, upsert, validate })
 }
 
 /// Fields of one item of `deletes`.
@@ -273,5 +273,5 @@ pub(super) fn delete_of(op: &mut OperationContext<'_>, item: &RawDocument) -> Re
         None => return Err(parse::missing("delete.deletes.limit")),
     };
     let filter = Filter::parse(filter, op.variables())?;
-    Ok(DeleteRequest { target: Target { filter, hint, sort: None }, multi })
+    Ok(DeleteRequest { target: WriteTarget { filter, hint, sort: None }, multi })
 }

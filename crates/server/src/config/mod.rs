@@ -1,4 +1,4 @@
-//! What a server is started with: the options of mongod that it has, under mongod's names and defaults.
+//! The configuration of a server: its options, under mongod's names and defaults.
 
 mod options;
 mod setting;
@@ -13,47 +13,47 @@ use fathom_service::log::LogOptions;
 pub use fathom_service::log::LogRotate;
 pub(crate) use fathom_service::version;
 pub use options::SETTINGS;
-pub use setting::{Flag, Given, Sets, Setting, Shape};
+pub use setting::{Flag, Sets, Setting, Shape, TypedFlag};
 pub(crate) use setting::{integer_value, refused};
 
 /// All options. The table of their flags and file keys is in `options`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where and how it listens.
+    /// The network options: addresses, limits and TLS.
     pub net: NetOptions,
-    /// Where and how it stores.
+    /// The storage options: engine, directory and journal.
     pub storage: StorageOptions,
-    /// Where it logs to; none is standard output.
+    /// The log file; `None` is standard output.
     pub log_path: Option<PathBuf>,
-    /// Whether an old log file is kept and added to.
+    /// Whether new lines are appended to an existing log file.
     pub log_append: bool,
-    /// What rotating does to the log file.
+    /// The effect of log rotation on the file.
     pub log_rotate: LogRotate,
-    /// Connections that come and go are not logged.
+    /// Whether lines about opened and closed connections are left out of the log.
     pub quiet: bool,
     /// 0 to 5; debug messages up to this level are logged.
     pub verbosity: u8,
-    /// Operations at least this long are logged, in milliseconds.
+    /// Operations that take at least this long are logged, in milliseconds.
     pub slow_ms: i64,
     /// The share of slow operations that is logged, 0 to 1.
     pub slow_sample_rate: f64,
     /// 0 off, 1 slow operations, 2 all.
     pub profile: i32,
-    /// Whether the server goes on in the background.
+    /// Whether the server forks into the background.
     pub fork: bool,
-    /// Where the process id is written.
+    /// The file to which the process id is written.
     pub pid_file: Option<PathBuf>,
-    /// Whether clients must prove who they are.
+    /// Whether clients must authenticate.
     pub auth: bool,
-    /// Which replica set it belongs to, if any.
+    /// The replica set that the server belongs to, if any.
     pub replication: ReplicationOptions,
-    /// The secret that members of a set share; it switches `auth` on.
+    /// The secret that members of a set share; setting it enables `auth`.
     pub key_file: Option<PathBuf>,
-    /// `--setParameter`, as typed.
+    /// The values of `--setParameter`, as typed.
     pub set_parameters: BTreeMap<String, String>,
-    /// What it is in a cluster.
+    /// The server's role in a sharded cluster.
     pub cluster_role: ClusterRole,
-    /// The version that it says it is, such as `4.4.29`, which decides the highest wire version.
+    /// The version that the server claims, such as `4.4.29`, which decides the highest wire version.
     pub claimed_version: String,
     /// The command line, for `getCmdLineOpts`.
     pub argv: Vec<String>,
@@ -61,29 +61,28 @@ pub struct Config {
     pub parsed: BTreeMap<String, Bson>,
 }
 
-/// `replication.*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicationOptions {
-    /// `--replSet`: the set that it is a member of; a server alone without.
+    /// `--replSet`: the set that the server is a member of; `None` for a standalone server.
     pub set_name: Option<String>,
-    /// `--oplogSize`, in megabytes; 5 % of the free disk, 990 MB to 50 GB, without.
+    /// `--oplogSize`, in megabytes; by default 5 % of the free disk, 990 MB to 50 GB.
     pub oplog_size_mb: Option<u64>,
 }
 
-/// What a server is in a cluster.
+/// The role of a server in a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterRole {
-    /// Nothing: it stands alone.
+    /// No role: a standalone server.
     #[default]
     None,
-    /// It has the cluster's documents.
+    /// A shard, which stores the cluster's documents.
     Shard,
-    /// It has the cluster's metadata.
+    /// A config server, which stores the cluster's metadata.
     Config,
 }
 
 impl ClusterRole {
-    /// As `sharding.clusterRole` spells it.
+    /// The role as `sharding.clusterRole` spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             ClusterRole::None => "",
@@ -93,27 +92,27 @@ impl ClusterRole {
     }
 }
 
-/// Where and how a server listens.
+/// The network options of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetOptions {
-    /// 0 takes any free port.
+    /// The port; 0 means any free port.
     pub port: u16,
     /// Addresses or names to listen on.
     pub bind_ip: Vec<String>,
     /// Connections beyond this are closed at once.
     pub max_connections: usize,
-    /// What messages may be compressed with: snappy, zlib, zstd.
+    /// The compressors allowed for messages: snappy, zlib, zstd.
     pub compressors: Vec<String>,
-    /// TLS, if it is not disabled.
+    /// The TLS options, used unless TLS is disabled.
     pub tls: TlsOptions,
-    /// Who runs operations.
+    /// The executor that runs operations.
     pub service_executor: ServiceExecutor,
 }
 
-/// Who runs operations, as mongod's `net.serviceExecutor` had it from 3.6 to 4.2.
+/// The way operations are run, as in mongod's `net.serviceExecutor` from 3.6 to 4.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceExecutor {
-    /// Event loops for many connections while operations are brief and wait for nothing, else a thread for each.
+    /// Event loops for many connections while operations are brief and wait for nothing, otherwise a thread for each.
     #[default]
     Adaptive,
     /// A thread for each connection.
@@ -121,7 +120,7 @@ pub enum ServiceExecutor {
 }
 
 impl ServiceExecutor {
-    /// As `serverStatus` names it.
+    /// The name that `serverStatus` shows.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             ServiceExecutor::Adaptive => "adaptive",
@@ -130,49 +129,48 @@ impl ServiceExecutor {
     }
 }
 
-/// Whether connections are encrypted.
+/// The TLS mode for incoming connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TlsMode {
-    /// No connection may be.
+    /// No connection may use TLS.
     #[default]
     Disabled,
-    /// Each connection as it likes.
+    /// A client may use TLS or not.
     Allow,
-    /// As `Allow`, for a server alone.
+    /// The same as `Allow` for a standalone server.
     Prefer,
-    /// All must be.
+    /// Every connection must use TLS.
     Require,
 }
 
-/// TLS as mongod's `--tls*` flags have it.
+/// The TLS options, as in mongod's `--tls*` flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsOptions {
     /// Whether connections are encrypted.
     pub mode: TlsMode,
     /// Certificate and key in one PEM file.
     pub certificate_key_file: Option<PathBuf>,
-    /// Certificates that clients' certificates must be signed by.
+    /// The CA certificates that must have signed clients' certificates.
     pub ca_file: Option<PathBuf>,
-    /// Clients need not show a certificate although there is a CA file.
+    /// Whether clients may connect without a certificate although a CA file is given.
     pub allow_connections_without_certificates: bool,
-    /// A client's certificate that does not check out is taken all the same.
+    /// Whether a client certificate that fails validation is accepted.
     pub allow_invalid_certificates: bool,
 }
 
-/// Which engine keeps the data.
+/// The engine that stores the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EngineName {
-    /// WiredTiger.
     #[default]
     WiredTiger,
     /// RocksDB, as mongo-rocks set it up.
     RocksDb,
-    /// In memory, gone when the server ends.
+    /// In memory; the data is lost when the server ends.
     Ephemeral,
 }
 
 impl EngineName {
-    /// As `--storageEngine` spells it.
+    /// The name as `--storageEngine` spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             EngineName::WiredTiger => "wiredTiger",
@@ -181,7 +179,7 @@ impl EngineName {
         }
     }
 
-    /// From what `--storageEngine` was given.
+    /// The engine that a value of `--storageEngine` names.
     pub fn parse(name: &str) -> Option<EngineName> {
         if name == "inMemory" {
             return Some(EngineName::Ephemeral);
@@ -192,66 +190,67 @@ impl EngineName {
     }
 }
 
-/// Where and how a server stores.
+/// The storage options of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageOptions {
-    /// The dbPath.
     pub db_path: PathBuf,
-    /// The engine.
     pub engine: EngineName,
-    /// Whether there is a journal.
+    /// Whether the server keeps a journal.
     pub journal: bool,
     /// Milliseconds between two syncs of the journal, 1 to 500.
     pub journal_commit_interval_ms: u64,
-    /// Seconds between two checkpoints; 0 switches them off.
+    /// Seconds between two checkpoints; 0 disables them.
     pub sync_period_seconds: f64,
-    /// WiredTiger's own.
+    /// Whether the server records its counters in `diagnostic.data`. A server started from the command line does; one inside another
+    /// program does not.
+    pub diagnostic_data: bool,
+    /// Options that only WiredTiger has.
     pub wired_tiger: WiredTigerOptions,
-    /// RocksDB's own.
+    /// Options that only RocksDB has.
     pub rocksdb: RocksDbOptions,
 }
 
-/// `storage.wiredTiger.*`.
+/// The options below `storage.wiredTiger`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WiredTigerOptions {
-    /// None: half of what memory is left after 1 GB, at least 256 MB.
+    /// `None` means half of the memory beyond 1 GB, at least 256 MB.
     pub cache_size_gb: Option<f64>,
-    /// none, snappy, zlib (where built in), zstd.
+    /// none, snappy, zlib (if built in), zstd.
     pub journal_compressor: String,
-    /// Put after the server's own open string.
+    /// Appended to the server's own open string.
     pub engine_config: String,
-    /// none, snappy, zstd.
+    /// `none`, `snappy` or `zstd`.
     pub collection_block_compressor: String,
-    /// Put into every collection's table string.
+    /// Added to the table string of every collection.
     pub collection_config: String,
-    /// Whether index keys share their prefixes on the page.
+    /// Whether index keys share their prefixes on a page.
     pub index_prefix_compression: bool,
-    /// Put into every index's table string.
+    /// Added to the table string of every index.
     pub index_config: String,
 }
 
-/// `storage.rocksdb.*`.
+/// The options below `storage.rocksdb`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RocksDbOptions {
-    /// None: 30 % of what memory is left after 1 GB, at least 1 GB.
+    /// `None` means 30 % of the memory beyond 1 GB, at least 1 GB.
     pub cache_size_gb: Option<f64>,
     /// none, snappy, zlib, lz4, lz4hc, zstd.
     pub compression: String,
-    /// The rate limiter of flushes and compactions.
+    /// The rate limit of flushes and compactions.
     pub max_write_mb_per_sec: u32,
-    /// RocksDB options put over the defaults.
+    /// RocksDB options that override the defaults.
     pub config_string: String,
-    /// Counts of collections are right from the first moment after a crash, instead of soon: where mongo-rocks writes them
-    /// with each change, they are made anew here before clients may connect, so that writes cost the same either way.
+    /// Whether the counts of collections are right immediately after a crash instead of soon after. mongo-rocks writes them with each change; here
+    /// they are recomputed before clients may connect, so that writes cost the same either way.
     pub crash_safe_counters: bool,
-    /// RocksDB's statistics.
+    /// Whether RocksDB keeps its statistics.
     pub counters: bool,
     /// SingleDelete for standard indexes.
     pub single_delete_index: bool,
 }
 
 impl Config {
-    /// Where and how much is logged.
+    /// The options of the log.
     pub(crate) fn log_options(&self) -> LogOptions {
         LogOptions {
             path: self.log_path.clone(),
@@ -280,6 +279,7 @@ impl Default for Config {
                 journal: true,
                 journal_commit_interval_ms: 100,
                 sync_period_seconds: 60.0,
+                diagnostic_data: false,
                 wired_tiger: WiredTigerOptions {
                     cache_size_gb: None,
                     journal_compressor: "snappy".to_owned(),

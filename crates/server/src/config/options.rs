@@ -1,7 +1,7 @@
-//! Table: every option of the server, in the order that help lists them.
+//! Table: every option of the server, in the order in which the help lists them.
 //!
-//! Flags, configuration files, `getCmdLineOpts` and the documentation all come from here. Names and defaults are mongod's
-//! and mongo-rocks' (server.md of the facts, 5 and 6); the keys under `fathom` are our own.
+//! Flags, configuration files, `getCmdLineOpts` and the documentation are all derived from this table. Names and defaults
+//! are mongod's and mongo-rocks' (docs/methods.md#records-and-indexes); the keys under `fathom` are our own.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ macro_rules! flag {
     };
 }
 
-/// The most that sizes in GB may be, which bounds what is multiplied.
-const GB_MAX: f64 = 10_000.0;
+/// The maximum of sizes in GB, which bounds later multiplications.
+const MAX_GB: f64 = 10_000.0;
 
-/// All options.
+/// Table: all options of the command line and the file.
 pub static SETTINGS: &[Setting] = &[
     Setting {
         key: "net.port",
@@ -42,7 +42,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "bind_ip",
             Sets::Value("HOSTS"),
-            "Addresses or names to listen on, with commas between [default: 127.0.0.1]"
+            "Addresses or names to listen on, separated by commas [default: 127.0.0.1]"
         )],
         set: |config, value| {
             config.net.bind_ip = list(value);
@@ -71,7 +71,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "maxConns",
             Sets::Value("N"),
-            "Connections at once; further ones are closed [default: 65536]"
+            "Maximum number of connections; others are closed [default: 65536]"
         )],
         set: |config, value| {
             config.net.max_connections = usize::try_from(natural(value)).unwrap_or(1);
@@ -85,7 +85,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "networkMessageCompressors",
             Sets::Value("NAMES"),
-            "What messages may be compressed with: snappy, zstd, zlib, or disabled [default: all]"
+            "Compressors of messages: snappy, zstd, zlib, or disabled [default: all]"
         )],
         set: |config, value| {
             let names = list(value);
@@ -111,7 +111,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "serviceExecutor",
             Sets::Value("EXECUTOR"),
-            "Who runs operations: adaptive (event loops while they are brief) or synchronous (a thread for each connection) [default: adaptive]"
+            "How operations run: adaptive (event loops while they are brief) or synchronous (a thread for each connection) [default: adaptive]"
         )],
         set: |config, value| {
             config.net.service_executor = match text(value).as_str() {
@@ -161,7 +161,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "tlsCAFile" | "sslCAFile",
             Sets::Value("FILE"),
-            "Certificates that must have signed those of clients"
+            "Authorities that must have signed clients' certificates"
         )],
         set: |config, value| {
             config.net.tls.ca_file = Some(path(value)?);
@@ -175,7 +175,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "tlsAllowConnectionsWithoutCertificates" | "sslAllowConnectionsWithoutCertificates",
             Sets::Always("true"),
-            "Clients need not show a certificate although there is a --tlsCAFile"
+            "Accept clients without a certificate despite --tlsCAFile"
         )],
         set: |config, value| {
             config.net.tls.allow_connections_without_certificates = boolean(value);
@@ -196,7 +196,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "dbpath",
             Sets::Value("DIR"),
-            "Directory of the data; made if it is not there [default: /data/db]"
+            "Directory of the data; created if it does not exist [default: /data/db]"
         )],
         set: |config, value| {
             config.storage.db_path = path(value)?;
@@ -264,14 +264,14 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "storage.directoryPerDB",
-        shape: Shape::Refused("all tables stand in one directory"),
+        shape: Shape::Refused("all tables are in one directory"),
         default: "",
-        flags: &[flag!("directoryperdb", Sets::Always("true"), "Refused: all tables stand in one directory")],
+        flags: &[flag!("directoryperdb", Sets::Always("true"), "Refused: all tables are in one directory")],
         set: |_, _| Ok(()),
     },
     Setting {
         key: "storage.wiredTiger.engineConfig.cacheSizeGB",
-        shape: Shape::Number(0.000_001, GB_MAX),
+        shape: Shape::Number(0.000_001, MAX_GB),
         default: "half of what memory is left after 1 GB, at least 0.25",
         flags: &[flag!(
             "wiredTigerCacheSizeGB",
@@ -304,7 +304,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "wiredTigerEngineConfigString",
             Sets::Value("STRING"),
-            "Put after the server's own string when WiredTiger is opened"
+            "Configuration appended to the server's own when WiredTiger is opened"
         )],
         set: |config, value| {
             config.storage.wired_tiger.engine_config = text(value);
@@ -313,12 +313,12 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "storage.wiredTiger.engineConfig.directoryForIndexes",
-        shape: Shape::Refused("all tables stand in one directory"),
+        shape: Shape::Refused("all tables are in one directory"),
         default: "",
         flags: &[flag!(
             "wiredTigerDirectoryForIndexes",
             Sets::Always("true"),
-            "Refused: all tables stand in one directory"
+            "Refused: all tables are in one directory"
         )],
         set: |_, _| Ok(()),
     },
@@ -343,7 +343,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "wiredTigerCollectionConfigString",
             Sets::Value("STRING"),
-            "Put into the table string of each new collection"
+            "Configuration of each new collection's table"
         )],
         set: |config, value| {
             config.storage.wired_tiger.collection_config = text(value);
@@ -371,7 +371,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "wiredTigerIndexConfigString",
             Sets::Value("STRING"),
-            "Put into the table string of each new index"
+            "Configuration of each new index's table"
         )],
         set: |config, value| {
             config.storage.wired_tiger.index_config = text(value);
@@ -380,7 +380,7 @@ pub static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "storage.rocksdb.cacheSizeGB",
-        shape: Shape::Number(0.000_001, GB_MAX),
+        shape: Shape::Number(0.000_001, MAX_GB),
         default: "30 % of what memory is left after 1 GB, at least 1",
         flags: &[flag!(
             "rocksdbCacheSizeGB",
@@ -413,7 +413,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbMaxWriteMBPerSec",
             Sets::Value("MB"),
-            "The most that flushes and compactions write in a second, 1 to 1024 [default: 1024]"
+            "Maximum MB a second that flushes and compactions write, 1 to 1024 [default: 1024]"
         )],
         set: |config, value| {
             config.storage.rocksdb.max_write_mb_per_sec = u32::try_from(natural(value)).unwrap_or(1);
@@ -427,7 +427,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbConfigString",
             Sets::Value("STRING"),
-            "RocksDB's own options, put over the defaults"
+            "RocksDB options, which override the defaults"
         )],
         set: |config, value| {
             config.storage.rocksdb.config_string = text(value);
@@ -441,7 +441,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbCrashSafeCounters",
             Sets::Always("true"),
-            "After a crash, let clients in only when all collections are counted again"
+            "After a crash, count all collections before clients may connect"
         )],
         set: |config, value| {
             config.storage.rocksdb.crash_safe_counters = boolean(value);
@@ -455,7 +455,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "rocksdbCounters",
             Sets::Value("BOOL"),
-            "RocksDB's statistics, for serverStatus [default: true]"
+            "Keep RocksDB's statistics for serverStatus [default: true]"
         )],
         set: |config, value| {
             config.storage.rocksdb.counters = boolean(value);
@@ -483,7 +483,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "slowms",
             Sets::Value("MS"),
-            "Operations at least this long are logged; 0 logs all [default: 100]"
+            "Log operations that take at least this long; 0 logs all [default: 100]"
         )],
         set: |config, value| {
             config.slow_ms = value.as_i32().map_or(100, i64::from);
@@ -497,7 +497,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "slowOpSampleRate",
             Sets::Value("SHARE"),
-            "The share of slow operations that is logged, 0 to 1 [default: 1.0]"
+            "Share of slow operations to log, 0 to 1 [default: 1.0]"
         )],
         set: |config, value| {
             config.slow_sample_rate = value.as_f64().unwrap_or(1.0);
@@ -585,7 +585,7 @@ pub static SETTINGS: &[Setting] = &[
         key: "systemLog.quiet",
         shape: Shape::Boolean,
         default: "false",
-        flags: &[flag!("quiet", Sets::Always("true"), "Do not log connections that come and go")],
+        flags: &[flag!("quiet", Sets::Always("true"), "Do not log connections and disconnections")],
         set: |config, value| {
             config.quiet = boolean(value);
             Ok(())
@@ -598,7 +598,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "fork",
             Sets::Always("true"),
-            "Go on in the background once clients may connect; needs --logpath"
+            "Continue in the background once clients may connect; needs --logpath"
         )],
         set: |config, value| {
             config.fork = boolean(value);
@@ -612,7 +612,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "pidfilepath",
             Sets::Value("FILE"),
-            "Write the process id to this file, as long as the server runs"
+            "Write the process id to this file, and delete it at the end"
         )],
         set: |config, value| {
             config.pid_file = Some(path(value)?);
@@ -650,7 +650,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "keyFile",
             Sets::Value("FILE"),
-            "The secret that members of a set share; it means --auth"
+            "File with the secret that members of a set share; implies --auth"
         )],
         set: |config, value| {
             let file: PathBuf = path(value)?;
@@ -665,7 +665,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "setParameter",
             Sets::Pair,
-            "Start with a parameter at another value; may be there several times"
+            "Start with a parameter at another value; may be repeated"
         )],
         set: |config, value| {
             let pairs = value.as_document().into_iter().flatten();
@@ -679,7 +679,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "",
         flags: &[flag!("replSet", Sets::Value("NAME"), "Be a member of the replica set of this name")],
         set: |config, value| {
-            // Members may follow the name, as of old: name/host1,host2.
+            // The name may be followed by members in the old syntax: name/host1,host2.
             let name = text(value).split('/').next().unwrap_or_default().to_owned();
             if name.is_empty() {
                 return Err(Error::usage("--replSet takes the name of a set"));
@@ -703,15 +703,11 @@ pub static SETTINGS: &[Setting] = &[
         shape: Shape::Choice(&["shardsvr", "configsvr"]),
         default: "none",
         flags: &[
-            flag!(
-                "shardsvr",
-                Sets::Always("shardsvr"),
-                "Be a shard of a cluster; the port is 27018 unless given"
-            ),
+            flag!("shardsvr", Sets::Always("shardsvr"), "Run as a shard of a cluster; default port 27018"),
             flag!(
                 "configsvr",
                 Sets::Always("configsvr"),
-                "Be the config server of a cluster; the port is 27019 unless given"
+                "Run as the config server of a cluster; default port 27019"
             ),
         ],
         set: |config, value| {
@@ -729,7 +725,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "claimedVersion",
             Sets::Value("VERSION"),
-            "The version of MongoDB that clients are told, 4.0 to 4.4 [default: 4.4.29]"
+            "The version of MongoDB that the server claims, 4.0 to 4.4 [default: 4.4.29]"
         )],
         set: |config, value| {
             config.claimed_version = super::version::claimed(&text(value))?;

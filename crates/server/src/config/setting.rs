@@ -1,7 +1,7 @@
-//! What an option is: its key in a configuration file, its flags, what values it takes, and what it changes.
+//! The definition of an option: its key in a configuration file, its flags, its possible values, and the setting that it changes.
 //!
-//! Flags and files meet here: both give text, and one shape reads it. A value that makes no sense is refused in one
-//! sentence, before anything is opened.
+//! Flags and files both give text, which the same shape parses. An invalid value is refused in one sentence, before
+//! anything is opened.
 
 use std::path::PathBuf;
 
@@ -15,63 +15,61 @@ use super::Config;
 pub struct Setting {
     /// The key in a configuration file, such as `net.port`.
     pub key: &'static str,
-    /// What values it takes.
+    /// The values that it accepts.
     pub shape: Shape,
-    /// What it is if nobody says, in words.
+    /// Its default, in words.
     pub default: &'static str,
     /// The flags that set it.
     pub flags: &'static [Flag],
-    /// Puts a value that has the shape into the configuration.
+    /// Stores a parsed value in the configuration.
     pub(crate) set: fn(&mut Config, &Bson) -> Result<()>,
 }
 
-/// A flag as it was typed: its name and its values, none for one that takes none.
+/// A flag as it was typed: its name and its values; a flag without a value has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct TypedFlag {
     /// The name in the table, without the dashes.
     pub flag: String,
-    /// Its values; for a flag that counts, one empty text for each time.
+    /// Its values; for a flag that counts, one empty text per occurrence.
     pub values: Vec<String>,
 }
 
 /// A flag of the command line.
 #[derive(Debug)]
 pub struct Flag {
-    /// Without the dashes.
+    /// The name without the dashes.
     pub name: &'static str,
     /// Other names of it.
     pub aliases: &'static [&'static str],
-    /// What it does to the setting.
+    /// Its effect on the setting.
     pub sets: Sets,
     /// One line for `--help`.
     pub help: &'static str,
 }
 
-/// What a flag does to its setting.
+/// The effect of a flag on its setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sets {
-    /// Takes a value; the word stands for it in `--help`.
+    /// Takes a value; the word represents it in `--help`.
     Value(&'static str),
     /// Takes the number of one of the setting's choices.
     Place(&'static str),
-    /// Takes no value and means this one.
+    /// Takes no value and sets this one.
     Always(&'static str),
-    /// Takes no value and counts how often it is there; the letter is its short form.
+    /// Takes no value and counts its occurrences; the letter is its short form.
     Count(char),
-    /// May be there several times, each with `name=value`.
+    /// May occur several times, each time with `name=value`.
     Pair,
 }
 
 /// The values that a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
-    /// true or false.
     Boolean,
     /// A whole number within bounds.
     Integer(i64, i64),
     /// A number within bounds.
     Number(f64, f64),
-    /// Any text.
     Text,
     /// A file or directory.
     Path,
@@ -79,12 +77,12 @@ pub enum Shape {
     Choice(&'static [&'static str]),
     /// Names with values, each a text.
     Pairs,
-    /// None: mongod has it and this server has not, for this reason.
+    /// No value: mongod has the option but this server does not, for this reason.
     Refused(&'static str),
 }
 
 impl Shape {
-    /// The value that `text` stands for; `name` is the flag or key that it was given by.
+    /// Parses the value in `text`; `name` is the flag or key that it was given by.
     pub(crate) fn read(self, name: &str, text: &str) -> Result<Bson> {
         let wants = |what: String| Err(Error::usage(format!("{name} takes {what}, not '{text}'")));
         match self {
@@ -116,12 +114,12 @@ impl Shape {
     }
 }
 
-/// The error for what mongod has and this server has not.
+/// The error for an option of mongod that this server does not have.
 pub(crate) fn refused(name: &str, reason: &str) -> Error {
     Error::usage(format!("fathom serve has no {name}: {reason}"))
 }
 
-/// A whole number as mongod shows it: 32 bits where it fits.
+/// A whole number as mongod shows it: 32 bits if it fits.
 pub(crate) fn integer_value(number: i64) -> Bson {
     i32::try_from(number).map_or(Bson::Int64(number), Bson::Int32)
 }
@@ -147,13 +145,13 @@ pub(super) fn text(value: &Bson) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The value of a setting whose shape is a path, from the root: a server in the background works in another directory.
+/// The value of a path setting as an absolute path: a server in the background works in another directory.
 pub(super) fn path(value: &Bson) -> Result<PathBuf> {
     let given = value.as_str().unwrap_or_default();
     std::path::absolute(given).map_err(|error| Error::io("find", given, error))
 }
 
-/// The parts of a text with commas between them.
+/// The parts of a comma-separated text.
 pub(super) fn list(value: &Bson) -> Vec<String> {
     let parts = value.as_str().unwrap_or_default().split(',').map(str::trim);
     parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()

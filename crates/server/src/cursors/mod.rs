@@ -1,7 +1,7 @@
-//! Cursors that clients keep between batches: where their documents come from, and the table of those that are open.
+//! Cursors that clients keep between batches: their sources of documents, and the table of open cursors.
 //!
-//! A cursor belongs to whoever uses it at the moment: `getMore` takes it out of the table and puts it back. One that nobody
-//! asked for in `cursorTimeoutMillis` (10 minutes) goes, unless it was opened with `noCursorTimeout`. How a cursor fills its batches is in
+//! A cursor belongs to the operation that is using it: `getMore` takes it out of the table and puts it back. A cursor unused for
+//! `cursorTimeoutMillis` (10 minutes) is closed, unless it was opened with `noCursorTimeout`. The code that fills batches is in
 //! `execution`.
 
 mod scan;
@@ -18,15 +18,14 @@ use parking_lot::Mutex;
 use crate::Result;
 use crate::client::Client;
 use crate::storage::Collection;
-pub(crate) use scan::{Fetch, FindQuery, FindState, Leg, RecordWalk, Scan, Tally};
+pub(crate) use scan::{CollectionScan, Fetch, FindQuery, FindState, Leg, RecordWalk, Tally};
 
-/// Where a cursor's documents come from.
+/// The source of a cursor's documents.
 pub(crate) enum Producer {
     /// A query over a collection.
     Find(Box<FindState>, Arc<Collection>),
-    /// A pipeline.
     Rows(Box<PipelineRows>),
-    /// Documents that are there already (`listCollections`, `listIndexes`).
+    /// Documents that are already in memory (`listCollections`, `listIndexes`).
     Buffered(VecDeque<RawDocumentBuf>),
 }
 
@@ -40,8 +39,8 @@ impl std::fmt::Debug for Producer {
     }
 }
 
-/// For whom a pipeline works at the moment, and what it has examined for them. A pipeline outlives the command that opened it: each
-/// `getMore`, on whichever connection, attaches it to its own client and time limit, and detaches it after its batch.
+/// The client that a pipeline currently works for, and the keys and documents examined for it. A pipeline outlives the command that opened it: each
+/// `getMore`, on any connection, attaches the pipeline to its own client and time limit, and detaches it after its batch.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) now: Mutex<(Arc<Client>, Option<Instant>)>,
@@ -58,54 +57,54 @@ pub(crate) struct PipelineRows {
 }
 
 impl PipelineRows {
-    /// Rows from their beginning.
+    /// Makes rows that start at the beginning.
     pub(crate) fn new(rows: Rows, attachment: Arc<Attachment>) -> PipelineRows {
         PipelineRows { rows, attachment, waiting: None }
     }
 }
 
-/// A cursor that waits for its client.
+/// A cursor between two batches.
 #[derive(Debug)]
 pub(crate) struct QueryCursor {
     pub(crate) namespace: String,
     pub(crate) producer: Producer,
     pub(crate) no_timeout: bool,
-    /// Whether its batches may hold only what cannot be rolled back.
+    /// Whether its batches may hold only data that cannot be rolled back.
     pub(crate) majority: bool,
-    /// Keeps open at its end, and waits there for new documents.
+    /// Whether it stays open at its end and waits there for new documents.
     pub(crate) tailable: bool,
     pub(crate) await_data: bool,
-    /// The command that made it, for the log of its `getMore`s.
+    /// The command that opened it, for the log of its `getMore`s.
     pub(crate) originating: RawDocumentBuf,
-    /// Who made it; nobody else may go on with it under `--auth`.
+    /// The users who opened it; with `--auth` no other user may continue it.
     pub(crate) users: Vec<(String, String)>,
-    /// How long its batches may still take together, if the command that opened it said so.
+    /// The time left for all its further batches, if the command that opened it set a limit.
     pub(crate) time_left: Option<Duration>,
 }
 
 #[derive(Debug)]
-struct Resting {
+struct ClientCursor {
     cursor: Option<Box<QueryCursor>>,
     namespace: String,
-    /// Who made it.
+    /// The users who opened it.
     owners: Vec<(String, String)>,
     since: Instant,
     killed: bool,
 }
 
-/// All cursors that clients have open.
+/// All open cursors of clients.
 #[derive(Debug, Default)]
 pub(crate) struct CursorTable {
-    cursors: Mutex<HashMap<i64, Resting>>,
+    cursors: Mutex<HashMap<i64, ClientCursor>>,
     timed_out: AtomicU64,
 }
 
 impl CursorTable {
-    /// Keeps a new cursor; its id.
+    /// Adds a new cursor and returns its id.
     pub(crate) fn add(&self, cursor: QueryCursor) -> i64 {
         let mut cursors = self.cursors.lock();
         loop {
-            // Positive and beyond what a client would guess.
+            // Positive, and hard for a client to guess.
             #[expect(clippy::cast_possible_wrap, reason = "the top bit is shifted out")]
             let id = (crate::random::number() >> 1) as i64;
             if id != 0 && !cursors.contains_key(&id) {
@@ -113,7 +112,7 @@ impl CursorTable {
                 let owners = cursor.users.clone();
                 cursors.insert(
                     id,
-                    Resting {
+                    ClientCursor {
                         cursor: Some(Box::new(cursor)),
                         namespace,
                         owners,
@@ -126,7 +125,7 @@ impl CursorTable {
         }
     }
 
-    /// Takes a cursor out to go on with it.
+    /// Takes a cursor out of the table in order to continue it.
     pub(crate) fn take(&self, id: i64, namespace: &str) -> Result<Box<QueryCursor>> {
         let mut cursors = self.cursors.lock();
         let resting = cursors
@@ -147,7 +146,7 @@ impl CursorTable {
             .ok_or_else(|| Failure::new(Code::CursorInUse, format!("cursor id {id} is already in use")))
     }
 
-    /// Puts a cursor back after a batch; it goes if it was killed meanwhile.
+    /// Puts a cursor back after a batch, or closes it if it was killed meanwhile.
     pub(crate) fn put_back(&self, id: i64, cursor: Box<QueryCursor>) {
         let mut cursors = self.cursors.lock();
         if let Some(resting) = cursors.get_mut(&id) {
@@ -173,34 +172,34 @@ impl CursorTable {
         }
     }
 
-    /// The command that opened a cursor, if it rests.
+    /// The command that opened a cursor, if no operation is using it.
     pub(crate) fn originating(&self, id: i64) -> Option<RawDocumentBuf> {
         let cursors = self.cursors.lock();
         cursors.get(&id)?.cursor.as_ref().map(|cursor| cursor.originating.clone())
     }
 
-    /// Kills all cursors that `killed` picks and that nobody uses at the moment; the operations that use the others are
-    /// interrupted by themselves.
+    /// Kills all cursors that `killed` selects and that no operation is using. The operations that use the other cursors are
+    /// interrupted separately.
     pub(crate) fn kill_where(&self, killed: &dyn Fn(&QueryCursor) -> bool) {
         self.cursors.lock().retain(|_, resting| resting.cursor.as_ref().is_none_or(|cursor| !killed(cursor)));
     }
 
-    /// Who made a cursor.
+    /// The users who opened a cursor.
     pub(crate) fn owners(&self, id: i64) -> Option<Vec<(String, String)>> {
         self.cursors.lock().get(&id).map(|resting| resting.owners.clone())
     }
 
-    /// Forgets a cursor that is at its end.
+    /// Removes a cursor that has reached its end.
     pub(crate) fn remove(&self, id: i64) {
         self.cursors.lock().remove(&id);
     }
 
-    /// Closes all of them: the engine is about to close, and a pipeline holds a session of it.
+    /// Closes all cursors: the engine is about to close, and a pipeline holds a session of it.
     pub(crate) fn clear(&self) {
         self.cursors.lock().clear();
     }
 
-    /// Removes what nobody asked for in `timeout`.
+    /// Closes cursors that have been unused for `timeout`.
     pub(crate) fn expire(&self, timeout: Duration) {
         let mut cursors = self.cursors.lock();
         let before = cursors.len();
@@ -213,12 +212,12 @@ impl CursorTable {
         self.timed_out.fetch_add((before - cursors.len()) as u64, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// How many are being gone on with at the moment.
+    /// The number of cursors currently in use.
     pub(crate) fn in_use(&self) -> usize {
         self.cursors.lock().values().filter(|resting| resting.cursor.is_none()).count()
     }
 
-    /// How many are open, how many of them never time out, how many timed out so far.
+    /// The numbers of open cursors, of those without a timeout, and of those timed out so far.
     pub(crate) fn counts(&self) -> (usize, usize, u64) {
         let cursors = self.cursors.lock();
         let pinned = cursors

@@ -1,8 +1,8 @@
-//! A query as it rests between two batches: what was asked for, its plan, and how far it is in its walk through the collection: which legs the plan
-//! has, and where each stopped. How it is planned and goes on is in `execution`.
+//! The state of a query between two batches: its options, its plan, and its position in the collection, that is, the legs
+//! of the plan and the position of each. Planning and execution are in `execution`.
 //!
-//! A scan holds no engine resource between calls. It keeps the last key it saw and seeks past it when it goes on, so that a
-//! client's cursor may rest for minutes without pinning a snapshot. How it goes on is in `execution::scan`.
+//! A scan holds no engine resource between calls. It keeps the last key that it saw and seeks past it when it continues, so
+//! that a client's cursor may be idle for minutes without pinning a snapshot. `execution::scan` continues it.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use fathom_query::{Access, Code, Failure, Filter, Hint, Plan, Projection, Range,
 use fathom_sharding::Ownership;
 
 use crate::Result;
-use crate::storage::{Index, State};
+use crate::storage::{CollectionState, Index};
 
-/// What is asked for.
+/// The options of the query.
 #[derive(Clone, Debug)]
 pub(crate) struct FindQuery {
     pub(crate) filter: Filter,
@@ -22,22 +22,22 @@ pub(crate) struct FindQuery {
     pub(crate) projection: Option<Projection>,
     pub(crate) hint: Option<Hint>,
     pub(crate) skip: u64,
-    /// None: no limit.
+    /// `None` if there is no limit.
     pub(crate) limit: Option<u64>,
     pub(crate) show_record_id: bool,
     pub(crate) return_key: bool,
-    /// Whether only the number of matches is wanted.
+    /// Whether only the number of matches is requested.
     pub(crate) count_only: bool,
-    /// The ends of a walk through the hinted index.
+    /// The bounds of a scan of the hinted index.
     pub(crate) min: Option<RawDocumentBuf>,
     pub(crate) max: Option<RawDocumentBuf>,
-    /// The fields that whoever asks looks at, where no projection says so: an index that has them all spares the records.
+    /// The fields that the caller reads, if no projection tells: an index that has them all avoids reading the records.
     pub(crate) needed: Option<Projection>,
 }
 
 impl FindQuery {
-    /// A query for all matches of a filter, as they come.
-    pub(crate) fn of(filter: Filter) -> FindQuery {
+    /// A query for all matches of a filter, in any order.
+    pub(crate) fn new(filter: Filter) -> FindQuery {
         FindQuery {
             filter,
             sort: None,
@@ -55,14 +55,14 @@ impl FindQuery {
     }
 }
 
-/// A query under way, between batches.
+/// A query in progress, between batches.
 #[derive(Debug)]
 pub(crate) struct FindState {
     pub(crate) query: FindQuery,
     pub(crate) plan: Plan,
     pub(crate) rejected: Vec<Plan>,
-    pub(crate) scan: Scan,
-    /// The sorted rest, once a sort that no index gives has run.
+    pub(crate) scan: CollectionScan,
+    /// The remaining sorted documents, after a sort that no index provides.
     pub(crate) sorted: Option<VecDeque<RawDocumentBuf>>,
     pub(crate) skipped: u64,
     pub(crate) returned: u64,
@@ -71,22 +71,21 @@ pub(crate) struct FindState {
 }
 
 impl FindState {
-    /// The plan, and those that lost.
+    /// The chosen plan and the rejected plans.
     pub(crate) fn plans(&self) -> (&Plan, &[Plan]) {
         (&self.plan, &self.rejected)
     }
 
-    /// The walk, with what it did so far.
-    pub(crate) fn scan(&self) -> &Scan {
+    /// The scan, with its counts so far.
+    pub(crate) fn scan(&self) -> &CollectionScan {
         &self.scan
     }
 
-    /// How many documents were handed over.
+    /// The number of documents returned so far.
     pub(crate) fn returned(&self) -> u64 {
         self.returned
     }
 
-    /// The query.
     pub(crate) fn query(&self) -> &FindQuery {
         &self.query
     }
@@ -100,66 +99,65 @@ impl FindState {
         rest || self.query.limit.is_some_and(|limit| self.returned >= limit)
     }
 
-    /// Lets a tailable cursor look for what came after its end.
+    /// Lets a tailable cursor look for documents after its end.
     pub(crate) fn rewind_tail(&mut self) {
         self.scan.rewind_tail();
     }
 }
 
-/// What is wanted of each match.
+/// The form in which each match is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetch {
-    /// The document.
     Record,
-    /// A document made of the index's values (a covered query).
+    /// A document built from the index's values (a covered query).
     Key,
-    /// Only that it is there (a count).
+    /// Only its existence (a count).
     Nothing,
 }
 
-/// A walk over records.
+/// A scan over records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordWalk {
     pub(crate) backwards: bool,
-    /// The record that was seen last must still be there: what fell out behind it was never seen.
+    /// Whether the last record seen must still exist: if not, records after it may have been removed unseen.
     pub(crate) capped: bool,
-    /// No record after this one may be read yet.
+    /// The last record that may be read yet.
     pub(crate) limit: i64,
-    /// Where to begin, if not at the end of the collection.
+    /// The record to begin at, if not at an end of the collection.
     pub(crate) first: Option<i64>,
 }
 
-/// One way through a collection.
+/// One scan through a collection.
 #[derive(Debug)]
-pub(crate) struct Scan {
+pub(crate) struct CollectionScan {
     pub(crate) legs: Vec<Leg>,
     pub(crate) leg: usize,
     pub(crate) filter: Option<Filter>,
     pub(crate) fetch: Fetch,
-    /// Records that were seen, where a record can come up twice.
+    /// The records seen, if a record can come up twice.
     pub(crate) seen: Option<HashSet<i64>>,
-    /// What the shard owns, where others' documents may be among those that it has.
+    /// The ranges that the shard owns, if its collection may hold documents of other shards.
     pub(crate) owned: Option<Arc<Ownership>>,
-    /// What each leg did, for explain.
+    /// The work of each leg, for explain.
     pub(crate) tallies: Vec<Tally>,
 }
 
-/// What one leg of a scan did.
+/// The work of one leg of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Index entries that were looked at.
+    /// The number of index entries examined.
     pub(crate) keys: u64,
-    /// Records that were read.
+    /// The number of records read.
     pub(crate) documents: u64,
-    /// How often a cursor was positioned by a key.
+    /// The number of times a cursor was positioned by a key.
     pub(crate) seeks: u64,
     /// Entries whose record had been seen before.
     pub(crate) repeated: u64,
-    /// Matches that were handed over and taken.
+    /// Matches that the visitor took.
     pub(crate) matched: u64,
 }
 
-/// A part of a scan: what it walks, and how far it is.
+/// A part of a scan: the records or keys that it covers, and its position.
 #[derive(Debug)]
 pub(crate) enum Leg {
     Records { walk: RecordWalk, after: Option<i64>, first: Option<i64> },
@@ -167,40 +165,45 @@ pub(crate) enum Leg {
     Keys { index: Arc<Index>, ranges: Vec<Range>, backwards: bool, range: usize, after: Option<Vec<u8>> },
 }
 
-impl Scan {
-    /// A scan over a plan that was made for `state`; `filter` is left out where the plan says all of it.
-    pub(crate) fn new(plan: &Plan, state: &State, filter: &Filter, fetch: Fetch) -> Result<Scan> {
+impl CollectionScan {
+    /// A scan for a plan that was made for `state`; `filter` is omitted if the plan implies all of it.
+    pub(crate) fn new(
+        plan: &Plan,
+        state: &CollectionState,
+        filter: &Filter,
+        fetch: Fetch,
+    ) -> Result<CollectionScan> {
         let mut legs = Vec::new();
         let unique_records = add_legs(&plan.access, state, &mut legs)?;
         let filter = (plan.filter && !filter.is_empty()).then(|| filter.clone());
         let fetch = if filter.is_some() { Fetch::Record } else { fetch };
         let tallies = vec![Tally::default(); legs.len()];
         let seen = (!unique_records).then(HashSet::new);
-        Ok(Scan { legs, leg: 0, filter, fetch, seen, owned: None, tallies })
+        Ok(CollectionScan { legs, leg: 0, filter, fetch, seen, owned: None, tallies })
     }
 
-    /// The same, leaving out what the shard does not own.
+    /// The same, without documents that the shard does not own.
     #[must_use]
-    pub(crate) fn owned_by(mut self, owned: Option<Arc<Ownership>>) -> Scan {
+    pub(crate) fn owned_by(mut self, owned: Option<Arc<Ownership>>) -> CollectionScan {
         if owned.is_some() {
-            // A key need not hold the shard key.
+            // An index key may lack the shard key.
             self.fetch = Fetch::Record;
         }
         self.owned = owned;
         self
     }
 
-    /// What each leg did so far.
+    /// The work of each leg so far.
     pub(crate) fn tallies(&self) -> &[Tally] {
         &self.tallies
     }
 
-    /// Whether only index entries are read.
+    /// The form in which each match is fetched.
     pub(crate) fn fetch(&self) -> Fetch {
         self.fetch
     }
 
-    /// Begins a walk over records at this one or the next, for a collection whose records are numbered by what is asked for.
+    /// Begins a scan over records at this record or the next, for a collection whose record numbers are what the query asks for.
     pub(crate) fn begin_at(&mut self, record: i64) {
         if let [Leg::Records { walk, first, .. }] = self.legs.as_mut_slice()
             && !walk.backwards
@@ -214,13 +217,13 @@ impl Scan {
         self.leg >= self.legs.len()
     }
 
-    /// Lets a tailable cursor look for what came after its end.
+    /// Lets a tailable cursor look for documents after its end.
     pub(crate) fn rewind_tail(&mut self) {
         self.leg = 0;
     }
 
-    /// Refuses to go on when an index that the scan walks was dropped meanwhile.
-    pub(crate) fn check(&self, state: &State) -> Result<()> {
+    /// Fails if an index that the scan uses was dropped meanwhile.
+    pub(crate) fn check(&self, state: &CollectionState) -> Result<()> {
         let here = |index: &Arc<Index>| state.indexes.iter().any(|other| Arc::ptr_eq(index, other));
         match self.legs.iter().find(|leg| matches!(leg, Leg::Keys { index, .. } if !here(index))) {
             Some(Leg::Keys { index, .. }) => Err(Failure::new(
@@ -232,8 +235,8 @@ impl Scan {
     }
 }
 
-/// Adds the legs of an access path; whether each record comes up at most once.
-fn add_legs(access: &Access, state: &State, legs: &mut Vec<Leg>) -> Result<bool> {
+/// Adds the legs of an access path; returns whether each record comes up at most once.
+fn add_legs(access: &Access, state: &CollectionState, legs: &mut Vec<Leg>) -> Result<bool> {
     match access {
         Access::Scan { backwards } => {
             let capped = state.options.is_capped();

@@ -1,4 +1,4 @@
-//! What is known of one database: `dbStats`.
+//! Statistics of one database: `dbStats`.
 
 use fathom_wire::DocumentWriter;
 
@@ -8,7 +8,7 @@ use crate::stats::output::{length, number, signed};
 
 /// The sums over a database's collections, in bytes.
 #[derive(Debug, Default)]
-struct Sums {
+struct DatabaseSums {
     collections: usize,
     views: usize,
     indexes: usize,
@@ -20,7 +20,7 @@ struct Sums {
     index_free: u64,
 }
 
-/// Writes the whole reply. Sizes are divided by `scale`; `free` adds the bytes that the tables could use again.
+/// Writes the whole reply. Sizes are divided by `scale`; `free` adds the bytes that the tables could reuse.
 pub(crate) fn write(
     instance: &Instance,
     database: &str,
@@ -41,7 +41,7 @@ pub(crate) fn write(
     if free {
         writer.f64("freeStorageSize", scaled(sums.free));
     }
-    // Extents are of an engine that is long gone; old tools still look.
+    // Extents belong to an engine that was removed long ago, but old tools still read the field.
     number(writer, "numExtents", 0);
     number(writer, "indexes", length(sums.indexes));
     writer.f64("indexSize", scaled(sums.index));
@@ -53,7 +53,7 @@ pub(crate) fn write(
         writer.f64("totalFreeStorageSize", scaled(sums.free + sums.index_free));
     }
     writer.f64("scaleFactor", as_double(scale));
-    // An engine in memory is on no file system.
+    // An in-memory engine is on no file system.
     if instance.directory.is_some()
         && let Ok(system) = rustix::fs::statvfs(&instance.config.storage.db_path)
     {
@@ -64,8 +64,8 @@ pub(crate) fn write(
     Ok(())
 }
 
-fn sum(instance: &Instance, database: &str) -> Result<Sums> {
-    let mut sums = Sums::default();
+fn sum(instance: &Instance, database: &str) -> Result<DatabaseSums> {
+    let mut sums = DatabaseSums::default();
     for collection in instance.catalog.of_database(database) {
         let Some(table) = collection.table() else {
             sums.views += 1;

@@ -1,10 +1,10 @@
-//! `getDiagnosticData`: one sample of what mongod's FTDC collects: `serverStatus`, and the machine in `systemMetrics` (CPU, memory, network,
-//! disks and file systems, from `/proc`, proc(5)).
+//! The command `getDiagnosticData`: one sample of the data that mongod's FTDC collects: `serverStatus`, and the machine in `systemMetrics`
+//! (CPU, memory, network, disks and file systems, from `/proc`, proc(5)).
 //!
-//! mongod samples once a second and answers with the newest sample; here the sample is made for the asker. The parts that only a
-//! member of a set has (`replSetGetStatus`, `local.oplog.rs.stats`) are not there.
+//! mongod answers with the newest sample of its recording; here the sample is taken for the request. The parts that
+//! only a member of a set has (`replSetGetStatus`, `local.oplog.rs.stats`) are missing.
 //!
-//! Names are those of mongod's FTDC: the kernel's, with `_kb`, `_ms` for the units. What cannot be read is left out.
+//! Names are those of mongod's FTDC: the kernel's, with `_kb`, `_ms` for the units. Values that cannot be read are left out.
 
 use std::path::Path;
 
@@ -17,17 +17,20 @@ use crate::Result;
 use crate::instance::Instance;
 use crate::stats::output::{counter, number};
 
-/// Writes `data`.
 pub(crate) fn write(instance: &Instance, writer: &mut DocumentWriter<'_>) -> Result<()> {
-    let mut data = writer.begin_document("data");
+    write_sample(instance, &mut writer.begin_document("data"))
+}
+
+/// Writes the fields of a sample.
+pub(super) fn write_sample(instance: &Instance, data: &mut DocumentWriter<'_>) -> Result<()> {
     data.date_time("start", DateTime::now());
-    timed(&mut data, "serverStatus", |part| {
+    timed(data, "serverStatus", |part| {
         let everything: &RawDocument = crate::parse::empty();
         server_status::write(instance, everything, part)?;
         part.f64("ok", 1.0);
         Ok(())
     })?;
-    timed(&mut data, "systemMetrics", |part| {
+    timed(data, "systemMetrics", |part| {
         write_system(part);
         Ok(())
     })?;
@@ -35,7 +38,7 @@ pub(crate) fn write(instance: &Instance, writer: &mut DocumentWriter<'_>) -> Res
     Ok(())
 }
 
-/// One part of the sample between its beginning and its end.
+/// Writes one part of the sample between its start and end times.
 fn timed(
     writer: &mut DocumentWriter<'_>,
     name: &str,
@@ -61,9 +64,9 @@ const CPU: [&str; 10] = [
     "guest_ms",
     "guest_nice_ms",
 ];
-/// Lines of `/proc/stat` that are one number.
+/// The lines of `/proc/stat` that hold one number.
 const CPU_COUNTS: [&str; 5] = ["ctxt", "btime", "processes", "procs_running", "procs_blocked"];
-/// Lines of `/proc/meminfo` that mongod keeps.
+/// The lines of `/proc/meminfo` that mongod records.
 const MEMORY: [&str; 22] = [
     "MemTotal",
     "MemFree",
@@ -88,7 +91,7 @@ const MEMORY: [&str; 22] = [
     "CommitLimit",
     "Committed_AS",
 ];
-/// File systems that hold no data of anybody's.
+/// File systems that hold no user data.
 const PSEUDO: [&str; 14] = [
     "proc",
     "sysfs",
@@ -106,7 +109,6 @@ const PSEUDO: [&str; 14] = [
     "fusectl",
 ];
 
-/// All parts.
 fn write_system(writer: &mut DocumentWriter<'_>) {
     let view = View::live();
     if let Ok(text) = std::fs::read_to_string("/proc/stat") {
@@ -158,7 +160,7 @@ fn memory(text: &str, writer: &mut DocumentWriter<'_>) {
     }
 }
 
-/// Two lines for each protocol: the names, and the values under them.
+/// Parses two lines for each protocol: the names, and the values below them.
 fn network(text: &str, writer: &mut DocumentWriter<'_>) {
     const PROTOCOLS: [&str; 4] = ["TcpExt:", "IpExt:", "Ip:", "Tcp:"];
     let mut lines = text.lines();
@@ -174,7 +176,7 @@ fn network(text: &str, writer: &mut DocumentWriter<'_>) {
     }
 }
 
-/// Whole disks that were ever used; partitions and what stands empty tell nothing more.
+/// Writes whole disks that were ever used; partitions and unused disks add no information.
 fn disks(lines: &[diskstats::Line], writer: &mut DocumentWriter<'_>) {
     for line in lines {
         let counters = &line.counters;

@@ -1,4 +1,4 @@
-//! Opens pipelines: views followed, the leading stages given to the query planner, the rest run lazily on what the plan yields.
+//! Opens pipelines: resolves views, gives the leading stages to the query planner, and runs the others lazily on the plan's results.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use fathom_query::{Code, CountForm, Dialect, Failure, Filter, Hint, Pipeline, Pr
 use parking_lot::Mutex;
 
 use super::expression_context::{ExpressionContext, ServerHost};
-use super::find::Taken;
+use super::find::BatchEffect;
 use super::scan_rows::{ScanRows, SharedFind};
 use super::views;
 use crate::Result;
@@ -16,43 +16,42 @@ use crate::cursors::{FindQuery, FindState, PipelineRows};
 use crate::operation_context::OperationContext;
 use crate::storage::Collection;
 
-/// What is asked for.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub(crate) struct Aggregation {
-    /// `database.collection`; `database.$cmd.aggregate` if it is about no collection.
+    /// `database.collection`; `database.$cmd.aggregate` if the pipeline reads no collection.
     pub(crate) namespace: String,
     pub(crate) stages: Vec<RawDocumentBuf>,
     pub(crate) about_collection: bool,
     pub(crate) hint: Option<Hint>,
-    /// Whether `$out` and `$merge` obey validators.
+    /// Whether `$out` and `$merge` apply validators.
     pub(crate) validate: bool,
 }
 
-/// Where the first rows come from.
+/// The source of the first rows.
 #[derive(Debug)]
-enum Source {
-    /// There is no collection, or the first stage makes its own documents.
+enum RowSource {
+    /// No collection exists, or the first stage makes its own documents.
     Nothing,
     Find(Arc<Collection>, SharedFind),
-    /// Only how many there are.
+    /// Only the number of matches.
     Count(Arc<Collection>, SharedFind, CountForm),
 }
 
 /// A pipeline that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PipelinePlan {
     pipeline: Pipeline,
     host: Arc<ServerHost>,
-    source: Source,
+    source: RowSource,
 }
 
-impl Planned {
-    /// Plans a pipeline.
-    pub(crate) fn new(op: &mut OperationContext<'_>, asked: &Aggregation) -> Result<Planned> {
+impl PipelinePlan {
+    pub(crate) fn new(op: &mut OperationContext<'_>, asked: &Aggregation) -> Result<PipelinePlan> {
         let resolved = if asked.about_collection && !begins_with(&asked.stages, "$collStats") {
             views::resolve(&op.instance.catalog, &asked.namespace)?
         } else {
-            views::Resolved { namespace: asked.namespace.clone(), stages: Vec::new(), is_view: false }
+            views::ViewTarget { namespace: asked.namespace.clone(), stages: Vec::new(), is_view: false }
         };
         let stages: Vec<&RawDocument> =
             resolved.stages.iter().chain(&asked.stages).map(AsRef::as_ref).collect();
@@ -71,10 +70,10 @@ impl Planned {
             _ => None,
         };
         let source = match collection {
-            None => Source::Nothing,
+            None => RowSource::Nothing,
             Some(collection) => source_of(op, collection, &mut pipeline, asked.hint.clone(), &variables)?,
         };
-        Ok(Planned { pipeline, host: Arc::new(host), source })
+        Ok(PipelinePlan { pipeline, host: Arc::new(host), source })
     }
 
     /// Whether it ends in `$out` or `$merge`.
@@ -87,10 +86,10 @@ impl Planned {
         self.pipeline.source().is_some()
     }
 
-    /// The stages that the planner did not take.
+    /// The stages that the planner did not absorb.
     pub(crate) fn rest(&self) -> Vec<Document> {
         match &self.source {
-            Source::Count(_, _, form) => {
+            RowSource::Count(_, _, form) => {
                 let mut rest = form.to_documents();
                 rest.extend(self.pipeline.to_documents().cloned());
                 rest
@@ -99,22 +98,22 @@ impl Planned {
         }
     }
 
-    /// The query under it, with the collection that it is about.
+    /// The query below the pipeline, with its collection.
     pub(crate) fn find(&self) -> Option<(Arc<Collection>, SharedFind)> {
         match &self.source {
-            Source::Nothing => None,
-            Source::Find(collection, find) | Source::Count(collection, find, _) => {
+            RowSource::Nothing => None,
+            RowSource::Find(collection, find) | RowSource::Count(collection, find, _) => {
                 Some((Arc::clone(collection), Arc::clone(find)))
             }
         }
     }
 
-    /// The collection that it is about in the end.
+    /// The collection that the pipeline finally reads.
     pub(crate) fn namespace(&self) -> &str {
         &self.host.namespace
     }
 
-    /// Its rows; nothing happens before the first is asked for.
+    /// The rows of the pipeline; nothing is executed before the first is requested.
     pub(crate) fn into_rows(self) -> PipelineRows {
         let attachment = Arc::clone(self.host.context.attachment());
         PipelineRows::new(Box::new(Lazy { planned: Some(self), rows: None }), attachment)
@@ -122,9 +121,11 @@ impl Planned {
 
     fn run(self) -> Result<Rows> {
         let rows: Rows = match self.source {
-            Source::Nothing => Box::new(std::iter::empty()),
-            Source::Find(collection, find) => Box::new(ScanRows::new(&self.host.context, &collection, find)?),
-            Source::Count(collection, find, form) => {
+            RowSource::Nothing => Box::new(std::iter::empty()),
+            RowSource::Find(collection, find) => {
+                Box::new(ScanRows::new(&self.host.context, &collection, find)?)
+            }
+            RowSource::Count(collection, find, form) => {
                 let count = count_rows(&self.host.context, &collection, &find)?;
                 Box::new(form.document(count)?.map(Ok).into_iter())
             }
@@ -133,9 +134,9 @@ impl Planned {
     }
 }
 
-/// Rows that are made when the first is asked for.
+/// Rows that are produced when the first is requested.
 struct Lazy {
-    planned: Option<Planned>,
+    planned: Option<PipelinePlan>,
     rows: Option<Rows>,
 }
 
@@ -157,7 +158,7 @@ fn begins_with(stages: &[RawDocumentBuf], name: &str) -> bool {
     stages.first().is_some_and(|stage| crate::parse::field(stage.as_ref(), name).is_some())
 }
 
-/// Refuses a pipeline about no collection that needs one, and the other way round.
+/// Refuses a pipeline without a collection that needs one, and a pipeline with a collection that must not have one.
 fn check_source(asked: &Aggregation, pipeline: &Pipeline) -> Result<()> {
     let refused = |what: String| Err(Failure::new(Code::InvalidNamespace, what));
     let first = asked.stages.first().and_then(|stage| stage.iter().next()?.ok());
@@ -183,16 +184,16 @@ fn check_source(asked: &Aggregation, pipeline: &Pipeline) -> Result<()> {
     }
 }
 
-/// Gives the planner what it can do of the pipeline.
+/// Gives the planner the stages that it can execute.
 fn source_of(
     op: &mut OperationContext<'_>,
     collection: Arc<Collection>,
     pipeline: &mut Pipeline,
     hint: Option<Hint>,
     variables: &Variables,
-) -> Result<Source> {
+) -> Result<RowSource> {
     let (filter, sort, limit) = pipeline.take_query();
-    let mut query = FindQuery::of(Filter::parse(&crate::parse::raw_of(&filter)?, variables)?);
+    let mut query = FindQuery::new(Filter::parse(&crate::parse::raw_of(&filter)?, variables)?);
     let form = if sort.is_none() { pipeline.take_count() } else { None };
     query.sort = sort;
     query.limit = limit;
@@ -205,12 +206,12 @@ fn source_of(
     let find = FindState::new(op, &collection.lock(), query)?;
     let find = Arc::new(Mutex::new(find));
     Ok(match form {
-        None => Source::Find(collection, find),
-        Some(form) => Source::Count(collection, find, form),
+        None => RowSource::Find(collection, find),
+        Some(form) => RowSource::Count(collection, find, form),
     })
 }
 
-/// The fields that the stages look at, as the planner wants them.
+/// The fields that the stages read, in the form that the planner expects.
 pub(crate) fn needed(fields: &BTreeSet<String>, variables: &Variables) -> Result<Option<Projection>> {
     if fields.is_empty() {
         return Ok(None);
@@ -222,7 +223,7 @@ pub(crate) fn needed(fields: &BTreeSet<String>, variables: &Variables) -> Result
     fields.iter().for_each(|field| {
         projection.insert(field, 1);
     });
-    // Names that no projection takes are no fields of an index either.
+    // Names that no projection accepts cannot be fields of an index either.
     Ok(Projection::parse(&crate::parse::raw_of(&projection)?, Dialect::Aggregate, variables).unwrap_or(None))
 }
 
@@ -240,7 +241,7 @@ fn count_rows(
         }
         find.lock().fill(op, collection, &state, &mut |_| {
             count += 1;
-            Ok(Taken::More)
+            Ok(BatchEffect::More)
         })
     });
     context.give_back(session);

@@ -1,4 +1,4 @@
-//! The batches of cursors: documents from a query, a pipeline or a list until a reply is full.
+//! Fills the batches of cursors with documents from a query, a pipeline or a list.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,41 +6,45 @@ use std::time::{Duration, Instant};
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_wire::ArrayWriter;
 
-use super::find::{Taken, gone};
+use super::find::{BatchEffect, gone};
 use crate::Result;
 use crate::cursors::{PipelineRows, Producer};
 use crate::operation_context::OperationContext;
 
-/// Bytes of documents that one reply holds at most; the rest of the 48 MB is for whatever surrounds them.
+/// The maximum bytes of documents in one reply; the rest of the 48 MB is for the other fields.
 const BATCH_BYTES: usize = 16 << 20;
 
 /// One batch being written into a reply.
 #[derive(Debug)]
-pub(crate) struct Batch<'w, 'b> {
+pub(crate) struct ReplyBatch<'w, 'b> {
     array: &'w mut ArrayWriter<'b>,
     left: u64,
 }
 
-impl<'w, 'b> Batch<'w, 'b> {
+impl<'w, 'b> ReplyBatch<'w, 'b> {
     /// A batch of at most `documents`.
-    pub(crate) fn new(array: &'w mut ArrayWriter<'b>, documents: u64) -> Batch<'w, 'b> {
-        Batch { array, left: documents }
+    pub(crate) fn new(array: &'w mut ArrayWriter<'b>, documents: u64) -> ReplyBatch<'w, 'b> {
+        ReplyBatch { array, left: documents }
     }
 
-    fn take(&mut self, document: &RawDocument) -> Taken {
+    fn take(&mut self, document: &RawDocument) -> BatchEffect {
         let length = document.as_bytes().len();
         if self.left == 0 || (self.array.count() > 0 && self.array.length_bytes() + length > BATCH_BYTES) {
-            return Taken::No;
+            return BatchEffect::No;
         }
         self.array.document(document);
         self.left -= 1;
-        if self.left == 0 { Taken::Last } else { Taken::More }
+        if self.left == 0 { BatchEffect::Last } else { BatchEffect::More }
     }
 }
 
 impl Producer {
     /// Writes the next batch; true when nothing is left.
-    pub(crate) fn fill(&mut self, op: &mut OperationContext<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
+    pub(crate) fn fill(
+        &mut self,
+        op: &mut OperationContext<'_>,
+        batch: &mut ReplyBatch<'_, '_>,
+    ) -> Result<bool> {
         match self {
             Producer::Find(find, collection) => {
                 let collection = Arc::clone(collection);
@@ -61,7 +65,7 @@ impl Producer {
             }
             Producer::Buffered(rest) => {
                 while let Some(document) = rest.front() {
-                    if batch.take(document) == Taken::No {
+                    if batch.take(document) == BatchEffect::No {
                         return Ok(false);
                     }
                     rest.pop_front();
@@ -73,14 +77,14 @@ impl Producer {
 }
 
 impl PipelineRows {
-    /// The next row, for an operation that reads them all by itself.
+    /// The next row, for an operation that reads all rows itself.
     pub(crate) fn next(&mut self, op: &mut OperationContext<'_>) -> Result<Option<RawDocumentBuf>> {
         let row = self.rows.next().transpose();
         self.attachment.detach(op);
         row
     }
 
-    fn fill(&mut self, op: &OperationContext<'_>, batch: &mut Batch<'_, '_>) -> Result<bool> {
+    fn fill(&mut self, op: &OperationContext<'_>, batch: &mut ReplyBatch<'_, '_>) -> Result<bool> {
         loop {
             let next = match self.waiting.take() {
                 Some(document) => document,
@@ -91,13 +95,13 @@ impl PipelineRows {
                 },
             };
             match batch.take(&next) {
-                Taken::More => op.check_interrupt()?,
-                // Only another look says whether there is more.
-                Taken::Last => {
+                BatchEffect::More => op.check_interrupt()?,
+                // Only another read shows whether rows remain.
+                BatchEffect::Last => {
                     self.waiting = self.rows.next().transpose()?;
                     return Ok(self.waiting.is_none());
                 }
-                Taken::No => {
+                BatchEffect::No => {
                     self.waiting = Some(next);
                     return Ok(false);
                 }
@@ -106,7 +110,7 @@ impl PipelineRows {
     }
 }
 
-/// What is left of the time of an operation that opens a cursor.
+/// The time left for an operation that opens a cursor.
 pub(crate) fn time_left(op: &OperationContext<'_>) -> Option<Duration> {
     op.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
 }

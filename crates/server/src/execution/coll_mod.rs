@@ -1,5 +1,5 @@
-//! What `collMod` makes of a collection or view: another expiry of a TTL index, another validator, another definition of a view. A client
-//! asks for it by the command; a member that follows applies it from the oplog.
+//! Executes `collMod` on a collection or view: changes the expiry of a TTL index, the validator, or the view's definition. Clients use it
+//! by the command; a secondary applies it from the oplog.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 use fathom_query::{Code, Failure, compare_documents};
@@ -8,14 +8,14 @@ use super::views::check_view;
 use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::storage::{Collection, CollectionOptions, IndexSpec, State, set_validation};
+use crate::storage::{Collection, CollectionOptions, CollectionState, IndexSpec, set_validation};
 
-/// Applies the command as another member logged it; the caller holds the collection alone.
+/// Applies the command as another member logged it; the caller holds the collection exclusively.
 pub(crate) fn apply_coll_mod(
     op: &mut OperationContext<'_>,
     body: &RawDocument,
     collection: &Collection,
-    state: &mut State,
+    state: &mut CollectionState,
 ) -> Result<()> {
     if let Some(document) = change_view(op, body, collection)? {
         let options = CollectionOptions { document };
@@ -36,7 +36,7 @@ pub(crate) fn apply_coll_mod(
     Ok(())
 }
 
-/// The options of a view with another definition; none if the command gives none.
+/// The options of a view with its new definition, or `None` if the command contains none.
 pub(crate) fn change_view(
     op: &mut OperationContext<'_>,
     body: &RawDocument,
@@ -57,7 +57,7 @@ pub(crate) fn change_view(
     }
 }
 
-/// The options with the validator, its level and its action as the command wants them.
+/// The options with the validator, level and action that the command sets.
 pub(crate) fn change_validator(body: &RawDocument, options: &Document) -> Result<Document> {
     let mut options = options.clone();
     if let Some(validator) = parse::document(body, "validator")? {
@@ -71,8 +71,8 @@ pub(crate) fn change_validator(body: &RawDocument, options: &Document) -> Result
     Ok(options)
 }
 
-/// Which index `index` names, by its place, and the new expiry that it asks for.
-pub(crate) fn expiry(state: &State, wanted: &RawDocument) -> Result<(usize, i64)> {
+/// The position of the index that `index` names, and its new expiry.
+pub(crate) fn expiry(state: &CollectionState, wanted: &RawDocument) -> Result<(usize, i64)> {
     let invalid = |what: &'static str| Failure::new(Code::InvalidOptions, what);
     for element in wanted {
         let (name, _) = element.map_err(|error| parse::malformed(&error))?;

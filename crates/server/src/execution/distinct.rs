@@ -1,4 +1,4 @@
-//! The different values under a path.
+//! Collects the distinct values under a path.
 
 use std::collections::HashSet;
 
@@ -7,18 +7,18 @@ use fathom_engine::Key;
 use fathom_query::{Bound, Code, Failure, FieldKind, Filter, KeyBuilder, KeyString, Variables};
 use fathom_wire::ArrayWriter;
 
-use super::find::Taken;
+use super::find::BatchEffect;
 use crate::Result;
 use crate::cursors::{FindQuery, FindState};
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, Index, State};
+use crate::storage::{Collection, CollectionState, Index};
 
-/// What all values together may take, as in mongod.
-const MOST_BYTES: usize = 16 << 20;
+/// The maximum size of all values together, as in mongod.
+const MAX_BYTES: usize = 16 << 20;
 
-/// Values, each once, in the order they came.
+/// Distinct values in the order of their first occurrence.
 #[derive(Debug)]
-pub(crate) struct Values {
+pub(crate) struct DistinctValues {
     path: Vec<String>,
     seen: HashSet<Vec<u8>>,
     values: Vec<RawBson>,
@@ -26,10 +26,10 @@ pub(crate) struct Values {
     scratch: KeyString,
 }
 
-impl Values {
-    /// No value under a dotted path yet.
-    pub(crate) fn new(path: &str) -> Values {
-        Values {
+impl DistinctValues {
+    /// An empty set of values for a dotted path.
+    pub(crate) fn new(path: &str) -> DistinctValues {
+        DistinctValues {
             path: path.split('.').map(str::to_owned).collect(),
             seen: HashSet::new(),
             values: Vec::new(),
@@ -38,12 +38,11 @@ impl Values {
         }
     }
 
-    /// The path.
     fn path(&self) -> String {
         self.path.join(".")
     }
 
-    /// Takes the values of a document.
+    /// Adds the values of a document.
     pub(crate) fn add(&mut self, document: &RawDocument) -> Result<()> {
         let path = std::mem::take(&mut self.path);
         let result = walk(RawBsonRef::Document(document), &path, &mut |value| self.take(value));
@@ -59,7 +58,7 @@ impl Values {
             return Ok(());
         }
         self.bytes += self.scratch.bytes.len() + 8;
-        if self.bytes > MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             return Err(Failure::new(Code(17217), "distinct too big, 16mb cap"));
         }
         self.seen.insert(self.scratch.bytes.clone());
@@ -67,19 +66,18 @@ impl Values {
         Ok(())
     }
 
-    /// Writes them down.
     pub(crate) fn write(&self, array: &mut ArrayWriter<'_>) {
         self.values.iter().for_each(|value| array.value(value.as_raw_bson_ref()));
     }
 
-    /// How many there are.
+    /// The number of distinct values.
     pub(crate) fn count(&self) -> u64 {
         self.values.len() as u64
     }
 }
 
-/// Hands over every value under a path: through arrays on the way, except where the path names a place in one, and an array
-/// at its end taken apart.
+/// Hands over every value under a path. Arrays along the path are traversed, unless the path names a position in one; the
+/// items of an array at its end are handed over one by one.
 fn walk(
     value: RawBsonRef<'_>,
     path: &[String],
@@ -117,8 +115,11 @@ fn walk(
     }
 }
 
-/// The index whose first field alone says which values there are.
-pub(crate) fn distinct_index<'s>(state: &'s State, path: &str) -> Option<&'s std::sync::Arc<Index>> {
+/// The index whose first field alone provides the distinct values.
+pub(crate) fn distinct_index<'s>(
+    state: &'s CollectionState,
+    path: &str,
+) -> Option<&'s std::sync::Arc<Index>> {
     state.indexes.iter().find(|index| {
         !index.is_multikey()
             && !index.spec().sparse()
@@ -131,12 +132,12 @@ pub(crate) fn distinct_index<'s>(state: &'s State, path: &str) -> Option<&'s std
     })
 }
 
-/// Takes the values of all documents from an index, jumping from value to value; false if no index has them.
+/// Takes the values of all documents from an index, jumping from value to value; false if no index can provide them.
 pub(crate) fn first_values(
     op: &mut OperationContext<'_>,
     collection: &Collection,
-    state: &State,
-    values: &mut Values,
+    state: &CollectionState,
+    values: &mut DistinctValues,
 ) -> Result<bool> {
     let path = values.path();
     let Some(index) = distinct_index(state, &path) else { return Ok(false) };
@@ -145,15 +146,15 @@ pub(crate) fn first_values(
     op.session().begin()?;
     let null = jump(op, index, values);
     op.session().rollback();
-    // The index does not tell null from missing, and a missing field is no value.
+    // The index does not distinguish null from missing, and a missing field is no value.
     if null? && has_null(op, collection, state, &path)? {
         values.take(RawBsonRef::Null)?;
     }
     Ok(true)
 }
 
-/// Goes from value to value; whether null was among them.
-fn jump(op: &mut OperationContext<'_>, index: &Index, values: &mut Values) -> Result<bool> {
+/// Jumps from value to value; returns whether null was among them.
+fn jump(op: &mut OperationContext<'_>, index: &Index, values: &mut DistinctValues) -> Result<bool> {
     let descending = index.pattern().fields.first().is_some_and(|field| field.kind == FieldKind::Descending);
     let mut null = false;
     let session = op.session();
@@ -185,16 +186,16 @@ fn jump(op: &mut OperationContext<'_>, index: &Index, values: &mut Values) -> Re
 fn has_null(
     op: &mut OperationContext<'_>,
     collection: &Collection,
-    state: &State,
+    state: &CollectionState,
     path: &str,
 ) -> Result<bool> {
     let filter = crate::parse::raw_of(&bson::doc! { path: { "$type": "null" } })?;
-    let mut query = FindQuery::of(Filter::parse(&filter, &Variables::at(bson::DateTime::now()))?);
+    let mut query = FindQuery::new(Filter::parse(&filter, &Variables::at(bson::DateTime::now()))?);
     query.limit = Some(1);
     let mut found = false;
     FindState::new(op, state, query)?.fill(op, collection, state, &mut |_| {
         found = true;
-        Ok(Taken::Last)
+        Ok(BatchEffect::Last)
     })?;
     op.figures.plan = Some("DISTINCT_SCAN".into());
     Ok(found)

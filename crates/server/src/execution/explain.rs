@@ -1,33 +1,33 @@
-//! Explains a query, a count, a distinct or a write: plans it, runs it if asked to, and says what was counted. A write is looked
-//! for and worked out, but not done.
+//! Explains a query, a count, a distinct or a write: plans it, executes it on request, and reports the counts. An explained
+//! write finds its documents and computes the changes, but does not apply them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::{Bson, Document, RawDocument, doc};
-use fathom_query::{Applied, Failure, UpdateMoment};
+use fathom_query::{DocumentUpdate, Failure, UpdateMoment};
 
 pub(crate) use super::explain_stages::find_stages;
-use super::explain_stages::{Stage, Work, millis, number, rejected};
-use super::find::Taken;
+use super::explain_stages::{ExplainStage, Work, millis, number, rejected};
+use super::find::BatchEffect;
 use super::write::{UpdateRequest, now};
-use super::{Values, distinct_index, first_values};
+use super::{DistinctValues, distinct_index, first_values};
 use crate::Result;
 use crate::cursors::{FindQuery, FindState};
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, CollectionState};
 
-/// What is explained.
+/// The command to explain.
 #[derive(Debug)]
-pub(crate) struct Subject {
+pub(crate) struct ExplainedCommand {
     pub(crate) query: FindQuery,
     pub(crate) top: Top,
 }
 
-/// What is done with the documents that the query finds.
+/// The action on the documents that the query finds.
 #[derive(Debug)]
 pub(crate) enum Top {
-    /// They are returned, projected so.
+    /// They are returned with this projection.
     Find(Option<Document>),
     Count {
         skip: u64,
@@ -41,18 +41,16 @@ pub(crate) enum Top {
     },
 }
 
-/// What explain says.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct ExplainOutput {
     pub(crate) planner: Document,
     pub(crate) execution: Option<Document>,
 }
 
-impl Verdict {
-    /// `executionStats`.
+impl ExplainOutput {
     pub(crate) fn execution(
         op: &OperationContext<'_>,
-        stage: &Stage,
+        stage: &ExplainStage,
         returned: u64,
         took: Duration,
         failure: Option<&Failure>,
@@ -73,12 +71,12 @@ impl Verdict {
     }
 }
 
-/// `queryPlanner`; without a plan's state there are none that lost.
+/// `queryPlanner`; without a plan's state it has no rejected plans.
 pub(crate) fn planner(
     namespace: &str,
     query: &FindQuery,
-    stage: &Stage,
-    planned: Option<(&FindState, &State)>,
+    stage: &ExplainStage,
+    planned: Option<(&FindState, &CollectionState)>,
 ) -> Document {
     let lost = planned.map(|(find, state)| rejected(find, state)).unwrap_or_default();
     doc! {
@@ -91,9 +89,9 @@ pub(crate) fn planner(
     }
 }
 
-/// The plan over a collection that is not there.
-pub(crate) fn empty_plan(namespace: &str, ran: Option<Duration>) -> Verdict {
-    let stage = Stage::over("EOF", None, Work { advanced: 0, works: 1, at_end: true });
+/// The plan for a collection that does not exist.
+pub(crate) fn empty_plan(namespace: &str, ran: Option<Duration>) -> ExplainOutput {
+    let stage = ExplainStage::over("EOF", None, Work { advanced: 0, works: 1, at_end: true });
     let planner = doc! {
         "plannerVersion": 1,
         "namespace": namespace,
@@ -112,19 +110,19 @@ pub(crate) fn empty_plan(namespace: &str, ran: Option<Duration>) -> Verdict {
             "executionStages": stage.to_document(Some(took)),
         }
     });
-    Verdict { planner, execution }
+    ExplainOutput { planner, execution }
 }
 
-/// What was done with what was found.
+/// Counts of the changed documents.
 #[derive(Debug, Default)]
-struct Done {
+struct ChangeCounts {
     found: u64,
     modified: u64,
 }
 
-impl Subject {
-    /// Plans it, and runs it if `runs`.
-    pub(crate) fn explain(self, op: &mut OperationContext<'_>, runs: bool) -> Result<Verdict> {
+impl ExplainedCommand {
+    /// Plans the command, and executes it if `runs`.
+    pub(crate) fn explain(self, op: &mut OperationContext<'_>, runs: bool) -> Result<ExplainOutput> {
         let namespace = op.figures.namespace.clone();
         let Some(collection) = op.instance.catalog.get(&namespace) else {
             let mut verdict = empty_plan(&namespace, runs.then_some(Duration::ZERO));
@@ -136,11 +134,12 @@ impl Subject {
         if let Some(stage) = self.without_scan(op, &collection, &state, runs)? {
             let planner = planner(&namespace, &self.query, &stage, None);
             let returned = stage.work().advanced;
-            let execution = runs.then(|| Verdict::execution(op, &stage, returned, begun.elapsed(), None));
-            return Ok(Verdict { planner, execution });
+            let execution =
+                runs.then(|| ExplainOutput::execution(op, &stage, returned, begun.elapsed(), None));
+            return Ok(ExplainOutput { planner, execution });
         }
         let mut find = FindState::new(op, &state, self.query.clone())?;
-        let mut done = Done::default();
+        let mut done = ChangeCounts::default();
         let mut failure = None;
         if runs {
             failure = self.run(op, &collection, &state, &mut find, &mut done).err();
@@ -148,8 +147,8 @@ impl Subject {
         let took = begun.elapsed();
         let (stage, returned) = self.topped(&find, &state, &done);
         let planner = planner(&namespace, &self.query, &stage, Some((&find, &state)));
-        let execution = runs.then(|| Verdict::execution(op, &stage, returned, took, failure.as_ref()));
-        Ok(Verdict { planner, execution })
+        let execution = runs.then(|| ExplainOutput::execution(op, &stage, returned, took, failure.as_ref()));
+        Ok(ExplainOutput { planner, execution })
     }
 
     /// A count by the collection's counter, and a distinct that jumps through an index.
@@ -157,9 +156,9 @@ impl Subject {
         &self,
         op: &mut OperationContext<'_>,
         collection: &Arc<Collection>,
-        state: &State,
+        state: &CollectionState,
         runs: bool,
-    ) -> Result<Option<Stage>> {
+    ) -> Result<Option<ExplainStage>> {
         if !self.query.filter.is_empty() || self.query.hint.is_some() {
             return Ok(None);
         }
@@ -170,11 +169,11 @@ impl Subject {
                 let counted = limit.map_or(counted, |limit| counted.min(limit));
                 let work = Work { advanced: 0, works: 1, at_end: true };
                 let counts = doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(all)) };
-                Ok(Some(Stage::over("RECORD_STORE_COUNT", None, work).counting(counts)))
+                Ok(Some(ExplainStage::over("RECORD_STORE_COUNT", None, work).counting(counts)))
             }
             Top::Distinct(path) => {
                 let Some(index) = distinct_index(state, path) else { return Ok(None) };
-                let mut values = Values::new(path);
+                let mut values = DistinctValues::new(path);
                 if runs {
                     first_values(op, collection, state, &mut values)?;
                 }
@@ -190,7 +189,7 @@ impl Subject {
                     "indexVersion": 2,
                     "direction": "forward",
                 };
-                let stage = Stage::over("DISTINCT_SCAN", None, work).with(details);
+                let stage = ExplainStage::over("DISTINCT_SCAN", None, work).with(details);
                 Ok(Some(stage.counting(doc! { "keysExamined": number(keys) })))
             }
             _ => Ok(None),
@@ -201,12 +200,12 @@ impl Subject {
         &self,
         op: &mut OperationContext<'_>,
         collection: &Arc<Collection>,
-        state: &State,
+        state: &CollectionState,
         find: &mut FindState,
-        done: &mut Done,
+        done: &mut ChangeCounts,
     ) -> Result<()> {
         let variables = op.variables().clone();
-        let mut values = Values::new(if let Top::Distinct(path) = &self.top { path } else { "" });
+        let mut values = DistinctValues::new(if let Top::Distinct(path) = &self.top { path } else { "" });
         find.fill(op, collection, state, &mut |document| {
             done.found += 1;
             let enough = match &self.top {
@@ -224,12 +223,12 @@ impl Subject {
                 }
                 Top::Delete { multi } => !multi,
             };
-            Ok(if enough { Taken::Last } else { Taken::More })
+            Ok(if enough { BatchEffect::Last } else { BatchEffect::More })
         })
     }
 
-    /// The stages, and how many documents come out at the top.
-    fn topped(&self, find: &FindState, state: &State, done: &Done) -> (Stage, u64) {
+    /// The stages, and the number of documents that the top stage returns.
+    fn topped(&self, find: &FindState, state: &CollectionState, done: &ChangeCounts) -> (ExplainStage, u64) {
         let shown = if let Top::Find(shown) = &self.top { shown.as_ref() } else { None };
         let stage = find_stages(find, state, shown);
         let below = stage.work();
@@ -241,7 +240,7 @@ impl Subject {
                 let counted = limit.map_or(counted, |limit| counted.min(limit));
                 let counts =
                     doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(done.found)) };
-                (Stage::over("COUNT", Some(stage), work).counting(counts), 0)
+                (ExplainStage::over("COUNT", Some(stage), work).counting(counts), 0)
             }
             Top::Update(request) => {
                 let counts = doc! {
@@ -249,11 +248,11 @@ impl Subject {
                     "nWouldModify": number(done.modified),
                     "wouldInsert": Bson::Boolean(request.upsert && done.found == 0),
                 };
-                (Stage::over("UPDATE", Some(stage), work).counting(counts), 0)
+                (ExplainStage::over("UPDATE", Some(stage), work).counting(counts), 0)
             }
             Top::Delete { .. } => {
                 let counts = doc! { "nWouldDelete": number(done.found) };
-                (Stage::over("DELETE", Some(stage), work).counting(counts), 0)
+                (ExplainStage::over("DELETE", Some(stage), work).counting(counts), 0)
             }
         }
     }
@@ -266,5 +265,5 @@ fn would_change(
 ) -> Result<bool> {
     let matched = request.target.filter.matches(document)?.unwrap_or_default();
     let moment = UpdateMoment { matched, inserting: false, timestamp: now(), variables };
-    Ok(matches!(request.update.apply(document, &moment)?, Applied::Changed(_)))
+    Ok(matches!(request.update.apply(document, &moment)?, DocumentUpdate::Changed(_)))
 }

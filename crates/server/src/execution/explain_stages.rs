@@ -1,8 +1,8 @@
-//! Explains a query: the tree of stages that its plan is, and what each did if it ran.
+//! Builds the tree of stages that explain shows for a query's plan, with the work of each stage if it ran.
 //!
-//! Keys, records, seeks and matches are counted by the scan. `works`, `advanced` and `needTime` follow from them by what each
-//! stage would be asked: once for each key or record, and once for the end. All stages of a query run in one loop here, so that
-//! `executionTimeMillisEstimate` is the time of that loop for each of them.
+//! Keys, records, seeks and matches are counted by the scan. `works`, `advanced` and `needTime` are derived from them by the
+//! calls that each stage would get: one for each key or record, and one for the end. All stages of a query run in one loop
+//! here, so each stage's `executionTimeMillisEstimate` is the time of that loop.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use fathom_query::{IndexInfo, Plan};
 
 use super::find::SORT_MEMORY_BYTES;
 use crate::cursors::{Fetch, FindQuery, FindState, Tally};
-use crate::storage::State;
+use crate::storage::CollectionState;
 
-/// What a stage came to.
+/// The work of a stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) advanced: u64,
@@ -21,23 +21,23 @@ pub(crate) struct Work {
     pub(crate) at_end: bool,
 }
 
-/// A stage with what it did.
+/// A stage with its work.
 #[derive(Clone, Debug)]
-pub(crate) struct Stage {
+pub(crate) struct ExplainStage {
     name: String,
-    /// What is shown before the figures.
+    /// The filter is shown before the figures.
     filter: Option<Bson>,
     details: Document,
-    /// Figures that only this kind of stage has.
+    /// Figures that are specific to this kind of stage.
     counted: Document,
     work: Work,
-    inputs: Vec<Stage>,
+    inputs: Vec<ExplainStage>,
 }
 
-impl Stage {
-    /// A stage of a name that reads another.
-    pub(crate) fn over(name: &str, input: Option<Stage>, work: Work) -> Stage {
-        Stage {
+impl ExplainStage {
+    /// A stage with this name that reads another.
+    pub(crate) fn over(name: &str, input: Option<ExplainStage>, work: Work) -> ExplainStage {
+        ExplainStage {
             name: name.to_owned(),
             filter: None,
             details: Document::new(),
@@ -47,43 +47,50 @@ impl Stage {
         }
     }
 
-    /// With what it is about.
-    pub(crate) fn with(mut self, details: Document) -> Stage {
+    /// Adds the details of the stage.
+    pub(crate) fn with(mut self, details: Document) -> ExplainStage {
         self.details.extend(details);
         self
     }
 
-    /// With figures of its own.
-    pub(crate) fn counting(mut self, counted: Document) -> Stage {
+    /// Adds figures of its own.
+    pub(crate) fn counting(mut self, counted: Document) -> ExplainStage {
         self.counted.extend(counted);
         self
     }
 
-    /// What it did.
+    /// The work that it did.
     pub(crate) fn work(&self) -> Work {
         self.work
     }
 
-    /// From a tree that the planner shows.
-    fn from_document(mut document: Document) -> Stage {
+    /// Builds a stage from a tree that the planner shows.
+    fn from_document(mut document: Document) -> ExplainStage {
         let name = document.get_str("stage").unwrap_or_default().to_owned();
         document.remove("stage");
         let filter = document.remove("filter");
         let mut inputs = Vec::new();
         if let Some(Bson::Document(input)) = document.remove("inputStage") {
-            inputs.push(Stage::from_document(input));
+            inputs.push(ExplainStage::from_document(input));
         }
         if let Some(Bson::Array(several)) = document.remove("inputStages") {
             let several = several.into_iter().filter_map(|input| match input {
-                Bson::Document(input) => Some(Stage::from_document(input)),
+                Bson::Document(input) => Some(ExplainStage::from_document(input)),
                 _ => None,
             });
             inputs.extend(several);
         }
-        Stage { name, filter, details: document, counted: Document::new(), work: Work::default(), inputs }
+        ExplainStage {
+            name,
+            filter,
+            details: document,
+            counted: Document::new(),
+            work: Work::default(),
+            inputs,
+        }
     }
 
-    /// As explain shows it; with figures if it ran.
+    /// The stage as explain shows it; with figures if it ran.
     pub(crate) fn to_document(&self, ran: Option<Duration>) -> Document {
         let mut out = doc! { "stage": &self.name };
         if let Some(filter) = &self.filter {
@@ -130,13 +137,17 @@ pub(crate) fn number(count: u64) -> Bson {
     }
 }
 
-/// Whole milliseconds.
+/// A time in whole milliseconds.
 pub(crate) fn millis(took: Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The stages of a query, with the figures of its run so far; `projection` as the client wrote it.
-pub(crate) fn find_stages(find: &FindState, state: &State, projection: Option<&Document>) -> Stage {
+/// The stages of a query, with the figures of its execution so far; `projection` is as the client wrote it.
+pub(crate) fn find_stages(
+    find: &FindState,
+    state: &CollectionState,
+    projection: Option<&Document>,
+) -> ExplainStage {
     let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
     let (plan, _) = find.plans();
     let mut stage = base(find.query(), plan, &indexes, find.scan().fetch());
@@ -145,8 +156,8 @@ pub(crate) fn find_stages(find: &FindState, state: &State, projection: Option<&D
     projected(stage, find.query(), plan, projection)
 }
 
-/// The plans that lost.
-pub(crate) fn rejected(find: &FindState, state: &State) -> Vec<Document> {
+/// The rejected plans of a query.
+pub(crate) fn rejected(find: &FindState, state: &CollectionState) -> Vec<Document> {
     let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
     let (_, lost) = find.plans();
     let shown = lost.iter().map(|plan| {
@@ -156,9 +167,9 @@ pub(crate) fn rejected(find: &FindState, state: &State) -> Vec<Document> {
     shown.collect()
 }
 
-/// What yields documents, from the one that hands them over down to the scan.
-fn base(query: &FindQuery, plan: &Plan, indexes: &[IndexInfo<'_>], fetch: Fetch) -> Stage {
-    let mut stage = Stage::from_document(plan.winning_plan(&query.filter, indexes));
+/// The stages that yield documents, from the top one down to the scan.
+fn base(query: &FindQuery, plan: &Plan, indexes: &[IndexInfo<'_>], fetch: Fetch) -> ExplainStage {
+    let mut stage = ExplainStage::from_document(plan.winning_plan(&query.filter, indexes));
     let reads_keys_only = fetch != Fetch::Record;
     if reads_keys_only && stage.name == "FETCH" && !stage.inputs.is_empty() {
         stage = stage.inputs.swap_remove(0);
@@ -169,8 +180,8 @@ fn base(query: &FindQuery, plan: &Plan, indexes: &[IndexInfo<'_>], fetch: Fetch)
     stage
 }
 
-/// Puts in what the legs of the scan counted.
-fn measure(stage: &mut Stage, tallies: &[Tally], done: bool) {
+/// Fills in the counts of the scan's legs.
+fn measure(stage: &mut ExplainStage, tallies: &[Tally], done: bool) {
     let total = tallies.iter().fold(Tally::default(), |mut sum, tally| {
         sum.keys += tally.keys;
         sum.documents += tally.documents;
@@ -182,7 +193,7 @@ fn measure(stage: &mut Stage, tallies: &[Tally], done: bool) {
     let end = u64::from(done);
     match stage.name.as_str() {
         "COLLSCAN" => {
-            // One call more opens the cursor.
+            // One additional call opens the cursor.
             stage.work = Work { advanced: total.matched, works: total.documents + 1 + end, at_end: done };
             stage.counted.insert("docsExamined", number(total.documents));
         }
@@ -205,8 +216,8 @@ fn measure(stage: &mut Stage, tallies: &[Tally], done: bool) {
     }
 }
 
-/// Puts in what index scans counted; how often the stage was asked.
-fn keys(stage: &mut Stage, tallies: &[Tally], done: bool) -> u64 {
+/// Fills in the counts of index scans; returns the number of calls to the stage.
+fn keys(stage: &mut ExplainStage, tallies: &[Tally], done: bool) -> u64 {
     if stage.name == "OR" {
         let mut rest = tallies;
         let mut works = 0;
@@ -240,7 +251,7 @@ fn keys(stage: &mut Stage, tallies: &[Tally], done: bool) -> u64 {
     works
 }
 
-fn legs_of(stage: &Stage) -> usize {
+fn legs_of(stage: &ExplainStage) -> usize {
     match stage.name.as_str() {
         "OR" => stage.inputs.iter().map(legs_of).sum(),
         "EOF" => 0,
@@ -249,7 +260,7 @@ fn legs_of(stage: &Stage) -> usize {
 }
 
 /// Sort, skip, limit and projection above a plan.
-fn on_top(stage: Stage, query: &FindQuery, plan: &Plan, returned: u64, done: bool) -> Stage {
+fn on_top(stage: ExplainStage, query: &FindQuery, plan: &Plan, returned: u64, done: bool) -> ExplainStage {
     let mut stage = stage;
     let sorts = query.sort.as_ref().filter(|_| !plan.sorted);
     let below = stage.work;
@@ -262,24 +273,30 @@ fn on_top(stage: Stage, query: &FindQuery, plan: &Plan, returned: u64, done: boo
         details.insert("type", "simple");
         let advanced = if below.works == 0 { 0 } else { returned + query.skip.min(below.advanced) };
         let work = Work { advanced, works: below.works + advanced + u64::from(done), at_end: done };
-        stage = Stage::over("SORT", Some(stage), work).with(details).counting(doc! { "usedDisk": false });
+        stage =
+            ExplainStage::over("SORT", Some(stage), work).with(details).counting(doc! { "usedDisk": false });
     }
     if query.skip > 0 {
         let work = Work { advanced: returned, ..stage.work };
-        stage = Stage::over("SKIP", Some(stage), work).with(doc! { "skipAmount": number(query.skip) });
+        stage = ExplainStage::over("SKIP", Some(stage), work).with(doc! { "skipAmount": number(query.skip) });
     }
     if let Some(limit) = query.limit.filter(|_| sorts.is_none()) {
         let work = Work { advanced: returned, works: stage.work.works.max(returned), at_end: done };
-        stage = Stage::over("LIMIT", Some(stage), work).with(doc! { "limitAmount": number(limit) });
+        stage = ExplainStage::over("LIMIT", Some(stage), work).with(doc! { "limitAmount": number(limit) });
     }
     stage
 }
 
-/// What becomes of each document, above a plan.
-fn projected(stage: Stage, query: &FindQuery, plan: &Plan, document: Option<&Document>) -> Stage {
+/// The projection or similar stage above a plan.
+fn projected(
+    stage: ExplainStage,
+    query: &FindQuery,
+    plan: &Plan,
+    document: Option<&Document>,
+) -> ExplainStage {
     let work = stage.work;
     if query.return_key {
-        return Stage::over("RETURN_KEY", Some(stage), work);
+        return ExplainStage::over("RETURN_KEY", Some(stage), work);
     }
     let Some(projection) = &query.projection else { return stage };
     let name = match (plan.covered, projection.included_paths()) {
@@ -288,5 +305,5 @@ fn projected(stage: Stage, query: &FindQuery, plan: &Plan, document: Option<&Doc
         _ => "PROJECTION_DEFAULT",
     };
     let by = document.cloned().unwrap_or_default();
-    Stage::over(name, Some(stage), work).with(doc! { "transformBy": by })
+    ExplainStage::over(name, Some(stage), work).with(doc! { "transformBy": by })
 }

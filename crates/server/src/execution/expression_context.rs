@@ -1,5 +1,5 @@
-//! What the parts of one pipeline share (mongod's `ExpressionContext`): the server, the operation that the pipeline is attached to at the
-//! moment, and the server as the stages see it.
+//! The shared state of one pipeline (mongod's `ExpressionContext`): the server, the operation that the pipeline is currently attached
+//! to, and the services that its stages use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::instance::Instance;
 use crate::operation_context::OperationContext;
 
 impl Attachment {
-    /// Attached to the operation that opens a pipeline.
+    /// An attachment to the operation that opens a pipeline.
     fn new(op: &OperationContext<'_>) -> Attachment {
         Attachment {
             now: Mutex::new((Arc::clone(op.client), op.deadline)),
@@ -24,24 +24,24 @@ impl Attachment {
         }
     }
 
-    /// An operation goes on with the pipeline.
+    /// Attaches the pipeline to another operation.
     pub(crate) fn attach(&self, op: &OperationContext<'_>) {
         *self.now.lock() = (Arc::clone(op.client), op.deadline);
     }
 
-    /// The operation has its batch: what was examined for it is counted as its own.
+    /// Detaches the pipeline after a batch; the keys and documents examined are counted for the operation.
     pub(crate) fn detach(&self, op: &mut OperationContext<'_>) {
         op.figures.keys_examined += self.keys_examined.swap(0, Ordering::Relaxed);
         op.figures.docs_examined += self.docs_examined.swap(0, Ordering::Relaxed);
     }
 }
 
-/// What the parts of one pipeline share.
+/// The state that the parts of one pipeline share.
 #[derive(Debug)]
 pub(crate) struct ExpressionContext {
     instance: Arc<Instance>,
     attachment: Arc<Attachment>,
-    /// Sessions that no scan uses now: one is dear to make, and a `$lookup` wants one for each row.
+    /// Sessions that no scan is using: creating one is expensive, and a `$lookup` needs one for each row.
     idle: Mutex<Vec<Box<dyn Session>>>,
 }
 
@@ -60,17 +60,16 @@ impl ExpressionContext {
         &self.attachment
     }
 
-    /// The server.
     pub(crate) fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
 
-    /// Who waits for the pipeline.
+    /// The client that waits for the pipeline.
     pub(crate) fn client(&self) -> Arc<Client> {
         Arc::clone(&self.attachment.now.lock().0)
     }
 
-    /// Fails if the time is over or somebody stopped the operation.
+    /// Fails if the time limit has passed or the operation was killed.
     pub(crate) fn check(&self) -> Result<()> {
         let (client, deadline) = self.attachment.now.lock().clone();
         crate::operation_context::check_interrupt(&self.instance, &client, deadline)
@@ -91,7 +90,7 @@ impl ExpressionContext {
         self.idle.lock().push(session);
     }
 
-    /// Runs `work` as an operation in the name of whoever waits for the pipeline.
+    /// Runs `work` as an operation on behalf of the client that waits for the pipeline.
     pub(crate) fn run<T>(
         &self,
         session: &dyn Session,
@@ -107,16 +106,16 @@ impl ExpressionContext {
     }
 }
 
-/// The server as a pipeline sees it.
+/// The server's services for a pipeline.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerHost {
     pub(crate) context: Arc<ExpressionContext>,
-    /// `database.collection` that the command is about.
+    /// The `database.collection` that the command names.
     pub(crate) namespace: String,
-    /// What `$out` and `$merge` check documents with: not at all if `bypassDocumentValidation`.
+    /// Whether `$out` and `$merge` apply validators: false with `bypassDocumentValidation`.
     pub(crate) validate: bool,
     pub(crate) variables: Arc<Variables>,
-    /// How many views this pipeline stands in.
+    /// The number of views around this pipeline.
     pub(crate) depth: usize,
 }
 
@@ -126,7 +125,7 @@ impl ServerHost {
         self.namespace.split('.').next().unwrap_or_default()
     }
 
-    /// Runs a piece of work with a session of the pipeline's own.
+    /// Runs a task with a session of the pipeline's own.
     pub(crate) fn work<T>(&self, work: impl FnOnce(&mut OperationContext<'_>) -> Result<T>) -> Result<T> {
         let session = self.context.session()?;
         let result = self.context.run(&*session, |op| {

@@ -1,36 +1,40 @@
-//! One query from its plan to the documents that the client gets: filter, sort, skip, limit, projection.
+//! Executes one query from its plan to the returned documents: filter, sort, skip, limit, projection.
 
 use std::collections::VecDeque;
 
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_query::{Access, Code, Failure, IndexInfo, Plan, Sorter, Variables, between, choose};
 
-use super::scan::Flow;
+use super::scan::ScanFlow;
 use crate::Result;
-use crate::cursors::{Fetch, FindQuery, FindState, Scan};
+use crate::cursors::{CollectionScan, Fetch, FindQuery, FindState};
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, Index, State};
+use crate::storage::{Collection, CollectionState, Index};
 
-/// The most memory that a sort may take, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
+/// The maximum memory of a sort, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
 pub(crate) const SORT_MEMORY_BYTES: usize = 100 << 20;
 
-/// Takes a document for the reply; false if it must wait for the next batch.
-pub(crate) type Take<'t> = dyn FnMut(&RawDocument) -> Result<Taken> + 't;
+/// Takes a document for the reply; the result tells whether it was taken and whether more fit.
+pub(crate) type TakeDocument<'t> = dyn FnMut(&RawDocument) -> Result<BatchEffect> + 't;
 
-/// What a batch did with a document.
+/// The effect of a document on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// It is in, and there is room for more.
+pub(crate) enum BatchEffect {
+    /// The document was added, and the batch has room for more.
     More,
-    /// It is in, and the batch is full.
+    /// The document was added, and the batch is full.
     Last,
-    /// It is not in.
+    /// The document was not added.
     No,
 }
 
 impl FindState {
     /// Plans a query over a collection.
-    pub(crate) fn new(op: &mut OperationContext<'_>, state: &State, query: FindQuery) -> Result<FindState> {
+    pub(crate) fn new(
+        op: &mut OperationContext<'_>,
+        state: &CollectionState,
+        query: FindQuery,
+    ) -> Result<FindState> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
         check_table_scan(op, &plan)?;
@@ -46,7 +50,8 @@ impl FindState {
             (Access::Id(_), true) => state.id_index().cloned(),
             _ => None,
         };
-        let mut scan = Scan::new(&plan, state, &query.filter, fetch)?.owned_by(op.ownership.clone());
+        let mut scan =
+            CollectionScan::new(&plan, state, &query.filter, fetch)?.owned_by(op.ownership.clone());
         if state.options.has_no_id_index()
             && let Some(from) = query.filter.earliest_timestamp("ts")
         {
@@ -67,13 +72,13 @@ impl FindState {
         })
     }
 
-    /// Hands documents over until `take` has enough or nothing is left.
+    /// Hands documents over until `take` has enough or no document remains.
     pub(crate) fn fill(
         &mut self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        state: &State,
-        take: &mut Take<'_>,
+        state: &CollectionState,
+        take: &mut TakeDocument<'_>,
     ) -> Result<()> {
         self.scan.check(state)?;
         if self.query.sort.is_some() && !self.plan.sorted {
@@ -88,15 +93,15 @@ impl FindState {
         scan.run(op, collection, &mut |found| {
             if *skipped < query.skip {
                 *skipped += 1;
-                return Ok(Flow::More);
+                return Ok(ScanFlow::More);
             }
             let taken = output.hand_over(found.record, found.document, Some(found.matched), take)?;
-            if taken == Taken::No {
-                return Ok(Flow::NotThis);
+            if taken == BatchEffect::No {
+                return Ok(ScanFlow::NotThis);
             }
             *returned += 1;
-            let enough = taken == Taken::Last || limit.is_some_and(|limit| *returned >= limit);
-            Ok(if enough { Flow::Enough } else { Flow::More })
+            let enough = taken == BatchEffect::Last || limit.is_some_and(|limit| *returned >= limit);
+            Ok(if enough { ScanFlow::Enough } else { ScanFlow::More })
         })
     }
 
@@ -104,7 +109,7 @@ impl FindState {
         &mut self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        take: &mut Take<'_>,
+        take: &mut TakeDocument<'_>,
     ) -> Result<()> {
         if self.sorted.is_none() {
             self.sorted = Some(self.sort(op, collection)?);
@@ -114,11 +119,11 @@ impl FindState {
         let Some(rest) = sorted else { return Ok(()) };
         while let Some(document) = rest.front() {
             match output.hand_over(0, document, None, take)? {
-                Taken::No => return Ok(()),
+                BatchEffect::No => return Ok(()),
                 taken => {
                     rest.pop_front();
                     *returned += 1;
-                    if taken == Taken::Last {
+                    if taken == BatchEffect::Last {
                         return Ok(());
                     }
                 }
@@ -127,7 +132,7 @@ impl FindState {
         Ok(())
     }
 
-    /// Reads everything and sorts it; skip and limit are done here.
+    /// Reads all documents and sorts them; skip and limit are applied here.
     fn sort(
         &mut self,
         op: &mut OperationContext<'_>,
@@ -141,14 +146,14 @@ impl FindState {
         let mut sorter = Sorter::new(sort, keep, SORT_MEMORY_BYTES);
         self.scan.run(op, collection, &mut |found| {
             sorter.push(found.document.to_owned())?;
-            Ok(Flow::More)
+            Ok(ScanFlow::More)
         })?;
         let skip = usize::try_from(self.query.skip).unwrap_or(usize::MAX);
         Ok(sorter.finish().into_iter().skip(skip).collect())
     }
 }
 
-/// The plan of a query, and those that lost.
+/// The plan of a query, and the rejected plans.
 fn plan_of(query: &FindQuery, indexes: &[IndexInfo<'_>]) -> Result<(Plan, Vec<Plan>)> {
     let FindQuery { filter, sort, hint, .. } = query;
     let (sort, hint) = (sort.as_ref(), hint.as_ref());
@@ -160,7 +165,7 @@ fn plan_of(query: &FindQuery, indexes: &[IndexInfo<'_>]) -> Result<(Plan, Vec<Pl
     choose(filter, sort, projection, hint, indexes)
 }
 
-/// How a match becomes a document of the reply.
+/// Converts a match into a document of the reply.
 struct Output<'o> {
     query: &'o FindQuery,
     variables: &'o Variables,
@@ -172,9 +177,9 @@ impl Output<'_> {
         &self,
         record: i64,
         document: &RawDocument,
-        matched: Option<fathom_query::Matched>,
-        take: &mut Take<'_>,
-    ) -> Result<Taken> {
+        matched: Option<fathom_query::FilterMatch>,
+        take: &mut TakeDocument<'_>,
+    ) -> Result<BatchEffect> {
         if self.query.return_key {
             return take(&self.key_of(document)?);
         }
@@ -188,7 +193,7 @@ impl Output<'_> {
         let matched = match matched {
             Some(matched) => matched,
             None if projection.is_positional() => self.query.filter.matches(document)?.unwrap_or_default(),
-            None => fathom_query::Matched::default(),
+            None => fathom_query::FilterMatch::default(),
         };
         let projected = projection.apply(document, matched, self.variables)?;
         if self.query.show_record_id { take(&with_record_id(projected, record)?) } else { take(&projected) }
@@ -208,7 +213,7 @@ fn with_record_id(mut document: RawDocumentBuf, record: i64) -> Result<RawDocume
     Ok(document)
 }
 
-/// Refuses a plan that scans a collection, where the parameter `notablescan` says so. The server's own collections are small, and exempt.
+/// Refuses a plan that scans a whole collection if the parameter `notablescan` is set. The server's own collections are small, and exempt.
 pub(super) fn check_table_scan(op: &OperationContext<'_>, plan: &Plan) -> Result<()> {
     if !op.instance.parameters.no_table_scan() || !scans(&plan.access) {
         return Ok(());
@@ -231,8 +236,8 @@ fn scans(access: &Access) -> bool {
     }
 }
 
-/// A plan as the log says it: `IXSCAN { a: 1 }`.
-pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
+/// A plan in the log's format: `IXSCAN { a: 1 }`.
+pub(crate) fn plan_summary(plan: &Plan, state: &CollectionState) -> String {
     match &plan.access {
         Access::Scan { .. } => "COLLSCAN".to_owned(),
         Access::Id(_) => "IDHACK".to_owned(),
@@ -247,7 +252,7 @@ pub(crate) fn plan_summary(plan: &Plan, state: &State) -> String {
     }
 }
 
-/// A key pattern as the log says it, `{ a: 1, b: -1 }`: names without quotes, and whole numbers whatever their type.
+/// A key pattern in the log's format, `{ a: 1, b: -1 }`: names without quotes, and whole numbers regardless of their type.
 pub(super) fn pattern_text(pattern: &bson::Document) -> String {
     let field = |(name, direction): (&String, &bson::Bson)| match direction {
         bson::Bson::Double(direction) => format!("{name}: {direction}"),
@@ -256,7 +261,7 @@ pub(super) fn pattern_text(pattern: &bson::Document) -> String {
     format!("{{ {} }}", pattern.iter().map(field).collect::<Vec<_>>().join(", "))
 }
 
-/// The failure when the collection went away between two batches.
+/// The failure for a collection that was dropped between two batches.
 pub(crate) fn gone(namespace: &str) -> Failure {
     Failure::new(Code::QueryPlanKilled, format!("collection dropped or renamed: {namespace}"))
 }

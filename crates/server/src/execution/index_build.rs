@@ -1,8 +1,8 @@
-//! Builds indexes over the records of a collection that is held alone.
+//! Builds indexes over the records of a collection that the caller has locked exclusively.
 //!
-//! Keys are gathered, sorted and written in runs, so that a table grows mostly at its right edge; mongod sorts all of them
-//! first and writes in bulk. Until the catalog names a new table it is nobody's: a build that fails drops it, and after a
-//! crash the next start does.
+//! Keys are gathered, sorted and written in runs, so that a table grows mostly at its right edge; mongod sorts all of them first
+//! and writes in bulk. No collection uses the new table until the catalog names it: a failed build drops it, and after a crash the
+//! next start does.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, IndexSpec, document_of};
 
-/// Memory of the keys that wait to be written, of all indexes of one build.
+/// The memory for keys waiting to be written, of all indexes of one build.
 const RUN_BYTES: usize = 64 << 20;
-/// Keys of one transaction.
+/// The number of keys in one transaction.
 const KEYS_AT_ONCE: usize = 1000;
-/// Records between two looks at the clock and the kill switch.
+/// The number of records between two checks of the clock and the kill switch.
 const RECORDS_AT_ONCE: u32 = 128;
 
-/// Keys of one index that wait to be written.
-struct Run {
+/// Keys of one index waiting to be written.
+struct KeyRun {
     index: Index,
     keys: Vec<(KeyString, i64)>,
 }
 
-/// Builds indexes that the catalog does not name yet; `defaults` are the engine settings of those that have none. The
-/// caller holds the collection alone.
+/// Builds indexes that the catalog does not name yet; `defaults` are the engine settings for those without their own.
+/// The caller holds the collection exclusively.
 pub(crate) fn build_indexes(
     op: &OperationContext<'_>,
     collection: &Collection,
@@ -40,7 +40,7 @@ pub(crate) fn build_indexes(
     let mut built = Ok(());
     for spec in specs {
         match catalog.new_index(spec, defaults, collection.namespace()) {
-            Ok(index) => runs.push(Run { index, keys: Vec::new() }),
+            Ok(index) => runs.push(KeyRun { index, keys: Vec::new() }),
             Err(failure) => {
                 built = Err(failure);
                 break;
@@ -57,7 +57,7 @@ pub(crate) fn build_indexes(
     Ok(runs.into_iter().map(|run| Arc::new(run.index)).collect())
 }
 
-fn fill(op: &OperationContext<'_>, collection: &Collection, runs: &mut [Run]) -> Result<()> {
+fn fill(op: &OperationContext<'_>, collection: &Collection, runs: &mut [KeyRun]) -> Result<()> {
     let mut after = i64::MIN;
     loop {
         // A snapshot for each run, so that none is held while the keys are written.
@@ -74,11 +74,11 @@ fn fill(op: &OperationContext<'_>, collection: &Collection, runs: &mut [Run]) ->
     }
 }
 
-/// Gathers keys until the memory is full; whether there are more records.
+/// Gathers keys until the memory is full; returns whether records remain.
 fn gather(
     op: &OperationContext<'_>,
     collection: &Collection,
-    runs: &mut [Run],
+    runs: &mut [KeyRun],
     after: &mut i64,
 ) -> Result<bool> {
     let mut cursor = op.session().cursor(collection.records_table()?)?;
@@ -112,8 +112,8 @@ fn gather(
     Ok(false)
 }
 
-/// Writes what was gathered for an index.
-fn write(op: &OperationContext<'_>, run: &mut Run, namespace: &str) -> Result<()> {
+/// Writes the gathered keys of an index.
+fn write(op: &OperationContext<'_>, run: &mut KeyRun, namespace: &str) -> Result<()> {
     let session = op.session();
     run.keys.sort_unstable_by(|left, right| left.0.bytes.cmp(&right.0.bytes).then(left.1.cmp(&right.1)));
     for some in run.keys.chunks(KEYS_AT_ONCE) {

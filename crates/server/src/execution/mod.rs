@@ -1,4 +1,4 @@
-//! Queries and writes over collections: scans, finds, cursors, transactions that are tried again.
+//! Executes queries and writes over collections: scans, finds, cursors, and transactions that are retried.
 
 mod aggregate;
 mod batch;
@@ -19,15 +19,15 @@ pub(crate) mod validate;
 mod views;
 mod write;
 
-pub(crate) use aggregate::{Aggregation, Planned, needed};
-pub(crate) use batch::{Batch, time_left};
-pub(crate) use distinct::{Values, distinct_index, first_values};
-pub(crate) use find::{Taken, gone, plan_summary};
+pub(crate) use aggregate::{Aggregation, PipelinePlan, needed};
+pub(crate) use batch::{ReplyBatch, time_left};
+pub(crate) use distinct::{DistinctValues, distinct_index, first_values};
+pub(crate) use find::{BatchEffect, gone, plan_summary};
 pub(crate) use index_build::build_indexes;
 pub(crate) use retry::write_transaction;
-pub(crate) use scan::Flow;
+pub(crate) use scan::ScanFlow;
 pub(crate) use views::check_view;
 pub(crate) use write::{
-    DeleteRequest, Target, UpdateRequest, delete, delete_one, delete_some, insert_capped, insert_documents,
-    now, update, with_collection,
+    DeleteRequest, UpdateRequest, WriteTarget, delete, delete_one, delete_some, insert_capped,
+    insert_documents, now, update, with_collection,
 };

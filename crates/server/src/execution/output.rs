@@ -1,7 +1,7 @@
-//! Where `$out` and `$merge` write.
+//! The writing stages of pipelines, `$out` and `$merge`.
 //!
-//! `$out` fills a temporary collection and then puts it in the target's place with one rename, so that readers see all of the
-//! old or all of the new; the target's options and indexes go with the new one. `$merge` is one write for each row.
+//! `$out` fills a temporary collection and then replaces the target with one rename, so that readers see all of the old or
+//! all of the new data; the new collection gets the target's options and indexes. `$merge` makes one write for each row.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Filter, MergePipeline, Rows, Update, Variables};
 
 use super::expression_context::ServerHost;
-use super::write::{Target, UpdateRequest, insert_documents, prepare, update};
+use super::write::{UpdateRequest, WriteTarget, insert_documents, prepare, update};
 use crate::Result;
 use crate::cursors::FindQuery;
 use crate::storage::{Collection, CollectionOptions, IndexSpec};
 
-/// Rows and bytes that are written at once.
+/// The numbers of rows and bytes written at once.
 const GROUP_ROWS: usize = 1000;
 const GROUP_BYTES: usize = 4 << 20;
 
@@ -31,7 +31,7 @@ fn check_target(namespace: &str, stage: &str) -> Result<()> {
     Ok(())
 }
 
-/// `$out`.
+/// Serves the stage `$out`.
 pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
     check_target(namespace, "$out")?;
     let instance = host.context.instance();
@@ -45,14 +45,14 @@ pub(super) fn replace(host: &ServerHost, namespace: &str, rows: Rows) -> Result<
         .and_then(|()| check_whole(host, &collection));
     let done = filled.and_then(|()| instance.catalog.rename(&temporary, namespace, true));
     if done.is_err() {
-        // What failed is what the client hears of; a leftover would only take room.
+        // The client gets the original failure; a leftover collection would only take space.
         let _ = instance.catalog.drop_collection(&temporary);
     }
     done
 }
 
 /// Refuses a temporary collection that was dropped meanwhile, by a client or because this member became primary again: an insert
-/// may have made another one of its name, which lacks the first rows.
+/// may have created another one with its name, which lacks the first rows.
 fn check_whole(host: &ServerHost, collection: &Collection) -> Result<()> {
     let namespace = collection.namespace();
     match host.context.instance().catalog.get(namespace) {
@@ -63,7 +63,7 @@ fn check_whole(host: &ServerHost, collection: &Collection) -> Result<()> {
     }
 }
 
-/// The options and indexes of what is replaced.
+/// The options and indexes of the collection being replaced.
 fn like(host: &ServerHost, namespace: &str) -> Result<(CollectionOptions, Vec<IndexSpec>)> {
     let Some(target) = host.context.instance().catalog.get(namespace) else {
         return Ok((CollectionOptions::default(), Vec::new()));
@@ -124,8 +124,8 @@ fn insert(host: &ServerHost, namespace: &str, group: &[RawDocumentBuf]) -> Resul
     })
 }
 
-/// What `$merge` does with a row that meets a document.
-enum Matched {
+/// The action of `$merge` on a row that matches a document.
+enum WhenMatched {
     Replace,
     Merge,
     Keep,
@@ -133,7 +133,6 @@ enum Matched {
     Pipeline(MergePipeline),
 }
 
-/// `$merge`.
 pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result<()> {
     let into = options.get_document("into").cloned().unwrap_or_default();
     let database = into.get_str("db").unwrap_or(host.database());
@@ -146,14 +145,14 @@ pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result
     check_unique(host, &namespace, &on)?;
     let matched = match options.get("whenMatched") {
         Some(Bson::String(mode)) => match mode.as_str() {
-            "replace" => Matched::Replace,
-            "keepExisting" => Matched::Keep,
-            "fail" => Matched::Fail,
-            _ => Matched::Merge,
+            "replace" => WhenMatched::Replace,
+            "keepExisting" => WhenMatched::Keep,
+            "fail" => WhenMatched::Fail,
+            _ => WhenMatched::Merge,
         },
-        _ => match MergePipeline::of(options, &host.variables)? {
-            Some(pipeline) => Matched::Pipeline(pipeline),
-            None => Matched::Merge,
+        _ => match MergePipeline::from_options(options, &host.variables)? {
+            Some(pipeline) => WhenMatched::Pipeline(pipeline),
+            None => WhenMatched::Merge,
         },
     };
     let not_matched = options.get_str("whenNotMatched").unwrap_or("insert");
@@ -164,7 +163,7 @@ pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result
     Ok(())
 }
 
-/// The fields that say which document is meant must be the fields of a unique index.
+/// Checks that the fields of `on`, which identify a document, are the fields of a unique index.
 fn check_unique(host: &ServerHost, namespace: &str, on: &[String]) -> Result<()> {
     let Some(collection) = host.context.instance().catalog.get(namespace) else { return Ok(()) };
     let state = collection.lock();
@@ -191,15 +190,15 @@ fn merge_row(
     host: &ServerHost,
     namespace: &str,
     on: &[String],
-    matched: &Matched,
+    matched: &WhenMatched,
     not_matched: &str,
     row: &RawDocument,
 ) -> Result<()> {
     let insert_row = || insert(host, namespace, &[row.to_owned()]);
     let Some(change) = change_of(matched, row)? else {
         return match (matched, insert_row()) {
-            // It is there, and it is to stay.
-            (Matched::Keep, Err(failure)) if failure.code() == Code::DuplicateKey => {
+            // The document exists, and must be kept.
+            (WhenMatched::Keep, Err(failure)) if failure.code() == Code::DuplicateKey => {
                 keep_existing(host, namespace, on, row, failure)
             }
             (_, result) => result,
@@ -215,7 +214,7 @@ fn merge_row(
             "$merge could not find a matching document in the target collection for at least one document in the source collection",
         )),
         _ => match insert_row() {
-            // Another connection inserted it in between.
+            // Another connection has inserted it meanwhile.
             Err(failure) if failure.code() == Code::DuplicateKey => {
                 if apply(host, namespace, on, row, change)? { Ok(()) } else { Err(failure) }
             }
@@ -224,21 +223,21 @@ fn merge_row(
     }
 }
 
-/// The update that a row means where something is to be updated.
-fn change_of(matched: &Matched, row: &RawDocument) -> Result<Option<Update>> {
+/// The update that a row requests when its document exists.
+fn change_of(matched: &WhenMatched, row: &RawDocument) -> Result<Option<Update>> {
     let variables = Variables::at(bson::DateTime::now());
     match matched {
-        Matched::Keep | Matched::Fail => Ok(None),
-        Matched::Replace => Update::parse(RawBsonRef::Document(row), &[], &variables).map(Some),
-        Matched::Merge => {
+        WhenMatched::Keep | WhenMatched::Fail => Ok(None),
+        WhenMatched::Replace => Update::parse(RawBsonRef::Document(row), &[], &variables).map(Some),
+        WhenMatched::Merge => {
             let set = crate::parse::raw_of(&doc! { "$set": crate::parse::owned(row)? })?;
             Update::parse(RawBsonRef::Document(&set), &[], &variables).map(Some)
         }
-        Matched::Pipeline(pipeline) => pipeline.update_for(row).map(Some),
+        WhenMatched::Pipeline(pipeline) => pipeline.update_for(row).map(Some),
     }
 }
 
-/// Updates the document that a row means; false if there is none.
+/// Updates the document that matches a row; false if none exists.
 fn apply(
     host: &ServerHost,
     namespace: &str,
@@ -247,7 +246,7 @@ fn apply(
     change: Update,
 ) -> Result<bool> {
     let request = UpdateRequest {
-        target: Target { filter: filter_of(on, row)?, hint: None, sort: None },
+        target: WriteTarget { filter: filter_of(on, row)?, hint: None, sort: None },
         update: change,
         multi: false,
         upsert: false,
@@ -259,7 +258,7 @@ fn apply(
     })
 }
 
-/// A duplicate is what `keepExisting` means only if it is one of the `on` fields.
+/// A duplicate key counts as `keepExisting` only if it is in the `on` fields.
 fn keep_existing(
     host: &ServerHost,
     namespace: &str,
@@ -267,7 +266,7 @@ fn keep_existing(
     row: &RawDocument,
     failure: Failure,
 ) -> Result<()> {
-    let mut query = FindQuery::of(filter_of(on, row)?);
+    let mut query = FindQuery::new(filter_of(on, row)?);
     query.limit = Some(1);
     match host.scan(namespace, query)?.next() {
         Some(there) => there.map(|_| ()),
@@ -275,7 +274,7 @@ fn keep_existing(
     }
 }
 
-/// The filter that finds what a row means.
+/// The filter that finds the document matching a row.
 fn filter_of(on: &[String], row: &RawDocument) -> Result<Filter> {
     let document = crate::parse::owned(row)?;
     let mut filter = Document::new();

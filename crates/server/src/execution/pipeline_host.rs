@@ -1,11 +1,11 @@
-//! What a pipeline needs of the server: look-ups in other collections and views, and where `$out` and `$merge` write.
+//! The server's services for a pipeline: look-ups in other collections and views, and the targets of `$out` and `$merge`.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
-use fathom_query::{Code, Failure, Filter, Host, Pipeline, Query, Rows, Sorter};
+use fathom_query::{Code, Failure, Filter, Pipeline, ProcessInterface, Query, Rows, Sorter};
 
 use super::expression_context::{ExpressionContext, ServerHost};
 use super::find::SORT_MEMORY_BYTES;
@@ -18,7 +18,7 @@ use crate::cursors::{FindQuery, FindState};
 use crate::sessions::SessionOwner;
 
 impl ServerHost {
-    /// The rows of a query over a collection, none if it is not there.
+    /// The rows of a query over a collection, none if it does not exist.
     pub(crate) fn scan(&self, namespace: &str, query: FindQuery) -> Result<Rows> {
         let Some(collection) = self.context.instance().catalog.get(namespace) else {
             return Ok(Box::new(std::iter::empty()));
@@ -30,8 +30,8 @@ impl ServerHost {
         Ok(Box::new(ScanRows::new(&self.context, &collection, find)?))
     }
 
-    /// The rows of a view: those of its pipeline, of which the query takes its own.
-    fn view_rows(&self, resolved: views::Resolved, query: Query) -> Result<Rows> {
+    /// The rows of a query over a view, applied to the rows of its pipeline.
+    fn view_rows(&self, resolved: views::ViewTarget, query: Query) -> Result<Rows> {
         if self.depth >= VIEWS_DEEP {
             let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
             return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
@@ -40,12 +40,12 @@ impl ServerHost {
         let mut pipeline = Pipeline::parse(&parts, &self.variables)?;
         let (filter, sort, limit) = pipeline.take_query();
         let filter = Filter::parse(&crate::parse::raw_of(&filter)?, &self.variables)?;
-        let mut base = FindQuery::of(filter);
+        let mut base = FindQuery::new(filter);
         base.sort = sort;
         base.limit = limit;
         let plain = pipeline.is_empty() && base.sort.is_none() && base.limit.is_none();
         if plain {
-            // A view that only filters: the indexes of what it stands on serve the query too.
+            // If the view only filters, the indexes of its source serve the query too.
             base.filter = base.filter.and(&query.filter);
         }
         let rows = self.scan(&resolved.namespace, base)?;
@@ -55,7 +55,7 @@ impl ServerHost {
     }
 }
 
-/// The sessions that were used lately: the client's own, or those of all users.
+/// The recently used sessions: the client's own, or those of all users.
 fn local_sessions(context: &ExpressionContext, options: &Document) -> Result<Vec<Document>> {
     if let Some(name) = options.keys().find(|name| *name != "allUsers") {
         let what = format!("this server does not have '{name}' of $listLocalSessions");
@@ -63,7 +63,7 @@ fn local_sessions(context: &ExpressionContext, options: &Document) -> Result<Vec
     }
     let all = options.get_bool("allUsers").unwrap_or(false);
     let user = context.client().users().into_iter().next();
-    let own = user.map(|(name, database)| SessionOwner::of(&name, &database)).unwrap_or_default();
+    let own = user.map(|(name, database)| SessionOwner::new(&name, &database)).unwrap_or_default();
     let (now, today) = (Instant::now(), bson::DateTime::now().timestamp_millis());
     let sessions = context.instance().sessions.all(now).into_iter();
     let shown = sessions.filter(|(key, _)| all || key.owner == own).map(|(key, used)| {
@@ -77,7 +77,7 @@ fn local_sessions(context: &ExpressionContext, options: &Document) -> Result<Vec
     Ok(shown.collect())
 }
 
-/// Filters, sorts and limits rows that no plan did it for.
+/// Filters, sorts and limits rows for which no plan did it.
 fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
     let Query { filter, sort, limit } = query;
     let mut rows = rows;
@@ -101,14 +101,14 @@ fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
     })
 }
 
-impl Host for ServerHost {
+impl ProcessInterface for ServerHost {
     fn find(&self, collection: &str, query: Query) -> Result<Rows> {
         let namespace = format!("{}.{collection}", self.database());
         let resolved = views::resolve(&self.context.instance().catalog, &namespace)?;
         if resolved.is_view {
             return self.view_rows(resolved, query);
         }
-        let mut find = FindQuery::of(query.filter);
+        let mut find = FindQuery::new(query.filter);
         find.sort = query.sort;
         find.limit = query.limit;
         self.scan(&namespace, find)

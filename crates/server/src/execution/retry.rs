@@ -1,4 +1,4 @@
-//! Write conflicts: what lost is rolled back and tried again, with growing pauses, as mongod does it.
+//! Retries transactions after write conflicts, with growing pauses, as mongod does.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use fathom_query::Code;
 use crate::Result;
 use crate::operation_context::OperationContext;
 
-/// Runs `work` in a transaction of its own and commits it; on a write conflict, again. The effects of `work` outside the
-/// transaction must bear repetition.
+/// Runs `work` in a transaction and commits it; on a write conflict it starts over. The effects of `work` outside the
+/// transaction must be repeatable.
 pub(crate) fn write_transaction<T>(
     op: &mut OperationContext<'_>,
     mut work: impl FnMut(&mut OperationContext<'_>) -> Result<T>,
@@ -47,7 +47,7 @@ pub(crate) fn write_transaction<T>(
     }
 }
 
-/// The first few tries come at once; later ones wait, so that whoever holds the key can finish.
+/// The first retries start at once. Later ones wait, so that the transaction that holds the key can finish.
 fn pause(attempt: u32) {
     match attempt {
         0..=3 => std::thread::yield_now(),

@@ -1,59 +1,59 @@
-//! Walks a plan: records or index entries, one after the other, from where the scan stopped until the visitor has enough, the plan ends, or
-//! the snapshot is old. Within a call the snapshot is renewed every [`SNAPSHOT_MS`], where mongod yields.
+//! Runs a scan over records or index entries from its last position until the visitor has enough, the plan ends, or the snapshot is old.
+//! Within a call the snapshot is renewed every [`SNAPSHOT_MS`], at which point mongod yields.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use bson::{Bson, RawDocument};
 use fathom_engine::{Cursor, Key};
-use fathom_query::{Code, Failure, Filter, Matched, Range};
+use fathom_query::{Code, Failure, Filter, FilterMatch, Range};
 use fathom_sharding::Ownership;
 
 use crate::Result;
 use crate::buffers;
-use crate::cursors::{Fetch, Leg, RecordWalk, Scan, Tally};
+use crate::cursors::{CollectionScan, Fetch, Leg, RecordWalk, Tally};
 use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, IndexEntry, document_of};
 
-/// How long one snapshot is read, in milliseconds; longer ones keep old versions in the engine's cache.
+/// The lifetime of a snapshot, in milliseconds; longer ones keep old versions in the engine's cache.
 const SNAPSHOT_MS: u64 = 100;
 
-/// After how many keys the clock and the kill switch are looked at, as mongod does.
+/// The number of keys between two checks of the clock and the kill switch, as in mongod.
 const KEYS_BETWEEN_CHECKS: u32 = 128;
 
 /// A match, valid while the visitor looks at it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found<'a> {
+pub(crate) struct ScanMatch<'a> {
     pub(crate) record: i64,
     pub(crate) document: &'a RawDocument,
-    pub(crate) matched: Matched,
+    pub(crate) matched: FilterMatch,
 }
 
-/// Whether the visitor wants more.
+/// The visitor's answer to a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub(crate) enum ScanFlow {
     More,
-    /// This match was taken, and no other is wanted now.
+    /// This match was taken, and no further one is wanted now.
     Enough,
     /// This match was not taken; the next call begins with it again.
     NotThis,
 }
 
-/// What one call of the visitor gets.
-pub(crate) type Visit<'v> = dyn FnMut(Found<'_>) -> Result<Flow> + 'v;
+/// The visitor of a scan.
+pub(crate) type Visit<'v> = dyn FnMut(ScanMatch<'_>) -> Result<ScanFlow> + 'v;
 
-/// Why a call of a scan stops.
+/// The reason for which a call of a scan stops.
 enum Pause {
-    /// The leg is at its end.
+    /// The leg has reached its end.
     End,
     /// The visitor has enough.
     Enough,
-    /// Time for a new snapshot.
+    /// A new snapshot is due.
     Renew,
 }
 
-impl Scan {
-    /// Goes on in snapshots of its own until the visitor has enough or nothing is left.
+impl CollectionScan {
+    /// Continues in snapshots of its own until the visitor has enough or no match remains.
     pub(crate) fn run(
         &mut self,
         op: &mut OperationContext<'_>,
@@ -61,7 +61,7 @@ impl Scan {
         visit: &mut Visit<'_>,
     ) -> Result<()> {
         while !self.is_done() {
-            // Before the snapshot: what may be read by now is in it.
+            // Read before the snapshot begins, so that the snapshot contains every record up to this one.
             let limit = collection.readable_to();
             op.session().begin()?;
             let pause = self.slice(op, collection, limit, Some(Duration::from_millis(SNAPSHOT_MS)), visit);
@@ -75,7 +75,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Goes on in the caller's transaction until the visitor has enough or nothing is left.
+    /// Continues in the caller's transaction until the visitor has enough or no match remains.
     pub(crate) fn run_within(
         &mut self,
         op: &mut OperationContext<'_>,
@@ -103,7 +103,7 @@ impl Scan {
         let (filter, fetch, seen) = (self.filter.as_ref(), self.fetch, self.seen.as_mut());
         let owned = self.owned.as_deref();
         let Some(tally) = self.tallies.get_mut(self.leg) else { return Ok(Pause::End) };
-        let mut step = Step { filter, fetch, seen, owned, tally, visit, pace: Pace::new(budget) };
+        let mut step = ScanCall { filter, fetch, seen, owned, tally, visit, pace: YieldPolicy::new(budget) };
         match self.legs.get_mut(self.leg) {
             None => Ok(Pause::End),
             Some(Leg::Records { walk, after, first }) => {
@@ -117,15 +117,15 @@ impl Scan {
     }
 }
 
-/// When to look up from the keys.
-struct Pace {
+/// Counts keys up to the next check.
+struct YieldPolicy {
     keys: u32,
     until: Option<Instant>,
 }
 
-impl Pace {
-    fn new(budget: Option<Duration>) -> Pace {
-        Pace { keys: 0, until: budget.map(|budget| Instant::now() + budget) }
+impl YieldPolicy {
+    fn new(budget: Option<Duration>) -> YieldPolicy {
+        YieldPolicy { keys: 0, until: budget.map(|budget| Instant::now() + budget) }
     }
 
     /// Counts a key; true when it is time for a new snapshot.
@@ -139,7 +139,7 @@ impl Pace {
     }
 }
 
-/// Goes to the first record, or past the last one that was seen.
+/// Positions the cursor at the first record, or after the last one seen.
 fn go_on(cursor: &mut dyn Cursor, walk: RecordWalk, after: Option<i64>) -> Result<bool> {
     let Some(record) = after else {
         return Ok(match walk.first {
@@ -162,24 +162,24 @@ fn go_on(cursor: &mut dyn Cursor, walk: RecordWalk, after: Option<i64>) -> Resul
     Ok(found)
 }
 
-/// The ranges of an index that a walk goes through, and its direction.
+/// The ranges of an index that a scan covers, and its direction.
 struct KeyWalk<'a> {
     ranges: &'a [Range],
     backwards: bool,
 }
 
 /// One call of a scan on one of its legs.
-struct Step<'s, 'v> {
+struct ScanCall<'s, 'v> {
     filter: Option<&'s Filter>,
     fetch: Fetch,
     seen: Option<&'s mut HashSet<i64>>,
     owned: Option<&'s Ownership>,
     tally: &'s mut Tally,
     visit: &'s mut Visit<'v>,
-    pace: Pace,
+    pace: YieldPolicy,
 }
 
-impl Step<'_, '_> {
+impl ScanCall<'_, '_> {
     fn records(
         &mut self,
         op: &mut OperationContext<'_>,
@@ -203,11 +203,11 @@ impl Step<'_, '_> {
             op.figures.docs_examined += 1;
             self.tally.documents += 1;
             let flow = self.offer(record, document_of(cursor.value())?)?;
-            if flow == Flow::NotThis {
+            if flow == ScanFlow::NotThis {
                 return Ok(Pause::Enough);
             }
             *after = Some(record);
-            if flow == Flow::Enough {
+            if flow == ScanFlow::Enough {
                 return Ok(Pause::Enough);
             }
             if self.pace.is_over(op)? {
@@ -235,13 +235,13 @@ impl Step<'_, '_> {
         self.tally.documents += u64::from(found.is_some());
         let flow = match found {
             Some(record) => self.offer(record, document_of(&buffer)?),
-            None => Ok(Flow::More),
+            None => Ok(ScanFlow::More),
         };
         buffers::give(buffer);
         // The leg holds at most one record; one that was not taken comes again.
         let flow = flow?;
-        *done = flow != Flow::NotThis;
-        Ok(if flow == Flow::More { Pause::End } else { Pause::Enough })
+        *done = flow != ScanFlow::NotThis;
+        Ok(if flow == ScanFlow::More { Pause::End } else { Pause::Enough })
     }
 
     fn keys(
@@ -264,18 +264,18 @@ impl Step<'_, '_> {
                 op.figures.keys_examined += 1;
                 self.tally.keys += 1;
                 let flow = self.entry(op, collection, index, &*cursor, &mut buffer)?;
-                if flow == Flow::NotThis {
+                if flow == ScanFlow::NotThis {
                     buffers::give(buffer);
-                    // The next call goes on behind the key before this one, or at the start of the range again.
+                    // The next call continues behind the key before this one, or at the start of the range again.
                     let back = if walk.backwards { cursor.next()? } else { cursor.previous()? };
                     let seen = back && KeyWalk::holds(&*cursor, current);
                     *after = if seen { cursor.key().bytes().map(<[u8]>::to_vec) } else { None };
                     return Ok(Pause::Enough);
                 }
                 let renew = self.pace.is_over(op)?;
-                if flow == Flow::Enough || renew {
+                if flow == ScanFlow::Enough || renew {
                     *after = cursor.key().bytes().map(<[u8]>::to_vec);
-                    pause = if flow == Flow::Enough { Pause::Enough } else { Pause::Renew };
+                    pause = if flow == ScanFlow::Enough { Pause::Enough } else { Pause::Renew };
                     buffers::give(buffer);
                     return Ok(pause);
                 }
@@ -296,11 +296,11 @@ impl Step<'_, '_> {
         index: &Index,
         cursor: &dyn Cursor,
         buffer: &mut Vec<u8>,
-    ) -> Result<Flow> {
+    ) -> Result<ScanFlow> {
         let entry = index.read_entry(cursor.key().bytes().unwrap_or_default(), cursor.value())?;
         if self.seen.as_ref().is_some_and(|seen| seen.contains(&entry.record)) {
             self.tally.repeated += 1;
-            return Ok(Flow::More);
+            return Ok(ScanFlow::More);
         }
         buffer.clear();
         match self.fetch {
@@ -322,22 +322,22 @@ impl Step<'_, '_> {
         self.offer(entry.record, document_of(buffer)?)
     }
 
-    fn offer(&mut self, record: i64, document: &RawDocument) -> Result<Flow> {
+    fn offer(&mut self, record: i64, document: &RawDocument) -> Result<ScanFlow> {
         if self.seen.as_ref().is_some_and(|seen| seen.contains(&record)) {
-            return Ok(Flow::More);
+            return Ok(ScanFlow::More);
         }
         let matched = match self.filter {
-            None => Matched::default(),
+            None => FilterMatch::default(),
             Some(filter) => match filter.matches(document)? {
                 Some(matched) => matched,
-                None => return Ok(Flow::More),
+                None => return Ok(ScanFlow::More),
             },
         };
         if self.owned.is_some_and(|owned| !owned.owns(document)) {
-            return Ok(Flow::More);
+            return Ok(ScanFlow::More);
         }
-        let flow = (self.visit)(Found { record, document, matched })?;
-        if flow != Flow::NotThis {
+        let flow = (self.visit)(ScanMatch { record, document, matched })?;
+        if flow != ScanFlow::NotThis {
             self.tally.matched += 1;
             if let Some(seen) = &mut self.seen {
                 seen.insert(record);
@@ -362,24 +362,24 @@ fn key_document(index: &Index, entry: &IndexEntry<'_>, out: &mut Vec<u8>) -> Res
 }
 
 impl KeyWalk<'_> {
-    /// The range at a place; backwards the place counts down from the number of ranges.
+    /// The range at a position; backwards the position counts down from the number of ranges.
     fn current(&self, range: usize) -> Option<&Range> {
         if self.backwards { self.ranges.get(range.checked_sub(1)?) } else { self.ranges.get(range) }
     }
 
-    /// Goes to the first key of the range, or past the last one that was seen.
+    /// Positions the cursor at the first key of the range, or after the last one seen.
     fn enter(&self, cursor: &mut dyn Cursor, range: &Range, after: Option<&[u8]>) -> Result<bool> {
         if self.backwards {
             let bound = after.unwrap_or(&range.high);
             let found = cursor.seek_back(Key::Bytes(bound))?;
-            // The high end does not belong to the range, nor does the key that was seen.
+            // The range excludes its high end, and the scan excludes the key already seen.
             return Ok(if found && cursor.key().bytes() == Some(bound) { cursor.previous()? } else { found });
         }
         let found = cursor.seek(Key::Bytes(after.unwrap_or(&range.low)))?;
         Ok(if found && after.is_some() && cursor.key().bytes() == after { cursor.next()? } else { found })
     }
 
-    /// Whether the cursor's key lies in the range, whichever way it was reached.
+    /// Whether the cursor's key lies in the range, in either direction.
     fn holds(cursor: &dyn Cursor, range: &Range) -> bool {
         let key = cursor.key().bytes().unwrap_or_default();
         key >= range.low.as_slice() && key < range.high.as_slice()

@@ -8,20 +8,20 @@ use fathom_engine::Session;
 use parking_lot::Mutex;
 
 use super::expression_context::ExpressionContext;
-use super::find::{Taken, gone};
+use super::find::{BatchEffect, gone};
 use crate::Result;
 use crate::cursors::FindState;
 use crate::storage::Collection;
 
-/// Rows that are read from the engine at once, so that a pipeline that stops early has not read everything.
+/// The number of rows read from the engine at once, so that a pipeline that stops early has not read everything.
 const ROWS_AT_ONCE: usize = 128;
-/// Their bytes, so that a few large documents do not fill the memory.
+/// The bytes of those rows, so that a few large documents do not fill the memory.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// A query that the stages share with explain.
 pub(crate) type SharedFind = Arc<Mutex<FindState>>;
 
-/// Rows of a query. It has an engine session of its own, so that it may rest between two batches of a client's cursor.
+/// The rows of a query. They use an engine session of their own, so that they can stay idle between two batches of a client's cursor.
 pub(crate) struct ScanRows {
     context: Arc<ExpressionContext>,
     session: Option<Box<dyn Session>>,
@@ -61,7 +61,7 @@ impl ScanRows {
                 bytes += document.as_bytes().len();
                 rows.push_back(document.to_owned());
                 let full = rows.len() >= ROWS_AT_ONCE || bytes >= BYTES_AT_ONCE;
-                Ok(if full { Taken::Last } else { Taken::More })
+                Ok(if full { BatchEffect::Last } else { BatchEffect::More })
             })
         })
     }

@@ -1,8 +1,8 @@
-//! The stages of a pipeline that say what the server knows of itself: `$collStats`, `$indexStats`, `$currentOp`.
+//! The pipeline stages that report on the server itself: `$collStats`, `$indexStats`, `$currentOp`.
 //!
-//! They give whole documents; who runs the pipeline checks that the stage comes first and that the client may see it.
+//! They return whole documents; the caller checks that the stage comes first and that the client may see its output.
 //!
-//! What every connection does at the moment is also told by the command `currentOp`, and ended by `killOp`.
+//! The commands `currentOp` and `killOp` use the functions on current operations too.
 
 use bson::{Bson, DateTime, Document, doc};
 use fathom_query::{Code, Failure};
@@ -16,17 +16,21 @@ use crate::stats::{Usage, Use};
 use crate::storage::Collection;
 use crate::storage::collection_stats::{write, write_latencies};
 
-/// What `currentOp` is to show.
+/// The operations that `currentOp` should show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shown {
-    /// Connections that do nothing, too.
+pub(crate) struct StageDescription {
+    /// Whether idle connections are included.
     pub(crate) idle: bool,
-    /// What others do, too; without logins everybody is the same user.
+    /// Whether operations of other users are included; without logins all clients are the same user.
     pub(crate) all_users: bool,
 }
 
-/// One document for each connection that runs a command, as `asking` may see them.
-pub(crate) fn current_operations(instance: &Instance, asking: &Client, shown: Shown) -> Vec<Document> {
+/// One document for each connection with a running command that `asking` may see.
+pub(crate) fn current_operations(
+    instance: &Instance,
+    asking: &Client,
+    shown: StageDescription,
+) -> Vec<Document> {
     let users = asking.users();
     let host = instance.host();
     let mut documents = Vec::new();
@@ -41,7 +45,7 @@ pub(crate) fn current_operations(instance: &Instance, asking: &Client, shown: Sh
     documents
 }
 
-/// Asks the operation of this number to stop; false if no connection runs it.
+/// Asks the operation with this number to stop; false if no connection runs it.
 pub(crate) fn kill_operation(instance: &Instance, asking: &Client, operation: u64, all_users: bool) -> bool {
     let users = asking.users();
     let may = |client: &Client| all_users || !instance.config.auth || client.users() == users;
@@ -87,7 +91,7 @@ fn describe_command(document: &mut Document, commands: &CommandRegistry, activit
         None => ("", None),
     };
     let command = commands.find(name);
-    let operation = Use::of(command.map_or("", |command| command.name)).name();
+    let operation = Use::for_command(command.map_or("", |command| command.name)).name();
     let collection = match (operation, activity.command.get_str("collection")) {
         ("getmore", Ok(collection)) => collection,
         _ => target.unwrap_or("$cmd"),
@@ -144,7 +148,7 @@ pub(crate) fn coll_stats_stage(
     Ok(vec![one])
 }
 
-/// The documents of `$indexStats`: one for each index of a collection by its full name; none if there is no such collection.
+/// The documents of `$indexStats`: one for each index of a collection by its full name, or none if the collection does not exist.
 pub(crate) fn index_stats_stage(instance: &Instance, namespace: &str) -> Vec<Document> {
     let Some(collection) = instance.catalog.get(namespace) else { return Vec::new() };
     let host = instance.host();
@@ -168,7 +172,7 @@ pub(crate) fn current_op_stage(
     client: &Client,
     options: &Document,
 ) -> Result<Vec<Document>> {
-    let mut shown = Shown { idle: false, all_users: false };
+    let mut shown = StageDescription { idle: false, all_users: false };
     for (name, value) in options {
         let flag = || {
             value.as_bool().ok_or_else(|| {
@@ -179,7 +183,7 @@ pub(crate) fn current_op_stage(
         match name.as_str() {
             "idleConnections" => shown.idle = flag()?,
             "allUsers" => shown.all_users = flag()?,
-            // Sessions, cursors and forwarded operations that rest are none here that this stage could show.
+            // This server has no such idle sessions, cursors or forwarded operations to show.
             "idleSessions" | "idleCursors" | "localOps" | "backtrace" | "truncateOps" => {
                 flag()?;
             }
@@ -192,7 +196,7 @@ pub(crate) fn current_op_stage(
     Ok(current_operations(instance, client, shown))
 }
 
-/// What sizes are divided by; absent is 1.
+/// The divisor of sizes; absent means 1.
 pub(crate) fn scale_of(value: Option<&Bson>) -> Result<i64> {
     let scale = match value {
         None | Some(Bson::Null) => return Ok(1),

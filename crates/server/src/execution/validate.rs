@@ -1,9 +1,8 @@
-//! Checks a collection through and through: every record is a document, and each index holds the keys of all records and no
-//! others.
+//! Checks a collection completely: every record is a document, and each index holds the keys of all records and no others.
 //!
-//! The entries that the records should have and those that the index has are compared by sums over their hashes, in one
-//! pass over each table in its order. Only where the sums differ are entries looked up one by one, to name what is wrong.
-//! The caller holds the collection alone, so that all passes see the same.
+//! The expected entries and the entries of the index are compared by sums over their hashes, in one pass over each table
+//! in its order. Only if the sums differ are entries looked up one by one, to name the errors. The caller holds the
+//! collection exclusively, so that all passes see the same data.
 
 #[cfg(test)]
 mod tests;
@@ -18,52 +17,51 @@ use fathom_query::{IndexKeys, KeyString};
 
 use crate::Result;
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, Index, State};
+use crate::storage::{Collection, CollectionState, Index};
 
-/// How long one snapshot is read; longer ones keep old versions of other tables in the engine's cache.
+/// The lifetime of a snapshot; longer ones keep old versions of other tables in the engine's cache.
 const SNAPSHOT: Duration = Duration::from_millis(100);
-/// Keys between two looks at the clock and the kill switch.
+/// The number of keys between two checks of the clock and the kill switch.
 const KEYS_AT_ONCE: u32 = 128;
 
-/// Entries of each kind that are named for an index.
+/// The maximum number of entries of each kind named for an index.
 const MAX_NAMED: usize = 100;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    /// Records.
+pub(crate) struct ValidationReport {
     pub(crate) records: i64,
-    /// Bytes of BSON of the records.
+    /// The BSON bytes of the records.
     pub(crate) bytes: i64,
-    /// Records that are no documents.
+    /// The number of records that are not documents.
     pub(crate) invalid: i64,
-    /// What was found of each index, by its name.
+    /// The result for each index, by its name.
     pub(crate) indexes: BTreeMap<String, IndexReport>,
     pub(crate) warnings: Vec<String>,
     pub(crate) errors: Vec<String>,
     /// Entries that point to no record with that key, at most [`MAX_NAMED`] of an index.
     pub(crate) extra: Vec<Document>,
-    /// Keys of records that the index has not.
+    /// Keys of records that the index lacks.
     pub(crate) missing: Vec<Document>,
 }
 
-/// What was found of one index.
+/// The result for one index.
 #[derive(Debug, Default)]
 pub(crate) struct IndexReport {
-    /// Entries.
+    /// The number of entries of the index.
     pub(crate) keys: i64,
     pub(crate) errors: Vec<String>,
     pub(crate) warnings: Vec<String>,
 }
 
-impl Report {
-    /// Whether all is as it should be.
+impl ValidationReport {
+    /// Whether no error was found.
     pub(crate) fn is_valid(&self) -> bool {
         self.errors.is_empty() && self.indexes.values().all(|index| index.errors.is_empty())
     }
 }
 
-/// A sum over entries that does not depend on their order.
+/// A sum over entries that is independent of their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     entries: u64,
@@ -84,14 +82,14 @@ impl Sum {
     }
 }
 
-/// Checks a collection that the caller holds alone; with `full` the engine checks its own structures too.
+/// Checks a collection that the caller holds exclusively; with `full` the engine also checks its own structures.
 pub(crate) fn check(
     op: &OperationContext<'_>,
     collection: &Collection,
-    state: &State,
+    state: &CollectionState,
     full: bool,
-) -> Result<Report> {
-    let mut report = Report::default();
+) -> Result<ValidationReport> {
+    let mut report = ValidationReport::default();
     if full {
         verify(op, collection, state, &mut report)?;
     }
@@ -102,14 +100,14 @@ pub(crate) fn check(
     Ok(report)
 }
 
-/// Lets the engine walk its own structures.
+/// Has the engine check its own structures.
 fn verify(
     op: &OperationContext<'_>,
     collection: &Collection,
-    state: &State,
-    report: &mut Report,
+    state: &CollectionState,
+    report: &mut ValidationReport,
 ) -> Result<()> {
-    // A cursor of our own would be in the engine's way.
+    // An open cursor of this session would block the engine.
     op.session().release(None);
     let tables = collection.table().into_iter().chain(state.indexes.iter().map(|index| index.table()));
     for table in tables {
@@ -129,12 +127,12 @@ fn verify(
     Ok(())
 }
 
-/// Walks the records; what entries each index should have.
+/// Checks the records and collects the entries that each index should have.
 fn check_records(
     op: &OperationContext<'_>,
     collection: &Collection,
-    state: &State,
-    report: &mut Report,
+    state: &CollectionState,
+    report: &mut ValidationReport,
 ) -> Result<Vec<Sum>> {
     let mut sums = vec![Sum::default(); state.indexes.len()];
     let mut keys = IndexKeys::default();
@@ -181,7 +179,7 @@ fn check_index(
     collection: &Collection,
     index: &Index,
     expected: Sum,
-    report: &mut Report,
+    report: &mut ValidationReport,
 ) -> Result<()> {
     let mut found = Sum::default();
     walk(op, index.table(), &mut |key, value| {
@@ -213,12 +211,12 @@ fn check_index(
     Ok(())
 }
 
-/// Entries that no record has.
+/// Finds entries that belong to no record.
 fn extra_entries(
     op: &OperationContext<'_>,
     collection: &Collection,
     index: &Index,
-    report: &mut Report,
+    report: &mut ValidationReport,
 ) -> Result<()> {
     let table = collection.records_table()?;
     let session = op.session();
@@ -250,12 +248,12 @@ fn extra_entries(
     })
 }
 
-/// Keys of records that the index has not.
+/// Finds keys of records that the index lacks.
 fn missing_entries(
     op: &OperationContext<'_>,
     collection: &Collection,
     index: &Index,
-    report: &mut Report,
+    report: &mut ValidationReport,
 ) -> Result<()> {
     let session = op.session();
     let mut held = Vec::new();
@@ -296,16 +294,16 @@ fn binary(bytes: &[u8]) -> Bson {
     Bson::Binary(bson::Binary { subtype: bson::spec::BinarySubtype::Generic, bytes: bytes.to_vec() })
 }
 
-/// What looks at each key and value.
+/// A function called with each key and value.
 type Visit<'v> = dyn FnMut(Key<'_>, &[u8]) -> Result<()> + 'v;
 
-/// Where a walk stopped.
-enum Position {
+/// The position at which a pass stopped.
+enum ResumePosition {
     Number(i64),
     Bytes(Vec<u8>),
 }
 
-/// Shows every key and value to `visit`, in order.
+/// Passes every key and value to `visit`, in order.
 fn walk(op: &OperationContext<'_>, table: &Table, visit: &mut Visit<'_>) -> Result<()> {
     let mut position = None;
     loop {
@@ -323,17 +321,17 @@ fn walk(op: &OperationContext<'_>, table: &Table, visit: &mut Visit<'_>) -> Resu
 fn slice(
     op: &OperationContext<'_>,
     table: &Table,
-    from: Option<&Position>,
+    from: Option<&ResumePosition>,
     visit: &mut Visit<'_>,
-) -> Result<Option<Position>> {
+) -> Result<Option<ResumePosition>> {
     let until = Instant::now() + SNAPSHOT;
     let mut cursor = op.session().cursor(table)?;
     let mut more = match from {
         None => cursor.first()?,
         Some(position) => {
             let key = match position {
-                Position::Number(number) => Key::Number(*number),
-                Position::Bytes(bytes) => Key::Bytes(bytes),
+                ResumePosition::Number(number) => Key::Number(*number),
+                ResumePosition::Bytes(bytes) => Key::Bytes(bytes),
             };
             let found = cursor.seek(key)?;
             if found && cursor.key() == key { cursor.next()? } else { found }
@@ -347,8 +345,8 @@ fn slice(
             op.check_interrupt()?;
             if Instant::now() >= until {
                 return Ok(Some(match (table.keys(), cursor.key()) {
-                    (KeyKind::Bytes, key) => Position::Bytes(key.bytes().unwrap_or_default().to_vec()),
-                    (KeyKind::Number, key) => Position::Number(key.number().unwrap_or_default()),
+                    (KeyKind::Bytes, key) => ResumePosition::Bytes(key.bytes().unwrap_or_default().to_vec()),
+                    (KeyKind::Number, key) => ResumePosition::Number(key.number().unwrap_or_default()),
                 }));
             }
         }

@@ -1,4 +1,4 @@
-//! Views: a query on one is a query on what it stands for, behind its pipeline. What a view may be defined as.
+//! Resolves views: a query on a view runs on its source, after the view's pipeline. Also checks the definition of a view.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Pipeline};
@@ -8,23 +8,23 @@ use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::storage::Catalog;
 
-/// How many views may stand on one another (mongodb/mongo:src/mongo/db/views/view_graph.cpp).
+/// The maximum depth of nested views (mongodb/mongo:src/mongo/db/views/view_graph.cpp).
 pub(crate) const VIEWS_DEEP: usize = 20;
 
-/// What a namespace comes to when it may be a view.
+/// The target of a namespace, which may be a view.
 #[derive(Debug)]
-pub(crate) struct Resolved {
-    /// The collection, which need not be there.
+pub(crate) struct ViewTarget {
+    /// The collection, which need not exist.
     pub(crate) namespace: String,
-    /// The stages of the views on the way, to be run first.
+    /// The stages of the resolved views, to be run first.
     pub(crate) stages: Vec<RawDocumentBuf>,
-    /// Whether any view was on the way.
+    /// Whether any view was resolved.
     pub(crate) is_view: bool,
 }
 
-/// Follows views down to a collection.
-pub(crate) fn resolve(catalog: &Catalog, namespace: &str) -> Result<Resolved> {
-    let mut resolved = Resolved { namespace: namespace.to_owned(), stages: Vec::new(), is_view: false };
+/// Resolves views down to a collection.
+pub(crate) fn resolve(catalog: &Catalog, namespace: &str) -> Result<ViewTarget> {
+    let mut resolved = ViewTarget { namespace: namespace.to_owned(), stages: Vec::new(), is_view: false };
     for _ in 0..=VIEWS_DEEP {
         let Some(collection) = catalog.get(&resolved.namespace) else { return Ok(resolved) };
         let (on, mut stages) = {
@@ -35,7 +35,7 @@ pub(crate) fn resolve(catalog: &Catalog, namespace: &str) -> Result<Resolved> {
             (on.to_owned(), stages.iter().map(raw_stage).collect::<Result<Vec<_>>>()?)
         };
         stages.append(&mut resolved.stages);
-        resolved = Resolved { namespace: format!("{}.{on}", collection.database()), stages, is_view: true };
+        resolved = ViewTarget { namespace: format!("{}.{on}", collection.database()), stages, is_view: true };
     }
     let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
     Err(Failure::new(Code::ViewDepthLimitExceeded, what))
@@ -48,8 +48,8 @@ fn raw_stage(stage: &Bson) -> Result<RawDocumentBuf> {
     }
 }
 
-/// Checks the definition of a view: a source of the same database and a pipeline that writes nothing, without a circle. Returns the options
-/// that the catalog keeps for it.
+/// Checks the definition of a view: a source in the same database and a pipeline without writes, without a cycle. Returns the options that
+/// the catalog stores for it.
 pub(crate) fn check_view(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -86,7 +86,7 @@ pub(crate) fn check_view(
     Ok(doc! { "viewOn": source, "pipeline": stages })
 }
 
-/// Follows what a view reads down to the collections.
+/// Follows the sources of a view down to the collections.
 fn follow(op: &mut OperationContext<'_>, database: &str, name: &str, path: &mut Vec<String>) -> Result<()> {
     let namespace = format!("{database}.{name}");
     if path.contains(&namespace) {

@@ -1,6 +1,6 @@
-//! Whether connections may come to the loops: only after the data were seen to be in memory, only where several want to, since one or two
-//! fare better with threads, and after operations of a loop have waited not for a while, for longer if they wait again soon
-//! after.
+//! Decides whether connections may move to the loops. They may only after the data was seen to be in memory, only if several want to,
+//! since one or two fare better with threads, and only after operations of a loop have not waited for some time, which grows if they wait
+//! again soon after.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The first respite.
-const SHORTEST: Duration = Duration::from_secs(1);
-/// The longest: so often at most operations have to wait for others that a device holds up, a few milliseconds.
-const LONGEST: Duration = Duration::from_secs(64);
+/// The minimum length of a respite.
+const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// The maximum: at this rate at most, operations wait for others that a device delays, for a few milliseconds.
+const MAX_PAUSE: Duration = Duration::from_secs(64);
 
-/// Connections that must want to come, between two counts of the watch, for it to be opened. Up to four gain nothing, and one and two
-/// lose a few percent (docs/journal).
-const FEWEST: u32 = 5;
+/// The number of connections that must ask between two counts of the watch before it opens the gate. Up to four gain nothing, and one
+/// and two lose a few percent (docs/journal).
+const MIN_ASKERS: u32 = 5;
 
-/// When a connection last asked for the way to be opened.
+/// The round in which a connection last asked for the gate to be opened.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asked(Cell<u32>);
+pub(crate) struct GateRequest(Cell<u32>);
 
-/// The way to the loops. It is shut until the watch opens it.
+/// The gate to the loops. It is shut until the watch opens it.
 #[derive(Debug)]
 pub(crate) struct Gate {
     open: AtomicBool,
-    /// The number of the count to come, from 1.
+    /// The number of the next count, from 1.
     round: AtomicU32,
-    /// Connections that have asked since the last one.
+    /// The number of connections that have asked since the last count.
     askers: AtomicU32,
     origin: Instant,
-    /// Milliseconds after the origin up to which it stays shut.
+    /// The end of the respite, in milliseconds after the origin.
     until_ms: AtomicU64,
     last: Mutex<Duration>,
 }
@@ -49,8 +49,8 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// Whether a connection may pass. Where it is shut, and no respite keeps it so, the watch is to see to it: `wake` wakes it.
-    pub(crate) fn lets_in(&self, asked: &Asked, wake: impl FnOnce()) -> bool {
+    /// Whether a connection may pass. If the gate is shut outside a respite, the watch must open it: `wake` wakes the watch.
+    pub(crate) fn lets_in(&self, asked: &GateRequest, wake: impl FnOnce()) -> bool {
         if self.open.load(Ordering::Relaxed) {
             return true;
         }
@@ -63,25 +63,25 @@ impl Gate {
         false
     }
 
-    /// Ends a round of asking: whether enough have asked in it.
+    /// Ends a round of requests; returns whether enough connections have asked in it.
     pub(crate) fn was_asked_by_many(&self) -> bool {
         self.round.fetch_add(1, Ordering::Relaxed);
-        self.askers.swap(0, Ordering::SeqCst) >= FEWEST
+        self.askers.swap(0, Ordering::SeqCst) >= MIN_ASKERS
     }
 
-    /// Whether somebody has asked in this round.
+    /// Whether a connection has asked in this round.
     pub(crate) fn is_asked(&self) -> bool {
         self.askers.load(Ordering::SeqCst) > 0
     }
 
-    /// Opens it, unless a respite keeps it shut.
+    /// Opens the gate, except during a respite.
     pub(crate) fn open(&self) {
         if !self.rests() {
             self.open.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Shuts it until it is asked for again.
+    /// Shuts the gate until connections ask again.
     pub(crate) fn shut(&self) {
         self.open.store(false, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl Gate {
         until_ms != 0 && self.now_ms() < until_ms
     }
 
-    /// Shuts it for a respite, twice as long as the last if that has not been over for as long as it was. One that is on goes on.
+    /// Shuts the gate for a respite, twice as long as the last one if that ended less than its own length ago. A respite in progress continues.
     pub(crate) fn rest(&self) {
         self.shut();
         let mut last = self.last.lock();
@@ -109,9 +109,9 @@ impl Gate {
     }
 }
 
-/// How long a respite is that begins so long after the last one ended.
+/// The length of a respite that begins `since` after the end of the last one.
 fn next(last: Duration, since: Duration) -> Duration {
-    if since > last { SHORTEST } else { (2 * last).clamp(SHORTEST, LONGEST) }
+    if since > last { MIN_PAUSE } else { (2 * last).clamp(MIN_PAUSE, MAX_PAUSE) }
 }
 
 #[cfg(test)]
@@ -128,24 +128,24 @@ mod tests {
             })
             .collect();
         assert_eq!(lengths, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        assert_eq!(next(last, last + SHORTEST), SHORTEST);
+        assert_eq!(next(last, last + MIN_PAUSE), MIN_PAUSE);
     }
 
     #[test]
     fn it_opens_for_many_and_not_within_a_respite() {
         let gate = Gate::default();
-        let crowd = vec![Asked::default(); FEWEST as usize];
+        let crowd = vec![GateRequest::default(); MIN_ASKERS as usize];
         let mut woken = 0;
-        // Who asks again in the same round counts once.
+        // A connection that asks again in the same round counts once.
         let one = [&crowd[0]; 9];
         assert!(!one.iter().any(|asked| gate.lets_in(asked, || woken += 1)) && woken == 1);
         assert!(gate.is_asked() && !gate.was_asked_by_many() && !gate.is_asked());
         assert!(!crowd.iter().any(|asked| gate.lets_in(asked, || woken += 1)) && gate.was_asked_by_many());
         gate.open();
-        assert!(gate.lets_in(&crowd[0], || woken += 1) && woken == 1 + FEWEST);
+        assert!(gate.lets_in(&crowd[0], || woken += 1) && woken == 1 + MIN_ASKERS);
         gate.rest();
         let until_ms = gate.until_ms.load(Ordering::Relaxed);
-        assert!(!gate.lets_in(&crowd[0], || woken += 1) && woken == 1 + FEWEST && until_ms >= 1000);
+        assert!(!gate.lets_in(&crowd[0], || woken += 1) && woken == 1 + MIN_ASKERS && until_ms >= 1000);
         gate.open();
         gate.rest();
         assert!(!gate.lets_in(&crowd[0], || woken += 1) && !gate.is_asked());

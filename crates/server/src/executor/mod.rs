@@ -1,6 +1,6 @@
-//! Connections that event loops have in the place of threads: which loop has which, and whether more may come. A loop takes its connections one at
-//! a time, and the watch may take them away, all at once. The loops themselves run
-//! in `event_loops`; what they run are the connections of a service, of which nothing is known here.
+//! The connections that event loops serve in place of threads: the assignment of connections to loops, and the gate for new ones. A loop takes its
+//! connections one at a time, and the watch may take all of them away at once. The loops themselves run in `event_loops`; this module knows
+//! nothing of the service whose connections they are.
 
 mod gate;
 mod progress;
@@ -10,55 +10,55 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use fathom_service::event_loop::EventLoops;
-use fathom_service::{Counter, Service, Unattended};
+use fathom_service::{Counter, IdleConnection, Service};
 use parking_lot::Mutex;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 
 use crate::config::ServiceExecutor;
 
-pub(crate) use gate::{Asked, Gate};
-pub(crate) use progress::{Progress, WatchBell};
+pub(crate) use gate::{Gate, GateRequest};
+pub(crate) use progress::{LoopProgress, WatchBell};
 
-/// How many brief operations one after the other make a connection one for a loop. Giving it back costs a thread.
+/// The number of consecutive brief operations that makes a connection a candidate for a loop. Giving it back costs a thread.
 pub(crate) const RUN: u32 = 16;
 
-/// The loops, and whether connections may come to them.
+/// The loops, and the gate for new connections.
 #[derive(Debug)]
 pub(crate) struct Executor<S: Service> {
     pub(crate) loops: EventLoops<S>,
-    /// What each loop has and does, in the same order.
-    pub(crate) stages: Vec<Stage<S>>,
+    /// The stage of each loop, in the same order.
+    pub(crate) stages: Vec<WatchedLoop<S>>,
     pub(crate) gate: Gate,
     pub(crate) bell: WatchBell,
-    /// Operations that loops ran.
+    /// The number of operations that loops ran.
     pub(crate) executed: Counter,
-    /// How often a loop gave its connections up because they waited.
+    /// The number of times a loop gave up its connections because operations waited.
     pub(crate) dissolved: Counter,
 }
 
 /// One loop, as the watch sees it.
 #[derive(Debug)]
-pub(crate) struct Stage<S: Service> {
+pub(crate) struct WatchedLoop<S: Service> {
     pub(crate) members: Members<S>,
-    pub(crate) progress: Progress,
+    pub(crate) progress: LoopProgress,
 }
 
-impl<S: Service> Default for Stage<S> {
-    fn default() -> Stage<S> {
-        Stage { members: Members::default(), progress: Progress::default() }
+impl<S: Service> Default for WatchedLoop<S> {
+    fn default() -> WatchedLoop<S> {
+        WatchedLoop { members: Members::default(), progress: LoopProgress::default() }
     }
 }
 
 impl<S: Service> Executor<S> {
-    /// As the server is started.
+    /// An executor as the server is started.
     pub(crate) fn new(kind: ServiceExecutor) -> Executor<S> {
         let loops = match kind {
             ServiceExecutor::Adaptive => EventLoops::new(),
             ServiceExecutor::Synchronous => EventLoops::none(),
         };
         Executor {
-            stages: loops.all().iter().map(|_| Stage::default()).collect(),
+            stages: loops.all().iter().map(|_| WatchedLoop::default()).collect(),
             loops,
             gate: Gate::default(),
             bell: WatchBell::default(),
@@ -67,8 +67,8 @@ impl<S: Service> Executor<S> {
         }
     }
 
-    /// Whether a connection is to be taken over after so many brief operations.
-    pub(crate) fn wants(&self, brief_run: u32, asked: &Asked) -> bool {
+    /// Whether a connection should be taken over after this many brief operations.
+    pub(crate) fn wants(&self, brief_run: u32, asked: &GateRequest) -> bool {
         brief_run >= RUN
             && !self.stages.is_empty()
             && self.gate.lets_in(asked, || self.bell.wake())
@@ -76,56 +76,60 @@ impl<S: Service> Executor<S> {
     }
 
     /// Takes a connection over.
-    pub(crate) fn take(&self, connection: Unattended<S>) {
+    pub(crate) fn take(&self, connection: IdleConnection<S>) {
         self.loops.take(connection);
     }
 
-    /// How many connections loops have.
+    /// The number of connections that loops have.
     pub(crate) fn connections(&self) -> usize {
         self.stages.iter().map(|stage| stage.members.count()).sum()
     }
 
-    /// How many loops have some.
+    /// The number of loops with connections.
     pub(crate) fn busy_loops(&self) -> usize {
         self.stages.iter().filter(|stage| stage.members.count() > 0).count()
     }
 
-    /// Wakes all its threads.
+    /// Wakes the threads of all loops.
     pub(crate) fn ring(&self) {
         self.loops.ring();
         self.bell.ring();
     }
 }
 
-/// Boxed, since it is large and goes to and fro with each message.
-type Connection<S> = Box<Unattended<S>>;
+/// Boxed, since it is large and moves with each message.
+type BoxedConnection<S> = Box<IdleConnection<S>>;
 
-/// They have numbers, which events carry and which are never used again.
+/// The connections of a loop. Each has a number, which events carry and which is never reused.
 #[derive(Debug)]
-pub(crate) struct Members<S: Service>(Mutex<Table<S>>);
+pub(crate) struct Members<S: Service>(Mutex<MemberTable<S>>);
 
 #[derive(Debug)]
-struct Table<S: Service> {
-    all: HashMap<u64, Member<S>>,
+struct MemberTable<S: Service> {
+    all: HashMap<u64, LoopMember<S>>,
     last: u64,
 }
 
 #[derive(Debug)]
-struct Member<S: Service> {
+struct LoopMember<S: Service> {
     socket: Arc<TcpStream>,
-    /// None while the loop works for it.
-    connection: Option<Connection<S>>,
+    /// `None` while the loop is working on it.
+    connection: Option<BoxedConnection<S>>,
 }
 
 impl<S: Service> Default for Members<S> {
     fn default() -> Members<S> {
-        Members(Mutex::new(Table { all: HashMap::new(), last: 0 }))
+        Members(Mutex::new(MemberTable { all: HashMap::new(), last: 0 }))
     }
 }
 
 impl<S: Service> Members<S> {
-    /// Takes a connection in and has its events told; gives it back if the kernel does not take it.
-    pub(crate) fn join(&self, epoll: &OwnedFd, connection: Connection<S>) -> Result<u64, Connection<S>> {
+    /// Adds a connection and registers it for events; gives it back if the kernel refuses.
+    pub(crate) fn join(
+        &self,
+        epoll: &OwnedFd,
+        connection: BoxedConnection<S>,
+    ) -> Result<u64, BoxedConnection<S>> {
         let mut table = self.0.lock();
         let number = table.last + 1;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
@@ -134,7 +138,7 @@ impl<S: Service> Members<S> {
         }
         table.last = number;
         let socket = connection.socket();
-        table.all.insert(number, Member { socket, connection: Some(connection) });
+        table.all.insert(number, LoopMember { socket, connection: Some(connection) });
         Ok(number)
     }
 
@@ -143,13 +147,13 @@ impl<S: Service> Members<S> {
         self.0.lock().all.len()
     }
 
-    /// Takes one to work for it; none if it has left.
-    pub(crate) fn take(&self, number: u64) -> Option<Connection<S>> {
+    /// Takes a connection to work on it, or `None` if it has left.
+    pub(crate) fn take(&self, number: u64) -> Option<BoxedConnection<S>> {
         self.0.lock().all.get_mut(&number)?.connection.take()
     }
 
-    /// Puts it back; if all have left meanwhile, it is the caller's.
-    pub(crate) fn put_back(&self, number: u64, connection: Connection<S>) -> Option<Connection<S>> {
+    /// Puts a connection back; if all have left meanwhile, returns it to the caller.
+    pub(crate) fn put_back(&self, number: u64, connection: BoxedConnection<S>) -> Option<BoxedConnection<S>> {
         match self.0.lock().all.get_mut(&number) {
             Some(member) => {
                 member.connection = Some(connection);
@@ -159,16 +163,16 @@ impl<S: Service> Members<S> {
         }
     }
 
-    /// Forgets one that the caller has, and its events.
+    /// Removes a connection that the caller has, and its events.
     pub(crate) fn forget(&self, epoll: &OwnedFd, number: u64) {
         if let Some(member) = self.0.lock().all.remove(&number) {
-            // The kernel forgets what is closed by itself.
+            // The kernel removes closed sockets by itself.
             let _ = epoll::delete(epoll, &member.socket);
         }
     }
 
-    /// Gives some up, as many as `most`.
-    pub(crate) fn give_up(&self, epoll: &OwnedFd, most: usize) -> Vec<Connection<S>> {
+    /// Gives up at most `most` connections.
+    pub(crate) fn give_up(&self, epoll: &OwnedFd, most: usize) -> Vec<BoxedConnection<S>> {
         let mut table = self.0.lock();
         let numbers: Vec<u64> = table.all.keys().copied().take(most).collect();
         let leaving = numbers.iter().filter_map(|number| table.all.remove(number)).collect();
@@ -176,15 +180,15 @@ impl<S: Service> Members<S> {
         without_events(epoll, leaving)
     }
 
-    /// Gives all up; the one that the loop works for is told by [`Members::put_back`].
-    pub(crate) fn dissolve(&self, epoll: &OwnedFd) -> Vec<Connection<S>> {
+    /// Gives up all connections. [`Members::put_back`] reports this for the one that the loop is working on.
+    pub(crate) fn dissolve(&self, epoll: &OwnedFd) -> Vec<BoxedConnection<S>> {
         let leaving = self.0.lock().all.drain().map(|(_, member)| member).collect();
         without_events(epoll, leaving)
     }
 }
 
-fn without_events<S: Service>(epoll: &OwnedFd, leaving: Vec<Member<S>>) -> Vec<Connection<S>> {
-    let leave = |member: Member<S>| {
+fn without_events<S: Service>(epoll: &OwnedFd, leaving: Vec<LoopMember<S>>) -> Vec<BoxedConnection<S>> {
+    let leave = |member: LoopMember<S>| {
         let _ = epoll::delete(epoll, &member.socket);
         member.connection
     };

@@ -1,43 +1,43 @@
-//! What the watch is told: how far each loop is, at next to no cost for the loop, and that there is work again.
+//! Reports from the loops to the watch: the progress of each loop, at almost no cost for the loop, and the arrival of new work.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-/// What a loop tells of itself.
+/// A loop's report on itself.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// Odd while it runs operations of a connection; grows.
+pub(crate) struct LoopProgress {
+    /// Odd while the loop runs operations of a connection; grows.
     step: AtomicU64,
-    /// How often it waited for events.
+    /// The number of waits for events.
     rests: AtomicU64,
     /// Its thread's kernel id.
     thread: OnceLock<i32>,
 }
 
-impl Progress {
-    /// The calling thread runs the loop.
+impl LoopProgress {
+    /// Records that the calling thread runs the loop.
     pub(crate) fn begin(&self) {
         let _ = self.thread.set(rustix::thread::gettid().as_raw_nonzero().get());
     }
 
-    /// Operations begin or end. In one order with the watch's going to sleep, for all to see.
+    /// Records that operations begin or end. It is ordered with the watch's going to sleep, so that neither misses the other.
     pub(crate) fn turn(&self) {
         self.step.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It waits for events, which is no fault of the operations.
+    /// Records a wait for events, which is not due to the operations.
     pub(crate) fn rest(&self) {
         self.rests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The step that it is at.
+    /// The current step of the loop.
     pub(crate) fn step(&self) -> u64 {
         self.step.load(Ordering::SeqCst)
     }
 
-    /// How often it waited for events.
+    /// The number of waits for events.
     pub(crate) fn rests(&self) -> u64 {
         self.rests.load(Ordering::Relaxed)
     }
@@ -48,7 +48,6 @@ impl Progress {
     }
 }
 
-/// Wakes the watch.
 #[derive(Debug, Default)]
 pub(crate) struct WatchBell {
     asleep: AtomicBool,
@@ -57,21 +56,20 @@ pub(crate) struct WatchBell {
 }
 
 impl WatchBell {
-    /// Wakes it if it sleeps: there is work.
+    /// Wakes the watch if it sleeps, because work has arrived.
     pub(crate) fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) {
             self.ring();
         }
     }
 
-    /// Wakes it.
     pub(crate) fn ring(&self) {
         let _held = self.lock.lock();
         self.asleep.store(false, Ordering::SeqCst);
         self.changed.notify_all();
     }
 
-    /// Sleeps until it is woken, unless `has_work` says, once everybody can see that it sleeps, that it must not.
+    /// Sleeps until it is woken, unless `has_work`, called once all threads can see that it sleeps, reports work.
     pub(crate) fn sleep(&self, has_work: impl FnOnce() -> bool) {
         let mut held = self.lock.lock();
         self.asleep.store(true, Ordering::SeqCst);

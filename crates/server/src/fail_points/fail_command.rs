@@ -1,4 +1,4 @@
-//! `failCommand`: which commands it concerns, and what happens to them.
+//! The fail point `failCommand`: the commands that it affects, and its effects on them.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::client::Client;
 use crate::parse;
 use crate::request::Request;
 
-/// The longest that a command can be blocked.
-const BLOCK_MS_MAX: u64 = 10 * 60 * 1000;
+/// The maximum time for which a command can be blocked.
+const MAX_BLOCK_MS: u64 = 10 * 60 * 1000;
 
 /// `data` of the fail point.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FailCommand {
     commands: Vec<String>,
     app_name: Option<String>,
-    /// `database.collection`; only commands on it are concerned.
+    /// `database.collection`; if set, only commands on it are affected.
     namespace: Option<String>,
     error_code: Option<Code>,
     error_labels: Option<Vec<Bson>>,
@@ -28,14 +28,14 @@ pub(super) struct FailCommand {
     write_concern_error: Option<Document>,
 }
 
-/// What a fail point adds to a reply that succeeded.
+/// The fields that a fail point adds to a successful reply.
 #[derive(Debug)]
-pub(crate) struct Injected {
+pub(crate) struct ReplyAdditions {
     pub(super) fields: Document,
 }
 
 impl FailCommand {
-    /// Reads the data; a field that is not known is refused.
+    /// Reads the data; an unknown field is refused.
     pub(super) fn parse(data: &RawDocument) -> Result<FailCommand> {
         let mut point = FailCommand::default();
         let mut block_ms = None;
@@ -62,14 +62,14 @@ impl FailCommand {
                 }
                 "blockTimeMS" => {
                     let time = parse::integer_of(value).and_then(|time| u64::try_from(time).ok());
-                    block_ms = Some(time.filter(|time| *time <= BLOCK_MS_MAX).ok_or_else(|| {
+                    block_ms = Some(time.filter(|time| *time <= MAX_BLOCK_MS).ok_or_else(|| {
                         Failure::new(
                             Code::InvalidOptions,
-                            format!("blockTimeMS must be between 0 and {BLOCK_MS_MAX}"),
+                            format!("blockTimeMS must be between 0 and {MAX_BLOCK_MS}"),
                         )
                     })?);
                 }
-                // There are no internal clients here, so it makes no difference.
+                // This server has no internal clients, so the option has no effect.
                 "failInternalCommands" => {}
                 other => {
                     let what = format!("the data of failCommand has an unknown field '{other}'");
@@ -86,7 +86,7 @@ impl FailCommand {
         Ok(point)
     }
 
-    /// Whether it is about this request.
+    /// Whether the fail point affects this request.
     pub(super) fn concerns(&self, client: &Client, request: &Request<'_>) -> bool {
         let name = request.body().iter().next().and_then(Result::ok).map_or("", |(name, _)| name.as_str());
         self.commands.iter().any(|one| named(one, name, request.command.name))
@@ -94,7 +94,7 @@ impl FailCommand {
             && self.namespace.as_ref().is_none_or(|wanted| request.namespace().as_ref() == Ok(wanted))
     }
 
-    /// The failure that the command ends with, if it is to.
+    /// The failure with which the command ends, if any.
     pub(super) fn failure(&self) -> Option<Failure> {
         let code = self.error_code?;
         let mut failure = Failure::new(code, "Failing command via 'failCommand' failpoint");
@@ -107,20 +107,20 @@ impl FailCommand {
         Some(failure)
     }
 
-    /// What its reply gets although it succeeds.
-    pub(super) fn injected(&self) -> Option<Injected> {
+    /// The additions to the reply of a command that succeeds.
+    pub(super) fn injected(&self) -> Option<ReplyAdditions> {
         let error = self.write_concern_error.as_ref()?;
         let mut fields = Document::new();
         fields.insert("writeConcernError", error.clone());
         if let Some(labels) = self.error_labels.as_ref().filter(|labels| !labels.is_empty()) {
             fields.insert("errorLabels", labels.clone());
         }
-        Some(Injected { fields })
+        Some(ReplyAdditions { fields })
     }
 }
 
-/// Whether a listed name means the command that came as `used`. hello and its two old spellings are one row of our table, but two
-/// commands of mongod.
+/// Whether a listed name means the command that was sent as `used`. hello and its two old spellings are one row of our table, but
+/// two commands of mongod.
 fn named(listed: &str, used: &str, row: &str) -> bool {
     if row == "hello" {
         return (listed == "hello") == (used == "hello")

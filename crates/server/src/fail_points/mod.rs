@@ -1,10 +1,10 @@
-//! Failures on demand, for the tests of drivers (`configureFailPoint` with `enableTestCommands=1`).
+//! Fail points, which cause failures on demand for the tests of drivers (`configureFailPoint` with `enableTestCommands=1`).
 //!
-//! There are two fail points, `failCommand` and `onPrimaryTransactionalWrite`; any other name is refused. While none is set, a
-//! command costs one look at a flag for each.
+//! The two fail points are `failCommand` and `onPrimaryTransactionalWrite`; any other name is refused. While none is set, a
+//! command only checks one flag for each.
 //!
-//! Where mongod strikes each statement, this server strikes the command. `failBeforeCommitExceptionCode` is refused: `failCommand` with
-//! an `errorCode` fails a write before it is done.
+//! Where mongod fails each statement, this server fails the command. `failBeforeCommitExceptionCode` is refused: `failCommand` with an
+//! `errorCode` makes a write fail before it is executed.
 
 mod fail_command;
 mod point;
@@ -18,26 +18,26 @@ use crate::Result;
 use crate::client::Client;
 use crate::config::Config;
 use crate::parse;
-use crate::request::{CLOSE_CONNECTION, Kind, Reply, Request};
+use crate::request::{CLOSE_CONNECTION, OperationClass, Reply, Request};
 
 use fail_command::FailCommand;
-pub(crate) use fail_command::Injected;
-use point::{FailPoint, Mode};
+pub(crate) use fail_command::ReplyAdditions;
+use point::{FailPoint, FailPointMode};
 
-/// How long a blocked command sleeps between two looks at whether it is to stop.
+/// The interval at which a blocked command checks whether it must stop.
 const NAP: Duration = Duration::from_millis(10);
 
-/// The fail points that are set.
+/// The fail points of a server.
 #[derive(Debug)]
 pub(crate) struct FailPoints {
-    /// Whether the server was started for tests at all.
+    /// Whether the server was started for tests.
     allowed: bool,
     command: FailPoint<FailCommand>,
     write: FailPoint<TransactionalWrite>,
 }
 
 impl FailPoints {
-    /// None set, as a server starts.
+    /// All fail points off, as at a server's start.
     pub(crate) fn new(config: &Config) -> FailPoints {
         let given = config.set_parameters.get("enableTestCommands").map(|text| text.trim());
         FailPoints {
@@ -52,12 +52,14 @@ impl FailPoints {
         self.allowed
     }
 
-    /// Sets a fail point; how often it struck before.
+    /// Sets a fail point; returns how often it was triggered before.
     pub(crate) fn configure(&self, name: &str, mode: RawBsonRef<'_>, data: &RawDocument) -> Result<i64> {
         match name {
-            "failCommand" => Ok(self.command.configure(Mode::parse(mode)?, FailCommand::parse(data)?)),
+            "failCommand" => {
+                Ok(self.command.configure(FailPointMode::parse(mode)?, FailCommand::parse(data)?))
+            }
             "onPrimaryTransactionalWrite" => {
-                Ok(self.write.configure(Mode::parse(mode)?, TransactionalWrite::parse(data)?))
+                Ok(self.write.configure(FailPointMode::parse(mode)?, TransactionalWrite::parse(data)?))
             }
             _ => {
                 let what = format!(
@@ -68,18 +70,18 @@ impl FailPoints {
         }
     }
 
-    /// Fails, waits or closes the connection as the fail points say, before a command runs.
+    /// Fails, delays or closes the connection as the fail points require, before a command runs.
     #[inline]
     pub(crate) fn before(
         &self,
         client: &Client,
         request: &Request<'_>,
         check_interrupt: impl Fn() -> Result<()>,
-    ) -> Result<Option<Injected>> {
+    ) -> Result<Option<ReplyAdditions>> {
         if self.command.is_set() { self.strike_command(client, request, check_interrupt) } else { Ok(None) }
     }
 
-    /// Closes the connection of a write that a driver may send again, after it was done and before it is answered.
+    /// Closes the connection of a retryable write after it was executed and before it is answered.
     #[inline]
     pub(crate) fn after_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
         if self.write.is_set() { self.strike_write(request, wrote) } else { Ok(()) }
@@ -91,7 +93,7 @@ impl FailPoints {
         client: &Client,
         request: &Request<'_>,
         check_interrupt: impl Fn() -> Result<()>,
-    ) -> Result<Option<Injected>> {
+    ) -> Result<Option<ReplyAdditions>> {
         if request.command.name == "configureFailPoint" {
             return Ok(None);
         }
@@ -110,7 +112,8 @@ impl FailPoints {
 
     #[cold]
     fn strike_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
-        let wrote = request.command.kind == Kind::Write && request.generic.transaction.is_some() && wrote;
+        let wrote =
+            request.command.kind == OperationClass::Write && request.generic.transaction.is_some() && wrote;
         match self.write.strike(|_| wrote) {
             Some(data) if data.close_connection => Err(closing("onPrimaryTransactionalWrite")),
             _ => Ok(()),
@@ -118,7 +121,7 @@ impl FailPoints {
     }
 }
 
-/// What has the connection closed in place of an answer.
+/// The failure that closes the connection instead of sending a reply.
 fn closing(name: &str) -> Failure {
     let what = format!("Failing command via '{name}' failpoint");
     Failure::new(Code::HostUnreachable, what).labelled(CLOSE_CONNECTION)
@@ -136,14 +139,14 @@ fn wait(block: Duration, check_interrupt: impl Fn() -> Result<()>) -> Result<()>
     }
 }
 
-impl Injected {
-    /// Adds the write concern error that was asked for.
+impl ReplyAdditions {
+    /// Adds the requested write concern error.
     pub(crate) fn after(&self, reply: &mut Reply<'_>) {
         reply.extend(&self.fields);
     }
 }
 
-/// `data` of `onPrimaryTransactionalWrite`: what happens to a retryable write that is done and not yet answered
+/// `data` of `onPrimaryTransactionalWrite`: its effect on a retryable write that was executed but not yet answered
 /// (mongodb/mongo@v4.0:src/mongo/db/session.cpp).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TransactionalWrite {
@@ -151,7 +154,7 @@ struct TransactionalWrite {
 }
 
 impl TransactionalWrite {
-    /// Reads the data; a field that is not known is refused.
+    /// Reads the data; an unknown field is refused.
     fn parse(data: &RawDocument) -> Result<TransactionalWrite> {
         let mut point = TransactionalWrite { close_connection: true };
         for element in data {

@@ -1,4 +1,5 @@
-//! One fail point: whether it is set, how often it has struck, and when it strikes: never, always, so many times, after so many, or by chance.
+//! A fail point: whether it is set, how often it was triggered, and its mode: never, always, a number of times, after a number of times, or by
+//! chance.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,25 +10,25 @@ use parking_lot::Mutex;
 use crate::Result;
 use crate::parse;
 
-/// `mode` of `configureFailPoint`.
+/// The `mode` of `configureFailPoint`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum FailPointMode {
     Off,
     Always,
-    /// So many times, then off.
+    /// Triggered this number of times, then off.
     Times(u64),
-    /// Not the first so many times, then always.
+    /// Skipped this number of times, then always triggered.
     Skip(u64),
-    /// With this probability.
+    /// Triggered with this probability.
     Chance(f64),
 }
 
-impl Mode {
+impl FailPointMode {
     /// Reads `"off"`, `"alwaysOn"`, `{times}`, `{skip}` or `{activationProbability}`.
-    pub(super) fn parse(value: RawBsonRef<'_>) -> Result<Mode> {
+    pub(super) fn parse(value: RawBsonRef<'_>) -> Result<FailPointMode> {
         let mode = match value {
-            RawBsonRef::String("off") => return Ok(Mode::Off),
-            RawBsonRef::String("alwaysOn") => return Ok(Mode::Always),
+            RawBsonRef::String("off") => return Ok(FailPointMode::Off),
+            RawBsonRef::String("alwaysOn") => return Ok(FailPointMode::Always),
             RawBsonRef::String(other) => {
                 return Err(Failure::new(Code::BadValue, format!("unknown mode: {other}")));
             }
@@ -39,18 +40,20 @@ impl Mode {
         };
         if parse::field(mode, "times").is_some() {
             return Ok(match count(mode, "times")? {
-                0 => Mode::Off,
-                times => Mode::Times(times),
+                0 => FailPointMode::Off,
+                times => FailPointMode::Times(times),
             });
         }
         if parse::field(mode, "skip").is_some() {
-            return Ok(Mode::Skip(count(mode, "skip")?));
+            return Ok(FailPointMode::Skip(count(mode, "skip")?));
         }
         match parse::field(mode, "activationProbability") {
-            Some(RawBsonRef::Double(chance)) if (0.0..=1.0).contains(&chance) => Ok(Mode::Chance(chance)),
+            Some(RawBsonRef::Double(chance)) if (0.0..=1.0).contains(&chance) => {
+                Ok(FailPointMode::Chance(chance))
+            }
             Some(other) => match parse::integer_of(other) {
-                Some(0) => Ok(Mode::Chance(0.0)),
-                Some(1) => Ok(Mode::Chance(1.0)),
+                Some(0) => Ok(FailPointMode::Chance(0.0)),
+                Some(1) => Ok(FailPointMode::Chance(1.0)),
                 _ => Err(Failure::new(Code::BadValue, "activationProbability must be between 0.0 and 1.0")),
             },
             None => Err(Failure::new(
@@ -60,24 +63,24 @@ impl Mode {
         }
     }
 
-    /// Whether it strikes now, when a command that it concerns comes.
+    /// Whether it is triggered by a command that it affects.
     pub(super) fn strikes(&mut self) -> bool {
         match self {
-            Mode::Off => false,
-            Mode::Always => true,
-            Mode::Times(left) => {
+            FailPointMode::Off => false,
+            FailPointMode::Always => true,
+            FailPointMode::Times(left) => {
                 *left -= 1;
                 if *left == 0 {
-                    *self = Mode::Off;
+                    *self = FailPointMode::Off;
                 }
                 true
             }
-            Mode::Skip(0) => true,
-            Mode::Skip(left) => {
+            FailPointMode::Skip(0) => true,
+            FailPointMode::Skip(left) => {
                 *left -= 1;
                 false
             }
-            Mode::Chance(chance) => crate::random::fraction() < *chance,
+            FailPointMode::Chance(chance) => crate::random::fraction() < *chance,
         }
     }
 }
@@ -87,18 +90,18 @@ fn count(mode: &bson::RawDocument, name: &str) -> Result<u64> {
     number.ok_or_else(|| Failure::new(Code::BadValue, format!("'{name}' option to 'mode' must be positive")))
 }
 
-/// A fail point with the data `T`. Not set at first.
+/// A fail point with the data `T`. It is off at first.
 #[derive(Debug)]
 pub(super) struct FailPoint<T> {
     is_set: AtomicBool,
-    held: Mutex<Option<Held<T>>>,
+    held: Mutex<Option<FailPointState<T>>>,
 }
 
 #[derive(Debug)]
-struct Held<T> {
-    mode: Mode,
+struct FailPointState<T> {
+    mode: FailPointMode,
     data: T,
-    /// How often it struck.
+    /// The number of times it was triggered.
     count: i64,
 }
 
@@ -109,22 +112,22 @@ impl<T> Default for FailPoint<T> {
 }
 
 impl<T: Clone> FailPoint<T> {
-    /// Sets it, or switches it off; how often it struck before.
-    pub(super) fn configure(&self, mode: Mode, data: T) -> i64 {
+    /// Sets it, or switches it off; returns how often it was triggered before.
+    pub(super) fn configure(&self, mode: FailPointMode, data: T) -> i64 {
         let mut held = self.held.lock();
         let count = held.as_ref().map_or(0, |one| one.count);
-        self.is_set.store(mode != Mode::Off, Ordering::Relaxed);
-        *held = Some(Held { mode, data, count });
+        self.is_set.store(mode != FailPointMode::Off, Ordering::Relaxed);
+        *held = Some(FailPointState { mode, data, count });
         count
     }
 
-    /// Whether it may strike.
+    /// Whether it may be triggered.
     #[inline]
     pub(super) fn is_set(&self) -> bool {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// Its data, if it strikes what it meets now and what it meets concerns it.
+    /// Its data, if it is triggered now and `concerns` accepts the data.
     pub(super) fn strike(&self, concerns: impl FnOnce(&T) -> bool) -> Option<T> {
         let mut held = self.held.lock();
         let point = held.as_mut()?;
@@ -132,7 +135,7 @@ impl<T: Clone> FailPoint<T> {
             return None;
         }
         point.count += 1;
-        if point.mode == Mode::Off {
+        if point.mode == FailPointMode::Off {
             self.is_set.store(false, Ordering::Relaxed);
         }
         Some(point.data.clone())
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
 
     fn strikes(mode: &bson::RawDocument) -> Vec<bool> {
-        let mut mode = Mode::parse(RawBsonRef::Document(mode)).unwrap();
+        let mut mode = FailPointMode::parse(RawBsonRef::Document(mode)).unwrap();
         (0..4).map(|_| mode.strikes()).collect()
     }
 
@@ -157,11 +160,11 @@ mod tests {
         assert_eq!(strikes(&rawdoc! { "activationProbability": 0.0 }), [false; 4]);
         assert_eq!(strikes(&rawdoc! { "activationProbability": 1 }), [true; 4]);
         assert_eq!(strikes(&rawdoc! { "times": 0 }), [false; 4]);
-        assert!(Mode::parse(RawBsonRef::String("alwaysOn")).unwrap().strikes());
+        assert!(FailPointMode::parse(RawBsonRef::String("alwaysOn")).unwrap().strikes());
         for bad in [rawdoc! { "times": -1 }, rawdoc! {}, rawdoc! { "activationProbability": 2.5 }] {
-            assert!(Mode::parse(RawBsonRef::Document(&bad)).is_err());
+            assert!(FailPointMode::parse(RawBsonRef::Document(&bad)).is_err());
         }
-        assert!(Mode::parse(RawBsonRef::String("on")).is_err());
-        assert!(Mode::parse(RawBsonRef::Int32(1)).is_err());
+        assert!(FailPointMode::parse(RawBsonRef::String("on")).is_err());
+        assert!(FailPointMode::parse(RawBsonRef::Int32(1)).is_err());
     }
 }

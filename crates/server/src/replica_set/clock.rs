@@ -1,38 +1,38 @@
-//! The logical clock of an oplog: which timestamp the next entry gets, and up to where all entries are committed.
+//! The logical clock of an oplog: the timestamp of the next entry, and the point up to which all entries are committed.
 //!
-//! Timestamps are given out before transactions commit, and these end in any order. Whoever follows the oplog must not step
-//! over an entry that is still to come, so what may be read ends before the oldest timestamp that is given out and not
-//! finished (server.md, 4.1: holes).
+//! Timestamps are assigned before transactions commit, and transactions end in any order. A reader of the oplog must not skip
+//! an entry that is still to be committed, so reads end before the oldest timestamp that is assigned and not finished
+//! (docs/methods.md#the-oplog).
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A place in the oplog: MongoDB's Timestamp as a number, seconds in the upper half and a counter in the lower.
+/// A position in the oplog: MongoDB's Timestamp as a number, seconds in the upper half and a counter in the lower.
 pub(crate) type Stamp = u64;
 
-/// The clock; shared by all who write.
+/// The clock, which all writers share.
 #[derive(Debug, Default)]
 pub(crate) struct OplogClock {
-    state: Mutex<State>,
-    /// Somebody finished, or the clock was set.
+    state: Mutex<ClockState>,
+    /// Signalled when a transaction ended, or the clock was set.
     moved: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The last timestamp that was given out or that another member gave.
+struct ClockState {
+    /// The last timestamp that was assigned here or received from another member.
     last: Stamp,
-    /// Given out and neither committed nor given up.
+    /// Timestamps assigned and neither committed nor abandoned.
     open: BTreeSet<Stamp>,
-    /// The last entries of what is committed behind something open.
+    /// The last entries of committed reservations after an open timestamp.
     done: BTreeSet<Stamp>,
-    /// The newest entry before which all are settled; a timestamp that was given up is no entry.
+    /// The newest entry before which all timestamps are settled; an abandoned timestamp is not an entry.
     settled: Stamp,
 }
 
-impl State {
+impl ClockState {
     fn settle(&mut self) {
         let end = self.open.first().map_or(Stamp::MAX, |first| first - 1);
         while let Some(entry) = self.done.first().copied()
@@ -44,16 +44,16 @@ impl State {
     }
 }
 
-/// Timestamps that were given out together; they are settled when this goes, by a commit or without.
+/// Timestamps that were assigned together. Dropping this settles them, whether they were committed or not.
 #[derive(Debug)]
-pub(crate) struct Reserved<'c> {
+pub(crate) struct TimestampReservation<'c> {
     clock: &'c OplogClock,
     first: Stamp,
     count: u64,
     committed: bool,
 }
 
-impl Reserved<'_> {
+impl TimestampReservation<'_> {
     /// The first of them; the others follow without a gap.
     pub(crate) fn first(&self) -> Stamp {
         self.first
@@ -64,13 +64,13 @@ impl Reserved<'_> {
         self.first + self.count - 1
     }
 
-    /// Their entries are committed; without this there are none.
+    /// Marks their entries as committed; otherwise the timestamps have no entries.
     pub(crate) fn commit(mut self) {
         self.committed = true;
     }
 }
 
-impl Drop for Reserved<'_> {
+impl Drop for TimestampReservation<'_> {
     fn drop(&mut self) {
         let mut state = self.clock.state.lock();
         state.open.remove(&self.first);
@@ -84,23 +84,23 @@ impl Drop for Reserved<'_> {
 }
 
 impl OplogClock {
-    /// Gives out `count` timestamps (one at least), not before `now_seconds`.
-    pub(crate) fn reserve(&self, now_seconds: u32, count: u64) -> Reserved<'_> {
+    /// Assigns `count` timestamps (at least one), not before `now_seconds`.
+    pub(crate) fn reserve(&self, now_seconds: u32, count: u64) -> TimestampReservation<'_> {
         let mut state = self.state.lock();
         let count = count.max(1);
         let first = (state.last + 1).max((u64::from(now_seconds) << 32) | 1);
         state.last = first + count - 1;
         state.open.insert(first);
-        Reserved { clock: self, first, count, committed: false }
+        TimestampReservation { clock: self, first, count, committed: false }
     }
 
-    /// Sets the clock forward to a time that other members know; it never goes back.
+    /// Advances the clock to a time that other members know. It never moves back.
     pub(crate) fn follow(&self, to: Stamp) {
         let mut state = self.state.lock();
         state.last = state.last.max(to);
     }
 
-    /// Goes on to an entry of another member's, before which this member has all.
+    /// Advances to an entry of another member, up to which this member has all entries.
     pub(crate) fn advance(&self, to: Stamp) {
         let mut state = self.state.lock();
         state.last = state.last.max(to);
@@ -109,7 +109,7 @@ impl OplogClock {
         self.moved.notify_all();
     }
 
-    /// Sets the clock back to the end of an oplog that was cut; nothing may be open.
+    /// Sets the clock back to the end of a truncated oplog; no timestamp may be open.
     pub(crate) fn cut(&self, to: Stamp) {
         let mut state = self.state.lock();
         state.last = to;
@@ -119,18 +119,18 @@ impl OplogClock {
         self.moved.notify_all();
     }
 
-    /// The last timestamp that was given out or heard of, settled or not.
+    /// The last timestamp that was assigned or received, settled or not.
     pub(crate) fn last(&self) -> Stamp {
         self.state.lock().last
     }
 
-    /// The newest entry before which all are settled.
+    /// The newest entry before which all timestamps are settled.
     pub(crate) fn settled(&self) -> Stamp {
         self.state.lock().settled
     }
 
-    /// Waits until nothing is open that was given out before now, no longer than `until`; the newest settled entry then. All that
-    /// could be read when the wait began is at or before it.
+    /// Waits, at most until `until`, for all timestamps assigned before the call to settle; returns the newest settled entry.
+    /// Everything that was readable when the wait began is at or before it.
     pub(crate) fn wait_quiet(&self, until: Instant) -> Stamp {
         let mut state = self.state.lock();
         let last = state.last;
@@ -142,7 +142,7 @@ impl OplogClock {
         state.settled.max(state.done.last().copied().unwrap_or(0))
     }
 
-    /// Waits until another entry than `seen` is the newest settled one, no longer than `until`; which it is then.
+    /// Waits, at most until `until`, for a newest settled entry other than `seen`; returns it.
     pub(crate) fn wait_settled(&self, seen: Stamp, until: Instant) -> Stamp {
         let mut state = self.state.lock();
         while state.settled == seen {
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(clock.settled(), 0);
         first.commit();
         assert_eq!(clock.settled(), (10 << 32) | 4);
-        // What was given up is no entry.
+        // An abandoned timestamp is not an entry.
         drop(third);
         assert_eq!((clock.settled(), clock.last()), ((10 << 32) | 4, (10 << 32) | 5));
     }

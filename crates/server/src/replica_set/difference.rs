@@ -1,20 +1,20 @@
-//! What an update did to a document, as an entry of the oplog that may be applied twice: `$set` and `$unset`, or the whole
-//! document where these would not give the same one.
+//! Computes the change of an update as an oplog entry that may be applied twice: `$set` and `$unset`, or the whole document if
+//! these would not produce the same one.
 //!
-//! mongod derives the entry from the operators that ran; here it follows from the document before and after, which gives the
-//! same bytes on every member whatever the operators were. Arrays are set as a whole when they change.
+//! mongod derives the entry from the operators that ran. Here it is derived from the documents before and after, which gives
+//! the same bytes on every member regardless of the operators. Arrays are set as a whole when they change.
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_wire::DocumentWriter;
 
 use crate::Result;
 
-/// More fields than this are cheaper as a whole document.
-const MOST_FIELDS: usize = 64;
+/// With more fields than this, a whole document is cheaper.
+const MAX_FIELDS: usize = 64;
 
 /// The `o` of an update's entry: `{$v: 1, $set: {...}, $unset: {...}}`, or `after`.
 pub(crate) fn difference(before: &RawDocument, after: &RawDocument) -> Result<RawDocumentBuf> {
-    let mut found = Found::default();
+    let mut found = FieldChanges::default();
     if !compare(before, after, &mut String::new(), &mut found) {
         return Ok(after.to_owned());
     }
@@ -37,17 +37,17 @@ pub(crate) fn difference(before: &RawDocument, after: &RawDocument) -> Result<Ra
 }
 
 #[derive(Debug, Default)]
-struct Found<'a> {
+struct FieldChanges<'a> {
     set: Vec<(String, RawBsonRef<'a>)>,
     unset: Vec<String>,
 }
 
-/// Collects what differs below `path`; false if operators cannot say it.
+/// Collects the differences below `path`; false if operators cannot express them.
 fn compare<'a>(
     before: &RawDocument,
     after: &'a RawDocument,
     path: &mut String,
-    found: &mut Found<'a>,
+    found: &mut FieldChanges<'a>,
 ) -> bool {
     let mut old = before.iter();
     let mut pending = old.next();
@@ -57,11 +57,11 @@ fn compare<'a>(
         if !can_be_a_path(name) {
             return false;
         }
-        // What stood before it and is not in its place any more went, or the order changed.
+        // An earlier field that is no longer at its position was removed, or the order changed.
         loop {
             match &pending {
                 None => {
-                    // New at the end, where $set puts it; it must not have stood elsewhere.
+                    // A new field at the end, where $set puts it. It must not have existed elsewhere before.
                     if matches!(before.get(name), Ok(Some(_)) | Err(_)) {
                         return false;
                     }
@@ -87,7 +87,7 @@ fn compare<'a>(
                 }
             }
         }
-        if found.set.len() + found.unset.len() > MOST_FIELDS {
+        if found.set.len() + found.unset.len() > MAX_FIELDS {
             return false;
         }
     }
@@ -99,7 +99,7 @@ fn compare<'a>(
         found.unset.push(joined(path, known.as_str()));
         pending = old.next();
     }
-    found.set.len() + found.unset.len() <= MOST_FIELDS
+    found.set.len() + found.unset.len() <= MAX_FIELDS
 }
 
 fn same_or_deeper<'a>(
@@ -107,14 +107,14 @@ fn same_or_deeper<'a>(
     value: RawBsonRef<'a>,
     path: &mut String,
     name: &str,
-    found: &mut Found<'a>,
+    found: &mut FieldChanges<'a>,
 ) -> bool {
     match (was, value) {
         (RawBsonRef::Document(was), RawBsonRef::Document(value)) => {
             if was.as_bytes() == value.as_bytes() {
                 return true;
             }
-            // An empty document cannot be had by taking fields out of one: that works, but setting it says it shorter.
+            // An empty document could be made by removing all fields of one, but setting it is shorter.
             if was.is_empty() || value.is_empty() {
                 found.set.push((joined(path, name), RawBsonRef::Document(value)));
                 return true;
@@ -134,7 +134,7 @@ fn same_or_deeper<'a>(
     }
 }
 
-/// Whether two values have the same type and bytes: -0.0 is not 0.0 here, and one NaN is not another.
+/// Whether two values have the same type and bytes: -0.0 differs from 0.0 here, and one NaN from another.
 fn same_bytes(one: RawBsonRef<'_>, other: RawBsonRef<'_>) -> bool {
     let bytes = |value| {
         let mut bytes = Vec::new();
@@ -155,7 +155,7 @@ fn same_bytes(one: RawBsonRef<'_>, other: RawBsonRef<'_>) -> bool {
     }
 }
 
-/// Whether a field's name means the field when it stands in a path.
+/// Whether a field's name can be part of a path and still mean the field.
 fn can_be_a_path(name: &str) -> bool {
     !name.is_empty() && !name.contains('.') && !name.starts_with('$')
 }

@@ -1,4 +1,4 @@
-//! Entries of the oplog: written as mongod 4.0 writes them, and read again (server.md, 4.1).
+//! Entries of the oplog, written as mongod 4.0 writes them, and parsed (docs/methods.md#the-oplog).
 
 use bson::spec::BinarySubtype;
 use bson::{DateTime, RawBsonRef, RawDocument, RawDocumentBuf};
@@ -12,7 +12,7 @@ use crate::Result;
 /// The format of entries, field `v`.
 const VERSION: i32 = 2;
 
-/// What an entry does.
+/// The kind of change of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
     Insert,
@@ -20,7 +20,7 @@ pub(crate) enum ChangeKind {
     Delete,
     /// A change of the catalog.
     Command,
-    /// Nothing: a new primary's first entry, and the sign of life of an idle one.
+    /// A no-op: a new primary's first entry, and the periodic entry of an idle primary.
     Noop,
 }
 
@@ -37,51 +37,51 @@ impl ChangeKind {
         ChangeKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("n", |(_, letter)| letter)
     }
 
-    fn of(letter: &str) -> Option<ChangeKind> {
+    fn parse(letter: &str) -> Option<ChangeKind> {
         ChangeKind::ALL.iter().find(|(_, one)| *one == letter).map(|(kind, _)| *kind)
     }
 }
 
-/// Which statement of which retryable write it was.
+/// The statement of a retryable write that an entry belongs to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Statement {
-    /// `{id, uid}`.
+pub(crate) struct RetryStatement {
+    /// The document `{id, uid}`.
     pub(crate) session: RawDocumentBuf,
     pub(crate) transaction: i64,
     pub(crate) number: i32,
-    /// The entry of the statement before it in the same session; null if there is none.
+    /// The entry of the previous statement in the same session; null if it is the first.
     pub(crate) previous: OpTime,
 }
 
 /// A document that findAndModify returned.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
-    /// Whether it is the one after the change, or before it.
+    /// Whether it is the document after the change, or before it.
     pub(crate) after: bool,
     pub(crate) document: RawDocumentBuf,
 }
 
-/// A change that is about to be logged; the clock gives it its timestamp.
+/// A change about to be logged; the clock assigns its timestamp.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub(crate) struct LoggedChange {
     pub(crate) kind: ChangeKind,
     pub(crate) namespace: String,
     pub(crate) collection: Option<bson::Uuid>,
     /// `o`: the document, the difference, the key, or the command.
     pub(crate) object: RawDocumentBuf,
-    /// `o2`: which document an update is about.
+    /// `o2`: the key of the document that an update changes.
     pub(crate) key: Option<RawDocumentBuf>,
-    pub(crate) statement: Option<Statement>,
-    /// The document that a retryable findAndModify returned: logged before the change, so that it can be returned again.
+    pub(crate) statement: Option<RetryStatement>,
+    /// The document that a retryable findAndModify returned. It is logged before the change, so that a retry can return it again.
     pub(crate) image: Option<Image>,
-    /// Whether a document came with its chunk from another shard.
+    /// Whether the document arrived with its chunk from another shard.
     pub(crate) from_migration: bool,
 }
 
-impl Change {
-    /// A change of a kind, without what only some have.
-    pub(crate) fn new(kind: ChangeKind, namespace: &str, object: RawDocumentBuf) -> Change {
-        Change {
+impl LoggedChange {
+    /// A change of this kind, without the optional fields.
+    pub(crate) fn new(kind: ChangeKind, namespace: &str, object: RawDocumentBuf) -> LoggedChange {
+        LoggedChange {
             kind,
             namespace: namespace.to_owned(),
             collection: None,
@@ -93,7 +93,7 @@ impl Change {
         }
     }
 
-    /// How many entries it makes.
+    /// The number of entries that it makes.
     pub(crate) fn entries(&self) -> u64 {
         1 + u64::from(self.image.is_some())
     }
@@ -101,12 +101,11 @@ impl Change {
     /// The entry that holds the image.
     pub(crate) fn image_entry(&self, at: OpTime, wall: DateTime) -> Option<Vec<u8>> {
         let image = self.image.as_ref()?;
-        let mut noop = Change::new(ChangeKind::Noop, &self.namespace, image.document.clone());
+        let mut noop = LoggedChange::new(ChangeKind::Noop, &self.namespace, image.document.clone());
         noop.collection = self.collection;
         Some(noop.entry(at, 0, wall))
     }
 
-    /// The entry's bytes.
     pub(crate) fn entry(&self, at: OpTime, hash: i64, wall: DateTime) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.object.as_bytes().len() + 192);
         let mut writer = DocumentWriter::new(&mut bytes);
@@ -142,28 +141,27 @@ impl Change {
     }
 }
 
-/// An entry as it was read.
+/// An entry read from an oplog.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct OplogEntry {
     pub(crate) at: OpTime,
     pub(crate) kind: ChangeKind,
     pub(crate) namespace: String,
     pub(crate) collection: Option<bson::Uuid>,
     pub(crate) object: RawDocumentBuf,
     pub(crate) key: Option<RawDocumentBuf>,
-    pub(crate) statement: Option<Statement>,
-    /// The whole entry.
+    pub(crate) statement: Option<RetryStatement>,
     pub(crate) raw: RawDocumentBuf,
 }
 
-impl Entry {
-    /// Reads an entry; one that this server cannot understand is an error, for it must not be passed over.
-    pub(crate) fn parse(raw: RawDocumentBuf) -> Result<Entry> {
+impl OplogEntry {
+    /// Parses an entry; one that this server cannot interpret is an error, for it must not be skipped.
+    pub(crate) fn parse(raw: RawDocumentBuf) -> Result<OplogEntry> {
         let bad =
             |what: &str| Failure::new(Code::FailedToParse, format!("an entry of the oplog {what}: {raw:?}"));
         let at = read_optime(&raw).ok_or_else(|| bad("has no ts and t"))?;
         let text = |name: &str| raw.get_str(name).map_err(|_| bad(&format!("has no {name}")));
-        let kind = ChangeKind::of(text("op")?).ok_or_else(|| bad("does what is not known here"))?;
+        let kind = ChangeKind::parse(text("op")?).ok_or_else(|| bad("does what is not known here"))?;
         let namespace = text("ns")?.to_owned();
         let object = raw.get_document("o").map_err(|_| bad("has no o"))?.to_owned();
         let key = match raw.get("o2") {
@@ -175,10 +173,10 @@ impl Entry {
             _ => None,
         };
         let statement = statement_of(&raw);
-        Ok(Entry { at, kind, namespace, collection, object, key, statement, raw })
+        Ok(OplogEntry { at, kind, namespace, collection, object, key, statement, raw })
     }
 
-    /// The `_id` that the entry is about; none if it is about no single document.
+    /// The `_id` that the entry concerns, or `None` if it concerns no single document.
     pub(crate) fn id(&self) -> Option<RawBsonRef<'_>> {
         let holder: &RawDocument = match self.kind {
             ChangeKind::Insert | ChangeKind::Delete => &self.object,
@@ -189,8 +187,8 @@ impl Entry {
     }
 }
 
-fn statement_of(raw: &RawDocument) -> Option<Statement> {
-    Some(Statement {
+fn statement_of(raw: &RawDocument) -> Option<RetryStatement> {
+    Some(RetryStatement {
         session: raw.get_document("lsid").ok()?.to_owned(),
         transaction: raw.get_i64("txnNumber").ok()?,
         number: raw.get_i32("stmtId").ok()?,
@@ -198,7 +196,7 @@ fn statement_of(raw: &RawDocument) -> Option<Statement> {
     })
 }
 
-/// `{ts, t}` of an entry, or of a field that holds one.
+/// Reads `{ts, t}` of an entry, or of a field that holds one.
 pub(crate) fn read_optime(document: &RawDocument) -> Option<OpTime> {
     let stamp = document.get_timestamp("ts").ok()?;
     let term = match document.get("t").ok().flatten() {
@@ -209,7 +207,7 @@ pub(crate) fn read_optime(document: &RawDocument) -> Option<OpTime> {
     Some(OpTime { timestamp: stamp_of(stamp), term })
 }
 
-/// Writes `{ts, t}`.
+/// Writes the document `{ts, t}`.
 pub(crate) fn write_optime(writer: &mut DocumentWriter<'_>, name: &str, at: OpTime) {
     let mut inner = writer.begin_document(name);
     inner.timestamp("ts", timestamp_of(at.timestamp));
@@ -224,10 +222,10 @@ mod tests {
 
     #[test]
     fn an_entry_is_read_as_it_was_written() {
-        let mut change = Change::new(ChangeKind::Update, "a.b", rawdoc! { "$set": { "x": 1 } });
+        let mut change = LoggedChange::new(ChangeKind::Update, "a.b", rawdoc! { "$set": { "x": 1 } });
         change.collection = Some(bson::Uuid::from_bytes([7; 16]));
         change.key = Some(rawdoc! { "_id": 5 });
-        change.statement = Some(Statement {
+        change.statement = Some(RetryStatement {
             session: rawdoc! { "id": 1 },
             transaction: 3,
             number: 2,
@@ -235,13 +233,13 @@ mod tests {
         });
         let at = OpTime { timestamp: (5 << 32) | 2, term: 4 };
         let bytes = change.entry(at, 77, DateTime::from_millis(1000));
-        let entry = Entry::parse(RawDocumentBuf::from_bytes(bytes).unwrap()).unwrap();
+        let entry = OplogEntry::parse(RawDocumentBuf::from_bytes(bytes).unwrap()).unwrap();
         assert_eq!((entry.at, entry.kind, entry.namespace.as_str()), (at, ChangeKind::Update, "a.b"));
         assert_eq!((entry.object.clone(), entry.collection), (change.object, change.collection));
         assert_eq!(entry.id().and_then(|id| id.as_i32()), Some(5));
         assert_eq!(entry.statement, change.statement);
         assert!(
-            Entry::parse(rawdoc! { "ts": timestamp_of(1), "t": 1_i64, "op": "x", "ns": "", "o": {} })
+            OplogEntry::parse(rawdoc! { "ts": timestamp_of(1), "t": 1_i64, "op": "x", "ns": "", "o": {} })
                 .is_err()
         );
     }

@@ -1,19 +1,19 @@
-//! What a member counts of following others, for `serverStatus`: `opcountersRepl` and `metrics.repl`.
+//! The counters of a secondary, for `serverStatus`: `opcountersRepl` and `metrics.repl`.
 
 use std::time::Duration;
 
 use fathom_service::Counter;
 
-use super::entry::{ChangeKind, Entry};
+use super::entry::{ChangeKind, OplogEntry};
 
-/// How often something was done, and how long it took.
+/// The number of times an action was done, and the time it took.
 #[derive(Debug, Default)]
-pub(crate) struct Timed {
+pub(crate) struct TimedCounter {
     pub(crate) count: Counter,
     took_us: Counter,
 }
 
-impl Timed {
+impl TimedCounter {
     pub(crate) fn add(&self, took: Duration) {
         self.count.add(1);
         self.took_us.add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
@@ -24,7 +24,6 @@ impl Timed {
     }
 }
 
-/// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) inserts: Counter,
@@ -32,23 +31,23 @@ pub(crate) struct Figures {
     pub(crate) deletes: Counter,
     pub(crate) commands: Counter,
     /// Batches that were applied.
-    pub(crate) batches: Timed,
-    /// Entries in them.
+    pub(crate) batches: TimedCounter,
+    /// Entries in the applied batches.
     pub(crate) applied: Counter,
-    /// Replies of sources, and what was in them.
-    pub(crate) get_mores: Timed,
+    /// Replies of sync sources, and their contents.
+    pub(crate) get_mores: TimedCounter,
     pub(crate) fetched_bytes: Counter,
     pub(crate) fetched: Counter,
-    /// Copies of all data that were completed.
+    /// The number of initial syncs that were completed.
     pub(crate) copies: Counter,
-    /// Write concerns that waited for other members, and that gave up.
-    pub(crate) waits: Timed,
+    /// Write concerns that waited for other members, and those that timed out.
+    pub(crate) waits: TimedCounter,
     pub(crate) timeouts: Counter,
 }
 
 impl Figures {
     /// Counts a batch that was applied.
-    pub(crate) fn applied(&self, batch: &[Entry], took: Duration) {
+    pub(crate) fn applied(&self, batch: &[OplogEntry], took: Duration) {
         self.batches.add(took);
         self.applied.add(batch.len() as u64);
         for entry in batch {

@@ -1,8 +1,8 @@
-//! The replica set, as one of its members knows it: its coordinator with the clock, its oplog, and who waits for what. What a member
-//! does with its data and its connections is in `replication`, above the operations.
+//! The state of a replica set that a member's threads share: its coordinator with the clock, its oplog, and the waiters. The
+//! member's work on its data and connections is in `replication`, above the operations.
 //!
-//! All decisions are the coordinator's (`fathom-replication`); here they meet the time and the threads. Whoever tells it something
-//! does so by [`ReplicaSet::tell`], and the driver thread carries out what follows.
+//! The coordinator (`fathom-replication`) makes all decisions; this module adds time and threads. Events reach the coordinator
+//! through [`ReplicaSetState::tell`], and the driver thread carries out its decisions.
 
 mod clock;
 mod difference;
@@ -20,20 +20,23 @@ use fathom_client::Interrupter;
 use fathom_query::Failure;
 use fathom_replication::coordinator::ElectionOutcome;
 use fathom_replication::{
-    Action, Clocks, Coordinator, LastVote, MemberState, Moment, OpTime, Options, Progress,
+    Action, Clocks, Coordinator, CoordinatorOptions, LastVote, MemberState, MonotonicTime, OpTime, Progress,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 pub(crate) use clock::Stamp;
 pub(crate) use difference::difference;
-pub(crate) use entry::{Change, ChangeKind, Entry, Image, Statement, read_optime, stamp_of, timestamp_of};
-pub(crate) use figures::{Figures, Timed};
-pub(crate) use oplog::{
-    Logged, OPLOG, Oplog, Role, TRANSACTIONS, Unreplicated, is_replicated, key, not_primary,
+pub(crate) use entry::{
+    ChangeKind, Image, LoggedChange, OplogEntry, RetryStatement, read_optime, stamp_of, timestamp_of,
 };
-pub(crate) use retryable::{Again, Checkout, Transactions, again, session_of};
+pub(crate) use figures::{Figures, TimedCounter};
+pub(crate) use oplog::{
+    OPLOG, Oplog, OplogRole, OplogSlots, TRANSACTIONS, UnreplicatedWritesBlock, is_replicated, key,
+    not_primary,
+};
+pub(crate) use retryable::{Checkout, PriorResult, Transactions, again, session_of};
 
-/// How the last election and the last step-down of this member ended, for the commands that wait for them.
+/// The outcomes of this member's last election and last step-down, for the commands that wait for them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) elections: u64,
@@ -42,40 +45,40 @@ pub(crate) struct Outcomes {
     pub(crate) refused: Option<Failure>,
 }
 
-/// What the threads of a member share.
+/// The state that the threads of a member share.
 #[derive(Debug)]
-pub(crate) struct ReplicaSet {
+pub(crate) struct ReplicaSetState {
     name: String,
     begun: Instant,
     coordinator: Mutex<Coordinator>,
-    /// There are actions, or an earlier moment to tick.
+    /// Signalled when the coordinator has actions or an earlier deadline.
     wake: Condvar,
-    /// Something changed that somebody may wait for: progress, the commit point, the state.
+    /// The number of changes that a thread may wait for: progress, the commit point, the state.
     changes: Mutex<u64>,
     changed: Condvar,
     oplog: Arc<Oplog>,
-    /// The state that others see, by its number: read by each command.
+    /// The state that others see, as its number; every command reads it.
     state: AtomicU8,
     writable: AtomicBool,
     rollback_id: AtomicI64,
-    /// Held alone while a batch is applied: readers see all of it or nothing, as in mongod before 4.0.
+    /// Held exclusively while a batch is applied: readers see all of the batch or none, as in mongod before 4.0.
     batch: RwLock<()>,
     transactions: Transactions,
-    /// The data are consistent from here on; entries before it may be in them already.
+    /// The data is consistent from this entry on; it may already contain earlier entries.
     minimum: Mutex<OpTime>,
-    /// What commands wait for that the coordinator tells once.
+    /// Outcomes that the coordinator reports once and that commands wait for.
     pub(crate) outcomes: Mutex<Outcomes>,
     figures: Figures,
-    /// Ends the connection to the source that is followed, which may wait for seconds.
+    /// Ends the connection to the current sync source, which may wait for seconds.
     fetching: Mutex<Option<Interrupter>>,
     voting: Mutex<()>,
 }
 
-impl ReplicaSet {
-    /// A member that has no configuration yet.
-    pub(crate) fn new(name: &str, config_server: bool) -> ReplicaSet {
+impl ReplicaSetState {
+    /// A member without a configuration.
+    pub(crate) fn new(name: &str, config_server: bool) -> ReplicaSetState {
         let coordinator = coordinator(name, config_server, None, Progress::default());
-        ReplicaSet {
+        ReplicaSetState {
             name: name.to_owned(),
             begun: Instant::now(),
             coordinator: Mutex::new(coordinator),
@@ -96,7 +99,7 @@ impl ReplicaSet {
         }
     }
 
-    /// What was stored before a restart: told before any thread begins.
+    /// Restores the state that was stored before a restart, before any thread begins.
     pub(crate) fn restore(
         &self,
         config_server: bool,
@@ -108,29 +111,27 @@ impl ReplicaSet {
         self.rollback_id.store(rollback_id, Ordering::Release);
     }
 
-    /// The name that it was started with.
+    /// The set name that the server was started with.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The oplog.
     pub(crate) fn oplog(&self) -> &Arc<Oplog> {
         &self.oplog
     }
 
-    /// What it counts.
     pub(crate) fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// What retryable writes did.
+    /// The results of retryable writes.
     pub(crate) fn transactions(&self) -> &Transactions {
         &self.transactions
     }
 
     /// Now, on the coordinator's clock.
-    pub(crate) fn now(&self) -> Moment {
-        Moment(self.begun.elapsed())
+    pub(crate) fn now(&self) -> MonotonicTime {
+        MonotonicTime(self.begun.elapsed())
     }
 
     /// Now, on both clocks.
@@ -138,8 +139,8 @@ impl ReplicaSet {
         Clocks { now: self.now(), wall: DateTime::now() }
     }
 
-    /// Tells the coordinator something; the driver carries out what follows.
-    pub(crate) fn tell<T>(&self, what: impl FnOnce(&mut Coordinator, Moment) -> T) -> T {
+    /// Reports an event to the coordinator; the driver carries out the resulting actions.
+    pub(crate) fn tell<T>(&self, what: impl FnOnce(&mut Coordinator, MonotonicTime) -> T) -> T {
         let mut coordinator = self.coordinator.lock();
         let result = what(&mut coordinator, self.now());
         self.mirror(&coordinator);
@@ -148,7 +149,7 @@ impl ReplicaSet {
         result
     }
 
-    /// Asks the coordinator something.
+    /// Reads the coordinator's state.
     pub(crate) fn ask<T>(&self, what: impl FnOnce(&Coordinator) -> T) -> T {
         what(&self.coordinator.lock())
     }
@@ -159,7 +160,7 @@ impl ReplicaSet {
         self.writable.store(coordinator.can_accept_writes(), Ordering::Release);
     }
 
-    /// Waits until there is something to do, ticking when the time has come; empty when `until` has come before.
+    /// Waits for actions of the coordinator, ticking at its deadlines; empty if `until` passes first.
     pub(crate) fn next_actions(&self, until: Instant) -> Vec<Action> {
         let mut coordinator = self.coordinator.lock();
         loop {
@@ -173,7 +174,7 @@ impl ReplicaSet {
                 return actions;
             }
             let due = coordinator.next_wakeup().and_then(|due| self.begun.checked_add(due.0));
-            // A moment that is due again at once would keep this thread busy.
+            // A deadline that is due at once would keep this thread busy.
             let due = due.map(|due| due.max(Instant::now() + Duration::from_millis(1)));
             let until = due.map_or(until, |due| due.min(until));
             self.wake.wait_until(&mut coordinator, until);
@@ -190,7 +191,7 @@ impl ReplicaSet {
         self.writable.load(Ordering::Acquire)
     }
 
-    /// How often this member has rolled back.
+    /// The number of rollbacks of this member.
     pub(crate) fn rollback_id(&self) -> i64 {
         self.rollback_id.load(Ordering::Acquire)
     }
@@ -204,19 +205,19 @@ impl ReplicaSet {
         self.voting.lock()
     }
 
-    /// Notes the connection to the source that is followed from now on.
+    /// Records the connection to the new sync source.
     pub(crate) fn fetching(&self, interrupter: Option<Interrupter>) {
         *self.fetching.lock() = interrupter;
     }
 
-    /// Stops following the source at once.
+    /// Ends the fetch from the source at once.
     pub(crate) fn stop_fetching(&self) {
         if let Some(fetching) = self.fetching.lock().take() {
             fetching.interrupt();
         }
     }
 
-    /// From where on the data are consistent.
+    /// The entry from which on the data is consistent.
     pub(crate) fn minimum(&self) -> OpTime {
         *self.minimum.lock()
     }
@@ -225,28 +226,28 @@ impl ReplicaSet {
         *self.minimum.lock() = minimum;
     }
 
-    /// Forgets why the last step-down was refused, before another is asked for.
+    /// Clears the reason of the last refused step-down, before another is requested.
     pub(crate) fn forget_refusal(&self) {
         self.outcomes.lock().refused = None;
     }
 
-    /// How the last election and the last step-down ended.
+    /// The outcomes of the last election and the last step-down.
     pub(crate) fn outcomes(&self) -> Outcomes {
         self.outcomes.lock().clone()
     }
 
-    /// Wakes those who wait for a change.
+    /// Wakes the threads that wait for a change.
     pub(crate) fn announce(&self) {
         *self.changes.lock() += 1;
         self.changed.notify_all();
     }
 
-    /// How many changes there were: look before asking, and wait for more than that.
+    /// The number of changes so far: read it before checking a condition, and wait for a higher number.
     pub(crate) fn changes(&self) -> u64 {
         *self.changes.lock()
     }
 
-    /// Waits until there were more changes than `seen`, no longer than `until`.
+    /// Waits, at most until `until`, for more changes than `seen`.
     pub(crate) fn wait_for_change(&self, seen: u64, until: Instant) {
         let mut changes = self.changes.lock();
         while *changes <= seen {
@@ -256,25 +257,25 @@ impl ReplicaSet {
         }
     }
 
-    /// Keeps batches away while a read goes on.
+    /// Prevents batches during a read.
     pub(crate) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.batch.read_recursive()
     }
 
-    /// Keeps readers away while a batch is applied.
+    /// Blocks readers while a batch is applied.
     pub(crate) fn applying(&self) -> parking_lot::RwLockWriteGuard<'_, ()> {
         self.batch.write()
     }
 }
 
-/// What decides for a member that stands so.
+/// The coordinator of a member in this state.
 fn coordinator(name: &str, config_server: bool, vote: Option<LastVote>, own: Progress) -> Coordinator {
-    let mut options = Options::new(name, crate::random::number());
+    let mut options = CoordinatorOptions::new(name, crate::random::number());
     options.config_server = config_server;
     Coordinator::new(options, vote, own)
 }
 
-/// The newest entry that majority reads see, once they see any: what the set has committed and this member has applied.
+/// The newest entry that majority reads see, once they see any: the set has committed it and this member has applied it.
 pub(crate) fn majority_of(coordinator: &Coordinator) -> Option<OpTime> {
     let seen = coordinator.last_committed().min(coordinator.own_progress().applied);
     (!seen.is_null()).then_some(seen)

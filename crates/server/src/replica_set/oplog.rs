@@ -1,8 +1,8 @@
-//! The oplog: what a member changed, in the order in which all others change it too.
+//! The oplog: a member's changes, in the order in which all other members apply them.
 //!
-//! An entry is written in the transaction of what it describes, under its timestamp as the record's number, so that both are
-//! there after a crash or neither is. Readers see it only up to where no earlier entry can come any more and the journal
-//! holds all (server.md, 4.1); that point is moved by [`Oplog::publish`].
+//! An entry is written in the transaction of the change that it describes, with its timestamp as the record's number, so that after a
+//! crash both exist or neither does. Readers see it only up to the point before which no further entry can be committed and the journal
+//! holds everything (docs/methods.md#the-oplog); [`Oplog::publish`] moves that point.
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
@@ -13,19 +13,18 @@ use fathom_query::{Code, Failure};
 use fathom_replication::OpTime;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use super::clock::{OplogClock, Reserved, Stamp};
-use super::entry::{Change, ChangeKind, Entry, Statement, read_optime};
+use super::clock::{OplogClock, Stamp, TimestampReservation};
+use super::entry::{ChangeKind, LoggedChange, OplogEntry, RetryStatement, read_optime};
 use crate::Result;
 use crate::storage::{Collection, CollectionOptions, OpObserver, document_of};
 
-/// Its name.
 pub(crate) const OPLOG: &str = "local.oplog.rs";
-/// The records of sessions, where a mongod has them: each member's own.
+/// The records of sessions in a mongod; each member has its own.
 pub(crate) const TRANSACTIONS: &str = "config.transactions";
 
 /// Whether this member may log now, and in which term.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Role {
+pub(crate) struct OplogRole {
     pub(crate) writable: bool,
     pub(crate) term: i64,
 }
@@ -36,39 +35,38 @@ pub(crate) struct Oplog {
     /// Made when the set is initiated or joined.
     collection: OnceLock<Arc<Collection>>,
     clock: OplogClock,
-    /// Held shared from the timestamp to the commit, and alone to step up or down.
-    role: RwLock<Role>,
-    /// From which timestamp on each term's entries stand.
+    /// Held shared from the timestamp to the commit, and exclusively to step up or down.
+    role: RwLock<OplogRole>,
+    /// The first entry known of each term.
     terms: Mutex<Vec<OpTime>>,
-    /// Up to where others may read.
+    /// The point up to which others may read.
     visible: Mutex<Stamp>,
 }
 
-/// Entries in a transaction that is still open; to be kept until it is committed or rolled back.
+/// Entries in an open transaction; to be kept until it is committed or rolled back.
 #[derive(Debug)]
-pub(crate) struct Logged<'o> {
-    // In this order: others may go on before this member may step down.
-    reserved: Reserved<'o>,
-    role: RwLockReadGuard<'o, Role>,
+pub(crate) struct OplogSlots<'o> {
+    // Dropped in this order: others may continue before this member may step down.
+    reserved: TimestampReservation<'o>,
+    role: RwLockReadGuard<'o, OplogRole>,
     collection: &'o Collection,
     bytes: i64,
     /// The statements of retryable writes, with their entries.
-    statements: Vec<(Statement, OpTime)>,
+    statements: Vec<(RetryStatement, OpTime)>,
 }
 
-impl Logged<'_> {
-    /// The last entry.
+impl OplogSlots<'_> {
     pub(crate) fn last(&self) -> OpTime {
         OpTime { timestamp: self.reserved.last(), term: self.role.term }
     }
 
-    /// The transaction is committed: counts the entries, and hands over the statements that are done.
-    pub(crate) fn committed(self, mut done: impl FnMut(&Statement, OpTime)) -> OpTime {
+    /// Records that the transaction is committed: counts the entries, and passes on the statements that are done.
+    pub(crate) fn committed(self, mut done: impl FnMut(&RetryStatement, OpTime)) -> OpTime {
         let last = self.last();
         self.statements.iter().for_each(|(statement, at)| done(statement, *at));
         let count = last.timestamp - self.reserved.first() + 1;
         self.collection.note(i64::try_from(count).unwrap_or(0), self.bytes);
-        // Before the role may change: who steps down must know of the entry.
+        // Before the role may change: a member that steps down must know of the entry.
         self.reserved.commit();
         drop(self.role);
         last
@@ -79,21 +77,20 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While it lives, what this thread writes is not logged: it applies what another member logged, or recovers what this one did.
+/// While this exists, the thread's writes are not logged: it applies another member's entries, or recovers this member's own.
 ///
-/// It is the thread that knows, as in mongod, where an operation's context carries the same mark: an applier is a thread of its
-/// own and does nothing else.
+/// The mark belongs to the thread. In mongod an operation's context carries the same mark; an applier here is a thread of its
+/// own that does nothing else.
 #[derive(Debug)]
-pub(crate) struct Unreplicated {
-    /// It must go on the thread that made it.
+pub(crate) struct UnreplicatedWritesBlock {
+    /// It must be dropped on the thread that made it.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
-impl Unreplicated {
-    /// Begins.
-    pub(crate) fn begin() -> Unreplicated {
+impl UnreplicatedWritesBlock {
+    pub(crate) fn begin() -> UnreplicatedWritesBlock {
         DEPTH.with(|depth| depth.set(depth.get() + 1));
-        Unreplicated { _thread: std::marker::PhantomData }
+        UnreplicatedWritesBlock { _thread: std::marker::PhantomData }
     }
 
     /// Whether this thread's writes are not logged.
@@ -102,23 +99,23 @@ impl Unreplicated {
     }
 }
 
-impl Drop for Unreplicated {
+impl Drop for UnreplicatedWritesBlock {
     fn drop(&mut self) {
         DEPTH.with(|depth| depth.set(depth.get().saturating_sub(1)));
     }
 }
 
 impl Oplog {
-    /// How the collection is made: capped by the server, without an index on `_id`, as mongod has it.
+    /// The options of the collection: capped by the server, without an index on `_id`, as in mongod.
     pub(crate) fn options(size_bytes: i64) -> CollectionOptions {
         CollectionOptions { document: doc! { "capped": true, "size": size_bytes, "autoIndexId": false } }
     }
 
-    /// Goes on in a collection; `ends` are its oldest and its newest entry.
+    /// Opens the oplog over a collection; `ends` are its oldest and its newest entry.
     pub(crate) fn open(&self, collection: Arc<Collection>, ends: Option<(OpTime, OpTime)>) {
         if let Some((first, last)) = ends {
             self.clock.advance(last.timestamp);
-            // Nobody asks about entries in between: those that matter are the newest.
+            // The terms of the entries in between are never needed: only the newest ones matter.
             self.note_term(first);
             self.note_term(last);
         }
@@ -128,32 +125,35 @@ impl Oplog {
         self.show(settled);
     }
 
-    /// The collection, once there is one.
+    /// The collection, once it exists.
     pub(crate) fn collection(&self) -> Option<&Arc<Collection>> {
         self.collection.get()
     }
 
-    /// The logical clock.
     pub(crate) fn clock(&self) -> &OplogClock {
         &self.clock
     }
 
     /// Whether this member may log now.
-    pub(crate) fn role(&self) -> Role {
+    pub(crate) fn role(&self) -> OplogRole {
         *self.role.read()
     }
 
-    /// Waits until no transaction is between its timestamp and its commit, and changes the role.
-    pub(crate) fn set_role(&self, role: Role) {
+    /// Waits until no transaction is between its timestamp and its commit, then changes the role.
+    pub(crate) fn set_role(&self, role: OplogRole) {
         *self.role.write() = role;
     }
 
-    /// Logs what the thread's transaction changes, unless its changes came from the log; none if there is nothing to log.
-    /// `NotWritablePrimary` if this member may not change anything now.
-    pub(crate) fn log(&self, session: &dyn Session, changes: &[Change]) -> Result<Option<Logged<'_>>> {
-        let replicated: Vec<&Change> =
+    /// Logs the changes of the thread's transaction, unless they came from the oplog; `None` if there is nothing to
+    /// log. `NotWritablePrimary` if this member may not change anything now.
+    pub(crate) fn log(
+        &self,
+        session: &dyn Session,
+        changes: &[LoggedChange],
+    ) -> Result<Option<OplogSlots<'_>>> {
+        let replicated: Vec<&LoggedChange> =
             changes.iter().filter(|change| is_replicated(&change.namespace)).collect();
-        if replicated.is_empty() || Unreplicated::is_on() {
+        if replicated.is_empty() || UnreplicatedWritesBlock::is_on() {
             return Ok(None);
         }
         let role = self.role.read();
@@ -179,11 +179,11 @@ impl Oplog {
             at.timestamp += 1;
         }
         self.note_term(OpTime { timestamp: reserved.first(), term: role.term });
-        Ok(Some(Logged { reserved, role, collection, bytes, statements }))
+        Ok(Some(OplogSlots { reserved, role, collection, bytes, statements }))
     }
 
-    /// Writes the entry with which a set's oplog begins, in the session's transaction.
-    pub(crate) fn write_first(&self, session: &dyn Session, change: &Change, at: OpTime) -> Result<()> {
+    /// Writes the first entry of a set's oplog, in the session's transaction.
+    pub(crate) fn write_first(&self, session: &dyn Session, change: &LoggedChange, at: OpTime) -> Result<()> {
         let collection = self.collection.get().ok_or_else(no_oplog)?;
         let entry = change.entry(at, 0, DateTime::now());
         session.put(collection.records_table()?, key(at.timestamp), &entry)?;
@@ -193,7 +193,7 @@ impl Oplog {
     }
 
     /// Writes entries of another member, in the session's transaction.
-    pub(crate) fn copy(&self, session: &dyn Session, entries: &[Entry]) -> Result<()> {
+    pub(crate) fn copy(&self, session: &dyn Session, entries: &[OplogEntry]) -> Result<()> {
         let collection = self.collection.get().ok_or_else(no_oplog)?;
         let mut bytes = 0;
         for entry in entries {
@@ -205,7 +205,7 @@ impl Oplog {
         Ok(())
     }
 
-    /// The term's first entry, if it is one.
+    /// Records an entry as the first of its term if the term is new.
     fn note_term(&self, at: OpTime) {
         let mut terms = self.terms.lock();
         match terms.last() {
@@ -214,29 +214,29 @@ impl Oplog {
         }
     }
 
-    /// Which term's an entry is, by its timestamp.
+    /// Completes a timestamp with the term of its entry.
     pub(crate) fn optime_of(&self, stamp: Stamp) -> OpTime {
         let terms = self.terms.lock();
         let term = terms.iter().rev().find(|one| one.timestamp <= stamp).or_else(|| terms.first());
         term.map_or(OpTime::default(), |one| OpTime { timestamp: stamp, term: one.term })
     }
 
-    /// Forgets entries behind `end`, which were taken out of the collection.
+    /// Forgets entries after `end`, which were removed from the collection.
     pub(crate) fn cut(&self, end: OpTime) {
         self.clock.cut(end.timestamp);
         self.terms.lock().retain(|one| one.timestamp <= end.timestamp);
-        // After a start only the terms of the oldest and the newest entry are known.
+        // After a start, only the terms of the oldest and the newest entry are known.
         self.note_term(end);
         *self.visible.lock() = end.timestamp;
         self.show(end.timestamp);
     }
 
-    /// Up to where others may read.
+    /// The point up to which others may read.
     pub(crate) fn visible(&self) -> Stamp {
         *self.visible.lock()
     }
 
-    /// Lets others read up to `stamp`.
+    /// Allows others to read up to `stamp`.
     pub(crate) fn publish(&self, stamp: Stamp) {
         let mut visible = self.visible.lock();
         if stamp > *visible {
@@ -253,15 +253,15 @@ impl Oplog {
         }
     }
 
-    /// Wakes those who follow.
+    /// Wakes the readers that follow the oplog.
     pub(crate) fn announce(&self) {
         if let Some(collection) = self.collection.get() {
             collection.capped().announce();
         }
     }
 
-    /// The entry of a timestamp.
-    pub(crate) fn get(&self, session: &dyn Session, stamp: Stamp) -> Result<Option<Entry>> {
+    /// The entry with this timestamp.
+    pub(crate) fn get(&self, session: &dyn Session, stamp: Stamp) -> Result<Option<OplogEntry>> {
         let Some(collection) = self.collection.get() else { return Ok(None) };
         let mut bytes = Vec::new();
         if !session.get(collection.records_table()?, key(stamp), &mut bytes)? {
@@ -270,8 +270,8 @@ impl Oplog {
         read(&bytes).map(Some)
     }
 
-    /// The entry of a timestamp, or the newest before it.
-    pub(crate) fn at_or_before(&self, session: &dyn Session, stamp: Stamp) -> Result<Option<Entry>> {
+    /// The entry with this timestamp, or the newest one before it.
+    pub(crate) fn at_or_before(&self, session: &dyn Session, stamp: Stamp) -> Result<Option<OplogEntry>> {
         let Some(collection) = self.collection.get() else { return Ok(None) };
         let mut cursor = session.cursor(collection.records_table()?)?;
         if !cursor.seek_back(key(stamp))? {
@@ -280,7 +280,7 @@ impl Oplog {
         read(cursor.value()).map(Some)
     }
 
-    /// Removes all entries after one; how many.
+    /// Removes all entries after `end`; returns how many.
     pub(crate) fn truncate_after(&self, session: &dyn Session, end: OpTime) -> Result<i64> {
         let collection = self.collection.get().ok_or_else(no_oplog)?;
         let (mut count, mut bytes) = (0, 0);
@@ -302,7 +302,7 @@ impl Oplog {
     }
 
     /// At most `most` entries after `stamp`, in order.
-    pub(crate) fn after(&self, session: &dyn Session, stamp: Stamp, most: usize) -> Result<Vec<Entry>> {
+    pub(crate) fn after(&self, session: &dyn Session, stamp: Stamp, most: usize) -> Result<Vec<OplogEntry>> {
         let collection = self.collection.get().ok_or_else(no_oplog)?;
         let mut cursor = session.cursor(collection.records_table()?)?;
         let mut entries = Vec::new();
@@ -314,7 +314,7 @@ impl Oplog {
         Ok(entries)
     }
 
-    /// The oldest and the newest entry of a collection that is one.
+    /// The oldest and the newest entry of an oplog collection.
     pub(crate) fn ends(session: &dyn Session, collection: &Collection) -> Result<Option<(OpTime, OpTime)>> {
         let mut cursor = session.cursor(collection.records_table()?)?;
         if !cursor.first()? {
@@ -328,7 +328,7 @@ impl Oplog {
 }
 
 impl OpObserver for Oplog {
-    /// Logs the commands for the other members.
+    /// Logs the commands for other members.
     fn on_commands(
         &self,
         session: &dyn Session,
@@ -338,7 +338,7 @@ impl OpObserver for Oplog {
     ) -> Result<()> {
         let mut changes = Vec::with_capacity(commands.len());
         for command in commands {
-            changes.push(Change::command(collection.namespace(), Some(collection.uuid()), command)?);
+            changes.push(LoggedChange::command(collection.namespace(), Some(collection.uuid()), command)?);
         }
         let logged = self.log(session, &changes)?;
         session.commit(durability)?;
@@ -354,9 +354,9 @@ pub(crate) fn key(stamp: Stamp) -> Key<'static> {
     Key::Number(i64::try_from(stamp).unwrap_or(i64::MAX))
 }
 
-fn read(bytes: &[u8]) -> Result<Entry> {
+fn read(bytes: &[u8]) -> Result<OplogEntry> {
     let raw = RawDocumentBuf::from_bytes(bytes.to_vec()).map_err(|error| crate::parse::malformed(&error))?;
-    Entry::parse(raw)
+    OplogEntry::parse(raw)
 }
 
 fn now_seconds() -> u32 {
@@ -372,23 +372,23 @@ pub(crate) fn not_primary() -> Failure {
     Failure::new(Code::NotWritablePrimary, "not master")
 }
 
-/// Whether changes of a collection go to other members: all but what is a member's own.
+/// Whether changes of a collection are replicated: all but those of a member's own collections.
 pub(crate) fn is_replicated(namespace: &str) -> bool {
     let (database, name) = namespace.split_once('.').unwrap_or((namespace, ""));
     database != "local" && name != "system.profile" && namespace != TRANSACTIONS
 }
 
-impl Change {
+impl LoggedChange {
     /// A command that changes the catalog; `namespace` names the database.
     pub(crate) fn command(
         namespace: &str,
         collection: Option<bson::Uuid>,
         command: &Document,
-    ) -> Result<Change> {
+    ) -> Result<LoggedChange> {
         let database = namespace.split('.').next().unwrap_or_default();
-        // A namespace that is not replicated stays one.
+        // A namespace that is not replicated is kept as it is.
         let target = if is_replicated(namespace) { format!("{database}.$cmd") } else { namespace.to_owned() };
-        let mut change = Change::new(ChangeKind::Command, &target, crate::parse::raw_of(command)?);
+        let mut change = LoggedChange::new(ChangeKind::Command, &target, crate::parse::raw_of(command)?);
         change.collection = collection;
         Ok(change)
     }
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_log_that_was_cut_keeps_its_term() {
-        // As after a start: only the first and the last entry are known with their terms.
+        // As after a start: only the terms of the first and the last entry are known.
         let oplog = Oplog::default();
         oplog.note_term(OpTime { timestamp: 1, term: -1 });
         oplog.note_term(OpTime { timestamp: 80, term: 1 });

@@ -1,10 +1,10 @@
-//! Retryable writes: which statements of a session's newest transaction number are done, so that a driver that asks again does
-//! not do them again (server.md, 2.3; mongodb/specifications: retryable-writes).
+//! Retryable writes: the executed statements of each session's newest transaction number, so that a retry by the driver does
+//! not execute them again (docs/methods.md#the-oplog).
 //!
-//! What is done is told by the oplog: an entry carries the session, the transaction number and the statement. Every member learns it
-//! from the entries that it writes or applies, and after a start from those of the last half hour, after which a session is over.
-//! mongod keeps a document for each session in `config.transactions` besides; this server does not, so a retryable write costs
-//! one record less than mongod's.
+//! The oplog records the executed statements: an entry carries the session, the transaction number and the statement. Every member learns
+//! them from the entries that it writes or applies, and after a start from those of the last half hour, after which a session has expired.
+//! mongod also keeps a document for each session in `config.transactions`; this server does not, so a retryable write costs one record less
+//! than mongod's.
 
 use std::collections::HashMap;
 
@@ -14,44 +14,43 @@ use fathom_query::{Code, Failure};
 use fathom_replication::OpTime;
 use parking_lot::{Condvar, Mutex};
 
-use super::entry::{ChangeKind, Entry, Statement, read_optime};
+use super::entry::{ChangeKind, OplogEntry, RetryStatement, read_optime};
 use super::oplog::Oplog;
 use crate::Result;
 
-/// Sessions end after so long without use.
+/// The time after which an unused session expires.
 const KEPT_SECONDS: i64 = 30 * 60;
-/// Entries that are read at once.
+/// The number of entries read at once.
 const READ_ENTRIES: usize = 10_000;
 
-/// What is known of a session.
+/// The statements known of a session.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct SessionState {
     transaction: i64,
-    /// Whether a write of it is under way.
+    /// Whether one of its writes is in progress.
     busy: bool,
-    /// Its last entry.
     last: OpTime,
-    /// The entry of each statement that is done.
+    /// The entry of each executed statement.
     statements: HashMap<i32, OpTime>,
 }
 
-impl Known {
-    /// Goes on to a later transaction number.
+impl SessionState {
+    /// Advances to a later transaction number.
     fn go_on(&mut self, transaction: i64) {
         if transaction > self.transaction {
-            *self = Known { transaction, busy: self.busy, ..Known::default() };
+            *self = SessionState { transaction, busy: self.busy, ..SessionState::default() };
         }
     }
 }
 
-/// The sessions that wrote retryably.
+/// The sessions with retryable writes.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
-    known: Mutex<HashMap<Vec<u8>, Known>>,
+    known: Mutex<HashMap<Vec<u8>, SessionState>>,
     freed: Condvar,
 }
 
-/// A session that this operation has for itself.
+/// A session that one operation owns.
 #[derive(Debug)]
 pub(crate) struct Checkout<'t> {
     transactions: &'t Transactions,
@@ -68,14 +67,14 @@ impl Drop for Checkout<'_> {
 }
 
 impl Transactions {
-    /// Begins a write of a transaction number; waits while another connection writes in the same session. Refused if the session is
-    /// further already.
+    /// Begins a write with a transaction number; waits while another connection writes in the same session. Refused if the session
+    /// has a later number already.
     pub(crate) fn begin(
         &self,
         session: RawDocumentBuf,
         transaction: i64,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<(Checkout<'_>, Statement)> {
+    ) -> Result<(Checkout<'_>, RetryStatement)> {
         let mut all = self.known.lock();
         loop {
             let known = all.entry(session.as_bytes().to_vec()).or_default();
@@ -90,7 +89,7 @@ impl Transactions {
                 known.go_on(transaction);
                 known.busy = true;
                 let previous = known.last;
-                let statement = Statement { session: session.clone(), transaction, number: 0, previous };
+                let statement = RetryStatement { session: session.clone(), transaction, number: 0, previous };
                 return Ok((Checkout { transactions: self, session }, statement));
             }
             self.freed.wait_for(&mut all, std::time::Duration::from_millis(100));
@@ -98,15 +97,15 @@ impl Transactions {
         }
     }
 
-    /// The entry of a statement that is done.
-    pub(crate) fn done(&self, statement: &Statement, number: i32) -> Option<OpTime> {
+    /// The entry of an executed statement.
+    pub(crate) fn done(&self, statement: &RetryStatement, number: i32) -> Option<OpTime> {
         let known = self.known.lock();
         let known = known.get(statement.session.as_bytes())?;
         (known.transaction == statement.transaction).then(|| known.statements.get(&number).copied()).flatten()
     }
 
-    /// The session's last entry of the transaction, to which the next one points back.
-    pub(crate) fn last(&self, statement: &Statement) -> OpTime {
+    /// The session's last entry of the transaction, to which the next one refers.
+    pub(crate) fn last(&self, statement: &RetryStatement) -> OpTime {
         let known = self.known.lock();
         known
             .get(statement.session.as_bytes())
@@ -114,8 +113,8 @@ impl Transactions {
             .map_or(OpTime::default(), |known| known.last)
     }
 
-    /// Notes a statement that was committed with its entry.
-    pub(crate) fn note(&self, statement: &Statement, at: OpTime) {
+    /// Records a statement that was committed with its entry.
+    pub(crate) fn note(&self, statement: &RetryStatement, at: OpTime) {
         let mut known = self.known.lock();
         let known = known.entry(statement.session.as_bytes().to_vec()).or_default();
         known.go_on(statement.transaction);
@@ -125,8 +124,8 @@ impl Transactions {
         }
     }
 
-    /// Notes what entries of another member say.
-    pub(crate) fn learn(&self, entries: &[Entry]) {
+    /// Records the statements in entries of another member.
+    pub(crate) fn learn(&self, entries: &[OplogEntry]) {
         for entry in entries {
             if let Some(statement) = &entry.statement {
                 self.note(statement, entry.at);
@@ -134,15 +133,15 @@ impl Transactions {
         }
     }
 
-    /// Forgets what is known, after a start, a copy or a rollback. Whoever has one checked out gives it back; what it had done may have been
+    /// Forgets all sessions, after a start, a copy or a rollback. A session that is checked out is returned later; its statements may have been
     /// rolled back.
     pub(crate) fn forget(&self) {
         let mut known = self.known.lock();
         known.retain(|_, known| known.busy);
-        known.values_mut().for_each(|known| *known = Known { busy: true, ..Known::default() });
+        known.values_mut().for_each(|known| *known = SessionState { busy: true, ..SessionState::default() });
     }
 
-    /// Learns all again from the oplog.
+    /// Reads all statements again from the oplog.
     pub(crate) fn learn_all(&self, oplog: &Oplog, session: &dyn Session) -> Result<()> {
         let since = bson::DateTime::now().timestamp_millis() / 1000 - KEPT_SECONDS;
         let mut from = u64::try_from(since).unwrap_or(0) << 32;
@@ -155,9 +154,9 @@ impl Transactions {
     }
 }
 
-/// What a statement that is done gave at the time, told from its entry: what its reply says again.
+/// The result of an executed statement, taken from its entry: a retry gets it again.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Again {
+pub(crate) struct PriorResult {
     pub(crate) matched: u64,
     pub(crate) modified: u64,
     pub(crate) deleted: u64,
@@ -167,10 +166,10 @@ pub(crate) struct Again {
     pub(crate) image: Option<RawDocumentBuf>,
 }
 
-/// Reads it from the statement's entry.
-pub(crate) fn again(oplog: &Oplog, session: &dyn Session, at: OpTime) -> Result<Again> {
+/// Reads the result from the statement's entry.
+pub(crate) fn again(oplog: &Oplog, session: &dyn Session, at: OpTime) -> Result<PriorResult> {
     let entry = entry_at(oplog, session, at)?;
-    let mut again = Again::default();
+    let mut again = PriorResult::default();
     match entry.kind {
         ChangeKind::Insert => {
             again.upserted = entry.id().map(crate::parse::owned_value).transpose()?;
@@ -190,14 +189,14 @@ pub(crate) fn again(oplog: &Oplog, session: &dyn Session, at: OpTime) -> Result<
     Ok(again)
 }
 
-fn entry_at(oplog: &Oplog, session: &dyn Session, at: OpTime) -> Result<Entry> {
+fn entry_at(oplog: &Oplog, session: &dyn Session, at: OpTime) -> Result<OplogEntry> {
     oplog.get(session, at.timestamp)?.ok_or_else(|| {
         let what = "Incomplete history detected for a retryable write: its entry is no longer in the oplog";
         Failure::new(Code::IncompleteTransactionHistory, what)
     })
 }
 
-/// `{id, uid}` of a session, as entries have it.
+/// `{id, uid}` of a session, in the form that entries use.
 pub(crate) fn session_of(id: &[u8; 16], owner: &[u8; 32]) -> Result<RawDocumentBuf> {
     use bson::spec::BinarySubtype;
     let mut bytes = Vec::with_capacity(80);

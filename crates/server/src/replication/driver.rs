@@ -1,7 +1,7 @@
-//! Carries out what the coordinator decides.
+//! The driver, which carries out the coordinator's decisions.
 //!
-//! One thread takes the actions in their order. What may take long (a heartbeat, a vote, a drain) is handed to threads of its own,
-//! and told back to the coordinator when it is done.
+//! One thread executes the actions in order. Actions that may take long (a heartbeat, a vote, a drain) run on threads of their
+//! own, which report the result to the coordinator.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use fathom_query::{Code, Failure};
 use fathom_replication::coordinator::StepDownReason;
 use fathom_replication::{Action, Host, MemberState, OpTime, ReplicaSetConfig};
 
-use super::links::{Link, own_index};
+use super::links::{HeartbeatLink, own_index};
 use super::store;
 use crate::Result;
 use crate::instance::Instance;
-use crate::replica_set::{Change, ChangeKind, ReplicaSet, Role};
+use crate::replica_set::{ChangeKind, LoggedChange, OplogRole, ReplicaSetState};
 
-/// How often the driver looks whether the server stops.
+/// The interval at which the driver checks whether the server stops.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Runs until the server stops.
 pub(super) fn run(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
-    let mut driver = Driver { instance, set, links: HashMap::new() };
+    let mut driver = ReplicationExecutor { instance, set, links: HashMap::new() };
     while !instance.is_stopping() {
         for action in set.next_actions(Instant::now() + LOOK) {
             if let Err(failure) = driver.act(action) {
@@ -34,13 +34,13 @@ pub(super) fn run(instance: &Arc<Instance>) {
     }
 }
 
-struct Driver<'i> {
+struct ReplicationExecutor<'i> {
     instance: &'i Arc<Instance>,
-    set: &'i Arc<ReplicaSet>,
-    links: HashMap<Host, Link>,
+    set: &'i Arc<ReplicaSetState>,
+    links: HashMap<Host, HeartbeatLink>,
 }
 
-impl Driver<'_> {
+impl ReplicationExecutor<'_> {
     fn act(&mut self, action: Action) -> Result<()> {
         match action {
             Action::SendHeartbeat { to, sequence, arguments, timeout } => {
@@ -75,7 +75,7 @@ impl Driver<'_> {
             }
             Action::Progressed | Action::CommitPointAdvanced(_) => {
                 self.set.announce();
-                // Who follows our oplog hears of the commit point at once.
+                // Members that follow our oplog learn the commit point at once.
                 self.set.oplog().announce();
             }
             Action::ElectionEnded { outcome, .. } => {
@@ -89,12 +89,12 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn link(&mut self, to: &Host) -> &Link {
+    fn link(&mut self, to: &Host) -> &HeartbeatLink {
         let instance = self.instance;
-        self.links.entry(to.clone()).or_insert_with(|| Link::start(instance, to))
+        self.links.entry(to.clone()).or_insert_with(|| HeartbeatLink::start(instance, to))
     }
 
-    /// Takes a configuration over that another member has.
+    /// Adopts a configuration that another member has.
     fn install(&mut self, config: ReplicaSetConfig) -> Result<()> {
         let version = config.version;
         let own = match own_index(self.instance, &config) {
@@ -126,7 +126,7 @@ impl Driver<'_> {
     /// Writes end first: the role changes only between transactions.
     fn step_down(&self, reason: StepDownReason) {
         let role = self.set.oplog().role();
-        self.set.oplog().set_role(Role { writable: false, ..role });
+        self.set.oplog().set_role(OplogRole { writable: false, ..role });
         let attributes = doc! { "reason": format!("{reason:?}"), "term": role.term };
         self.instance.log.info("REPL", 21475, "ReplCoord", "Stepping down from primary", attributes);
         close_clients(self.instance);
@@ -143,7 +143,7 @@ impl Driver<'_> {
     }
 }
 
-/// Ends the connections of clients, as a 4.0 member does that steps down; other members' stay.
+/// Closes clients' connections, as a 4.0 member does when it steps down; those of other members stay open.
 fn close_clients(instance: &Instance) {
     for client in instance.clients.all() {
         if !client.is_member() {
@@ -152,14 +152,14 @@ fn close_clients(instance: &Instance) {
     }
 }
 
-/// Writes the entry with which a term begins; writes are accepted from then on.
-pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i64) -> Result<()> {
+/// Writes the first entry of a term; writes are accepted from then on.
+pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSetState, term: i64) -> Result<()> {
     if !set.ask(|coordinator| coordinator.may_complete_transition(term)) {
         return Ok(());
     }
     instance.sharding.known.forget_all();
-    set.oplog().set_role(Role { writable: true, term });
-    // Clients do not write yet, so that no `$out` of this term has begun.
+    set.oplog().set_role(OplogRole { writable: true, term });
+    // Clients cannot write yet, so no `$out` of this term has begun.
     let cleared = instance.catalog.drop_temporary();
     let first = cleared.and_then(|()| note(instance, rawdoc! { "msg": "new primary" }));
     match first {
@@ -169,7 +169,7 @@ pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i
                 coordinator.transition_completed(now, first)
             });
             if result.is_err() {
-                set.oplog().set_role(Role { writable: false, term });
+                set.oplog().set_role(OplogRole { writable: false, term });
             } else {
                 let attributes = doc! { "term": term };
                 instance.log.info(
@@ -184,26 +184,26 @@ pub(super) fn complete_transition(instance: &Instance, set: &ReplicaSet, term: i
             result
         }
         Err(failure) => {
-            set.oplog().set_role(Role { writable: false, term });
+            set.oplog().set_role(OplogRole { writable: false, term });
             Err(failure)
         }
     }
 }
 
-/// Writes an entry that changes nothing; where it stands.
+/// Writes an entry that changes nothing, and returns its timestamp.
 pub(crate) fn note(instance: &Instance, what: bson::RawDocumentBuf) -> Result<OpTime> {
     let set = instance.set.as_ref().ok_or_else(|| Failure::new(Code::NoReplicationEnabled, "no set"))?;
     let session = instance.engine.session()?;
     session.begin()?;
-    let changes = [Change::new(ChangeKind::Noop, "", what)];
+    let changes = [LoggedChange::new(ChangeKind::Noop, "", what)];
     let logged = set.oplog().log(&*session, &changes)?;
     session.commit(fathom_engine::Durability::Buffered)?;
     let logged = logged.ok_or_else(crate::replica_set::not_primary)?;
     Ok(logged.committed(|_, _| {}))
 }
 
-/// Keeps an idle primary's oplog growing, so that others can tell it from one that is gone: an entry each 10 s without any
-/// (`periodicNoopIntervalSecs`).
+/// Keeps an idle primary's oplog growing, so that others can tell it from a primary that is down: writes an entry after 10
+/// s without any (`periodicNoopIntervalSecs`).
 pub(super) fn write_noops(instance: &Arc<Instance>) {
     const EVERY: Duration = Duration::from_secs(10);
     let Some(set) = &instance.set else { return };
@@ -217,7 +217,7 @@ pub(super) fn write_noops(instance: &Arc<Instance>) {
             seen = last;
             since = Instant::now();
         } else if since.elapsed() >= EVERY && set.is_writable() {
-            // One that fails is written ten seconds later.
+            // After a failure the next attempt is ten seconds later.
             let _ = note(instance, rawdoc! { "msg": "periodic noop" });
         }
     }

@@ -1,7 +1,7 @@
-//! Follows the oplog of a sync source: `find` with a tailable cursor, then `getMore`s that wait for what comes (server.md, 4.1).
+//! Fetches the oplog of a sync source: `find` with a tailable cursor, then `getMore`s that wait for new entries (docs/methods.md#the-oplog).
 //!
-//! What comes is put into a buffer for the applier. The first entry must be the last that this member has, else the histories
-//! differ, and this member has to roll back.
+//! Entries are put into a buffer for the applier. The first entry must be this member's last one; otherwise the histories
+//! differ, and this member must roll back.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use fathom_client::Connection;
 use fathom_query::{Code, Failure};
 use fathom_replication::messages::{OplogQueryMetadata, ReplicationMetadata};
-use fathom_replication::{Host, Moment, OpTime};
+use fathom_replication::{Host, MonotonicTime, OpTime};
 use parking_lot::{Condvar, Mutex};
 
 use super::links::connect;
 use crate::Result;
 use crate::instance::Instance;
-use crate::replica_set::{Entry, ReplicaSet, timestamp_of};
+use crate::replica_set::{OplogEntry, ReplicaSetState, timestamp_of};
 
-/// How long a getMore waits for entries; half of the election timeout where that is shorter.
-const AWAIT_MOST: Duration = Duration::from_secs(5);
-/// How much longer the network may take.
+/// The time that a getMore waits for entries, or half of the election timeout if that is shorter.
+const MAX_AWAIT: Duration = Duration::from_secs(5);
+/// The additional time allowed for the network.
 const GRACE: Duration = Duration::from_secs(5);
-/// Bytes that wait for the applier at most (`OplogBufferBlockingQueue` has 256 MB).
+/// The maximum bytes that wait for the applier (`OplogBufferBlockingQueue` has 256 MB).
 const BUFFER_BYTES: usize = 64 << 20;
-/// For how long a source that failed is left alone.
+/// The time for which a failed source is not used again.
 const DENIED: Duration = Duration::from_secs(1);
 
-/// Entries between fetcher and applier.
+/// The entries between fetcher and applier.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    state: Mutex<Waiting>,
+    state: Mutex<FetchQueue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// The entry before the first that waits.
+struct FetchQueue {
+    /// The entry before the first waiting one.
     after: OpTime,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<OplogEntry>,
     bytes: usize,
-    /// Entries were taken that are not applied yet.
+    /// Whether entries were taken that are not applied yet.
     taken: bool,
 }
 
 impl Buffer {
-    /// Adds entries that follow `after`, waiting until there is room; false if `go_on` says to stop.
-    fn push(&self, after: OpTime, entries: Vec<Entry>, go_on: &dyn Fn() -> bool) -> bool {
+    /// Adds entries that follow `after`, waiting for room; false if `go_on` asks to stop.
+    fn push(&self, after: OpTime, entries: Vec<OplogEntry>, go_on: &dyn Fn() -> bool) -> bool {
         let mut state = self.state.lock();
         while state.bytes > BUFFER_BYTES {
             if !go_on() {
@@ -66,8 +66,8 @@ impl Buffer {
         true
     }
 
-    /// The next batch, at most so many entries and bytes, and the entry that it follows; waits for one no longer than `until`.
-    pub(super) fn take(&self, most: usize, most_bytes: usize, until: Instant) -> (OpTime, Vec<Entry>) {
+    /// The next batch, limited in entries and bytes, and the entry that it follows; waits for one at most until `until`.
+    pub(super) fn take(&self, most: usize, most_bytes: usize, until: Instant) -> (OpTime, Vec<OplogEntry>) {
         let mut state = self.state.lock();
         while state.entries.is_empty() {
             if self.changed.wait_until(&mut state, until).timed_out() {
@@ -92,45 +92,45 @@ impl Buffer {
         (after, batch)
     }
 
-    /// The newest entry that waits.
+    /// The newest waiting entry, if any.
     fn last(&self) -> Option<OpTime> {
         self.state.lock().entries.back().map(|entry| entry.at)
     }
 
-    /// What was taken is applied, or thrown away.
+    /// Records that the entries taken are applied, or discarded.
     pub(super) fn done(&self) {
         self.state.lock().taken = false;
     }
 
-    /// Throws away what waits.
+    /// Discards the waiting entries.
     pub(super) fn clear(&self) {
         let mut state = self.state.lock();
-        *state = Waiting { taken: state.taken, ..Waiting::default() };
+        *state = FetchQueue { taken: state.taken, ..FetchQueue::default() };
         drop(state);
         self.changed.notify_all();
     }
 
-    /// Whether nothing waits.
+    /// Whether no entry waits.
     pub(super) fn is_empty(&self) -> bool {
         self.state.lock().entries.is_empty()
     }
 
-    /// Whether nothing waits and nothing is being applied: the data and the log stand still.
+    /// Whether no entry waits and none is being applied: data and oplog are at rest.
     pub(super) fn is_idle(&self) -> bool {
         let state = self.state.lock();
         state.entries.is_empty() && !state.taken
     }
 }
 
-/// Entries that are in the source's log as well as in ours, or will be in ours once they are applied.
+/// Entries that are in the source's oplog as well as in ours, or will be in ours once they are applied.
 ///
-/// A fetch may begin before the last writes of an office that just ended are reported, and its answers may come after another one has
-/// begun and ended: what the source says of its log then says nothing of ours.
+/// A fetch may begin before the last writes of a term that just ended are reported, and its answers may arrive after another term has
+/// begun and ended: then the source's view of its oplog proves nothing about ours.
 #[derive(Debug)]
-struct Shared(VecDeque<OpTime>);
+struct SourceEntries(VecDeque<OpTime>);
 
-impl Shared {
-    /// Whether the entry that we applied last is one of them. Those before it are forgotten.
+impl SourceEntries {
+    /// Whether the entry that we applied last is one of them. Forgets those before it.
     fn has(&mut self, applied: OpTime) -> bool {
         while self.0.front().is_some_and(|first| *first < applied) {
             self.0.pop_front();
@@ -139,81 +139,80 @@ impl Shared {
     }
 }
 
-/// Why a fetch ended.
+/// The reason for which a fetch ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Ended {
-    /// Another source is to be looked for.
+pub(super) enum FetchEnd {
+    /// Another source must be found.
     Elsewhere,
-    /// The source does not have our last entry: our history is another one.
+    /// The source does not have our last entry: our histories have diverged.
     Diverged(Host),
     /// The source's oplog begins after our last entry.
     TooStale,
 }
 
-/// Follows one source until it is no good any more.
-pub(super) fn follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, source: &Host) -> Ended {
+/// Follows one source until it is no longer suitable.
+pub(super) fn follow(
+    instance: &Arc<Instance>,
+    set: &ReplicaSetState,
+    buffer: &Buffer,
+    source: &Host,
+) -> FetchEnd {
     let ended = try_follow(instance, set, buffer, source);
     set.fetching(None);
     match ended {
         Ok(ended) => ended,
         Err(failure) => {
             if instance.is_stopping() || set.ask(|one| one.sync_source() != Some(source)) {
-                // Somebody ended it on purpose.
-                return Ended::Elsewhere;
+                // The connection was ended on purpose.
+                return FetchEnd::Elsewhere;
             }
             let attributes = doc! { "source": source.as_str(), "error": failure.message() };
             instance.log.info("REPL", 21275, "ReplCoordExtern", "Fetching the oplog ended", attributes);
-            set.tell(|coordinator, now| coordinator.deny_sync_source(now, source, Moment(now.0 + DENIED)));
-            Ended::Elsewhere
+            set.tell(|coordinator, now| {
+                coordinator.deny_sync_source(now, source, MonotonicTime(now.0 + DENIED))
+            });
+            FetchEnd::Elsewhere
         }
     }
 }
 
-fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, source: &Host) -> Result<Ended> {
+fn try_follow(
+    instance: &Arc<Instance>,
+    set: &ReplicaSetState,
+    buffer: &Buffer,
+    source: &Host,
+) -> Result<FetchEnd> {
     let last = buffer.last().unwrap_or_else(|| set.ask(|one| one.own_progress().applied));
     let patience = set.ask(|one| {
-        one.config().map_or(AWAIT_MOST, |config| (config.settings.election_timeout / 2).min(AWAIT_MOST))
+        one.config().map_or(MAX_AWAIT, |config| (config.settings.election_timeout / 2).min(MAX_AWAIT))
     });
     let mut connection = connect(instance, source, patience + GRACE)?;
     set.fetching(Some(connection.interrupter().map_err(failure_of)?));
-    let find = doc! {
-        "find": "oplog.rs",
-        "filter": { "ts": { "$gte": timestamp_of(last.timestamp) } },
-        "tailable": true,
-        "awaitData": true,
-        "oplogReplay": true,
-        "maxTimeMS": 60_000,
-        "batchSize": 13_981_010,
-        "term": set.ask(fathom_replication::Coordinator::term),
-        "readConcern": { "level": "local" },
-        "$replData": 1,
-        "$oplogQueryData": 1,
-    };
-    let mut reply = run(&mut connection, &find)?;
+    let mut reply = run(&mut connection, &query_from(set, last))?;
     let (mut cursor, mut entries) = batch_of(&reply, "firstBatch")?;
     match entries.first() {
         Some(first) if first.at == last => drop(entries.remove(0)),
-        // A source that is not ahead proves nothing: its history may be the one that goes.
+        // A source that is not ahead proves nothing: its own history may be the one to be rolled back.
         _ if !is_ahead(&reply, last)? => {
-            set.tell(|one, now| one.deny_sync_source(now, source, Moment(now.0 + DENIED)));
-            return Ok(Ended::Elsewhere);
+            set.tell(|one, now| one.deny_sync_source(now, source, MonotonicTime(now.0 + DENIED)));
+            return Ok(FetchEnd::Elsewhere);
         }
         Some(first) if first.at > last && is_too_stale(&mut connection, last)? => {
             let attributes = doc! { "source": source.as_str(), "first": first.at.to_string() };
             instance.log.warning("REPL", 21272, "ReplBatcher", "too stale to catch up", attributes);
-            return Ok(Ended::TooStale);
+            return Ok(FetchEnd::TooStale);
         }
-        // It does not have our entry, though it has later ones.
-        _ => return Ok(Ended::Diverged(source.clone())),
+        // The source lacks our entry, although it has later ones.
+        _ => return Ok(FetchEnd::Diverged(source.clone())),
     }
     let rollback_id = rollback_id_of(&reply)?;
-    let (mut after, mut shared) = (last, Shared(VecDeque::from([last])));
+    let (mut after, mut shared) = (last, SourceEntries(VecDeque::from([last])));
     let go_on = || !instance.is_stopping() && set.ask(|one| one.sync_source() == Some(source));
     loop {
         let stays = learn(set, &reply, &mut shared, &entries)?;
         let newest = entries.last().map_or(after, |entry| entry.at);
         if !buffer.push(after, entries, &go_on) || !stays || cursor == 0 || !go_on() {
-            return Ok(Ended::Elsewhere);
+            return Ok(FetchEnd::Elsewhere);
         }
         after = newest;
         let (term, committed) = set.ask(|one| (one.term(), one.last_committed()));
@@ -231,12 +230,29 @@ fn try_follow(instance: &Arc<Instance>, set: &ReplicaSet, buffer: &Buffer, sourc
         reply = run(&mut connection, &more)?;
         set.figures().get_mores.add(begun.elapsed());
         set.figures().fetched_bytes.add(reply.as_bytes().len() as u64);
-        // A source that rolled back may have put other entries in the place of those that we have.
+        // A source that rolled back may have replaced entries that we have.
         if rollback_id_of(&reply)? != rollback_id {
-            return Ok(Ended::Elsewhere);
+            return Ok(FetchEnd::Elsewhere);
         }
         (cursor, entries) = batch_of(&reply, "nextBatch")?;
         set.figures().fetched.add(entries.len() as u64);
+    }
+}
+
+/// The query of a source's oplog from our last entry on.
+fn query_from(set: &ReplicaSetState, last: OpTime) -> Document {
+    doc! {
+        "find": "oplog.rs",
+        "filter": { "ts": { "$gte": timestamp_of(last.timestamp) } },
+        "tailable": true,
+        "awaitData": true,
+        "oplogReplay": true,
+        "maxTimeMS": 60_000,
+        "batchSize": 13_981_010,
+        "term": set.ask(fathom_replication::Coordinator::term),
+        "readConcern": { "level": "local" },
+        "$replData": 1,
+        "$oplogQueryData": 1,
     }
 }
 
@@ -244,7 +260,7 @@ fn run(connection: &mut Connection, command: &Document) -> Result<RawDocumentBuf
     connection.run("local", command).map_err(failure_of)
 }
 
-/// A failure of the network as one of the server's.
+/// Converts a network failure into a failure of the server.
 pub(super) fn failure_of(error: fathom_client::Error) -> Failure {
     match error {
         fathom_client::Error::Server(failure) => failure,
@@ -252,14 +268,14 @@ pub(super) fn failure_of(error: fathom_client::Error) -> Failure {
     }
 }
 
-/// The cursor's number and the entries of a reply.
-fn batch_of(reply: &RawDocument, name: &str) -> Result<(i64, Vec<Entry>)> {
+/// The cursor id and the entries of a reply.
+fn batch_of(reply: &RawDocument, name: &str) -> Result<(i64, Vec<OplogEntry>)> {
     let bad = |error: bson::error::Error| Failure::new(Code::FailedToParse, error.to_string());
     let cursor = reply.get_document("cursor").map_err(bad)?;
     let mut entries = Vec::new();
     for item in cursor.get_array(name).map_err(bad)? {
         match item.map_err(bad)? {
-            RawBsonRef::Document(entry) => entries.push(Entry::parse(entry.to_owned())?),
+            RawBsonRef::Document(entry) => entries.push(OplogEntry::parse(entry.to_owned())?),
             _ => return Err(Failure::new(Code::FailedToParse, "a batch of an oplog holds no documents")),
         }
     }
@@ -270,8 +286,13 @@ fn batch_of(reply: &RawDocument, name: &str) -> Result<(i64, Vec<Entry>)> {
     Ok((cursor.get_i64("id").map_err(bad)?, entries))
 }
 
-/// Hears what the source knows of the set, and notes the entries that came; false if another source is better.
-fn learn(set: &ReplicaSet, reply: &RawDocument, shared: &mut Shared, entries: &[Entry]) -> Result<bool> {
+/// Learns the source's knowledge of the set, and records the entries received; false if another source is better.
+fn learn(
+    set: &ReplicaSetState,
+    reply: &RawDocument,
+    shared: &mut SourceEntries,
+    entries: &[OplogEntry],
+) -> Result<bool> {
     shared.0.extend(entries.iter().map(|entry| entry.at));
     let reply = metadata_fields(reply)?;
     let Some(metadata) = ReplicationMetadata::beside(&reply)? else { return Ok(true) };
@@ -284,19 +305,19 @@ fn learn(set: &ReplicaSet, reply: &RawDocument, shared: &mut Shared, entries: &[
     Ok(!set.ask(|coordinator| coordinator.should_change_sync_source(now, &metadata, query.as_ref())))
 }
 
-/// Whether the source has applied more than `last`, by its own word.
+/// Whether the source reports that it has applied more than `last`.
 fn is_ahead(reply: &RawDocument, last: OpTime) -> Result<bool> {
     let query = OplogQueryMetadata::beside(&metadata_fields(reply)?)?;
     Ok(query.is_some_and(|query| query.last_applied > last))
 }
 
-/// How often the source has rolled back, by its own word.
+/// The source's rollback id, as it reports it.
 fn rollback_id_of(reply: &RawDocument) -> Result<Option<i64>> {
     let query = OplogQueryMetadata::beside(&metadata_fields(reply)?)?;
     Ok(query.map(|query| query.rollback_id))
 }
 
-/// The fields beside a batch, without the batch.
+/// The fields of a reply without its batch.
 fn metadata_fields(reply: &RawDocument) -> Result<Document> {
     let mut fields = Document::new();
     for element in reply {
@@ -316,17 +337,17 @@ fn is_too_stale(connection: &mut Connection, last: OpTime) -> Result<bool> {
 }
 
 /// The newest entry of another member.
-pub(super) fn newest_entry(connection: &mut Connection) -> Result<Entry> {
+pub(super) fn newest_entry(connection: &mut Connection) -> Result<OplogEntry> {
     entry_before(connection, doc! {})
 }
 
-/// The newest entry of another member that a filter lets through.
-pub(super) fn entry_before(connection: &mut Connection, filter: Document) -> Result<Entry> {
+/// The newest entry of another member that matches a filter.
+pub(super) fn entry_before(connection: &mut Connection, filter: Document) -> Result<OplogEntry> {
     let newest = doc! { "$natural": -1 };
     let find = doc! { "find": "oplog.rs", "filter": filter, "sort": newest, "limit": 1, "singleBatch": true };
     let newest = connection.cursor("local", &find).map_err(failure_of)?.next();
     let newest = newest.transpose().map_err(failure_of)?;
-    Entry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
+    OplogEntry::parse(newest.ok_or_else(|| Failure::new(Code::NoSuchKey, "the source's oplog is empty"))?)
 }
 
 #[cfg(test)]
@@ -336,11 +357,11 @@ mod tests {
     #[test]
     fn what_was_written_here_meanwhile_is_not_shared() {
         let at = |timestamp, term| OpTime::new(timestamp, term);
-        let mut shared = Shared(VecDeque::from([at(10, 3)]));
+        let mut shared = SourceEntries(VecDeque::from([at(10, 3)]));
         assert!(shared.has(at(10, 3)));
         shared.0.extend([at(11, 4), at(12, 4), at(13, 4)]);
-        // As primary of term 3, after the entry at which the logs were compared, and reported only now.
-        assert!(!Shared(shared.0.clone()).has(at(15, 3)));
+        // Written as primary of term 3, after the entry at which the oplogs were compared, and reported only now.
+        assert!(!SourceEntries(shared.0.clone()).has(at(15, 3)));
         // Applied batch by batch.
         assert!(shared.has(at(12, 4)) && shared.has(at(13, 4)));
         assert!(!shared.has(at(14, 4)));

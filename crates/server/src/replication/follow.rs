@@ -1,4 +1,4 @@
-//! What a member does with the oplog of others: fetch in one thread, apply in another, roll back or copy all where histories part.
+//! Follows the oplog of other members: one thread fetches, another applies; if histories differ, the member rolls back or copies all data.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,20 +9,20 @@ use fathom_query::{Code, Failure};
 use fathom_replication::{FollowerMode, OpTime};
 
 use super::apply::{Applier, Manner};
-use super::fetch::{Buffer, Ended, follow};
+use super::fetch::{Buffer, FetchEnd, follow};
 use super::store::become_consistent;
 use super::{driver, initial_sync, rollback};
 use crate::Result;
 use crate::checkpoint;
 use crate::instance::Instance;
-use crate::replica_set::{Entry, ReplicaSet};
+use crate::replica_set::{OplogEntry, ReplicaSetState};
 
-/// A batch is at most so many entries or bytes (`replBatchLimitOperations`, 100 MB).
+/// The maximum entries and bytes of a batch (`replBatchLimitOperations`, 100 MB).
 const BATCH_ENTRIES: usize = 5000;
 const BATCH_BYTES: usize = 100 << 20;
-/// How often threads look up.
+/// The interval at which the threads check for a stop.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long a member waits before it tries again what failed.
+/// The pause before a failed step is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Fetches, until the server stops.
@@ -46,8 +46,8 @@ pub(super) fn fetch(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
     }
 }
 
-/// Follows one source as long as it is good.
-fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) -> Result<()> {
+/// Follows one source as long as it is suitable.
+fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, buffer: &Buffer) -> Result<()> {
     if !holds_data(set) {
         return Ok(());
     }
@@ -60,9 +60,9 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
     }
     let Some(source) = set.tell(|one, now| one.choose_sync_source(now, fetched)) else { return Ok(()) };
     match follow(instance, set, buffer, &source) {
-        Ended::Elsewhere => Ok(()),
-        Ended::Diverged(source) => {
-            // What was fetched of the common history is applied first.
+        FetchEnd::Elsewhere => Ok(()),
+        FetchEnd::Diverged(source) => {
+            // Fetched entries of the common history are applied first.
             while !buffer.is_idle() && !instance.is_stopping() {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -71,7 +71,7 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
             }
             rollback::run(instance, set, &source)
         }
-        Ended::TooStale => {
+        FetchEnd::TooStale => {
             if set.tell(|one, now| one.deny_stale_source(now, &source, fetched)) {
                 set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
                 set.wait_for_change(set.changes(), Instant::now() + AGAIN);
@@ -81,21 +81,21 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, buffer: &Buffer) 
     }
 }
 
-/// Whether this member is in the set and keeps data.
-fn holds_data(set: &ReplicaSet) -> bool {
+/// Whether this member belongs to the set and stores data.
+fn holds_data(set: &ReplicaSetState) -> bool {
     set.ask(|one| {
         let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
         member.is_some_and(|member| member.holds_data())
     })
 }
 
-/// Whether this member has nothing yet, or only part of a copy.
-fn needs_copy(instance: &Instance, set: &ReplicaSet) -> Result<bool> {
+/// Whether this member has no data yet, or only part of a copy.
+fn needs_copy(instance: &Instance, set: &ReplicaSetState) -> Result<bool> {
     let copying = checkpoint::validity(instance)?.is_some_and(|validity| validity.copying);
     Ok(copying || set.oplog().collection().is_none())
 }
 
-/// Applies what was fetched, and takes office when elected, until the server stops.
+/// Applies the fetched entries, and completes this member's election, until the server stops.
 pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
     let Some(set) = &instance.set else { return };
     let mut applier = match Applier::new(instance, instance.parameters.replication_writers()) {
@@ -111,14 +111,14 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
         } else if after == newest && !set.oplog().role().writable {
             apply_batch(instance, set, &mut applier, &batch)
         } else {
-            // It was fetched before this member led, or rolled back: its history is another one now.
+            // They were fetched before this member led, or rolled back: its history is a different one now.
             set.stop_fetching();
             buffer.clear();
             Ok(())
         };
         buffer.done();
         match result {
-            // The data are noted to be as far as the last batch: the next start applies the rest of this one.
+            // The data is recorded as complete up to the last batch: the next start applies the rest of this one.
             Err(failure) if failure.code() == Code::InterruptedAtShutdown => return,
             Err(failure) => return die(instance, &failure),
             Ok(()) => {}
@@ -126,13 +126,18 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
     }
 }
 
-/// A member whose data and oplog may differ must not go on.
+/// Stops a member whose data and oplog may differ.
 fn die(instance: &Instance, failure: &Failure) {
     let error = fathom_errors::Error::new(fathom_errors::Kind::Corruption, failure.message().to_owned());
     instance.die("an entry of the oplog could not be applied", &error);
 }
 
-fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, batch: &[Entry]) -> Result<()> {
+fn apply_batch(
+    instance: &Instance,
+    set: &ReplicaSetState,
+    applier: &mut Applier,
+    batch: &[OplogEntry],
+) -> Result<()> {
     let Some(last) = batch.last() else { return Ok(()) };
     wait_for_delay(instance, set, last.at)?;
     let session = instance.engine.session()?;
@@ -142,7 +147,7 @@ fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, bat
     let begun = Instant::now();
     {
         let _nobody_reads = set.applying();
-        // What a rollback or a copy fetched later may have these entries already.
+        // After a rollback or a copy, the data may already contain these entries.
         let ahead = batch.first().is_some_and(|first| first.at <= set.minimum());
         applier.apply(batch, if ahead { Manner::Relaxed } else { Manner::Exact })?;
     }
@@ -160,8 +165,8 @@ fn apply_batch(instance: &Instance, set: &ReplicaSet, applier: &mut Applier, bat
     become_consistent(instance, set, last.at)
 }
 
-/// A member with a delay applies nothing that is younger (`slaveDelay`), not even when it stops.
-fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) -> Result<()> {
+/// Waits until an entry is old enough on a delayed member (`slaveDelay`), which applies nothing younger, not even during a stop.
+fn wait_for_delay(instance: &Instance, set: &ReplicaSetState, at: OpTime) -> Result<()> {
     let delay = set.ask(|one| {
         let member = one.config().zip(one.own_index()).and_then(|(config, own)| config.members.get(own));
         member.map_or(Duration::ZERO, |member| member.delay)
@@ -177,15 +182,15 @@ fn wait_for_delay(instance: &Instance, set: &ReplicaSet, at: OpTime) -> Result<(
     Ok(())
 }
 
-/// Completes the transition of a member that was elected, has caught up and applied all.
-fn take_office(instance: &Instance, set: &ReplicaSet, buffer: &Buffer) -> Result<()> {
+/// Completes the transition of an elected member that has caught up and applied all entries.
+fn take_office(instance: &Instance, set: &ReplicaSetState, buffer: &Buffer) -> Result<()> {
     let term = set.ask(|one| one.may_complete_transition(one.term()).then(|| one.term()));
     let Some(term) = term else { return Ok(()) };
     if !buffer.is_empty() {
         return Ok(());
     }
     if let Err(failure) = driver::complete_transition(instance, set, term) {
-        // It stepped down meanwhile; that is not the data's fault.
+        // The member stepped down meanwhile; the data is not at fault.
         let attributes = doc! { "error": failure.message() };
         instance.log.info(
             "REPL",

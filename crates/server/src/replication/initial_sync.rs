@@ -1,8 +1,8 @@
-//! The first copy of another member's data.
+//! Initial sync: the first copy of another member's data.
 //!
-//! Collections are copied one after the other while they change; then the oplog is followed from the moment before the copy, each
-//! entry applied so that it bears being done twice, and the member can be read once it has passed the moment after the copy
-//! (server.md, 4.1).
+//! Collections are copied one after the other while they change. Then the oplog is applied from the moment before the copy, each
+//! entry in a way that tolerates repetition, and the member becomes readable once it has passed the moment after the copy
+//! (docs/methods.md#the-oplog).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,18 +22,18 @@ use crate::checkpoint;
 use crate::execution::build_indexes;
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
-use crate::replica_set::{Entry, OPLOG, Oplog, ReplicaSet, TRANSACTIONS, is_replicated};
+use crate::replica_set::{OPLOG, Oplog, OplogEntry, ReplicaSetState, TRANSACTIONS, is_replicated};
 use crate::storage::{CollectionOptions, IndexSpec};
 
-/// How long the source may take for an answer.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Documents and bytes of one transaction of the copy.
+/// The time limit for an answer of the source.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum documents and bytes of one transaction of the copy.
 const GROUP_DOCUMENTS: usize = 256;
 const GROUP_BYTES: usize = 1 << 20;
 
-/// Copies all data of a source, if there is one.
-pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
-    // A member that had data once told others how far it was, and they may count on it: its source must be as far.
+/// Copies all data of a source, if one is available.
+pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>) -> Result<()> {
+    // A member that once had data has reported its progress, and others may rely on it: the source must be at least as far.
     let had = set.ask(|one| one.own_progress().applied);
     let Some(source) = set.tell(|one, now| one.choose_sync_source(now, had)) else { return Ok(()) };
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Startup2));
@@ -53,8 +53,8 @@ pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()>
     Ok(())
 }
 
-fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<(OpTime, OpTime)> {
-    let mut connection = connect(instance, source, PATIENCE)?;
+fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, source: &Host) -> Result<(OpTime, OpTime)> {
+    let mut connection = connect(instance, source, SOURCE_TIMEOUT)?;
     checkpoint::set_validity(instance, checkpoint::Validity { copying: true, ..Default::default() })?;
     let begin = newest_applied(&mut connection)?;
     let session = instance.engine.session()?;
@@ -81,7 +81,7 @@ fn copy(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Resul
     Ok((at, minimum))
 }
 
-/// The collection of the oplog, made if there is none.
+/// The oplog's collection, made if it does not exist.
 pub(crate) fn make_oplog(instance: &Instance) -> Result<Arc<crate::storage::Collection>> {
     match instance.catalog.get(OPLOG) {
         Some(collection) => Ok(collection),
@@ -89,8 +89,8 @@ pub(crate) fn make_oplog(instance: &Instance) -> Result<Arc<crate::storage::Coll
     }
 }
 
-/// Begins the oplog with the entry from which the copy is followed.
-fn begin_oplog(instance: &Instance, set: &ReplicaSet, begin: &Entry) -> Result<()> {
+/// Starts the oplog with the entry from which the source is followed after the copy.
+fn begin_oplog(instance: &Instance, set: &ReplicaSetState, begin: &OplogEntry) -> Result<()> {
     let session = instance.engine.session()?;
     let collection = make_oplog(instance)?;
     session.truncate(collection.records_table()?, None, None)?;
@@ -103,9 +103,9 @@ fn begin_oplog(instance: &Instance, set: &ReplicaSet, begin: &Entry) -> Result<(
     Ok(())
 }
 
-/// The newest entry whose effects are in the source's data: a secondary has a batch in its oplog before it has applied it, and what is
+/// The newest entry whose effects are in the source's data: a secondary has a batch in its oplog before it has applied it, and data
 /// copied meanwhile lacks it.
-fn newest_applied(connection: &mut Connection) -> Result<Entry> {
+fn newest_applied(connection: &mut Connection) -> Result<OplogEntry> {
     let hello = connection.run("admin", &doc! { "hello": 1 }).map_err(failure_of)?;
     let hello: Document = crate::parse::owned(&hello)?;
     let applied = hello.get_document("lastWrite").and_then(|last| last.get_document("opTime"));
@@ -167,7 +167,7 @@ fn copy_collection(
     let indexes: Vec<RawDocumentBuf> = match connection.cursor(database, &list) {
         Ok(cursor) => cursor.collect::<Result<_, _>>().map_err(failure_of)?,
         Err(error) => match failure_of(error) {
-            // It was dropped or renamed since; the oplog says so too.
+            // The collection was dropped or renamed since, which the oplog records too.
             failure if gone(&failure) => return Ok(()),
             failure => return Err(failure),
         },

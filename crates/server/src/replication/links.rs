@@ -1,4 +1,4 @@
-//! The ways to other members: one connection each for heartbeats, which comes back by itself, and one for each vote.
+//! Connections to other members: one for heartbeats, which reconnects by itself, and one for each vote.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::Result;
 use crate::client::REPLICATION_APP_NAME;
 use crate::instance::Instance;
 
-/// How long an address may take to tell whether it is this server's.
+/// The time limit for an address to answer whether it belongs to this server.
 const IS_SELF: Duration = Duration::from_secs(3);
 
-/// How long a member that is to stand for election may take with it.
+/// The time limit for a member to answer the request to run for election.
 const STEP_UP: Duration = Duration::from_secs(10);
 
 /// One heartbeat to send.
@@ -28,24 +28,24 @@ struct Beat {
     timeout: Duration,
 }
 
-/// The way for heartbeats; it ends when dropped.
-pub(super) struct Link {
+/// The connection for heartbeats; it ends when dropped.
+pub(super) struct HeartbeatLink {
     beats: Sender<Beat>,
 }
 
-impl Link {
-    /// Starts the thread that sends them.
-    pub(super) fn start(instance: &Arc<Instance>, to: &Host) -> Link {
+impl HeartbeatLink {
+    /// Starts the thread that sends heartbeats.
+    pub(super) fn start(instance: &Arc<Instance>, to: &Host) -> HeartbeatLink {
         let (beats, receiver) = channel();
         let (instance, to) = (Arc::clone(instance), to.clone());
-        // Without a thread every heartbeat times out, which is what the coordinator must hear.
+        // Without a thread every heartbeat times out, which is what the coordinator must learn.
         let _ = std::thread::Builder::new()
             .name("ReplHeartbeat".to_owned())
             .spawn(move || send_beats(&instance, &to, &receiver));
-        Link { beats }
+        HeartbeatLink { beats }
     }
 
-    /// Sends one; the coordinator hears what came of it.
+    /// Sends a heartbeat; the coordinator gets the outcome.
     pub(super) fn heartbeat(&self, sequence: u64, arguments: Document, timeout: Duration) {
         let _ = self.beats.send(Beat { sequence, arguments, timeout });
     }
@@ -54,7 +54,7 @@ impl Link {
 fn send_beats(instance: &Arc<Instance>, to: &Host, beats: &Receiver<Beat>) {
     let mut connection: Option<Connection> = None;
     while let Ok(mut beat) = beats.recv() {
-        // Only the newest matters when several have waited behind a slow one.
+        // If several have queued behind a slow one, only the newest matters.
         while let Ok(newer) = beats.try_recv() {
             beat = newer;
         }
@@ -72,7 +72,7 @@ fn send_beats(instance: &Arc<Instance>, to: &Host, beats: &Receiver<Beat>) {
     }
 }
 
-/// Asks for a vote in a thread of its own.
+/// Requests a vote on a thread of its own.
 pub(super) fn request_vote(
     instance: &Arc<Instance>,
     to: &Host,
@@ -88,11 +88,11 @@ pub(super) fn request_vote(
             set.tell(|coordinator, now| coordinator.vote_answered(now, &to, round, answer));
         }
     };
-    // A vote that nobody asks for is one that is not given.
+    // A vote request that cannot be sent counts as a vote not given.
     let _ = std::thread::Builder::new().name("ReplVote".to_owned()).spawn(run);
 }
 
-/// Has another member stand for election, in a thread of its own; what comes of it is seen in the set.
+/// Asks another member to run for election, on a thread of its own; the set shows the outcome.
 pub(super) fn step_up(instance: &Arc<Instance>, to: &Host) {
     let (instance, to) = (Arc::clone(instance), to.clone());
     let run = move || {
@@ -107,11 +107,11 @@ pub(super) fn step_up(instance: &Arc<Instance>, to: &Host) {
             );
         }
     };
-    // Without a thread the election timeout brings another primary.
+    // Without a thread, the election timeout leads to another primary.
     let _ = std::thread::Builder::new().name("ReplHandOver".to_owned()).spawn(run);
 }
 
-/// Runs an internal command of the database `admin` on another member, connecting where that is wanted.
+/// Runs an internal command of the database `admin` on another member, connecting first if the caller requests it.
 pub(crate) fn ask(
     instance: &Instance,
     to: &Host,
@@ -134,7 +134,7 @@ pub(crate) fn ask(
     }
 }
 
-/// Connects to another member, as the member that this one is.
+/// Connects to another member, authenticated as a member of the set.
 pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Result<Connection> {
     let address: Address = to.as_str().parse().map_err(|_| unreachable_host(to, "it is no address"))?;
     let mut target = Target::at(address.clone());
@@ -148,7 +148,7 @@ pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Resu
     Connection::open(&address, &target).map_err(|error| unreachable_host(to, &error.to_string()))
 }
 
-/// A read that a member answers as a secondary too: whom we copy from may be either.
+/// Marks a read so that a secondary answers it too: a sync source may be either.
 pub(super) fn of_any_role(mut read: Document) -> Document {
     read.insert("$readPreference", doc! { "mode": "secondaryPreferred" });
     read
@@ -158,8 +158,8 @@ fn unreachable_host(to: &Host, why: &str) -> Failure {
     Failure::new(Code::HostUnreachable, format!("Error connecting to {to} :: caused by :: {why}"))
 }
 
-/// Which member of a configuration this server is: the one that names its port and an address of this machine. None if it is in
-/// it nowhere; a failure if it is in it twice.
+/// The index in a configuration of this server: the member that names its port and an address of this machine. `None` if it is
+/// not a member; a failure if it appears twice.
 pub(crate) fn own_index(instance: &Instance, config: &ReplicaSetConfig) -> Result<Option<usize>> {
     let own: Vec<usize> = config
         .members
@@ -178,7 +178,7 @@ pub(crate) fn own_index(instance: &Instance, config: &ReplicaSetConfig) -> Resul
     }
 }
 
-/// Whether a member's address is this server's: by the address, or because who answers there is this server, as behind a proxy.
+/// Whether a member's address belongs to this server: by the address itself, or because this server answers there, as behind a proxy.
 fn is_own(instance: &Instance, host: &Host) -> bool {
     if is_own_address(instance, host) {
         return true;

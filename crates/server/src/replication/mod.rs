@@ -1,9 +1,9 @@
-//! Membership of a replica set: following the oplog, elections' consequences, and what clients wait for.
+//! Membership in a replica set: following the oplog, carrying out elections, and waiting for write and read concerns.
 //!
-//! What a member decides is `fathom-replication`'s, what its threads share is in `replica_set`; what it does with its data, its threads and
-//! its connections is here. The way is
-//! mongod 4.0's (server.md, 4.1 and 4.2), with two differences that hold for every engine alike: majority reads wait until what they
-//! saw is committed instead of reading an older snapshot, and a rollback fetches documents instead of going back in the engine.
+//! `fathom-replication` decides, `replica_set` holds the state that a member's threads share, and this module does the work on its data, threads and
+//! connections. The layers are ordered as in mongod 4.0 (docs/methods.md#the-oplog), with two differences that apply to every engine alike: majority
+//! reads wait until the data they read is committed instead of reading an older snapshot, and a rollback fetches documents instead of going back in
+//! the engine.
 
 mod apply;
 mod driver;

@@ -1,9 +1,9 @@
-//! How far this member is: said to those that read its oplog, to its coordinator, and to its sync source, the last together with how far those
-//! are that follow it.
+//! Reports this member's progress to the readers of its oplog, to its coordinator, and to its sync source, the last together with the progress
+//! of its followers.
 //!
-//! As in mongod 4.0 the point up to which the oplog may be read follows a sync of the journal: whoever follows this oplog never has an
-//! entry that this member could lose in a crash (server.md, 4.1). The price is the real one: with somebody following, each round costs a
-//! sync, `j: true` or not.
+//! As in mongod 4.0, the point up to which the oplog may be read follows a sync of the journal: a follower never has an entry that this member
+//! could lose in a crash (docs/methods.md#the-oplog). The cost is the same as mongod's: with a follower, each round costs a sync, with or without
+//! `j: true`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use fathom_replication::Host;
 
 use super::links::ask;
 use crate::instance::Instance;
-use crate::replica_set::ReplicaSet;
+use crate::replica_set::ReplicaSetState;
 
-/// How often it looks whether the server stops.
+/// The interval at which it checks whether the server stops.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Runs until the server stops.
+/// Publishes progress until the server stops.
 pub(super) fn publish_all(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
     let mut published = set.oplog().visible();
     while !instance.is_stopping() {
         let settled = set.oplog().clock().wait_settled(published, Instant::now() + LOOK);
-        // A rollback goes behind what was published, and tells the coordinator itself.
+        // A rollback moves behind the published point, and reports that to the coordinator itself.
         if settled < published {
             published = settled;
         }
@@ -38,13 +38,13 @@ pub(super) fn publish_all(instance: &Arc<Instance>) {
     }
 }
 
-fn publish(instance: &Instance, set: &ReplicaSet, settled: u64) -> Result<(), fathom_errors::Error> {
+fn publish(instance: &Instance, set: &ReplicaSetState, settled: u64) -> Result<(), fathom_errors::Error> {
     let at = set.oplog().optime_of(settled);
     set.tell(|coordinator, now| coordinator.applied_advanced(now, at));
     if instance.config.storage.journal {
         instance.journal.wait_until_durable()?;
     }
-    // A rollback may have cut the log meanwhile.
+    // A rollback may have cut the oplog meanwhile.
     if set.oplog().clock().settled() >= settled {
         set.oplog().publish(settled);
         set.tell(|coordinator, now| coordinator.durable_advanced(now, at));
@@ -52,12 +52,12 @@ fn publish(instance: &Instance, set: &ReplicaSet, settled: u64) -> Result<(), fa
     Ok(())
 }
 
-/// A report at least this often, so that the source knows that this member lives (`keepAliveInterval`: half an election timeout).
+/// The maximum time between two reports, so that the source knows that this member is alive (`keepAliveInterval`: half an election timeout).
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-const PATIENCE: Duration = Duration::from_secs(10);
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(10);
 const SOURCE_LOOK: Duration = Duration::from_millis(200);
 
-/// Runs until the server stops.
+/// Sends reports until the server stops.
 pub(super) fn report(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
     let mut connection: Option<(Host, Option<Connection>)> = None;
@@ -67,14 +67,14 @@ pub(super) fn report(instance: &Arc<Instance>) {
         let (source, update) = set.ask(|one| (one.sync_source().cloned(), one.update_position()));
         if let (Some(source), Some(update)) = (source, update) {
             let command = update.to_document();
-            // What a primary knows of the set changes with each report; what it says of us and of those below does not.
+            // A primary's knowledge of the set changes with each report; the report on this member and its followers does not.
             let said = (source.clone(), command.get_array("optimes").cloned().ok());
             if sent.0.as_ref() != Some(&said) || sent.1.elapsed() >= KEEP_ALIVE {
                 let open = match &mut connection {
                     Some((host, open)) if *host == source => open,
                     other => &mut other.insert((source.clone(), None)).1,
                 };
-                if ask(instance, &source, open, &command, PATIENCE).is_ok() {
+                if ask(instance, &source, open, &command, SOURCE_TIMEOUT).is_ok() {
                     sent = (Some(said), Instant::now());
                     continue;
                 }

@@ -1,10 +1,11 @@
-//! Undoes what no primary of a later term has.
+//! Rolls back: undoes changes that no primary of a later term has.
 //!
-//! A member that was primary alone may hold entries that the others never saw. It looks for the last entry that it shares with its
-//! source, fetches the source's version of each document that later entries of its own changed, writes its own versions into files
-//! under `rollback`, and cuts its oplog (mongod's "rollback via refetch", the way of engines without timestamps; server.md 4.1).
-//! Until it has applied the source's entries up to the moment of the last fetch its data are of several moments, so it cannot be
-//! read. All is fetched before anything is changed; a member that dies between the first change and the last copies all again. Where a collection or an index was dropped, or a collection renamed, all is copied again.
+//! A member that was primary alone may hold entries that the others never received. It finds the last entry that it shares with its source, fetches
+//! the source's version of each document that its own later entries changed, writes its own versions into files under `rollback`, and cuts its oplog
+//! (mongod's "rollback via refetch", the method for engines without timestamps; docs/methods.md#the-oplog). Until it has applied the source's entries
+//! up to the moment of the last fetch, its data mixes several moments and cannot be read. All documents are fetched before any change; a member that
+//! dies between the first change and the last copies all data again. The same happens if a collection or an index was dropped, or a collection
+//! renamed.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,44 +26,44 @@ use super::store;
 use crate::Result;
 use crate::checkpoint;
 use crate::instance::Instance;
-use crate::replica_set::{ChangeKind, Entry, ReplicaSet, read_optime};
+use crate::replica_set::{ChangeKind, OplogEntry, ReplicaSetState, read_optime};
 use crate::storage::Collection;
 
-/// How long the source may take for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Entries further back than this are not undone, as mongod's limit of 24 hours; all is copied again.
-const MOST_SECONDS: u32 = 24 * 3600;
+/// The time limit for an answer of the source.
+const SOURCE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Entries older than this are not undone, as with mongod's limit of 24 hours; all data is copied again.
+const MAX_SECONDS: u32 = 24 * 3600;
 
-/// What own entries changed after the common point.
+/// The changes by own entries after the common point.
 #[derive(Debug, Default)]
-struct Lost {
+struct RollbackChanges {
     /// Documents by collection, then by the bytes of their `_id`.
     documents: BTreeMap<bson::Uuid, (String, BTreeMap<Vec<u8>, Bson>)>,
-    /// Collections that are to go, by UUID.
+    /// Collections to be dropped, by UUID.
     created: Vec<bson::Uuid>,
-    /// Indexes that are to go: namespace and name.
+    /// Indexes to be dropped: namespace and name.
     indexes: Vec<(String, String)>,
-    /// Whether there is something that fetching documents does not undo.
+    /// Whether a change occurred that fetching documents cannot undo.
     beyond: bool,
 }
 
-/// Rolls back to what `source` has.
-pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<()> {
+/// Rolls back to the history of `source`.
+pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, source: &Host) -> Result<()> {
     let attributes = doc! { "source": source.as_str() };
     instance.log.info("REPL", 21593, "BackgroundSync", "Rollback begins", attributes);
     set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Rollback));
     let rolled_back = roll_back(instance, set, source);
     if rolled_back.is_err() {
-        // The data are as they were; or it is noted that all must be copied again.
+        // The data is unchanged, or it is recorded that all must be copied again.
         set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
-        // Nobody may ever come to roll back to: members that are well must be able to go on without.
+        // A source may never appear: consistent members must be able to continue without one.
         store::become_consistent(instance, set, set.ask(|one| one.own_progress().applied))?;
     }
     rolled_back
 }
 
-fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> Result<()> {
-    let mut connection = connect(instance, source, PATIENCE)?;
+fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, source: &Host) -> Result<()> {
+    let mut connection = connect(instance, source, SOURCE_TIMEOUT)?;
     let rollback_id = rollback_id_of(&mut connection)?;
     let session = instance.engine.session()?;
     let (common, own) = common_point(set, &*session, &mut connection)?;
@@ -77,7 +78,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     }
     let newest = own.first().map_or(common, |entry| entry.at);
     let lost = collect(&own);
-    if lost.beyond || newest.seconds().saturating_sub(common.seconds()) > MOST_SECONDS {
+    if lost.beyond || newest.seconds().saturating_sub(common.seconds()) > MAX_SECONDS {
         let attributes = doc! { "commonPoint": common.to_string() };
         instance.log.warning(
             "REPL",
@@ -96,17 +97,17 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
         return Err(Failure::new(Code::InternalError, "the source rolled back itself meanwhile"));
     }
     drop(connection);
-    // Before anything changes: whoever reads or follows here learns of it by the number.
+    // Before any change: readers and followers of this member notice the rollback by its id.
     let id = set.rollback_id() + 1;
     store::set_rollback_id(instance, id)?;
     set.set_rollback_id(id);
-    // Between here and the end the data are neither history's, whatever source comes next: who dies now copies all again.
+    // From here to the end the data belongs to neither history, regardless of the next source: a member that dies now copies all data again.
     let validity = checkpoint::Validity { applied: common, minimum, copying: true };
     checkpoint::set_validity(instance, validity)?;
     let undone = undo(instance, &*session, &theirs, &lost)?;
     let checkpoint =
         || instance.checkpoint().map_err(|error| Failure::new(Code::InternalError, error.to_string()));
-    // The data first: a log that is cut says nothing of what they still hold.
+    // The data first: a truncated oplog no longer shows which changes the data still contains.
     checkpoint()?;
     cut(instance, set, &*session, common)?;
     checkpoint::set_validity(instance, checkpoint::Validity { copying: false, ..validity })?;
@@ -126,17 +127,17 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, source: &Host) -> 
     store::become_consistent(instance, set, common)
 }
 
-/// A document that is another one here: its collection, its `_id`, and the source's version of it.
-type Theirs = (Arc<Collection>, Bson, Option<RawDocumentBuf>);
+/// A document that differs here: its collection, its `_id`, and the source's version of it.
+type SourceDocument = (Arc<Collection>, Bson, Option<RawDocumentBuf>);
 
-/// Fetches the source's version of all documents that own entries changed, and writes ours into files where they differ. Nothing is
-/// changed yet: a source that goes away meanwhile leaves all as it was.
+/// Fetches the source's version of all documents that own entries changed, and writes differing own versions into files. Nothing is
+/// changed yet: if the source disconnects meanwhile, all data stays as it was.
 fn fetch_all(
     instance: &Arc<Instance>,
     session: &dyn Session,
     connection: &mut Connection,
-    lost: &Lost,
-) -> Result<Vec<Theirs>> {
+    lost: &RollbackChanges,
+) -> Result<Vec<SourceDocument>> {
     let mut files = Files::new(instance);
     let mut all = Vec::new();
     for (uuid, (namespace, ids)) in &lost.documents {
@@ -171,8 +172,13 @@ fn own_version(session: &dyn Session, collection: &Collection, id: &Bson) -> Res
     RawDocumentBuf::from_bytes(ours).map(Some).map_err(|error| crate::parse::malformed(&error))
 }
 
-/// Puts the source's documents in the place of ours, and takes back what was created; how many documents were others.
-fn undo(instance: &Arc<Instance>, session: &dyn Session, theirs: &[Theirs], lost: &Lost) -> Result<u64> {
+/// Replaces own documents by the source's, and drops what was created; returns the number of differing documents.
+fn undo(
+    instance: &Arc<Instance>,
+    session: &dyn Session,
+    theirs: &[SourceDocument],
+    lost: &RollbackChanges,
+) -> Result<u64> {
     with_operation(instance, session, |op| {
         let mut documents = 0;
         for (collection, id, theirs) in theirs {
@@ -191,12 +197,12 @@ fn undo(instance: &Arc<Instance>, session: &dyn Session, theirs: &[Theirs], lost
     })
 }
 
-/// The last entry that both have, and the own ones after it, the newest first.
+/// The last entry that both have, and the own entries after it, newest first.
 fn common_point(
-    set: &ReplicaSet,
+    set: &ReplicaSetState,
     session: &dyn Session,
     connection: &mut Connection,
-) -> Result<(OpTime, Vec<Entry>)> {
+) -> Result<(OpTime, Vec<OplogEntry>)> {
     let find = doc! {
         "find": "oplog.rs",
         "sort": { "$natural": -1 },
@@ -227,8 +233,8 @@ fn common_point(
     Err(Failure::new(Code::NoMatchingDocument, "no entry of this member's oplog is in the source's"))
 }
 
-fn collect(own: &[Entry]) -> Lost {
-    let mut lost = Lost::default();
+fn collect(own: &[OplogEntry]) -> RollbackChanges {
+    let mut lost = RollbackChanges::default();
     for entry in own {
         match (entry.kind, entry.collection, entry.id()) {
             (ChangeKind::Noop, ..) => {}
@@ -249,7 +255,7 @@ fn collect(own: &[Entry]) -> Lost {
     lost
 }
 
-fn collect_command(entry: &Entry, uuid: Option<bson::Uuid>, lost: &mut Lost) {
+fn collect_command(entry: &OplogEntry, uuid: Option<bson::Uuid>, lost: &mut RollbackChanges) {
     let Some(Ok((name, target))) = entry.object.iter().next() else { return };
     let database = entry.namespace.split('.').next().unwrap_or_default();
     let namespace = format!("{database}.{}", target.as_str().unwrap_or_default());
@@ -284,7 +290,7 @@ fn fetch(
     connection.cursor(database, &find).map_err(failure_of)?.next().transpose().map_err(failure_of)
 }
 
-/// Puts the source's version in the place of ours; whether it was there to be replaced.
+/// Replaces our version by the source's; returns whether ours existed.
 fn replace(
     session: &dyn Session,
     instance: &Instance,
@@ -332,8 +338,8 @@ fn drop_index(instance: &Instance, namespace: &str, name: &str) -> Result<()> {
     instance.catalog.drop_indexes(&collection, &mut state, &[name.to_owned()])
 }
 
-/// Takes the entries after `common` out of the oplog, durably.
-fn cut(instance: &Instance, set: &ReplicaSet, session: &dyn Session, common: OpTime) -> Result<()> {
+/// Removes the entries after `common` from the oplog, durably.
+fn cut(instance: &Instance, set: &ReplicaSetState, session: &dyn Session, common: OpTime) -> Result<()> {
     let removed = set.oplog().truncate_after(session, common)?;
     if instance.config.storage.journal {
         instance.journal.wait_until_durable()?;
@@ -354,8 +360,8 @@ fn rollback_id_of(connection: &mut Connection) -> Result<i64> {
     id.ok_or_else(|| Failure::new(Code::FailedToParse, "the source has no rollback id"))
 }
 
-/// The files of what is lost: `rollback/<database>.<collection>/removed.<time>.bson` under the dbPath, as mongod has them; `bsondump`
-/// reads them.
+/// The files with the rolled-back documents: `rollback/<database>.<collection>/removed.<time>.bson` under the dbPath, as in mongod;
+/// `bsondump` reads them.
 struct Files {
     directory: PathBuf,
     time: String,
@@ -373,7 +379,7 @@ impl Files {
             Failure::new(Code::FileStreamFailed, format!("cannot write a rollback file: {error}"))
         };
         if !self.open.contains_key(namespace) {
-            // A name may hold what a path must not.
+            // A name may contain characters that a path must not.
             let name = namespace.replace('/', "%2F");
             let directory = self.directory.join(name);
             std::fs::create_dir_all(&directory).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! A member's start: what was stored, what the oplog has and the data lack, and the threads.
+//! Starts a member: restores its stored state, replays oplog entries that the data lacks, and starts its threads.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,12 +16,12 @@ use super::{driver, follow, progress, store, trim};
 use crate::Result;
 use crate::checkpoint;
 use crate::instance::Instance;
-use crate::replica_set::{OPLOG, Oplog, ReplicaSet};
+use crate::replica_set::{OPLOG, Oplog, ReplicaSetState};
 
-/// Entries that are read at once in a replay.
+/// The number of entries read at once in a replay.
 const REPLAY_ENTRIES: usize = 5000;
 
-/// Opens the oplog and brings the data up to its end, before anybody connects.
+/// Opens the oplog and brings the data up to its end, before the first connection.
 pub(crate) fn recover(instance: &Arc<Instance>) -> Result<(), Error> {
     let Some(set) = &instance.set else { return Ok(()) };
     let failed = |failure: Failure| {
@@ -30,7 +30,7 @@ pub(crate) fn recover(instance: &Arc<Instance>) -> Result<(), Error> {
     open(instance, set).map_err(failed)
 }
 
-fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
+fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>) -> Result<()> {
     let session = instance.engine.session()?;
     let mut own = Progress::default();
     if let Some(collection) = instance.catalog.get(OPLOG) {
@@ -49,8 +49,8 @@ fn open(instance: &Arc<Instance>, set: &Arc<ReplicaSet>) -> Result<()> {
     super::store::reload_transactions(instance, set)
 }
 
-/// Applies what the oplog has after the last checkpoint.
-fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()> {
+/// Applies the oplog entries after the last checkpoint.
+fn replay(instance: &Arc<Instance>, set: &ReplicaSetState, last: OpTime) -> Result<()> {
     let validity = checkpoint::validity(instance)?.unwrap_or_default();
     set.set_minimum(validity.minimum);
     if validity.copying || validity.applied.is_null() || validity.applied >= last {
@@ -81,7 +81,7 @@ fn replay(instance: &Arc<Instance>, set: &ReplicaSet, last: OpTime) -> Result<()
     Ok(())
 }
 
-/// Joins the set, if this member knows one, and starts the threads. The port is known by now.
+/// Joins the set, if a configuration is stored, and starts the threads. The port is known by now.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Error> {
     let Some(set) = &instance.set else { return Ok(Vec::new()) };
     let failed = |failure: Failure| Error::new(Kind::Corruption, failure.message().to_owned());
@@ -101,8 +101,12 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
     ])
 }
 
-/// Tells the coordinator of a configuration that is stored.
-pub(crate) fn join(instance: &Arc<Instance>, set: &Arc<ReplicaSet>, config: ReplicaSetConfig) -> Result<()> {
+/// Gives the coordinator a stored configuration.
+pub(crate) fn join(
+    instance: &Arc<Instance>,
+    set: &Arc<ReplicaSetState>,
+    config: ReplicaSetConfig,
+) -> Result<()> {
     let own = own_index(instance, &config)?;
     let attributes = doc! { "config": config.to_document() };
     instance.log.info("REPL", 21392, "initandlisten", "New replica set config in use", attributes);

@@ -1,7 +1,7 @@
-//! What a member must not forget, its configuration, its last vote and its rollback id, and where it stands after a start, a copy or a rollback.
+//! The durable state of a member: its configuration, its last vote, its rollback id, and its position after a start, a copy or a rollback.
 //!
-//! Each of the three is one document of a collection in `local`, as mongod has them, journaled and synced before anybody relies on it.
-//! How far the data were applied is in `checkpoint`: it is not journaled, for it must come back together with the data that it is about.
+//! Each of the first three is one document of a collection in `local`, as in mongod, journaled and synced before it is relied on. The
+//! position up to which entries were applied is in `checkpoint`: it is not journaled, since it must be recovered together with the data.
 
 use bson::{Document, doc};
 use fathom_query::{Code, Failure};
@@ -10,13 +10,13 @@ use fathom_replication::{FollowerMode, LastVote, MemberState, OpTime, Progress, 
 use crate::Result;
 use crate::checkpoint::{self, get_only, put_only};
 use crate::instance::Instance;
-use crate::replica_set::ReplicaSet;
+use crate::replica_set::ReplicaSetState;
 
 const CONFIG: &str = "local.system.replset";
 const ELECTION: &str = "local.replset.election";
 const ROLLBACK_ID: &str = "local.system.rollback.id";
 
-/// The configuration that was stored last.
+/// The last stored configuration, if any.
 pub(crate) fn config(instance: &Instance) -> Result<Option<ReplicaSetConfig>> {
     get_only(instance, CONFIG)?.map(|document| ReplicaSetConfig::parse(&without_id(document))).transpose()
 }
@@ -26,13 +26,12 @@ pub(crate) fn set_config(instance: &Instance, config: &ReplicaSetConfig) -> Resu
     put_only(instance, CONFIG, config.to_document())
 }
 
-/// The last vote.
 pub(crate) fn vote(instance: &Instance) -> Result<Option<LastVote>> {
     get_only(instance, ELECTION)?.map(|document| LastVote::from_document(&document)).transpose()
 }
 
-/// Stores a vote durably. One of an earlier term than what is stored is refused: two requests may come here in another order than they
-/// were decided in.
+/// Stores a vote durably. A vote of an earlier term than the stored one is refused: two requests may arrive here in a different order
+/// from that of their decisions.
 pub(crate) fn set_vote(instance: &Instance, last: LastVote) -> Result<()> {
     let _one_at_a_time = instance.set.as_ref().map(|set| set.storing_vote());
     if vote(instance)?.is_some_and(|stored| stored.term > last.term) {
@@ -41,13 +40,12 @@ pub(crate) fn set_vote(instance: &Instance, last: LastVote) -> Result<()> {
     put_only(instance, ELECTION, last.to_document())
 }
 
-/// How often this member has rolled back; what others compare to learn of it.
+/// The number of rollbacks of this member; others compare it to detect a rollback.
 pub(crate) fn rollback_id(instance: &Instance) -> Result<i64> {
     let document = get_only(instance, ROLLBACK_ID)?;
     Ok(document.and_then(|document| document.get_i64("rollbackId").ok()).unwrap_or(1))
 }
 
-/// Counts a rollback.
 pub(crate) fn set_rollback_id(instance: &Instance, id: i64) -> Result<()> {
     put_only(instance, ROLLBACK_ID, doc! { "rollbackId": id })
 }
@@ -60,8 +58,8 @@ fn without_id(mut document: Document) -> Document {
     document
 }
 
-/// Learns all statements again from the oplog, after a start, a copy or a rollback.
-pub(super) fn reload_transactions(instance: &Instance, set: &ReplicaSet) -> Result<()> {
+/// Reads all statements again from the oplog, after a start, a copy or a rollback.
+pub(super) fn reload_transactions(instance: &Instance, set: &ReplicaSetState) -> Result<()> {
     set.transactions().forget();
     if set.oplog().collection().is_none() {
         return Ok(());
@@ -70,8 +68,8 @@ pub(super) fn reload_transactions(instance: &Instance, set: &ReplicaSet) -> Resu
     set.transactions().learn_all(set.oplog(), &*session)
 }
 
-/// A member whose data were of several moments may be read once it has applied all up to the last of them.
-pub(super) fn become_consistent(instance: &Instance, set: &ReplicaSet, applied: OpTime) -> Result<()> {
+/// Makes a member readable once it has applied all entries up to the last moment that its data contains.
+pub(super) fn become_consistent(instance: &Instance, set: &ReplicaSetState, applied: OpTime) -> Result<()> {
     if !matches!(set.state(), MemberState::Recovering | MemberState::Startup2 | MemberState::Rollback) {
         return Ok(());
     }
@@ -82,8 +80,8 @@ pub(super) fn become_consistent(instance: &Instance, set: &ReplicaSet, applied: 
     Ok(())
 }
 
-/// Sets how far this member is, after its log was cut or copied.
-pub(super) fn set_position(set: &ReplicaSet, at: OpTime) {
+/// Sets the position of this member after its oplog was cut or copied.
+pub(super) fn set_position(set: &ReplicaSetState, at: OpTime) {
     set.tell(|one, now| one.set_own_progress(now, Progress { applied: at, durable: at }));
     set.announce();
 }

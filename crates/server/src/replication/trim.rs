@@ -1,7 +1,7 @@
-//! Keeps the oplog at its size: the oldest entries go, many at a time.
+//! Limits the oplog to its size by removing the oldest entries, many at a time.
 //!
-//! As in mongod, entries are not removed one for each that comes ("stones", server.md 5): a range goes once the oplog is a
-//! hundredth too large. No entry goes that a restart would replay.
+//! As in mongod, not every new entry removes an old one (docs/methods.md#records-and-indexes): a range is removed once the oplog is a
+//! hundredth too large. Entries that a restart would replay are kept.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use fathom_query::Failure;
 use crate::Result;
 use crate::checkpoint;
 use crate::instance::Instance;
-use crate::replica_set::{Oplog, ReplicaSet, Stamp, key};
+use crate::replica_set::{Oplog, ReplicaSetState, Stamp, key};
 
-/// How often it looks.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
-/// How many parts the oplog is cut into.
+/// The number of parts into which the oplog is divided.
 const PARTS: i64 = 100;
 
-/// A part: where it ends, and its bytes.
+/// A part: its end, and its bytes.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct TruncateMarker {
     end: Stamp,
     bytes: i64,
 }
 
-/// Runs until the server stops.
+/// Trims the oplog until the server stops.
 pub(super) fn run(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
-    let mut parts: VecDeque<Part> = VecDeque::new();
+    let mut parts: VecDeque<TruncateMarker> = VecDeque::new();
     let mut counted = 0;
     while !instance.is_stopping() {
         let heard = instance.bell.rings();
@@ -45,17 +45,22 @@ fn say(instance: &Instance, failure: &Failure) {
     instance.log.warning("STORAGE", 22408, "OplogTruncater", "the oplog could not be trimmed", attributes);
 }
 
-fn trim(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, counted: &mut i64) -> Result<()> {
+fn trim(
+    instance: &Instance,
+    set: &ReplicaSetState,
+    parts: &mut VecDeque<TruncateMarker>,
+    counted: &mut i64,
+) -> Result<()> {
     let Some(collection) = set.oplog().collection() else { return Ok(()) };
     let most = instance.oplog_bytes();
     let bytes = collection.bytes();
     if parts.is_empty() && *counted == 0 {
         *counted = begin(instance, set, parts, bytes)?;
     }
-    // What came since the last part is a part once it is large enough.
+    // The entries since the last part form a new part once they are large enough.
     let open = bytes - *counted;
     if open >= (most / PARTS).max(1) {
-        parts.push_back(Part { end: set.oplog().visible(), bytes: open });
+        parts.push_back(TruncateMarker { end: set.oplog().visible(), bytes: open });
         *counted = bytes;
     }
     let safe = checkpoint::validity(instance)?.unwrap_or_default().applied.timestamp;
@@ -69,7 +74,7 @@ fn trim(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, count
         *counted -= first.bytes;
         let records = collection.records();
         let share = first.bytes as f64 / collection.bytes().max(1) as f64;
-        // How many went is not counted: their share of the bytes is near enough, as mongod's stones are after a restart.
+        // The number of removed entries is not counted: their share of the bytes is close enough, as with mongod's stones after a restart.
         #[expect(clippy::cast_possible_truncation, reason = "a share of a count")]
         let gone = (records as f64 * share.clamp(0.0, 1.0)) as i64;
         collection.note(-gone, -first.bytes);
@@ -77,8 +82,13 @@ fn trim(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, count
     Ok(())
 }
 
-/// The parts of an oplog that was there: cut evenly by time, as if its entries had come evenly. Their bytes.
-fn begin(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, bytes: i64) -> Result<i64> {
+/// Divides an existing oplog evenly by time, as if its entries had arrived evenly. Returns the bytes of the parts.
+fn begin(
+    instance: &Instance,
+    set: &ReplicaSetState,
+    parts: &mut VecDeque<TruncateMarker>,
+    bytes: i64,
+) -> Result<i64> {
     let session = instance.engine.session()?;
     let Some(collection) = set.oplog().collection() else { return Ok(0) };
     let Some((first, last)) = Oplog::ends(&*session, collection)? else { return Ok(0) };
@@ -86,6 +96,7 @@ fn begin(instance: &Instance, set: &ReplicaSet, parts: &mut VecDeque<Part>, byte
     let (Ok(steps), true) = (u64::try_from(count), count > 0) else { return Ok(0) };
     let step = (last.timestamp - first.timestamp) / steps;
     let each = bytes / count;
-    parts.extend((1..=steps).map(|place| Part { end: first.timestamp + step * place, bytes: each }));
+    parts
+        .extend((1..=steps).map(|place| TruncateMarker { end: first.timestamp + step * place, bytes: each }));
     Ok(each * count)
 }

@@ -1,4 +1,4 @@
-//! Waits for what a write concern or a read concern asks for (server.md, 4.2).
+//! Waits for the conditions of write concerns and read concerns (docs/methods.md#write-concern).
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,18 @@ use fathom_replication::{OpTime, WriteConcern};
 
 use crate::Result;
 use crate::operation_context::OperationContext;
-use crate::replica_set::{ReplicaSet, Stamp, majority_of, timestamp_of};
+use crate::replica_set::{ReplicaSetState, Stamp, majority_of, timestamp_of};
 
-/// How often a waiter looks whether it is to stop.
+/// The interval at which a waiter checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long transactions may take from their timestamp to their commit, at worst.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The maximum time of transactions from their timestamp to their commit.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until a write concern is fulfilled for all that the operation wrote; what is not fulfilled is returned, for the reply's
+/// Waits until a write concern is fulfilled for all writes of the operation. A failure is returned for the reply's
 /// `writeConcernError`: the write stays.
 pub(crate) fn for_write(op: &OperationContext<'_>, concern: &WriteConcern) -> Option<Failure> {
     let set = op.instance.set.as_ref()?;
-    // What wrote nothing waits for all that came before it: it may have found what it wanted already written.
+    // An operation that wrote nothing waits for everything before it: its change may have been made already.
     let at = op.last.unwrap_or_else(|| newest(set));
     if concern.journal == Some(true) && !concern.needs_others() && op.instance.config.storage.journal {
         return op.instance.journal.wait_for_operation().err().map(Failure::from);
@@ -41,9 +41,9 @@ pub(crate) fn for_write(op: &OperationContext<'_>, concern: &WriteConcern) -> Op
     failure
 }
 
-/// The newest entry of all that was given out before now, once it is committed.
-pub(crate) fn newest(set: &ReplicaSet) -> OpTime {
-    set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + PATIENCE))
+/// The newest of all entries assigned before the call, once it is committed.
+pub(crate) fn newest(set: &ReplicaSetState) -> OpTime {
+    set.oplog().optime_of(set.oplog().clock().wait_quiet(Instant::now() + COMMIT_TIMEOUT))
 }
 
 fn wait_for_others(
@@ -82,7 +82,7 @@ fn wait_for_others(
 
 /// Waits until this member has applied everything up to a cluster time (`afterClusterTime`).
 ///
-/// A time that the clock has not reached is rejected, as mongod does: a client can only know a cluster time from a member, and
+/// A time that the clock has not reached is rejected, as in mongod: a client can only know a cluster time from a member, and
 /// sends it along as `$clusterTime`, which moves the clock within bounds before the read starts.
 pub(crate) fn for_cluster_time(op: &OperationContext<'_>, time: Stamp) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
@@ -107,7 +107,7 @@ pub(crate) fn for_cluster_time(op: &OperationContext<'_>, time: Stamp) -> Result
             return Ok(());
         }
         if set.is_writable() {
-            // The clock got there by the `$clusterTime` of another oplog: this one gets an entry behind it.
+            // The `$clusterTime` of another oplog moved the clock there: this oplog gets an entry after that time.
             super::driver::note(op.instance, bson::rawdoc! { "msg": "noop write for afterClusterTime" })?;
             continue;
         }
@@ -116,17 +116,17 @@ pub(crate) fn for_cluster_time(op: &OperationContext<'_>, time: Stamp) -> Result
     }
 }
 
-/// Waits until all that a read may have seen is committed by a majority: then none of it can be rolled back
-/// (`readConcern: majority`; as MongoDB's speculative majority reads do it).
+/// Waits until everything that a read may have seen is committed by a majority, so that it cannot be rolled back
+/// (`readConcern: majority`, like MongoDB's speculative majority reads).
 ///
-/// mongod 4.0 reads an older snapshot instead of waiting, so that it answers at once where no majority can be reached.
+/// mongod 4.0 reads an older snapshot instead of waiting, so that it answers at once if no majority can be reached.
 pub(crate) fn for_majority(op: &OperationContext<'_>) -> Result<()> {
     let Some(set) = &op.instance.set else { return Ok(()) };
     let seen_up_to = newest(set);
     loop {
         let seen = set.changes();
         let committed = set.ask(|one| one.last_committed());
-        // Looked at after the commit point: what came later may be of a history that what was read is not of.
+        // Checked after the commit point: a later commit may belong to a history that does not contain the data read.
         if set.rollback_id() != op.rollback_id() {
             return Err(Failure::new(
                 Code::InterruptedDueToReplStateChange,

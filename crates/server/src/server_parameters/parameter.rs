@@ -1,5 +1,5 @@
-//! What a parameter is: its name, when it may be set, and what values it takes, from a client (BSON) or from the command line (text), with
-//! mongod's complaints.
+//! The definition of a parameter: its name, the times at which it may be set, and its values, from a client (BSON) or from the command
+//! line (text), with mongod's error messages.
 
 use bson::{Bson, Document, RawBsonRef};
 use fathom_query::{Code, Failure};
@@ -9,30 +9,27 @@ use crate::config::{EngineName, integer_value};
 use crate::instance::Instance;
 use crate::parse;
 
-/// When a parameter may be set.
+/// The times at which a parameter may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
-    /// By `--setParameter` only.
+pub(super) enum SettableTime {
+    /// Set by `--setParameter` only.
     Start,
-    /// By the command only.
+    /// Set by the command only.
     Running,
-    /// By both.
     Both,
-    /// Never.
     Never,
 }
 
-/// One parameter.
 #[derive(Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
-    pub(super) when: When,
+    pub(super) when: SettableTime,
     pub(super) shape: Shape,
-    /// The engine that it belongs to; with another one there is no such parameter.
+    /// The engine that it belongs to; with another engine the parameter does not exist.
     pub(super) engine: Option<EngineName>,
-    /// Its value now; none if it is only an action.
+    /// Its current value, or `None` if it is only an action.
     pub(super) read: fn(&Instance) -> Option<Bson>,
-    /// Changes it to a value that has the shape.
+    /// Sets it to a value that matches the shape.
     pub(super) write: fn(&Instance, &Bson) -> Result<()>,
 }
 
@@ -45,15 +42,13 @@ impl Parameter {
 /// The values of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// true or false; numbers count as such.
+    /// true or false; numbers are accepted too.
     Boolean,
     /// A whole number within bounds.
     Integer(i64, i64),
     /// A number within bounds.
     Number(f64, f64),
-    /// Any text.
     Text,
-    /// A document.
     Object,
 }
 

@@ -5,27 +5,26 @@ use std::sync::atomic::Ordering;
 use bson::{Bson, Document, doc};
 use fathom_query::{Code, Failure};
 
-use super::parameter::{Parameter, Shape, When};
+use super::parameter::{Parameter, SettableTime, Shape};
 use crate::Result;
 use crate::config::{EngineName, integer_value, version};
 use crate::instance::Instance;
-use crate::log::LEVEL_MAX;
+use crate::log::MAX_LEVEL;
 use crate::parameters::milliseconds;
 use crate::storage::Tickets;
 use crate::users::SCHEMA_VERSION;
 
 const WIRED_TIGER: Option<EngineName> = Some(EngineName::WiredTiger);
 const ROCKS_DB: Option<EngineName> = Some(EngineName::RocksDb);
-/// The most tickets; far more than threads that a machine bears.
-const TICKETS_MAX: i64 = 1 << 20;
-/// The longest interval, in seconds, as mongod's.
-const SECONDS_MAX: f64 = 9_000_000.0;
+/// The maximum number of tickets: far more than the threads that a machine can run.
+const MAX_TICKETS: i64 = 1 << 20;
+/// The maximum interval in seconds, as in mongod.
+const MAX_SECONDS: f64 = 9_000_000.0;
 
-/// All parameters.
 pub(super) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "authSchemaVersion",
-        when: When::Never,
+        when: SettableTime::Never,
         shape: Shape::Integer(SCHEMA_VERSION as i64, SCHEMA_VERSION as i64),
         engine: None,
         read: |_| Some(Bson::Int32(SCHEMA_VERSION)),
@@ -33,7 +32,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "authenticationMechanisms",
-        when: When::Never,
+        when: SettableTime::Never,
         shape: Shape::Text,
         engine: None,
         read: |_| Some(Bson::Array(["SCRAM-SHA-1", "SCRAM-SHA-256"].map(Bson::from).to_vec())),
@@ -41,8 +40,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "clientCursorMonitorFrequencySecs",
-        when: When::Both,
-        // The thread that looks at cursors has other work each minute.
+        when: SettableTime::Both,
+        // The thread that checks cursors has other work each minute.
         shape: Shape::Integer(1, 60),
         engine: None,
         read: |instance| Some(number(instance.parameters.cursor_monitor_secs())),
@@ -54,7 +53,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "cursorTimeoutMillis",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Integer(1, i64::MAX),
         engine: None,
         read: |instance| Some(number(instance.parameters.cursor_timeout_ms())),
@@ -64,8 +63,60 @@ pub(super) static PARAMETERS: &[Parameter] = &[
         },
     },
     Parameter {
+        name: "diagnosticDataCollectionDirectorySizeMB",
+        when: SettableTime::Both,
+        shape: Shape::Integer(10, i32::MAX as i64),
+        engine: None,
+        read: |instance| {
+            Some(number(instance.parameters.diagnostic_data_directory_mb.load(Ordering::Relaxed)))
+        },
+        write: |instance, value| {
+            instance.parameters.diagnostic_data_directory_mb.store(natural(value), Ordering::Relaxed);
+            instance.bell.ring();
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "diagnosticDataCollectionEnabled",
+        when: SettableTime::Both,
+        shape: Shape::Boolean,
+        engine: None,
+        read: |instance| {
+            Some(Bson::Boolean(instance.parameters.diagnostic_data_enabled.load(Ordering::Relaxed)))
+        },
+        write: |instance, value| {
+            instance.parameters.diagnostic_data_enabled.store(truth(value), Ordering::Relaxed);
+            instance.bell.ring();
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "diagnosticDataCollectionFileSizeMB",
+        when: SettableTime::Both,
+        shape: Shape::Integer(1, i32::MAX as i64),
+        engine: None,
+        read: |instance| Some(number(instance.parameters.diagnostic_data_file_mb.load(Ordering::Relaxed))),
+        write: |instance, value| {
+            instance.parameters.diagnostic_data_file_mb.store(natural(value), Ordering::Relaxed);
+            instance.bell.ring();
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "diagnosticDataCollectionPeriodMillis",
+        when: SettableTime::Both,
+        shape: Shape::Integer(100, i32::MAX as i64),
+        engine: None,
+        read: |instance| Some(number(instance.parameters.diagnostic_data_period_ms.load(Ordering::Relaxed))),
+        write: |instance, value| {
+            instance.parameters.diagnostic_data_period_ms.store(natural(value), Ordering::Relaxed);
+            instance.bell.ring();
+            Ok(())
+        },
+    },
+    Parameter {
         name: "enableTestCommands",
-        when: When::Start,
+        when: SettableTime::Start,
         shape: Shape::Boolean,
         engine: None,
         read: |instance| Some(Bson::Boolean(instance.parameters.test_commands())),
@@ -76,7 +127,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "featureCompatibilityVersion",
-        when: When::Never,
+        when: SettableTime::Never,
         shape: Shape::Text,
         engine: None,
         read: |instance| {
@@ -87,7 +138,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "journalCommitInterval",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Integer(1, 500),
         engine: None,
         read: |instance| Some(number(instance.parameters.journal_commit_interval_ms())),
@@ -99,7 +150,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "logComponentVerbosity",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Object,
         engine: None,
         read: |instance| Some(Bson::Document(instance.log.verbosity())),
@@ -110,15 +161,15 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "logLevel",
-        when: When::Both,
-        shape: Shape::Integer(0, LEVEL_MAX as i64),
+        when: SettableTime::Both,
+        shape: Shape::Integer(0, MAX_LEVEL as i64),
         engine: None,
         read: |instance| Some(Bson::Int32(instance.log.level().into())),
         write: |instance, value| instance.log.set_verbosity(&doc! { "verbosity": value }),
     },
     Parameter {
         name: "notablescan",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Boolean,
         engine: None,
         read: |instance| Some(Bson::Boolean(instance.parameters.no_table_scan())),
@@ -129,7 +180,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "quiet",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Boolean,
         engine: None,
         read: |instance| Some(Bson::Boolean(instance.log.is_quiet())),
@@ -140,7 +191,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "rocksdbBackup",
-        when: When::Running,
+        when: SettableTime::Running,
         shape: Shape::Text,
         engine: ROCKS_DB,
         read: |_| None,
@@ -151,7 +202,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "rocksdbCompact",
-        when: When::Running,
+        when: SettableTime::Running,
         shape: Shape::Boolean,
         engine: ROCKS_DB,
         read: |_| None,
@@ -159,23 +210,23 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "rocksdbConcurrentReadTransactions",
-        when: When::Both,
-        shape: Shape::Integer(1, TICKETS_MAX),
+        when: SettableTime::Both,
+        shape: Shape::Integer(1, MAX_TICKETS),
         engine: ROCKS_DB,
         read: read_tickets,
         write: set_read_tickets,
     },
     Parameter {
         name: "rocksdbConcurrentWriteTransactions",
-        when: When::Both,
-        shape: Shape::Integer(1, TICKETS_MAX),
+        when: SettableTime::Both,
+        shape: Shape::Integer(1, MAX_TICKETS),
         engine: ROCKS_DB,
         read: write_tickets,
         write: set_write_tickets,
     },
     Parameter {
         name: "rocksdbOptions",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Text,
         engine: ROCKS_DB,
         read: engine_settings,
@@ -183,7 +234,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "rocksdbRuntimeConfigCacheSizeGB",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Number(0.001, 10_000.0),
         engine: ROCKS_DB,
         read: |instance| Some(Bson::Double(*instance.parameters.rocksdb_cache_gb.lock())),
@@ -202,7 +253,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "rocksdbRuntimeConfigMaxWriteMBPerSec",
-        when: When::Running,
+        when: SettableTime::Running,
         shape: Shape::Integer(1, 1024),
         engine: ROCKS_DB,
         read: |instance| Some(Bson::from(i64::from(instance.config.storage.rocksdb.max_write_mb_per_sec))),
@@ -213,7 +264,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "scramIterationCount",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Integer(5000, i32::MAX as i64),
         engine: None,
         read: |instance| Some(number(instance.parameters.scram_iterations())),
@@ -224,7 +275,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "scramSHA256IterationCount",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Integer(5000, i32::MAX as i64),
         engine: None,
         read: |instance| Some(number(instance.parameters.scram_sha256_iterations())),
@@ -235,8 +286,8 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "syncdelay",
-        when: When::Both,
-        shape: Shape::Number(0.0, SECONDS_MAX),
+        when: SettableTime::Both,
+        shape: Shape::Number(0.0, MAX_SECONDS),
         engine: None,
         read: |instance| Some(Bson::Double(instance.parameters.sync_delay_seconds())),
         write: |instance, value| {
@@ -248,7 +299,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "replWriterThreadCount",
-        when: When::Start,
+        when: SettableTime::Start,
         shape: Shape::Integer(1, 256),
         engine: None,
         read: |instance| Some(number(instance.parameters.replication_writers() as u64)),
@@ -259,7 +310,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "ttlMonitorEnabled",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Boolean,
         engine: None,
         read: |instance| Some(Bson::Boolean(instance.parameters.ttl_monitor_enabled())),
@@ -270,7 +321,7 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "ttlMonitorSleepSecs",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Integer(1, i32::MAX as i64),
         engine: None,
         read: |instance| Some(number(instance.parameters.ttl_monitor_sleep_secs())),
@@ -282,23 +333,23 @@ pub(super) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "wiredTigerConcurrentReadTransactions",
-        when: When::Both,
-        shape: Shape::Integer(1, TICKETS_MAX),
+        when: SettableTime::Both,
+        shape: Shape::Integer(1, MAX_TICKETS),
         engine: WIRED_TIGER,
         read: read_tickets,
         write: set_read_tickets,
     },
     Parameter {
         name: "wiredTigerConcurrentWriteTransactions",
-        when: When::Both,
-        shape: Shape::Integer(1, TICKETS_MAX),
+        when: SettableTime::Both,
+        shape: Shape::Integer(1, MAX_TICKETS),
         engine: WIRED_TIGER,
         read: write_tickets,
         write: set_write_tickets,
     },
     Parameter {
         name: "wiredTigerEngineRuntimeConfig",
-        when: When::Both,
+        when: SettableTime::Both,
         shape: Shape::Text,
         engine: WIRED_TIGER,
         read: engine_settings,
@@ -351,7 +402,7 @@ fn engine_settings(instance: &Instance) -> Option<Bson> {
     Some(Bson::String(instance.parameters.engine_settings.lock().clone()))
 }
 
-/// Hands settings down to the engine in its own words, one change at a time.
+/// Passes settings to the engine in its own syntax, one change at a time.
 fn reconfigure(instance: &Instance, value: &Bson) -> Result<()> {
     let settings = value.as_str().unwrap_or_default();
     let mut last = instance.parameters.engine_settings.lock();
@@ -364,7 +415,7 @@ fn reconfigure(instance: &Instance, value: &Bson) -> Result<()> {
     Ok(())
 }
 
-/// Compacts every table, the engine's whole key space.
+/// Compacts every table over the engine's whole key space.
 fn compact_all(instance: &Instance, value: &Bson) -> Result<()> {
     if !truth(value) {
         return Ok(());

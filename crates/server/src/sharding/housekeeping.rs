@@ -1,10 +1,10 @@
-//! Documents that are here and not the shard's own: they go when nobody reads them any more, and never while their chunk is coming
-//! back.
+//! Deletes orphans, the documents on this shard that it does not own. They are deleted once no operation reads them any more, and never
+//! while their chunk is returning.
 //!
-//! One thread at a time deletes, by an ownership that it reads while nothing new can begin to come; ranges that are coming already
+//! One thread at a time deletes. It reads the ownership while no new chunk can begin to arrive; ranges that are already arriving
 //! are left alone.
 //!
-//! The documents of a range are walked by the index on the shard key where one fits, else among all documents.
+//! The documents of a range are found by the index on the shard key if one exists, otherwise by a scan of all documents.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,37 +17,37 @@ use fathom_sharding::Ownership;
 use super::ownership::ownership;
 use crate::Result;
 use crate::client::Client;
-use crate::cursors::{Fetch, Scan};
-use crate::execution::{DeleteRequest, Flow, Target, delete};
+use crate::cursors::{CollectionScan, Fetch};
+use crate::execution::{DeleteRequest, ScanFlow, WriteTarget, delete};
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::sharding_state::{KeyRange, Sharding};
 use crate::storage::Collection;
 
-/// How many documents are looked for before they are deleted.
+/// The number of documents found before they are deleted.
 const BATCH: usize = 500;
 
-/// Hands every document of a range over, in snapshots that are renewed now and then.
+/// Passes every document of a range on, in snapshots that are renewed periodically.
 pub(super) fn walk(
     op: &mut OperationContext<'_>,
     collection: &Collection,
     range: &KeyRange,
-    take: &mut dyn FnMut(&RawDocument) -> Result<Flow>,
+    take: &mut dyn FnMut(&RawDocument) -> Result<ScanFlow>,
 ) -> Result<()> {
     let state = op.lock(collection)?;
     if state.gone {
         return Err(crate::execution::gone(collection.namespace()));
     }
     let everything = Filter::parse(parse::empty(), &Variables::at(bson::DateTime::now()))?;
-    let mut scan = Scan::new(&range.plan(&state), &state, &everything, Fetch::Record)?;
+    let mut scan = CollectionScan::new(&range.plan(&state), &state, &everything, Fetch::Record)?;
     scan.run(op, collection, &mut |found| match range.holds(found.document) {
         true => take(found.document),
-        false => Ok(Flow::More),
+        false => Ok(ScanFlow::More),
     })
 }
 
-/// Deletes the documents of a range that the shard does not own, but for those in the ranges to `spare`; how many there were.
+/// Deletes the documents of a range that the shard does not own, except those in the ranges to `spare`; returns how many.
 pub(super) fn delete_range(
     op: &mut OperationContext<'_>,
     owned: &Arc<Ownership>,
@@ -63,13 +63,13 @@ pub(super) fn delete_range(
             if let (false, Some(id)) = (stays, parse::field(document, "_id")) {
                 ids.push(parse::owned_value(id)?);
             }
-            Ok(if ids.len() < BATCH { Flow::More } else { Flow::Enough })
+            Ok(if ids.len() < BATCH { ScanFlow::More } else { ScanFlow::Enough })
         })?;
         let before = deleted;
         for id in ids {
             op.check_interrupt()?;
             let filter = parse::filter_of(&bson::doc! { "_id": { "$eq": id } })?;
-            let target = Target { filter, hint: None, sort: None };
+            let target = WriteTarget { filter, hint: None, sort: None };
             deleted += delete(op, owned.namespace(), &DeleteRequest { target, multi: false })?;
         }
         if deleted == before {
@@ -78,13 +78,13 @@ pub(super) fn delete_range(
     }
 }
 
-/// How long those are waited for who read by what was, before documents that have gone are left to `cleanupOrphaned`.
+/// The time to wait for operations that use an earlier ownership, before the documents of a chunk that has moved are left to `cleanupOrphaned`.
 const READERS: Duration = Duration::from_secs(15 * 60);
-/// The same before a chunk comes back: the giver waits for it.
+/// The same before a chunk returns: the donor waits for it.
 const READERS_OF_THE_COMING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes room for a chunk that is coming: what is left of an earlier attempt goes. A chunk that the shard owns does not come.
+/// Prepares for an arriving chunk: the remains of an earlier attempt are deleted. A chunk that the shard already owns is refused.
 pub(crate) fn expect_range(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -109,7 +109,7 @@ pub(crate) fn expect_range(
     Ok(())
 }
 
-/// A chunk has come.
+/// Records that a chunk has arrived.
 pub(crate) fn note_received(
     op: &OperationContext<'_>,
     namespace: &str,
@@ -123,7 +123,7 @@ pub(crate) fn note_received(
     Ok(())
 }
 
-/// A chunk does not come: what has come of it goes.
+/// Handles the abort of a chunk's migration: its documents that arrived are deleted.
 pub(crate) fn give_up_range(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -138,7 +138,7 @@ pub(crate) fn give_up_range(
     delete_range(op, &owned, &range, &sharding.housekeeping.coming_to(namespace)).map(drop)
 }
 
-/// Deletes all documents of a collection that are not the shard's own; how many there were.
+/// Deletes all documents of a collection that the shard does not own; returns how many.
 pub(crate) fn clean_up(op: &mut OperationContext<'_>, namespace: &str) -> Result<u64> {
     let sharding = &op.instance.sharding;
     must_be_sharded(op, namespace)?;
@@ -151,9 +151,9 @@ pub(crate) fn clean_up(op: &mut OperationContext<'_>, namespace: &str) -> Result
     delete_range(op, &owned, &range, &sharding.housekeeping.coming_to(namespace))
 }
 
-/// A chunk that has gone, and the number of the first ownership without it.
+/// A chunk that has moved away, and the number of the first ownership without it.
 #[derive(Clone, Debug)]
-pub(super) struct Gone {
+pub(super) struct MigratedChunk {
     pub(super) namespace: String,
     pub(super) epoch: ObjectId,
     pub(super) min: Document,
@@ -161,12 +161,12 @@ pub(super) struct Gone {
     pub(super) since: u64,
 }
 
-/// Deletes what has gone, once nobody reads by an older ownership.
-pub(super) fn delete_gone(op: &mut OperationContext<'_>, gone: &Gone) -> Result<()> {
+/// Deletes the documents of chunks that moved away, once no operation uses an older ownership.
+pub(super) fn delete_gone(op: &mut OperationContext<'_>, gone: &MigratedChunk) -> Result<()> {
     let sharding = &op.instance.sharding;
     wait_for_readers(sharding, (&gone.namespace, gone.since), READERS, &|| op.check_interrupt())?;
     let _alone = sharding.housekeeping.alone.lock();
-    // It may have come back, or the collection be another by now.
+    // The chunk may have returned, or the collection may be a different one by now.
     let Some(owned) = ownership(op, &gone.namespace)? else { return Ok(()) };
     if owned.version().epoch != gone.epoch {
         return Ok(());
@@ -176,7 +176,7 @@ pub(super) fn delete_gone(op: &mut OperationContext<'_>, gone: &Gone) -> Result<
 }
 
 /// The same in a thread of its own.
-pub(super) fn delete_later(instance: &Arc<Instance>, gone: Gone) {
+pub(super) fn delete_later(instance: &Arc<Instance>, gone: MigratedChunk) {
     let weak = Arc::downgrade(instance);
     let run = move || {
         let Some(instance) = weak.upgrade() else { return };
@@ -190,7 +190,7 @@ pub(super) fn delete_later(instance: &Arc<Instance>, gone: Gone) {
             instance.log.warning("SHARDING", 21990, "range-deleter", what, attributes);
         }
     };
-    // Without a thread they stay, and are kept out of every answer.
+    // Without a thread the documents stay, and are excluded from every answer.
     let _ = std::thread::Builder::new().name("range-deleter".to_owned()).spawn(run);
 }
 
@@ -200,7 +200,7 @@ fn must_be_sharded(op: &OperationContext<'_>, namespace: &str) -> Result<Arc<Own
     })
 }
 
-/// Waits until nobody reads a collection by an ownership from before a number.
+/// Waits until no operation uses an ownership of a collection older than the given number.
 fn wait_for_readers(
     sharding: &Sharding,
     (namespace, number): (&str, u64),

@@ -1,4 +1,4 @@
-//! Which shard of which cluster the server is: `shardIdentity` in `admin.system.version`, as `addShard` puts it there.
+//! The identity of the server in a cluster: `shardIdentity` in `admin.system.version`, which `addShard` writes.
 
 use std::sync::Arc;
 
@@ -9,46 +9,46 @@ use fathom_query::{Code, Failure, Filter, Update};
 use crate::Result;
 use crate::config::ClusterRole;
 use crate::cursors::{FindQuery, FindState};
-use crate::execution::{Taken, Target, UpdateRequest, update};
+use crate::execution::{BatchEffect, UpdateRequest, WriteTarget, update};
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::sharding_state::{ConfigServers, Identity, Sharding};
+use crate::sharding_state::{ConfigServers, ShardIdentity, Sharding};
 
 const COLLECTION: &str = "admin.system.version";
 const ID: &str = "shardIdentity";
 
-fn of_document(document: &Document) -> Result<Identity> {
+fn of_document(document: &Document) -> Result<ShardIdentity> {
     let wrong = |what: &str| {
         Failure::new(Code::UnsupportedFormat, format!("the shardIdentity document has no good '{what}'"))
     };
     let hosts =
         document.get_str("configsvrConnectionString").map_err(|_| wrong("configsvrConnectionString"))?;
     let hosts: AddressList = hosts.parse().map_err(|_| wrong("configsvrConnectionString"))?;
-    Ok(Identity {
+    Ok(ShardIdentity {
         shard: document.get_str("shardName").map_err(|_| wrong("shardName"))?.to_owned(),
         cluster: document.get_object_id("clusterId").map_err(|_| wrong("clusterId"))?,
         config: ConfigServers::new(hosts),
     })
 }
 
-/// The document, if there is one.
+/// The document, if it exists.
 fn find(op: &mut OperationContext<'_>) -> Result<Option<Document>> {
     let Some(collection) = op.instance.catalog.get(COLLECTION) else { return Ok(None) };
     let state = op.lock(&collection)?;
     let filter = parse::filter_of(&doc! { "_id": ID })?;
-    let mut query = FindQuery::of(filter);
+    let mut query = FindQuery::new(filter);
     query.limit = Some(1);
     let mut found: Option<RawDocumentBuf> = None;
     FindState::new(op, &state, query)?.fill(op, &collection, &state, &mut |document| {
         found = Some(document.to_owned());
-        Ok(Taken::Last)
+        Ok(BatchEffect::Last)
     })?;
     found.map(|found| parse::owned(&found)).transpose()
 }
 
-/// Reads it, in a session of its own.
-pub(super) fn read(instance: &Instance) -> Result<Option<Identity>> {
+/// Reads the identity, in a session of its own.
+pub(super) fn read(instance: &Instance) -> Result<Option<ShardIdentity>> {
     let Some(instance) = instance.itself() else { return Ok(None) };
     let session = instance.engine.session()?;
     let client = crate::client::Client::internal();
@@ -58,8 +58,8 @@ pub(super) fn read(instance: &Instance) -> Result<Option<Identity>> {
 }
 
 impl Sharding {
-    /// Which shard it is; none if it belongs to no cluster yet.
-    pub(crate) fn identity(&self, instance: &Instance) -> Result<Option<Arc<Identity>>> {
+    /// The shard's identity, or `None` if the server belongs to no cluster yet.
+    pub(crate) fn identity(&self, instance: &Instance) -> Result<Option<Arc<ShardIdentity>>> {
         if instance.config.cluster_role != ClusterRole::Shard {
             return Ok(None);
         }
@@ -70,8 +70,8 @@ impl Sharding {
         Ok(held.clone())
     }
 
-    /// The same for what only a shard of a cluster can do.
-    pub(crate) fn must_be_shard(&self, instance: &Instance) -> Result<Arc<Identity>> {
+    /// The same, or a failure, for commands that only a shard of a cluster can run.
+    pub(crate) fn must_be_shard(&self, instance: &Instance) -> Result<Arc<ShardIdentity>> {
         let none = || {
             let what = "Cannot accept sharding commands if not started with --shardsvr, or before it was added to a cluster";
             Failure::new(Code::NoShardingEnabled, what)
@@ -80,7 +80,7 @@ impl Sharding {
     }
 }
 
-/// Becomes a shard; one that is another's, or another shard of the same cluster, stays what it is.
+/// Makes the server a shard; a server of another cluster, or another shard of the same one, keeps its identity and fails.
 pub(crate) fn adopt(op: &mut OperationContext<'_>, document: &Document) -> Result<()> {
     if op.instance.config.cluster_role != ClusterRole::Shard {
         let what = "Cannot accept sharding commands if not started with --shardsvr";
@@ -102,7 +102,7 @@ pub(crate) fn adopt(op: &mut OperationContext<'_>, document: &Document) -> Resul
     let raw = RawBson::Document(parse::raw_of(&stored)?);
     let filter = parse::raw_of(&doc! { "_id": ID })?;
     let request = UpdateRequest {
-        target: Target { filter: Filter::parse(&filter, &variables)?, hint: None, sort: None },
+        target: WriteTarget { filter: Filter::parse(&filter, &variables)?, hint: None, sort: None },
         update: Update::parse(raw.as_raw_bson_ref(), &[], &variables)?,
         multi: false,
         upsert: true,

@@ -1,9 +1,9 @@
-//! A chunk goes to another shard: the giver copies it, compares and copies again until little changes, shuts the gate of writes,
-//! copies what is left, and has the config servers say that the other one owns it. Then the gate opens, and what is here goes once
-//! nobody reads by what was.
+//! Moves a chunk to another shard: the donor copies it, compares and copies again until little changes, shuts the gate of writes,
+//! copies the rest, and makes the config servers record the new owner. Then the gate opens, and the documents here are deleted
+//! once no operation uses the earlier ownership.
 //!
-//! What changed while it was copied is found by looking at all of the chunk again, and not by a log of changes: writes know nothing
-//! of a migration and cost nothing more. The commit is one change of one document: after a crash it is done, or it is not.
+//! Changes during the copy are found by reading the whole chunk again, not from a log of changes: writes know nothing of a
+//! migration and cost nothing extra. The commit is one change of one document: after a crash it has either happened or not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use fathom_query::{Bound, Code, Failure, KeyBuilder};
 use fathom_sharding::{Chunk, ChunkVersion, Ownership};
 use sha2::{Digest, Sha256};
 
-use super::housekeeping::{Gone, delete_gone, delete_later, walk};
+use super::housekeeping::{MigratedChunk, delete_gone, delete_later, walk};
 use crate::Result;
-use crate::execution::Flow;
+use crate::execution::ScanFlow;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::sharding_state::{Identity, KeyRange, connect, unreachable};
+use crate::sharding_state::{KeyRange, ShardIdentity, connect, unreachable};
 
-/// Documents and bytes of one message to the taker.
+/// The maximum documents and bytes of one message to the recipient.
 const BATCH_DOCUMENTS: usize = 1000;
 const BATCH_BYTES: usize = 4 << 20;
-/// So few changes are left to the last pass, while the gate is shut.
-const FEW: usize = 100;
-/// So many passes at most before it.
+/// The maximum number of changes left for the last pass, while the gate is shut.
+const MAX_LAST_CHANGES: usize = 100;
+/// The maximum number of passes before the last one.
 const PASSES: usize = 4;
-/// How long the outcome of a commit whose answer was lost is asked for.
+/// The time limit for finding the outcome of a commit whose answer was lost.
 const COMMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is to move.
+/// The chunk to move.
 #[derive(Clone, Debug)]
 pub(crate) struct Migration {
     pub(crate) namespace: String,
@@ -45,23 +45,22 @@ pub(crate) struct Migration {
     /// The chunk's version, as the router read it.
     pub(crate) version: Timestamp,
     pub(crate) now: Timestamp,
-    /// Whether to wait until the documents are gone here.
+    /// Whether to wait until the documents are deleted here.
     pub(crate) wait: bool,
 }
 
-/// What a document was like when it was copied.
-type Digests = HashMap<Vec<u8>, Copied>;
+/// The digest of each document's content when it was copied.
+type Digests = HashMap<Vec<u8>, DocumentDigest>;
 
-/// See [`Digests`].
 #[derive(Debug)]
-struct Copied {
+struct DocumentDigest {
     id: Bson,
     digest: [u8; 16],
-    /// The pass in which it was seen last.
+    /// The pass in which it was last seen.
     pass: u32,
 }
 
-/// Gives a chunk away.
+/// Moves a chunk to another shard.
 pub(crate) fn move_chunk(op: &mut OperationContext<'_>, migration: &Migration) -> Result<()> {
     let instance = op.instance;
     let sharding = &instance.sharding;
@@ -78,14 +77,14 @@ pub(crate) fn move_chunk(op: &mut OperationContext<'_>, migration: &Migration) -
     let copied = copy_and_commit(op, &identity, migration, &range, &chunk, &mut taker);
     sharding.known.forget(&migration.namespace);
     if let Err(failure) = copied {
-        // What was copied is nobody's there: it is never seen, and this only frees its place.
+        // The recipient does not own the copies: they are never seen, and this only frees their space.
         let _ = taker.run("admin", &range_command("_recvChunkAbort", migration));
         return Err(failure);
     }
     let _ = taker.run("admin", &range_command("_recvChunkCommit", migration));
     drop(owned);
     sharding.known.collection(instance, &identity, &migration.namespace)?;
-    let gone = Gone {
+    let gone = MigratedChunk {
         namespace: migration.namespace.clone(),
         epoch: migration.epoch,
         min: migration.min.clone(),
@@ -99,10 +98,10 @@ pub(crate) fn move_chunk(op: &mut OperationContext<'_>, migration: &Migration) -
     Ok(())
 }
 
-/// Refuses what is not the shard's to give, or was changed since the router looked.
+/// Refuses a chunk that the shard does not own, or that was changed since the router read it.
 fn check(
     op: &OperationContext<'_>,
-    identity: &Identity,
+    identity: &ShardIdentity,
     migration: &Migration,
 ) -> Result<(Arc<Ownership>, Chunk)> {
     let conflict = |what: String| Failure::new(Code::ConflictingOperationInProgress, what);
@@ -131,7 +130,7 @@ fn range_command(name: &str, migration: &Migration) -> Document {
     doc! { name: &migration.namespace, "min": migration.min.clone(), "max": migration.max.clone() }
 }
 
-/// Has the taker make the collection and forget what may be left there of an earlier attempt.
+/// Makes the recipient create the collection and delete the remains of an earlier attempt.
 fn prepare_taker(op: &OperationContext<'_>, migration: &Migration, taker: &mut Taker) -> Result<()> {
     let Some(collection) = op.instance.catalog.get(&migration.namespace) else { return Ok(()) };
     let (options, indexes) = {
@@ -163,7 +162,7 @@ fn prepare_taker(op: &OperationContext<'_>, migration: &Migration, taker: &mut T
 
 fn copy_and_commit(
     op: &mut OperationContext<'_>,
-    identity: &Identity,
+    identity: &ShardIdentity,
     migration: &Migration,
     range: &KeyRange,
     chunk: &Chunk,
@@ -175,7 +174,7 @@ fn copy_and_commit(
     let mut digests = Digests::new();
     for pass in 0..PASSES {
         let changes = copy(op, migration, range, &mut digests, u32::try_from(pass).unwrap_or(0), taker)?;
-        if pass > 0 && changes <= FEW {
+        if pass > 0 && changes <= MAX_LAST_CHANGES {
             break;
         }
     }
@@ -188,7 +187,7 @@ fn copy_and_commit(
     let committing = Instant::now();
     let committed = commit(op, identity, migration, chunk);
     figures.committing_ms.add(millis(committing));
-    // Whoever goes in now reads again who owns what.
+    // The next operation reads the ownership again.
     op.instance.sharding.known.forget(&migration.namespace);
     drop(shut);
     figures.shut_ms.add(millis(began));
@@ -199,7 +198,7 @@ fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Sends what the taker has not, or has otherwise, and has it delete what is gone; how many documents that were.
+/// Sends documents that the recipient lacks or has in another version, and has it delete those that were deleted here. Returns how many.
 fn copy(
     op: &mut OperationContext<'_>,
     migration: &Migration,
@@ -214,14 +213,14 @@ fn copy(
     let mut bytes = 0;
     if let Some(collection) = collection {
         walk(op, &collection, range, &mut |document| {
-            let Some(id) = parse::field(document, "_id") else { return Ok(Flow::More) };
+            let Some(id) = parse::field(document, "_id") else { return Ok(ScanFlow::More) };
             let mut key = KeyBuilder::new();
             key.append(id, false);
             let key = key.finish(Bound::Exact);
             let key = [key.bytes, key.type_bits].concat();
             let whole = Sha256::digest(document.as_bytes());
             let digest: [u8; 16] = *whole.first_chunk().unwrap_or(&[0; 16]);
-            let known = digests.insert(key, Copied { id: parse::owned_value(id)?, digest, pass });
+            let known = digests.insert(key, DocumentDigest { id: parse::owned_value(id)?, digest, pass });
             if known.is_none_or(|known| known.digest != digest) {
                 changes += 1;
                 bytes += document.as_bytes().len();
@@ -231,7 +230,7 @@ fn copy(
                     taker.send(migration, std::mem::take(&mut batch))?;
                 }
             }
-            Ok(Flow::More)
+            Ok(ScanFlow::More)
         })?;
     }
     taker.send(migration, batch)?;
@@ -248,15 +247,15 @@ fn copy(
     Ok(changes)
 }
 
-/// Has the config servers say that the chunk is the taker's.
+/// Makes the config servers record the recipient as the chunk's owner.
 fn commit(
     op: &OperationContext<'_>,
-    identity: &Identity,
+    identity: &ShardIdentity,
     migration: &Migration,
     chunk: &Chunk,
 ) -> Result<()> {
     if op.instance.set.as_ref().is_some_and(|set| !set.is_writable()) {
-        // Another member leads by now, and takes writes that were not copied.
+        // Another member is primary by now, and accepts writes that were not copied.
         return Err(crate::replica_set::not_primary());
     }
     let table = identity.config.table(&migration.namespace)?;
@@ -280,11 +279,11 @@ fn commit(
     }
 }
 
-/// Finds out what became of a commit whose answer was lost, while the gate stays shut: a change of the chunk's version goes
-/// through only where the commit did not, and then it never will.
+/// Finds out whether a commit whose answer was lost took effect, while the gate stays shut: a change of the chunk's version succeeds
+/// only if the commit did not, and then it never will.
 fn settle(
     op: &OperationContext<'_>,
-    identity: &Identity,
+    identity: &ShardIdentity,
     migration: &Migration,
     chunk: &Chunk,
     failure: Failure,
@@ -319,8 +318,8 @@ fn settle(
     }
 }
 
-/// The document of a chunk, if it still is as it was.
-fn same_chunk(identity: &Identity, migration: &Migration, chunk: &Chunk) -> Document {
+/// A filter for the chunk's document, if it is still unchanged.
+fn same_chunk(identity: &ShardIdentity, migration: &Migration, chunk: &Chunk) -> Document {
     doc! {
         "ns": &migration.namespace,
         "min": migration.min.clone(),
@@ -330,7 +329,7 @@ fn same_chunk(identity: &Identity, migration: &Migration, chunk: &Chunk) -> Docu
     }
 }
 
-/// The shard that takes the chunk.
+/// The recipient of the chunk.
 struct Taker {
     connection: Connection,
     whom: String,
@@ -347,7 +346,7 @@ impl Taker {
         self.connection.run(database, command).map_err(|error| unreachable(&self.whom, &error))
     }
 
-    /// Puts documents in place of those of the same `_id`, if there are any.
+    /// Replaces documents with the same `_id`, or inserts new ones.
     fn send(&mut self, migration: &Migration, documents: Vec<RawDocumentBuf>) -> Result<()> {
         if documents.is_empty() {
             return Ok(());
@@ -407,7 +406,7 @@ impl Taker {
         }
     }
 
-    /// Waits until what was sent outlives a failure of any one member.
+    /// Waits until the documents sent would survive a failure of any one member.
     fn make_durable(&mut self, migration: &Migration) -> Result<()> {
         let (database, collection) = migration.namespace.split_once('.').unwrap_or_default();
         let nothing = doc! { "q": { "_id": ObjectId::new() }, "limit": 1 };

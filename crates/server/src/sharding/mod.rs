@@ -1,7 +1,7 @@
-//! A server as a shard: which cluster it belongs to, what it owns of each collection, and how a chunk goes to another shard.
+//! The server as a shard: its cluster, its ownership of chunks of each collection, and the migration of a chunk to another shard.
 //!
-//! What it owns it reads from the config servers, when a router's version does not fit what it knows. Documents that are here and
-//! not its own, because their chunk is coming or has gone, are kept out of every answer.
+//! It reads its ownership from the config servers when a router's version differs from its own. Documents on this shard that it does not own,
+//! because their chunk is arriving or has moved away, are excluded from every answer.
 
 mod housekeeping;
 mod identity;

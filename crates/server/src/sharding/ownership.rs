@@ -1,5 +1,5 @@
-//! What this shard owns of a collection: read from the config servers where it is not known, held against each command that a router sends (the
-//! hook in dispatch), and written when the collection is sharded, which is its primary shard's to do.
+//! This shard's ownership of a collection: reads it from the config servers if it is not cached, compares it with each command from a router
+//! (the hook in dispatch), and writes it when the collection is sharded, which its primary shard does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,66 +13,62 @@ use crate::config::ClusterRole;
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::request::{Kind, Request};
-use crate::sharding_state::{Collection, Identity, Inside, Known};
+use crate::request::{OperationClass, Request};
+use crate::sharding_state::{CatalogCache, Collection, ShardIdentity, WritePermit};
 
-impl Known {
-    /// A collection, read if it is not known.
+impl CatalogCache {
+    /// A collection's state, read if it is not cached.
     pub(crate) fn collection(
         &self,
         instance: &Instance,
-        identity: &Identity,
+        identity: &ShardIdentity,
         namespace: &str,
     ) -> Result<Collection> {
-        if let Some(known) = self.collections.lock().get(namespace).and_then(|entry| entry.known.clone()) {
-            return Ok(known);
+        match self.get(namespace) {
+            Some(known) => Ok(known),
+            None => self.read(instance, identity, namespace),
         }
-        self.read(instance, identity, namespace)
     }
 
-    /// Reads a collection again.
+    /// Reads a collection from the config servers, and again if it is forgotten meanwhile.
     pub(crate) fn read(
         &self,
         instance: &Instance,
-        identity: &Identity,
+        identity: &ShardIdentity,
         namespace: &str,
     ) -> Result<Collection> {
-        let forgotten = self.collections.lock().get(namespace).map_or(0, |entry| entry.forgotten);
-        let table = identity.config.table(namespace)?;
-        let collection = match table {
-            None => Collection::Unsharded,
-            Some(table) => Collection::Sharded(self.issue(namespace, table.ownership(&identity.shard))),
-        };
-        let empty = instance.catalog.get(namespace).is_none_or(|found| found.records() == 0);
-        if empty && leads(instance) && matches!(collection, Collection::Sharded(_)) {
-            self.clean.lock().entry(namespace.to_owned()).or_insert(true);
+        loop {
+            let reading = self.begin(namespace);
+            let table = identity.config.table(namespace)?;
+            let owned = table.map(|table| table.ownership(&identity.shard));
+            let empty = instance.catalog.get(namespace).is_none_or(|found| found.records() == 0);
+            if empty && leads(instance) && owned.is_some() {
+                self.clean.lock().entry(namespace.to_owned()).or_insert(true);
+            }
+            if let Some(collection) = self.finish(namespace, reading, owned) {
+                return Ok(collection);
+            }
         }
-        let mut collections = self.collections.lock();
-        let entry = collections.entry(namespace.to_owned()).or_default();
-        if entry.forgotten == forgotten {
-            entry.known = Some(collection.clone());
-        }
-        Ok(collection)
     }
 
-    /// Whether there cannot be documents of a collection that are not the shard's own. Only who leads the shard is told of migrations.
+    /// Whether the shard certainly has no orphans of a collection. Only the shard's primary learns of migrations.
     pub(crate) fn is_clean(&self, instance: &Instance, namespace: &str) -> bool {
         leads(instance) && self.clean.lock().get(namespace).copied().unwrap_or(false)
     }
 }
 
-/// Whether this server takes the shard's writes.
+/// Whether this server accepts the shard's writes.
 fn leads(instance: &Instance) -> bool {
     instance.set.as_ref().is_none_or(|set| set.is_writable())
 }
 
-/// How long a secondary waits to be told which shard it belongs to.
+/// The time that a secondary waits to learn which shard it belongs to.
 const IDENTITY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Compares the versions that a command carries, and gives the operation what the shard owns of its collection. A write holds the
-/// gate until the guard goes, so that no chunk can leave meanwhile.
-pub(crate) fn check(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<Option<Inside>> {
+/// Compares the versions that a command carries, and gives the operation the shard's ownership of its collection. A write holds
+/// the gate until the guard is dropped, so that no chunk can leave meanwhile.
+pub(crate) fn check(op: &mut OperationContext<'_>, request: &Request<'_>) -> Result<Option<WritePermit>> {
     let Some(received) = request.field("shardVersion") else { return Ok(None) };
     if op.instance.config.cluster_role != ClusterRole::Shard {
         return Ok(None);
@@ -81,7 +77,9 @@ pub(crate) fn check(op: &mut OperationContext<'_>, request: &Request<'_>) -> Res
     let namespace = namespace_of(request)?;
     let identity = identity(op)?;
     let inside = match request.command.kind {
-        Kind::Write => Some(op.instance.sharding.gates.enter(&namespace, &|| op.check_interrupt())?),
+        OperationClass::Write => {
+            Some(op.instance.sharding.gates.enter(&namespace, &|| op.check_interrupt())?)
+        }
         _ => None,
     };
     if let Some(version) = parse::document(request.fields, "databaseVersion")? {
@@ -103,8 +101,8 @@ pub(crate) fn check(op: &mut OperationContext<'_>, request: &Request<'_>) -> Res
     Ok(inside)
 }
 
-/// Which shard this is. A secondary is told by replication, and the router that asks it may be quicker.
-fn identity(op: &OperationContext<'_>) -> Result<Arc<Identity>> {
+/// The identity of the shard. A secondary learns it by replication, and a router's request may arrive earlier.
+fn identity(op: &OperationContext<'_>) -> Result<Arc<ShardIdentity>> {
     let instance = op.instance;
     let until = Instant::now() + IDENTITY;
     loop {
@@ -121,7 +119,7 @@ fn identity(op: &OperationContext<'_>) -> Result<Arc<Identity>> {
     }
 }
 
-/// Whether a router's version is one that the shard has left behind for sure.
+/// Whether a router's version is certainly older than the shard's.
 fn is_older(received: ShardVersion, owned: ShardVersion) -> bool {
     match (received, owned) {
         (ShardVersion::Sharded(received), ShardVersion::Sharded(owned)) => {
@@ -131,7 +129,7 @@ fn is_older(received: ShardVersion, owned: ShardVersion) -> bool {
     }
 }
 
-/// The collection that a command is about.
+/// The collection that a command names.
 fn namespace_of(request: &Request<'_>) -> Result<String> {
     if let ("explain", RawBsonRef::Document(inner)) = (request.command.name, request.target) {
         return match first_of(inner) {
@@ -151,7 +149,7 @@ fn first_of(command: &RawDocument) -> Option<&str> {
     command.iter().next()?.ok()?.1.as_str()
 }
 
-/// What the shard owns of a collection, read anew; none if it is not sharded.
+/// The shard's ownership of a collection, read again, or `None` if the collection is not sharded.
 pub(crate) fn ownership(op: &OperationContext<'_>, namespace: &str) -> Result<Option<Arc<Ownership>>> {
     let identity = op.instance.sharding.must_be_shard(op.instance)?;
     Ok(match op.instance.sharding.known.read(op.instance, &identity, namespace)? {
@@ -160,8 +158,8 @@ pub(crate) fn ownership(op: &OperationContext<'_>, namespace: &str) -> Result<Op
     })
 }
 
-/// Writes the collection's entry, which makes it sharded, while the gate is shut. Where chunks lie on other shards there must be
-/// no document.
+/// Writes the collection's entry, which makes it sharded, while the gate is shut. The collection must be empty if some of its
+/// chunks belong to other shards.
 pub(crate) fn commit_collection(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -177,7 +175,7 @@ pub(crate) fn commit_collection(
     }
     let written = identity.config.update("collections", doc! { "_id": namespace }, entry, true);
     op.instance.sharding.known.forget(namespace);
-    // All that is here is the shard's own.
+    // The shard owns all documents that are here.
     op.instance.sharding.known.note_clean(namespace);
     drop(shut);
     written.map(drop)

@@ -1,4 +1,4 @@
-//! The config servers as a shard asks them: one connection, made anew when it breaks.
+//! A shard's connection to the config servers, which is reopened after a failure.
 
 use bson::{Bson, Document, doc};
 use fathom_client::{AddressList, Connection, Deployment, Error, Target};
@@ -9,28 +9,28 @@ use std::time::Duration;
 
 use crate::Result;
 
-/// How long one answer may take.
+/// The time limit for one answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often the chunks of a collection are read again that are being changed at the moment, and the pause before each.
+/// The maximum number of rereads of a collection whose chunks are changing, and the pause before each.
 const MAX_REREADS: u32 = 20;
 const REREAD_PAUSE: Duration = Duration::from_millis(25);
 
-/// Where the cluster's metadata are.
+/// The servers that store the cluster's metadata.
 #[derive(Debug)]
 pub(crate) struct ConfigServers {
     hosts: AddressList,
     connection: Mutex<Option<Connection>>,
 }
 
-/// Which shard of which cluster a server is.
+/// The cluster and the shard that a server belongs to.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub(crate) struct ShardIdentity {
     pub(crate) shard: String,
     pub(crate) cluster: bson::oid::ObjectId,
     pub(crate) config: ConfigServers,
 }
 
-/// A connection to whoever takes writes among the servers of a list.
+/// Connects to that server of a list which accepts writes.
 pub(crate) fn connect(hosts: &AddressList) -> Result<Connection, Error> {
     let mut target = Target { connect_timeout: Duration::from_secs(5), ..hosts.target() };
     target.socket_timeout = Some(TIMEOUT);
@@ -44,7 +44,7 @@ pub(crate) fn connect(hosts: &AddressList) -> Result<Connection, Error> {
     Connection::open(&address, deployment.target())
 }
 
-/// What a failure to reach somebody is to a client.
+/// The client's error for a server that cannot be reached.
 pub(crate) fn unreachable(whom: &str, error: &Error) -> Failure {
     match error {
         Error::Server(failure) => failure.clone(),
@@ -54,7 +54,7 @@ pub(crate) fn unreachable(whom: &str, error: &Error) -> Failure {
     }
 }
 
-/// Reads again while what was read is of two moments: a chunk was moved or split between one document and the next.
+/// Reads again if the result mixes two moments: a chunk was moved or split between one document and the next.
 fn read_until_consistent<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..MAX_REREADS {
         match read() {
@@ -72,12 +72,11 @@ impl ConfigServers {
         ConfigServers { hosts, connection: Mutex::default() }
     }
 
-    /// Their connection string.
     pub(crate) fn hosts(&self) -> &AddressList {
         &self.hosts
     }
 
-    /// Runs something on the connection; once more on a new one if the old one had broken, and `again` allows it.
+    /// Runs a task on the connection; once more on a new connection if the old one was broken and `again` allows it.
     fn run<T>(&self, again: bool, work: impl Fn(&mut Connection) -> Result<T, Error>) -> Result<T> {
         let mut held = self.connection.lock();
         let mut attempt = 0;
@@ -126,7 +125,7 @@ impl ConfigServers {
         })
     }
 
-    /// Who has which chunks of a collection; none if it is not sharded.
+    /// The owners of a collection's chunks, or `None` if it is not sharded.
     pub(crate) fn table(&self, namespace: &str) -> Result<Option<RoutingTable>> {
         read_until_consistent(|| {
             let found = self.find("collections", &doc! { "_id": namespace })?;
@@ -145,12 +144,12 @@ impl ConfigServers {
         Ok(self.find("databases", &doc! { "_id": name })?.into_iter().next())
     }
 
-    /// A document of `config.chunks`, by the first key of the chunk.
+    /// A document of `config.chunks`, found by the first key of the chunk.
     pub(crate) fn chunk(&self, namespace: &str, min: &Document) -> Result<Option<Document>> {
         Ok(self.find("chunks", &doc! { "ns": namespace, "min": min.clone() })?.into_iter().next())
     }
 
-    /// Changes one document with a majority; how many matched. An error says nothing of whether it was done.
+    /// Changes one document with majority write concern; returns the number of matches. After an error the change may or may not have been made.
     pub(crate) fn update(
         &self,
         collection: &str,
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
     use fathom_testkit::{assert_eq, test};
 
-    /// The result and the number of reads, where the first `conflicts` of them meet a change.
+    /// The result and the number of reads, if the first `conflicts` reads meet a change.
     fn read_with(conflicts: u32, then: Result<&'static str>) -> (Result<&'static str>, u32) {
         let mut reads = 0;
         let result = read_until_consistent(|| {

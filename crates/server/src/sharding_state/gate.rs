@@ -1,5 +1,5 @@
-//! The gate of a collection's writes: writes by routers go in and out; who gives a chunk away, or has the collection sharded, shuts
-//! it and waits until nobody is inside.
+//! The gate for a collection's writes: writes from routers pass through it. A migration, or the sharding of the collection,
+//! shuts it and waits until no write is inside.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::Result;
 
-/// Between two looks at whether the operation that waits is to end.
+/// The interval at which a waiting operation checks whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     inside: usize,
     shut: bool,
 }
 
 #[derive(Debug, Default)]
 struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
-/// One gate for each collection that anybody wrote to.
+/// The gates of all collections that were written to.
 #[derive(Debug, Default)]
 pub(crate) struct Gates(Mutex<HashMap<String, Arc<Gate>>>);
 
-/// A write that is inside.
+/// A write inside the gate.
 #[derive(Debug)]
-pub(crate) struct Inside(Arc<Gate>);
+pub(crate) struct WritePermit(Arc<Gate>);
 
-/// The gate is shut until this goes.
+/// Keeps the gate shut until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Shut(Arc<Gate>);
+pub(crate) struct GateClosure(Arc<Gate>);
 
 impl Gates {
-    fn of(&self, namespace: &str) -> Arc<Gate> {
+    fn gate_for(&self, namespace: &str) -> Arc<Gate> {
         let mut gates = self.0.lock();
         if let Some(gate) = gates.get(namespace) {
             return Arc::clone(gate);
@@ -47,9 +47,9 @@ impl Gates {
         gate
     }
 
-    /// Goes in; waits while the gate is shut, as long as `check` allows.
-    pub(crate) fn enter(&self, namespace: &str, check: &dyn Fn() -> Result<()>) -> Result<Inside> {
-        let gate = self.of(namespace);
+    /// Enters the gate; waits while the gate is shut, as long as `check` allows.
+    pub(crate) fn enter(&self, namespace: &str, check: &dyn Fn() -> Result<()>) -> Result<WritePermit> {
+        let gate = self.gate_for(namespace);
         let mut state = gate.state.lock();
         while state.shut {
             gate.changed.wait_for(&mut state, LOOK);
@@ -59,12 +59,12 @@ impl Gates {
         }
         state.inside += 1;
         drop(state);
-        Ok(Inside(gate))
+        Ok(WritePermit(gate))
     }
 
-    /// Shuts the gate and waits until nobody is inside; opened again where `check` ends the wait.
-    pub(crate) fn shut(&self, namespace: &str, check: &dyn Fn() -> Result<()>) -> Result<Shut> {
-        let gate = self.of(namespace);
+    /// Shuts the gate and waits until no write is inside. If `check` ends the wait, the gate opens again.
+    pub(crate) fn shut(&self, namespace: &str, check: &dyn Fn() -> Result<()>) -> Result<GateClosure> {
+        let gate = self.gate_for(namespace);
         let mut state = gate.state.lock();
         while state.shut {
             gate.changed.wait_for(&mut state, LOOK);
@@ -72,7 +72,7 @@ impl Gates {
         }
         state.shut = true;
         drop(state);
-        let shut = Shut(gate);
+        let shut = GateClosure(gate);
         let mut state = shut.0.state.lock();
         while state.inside > 0 {
             shut.0.changed.wait_for(&mut state, LOOK);
@@ -83,7 +83,7 @@ impl Gates {
     }
 }
 
-impl Drop for Inside {
+impl Drop for WritePermit {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.inside = state.inside.saturating_sub(1);
@@ -93,7 +93,7 @@ impl Drop for Inside {
     }
 }
 
-impl Drop for Shut {
+impl Drop for GateClosure {
     fn drop(&mut self) {
         self.0.state.lock().shut = false;
         self.0.changed.notify_all();

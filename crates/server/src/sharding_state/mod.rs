@@ -1,9 +1,9 @@
-//! What a server knows of the cluster that it belongs to: which shard it is, what it owns of each collection, which chunks are coming and
-//! whose writes are held back. What it does with that is in `sharding`, above the operations.
+//! The server's knowledge of its cluster: the shard's identity, its ownership of each collection, the arriving chunks, and
+//! the gates for writes. The operations that use it are in `sharding`, above the operations.
 
+mod catalog_cache;
 mod config_servers;
 mod gate;
-mod known;
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use fathom_sharding::ShardKey;
 use parking_lot::Mutex;
 
 use crate::Result;
-use crate::storage::State;
+use crate::storage::CollectionState;
 
-pub(crate) use config_servers::{ConfigServers, Identity, connect, unreachable};
-pub(crate) use gate::{Gates, Inside};
-pub(crate) use known::{Collection, Known};
+pub(crate) use catalog_cache::{CatalogCache, Collection};
+pub(crate) use config_servers::{ConfigServers, ShardIdentity, connect, unreachable};
+pub(crate) use gate::{Gates, WritePermit};
 
 /// A range of shard keys, as bytes.
 #[derive(Clone, Debug)]
@@ -29,23 +29,23 @@ pub(crate) struct KeyRange {
 }
 
 impl KeyRange {
-    /// Of the ends of a chunk.
+    /// The range between the ends of a chunk.
     pub(crate) fn new(key: &ShardKey, min: &Document, max: &Document) -> Result<KeyRange> {
         Ok(KeyRange { key: key.clone(), min: key.bound(min)?, max: key.bound(max)? })
     }
 
-    /// Whether the two have any key in common.
+    /// Whether the two ranges have any key in common.
     pub(crate) fn overlaps(&self, other: &KeyRange) -> bool {
         self.min < other.max && other.min < self.max
     }
 
-    /// Whether a document lies in it.
+    /// Whether the range contains a document's key.
     pub(crate) fn holds(&self, document: &RawDocument) -> bool {
         self.key.key_of(document).is_ok_and(|key| self.min <= key && key < self.max)
     }
 
-    /// The way to its documents.
-    pub(crate) fn plan(&self, state: &State) -> Plan {
+    /// The plan that finds the documents of the range.
+    pub(crate) fn plan(&self, state: &CollectionState) -> Plan {
         let fits = state.indexes.iter().position(|index| {
             let info = index.info();
             let fields = &self.key.pattern().fields;
@@ -68,12 +68,12 @@ impl KeyRange {
     }
 }
 
-/// What keeps those apart that delete and that receive.
+/// Synchronizes the deletion of orphans with the arrival of chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Housekeeping {
-    /// Held while documents are deleted, and while a chunk begins to come.
+    /// Held while documents are deleted, and while a chunk begins to arrive.
     pub(crate) alone: Mutex<()>,
-    /// Ranges of chunks that are coming.
+    /// The ranges of arriving chunks.
     pub(crate) coming: Mutex<Vec<(String, KeyRange)>>,
 }
 
@@ -88,32 +88,32 @@ impl Housekeeping {
     }
 }
 
-/// What moving chunks cost, and how often routers knew too little.
+/// The costs of moving chunks, and the number of requests with stale versions.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) stale: Counter,
     pub(crate) moves: Counter,
     pub(crate) copying_ms: Counter,
-    /// While writes were held back, in all, and for the commit alone.
+    /// The time during which writes were blocked: the total, and for the commit alone.
     pub(crate) shut_ms: Counter,
     pub(crate) committing_ms: Counter,
 }
 
-/// What a shard knows.
+/// The sharding state of a shard.
 #[derive(Debug, Default)]
 pub(crate) struct Sharding {
-    pub(crate) identity: Mutex<Option<Arc<Identity>>>,
-    pub(crate) known: Known,
+    pub(crate) identity: Mutex<Option<Arc<ShardIdentity>>>,
+    pub(crate) known: CatalogCache,
     pub(crate) figures: Figures,
     pub(crate) gates: Gates,
     pub(crate) housekeeping: Housekeeping,
-    /// Held while a chunk is given away: one at a time.
+    /// Held while a chunk is moved away: only one at a time.
     pub(crate) giving: Mutex<()>,
 }
 
 impl Sharding {
-    /// Another identity counts from now on.
-    pub(crate) fn set_identity(&self, identity: Identity) {
+    /// Replaces the identity of the shard.
+    pub(crate) fn set_identity(&self, identity: ShardIdentity) {
         *self.identity.lock() = Some(Arc::new(identity));
     }
 }

@@ -1,17 +1,17 @@
-//! Counters of the whole server, for `serverStatus`, and latencies as mongod counts them: a sum, a number, and 51 buckets
-//! (mongodb/mongo:src/mongo/db/stats/operation_latency_histogram.cpp).
+//! Counters of the whole server, for `serverStatus`, and latency histograms like mongod's: a sum, a number, and 51
+//! buckets (mongodb/mongo:src/mongo/db/stats/operation_latency_histogram.cpp).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use fathom_service::{CommandCounters, Traffic};
+use fathom_service::{CommandCounters, NetworkCounters};
 use fathom_wire::Code;
 
-use crate::request::Kind;
+use crate::request::OperationClass;
 
 pub(crate) use fathom_service::Counter;
 
-/// How long an operation took so far, in microseconds.
+/// The time that an operation has taken so far, in microseconds.
 pub(crate) fn elapsed_micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
@@ -72,14 +72,14 @@ impl LatencyHistogram {
         (self.sum_micros.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed))
     }
 
-    /// The buckets that hold something: lower bound in microseconds, and count.
+    /// The non-empty buckets: lower bound in microseconds, and count.
     pub(crate) fn buckets(&self) -> Vec<(u64, u64)> {
         let counts = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed));
         LOWER_MICROS.iter().copied().zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 }
 
-/// `opcounters`.
+/// The counters of section `opcounters`.
 #[derive(Debug, Default)]
 pub(crate) struct OperationCounters {
     pub(crate) inserts: Counter,
@@ -120,8 +120,8 @@ pub(crate) struct AssertCounters {
 }
 
 impl AssertCounters {
-    /// Counts a failure that a client sees. What should not happen at all is a regular assertion, as mongod's invariants
-    /// are; everything else is a user's.
+    /// Counts a failure that a client sees. A failure that should be impossible is a regular assertion, like mongod's
+    /// invariants; all others are user assertions.
     pub(crate) fn count(&self, code: Code) {
         let unexpected = [Code::InternalError, Code::UnknownError].contains(&code);
         if unexpected { self.regular.add(1) } else { self.user.add(1) }
@@ -132,8 +132,8 @@ impl AssertCounters {
         self.user.add(number as u64);
     }
 
-    /// Every kind under mongod's name. Warnings are zero, as they are in mongod since 4.0; there are no message assertions here,
-    /// and numbers of 64 bits do not roll over.
+    /// The counts of all kinds under mongod's names. Warnings are zero, as in mongod since 4.0; message assertions do not exist
+    /// here, and 64-bit numbers do not roll over.
     pub(crate) fn all(&self) -> [(&'static str, u64); 5] {
         [
             ("regular", self.regular.get()),
@@ -145,11 +145,10 @@ impl AssertCounters {
     }
 }
 
-/// All counters.
 #[derive(Debug)]
-pub(crate) struct Counters {
+pub(crate) struct ServerCounters {
     pub(crate) operations: OperationCounters,
-    pub(crate) network: Traffic,
+    pub(crate) network: NetworkCounters,
     pub(crate) commands: CommandCounters,
     reads: LatencyHistogram,
     writes: LatencyHistogram,
@@ -167,12 +166,12 @@ pub(crate) struct Counters {
     pub(crate) asserts: AssertCounters,
 }
 
-impl Counters {
-    /// Of so many different commands.
-    pub(crate) fn new(commands: usize) -> Counters {
-        Counters {
+impl ServerCounters {
+    /// Makes the counters for this number of commands.
+    pub(crate) fn new(commands: usize) -> ServerCounters {
+        ServerCounters {
             operations: OperationCounters::default(),
-            network: Traffic::default(),
+            network: NetworkCounters::default(),
             commands: CommandCounters::new(commands),
             reads: LatencyHistogram::default(),
             writes: LatencyHistogram::default(),
@@ -192,17 +191,17 @@ impl Counters {
     }
 }
 
-impl Counters {
-    /// The whole server's latencies of a kind.
-    pub(crate) fn latency(&self, kind: Kind) -> &LatencyHistogram {
+impl ServerCounters {
+    /// The server-wide latencies of a kind.
+    pub(crate) fn latency(&self, kind: OperationClass) -> &LatencyHistogram {
         match kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
-            Kind::Command => &self.others,
+            OperationClass::Read => &self.reads,
+            OperationClass::Write => &self.writes,
+            OperationClass::Command => &self.others,
         }
     }
 
-    /// Keys and documents that were looked at.
+    /// Counts the keys and documents examined.
     pub(crate) fn scanned(&self, keys: u64, documents: u64) {
         self.keys_scanned.add(keys);
         self.documents_scanned.add(documents);

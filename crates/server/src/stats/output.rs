@@ -1,4 +1,4 @@
-//! Writes statistics as BSON, numbers in the types that mongod gives them.
+//! Writes statistics as BSON, with numbers in mongod's types.
 
 use bson::Document;
 use fathom_engine::{Statistic, Statistics};
@@ -7,7 +7,7 @@ use fathom_wire::DocumentWriter;
 
 use crate::Result;
 
-/// A whole number as mongod writes its counters: an int where it fits, a long where it does not.
+/// A whole number as mongod writes its counters: an int if it fits, otherwise a long.
 pub(crate) fn number(writer: &mut DocumentWriter<'_>, name: &str, value: i64) {
     match i32::try_from(value) {
         Ok(value) => writer.i32(name, value),
@@ -15,24 +15,24 @@ pub(crate) fn number(writer: &mut DocumentWriter<'_>, name: &str, value: i64) {
     }
 }
 
-/// A counter, always a long, so that its type does not change while somebody watches it.
+/// A counter, always a long, so that its type does not change over time.
 pub(crate) fn counter(writer: &mut DocumentWriter<'_>, name: &str, value: u64) {
     writer.i64(name, signed(value));
 }
 
-/// A count as BSON has it.
+/// A count as a BSON integer.
 pub(crate) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A count of things in memory as BSON has it.
+/// A count of items in memory as a BSON integer.
 pub(crate) fn length(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// One document for each section of an engine's counters, by name; what has no section stands directly in `writer`.
+/// One document for each section of an engine's counters, by name. Counters without a section are written directly into `writer`.
 pub(crate) fn statistics(writer: &mut DocumentWriter<'_>, statistics: &Statistics) {
-    // Nothing but one look at each where they are in order already, as WiredTiger's are.
+    // Costs only one comparison each if they are in order already, as WiredTiger's are.
     let mut all: Vec<Statistic<'_>> = statistics.iter().collect();
     all.sort_by(|one, other| one.section.cmp(other.section));
     let mut rest = all.as_slice();
@@ -49,7 +49,7 @@ pub(crate) fn statistics(writer: &mut DocumentWriter<'_>, statistics: &Statistic
     }
 }
 
-/// What `write` writes, as a document.
+/// The output of `write` as a document.
 pub(crate) fn document(write: impl FnOnce(&mut DocumentWriter<'_>) -> Result<()>) -> Result<Document> {
     let mut bytes = Vec::with_capacity(4096);
     let mut writer = DocumentWriter::new(&mut bytes);

@@ -1,4 +1,4 @@
-//! Which operations are slow enough to be logged or kept: `slowms`, `slowOpSampleRate`, and the level of each database.
+//! Decides which operations are slow enough to be logged or profiled: `slowms`, `slowOpSampleRate`, and the level of each database.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -7,28 +7,28 @@ use parking_lot::RwLock;
 
 use crate::config::Config;
 
-/// The settings of `profile`, changeable at run time. As in mongod the level is each database's own, the rest everybody's.
+/// The settings of `profile`, which can change at run time. As in mongod the level is per database, the other settings are server-wide.
 #[derive(Debug)]
 pub(crate) struct Profiler {
     slow_ms: AtomicI64,
     /// The bits of a double from 0 to 1.
     sample_rate: AtomicU64,
-    /// The level of a database that has none of its own.
+    /// The level of databases without their own.
     usual_level: i32,
     levels: RwLock<BTreeMap<String, i32>>,
-    /// Whether any level is above 0: the one thing that a fast operation looks at.
+    /// Whether any level is above 0: the only setting that a fast operation reads.
     profiling: AtomicBool,
 }
 
-/// What becomes of an operation that ended.
+/// The treatment of an operation that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct ProfileDecision {
     pub(crate) log: bool,
     pub(crate) profile: bool,
 }
 
 impl Profiler {
-    /// As the server is started.
+    /// The settings with which the server is started.
     pub(crate) fn new(config: &Config) -> Profiler {
         Profiler {
             slow_ms: AtomicI64::new(config.slow_ms),
@@ -39,32 +39,32 @@ impl Profiler {
         }
     }
 
-    /// Operations that take longer are slow, in milliseconds; below 0 all are.
+    /// Operations that take longer are slow, in milliseconds; below 0 all are slow.
     pub(crate) fn slow_ms(&self) -> i64 {
         self.slow_ms.load(Ordering::Relaxed)
     }
 
-    /// Changes what is slow.
+    /// Changes the threshold of slow operations.
     pub(crate) fn set_slow_ms(&self, slow_ms: i64) {
         self.slow_ms.store(slow_ms, Ordering::Relaxed);
     }
 
-    /// The share of slow operations that is logged and kept, 0 to 1.
+    /// The share of slow operations that is logged and recorded, 0 to 1.
     pub(crate) fn sample_rate(&self) -> f64 {
         f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
     }
 
-    /// Changes the share.
+    /// Sets the share of operations that are profiled.
     pub(crate) fn set_sample_rate(&self, share: f64) {
         self.sample_rate.store(share.to_bits(), Ordering::Relaxed);
     }
 
-    /// 0 off, 1 slow operations, 2 all.
+    /// The level: 0 off, 1 slow operations, 2 all.
     pub(crate) fn level(&self, database: &str) -> i32 {
         self.levels.read().get(database).copied().unwrap_or(self.usual_level)
     }
 
-    /// Changes the level of a database.
+    /// Sets the level of a database.
     pub(crate) fn set_level(&self, database: &str, level: i32) {
         let mut levels = self.levels.write();
         levels.insert(database.to_owned(), level);
@@ -72,16 +72,16 @@ impl Profiler {
         self.profiling.store(profiling, Ordering::Relaxed);
     }
 
-    /// Whether [`Profiler::judge`] needs to be asked: false for what is fast while nobody profiles.
+    /// Whether [`Profiler::judge`] must be called: false for fast operations while profiling is off.
     pub(crate) fn may_care(&self, micros: u64) -> bool {
         self.is_slow(micros) || self.profiling.load(Ordering::Relaxed)
     }
 
-    /// What becomes of an operation on a database that took `micros`.
-    pub(crate) fn judge(&self, database: &str, micros: u64) -> Verdict {
+    /// The treatment of an operation on a database that took `micros`.
+    pub(crate) fn judge(&self, database: &str, micros: u64) -> ProfileDecision {
         let log = self.is_slow(micros) && crate::random::fraction() < self.sample_rate();
         let level = self.level(database);
-        Verdict { log, profile: level >= 2 || (level == 1 && log) }
+        ProfileDecision { log, profile: level >= 2 || (level == 1 && log) }
     }
 
     fn is_slow(&self, micros: u64) -> bool {
@@ -101,17 +101,17 @@ mod tests {
         let profiler = Profiler::new(&Config::default());
         assert!(!profiler.may_care(100_000));
         assert!(profiler.may_care(100_001));
-        assert_eq!(profiler.judge("a", 100_001), Verdict { log: true, profile: false });
+        assert_eq!(profiler.judge("a", 100_001), ProfileDecision { log: true, profile: false });
         profiler.set_level("a", 2);
         assert!(profiler.may_care(0));
-        assert_eq!(profiler.judge("a", 5), Verdict { log: false, profile: true });
-        assert_eq!(profiler.judge("b", 5), Verdict { log: false, profile: false });
+        assert_eq!(profiler.judge("a", 5), ProfileDecision { log: false, profile: true });
+        assert_eq!(profiler.judge("b", 5), ProfileDecision { log: false, profile: false });
         profiler.set_level("a", 1);
-        assert_eq!(profiler.judge("a", 5), Verdict { log: false, profile: false });
+        assert_eq!(profiler.judge("a", 5), ProfileDecision { log: false, profile: false });
         profiler.set_slow_ms(-1);
-        assert_eq!(profiler.judge("a", 0), Verdict { log: true, profile: true });
+        assert_eq!(profiler.judge("a", 0), ProfileDecision { log: true, profile: true });
         profiler.set_sample_rate(0.0);
-        assert_eq!(profiler.judge("a", 0), Verdict { log: false, profile: false });
+        assert_eq!(profiler.judge("a", 0), ProfileDecision { log: false, profile: false });
         profiler.set_level("a", 0);
         profiler.set_slow_ms(0);
         assert!(!profiler.may_care(0));

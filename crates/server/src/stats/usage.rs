@@ -1,11 +1,11 @@
-//! Who used a collection for what, and how long it took: `top` and `$collStats.latencyStats`.
+//! The use of a collection, by kind and with latencies: `top` and `$collStats.latencyStats`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LatencyHistogram;
-use crate::request::Kind;
+use crate::request::OperationClass;
 
-/// The kinds of use that `top` tells apart.
+/// The kinds of use that `top` distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Queries,
@@ -17,8 +17,8 @@ pub(crate) enum Use {
 }
 
 impl Use {
-    /// The kind of use that a command is.
-    pub(crate) fn of(command: &str) -> Use {
+    /// The kind of use of a command.
+    pub(crate) fn for_command(command: &str) -> Use {
         match command {
             "find" => Use::Queries,
             "getMore" => Use::Getmore,
@@ -42,7 +42,7 @@ impl Use {
     }
 }
 
-/// Time and number of one kind of use.
+/// The time and number of operations of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     micros: AtomicU64,
@@ -55,7 +55,7 @@ impl Tally {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Microseconds, and operations.
+    /// Microseconds and operations, in total.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.micros.load(Ordering::Relaxed), self.count.load(Ordering::Relaxed))
     }
@@ -73,12 +73,11 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Counts one operation.
-    pub(crate) fn add(&self, what: Use, kind: Kind, micros: u64) {
+    pub(crate) fn add(&self, what: Use, kind: OperationClass, micros: u64) {
         if let Some(tally) = self.uses.get(what as usize) {
             tally.add(micros);
         }
-        if kind == Kind::Write {
+        if kind == OperationClass::Write {
             self.write_lock.add(micros)
         } else {
             self.read_lock.add(micros)
@@ -87,11 +86,11 @@ impl Usage {
     }
 
     /// Latencies of a kind.
-    pub(crate) fn latency(&self, kind: Kind) -> &LatencyHistogram {
+    pub(crate) fn latency(&self, kind: OperationClass) -> &LatencyHistogram {
         match kind {
-            Kind::Read => &self.reads,
-            Kind::Write => &self.writes,
-            Kind::Command => &self.commands,
+            OperationClass::Read => &self.reads,
+            OperationClass::Write => &self.writes,
+            OperationClass::Command => &self.commands,
         }
     }
 

@@ -1,11 +1,11 @@
-//! What the catalog remembers of a collection and its indexes, as documents of mongod's `_mdb_catalog`.
+//! The catalog entry of a collection and its indexes, as documents of mongod's `_mdb_catalog`.
 
 use bson::{Document, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure};
 
 use crate::Result;
 
-/// What a collection was created with; unknown options were refused before they came here.
+/// The options that a collection was created with. Unknown options were refused earlier.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CollectionOptions {
     /// The options document, as `listCollections` shows it: `capped`, `size`, `max`, `validator`, `viewOn`...
@@ -18,7 +18,7 @@ impl CollectionOptions {
         self.document.contains_key("viewOn")
     }
 
-    /// Whether it has no index on `_id`, as the oplog has none.
+    /// Whether it has no index on `_id`, like the oplog.
     pub(crate) fn has_no_id_index(&self) -> bool {
         self.document.get_bool("autoIndexId").is_ok_and(|made| !made)
     }
@@ -28,7 +28,7 @@ impl CollectionOptions {
         self.document.get_bool("capped").unwrap_or(false)
     }
 
-    /// Whether it is dropped at the next start of a server alone, and by the next primary of a set.
+    /// Whether it is dropped at the next start of a standalone server, and by the next primary of a set.
     pub(crate) fn is_temporary(&self) -> bool {
         self.document.get_bool("temp").unwrap_or(false)
     }
@@ -41,12 +41,12 @@ impl CollectionOptions {
         }
     }
 
-    /// The bytes that a capped collection may hold.
+    /// The maximum bytes of a capped collection.
     pub(crate) fn capped_bytes(&self) -> Option<i64> {
         self.is_capped().then(|| integer(&self.document, "size")).flatten()
     }
 
-    /// The documents that a capped collection may hold.
+    /// The maximum documents of a capped collection.
     pub(crate) fn capped_documents(&self) -> Option<i64> {
         self.is_capped().then(|| integer(&self.document, "max")).flatten().filter(|max| *max > 0)
     }
@@ -56,40 +56,37 @@ impl CollectionOptions {
         engine_config(&self.document, engine)
     }
 
-    /// What its indexes are made with where they say nothing themselves (`indexOptionDefaults`).
+    /// The defaults for indexes without their own settings (`indexOptionDefaults`).
     pub(crate) fn index_defaults(&self) -> Document {
         self.document.get_document("indexOptionDefaults").cloned().unwrap_or_default()
     }
 }
 
-/// What an index was created with: the document that `listIndexes` shows, without `ns`.
+/// The options that an index was created with: the document that `listIndexes` shows, without `ns`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct IndexSpec {
     document: Document,
 }
 
 impl IndexSpec {
-    /// From a checked document that has at least `key` and `name`.
+    /// Makes a specification from a checked document with at least `key` and `name`.
     pub(crate) fn new(document: Document) -> IndexSpec {
         IndexSpec { document }
     }
 
-    /// The index that every collection has.
+    /// The `_id` index, which every collection has.
     pub(crate) fn id() -> IndexSpec {
         IndexSpec { document: doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" } }
     }
 
-    /// The whole document.
     pub(crate) fn document(&self) -> &Document {
         &self.document
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         self.document.get_str("name").unwrap_or_default()
     }
 
-    /// Its key pattern.
     pub(crate) fn key(&self) -> &Document {
         static EMPTY: std::sync::LazyLock<Document> = std::sync::LazyLock::new(Document::new);
         self.document.get_document("key").unwrap_or(&EMPTY)
@@ -122,12 +119,12 @@ impl IndexSpec {
         self.document.get_document("partialFilterExpression").ok()
     }
 
-    /// After how many seconds a document expires, for a TTL index.
+    /// The seconds after which a document expires, for a TTL index.
     pub(crate) fn expire_after_seconds(&self) -> Option<i64> {
         integer(&self.document, "expireAfterSeconds")
     }
 
-    /// The engine's own settings for the table, over the collection's `defaults`.
+    /// The engine's own settings for the table, which override the collection's `defaults`.
     pub(crate) fn engine_config(&self, engine: &str, defaults: &Document) -> String {
         let own = engine_config(&self.document, engine);
         if own.is_empty() { engine_config(defaults, engine) } else { own }
@@ -145,7 +142,7 @@ pub(crate) fn integer(document: &Document, name: &str) -> Option<i64> {
     }
 }
 
-/// Whether a field is there and true, as mongod reads booleans that may be numbers.
+/// Whether a field exists and is true, as mongod reads booleans that may be numbers.
 pub(crate) fn truthy(document: &Document, name: &str) -> bool {
     match document.get(name) {
         None | Some(bson::Bson::Null | bson::Bson::Undefined) => false,
@@ -164,23 +161,22 @@ fn engine_config(document: &Document, engine: &str) -> String {
         .to_owned()
 }
 
-/// A collection as the catalog table keeps it.
+/// A collection's entry in the catalog table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CatalogEntry {
-    /// `database.collection`.
+    /// The namespace, as `database.collection`.
     pub(crate) namespace: String,
     /// The table of its records; empty for a view.
     pub(crate) ident: String,
-    /// Its UUID.
     pub(crate) uuid: bson::Uuid,
-    /// What it was created with.
+    /// The options that it was created with.
     pub(crate) options: CollectionOptions,
-    /// Its indexes: what each was created with, its table, whether it is multikey.
+    /// Its indexes: the options, the table, and whether each is multikey.
     pub(crate) indexes: Vec<(IndexSpec, String, bool)>,
 }
 
 impl CatalogEntry {
-    /// As a document of `_mdb_catalog`.
+    /// The entry as a document of `_mdb_catalog`.
     pub(crate) fn to_document(&self) -> Document {
         let indexes: Vec<Document> = self
             .indexes
@@ -202,7 +198,7 @@ impl CatalogEntry {
         }
     }
 
-    /// From a document of `_mdb_catalog`.
+    /// The entry in a document of `_mdb_catalog`.
     pub(crate) fn from_document(document: &Document) -> Option<CatalogEntry> {
         let metadata = document.get_document("md").ok()?;
         let mut options = metadata.get_document("options").ok()?.clone();

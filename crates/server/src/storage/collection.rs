@@ -1,6 +1,6 @@
-//! One collection: its records, its indexes, and the writes that keep them in step.
+//! A collection: its records, its indexes, and the writes that keep them consistent.
 //!
-//! Every write here happens inside a transaction that the caller began; counts change only through [`Collection::note`],
+//! Every write here runs inside a transaction that the caller began. Counts change only through [`Collection::note`],
 //! after the commit, while the state is still held.
 
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use fathom_engine::{Key, Session, Splice, Table};
 use fathom_query::{Code, Failure, Update};
 use parking_lot::RwLockWriteGuard;
 
-use super::capped::{Capped, Limits};
+use super::capped::{CappedLimits, CappedState};
 use super::state::{SharedState, StateLock};
-use super::{Index, LockWaits, State};
+use super::{CollectionState, Index, LockWaits};
 use crate::Result;
 use crate::stats::Usage;
 
@@ -23,46 +23,46 @@ pub(crate) struct Collection {
     namespace: String,
     uuid: bson::Uuid,
     ident: String,
-    /// Its place in the catalog table.
+    /// Its record in the catalog table.
     catalog_record: i64,
     table: Option<Table>,
-    /// Outside the state, because it stays as long as the collection and every point operation wants it.
+    /// Outside the state, because it lives as long as the collection and every point operation needs it.
     id_index: Option<Arc<Index>>,
-    /// What a capped collection may hold; it stays as it was created.
-    limits: Option<Limits>,
+    /// The limits of a capped collection, which never change.
+    limits: Option<CappedLimits>,
     state: StateLock,
     next_record: AtomicI64,
     records: AtomicI64,
     bytes: AtomicI64,
     touched: AtomicBool,
-    /// Held while the first write is being noted, so that no other write comes before the note.
+    /// Held while the first write is being recorded, so that no other write precedes the record.
     touching: parking_lot::Mutex<()>,
     recounting: AtomicBool,
-    capped: Capped,
+    capped: CappedState,
     usage: Usage,
-    /// Records after this one may not be read yet: entries of an oplog that earlier ones may still come before.
+    /// Records after this one may not be read yet: oplog entries before which earlier ones may still be committed.
     readable_to: AtomicI64,
 }
 
-/// What a collection is made of when it is opened.
+/// The parts of a collection being opened.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct CollectionParts {
     pub(crate) namespace: String,
     pub(crate) uuid: bson::Uuid,
     pub(crate) ident: String,
     pub(crate) catalog_record: i64,
     pub(crate) table: Option<Table>,
-    pub(crate) state: State,
+    pub(crate) state: CollectionState,
     pub(crate) next_record: i64,
     pub(crate) records: i64,
     pub(crate) bytes: i64,
     pub(crate) recounting: bool,
-    /// Where waits for the collection are counted.
+    /// The counters of waits for the collection.
     pub(crate) lock_waits: Arc<LockWaits>,
 }
 
 impl Collection {
-    pub(crate) fn new(parts: Parts) -> Collection {
+    pub(crate) fn new(parts: CollectionParts) -> Collection {
         Collection {
             namespace: parts.namespace,
             uuid: parts.uuid,
@@ -70,7 +70,7 @@ impl Collection {
             catalog_record: parts.catalog_record,
             table: parts.table,
             id_index: parts.state.id_index().cloned(),
-            limits: Limits::of(&parts.state.options),
+            limits: CappedLimits::from_options(&parts.state.options),
             state: StateLock::new(parts.state, parts.lock_waits),
             next_record: AtomicI64::new(parts.next_record),
             records: AtomicI64::new(parts.records),
@@ -78,23 +78,22 @@ impl Collection {
             touched: AtomicBool::new(false),
             recounting: AtomicBool::new(parts.recounting),
             touching: parking_lot::Mutex::new(()),
-            capped: Capped::default(),
+            capped: CappedState::default(),
             usage: Usage::default(),
             readable_to: AtomicI64::new(i64::MAX),
         }
     }
 
-    /// The last record that may be read; to be asked before the snapshot that is read begins.
+    /// The last record that may be read; to be read before the snapshot begins.
     pub(crate) fn readable_to(&self) -> i64 {
         self.readable_to.load(Ordering::Acquire)
     }
 
-    /// Lets records up to this one be read.
+    /// Allows records up to this one to be read.
     pub(crate) fn set_readable_to(&self, record: i64) {
         self.readable_to.store(record, Ordering::Release);
     }
 
-    /// `database.collection`.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -126,7 +125,7 @@ impl Collection {
         self.table.as_ref()
     }
 
-    /// The table of its records, for an operation that a view does not have.
+    /// The table of its records; a failure for a view.
     pub(crate) fn records_table(&self) -> Result<&Table> {
         self.table.as_ref().ok_or_else(|| {
             Failure::new(
@@ -141,7 +140,7 @@ impl Collection {
         self.id_index.as_deref()
     }
 
-    /// Who used it for what, and how long it took.
+    /// The use of the collection, by kind and with latencies.
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
     }
@@ -151,26 +150,26 @@ impl Collection {
         self.state.shared()
     }
 
-    /// As [`Collection::lock`], giving up when `check` says so: a change of the schema may take long.
+    /// As [`Collection::lock`], but stops waiting if `check` fails: a schema change may take long.
     pub(crate) fn lock_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
         self.state.shared_unless(check)
     }
 
-    /// The state, alone.
-    pub(crate) fn lock_exclusive(&self) -> RwLockWriteGuard<'_, State> {
+    /// Locks the state against every other reader and writer.
+    pub(crate) fn lock_exclusive(&self) -> RwLockWriteGuard<'_, CollectionState> {
         self.state.exclusive()
     }
 
-    /// The state, alone, if it can be had soon.
-    pub(crate) fn try_lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, State>> {
+    /// Locks the state exclusively if that is possible soon.
+    pub(crate) fn try_lock_exclusive(&self) -> Option<RwLockWriteGuard<'_, CollectionState>> {
         self.state.try_exclusive()
     }
 
-    /// As [`Collection::lock_exclusive`], giving up when `check` says so.
+    /// As [`Collection::lock_exclusive`], but stops waiting if `check` fails.
     pub(crate) fn lock_exclusive_unless(
         &self,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<RwLockWriteGuard<'_, State>> {
+    ) -> Result<RwLockWriteGuard<'_, CollectionState>> {
         self.state.exclusive_unless(check)
     }
 
@@ -190,7 +189,7 @@ impl Collection {
         self.touched.load(Ordering::Relaxed)
     }
 
-    /// Whether its counts are being made anew after a crash.
+    /// Whether its counts are being recomputed after a crash.
     pub(crate) fn recounting(&self) -> &AtomicBool {
         &self.recounting
     }
@@ -208,13 +207,13 @@ impl Collection {
         Ok(())
     }
 
-    /// Goes on where the same collection under its old name stopped.
+    /// Continues the state of the same collection under its old name.
     pub(crate) fn take_over(&self, old: &Collection) {
         self.touched.store(old.is_touched(), Ordering::Release);
         self.capped.set_oldest(old.capped.oldest());
     }
 
-    /// Counts what a committed write changed.
+    /// Adds a committed write's changes to the counts.
     pub(crate) fn note(&self, records: i64, bytes: i64) {
         if records != 0 {
             self.records.fetch_add(records, Ordering::Relaxed);
@@ -224,28 +223,28 @@ impl Collection {
         }
     }
 
-    /// Puts counts right after a recount.
+    /// Corrects the counts after a recount.
     pub(crate) fn correct(&self, records: i64, bytes: i64) {
         self.touched.store(true, Ordering::Release);
         self.note(records, bytes);
     }
 
-    /// What it may hold, if it is capped.
-    pub(crate) fn limits(&self) -> Option<Limits> {
+    /// The limits, if it is capped.
+    pub(crate) fn limits(&self) -> Option<CappedLimits> {
         self.limits
     }
 
-    /// What only capped collections use.
-    pub(crate) fn capped(&self) -> &Capped {
+    /// The state that only capped collections use.
+    pub(crate) fn capped(&self) -> &CappedState {
         &self.capped
     }
 
-    /// How many inserts a capped collection saw; for [`Collection::wait_for_insert`].
+    /// The number of inserts into a capped collection; for [`Collection::wait_for_insert`].
     pub(crate) fn inserts(&self) -> u64 {
         self.capped.inserts()
     }
 
-    /// Waits until a capped collection saw more than `seen` inserts, no longer than `until`; how many it saw.
+    /// Waits, at most until `until`, for more than `seen` inserts into a capped collection; returns their number.
     pub(crate) fn wait_for_insert(&self, seen: u64, until: std::time::Instant) -> u64 {
         self.capped.wait(seen, until)
     }
@@ -255,16 +254,16 @@ impl Collection {
         self.next_record.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Adds a document that has an `_id`; its RecordId, and the indexes that have become multikey by it.
+    /// Adds a document that has an `_id`; returns its RecordId, and the indexes that it made multikey.
     pub(crate) fn insert(
         &self,
         session: &dyn Session,
-        state: &State,
+        state: &CollectionState,
         document: &RawDocument,
     ) -> Result<(i64, Vec<Arc<Index>>)> {
         let table = self.records_table()?;
         let record = self.new_record();
-        // The number is new, so there is nothing to look for; mongod's cursors overwrite too.
+        // The number is new, so no look-up is needed; mongod's cursors overwrite too.
         session.put(table, Key::Number(record), document.as_bytes())?;
         let mut multikey = Vec::new();
         for index in &state.indexes {
@@ -275,11 +274,11 @@ impl Collection {
         Ok((record, multikey))
     }
 
-    /// Replaces a document. `update` lets indexes that it cannot touch be skipped.
+    /// Replaces a document. `update` allows indexes that it cannot affect to be skipped.
     pub(crate) fn replace(
         &self,
         session: &dyn Session,
-        state: &State,
+        state: &CollectionState,
         record: i64,
         before: &RawDocument,
         after: &RawDocument,
@@ -301,11 +300,10 @@ impl Collection {
         Ok(multikey)
     }
 
-    /// Removes a document.
     pub(crate) fn remove(
         &self,
         session: &dyn Session,
-        state: &State,
+        state: &CollectionState,
         record: i64,
         before: &RawDocument,
     ) -> Result<()> {
@@ -315,25 +313,25 @@ impl Collection {
     }
 }
 
-/// How a value of the same size follows from the old one, as ranges that differ; none when the size differs, where mongod
-/// too writes the whole document (it logs changes in place only, server.md 5).
+/// The ranges in which a value of the same size differs from the old one; `None` if the size differs, in which case
+/// mongod also writes the whole document (it logs changes in place only, docs/methods.md#records-and-indexes).
 fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
-    /// Equal bytes between two ranges that are not worth a range of their own.
+    /// The number of equal bytes up to which two differing ranges are joined.
     const JOIN_BYTES: usize = 16;
-    /// More ranges than this are written as one whole.
-    const MOST_SPLICES: usize = 16;
-    /// What is compared at once.
+    /// With more ranges than this, the whole value is written.
+    const MAX_SPLICES: usize = 16;
+    /// The number of bytes compared at once.
     const CHUNK_BYTES: usize = 32;
     if before.len() != after.len() {
         return None;
     }
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     let chunks = before.chunks(CHUNK_BYTES).zip(after.chunks(CHUNK_BYTES)).enumerate();
-    // Whole chunks that are equal, as most are, cost one comparison.
+    // Equal chunks, which are most of them, cost one comparison each.
     for (number, (old, new)) in chunks.filter(|(_, (old, new))| old != new) {
         for (place, _) in old.iter().zip(new).enumerate().filter(|(_, (old, new))| old != new) {
             let at = number * CHUNK_BYTES + place;
-            let many = ranges.len() == MOST_SPLICES;
+            let many = ranges.len() == MAX_SPLICES;
             match ranges.last_mut() {
                 Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
                 _ if many => return None,

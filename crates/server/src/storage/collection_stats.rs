@@ -1,13 +1,13 @@
-//! What is known of one collection: `collStats` and the stages that say parts of it.
+//! Statistics of one collection: `collStats` and the stages that show parts of it.
 //!
 //! Sizes of tables are the engine's own: WiredTiger's file size, RocksDB's estimate of what its files hold.
 
 use fathom_engine::{Engine, Table};
 use fathom_wire::DocumentWriter;
 
-use super::{Collection, State};
+use super::{Collection, CollectionState};
 use crate::Result;
-use crate::request::Kind;
+use crate::request::OperationClass;
 use crate::stats::output::{length, number, signed, statistics};
 use crate::stats::{LatencyHistogram, Usage};
 
@@ -36,7 +36,7 @@ pub(crate) fn write(
     write_indexes(engine, &state, scale, storage, writer)
 }
 
-/// `collStats` of a collection that there is not, as mongod 4.0 answers it.
+/// `collStats` of a collection that does not exist, as mongod 4.0 answers it.
 pub(crate) fn write_missing(writer: &mut DocumentWriter<'_>, scale: i64) {
     for name in ["size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
         number(writer, name, 0);
@@ -46,11 +46,11 @@ pub(crate) fn write_missing(writer: &mut DocumentWriter<'_>, scale: i64) {
     number(writer, "scaleFactor", scale);
 }
 
-fn write_capped(writer: &mut DocumentWriter<'_>, state: &State, scale: i64) {
+fn write_capped(writer: &mut DocumentWriter<'_>, state: &CollectionState, scale: i64) {
     let options = &state.options;
     writer.bool("capped", options.is_capped());
     if options.is_capped() {
-        // mongod says -1 where the number of documents is not limited.
+        // mongod gives -1 if the number of documents is not limited.
         number(writer, "max", options.capped_documents().unwrap_or(-1));
         number(writer, "maxSize", options.capped_bytes().unwrap_or(0) / scale);
     }
@@ -58,7 +58,7 @@ fn write_capped(writer: &mut DocumentWriter<'_>, state: &State, scale: i64) {
 
 fn write_indexes(
     engine: &dyn Engine,
-    state: &State,
+    state: &CollectionState,
     scale: i64,
     storage: i64,
     writer: &mut DocumentWriter<'_>,
@@ -88,7 +88,7 @@ fn write_indexes(
     Ok(())
 }
 
-/// One table: what it was made with, and what the engine counts of it.
+/// One table: its creation options, and the engine's counters.
 fn write_table(
     engine: &dyn Engine,
     table: &Table,
@@ -122,7 +122,7 @@ fn app_metadata(creation: &str) -> impl Iterator<Item = (&str, &str)> {
     inner.map_or("", |(inner, _)| inner).split(',').filter_map(|pair| pair.split_once('='))
 }
 
-/// A setting of a creation string that is not within another.
+/// A top-level setting of a creation string.
 fn setting<'c>(creation: &'c str, name: &str) -> Option<&'c str> {
     let mut depth = 0;
     let outer = creation.split(move |byte: char| {
@@ -138,9 +138,9 @@ fn setting<'c>(creation: &'c str, name: &str) -> Option<&'c str> {
 
 /// `latencyStats`: reads, writes, commands, and the transactions that this server does not have.
 pub(crate) fn write_latencies(usage: &Usage, histograms: bool, writer: &mut DocumentWriter<'_>) {
-    write_latency(usage.latency(Kind::Read), "reads", histograms, writer);
-    write_latency(usage.latency(Kind::Write), "writes", histograms, writer);
-    write_latency(usage.latency(Kind::Command), "commands", histograms, writer);
+    write_latency(usage.latency(OperationClass::Read), "reads", histograms, writer);
+    write_latency(usage.latency(OperationClass::Write), "writes", histograms, writer);
+    write_latency(usage.latency(OperationClass::Command), "commands", histograms, writer);
     write_latency(&LatencyHistogram::default(), "transactions", histograms, writer);
 }
 

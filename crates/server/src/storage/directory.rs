@@ -1,7 +1,7 @@
-//! The dbPath: that it is ours, that nobody else has it open, and which engine wrote it.
+//! The dbPath: checks that it is ours, that no other process has it open, and that the same engine wrote it.
 //!
-//! mongod keeps `mongod.lock` (held by a lock, with the process id in it) and `storage.bson` (which engine); both are kept
-//! here too, with a field of our own, because a directory that a real mongod wrote must never be opened by accident.
+//! mongod keeps `mongod.lock` (a locked file with the process id) and `storage.bson` (the engine). Both are kept here too,
+//! with an additional field, because a directory that a real mongod wrote must never be opened by accident.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -12,28 +12,28 @@ use fathom_errors::{Error, Kind};
 
 const LOCK: &str = "mongod.lock";
 const METADATA: &str = "storage.bson";
-/// Where engines keep their journal, and RocksDB all else.
+/// The folders of the engines' journals, and of all RocksDB files.
 const ENGINE_DIRECTORIES: [&str; 2] = ["journal", "db"];
 
-/// A dbPath that we hold.
+/// A dbPath that this process holds.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     path: PathBuf,
     lock: File,
     /// Whether the last owner did not stop cleanly.
     unclean: bool,
-    /// What was there before us.
-    before: Before,
+    /// The contents before this process opened it.
+    before: DirectoryState,
 }
 
-/// What was at a dbPath before it was opened.
+/// The contents of a dbPath before it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
-    /// Nothing, not even the directory.
+enum DirectoryState {
+    /// Nothing; the directory does not exist either.
     Nothing,
-    /// An empty directory.
+    /// The directory is empty.
     Empty,
-    /// Files of ours.
+    /// The directory has files of this server.
     Ours,
 }
 
@@ -44,9 +44,9 @@ impl DataDirectory {
         create(path)?;
         refuse_foreign(path)?;
         let before = match (existed, path.join(METADATA).exists()) {
-            (_, true) => Before::Ours,
-            (true, false) => Before::Empty,
-            (false, false) => Before::Nothing,
+            (_, true) => DirectoryState::Ours,
+            (true, false) => DirectoryState::Empty,
+            (false, false) => DirectoryState::Nothing,
         };
         let lock_path = path.join(LOCK);
         let mut lock = OpenOptions::new()
@@ -74,15 +74,15 @@ impl DataDirectory {
         self.unclean
     }
 
-    /// Notes that all is written; the next start need not recover.
+    /// Records a clean shutdown; the next start need not recover.
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         self.write_pid("")
     }
 
-    /// Gives it back as it was before a start that failed: what was made in an empty directory goes again. A failure leaves
-    /// files that the next start takes for its own.
+    /// Restores the directory after a failed start: files created in an empty directory are deleted. After a failure the
+    /// next start treats remaining files as its own.
     pub(crate) fn abandon(mut self) {
-        if self.before == Before::Ours {
+        if self.before == DirectoryState::Ours {
             if !self.unclean {
                 let _ = self.write_pid("");
             }
@@ -101,7 +101,7 @@ impl DataDirectory {
                 let _ = std::fs::remove_file(path);
             }
         }
-        if self.before == Before::Nothing {
+        if self.before == DirectoryState::Nothing {
             let _ = std::fs::remove_dir(&self.path);
         }
     }
@@ -137,7 +137,8 @@ impl DataDirectory {
         Err(Error::new(Kind::Usage, what).advise(format!("use --storageEngine {wrote}, or another --dbpath")))
     }
 
-    /// Members of sets journal the oplog alone, a server by itself all of its data: neither could recover what the other wrote.
+    /// Refuses to switch between membership in a set, which journals only the oplog, and a standalone server, which journals
+    /// all data: neither could recover the other's writes.
     fn check_membership(&self, metadata: &[u8], in_set: bool) -> Result<(), Error> {
         let was_in_set = Document::from_reader(metadata)
             .ok()
@@ -187,7 +188,7 @@ fn engine_of(bytes: &[u8]) -> Option<String> {
     Some(document.get_document("storage").ok()?.get_str("engine").ok()?.to_owned())
 }
 
-/// Makes the directory with its parents, and says what is wrong with one that exists: `mkdir` would say "File exists".
+/// Makes the directory with its parents, and explains an error for an existing path: `mkdir` would report "File exists".
 fn create(path: &Path) -> Result<(), Error> {
     let Err(error) = std::fs::create_dir_all(path) else { return Ok(()) };
     if error.kind() != std::io::ErrorKind::AlreadyExists {
@@ -199,14 +200,14 @@ fn create(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Refuses a directory that holds files but is not ours, before anything is made in it.
+/// Refuses a directory that holds files but is not ours, before anything is created in it.
 fn refuse_foreign(path: &Path) -> Result<(), Error> {
     let listing = std::fs::read_dir(path).map_err(|error| Error::io("read the dbPath", path, error))?;
     let mut names = Vec::new();
     for entry in listing {
         names.push(entry.map_err(|error| Error::io("read the dbPath", path, error))?.file_name());
     }
-    // A new file system has the first; a start that ended before its first write left the second.
+    // A new file system contains the first; a start that ended before its first write left the second.
     names.retain(|name| name != "lost+found" && name != LOCK);
     if names.is_empty() || std::fs::read(path.join(METADATA)).ok().as_deref().and_then(engine_of).is_some() {
         return Ok(());

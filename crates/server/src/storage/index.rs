@@ -1,7 +1,7 @@
-//! One index: which keys a document has in it, and how they stand in its table.
+//! An index: derives the keys of a document and stores them as entries in its table.
 //!
 //! A standard index keeps `KeyString + RecordId` with the type bits as value; a unique one keeps the KeyString alone, and
-//! RecordId and type bits as value, so that the engine itself refuses a second owner (server.md, 5).
+//! RecordId and type bits as value, so that the engine itself refuses a second owner (docs/methods.md#records-and-indexes).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -16,33 +16,33 @@ use fathom_query::{
 use super::IndexSpec;
 use crate::Result;
 
-/// An entry larger than this is not kept: keys have no limit of length, and a thread may live for days.
+/// A larger buffer is not kept: keys have no maximum length, and a thread may live for days.
 const SCRATCH_BYTES: usize = 64 << 10;
 
 /// The keys of a document before and after, and the bytes of one entry.
 #[derive(Debug, Default)]
-struct Scratch {
+struct IndexBuffers {
     old: IndexKeys,
     new: IndexKeys,
     entry: Vec<u8>,
 }
 
 thread_local! {
-    static OWN: RefCell<Scratch> = RefCell::default();
+    static OWN: RefCell<IndexBuffers> = RefCell::default();
 }
 
-/// Lends the thread's memory. What runs within must not ask for it again; if it does, it gets memory of its own.
-fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+/// Lends the thread's memory. If `work` asks for it again, it gets separate memory.
+fn with_scratch<T>(work: impl FnOnce(&mut IndexBuffers) -> T) -> T {
     OWN.with(|own| match own.try_borrow_mut() {
         Ok(mut scratch) => {
             let result = work(&mut scratch);
             let bytes = |keys: &IndexKeys| keys.keys.iter().map(|key| key.bytes.capacity()).sum::<usize>();
             if scratch.entry.capacity() + bytes(&scratch.old) + bytes(&scratch.new) > SCRATCH_BYTES {
-                *scratch = Scratch::default();
+                *scratch = IndexBuffers::default();
             }
             result
         }
-        Err(_) => work(&mut Scratch::default()),
+        Err(_) => work(&mut IndexBuffers::default()),
     })
 }
 
@@ -56,21 +56,21 @@ pub(crate) struct Index {
     partial: Option<Filter>,
     table: Table,
     multikey: AtomicBool,
-    /// Whether the catalog on the disk says that it is multikey; only then may a write that made it so be committed.
+    /// Whether the catalog on disk records that the index is multikey; only then may a write that made it so be committed.
     noted_multikey: AtomicBool,
-    /// `expireAfterSeconds`, which `collMod` changes; negative if it has none.
+    /// `expireAfterSeconds`, which `collMod` changes; negative without one.
     expire_after_seconds: AtomicI64,
-    /// How many operations used it since `since_ms`, for `$indexStats`.
+    /// The number of operations that used it since `since_ms`, for `$indexStats`.
     accesses: AtomicU64,
     since: bson::DateTime,
 }
 
-/// An entry as it stands in the table.
+/// An entry as the table stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexEntry<'a> {
-    /// The key without record id.
+    /// The key without the record id.
     pub(crate) key: &'a [u8],
-    /// What the key's order forgets.
+    /// The types that the key's order does not preserve.
     pub(crate) type_bits: &'a [u8],
     /// The record that it points to.
     pub(crate) record: i64,
@@ -101,12 +101,12 @@ impl Index {
         })
     }
 
-    /// What it was created with; `expireAfterSeconds` may have changed since.
+    /// The options that it was created with; `expireAfterSeconds` may have changed since.
     pub(crate) fn spec(&self) -> &IndexSpec {
         &self.spec
     }
 
-    /// What it is now, as `listIndexes` shows it and the catalog keeps it.
+    /// Its current definition, as `listIndexes` shows it and the catalog stores it.
     pub(crate) fn document(&self) -> Document {
         let mut document = self.spec.document().clone();
         if let Some(seconds) = self.expire_after_seconds()
@@ -118,27 +118,24 @@ impl Index {
         document
     }
 
-    /// After how many seconds a document expires, for a TTL index.
+    /// The seconds after which a document expires, for a TTL index.
     pub(crate) fn expire_after_seconds(&self) -> Option<i64> {
         Some(self.expire_after_seconds.load(Ordering::Relaxed)).filter(|seconds| *seconds >= 0)
     }
 
-    /// Changes `expireAfterSeconds` of a TTL index; the caller writes it down.
+    /// Sets `expireAfterSeconds` of a TTL index; the caller writes it to the catalog.
     pub(crate) fn set_expire_after_seconds(&self, seconds: i64) {
         self.expire_after_seconds.store(seconds, Ordering::Relaxed);
     }
 
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         self.spec.name()
     }
 
-    /// Its fields.
     pub(crate) fn pattern(&self) -> &KeyPattern {
         &self.pattern
     }
 
-    /// Its table.
     pub(crate) fn table(&self) -> &Table {
         &self.table
     }
@@ -148,7 +145,7 @@ impl Index {
         self.unique
     }
 
-    /// Whether some document has several keys in it.
+    /// Whether some document has several keys in the index.
     pub(crate) fn is_multikey(&self) -> bool {
         self.multikey.load(Ordering::Relaxed)
     }
@@ -159,33 +156,32 @@ impl Index {
             || self.pattern.fields.iter().any(|field| paths.iter().any(|path| overlap(&field.path, path)))
     }
 
-    /// Notes that it is multikey; true if the catalog does not say so yet.
+    /// Marks the index as multikey; true if the catalog does not record that yet.
     pub(crate) fn become_multikey(&self) -> bool {
         self.multikey.store(true, Ordering::Relaxed);
         !self.is_noted_multikey()
     }
 
-    /// Whether the catalog on the disk says that it is multikey.
+    /// Whether the catalog on disk records that it is multikey.
     pub(crate) fn is_noted_multikey(&self) -> bool {
         self.noted_multikey.load(Ordering::Acquire)
     }
 
-    /// Notes that the catalog says so now.
+    /// Records that the catalog now contains the multikey flag.
     pub(crate) fn note_multikey(&self) {
         self.noted_multikey.store(true, Ordering::Release);
     }
 
-    /// Counts one use.
     pub(crate) fn count_access(&self) {
         self.accesses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Uses, and since when they are counted.
+    /// The number of uses, and the start of the count.
     pub(crate) fn accesses(&self) -> (u64, bson::DateTime) {
         (self.accesses.load(Ordering::Relaxed), self.since)
     }
 
-    /// What the planner wants to know.
+    /// The facts that the planner uses.
     pub(crate) fn info(&self) -> IndexInfo<'_> {
         IndexInfo {
             name: self.name(),
@@ -197,7 +193,7 @@ impl Index {
         }
     }
 
-    /// The keys that `document` has in it; none if a partial index leaves it out.
+    /// The keys of `document` in it, or none if a partial index leaves the document out.
     pub(crate) fn keys(&self, document: &RawDocument, keys: &mut IndexKeys) -> Result<()> {
         keys.keys.clear();
         keys.multikey = false;
@@ -209,7 +205,7 @@ impl Index {
         self.extractor.extract(document, keys)
     }
 
-    /// Adds the entries of a new document. The multikey flag is the caller's to write down.
+    /// Adds the entries of a new document. The caller must write the multikey flag to the catalog.
     pub(crate) fn insert(
         &self,
         session: &dyn Session,
@@ -226,7 +222,7 @@ impl Index {
         })
     }
 
-    /// Writes the entries of a document, whoever had a unique key before; whether it makes the index multikey.
+    /// Writes the entries of a document, even if another document owned a unique key. Returns whether it makes the index multikey.
     pub(super) fn put(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<bool> {
         with_scratch(|scratch| {
             self.keys(document, &mut scratch.new)?;
@@ -243,7 +239,7 @@ impl Index {
         })
     }
 
-    /// Removes the entries of a document, but for unique keys that are another record's by now.
+    /// Removes the entries of a document, except unique keys that now belong to another record.
     pub(super) fn remove_own(
         &self,
         session: &dyn Session,
@@ -267,7 +263,7 @@ impl Index {
         })
     }
 
-    /// Removes the entries of a document that goes.
+    /// Removes the entries of a document that is removed.
     pub(crate) fn remove(&self, session: &dyn Session, document: &RawDocument, record: i64) -> Result<()> {
         with_scratch(|scratch| {
             self.keys(document, &mut scratch.old)?;
@@ -276,7 +272,7 @@ impl Index {
         })
     }
 
-    /// Puts the entries of `after` in the place of those of `before`, touching only what differs.
+    /// Replaces the entries of `before` by those of `after`, changing only the differences.
     pub(crate) fn replace(
         &self,
         session: &dyn Session,
@@ -286,10 +282,10 @@ impl Index {
         namespace: &str,
     ) -> Result<bool> {
         with_scratch(|scratch| {
-            let Scratch { old, new, entry } = scratch;
+            let IndexBuffers { old, new, entry } = scratch;
             self.keys(before, old)?;
             self.keys(after, new)?;
-            // Both lists are sorted and hold each key once.
+            // Both lists are sorted and contain each key once.
             for key in old.keys.iter().filter(|key| new.keys.binary_search(key).is_err()) {
                 self.take(session, key, record, entry)?;
             }
@@ -312,7 +308,7 @@ impl Index {
         }
     }
 
-    /// Writes one entry; in a unique index a key that has an owner is refused.
+    /// Writes one entry; in a unique index a key with an owner is refused.
     pub(crate) fn add(
         &self,
         session: &dyn Session,
@@ -352,7 +348,7 @@ impl Index {
         Ok(())
     }
 
-    /// The failure of a key that has an owner, in MongoDB's words.
+    /// The failure for a key that has an owner, in MongoDB's words.
     pub(crate) fn duplicate(&self, key: &KeyString, namespace: &str) -> Failure {
         let values = self.key_document(&key.bytes, &key.type_bits).unwrap_or_default();
         let message = format!(
@@ -382,7 +378,7 @@ impl Index {
         decode(key, type_bits, &descending)
     }
 
-    /// Reads an entry as it stands in the table.
+    /// Reads an entry as the table stores it.
     pub(crate) fn read_entry<'a>(&self, entry: &'a [u8], value: &'a [u8]) -> Result<IndexEntry<'a>> {
         let damaged = || {
             Failure::new(Code::InternalError, format!("index {} holds an entry that is none", self.name()))
@@ -419,8 +415,8 @@ pub(crate) fn leading_record_id(value: &[u8]) -> Option<(i64, usize)> {
     Some((record, length))
 }
 
-/// Whether one dotted path lies within the other. Numbers and the positional operators stand for array places, which an
-/// indexed path may leave out, so that only the first field can rule a path out.
+/// Whether one dotted path lies within the other. Numbers and the positional operators stand for array positions, which
+/// an indexed path may omit, so only the first field can rule a path out.
 fn overlap(left: &str, right: &str) -> bool {
     let positional =
         |path: &str| path.split('.').skip(1).any(|part| part.starts_with('$') || part.parse::<u32>().is_ok());
@@ -430,7 +426,7 @@ fn overlap(left: &str, right: &str) -> bool {
     left.split('.').zip(right.split('.')).all(|(one, other)| one == other)
 }
 
-/// A document as the shell shows it, for error messages.
+/// A document in the shell's format, for error messages.
 fn shell(document: &Document) -> String {
     let fields: Vec<String> = document.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     format!("{{ {} }}", fields.join(", "))

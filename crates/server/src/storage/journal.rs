@@ -1,7 +1,7 @@
-//! The journal: synced every `journalCommitInterval`, and at once for those who wait.
+//! The journal: synced every `journalCommitInterval`, and at once for operations that wait for it.
 //!
-//! mongod syncs its journal each 100 ms, and a write with `j: true` does not wait for the tick: it asks for a sync. One
-//! caller syncs at a time; whoever comes meanwhile shares the next sync (server.md, 4.2). Which tables it holds is here too.
+//! mongod syncs its journal every 100 ms, and a write with `j: true` does not wait for the tick: it requests a sync. One caller syncs at a time;
+//! callers that arrive meanwhile share the next sync (docs/methods.md#write-concern). The list of journaled tables is in this module too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,41 +12,41 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::stats::elapsed_micros;
 
-/// Syncs of the journal, grouped.
+/// Groups the syncs of the journal.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct JournalFlusher {
     engine: Arc<dyn Engine>,
-    progress: Mutex<Progress>,
+    progress: Mutex<LoopProgress>,
     done: Condvar,
     syncs: AtomicU64,
     waits: AtomicU64,
     waited_us: AtomicU64,
 }
 
-/// What `serverStatus` tells.
+/// The counts that `serverStatus` reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JournalCounts {
-    /// Syncs that were made.
+    /// The number of syncs.
     pub(crate) syncs: u64,
-    /// Operations of clients that waited for one, and how long, together.
+    /// Clients' operations that waited for a sync, and their total waiting time.
     pub(crate) waits: u64,
     pub(crate) waited_us: u64,
 }
 
 #[derive(Debug, Default)]
-struct Progress {
-    /// The number of the sync that is running or ran last.
+struct LoopProgress {
+    /// The number of the running or last sync.
     begun: u64,
-    /// The number of the last sync that ended well.
+    /// The number of the last successful sync.
     finished: u64,
     running: bool,
-    /// Why the last sync failed; none will follow.
+    /// The error of the last sync; no further sync is attempted.
     failed: Option<String>,
 }
 
-impl Journal {
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Journal {
-        Journal {
+impl JournalFlusher {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> JournalFlusher {
+        JournalFlusher {
             engine,
             progress: Mutex::default(),
             done: Condvar::new(),
@@ -56,7 +56,7 @@ impl Journal {
         }
     }
 
-    /// [`Journal::wait_until_durable`] for an operation of a client, whose wait is counted.
+    /// Calls [`JournalFlusher::wait_until_durable`] for a client's operation, and counts the wait.
     pub(crate) fn wait_for_operation(&self) -> Result<(), Error> {
         let begun = Instant::now();
         let result = self.wait_until_durable();
@@ -65,10 +65,10 @@ impl Journal {
         result
     }
 
-    /// Returns when all that was committed before the call is durable.
+    /// Returns when everything committed before the call is durable.
     pub(crate) fn wait_until_durable(&self) -> Result<(), Error> {
         let mut progress = self.progress.lock();
-        // A sync that runs already may have begun before our commit; the one after it has not.
+        // A running sync may have begun before our commit; the next one begins after it.
         let wanted = progress.begun + 1;
         loop {
             if progress.finished >= wanted {
@@ -102,27 +102,27 @@ impl Journal {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(crate) fn counts(&self) -> JournalCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         JournalCounts { syncs: read(&self.syncs), waits: read(&self.waits), waited_us: read(&self.waited_us) }
     }
 }
 
-/// How far the data of a member of a set were applied; not journaled, for it belongs to the data.
+/// The record of the last entry applied to a set member's data; not journaled, since it belongs to the data.
 pub(crate) const MIN_VALID: &str = "local.replset.minvalid";
 
-/// Which tables of this server are journaled.
+/// The rule for which tables of this server are journaled.
 ///
-/// A server alone journals all. A member of a replica set journals only what is in `local`, the oplog above all: its data come
-/// back from the last checkpoint and the oplog (server.md, 5). Journaling more would write more than mongod does.
+/// A standalone server journals all tables. A member of a replica set journals only those in `local`, above all the oplog: its data is recovered from
+/// the last checkpoint and the oplog (docs/methods.md#records-and-indexes). Journaling more would write more than mongod does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SetTables {
     set: bool,
 }
 
 impl SetTables {
-    /// The rule for a server that is a member of a set, or is not.
+    /// The rule for a member of a set, or for a standalone server.
     pub(crate) fn new(set: bool) -> SetTables {
         SetTables { set }
     }
@@ -132,12 +132,12 @@ impl SetTables {
         self.set
     }
 
-    /// Whether a collection's tables are journaled. The catalog and the counts, which have no name, follow the data.
+    /// Whether a collection's tables are journaled. The catalog and the counts, which have no name, are treated like data.
     pub(crate) fn are_journaled(self, namespace: &str) -> bool {
         !self.set || (namespace.starts_with("local.") && namespace != MIN_VALID)
     }
 
-    /// `spec` for a table of that collection.
+    /// Adapts `spec` to a table of that collection.
     pub(crate) fn spec(self, spec: TableSpec, namespace: &str) -> TableSpec {
         TableSpec { journaled: self.are_journaled(namespace), ..spec }
     }

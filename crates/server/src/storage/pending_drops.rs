@@ -1,11 +1,11 @@
-//! Tables that nobody names any more and that the engine has still to drop.
+//! Tables that no catalog entry names any more and that the engine must still drop.
 //!
 //! WiredTiger refuses to drop a table while any session has a cursor open on it. Sessions close stale cursors at their
-//! next use, so a refused drop is tried again with each checkpoint; the names are not in the catalog, so a crash in
-//! between loses nothing.
+//! next use, so a refused drop is retried with each checkpoint; the names are not in the catalog, so a crash in between
+//! loses nothing.
 //!
-//! In a replica set the catalog itself comes back from the last checkpoint, and so may name a table that was given up after
-//! it. There a table goes only after a checkpoint that began later, as in mongod since 4.2.
+//! In a replica set the catalog itself is recovered from the last checkpoint, and so may name a table that was given up
+//! after it. So a table is dropped only after a checkpoint that began later, as in mongod since 4.2.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,19 +14,18 @@ use parking_lot::Mutex;
 
 use super::{Collection, SetTables};
 
-/// The tables that wait.
+/// The tables waiting to be dropped.
 #[derive(Debug)]
 pub(crate) struct PendingDrops {
-    /// With the number of checkpoints that had begun when each was given up.
+    /// Each table with the number of checkpoints begun before it was given up.
     tables: Mutex<Vec<(Table, u64)>>,
     waits_for_checkpoint: bool,
     begun: AtomicU64,
-    /// Tables that were given up before this many checkpoints had begun may go.
+    /// Tables given up before this many checkpoints had begun may be dropped.
     done: AtomicU64,
 }
 
 impl PendingDrops {
-    /// Nothing waits.
     pub(crate) fn new(tables: SetTables) -> PendingDrops {
         PendingDrops {
             tables: Mutex::default(),
@@ -36,12 +35,11 @@ impl PendingDrops {
         }
     }
 
-    /// Adds one.
     pub(crate) fn push(&self, table: Table) {
         self.push_since(table, self.begun.load(Ordering::Acquire));
     }
 
-    /// Adds one that no catalog on the disk has named since the server started.
+    /// Adds a table that no catalog on disk has named since the server started.
     pub(crate) fn push_nameless(&self, table: Table) {
         self.push_since(table, 0);
     }
@@ -57,7 +55,7 @@ impl PendingDrops {
         tables.for_each(|table| self.push(table.clone()));
     }
 
-    /// A checkpoint begins; what is given up from here on is in it. To be handed to [`PendingDrops::checkpointed`].
+    /// Records that a checkpoint begins; it may still contain tables given up from now on. Pass the result to [`PendingDrops::checkpointed`].
     pub(crate) fn begin_checkpoint(&self) -> u64 {
         self.begun.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -67,7 +65,7 @@ impl PendingDrops {
         self.done.fetch_max(number, Ordering::AcqRel);
     }
 
-    /// Drops what can be dropped now.
+    /// Drops all tables that can be dropped now.
     pub(crate) fn run(&self, engine: &dyn Engine) {
         let done = self.done.load(Ordering::Acquire);
         let waiting = std::mem::take(&mut *self.tables.lock());
@@ -78,7 +76,7 @@ impl PendingDrops {
             }
             match engine.drop_table(&table) {
                 Err(error) if error.kind() == Kind::Busy => self.push_since(table, begun),
-                // Gone, or the engine stopped: the next start looks for tables without a name.
+                // Already dropped, or the engine has stopped: the next start looks for tables without a name.
                 _ => {}
             }
         }

@@ -1,8 +1,8 @@
-//! How many records a collection has and how many bytes, without counting them each time.
+//! The number and bytes of a collection's records, maintained without counting them each time.
 //!
-//! The counts live in memory and go to a table of their own, `sizeStorer`, every minute and at the end, as in mongod. After
-//! a crash mongod's counts stay wrong until `validate`; here each entry says whether it was closed cleanly, and a
-//! collection whose entry does not is counted again in the background (see `recount`).
+//! The counts are kept in memory and written to a table of their own, `sizeStorer`, every minute and at shutdown, as in
+//! mongod. After a crash mongod's counts stay wrong until `validate`; here each entry records whether it was closed
+//! cleanly, and a collection whose entry was not is recounted in the background (see `recount`).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,15 +14,14 @@ use super::{Collection, SetTables};
 use crate::Result;
 
 const IDENT: &str = "sizeStorer";
-/// Records that are counted between two looks at whether the server stops.
+/// The number of records counted between two checks whether the server stops.
 const RECORDS_AT_ONCE: i64 = 1024;
 
-/// What the table says of one collection.
+/// The table's figures on one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Records.
+pub(crate) struct CollectionCounts {
     pub(crate) records: i64,
-    /// Bytes of BSON.
+    /// Bytes of BSON in the collection.
     pub(crate) bytes: i64,
     /// Whether nothing was written since.
     pub(crate) clean: bool,
@@ -36,7 +35,7 @@ pub(crate) struct SizeStorer {
 }
 
 impl SizeStorer {
-    /// Opens the table, or makes it.
+    /// Opens the table, or creates it.
     pub(crate) fn open(engine: &Arc<dyn Engine>, tables: SetTables) -> Result<SizeStorer> {
         let table = match engine.open_table(IDENT) {
             Err(error) if error.kind() == Kind::NotFound => {
@@ -52,22 +51,24 @@ impl SizeStorer {
         IDENT
     }
 
-    /// What is known of a table of records; nothing and unclean if it is not known.
-    pub(crate) fn load(&self, session: &dyn Session, ident: &str) -> Result<Counts> {
+    /// The counts of a table of records; zero and unclean if they are unknown.
+    pub(crate) fn load(&self, session: &dyn Session, ident: &str) -> Result<CollectionCounts> {
         let mut bytes = Vec::new();
         if !session.get(&self.table, Key::Bytes(ident.as_bytes()), &mut bytes)? {
-            return Ok(Counts::default());
+            return Ok(CollectionCounts::default());
         }
-        let Ok(document) = Document::from_reader(bytes.as_slice()) else { return Ok(Counts::default()) };
+        let Ok(document) = Document::from_reader(bytes.as_slice()) else {
+            return Ok(CollectionCounts::default());
+        };
         let number = |name| super::catalog_entry::integer(&document, name).unwrap_or(0);
-        Ok(Counts {
+        Ok(CollectionCounts {
             records: number("numRecords"),
             bytes: number("dataSize"),
             clean: document.get_bool("clean").unwrap_or(false),
         })
     }
 
-    /// Writes what collections count now. `clean` only at the end, when no writer is left.
+    /// Writes the current counts of collections. `clean` only at shutdown, when no writer is left.
     pub(crate) fn flush<'c>(
         &self,
         collections: impl Iterator<Item = &'c Arc<Collection>>,
@@ -76,7 +77,7 @@ impl SizeStorer {
         let session = self.engine.session()?;
         session.begin()?;
         for collection in collections.filter(|one| one.is_touched()) {
-            // What was not counted to its end after a crash must be counted at the next start.
+            // A collection whose recount after a crash did not finish must be counted at the next start.
             let sure = !collection.recounting().load(Ordering::Acquire);
             self.write(&*session, collection, clean && sure)?;
         }
@@ -84,13 +85,13 @@ impl SizeStorer {
         Ok(())
     }
 
-    /// Notes before the first write of this run that the counts on disk are about to be wrong.
+    /// Records, before the first write of this run, that the counts on disk are about to become wrong.
     pub(crate) fn mark_unclean(&self, collection: &Collection) -> Result<()> {
         let session = self.engine.session()?;
         self.write(&*session, collection, false)
     }
 
-    /// Forgets a collection that is gone.
+    /// Removes the counts of a dropped collection.
     pub(crate) fn forget(&self, session: &dyn Session, ident: &str) -> Result<()> {
         session.remove(&self.table, Key::Bytes(ident.as_bytes()))?;
         Ok(())
@@ -104,11 +105,10 @@ impl SizeStorer {
     }
 }
 
-/// Counts a collection from its records and puts the result in the place of what was believed, while others write.
+/// Counts a collection from its records and corrects its counts by the result, while others write.
 ///
-/// The snapshot begins while no writer is in between its commit and its counting, so that the difference between what was
-/// believed then and what the snapshot holds stays right whatever is written meanwhile. Ends early, with nothing changed, when
-/// `stopping` says so.
+/// The snapshot begins while no writer is between its commit and its counting, so that the difference between the counts at
+/// that moment and the snapshot stays valid during later writes. Ends early, without any change, if `stopping` returns true.
 pub(crate) fn recount(
     engine: &dyn Engine,
     collection: &Collection,
@@ -119,7 +119,7 @@ pub(crate) fn recount(
     let (believed_records, believed_bytes) = {
         let _nobody_writes = collection.lock_exclusive();
         session.begin()?;
-        // The snapshot of an engine may begin with the first read only.
+        // An engine may begin its snapshot only with the first read.
         session.get(table, Key::Number(0), &mut Vec::new())?;
         (collection.records(), collection.bytes())
     };

@@ -1,9 +1,9 @@
-//! What of a collection may change while it is open, its validator (`validator`, `validationLevel`, `validationAction`) included, and the lock
-//! around it.
+//! The parts of a collection that may change while it is open, including its validator (`validator`, `validationLevel`, `validationAction`),
+//! and the lock around them.
 //!
-//! Operations hold it shared, changes of the schema alone. The lock is fair, so that a stream of operations cannot keep a
-//! change out for ever; only a thread that holds some collection already gets past a change that waits, because the change
-//! may be waiting for that very thread.
+//! Operations hold the lock shared, schema changes exclusively. The lock is fair, so that a stream of operations cannot
+//! delay a change forever. Only a thread that already holds a collection may pass a waiting change, because the change may
+//! be waiting for that very thread.
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -18,20 +18,20 @@ use super::{CollectionOptions, Index, LockWaits};
 use crate::Result;
 use crate::log::Log;
 
-/// How long a wait goes on before somebody looks whether it should end.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The length of a wait before a check whether it should end.
+const WAIT_TIMEOUT: Duration = Duration::from_millis(50);
 
 thread_local! {
-    /// How many collections this thread holds shared.
+    /// The number of collections that this thread holds shared.
     static HELD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What may change while a collection is open; operations hold it shared, changes of the schema hold it alone.
+/// The parts of a collection that may change while it is open. Operations lock them shared, changes of the schema exclusively.
 #[derive(Debug)]
-pub(crate) struct State {
-    /// `_id` first, then in the order they were made.
+pub(crate) struct CollectionState {
+    /// The `_id` index first, the others in order of creation.
     pub(crate) indexes: Vec<Arc<Index>>,
-    /// What it was created with, as `collMod` left it.
+    /// The options that it was created with, including changes by `collMod`.
     pub(crate) options: CollectionOptions,
     /// The filter that documents must pass, from `options.validator`.
     pub(crate) validator: Option<Arc<super::Validator>>,
@@ -39,7 +39,7 @@ pub(crate) struct State {
     pub(crate) gone: bool,
 }
 
-impl State {
+impl CollectionState {
     /// The `_id` index; a view has none.
     pub(crate) fn id_index(&self) -> Option<&Arc<Index>> {
         self.indexes.first().filter(|index| index.spec().is_id())
@@ -51,28 +51,28 @@ impl State {
     }
 }
 
-/// The lock around a state; waits for it are counted.
+/// The lock around a state; it counts the waits.
 #[derive(Debug)]
 pub(crate) struct StateLock {
-    state: RwLock<State>,
+    state: RwLock<CollectionState>,
     waits: Arc<LockWaits>,
 }
 
-/// A state that is held shared.
+/// A state locked shared.
 #[derive(Debug)]
-pub(crate) struct SharedState<'l>(RwLockReadGuard<'l, State>);
+pub(crate) struct SharedState<'l>(RwLockReadGuard<'l, CollectionState>);
 
 impl<'l> SharedState<'l> {
-    fn new(guard: RwLockReadGuard<'l, State>) -> SharedState<'l> {
+    fn new(guard: RwLockReadGuard<'l, CollectionState>) -> SharedState<'l> {
         HELD.with(|held| held.set(held.get() + 1));
         SharedState(guard)
     }
 }
 
 impl Deref for SharedState<'_> {
-    type Target = State;
+    type Target = CollectionState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &CollectionState {
         &self.0
     }
 }
@@ -84,7 +84,7 @@ impl Drop for SharedState<'_> {
 }
 
 impl StateLock {
-    pub(crate) fn new(state: State, waits: Arc<LockWaits>) -> StateLock {
+    pub(crate) fn new(state: CollectionState, waits: Arc<LockWaits>) -> StateLock {
         StateLock { state: RwLock::new(state), waits }
     }
 
@@ -96,38 +96,38 @@ impl StateLock {
         }))
     }
 
-    /// As [`StateLock::shared`], for a caller that may have to give up: `check` is asked now and then.
+    /// As [`StateLock::shared`], for a caller that may have to give up: `check` is called periodically.
     pub(crate) fn shared_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
         let recursive = HELD.with(Cell::get) > 0;
         if let Some(guard) = self.try_shared(recursive) {
             return Ok(SharedState::new(guard));
         }
         let soon = || match recursive {
-            true => self.state.try_read_recursive_for(PATIENCE),
-            false => self.state.try_read_for(PATIENCE),
+            true => self.state.try_read_recursive_for(WAIT_TIMEOUT),
+            false => self.state.try_read_for(WAIT_TIMEOUT),
         };
         self.waits.time(|| wait_unless(check, soon)).map(SharedState::new)
     }
 
-    fn try_shared(&self, recursive: bool) -> Option<RwLockReadGuard<'_, State>> {
+    fn try_shared(&self, recursive: bool) -> Option<RwLockReadGuard<'_, CollectionState>> {
         if recursive { self.state.try_read_recursive() } else { self.state.try_read() }
     }
 
-    /// The state, alone.
-    pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
+    /// Locks the state against every other reader and writer.
+    pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, CollectionState> {
         self.state.try_write().unwrap_or_else(|| self.waits.time(|| self.state.write()))
     }
 
-    /// The state, alone, if it can be had at once.
-    pub(crate) fn try_exclusive(&self) -> Option<RwLockWriteGuard<'_, State>> {
-        self.state.try_write_for(PATIENCE)
+    /// Locks the state exclusively if that is possible at once.
+    pub(crate) fn try_exclusive(&self) -> Option<RwLockWriteGuard<'_, CollectionState>> {
+        self.state.try_write_for(WAIT_TIMEOUT)
     }
 
-    /// As [`StateLock::exclusive`], for a caller that may have to give up: `check` is asked now and then.
+    /// As [`StateLock::exclusive`], for a caller that may have to give up: `check` is called periodically.
     pub(crate) fn exclusive_unless(
         &self,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<RwLockWriteGuard<'_, State>> {
+    ) -> Result<RwLockWriteGuard<'_, CollectionState>> {
         match self.state.try_write() {
             Some(guard) => Ok(guard),
             None => self.waits.time(|| wait_unless(check, || self.try_exclusive())),
@@ -135,7 +135,7 @@ impl StateLock {
     }
 }
 
-/// Tries until a lock is had, or until `check` says to give up.
+/// Tries until the lock is acquired, or until `check` fails.
 fn wait_unless<G>(check: &dyn Fn() -> Result<()>, soon: impl Fn() -> Option<G>) -> Result<G> {
     loop {
         match soon() {
@@ -145,19 +145,19 @@ fn wait_unless<G>(check: &dyn Fn() -> Result<()>, soon: impl Fn() -> Option<G>) 
     }
 }
 
-/// A validator that is in force.
+/// A validator in force, with its level and action.
 #[derive(Debug)]
 pub(crate) struct Validator {
     filter: Filter,
-    /// `moderate`: a document that was invalid before may stay so.
+    /// `moderate`: a document that was invalid before may remain so.
     moderate: bool,
-    /// `warn`: say it in the log and take the document.
+    /// `warn`: the failure is logged and the document accepted.
     warn: bool,
 }
 
 impl Validator {
-    /// The validator that a collection's options ask for; none if none.
-    pub(crate) fn of(options: &Document) -> Result<Option<Validator>> {
+    /// The validator in a collection's options, or `None` if they have none.
+    pub(crate) fn from_options(options: &Document) -> Result<Option<Validator>> {
         let level = options.get_str("validationLevel").unwrap_or("strict");
         if !matches!(level, "off" | "strict" | "moderate") {
             return Err(Failure::new(Code::BadValue, format!("invalid validation level: {level}")));
@@ -177,8 +177,8 @@ impl Validator {
         }))
     }
 
-    /// Refuses a document that does not pass (121), or says so in the log and takes it; `before` is what an update changes. The client is
-    /// named by its number.
+    /// Refuses a document that fails validation (121), or logs the failure and accepts it; `before` is the document that an update
+    /// changes. The log gives the client's number.
     pub(crate) fn check(
         &self,
         (log, client): (&Log, u64),
@@ -206,14 +206,14 @@ impl Validator {
     }
 }
 
-/// Puts the level and the action that `create` and `collMod` name into a collection's options, and checks the validator that
-/// is among them.
+/// Adds the level and the action that `create` and `collMod` set to a collection's options, and checks the validator among
+/// them.
 pub(crate) fn set_validation(body: &RawDocument, options: &mut Document) -> Result<()> {
     for name in ["validationLevel", "validationAction"] {
         if let Some(value) = crate::parse::string(body, name)? {
             options.insert(name, value);
         }
     }
-    Validator::of(options)?;
+    Validator::from_options(options)?;
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Tickets: how many operations may be inside the engine at once (128 readers and 128 writers, as in mongod to 6.0).
+//! Tickets: limit the number of concurrent operations in the engine (128 readers and 128 writers, as in mongod up to 6.0).
 //!
-//! And how often and how long operations waited for a lock: for a collection that is held alone, and for the end of an `fsync` lock.
+//! Also the number and time of waits for locks: for a collection that is held exclusively, and for the end of an `fsync` lock.
 
 use std::time::Instant;
 
@@ -18,14 +18,14 @@ fn waiters(state: i64) -> i64 {
     state & (FREE - WAITER)
 }
 
-/// One kind of ticket.
+/// The tickets of one kind.
 #[derive(Debug)]
 pub(crate) struct Tickets {
     total: AtomicI64,
-    /// Free tickets in the upper half, which are below zero for a moment after the total was lowered, and waiters in the lower. All
-    /// processors see changes of one word in one order: a waiter that sees no free ticket is seen by the next that gives one back.
+    /// Free tickets in the upper half, which are negative for a moment after the total was lowered, and waiters in the lower. All processors see
+    /// changes of one word in one order: a waiter that sees no free ticket is seen by the next operation that returns one.
     state: AtomicI64,
-    /// Tickets given out since the start; beside `state`, which every taker writes anyway.
+    /// Tickets taken since the start. It is next to `state`, which every taker writes anyway.
     taken: AtomicU64,
     waited: AtomicU64,
     waited_micros: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Tickets {
     freed: Condvar,
 }
 
-/// A ticket that is held.
+/// A ticket in use.
 #[derive(Debug)]
 pub(crate) struct Ticket<'t>(&'t Tickets);
 
@@ -50,7 +50,7 @@ impl Tickets {
         }
     }
 
-    /// Takes a ticket, waiting until `deadline` for one; none if the time is over.
+    /// Takes a ticket, waiting at most until `deadline`; `None` if none became free.
     pub(crate) fn take(&self, deadline: Option<Instant>) -> Option<Ticket<'_>> {
         if self.try_take() {
             return Some(Ticket(self));
@@ -98,7 +98,7 @@ impl Tickets {
         }
     }
 
-    /// Changes how many there are (`wiredTigerConcurrentReadTransactions`).
+    /// Changes the total (`wiredTigerConcurrentReadTransactions`).
     pub(crate) fn resize(&self, total: i64) {
         let _held = self.lock.lock();
         let before = self.total.swap(total, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Tickets {
         self.freed.notify_all();
     }
 
-    /// Tickets given out so far, how often somebody waited for one, and how long that took together.
+    /// The number of tickets taken so far, the number of waits for one, and the total time of the waits.
     pub(crate) fn history(&self) -> TicketHistory {
         TicketHistory {
             taken: self.taken.load(Ordering::Relaxed),
@@ -115,7 +115,7 @@ impl Tickets {
         }
     }
 
-    /// Held, free, all, and operations that wait for one.
+    /// The numbers of used and free tickets, the total, and the waiting operations.
     pub(crate) fn counts(&self) -> TicketCounts {
         let total = self.total.load(Ordering::Relaxed);
         let state = self.state.load(Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Tickets {
     }
 }
 
-/// What `serverStatus` says of tickets.
+/// The figures on tickets in `serverStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TicketCounts {
     pub(crate) out: i64,
@@ -133,7 +133,7 @@ pub(crate) struct TicketCounts {
     pub(crate) queued: i64,
 }
 
-/// What `serverStatus.locks` says of tickets since the start.
+/// The figures on tickets in `serverStatus.locks`, since the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TicketHistory {
     pub(crate) taken: u64,
@@ -155,7 +155,7 @@ pub(crate) struct LockWaits {
 }
 
 impl LockWaits {
-    /// Does something that waits, and counts the wait.
+    /// Runs a wait, and counts it.
     pub(crate) fn time<T>(&self, wait: impl FnOnce() -> T) -> T {
         let begun = Instant::now();
         let waited = wait();
@@ -164,7 +164,7 @@ impl LockWaits {
         waited
     }
 
-    /// How many there were, and how long they took together, in microseconds.
+    /// The number of waits, and their total time in microseconds.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.count.load(Ordering::Relaxed), self.total_us.load(Ordering::Relaxed))
     }

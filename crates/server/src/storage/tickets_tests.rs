@@ -1,5 +1,5 @@
-//! Tickets under real threads, and a model of them that tries every order of their steps, with the stale reads that weakly
-//! ordered processors allow and x86-64 does not.
+//! Tests of tickets with real threads, and a model of them that tries every order of their steps, including the stale
+//! reads that weakly ordered processors allow and x86-64 does not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use fathom_testkit::loom;
 
 use super::tickets::{TicketCounts, Tickets};
 
-/// The product's file once more, on loom's types.
+/// The product's file compiled again, with loom's types.
 #[path = "tickets.rs"]
 #[expect(
     dead_code,
@@ -54,8 +54,8 @@ mod sync {
     #[derive(Debug)]
     pub(super) struct Mutex<T>(loom::sync::Mutex<T>);
 
-    /// Empty only while a condition is waited for.
-    pub(super) struct Guard<'m, T>(Option<loom::sync::MutexGuard<'m, T>>);
+    /// Empty only during a wait for a condition.
+    pub(super) struct TicketGuard<'m, T>(Option<loom::sync::MutexGuard<'m, T>>);
 
     #[derive(Debug)]
     pub(super) struct Condvar(loom::sync::Condvar);
@@ -67,12 +67,12 @@ mod sync {
             Mutex(loom::sync::Mutex::new(value))
         }
 
-        pub(super) fn lock(&self) -> Guard<'_, T> {
-            Guard(Some(self.0.lock().unwrap()))
+        pub(super) fn lock(&self) -> TicketGuard<'_, T> {
+            TicketGuard(Some(self.0.lock().unwrap()))
         }
     }
 
-    impl<T> Deref for Guard<'_, T> {
+    impl<T> Deref for TicketGuard<'_, T> {
         type Target = T;
 
         fn deref(&self) -> &T {
@@ -80,7 +80,7 @@ mod sync {
         }
     }
 
-    impl<T> DerefMut for Guard<'_, T> {
+    impl<T> DerefMut for TicketGuard<'_, T> {
         fn deref_mut(&mut self) -> &mut T {
             self.0.as_mut().unwrap()
         }
@@ -91,12 +91,12 @@ mod sync {
             Condvar(loom::sync::Condvar::new())
         }
 
-        pub(super) fn wait<T>(&self, guard: &mut Guard<'_, T>) {
+        pub(super) fn wait<T>(&self, guard: &mut TicketGuard<'_, T>) {
             guard.0 = guard.0.take().map(|held| self.0.wait(held).unwrap());
         }
 
         /// The model has no time.
-        pub(super) fn wait_until<T>(&self, guard: &mut Guard<'_, T>, _: Instant) -> Timeout {
+        pub(super) fn wait_until<T>(&self, guard: &mut TicketGuard<'_, T>, _: Instant) -> Timeout {
             self.wait(guard);
             Timeout
         }
@@ -117,7 +117,7 @@ mod sync {
     }
 }
 
-/// A wake-up that is lost leaves a waiter waiting for ever, which the model reports as a deadlock.
+/// A lost wake-up leaves a waiter waiting forever, which the model reports as a deadlock.
 #[test]
 fn a_ticket_that_is_given_back_wakes_a_waiter() {
     model_with_waiters(1, None, |held, _| drop(held));
@@ -129,8 +129,8 @@ fn a_resize_wakes_a_waiter() {
     model_with_waiters(1, None, |_held, tickets| tickets.resize(2));
 }
 
-/// In each order of steps, with no more preemptions than given: the only ticket is out, waiters come, and `release` makes room for
-/// them.
+/// Runs each order of steps, with at most the given number of preemptions: the only ticket is taken, waiters arrive, and `release`
+/// frees one.
 fn model_with_waiters(
     count: usize,
     preemptions: Option<usize>,

@@ -1,9 +1,9 @@
-//! All users: kept in `admin.system.users`, held in memory, changed one at a time.
+//! All users: stored in `admin.system.users`, cached in memory, changed one at a time.
 //!
-//! A change is in the journal before it is answered or held in memory: a user who was dropped does not come back after a
-//! crash, and one who was made is there.
+//! A change is in the journal before it is confirmed or cached: a dropped user does not return after a crash, and a
+//! created one exists.
 //!
-//! Members of a set log in as `__system@local`, by the secret of the key file that they share.
+//! Members of a set log in as `__system@local`, with the secret of their common key file.
 
 mod privilege;
 mod rights;
@@ -30,41 +30,41 @@ use crate::log::Log;
 use crate::parameters::Parameters;
 use crate::storage::{Catalog, document_of};
 
-pub(crate) use privilege::{Granted, Resource};
+pub(crate) use privilege::{PrivilegeResource, PrivilegeSet};
 pub(crate) use rights::Rights;
-pub(crate) use roles::{Role, built_in};
+pub(crate) use roles::{RoleName, built_in};
 pub(crate) use user::{User, roles_array};
 
-/// Where users are kept.
+/// The collection that stores users.
 pub(crate) const USERS: &str = "admin.system.users";
-/// Where the form that they are kept in is noted, as tools that copy users want to know.
+/// The collection that records the schema version of users, for tools that copy users.
 pub(crate) const VERSION: &str = "admin.system.version";
-/// MongoDB's number of that form.
+/// MongoDB's number of that schema.
 pub(crate) const SCHEMA_VERSION: i32 = 5;
 
 /// The users of the server.
 #[derive(Debug)]
 pub(crate) struct Users {
     enabled: bool,
-    /// Makes the salts of users that there are not.
+    /// Generates the salts for unknown users.
     secret: [u8; 32],
-    /// `__system@local`, who knows the key file.
+    /// `__system@local`, whose password is the key file's content.
     member: Option<Arc<User>>,
     /// The key, with which this member logs in to others.
     key: Option<String>,
     pub(crate) all: RwLock<BTreeMap<String, Arc<User>>>,
     changes: Mutex<()>,
-    /// Grows with each change, so that what connections remember of their users can be refreshed.
+    /// Grows with each change, so that connections can refresh the data cached on their users.
     pub(crate) generation: AtomicU64,
 }
 
 impl Users {
-    /// As whom this member logs in to others of its set, and the password.
+    /// The user and password with which this member logs in to others of its set.
     pub(crate) fn member_login(&self) -> Option<(String, String)> {
         self.key.clone().map(|key| (MEMBER.to_owned(), key))
     }
 
-    /// Loads the users that the catalog holds.
+    /// Loads the users stored in the catalog.
     pub(crate) fn open(
         config: &Config,
         engine: &Arc<dyn Engine>,
@@ -93,7 +93,7 @@ impl Users {
         Ok(users)
     }
 
-    /// Reads all users anew, as when their collection went.
+    /// Reads all users again, for example after their collection was dropped.
     pub(crate) fn load(&self, engine: &Arc<dyn Engine>, catalog: &Catalog, log: &Log) -> Result<()> {
         let mut all = BTreeMap::new();
         let collection = catalog.get(USERS);
@@ -120,7 +120,7 @@ impl Users {
         Ok(())
     }
 
-    /// Whether clients must prove who they are.
+    /// Whether clients must authenticate.
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled
     }
@@ -130,12 +130,11 @@ impl Users {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Whether there is nobody yet who could log in.
+    /// Whether no user exists yet who could log in.
     pub(crate) fn is_empty(&self) -> bool {
         self.all.read().is_empty()
     }
 
-    /// A user.
     pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
         if database == "local"
             && let Some(member) = self.member.as_ref().filter(|member| member.name == name)
@@ -150,12 +149,12 @@ impl Users {
         self.all.read().values().cloned().collect()
     }
 
-    /// Held through a change, from looking to writing.
+    /// Held during a change, from reading to writing.
     pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.changes.lock()
     }
 
-    /// Credentials for a new password; `digested` is one that the client digested already, for SCRAM-SHA-1.
+    /// Derives credentials for a new password; `digested` is one that the client digested already, for SCRAM-SHA-1.
     pub(crate) fn derive(
         &self,
         parameters: &Parameters,
@@ -173,8 +172,8 @@ impl Users {
         Credentials::derive(mechanism, name, password, salt, rounds)
     }
 
-    /// Credentials that nobody has the password to: the same salt each time for the same name, so that a stranger does not
-    /// learn who exists.
+    /// Credentials that match no password: the same name always gets the same salt, so that a stranger does not learn
+    /// which users exist.
     pub(crate) fn pretend(
         &self,
         parameters: &Parameters,
@@ -197,7 +196,7 @@ impl Users {
     }
 }
 
-/// Rounds of new credentials, as `scramIterationCount` and `scramSHA256IterationCount` have it now.
+/// The iterations of new credentials, as `scramIterationCount` and `scramSHA256IterationCount` currently set them.
 fn rounds(parameters: &Parameters, mechanism: Mechanism) -> u32 {
     let rounds = match mechanism {
         Mechanism::Sha1 => parameters.scram_iterations(),
@@ -206,13 +205,13 @@ fn rounds(parameters: &Parameters, mechanism: Mechanism) -> u32 {
     u32::try_from(rounds).unwrap_or(u32::MAX).max(1)
 }
 
-/// The user who knows the key.
+/// The user whose password is the key.
 pub(crate) const MEMBER: &str = "__system";
-/// How long a key may be, in characters, white space left out.
+/// The allowed length of a key, in characters without white space.
 const LENGTH: std::ops::RangeInclusive<usize> = 6..=1024;
 
-/// The user that the key file is the password of. Refused as by mongod: a file that others may read, a key that is too short or
-/// too long, characters that are not base64.
+/// The user whose password is the key file's content. As in mongod, a file that others may read, a key that is too short or too
+/// long, and characters that are not base64 are refused.
 pub(crate) fn member(key: &str) -> Result<User, Error> {
     let mut user = User::create("local", MEMBER);
     let mut credentials = Vec::new();
@@ -225,7 +224,7 @@ pub(crate) fn member(key: &str) -> Result<User, Error> {
         credentials.push((mechanism, derived.map_err(unusable)?));
     }
     user.set_credentials(credentials);
-    user.set_roles(vec![Role { role: MEMBER.to_owned(), database: "admin".to_owned() }]);
+    user.set_roles(vec![RoleName { role: MEMBER.to_owned(), database: "admin".to_owned() }]);
     Ok(user)
 }
 

@@ -1,22 +1,22 @@
-//! What somebody may do where: a set of rights over some databases, collections, or the server itself.
+//! Privileges: sets of rights on databases, collections, or the server itself.
 
 use bson::{Document, doc};
 
 use super::rights::Rights;
 
-/// Where rights hold. Collections named `system.*` are in none of the wide scopes but `Everything`, as in MongoDB: users and
-/// profiles are not for plain readers.
+/// The scope of rights. Collections named `system.*` are in none of the wide scopes but `Everything`, as in MongoDB: plain
+/// readers must not see users and profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The server as a whole.
     Cluster,
-    /// All there is, also system collections.
+    /// Everything, including system collections.
     Everything,
-    /// The ordinary collections of all databases but `local` and `config`.
+    /// The ordinary collections of all databases except `local` and `config`.
     UserDatabases,
     /// The ordinary collections of one database.
     Database(String),
-    /// One collection by name, in one database or (with none) in each.
+    /// One collection by name, in one database or (if absent) in each.
     Collection(Option<String>, &'static str),
 }
 
@@ -27,22 +27,22 @@ pub(crate) struct Privilege {
     pub(crate) rights: Rights,
 }
 
-/// What a command wants to touch.
+/// The resource that a command uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resource<'a> {
+pub(crate) enum PrivilegeResource<'a> {
     /// The server as a whole.
     Cluster,
-    /// A collection; with an empty name the database as a whole.
+    /// A collection; an empty name means the database as a whole.
     Collection(&'a str, &'a str),
 }
 
 impl Privilege {
-    /// Whether it allows any of `wanted` on `resource`.
-    pub(crate) fn allows(&self, wanted: Rights, resource: Resource<'_>) -> bool {
+    /// Whether it grants any of `wanted` on `resource`.
+    pub(crate) fn allows(&self, wanted: Rights, resource: PrivilegeResource<'_>) -> bool {
         self.rights.has_any(wanted) && self.scope.covers(resource)
     }
 
-    /// As `showPrivileges` prints it.
+    /// The privilege as `showPrivileges` prints it.
     pub(crate) fn to_document(&self) -> Document {
         let resource = match &self.scope {
             Scope::Cluster => doc! { "cluster": true },
@@ -58,11 +58,11 @@ impl Privilege {
 }
 
 impl Scope {
-    fn covers(&self, resource: Resource<'_>) -> bool {
+    fn covers(&self, resource: PrivilegeResource<'_>) -> bool {
         let (database, collection) = match (self, resource) {
-            (Scope::Everything, _) | (Scope::Cluster, Resource::Cluster) => return true,
-            (Scope::Cluster, _) | (_, Resource::Cluster) => return false,
-            (_, Resource::Collection(database, collection)) => (database, collection),
+            (Scope::Everything, _) | (Scope::Cluster, PrivilegeResource::Cluster) => return true,
+            (Scope::Cluster, _) | (_, PrivilegeResource::Cluster) => return false,
+            (_, PrivilegeResource::Collection(database, collection)) => (database, collection),
         };
         let ordinary = !collection.starts_with("system.");
         match self {
@@ -76,28 +76,28 @@ impl Scope {
     }
 }
 
-/// What a connection may do: the privileges of its users, worked out when a user changes and not for each command.
+/// The privileges of a connection's users, computed after a change of users and not for each command.
 #[derive(Debug, Default)]
-pub(crate) struct Granted {
-    /// Of the users that this was worked out from; 0 when it has to be done.
+pub(crate) struct PrivilegeSet {
+    /// The generation of users for which this was computed; 0 if it must be computed.
     pub(crate) generation: u64,
     pub(crate) known: bool,
     pub(crate) privileges: Vec<Privilege>,
 }
 
-impl Granted {
-    /// Has it worked out anew before the next command.
+impl PrivilegeSet {
+    /// Makes the next command compute it again.
     pub(crate) fn forget(&mut self) {
         self.generation = 0;
     }
 
-    /// Whether anybody has logged in.
+    /// Whether a user has logged in.
     pub(crate) fn is_known(&self) -> bool {
         self.known
     }
 
     /// Whether it includes any of `rights` on `resource`.
-    pub(crate) fn allows(&self, rights: Rights, resource: Resource<'_>) -> bool {
+    pub(crate) fn allows(&self, rights: Rights, resource: PrivilegeResource<'_>) -> bool {
         self.privileges.iter().any(|privilege| privilege.allows(rights, resource))
     }
 }
@@ -110,17 +110,20 @@ mod tests {
     fn wide_scopes_leave_system_collections_out() {
         let find = |scope| Privilege { scope, rights: Rights::FIND };
         let own = find(Scope::Database("a".to_owned()));
-        assert!(own.allows(Rights::FIND, Resource::Collection("a", "c")));
-        assert!(own.allows(Rights::FIND, Resource::Collection("a", "")));
-        assert!(!own.allows(Rights::CHANGE, Resource::Collection("a", "c")));
-        assert!(!own.allows(Rights::FIND, Resource::Collection("b", "c")));
-        assert!(!own.allows(Rights::FIND, Resource::Collection("a", "system.users")));
+        assert!(own.allows(Rights::FIND, PrivilegeResource::Collection("a", "c")));
+        assert!(own.allows(Rights::FIND, PrivilegeResource::Collection("a", "")));
+        assert!(!own.allows(Rights::CHANGE, PrivilegeResource::Collection("a", "c")));
+        assert!(!own.allows(Rights::FIND, PrivilegeResource::Collection("b", "c")));
+        assert!(!own.allows(Rights::FIND, PrivilegeResource::Collection("a", "system.users")));
         let all = find(Scope::UserDatabases);
-        assert!(all.allows(Rights::FIND, Resource::Collection("b", "c")));
-        assert!(!all.allows(Rights::FIND, Resource::Collection("local", "c")));
-        assert!(!all.allows(Rights::FIND, Resource::Cluster));
+        assert!(all.allows(Rights::FIND, PrivilegeResource::Collection("b", "c")));
+        assert!(!all.allows(Rights::FIND, PrivilegeResource::Collection("local", "c")));
+        assert!(!all.allows(Rights::FIND, PrivilegeResource::Cluster));
         let profile = find(Scope::Collection(None, "system.profile"));
-        assert!(profile.allows(Rights::FIND, Resource::Collection("z", "system.profile")));
-        assert!(find(Scope::Everything).allows(Rights::FIND, Resource::Collection("admin", "system.users")));
+        assert!(profile.allows(Rights::FIND, PrivilegeResource::Collection("z", "system.profile")));
+        assert!(
+            find(Scope::Everything)
+                .allows(Rights::FIND, PrivilegeResource::Collection("admin", "system.users"))
+        );
     }
 }

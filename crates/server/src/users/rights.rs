@@ -1,6 +1,6 @@
-//! Table: groups of MongoDB's actions that belong together here: what a role gives and a command needs.
+//! Table: rights, each a group of MongoDB's actions, which roles grant and commands require.
 //!
-//! MongoDB has some hundred actions; those that no built-in role and no command of this server tells apart are one right.
+//! MongoDB has about a hundred actions; those that no built-in role and no command of this server distinguishes form one right.
 
 use std::ops::BitOr;
 
@@ -9,29 +9,29 @@ use std::ops::BitOr;
 pub(crate) struct Rights(u16);
 
 impl Rights {
-    /// Reading documents.
+    /// The right to read documents.
     pub(crate) const FIND: Rights = Rights(1);
-    /// Seeing which collections and indexes there are.
+    /// The right to list collections and indexes.
     pub(crate) const LIST: Rights = Rights(1 << 1);
-    /// Sizes and counts.
+    /// The right to see sizes and counts.
     pub(crate) const STATS: Rights = Rights(1 << 2);
-    /// Writing documents.
+    /// The right to write documents.
     pub(crate) const CHANGE: Rights = Rights(1 << 3);
-    /// Making and dropping collections and indexes.
+    /// The right to create and drop collections and indexes.
     pub(crate) const SCHEMA: Rights = Rights(1 << 4);
-    /// What changes how a database works.
+    /// The right to change how a database works.
     pub(crate) const ADMINISTER: Rights = Rights(1 << 5);
-    /// Users and their roles.
+    /// The right to manage users and their roles.
     pub(crate) const USERS: Rights = Rights(1 << 6);
-    /// Seeing all databases (cluster).
+    /// The right to list all databases (cluster).
     pub(crate) const DATABASES: Rights = Rights(1 << 7);
-    /// Parameters and counters (cluster).
+    /// The right to read parameters and counters (cluster).
     pub(crate) const FIGURES: Rights = Rights(1 << 8);
-    /// Watching what everybody does (cluster).
+    /// The right to see all users' operations (cluster).
     pub(crate) const MONITOR: Rights = Rights(1 << 9);
-    /// Changing how the server runs (cluster).
+    /// The right to change how the server runs (cluster).
     pub(crate) const MANAGE: Rights = Rights(1 << 10);
-    /// Replica sets and shards (cluster).
+    /// The right to manage replica sets and shards (cluster).
     pub(crate) const SETS: Rights = Rights(1 << 11);
 
     /// Whether it has at least one of `wanted`.

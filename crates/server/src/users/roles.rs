@@ -1,4 +1,4 @@
-//! Table: the built-in roles, and what each gives. Roles of users' own making are refused by name.
+//! Table: the built-in roles, and the rights of each. User-defined roles are refused by name.
 
 use fathom_query::{Code, Failure};
 
@@ -6,9 +6,9 @@ use super::privilege::{Privilege, Scope};
 use super::rights::Rights;
 use crate::Result;
 
-/// A role that somebody has: its name and the database that it holds for.
+/// A role of a user: its name and the database that it holds for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Role {
+pub(crate) struct RoleName {
     pub(crate) role: String,
     pub(crate) database: String,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Role {
 /// Roles that every database has.
 static OF_DATABASES: &[&str] = &["dbAdmin", "dbOwner", "read", "readWrite", "userAdmin"];
 
-/// Roles that `admin` has beside them.
+/// Further roles of `admin`.
 static OF_ADMIN: &[&str] = &[
     "__system",
     "backup",
@@ -33,20 +33,20 @@ static OF_ADMIN: &[&str] = &[
 ];
 
 /// The built-in roles of a database, by name.
-pub(crate) fn built_in(database: &str) -> Vec<Role> {
+pub(crate) fn built_in(database: &str) -> Vec<RoleName> {
     let more: &[&str] = if database == "admin" { OF_ADMIN } else { &[] };
-    let mut roles: Vec<Role> = OF_DATABASES
+    let mut roles: Vec<RoleName> = OF_DATABASES
         .iter()
         .chain(more)
-        .map(|role| Role { role: (*role).to_owned(), database: database.to_owned() })
+        .map(|role| RoleName { role: (*role).to_owned(), database: database.to_owned() })
         .collect();
     roles.sort();
     roles
 }
 
-impl Role {
-    /// Refuses a role that there is not (31).
-    pub(crate) fn check(self) -> Result<Role> {
+impl RoleName {
+    /// Refuses a role that does not exist (31).
+    pub(crate) fn check(self) -> Result<RoleName> {
         if self.is_built_in() {
             return Ok(self);
         }
@@ -54,13 +54,13 @@ impl Role {
         Err(Failure::new(Code::RoleNotFound, what))
     }
 
-    /// Whether there is such a role.
+    /// Whether the role exists.
     pub(crate) fn is_built_in(&self) -> bool {
         let name = self.role.as_str();
         OF_DATABASES.contains(&name) || self.database == "admin" && OF_ADMIN.contains(&name)
     }
 
-    /// What it gives; nothing if there is no such role.
+    /// Its privileges; an empty list if the role does not exist.
     pub(crate) fn privileges(&self) -> Vec<Privilege> {
         let database = || Scope::Database(self.database.clone());
         match self.role.as_str() {
@@ -186,18 +186,18 @@ fn cluster_monitor() -> Vec<Privilege> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::privilege::Resource;
+    use super::super::privilege::PrivilegeResource;
     use super::*;
 
-    fn may(role: &str, database: &str, right: Rights, place: Resource<'_>) -> bool {
-        let role = Role { role: role.to_owned(), database: database.to_owned() }.check().unwrap();
+    fn may(role: &str, database: &str, right: Rights, place: PrivilegeResource<'_>) -> bool {
+        let role = RoleName { role: role.to_owned(), database: database.to_owned() }.check().unwrap();
         role.privileges().iter().any(|one| one.allows(right, place))
     }
 
     #[test]
     fn each_role_gives_what_it_says_and_no_more() {
-        let here = Resource::Collection("a", "c");
-        let users = Resource::Collection("admin", "system.users");
+        let here = PrivilegeResource::Collection("a", "c");
+        let users = PrivilegeResource::Collection("admin", "system.users");
         assert!(may("read", "a", Rights::FIND, here) && !may("read", "a", Rights::CHANGE, here));
         assert!(may("readWrite", "a", Rights::SCHEMA, here));
         assert!(!may("readWrite", "a", Rights::ADMINISTER, here));
@@ -210,8 +210,8 @@ mod tests {
         for role in ["root", "backup", "userAdminAnyDatabase", "__system"] {
             assert!(may(role, "admin", Rights::FIND, users), "{role}");
         }
-        assert!(may("hostManager", "admin", Rights::MANAGE, Resource::Cluster));
-        assert!(!may("clusterMonitor", "admin", Rights::MANAGE, Resource::Cluster));
+        assert!(may("hostManager", "admin", Rights::MANAGE, PrivilegeResource::Cluster));
+        assert!(!may("clusterMonitor", "admin", Rights::MANAGE, PrivilegeResource::Cluster));
         assert!(may("clusterMonitor", "admin", Rights::STATS, here));
         for role in built_in("admin") {
             assert!(!role.privileges().is_empty(), "{role:?}");
@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn roles_that_do_not_exist_are_refused() {
-        let role = |name: &str, database: &str| Role { role: name.to_owned(), database: database.to_owned() };
+        let role =
+            |name: &str, database: &str| RoleName { role: name.to_owned(), database: database.to_owned() };
         assert_eq!(role("root", "a").check().unwrap_err().code(), Code::RoleNotFound);
         assert!(role("root", "a").privileges().is_empty());
         assert_eq!(role("mine", "admin").check().unwrap_err().message(), "Could not find role: mine@admin");

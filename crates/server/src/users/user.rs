@@ -1,25 +1,24 @@
-//! One user, as `admin.system.users` keeps it: MongoDB's schema 28, with credentials for each mechanism.
+//! A user as a document of `admin.system.users`: MongoDB's schema 28, with credentials for each mechanism.
 
 use bson::{Bson, Document, doc};
 use fathom_query::{Code, Failure};
 use fathom_wire::scram::{Credentials, Mechanism};
 
-use super::roles::Role;
+use super::roles::RoleName;
 use crate::Result;
 
-/// A user.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     pub(crate) name: String,
     pub(crate) database: String,
-    pub(crate) roles: Vec<Role>,
+    pub(crate) roles: Vec<RoleName>,
     credentials: Vec<(Mechanism, Credentials)>,
-    /// As it is stored.
+    /// The document as it is stored.
     document: Document,
 }
 
 impl User {
-    /// A user who did not exist before.
+    /// Makes a user who did not exist before.
     pub(crate) fn create(database: &str, name: &str) -> User {
         let document = doc! {
             "_id": format!("{database}.{name}"),
@@ -38,7 +37,7 @@ impl User {
         }
     }
 
-    /// Reads a stored user; one that cannot be read cannot log in.
+    /// Reads a stored user; a user that cannot be read cannot log in.
     pub(crate) fn read(document: Document) -> Result<User> {
         let unusable = |field: &str| {
             Failure::new(
@@ -51,7 +50,7 @@ impl User {
         let mut roles = Vec::new();
         for role in document.get_array("roles").map_err(|_| unusable("roles"))? {
             let role = role.as_document().ok_or_else(|| unusable("roles"))?;
-            roles.push(Role {
+            roles.push(RoleName {
                 role: role.get_str("role").map_err(|_| unusable("roles"))?.to_owned(),
                 database: role.get_str("db").map_err(|_| unusable("roles"))?.to_owned(),
             });
@@ -66,22 +65,22 @@ impl User {
         Ok(User { name, database, roles, credentials, document })
     }
 
-    /// `database.user`.
+    /// The user's `_id`, which is `database.user`.
     pub(crate) fn id(&self) -> String {
         format!("{}.{}", self.database, self.name)
     }
 
-    /// As it is stored.
+    /// The document as it is stored.
     pub(crate) fn document(&self) -> &Document {
         &self.document
     }
 
-    /// What a login by `mechanism` is checked against.
+    /// The credentials that a login by `mechanism` is checked against.
     pub(crate) fn credentials(&self, mechanism: Mechanism) -> Option<&Credentials> {
         self.credentials.iter().find(|(one, _)| *one == mechanism).map(|(_, credentials)| credentials)
     }
 
-    /// The mechanisms that it can log in by, in MongoDB's order.
+    /// The mechanisms with which it can log in, in MongoDB's order.
     pub(crate) fn mechanisms(&self) -> Vec<Mechanism> {
         [Mechanism::Sha1, Mechanism::Sha256]
             .into_iter()
@@ -89,7 +88,6 @@ impl User {
             .collect()
     }
 
-    /// Replaces all credentials.
     pub(crate) fn set_credentials(&mut self, credentials: Vec<(Mechanism, Credentials)>) {
         let mut stored = Document::new();
         for mechanism in [Mechanism::Sha1, Mechanism::Sha256] {
@@ -101,29 +99,29 @@ impl User {
         self.credentials = credentials;
     }
 
-    /// Forgets the credentials of all but these mechanisms.
+    /// Removes the credentials of all but these mechanisms.
     pub(crate) fn keep_mechanisms(&mut self, kept: &[Mechanism]) {
         let credentials =
             self.credentials.iter().filter(|(mechanism, _)| kept.contains(mechanism)).cloned().collect();
         self.set_credentials(credentials);
     }
 
-    /// Replaces the roles; a role that is given twice is held once.
-    pub(crate) fn set_roles(&mut self, mut roles: Vec<Role>) {
+    /// Replaces the roles; a repeated role is stored once.
+    pub(crate) fn set_roles(&mut self, mut roles: Vec<RoleName>) {
         roles.sort();
         roles.dedup();
         self.document.insert("roles", roles_array(&roles));
         self.roles = roles;
     }
 
-    /// Replaces what the application keeps with the user.
+    /// Replaces the application's custom data of the user.
     pub(crate) fn set_custom_data(&mut self, data: Document) {
         self.document.insert("customData", data);
     }
 }
 
 /// Roles as `[{role, db}]`.
-pub(crate) fn roles_array(roles: &[Role]) -> Vec<Bson> {
+pub(crate) fn roles_array(roles: &[RoleName]) -> Vec<Bson> {
     roles.iter().map(|role| Bson::Document(doc! { "role": &role.role, "db": &role.database })).collect()
 }
 
@@ -136,7 +134,7 @@ mod tests {
         let mut user = User::create("admin", "jo.e");
         let derive = |mechanism| Credentials::derive(mechanism, "jo.e", "pw", vec![1; 16], 2).unwrap();
         user.set_credentials(Mechanism::ALL.map(|one| (one, derive(one))).to_vec());
-        let role = |name: &str| Role { role: name.to_owned(), database: "admin".to_owned() };
+        let role = |name: &str| RoleName { role: name.to_owned(), database: "admin".to_owned() };
         user.set_roles(vec![role("root"), role("read"), role("root")]);
         user.set_custom_data(doc! { "a": 1 });
         let again = User::read(user.document().clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Counters move by exactly what was done.
+//! Counters grow by exactly the work that was done.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn operations_documents_and_failures_are_counted_exactly() {
         let expected = [
             ("opcounters.insert", 301),
             ("opcounters.query", 4),
-            // The last batch was full, so one more had to say that there is nothing left.
+            // The last batch was full, so one more was needed to report the end.
             ("opcounters.getmore", 3),
             ("opcounters.update", 2),
             ("opcounters.delete", 1),
@@ -59,7 +59,7 @@ fn operations_documents_and_failures_are_counted_exactly() {
             ("opLatencies.reads.ops", 7),
             ("opLatencies.writes.ops", 4),
             ("opLatencies.commands.ops", 1),
-            // The nonsense, and the duplicate.
+            // The unknown command, and the duplicate key.
             ("asserts.user", 2),
             ("asserts.regular", 0),
         ];
@@ -93,7 +93,7 @@ fn histograms_hold_every_operation() {
     }
 }
 
-/// Bytes of a frame with a body alone: header, flags, kind.
+/// The bytes of a frame with only a body: header, flags, kind.
 fn frame(body: &Document) -> i64 {
     i64::try_from(body.to_vec().unwrap().len() + 21).unwrap()
 }
@@ -142,7 +142,7 @@ fn the_use_of_a_collection_and_of_its_indexes_is_counted_where_it_happens() {
         let top = run_on(&mut connection, "admin", &doc! { "top": 1 });
         let totals = at(&top, "totals").as_document().unwrap();
         let one = totals.get_document("test.c").unwrap();
-        // The failed find never got as far as the collection, but it was about it.
+        // The failed find never reached the collection, but it is counted for it.
         let expected = [("queries", 4), ("getmore", 3), ("insert", 2), ("update", 1), ("remove", 1)];
         for (name, count) in expected {
             assert_eq!(number(one, &format!("{name}.count")), count, "{name} of {engine:?}");
@@ -216,7 +216,7 @@ fn the_sample_for_monitors_holds_the_status_and_the_machine() {
     }
 }
 
-/// The time of the waits is within that of the operations, and a write that does not ask for the journal adds none.
+/// The time of the waits is part of the operations' time, and a write without `j: true` adds none.
 #[test]
 fn waits_for_the_journal_are_counted_with_their_time() {
     let lab = Lab::start(ENGINES[0]);
@@ -241,7 +241,7 @@ fn waits_for_the_journal_are_counted_with_their_time() {
     assert_eq!(figures().0, (journaled, journaled_us));
 }
 
-/// A write that an `fsync` lock holds up is one wait of that length; a write that finds no lock adds none.
+/// A write that an `fsync` lock blocks is one wait of that length; a write without a lock adds none.
 #[test]
 fn waits_for_locks_are_counted_with_their_time() {
     const LOCKED: Duration = Duration::from_millis(300);
@@ -264,7 +264,7 @@ fn waits_for_locks_are_counted_with_their_time() {
     });
     let after = waits(&mut connection);
     assert_eq!(after.0 - before.0, 1);
-    // The writer may begin late on a busy machine, and end late.
+    // On a busy machine the writer may begin late, and end late.
     let waited = Duration::from_micros(u64::try_from(after.1 - before.1).unwrap());
     assert!(waited > LOCKED / 10 && waited < 100 * LOCKED, "{waited:?}");
     run(&mut connection, &doc! { "insert": "c", "documents": [{ "_id": 2 }] });

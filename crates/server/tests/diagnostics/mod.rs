@@ -1,4 +1,4 @@
-//! What the server says of itself is true and has the shape that mongod's tools know.
+//! Tests that the server's reports on itself are correct and have the form that mongod's tools expect.
 mod counters;
 mod operations;
 mod shapes;

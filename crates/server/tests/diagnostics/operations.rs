@@ -1,4 +1,4 @@
-//! Running operations are shown, and end when they are killed.
+//! Running operations are listed, and end when they are killed.
 
 use bson::{Document, doc};
 use fathom_client::Connection;
@@ -12,7 +12,7 @@ fn operations(connection: &mut Connection, conditions: Document) -> Vec<Document
     reply.get_array("inprog").unwrap().iter().map(|one| one.as_document().unwrap().clone()).collect()
 }
 
-/// A collection that a query can be busy with.
+/// A collection on which a query can take long.
 fn fill(connection: &mut Connection) {
     for _ in 0..2 {
         let documents = vec![doc! { "a": "x".repeat(100) }; 5000];
@@ -28,7 +28,7 @@ fn a_long_query_is_shown_and_killed() {
         fill(&mut connection);
         let mut busy = lab.connect();
         let worker = std::thread::spawn(move || {
-            // Without a kill this takes long.
+            // Without a kill this runs for long.
             let patterns: Vec<Document> =
                 (0..100).map(|n| doc! { "a": { "$regex": format!("x*y{n}") } }).collect();
             let filter = doc! { "$or": patterns };
@@ -41,7 +41,7 @@ fn a_long_query_is_shown_and_killed() {
             }
             std::thread::yield_now();
         };
-        // The filter is long, and is left out by name.
+        // The filter is long; it is left out, and only named.
         assert_eq!(text(&shown, "command.find"), "c");
         assert_eq!(text(&shown, "command.comment"), "long");
         assert_eq!(text(&shown, "command.$truncated"), "filter");
@@ -65,7 +65,7 @@ fn it_shows_itself_and_idle_connections_if_asked() {
     let all = operations(&mut one, doc! { "$all": true });
     assert_eq!(all.len(), 2);
     assert_eq!(all.iter().filter(|one| !one.get_bool("active").unwrap()).count(), 1);
-    // A kill of what does not run is no failure, as in mongod, and harms nobody.
+    // Killing an operation that does not run is no failure, as in mongod, and has no effect.
     run_on(&mut one, "admin", &doc! { "killOp": 1, "op": 999_999 });
     run(&mut one, &doc! { "ping": 1 });
     assert_eq!(fail(&mut one, "test", &doc! { "currentOp": 1 }).code().0, 13);

@@ -1,4 +1,4 @@
-//! Slow operations: the line in the log and the document in `system.profile` say what the operation did.
+//! Slow operations: the log line and the document in `system.profile` describe the operation's work.
 
 use bson::{Bson, Document, doc};
 use fathom_client::{Connection, Target};
@@ -153,7 +153,7 @@ fn the_profile_keeps_what_its_level_says() {
         let stats = run(&mut connection, &doc! { "collStats": "system.profile" });
         assert!(stats.get_bool("capped").unwrap());
         assert_eq!(number(&stats, "maxSize"), 1 << 20);
-        // Keeping operations is no operation.
+        // Recording operations is not counted as an operation.
         assert_eq!(number(&super::support::status(&mut connection), "opcounters.insert"), 1);
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 3 }).code().0, 2);
         assert_eq!(fail(&mut connection, "test", &doc! { "profile": 1, "sampleRate": 2 }).code().0, 2);
@@ -174,10 +174,10 @@ fn what_a_query_read_from_the_disk_is_said() {
     run(&mut connection, &doc! { "find": "c", "filter": { "pad": "y" } });
     let cold = line(&lab, runs("find"));
     let read = number(&cold, "attr.storage.data.bytesRead");
-    // The start has read the last page already.
+    // The start has already read the last page.
     assert!((bytes * 9 / 10..bytes * 11 / 10).contains(&read), "{read} of {bytes}");
     assert!(number(&cold, "attr.storage.data.timeReadingMicros") > 0);
-    // A second time all is in the cache.
+    // The second time everything is in the cache.
     run(&mut connection, &doc! { "find": "c", "filter": { "pad": "z" } });
     let warm = line(&lab, runs("find"));
     assert_eq!(at(&warm, "attr.storage").as_document().unwrap(), &doc! {});

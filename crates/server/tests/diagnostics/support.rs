@@ -9,7 +9,7 @@ use tempfile::TempDir;
 pub(crate) const ENGINES: [EngineName; 3] =
     [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
 
-/// A server and the directory that it lives in.
+/// A server and its data directory.
 pub(crate) struct Lab {
     server: Option<Server>,
     config: Config,
@@ -38,7 +38,7 @@ impl Lab {
         Target::at(Address::new("127.0.0.1", self.server.as_ref().unwrap().port()))
     }
 
-    /// Stops it and starts it again over the same data.
+    /// Stops the server and starts it again on the same data.
     pub(crate) fn restart(&mut self) {
         self.server.take().unwrap().stop().unwrap();
         self.server = Some(Server::start(self.config.clone()).unwrap());
@@ -109,7 +109,7 @@ pub(crate) fn number(document: &Document, path: &str) -> i64 {
     }
 }
 
-/// By how much a number grew.
+/// The increase of a number.
 pub(crate) fn grown(before: &Document, after: &Document, path: &str) -> i64 {
     number(after, path) - number(before, path)
 }

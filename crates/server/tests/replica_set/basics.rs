@@ -1,4 +1,4 @@
-//! A set comes up, follows its primary, and answers as drivers expect.
+//! A set starts, replicates from its primary, and answers as drivers expect.
 
 use bson::{Document, Timestamp, doc};
 use fathom_client::Code;
@@ -57,7 +57,7 @@ fn a_set_follows_its_primary_on_each_engine() {
     }
 }
 
-/// How far each member is, and how far back the oplog reaches, where they are asked for.
+/// Checks the progress of each member, and the age of the oplog's oldest entry, if they were requested.
 fn shows_progress(status: &Document) {
     let stamp = |document: &Document, field: &str| document.get_timestamp(field).unwrap();
     let oplog = status.get_document("oplog").unwrap();
@@ -90,7 +90,7 @@ fn a_secondary_follows_with_one_cursor() {
         let status = run(&mut set.connect(secondary), "admin", &doc! { "serverStatus": 1 });
         let metrics = status.get_document("metrics").unwrap().get_document("repl").unwrap();
         let replies = metrics.get_document("network").unwrap().get_document("getmores").unwrap();
-        // One reply may bring several entries, but no client writes before the last one is everywhere.
+        // One reply may contain several entries, but no client writes before all members have the last one.
         assert!(replies.get_i64("num").unwrap() >= 10, "{metrics}");
     }
     set.end();
@@ -145,7 +145,7 @@ fn a_write_concern_that_cannot_be_had_is_told_beside_the_write() {
 fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
         let mut set = Set::start(&[engine; 3]);
-        // The third is not in it at first.
+        // The third is not a member at first.
         set.initiate(&[doc! {}, doc! {}]);
         let primary = set.primary();
         let mut connection = set.connect(primary);
@@ -167,7 +167,7 @@ fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
         set.wait_secondary(2);
         set.wait_equal(primary);
         let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
-        // Copied from a secondary that had not applied it yet, the index comes with the oplog.
+        // The data may come from a secondary that has not applied the index yet; then the oplog brings it.
         until("the new member has the index", || {
             (served::listed(&mut set.connect(2), &list).len() == 2).then_some(())
         });
@@ -185,7 +185,7 @@ fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
 #[test]
 fn a_new_member_copies_from_a_secondary_where_nobody_is_primary() {
     let mut set = Set::start(&[EngineName::WiredTiger, EngineName::WiredTiger, EngineName::RocksDb]);
-    // The third does not vote, so that without the primary nobody can be elected.
+    // The third does not vote, so that without the primary no member can be elected.
     set.initiate(&[doc! {}, doc! {}, doc! { "votes": 0, "priority": 0 }]);
     let primary = set.primary();
     set.wait_secondary(2);
@@ -243,7 +243,7 @@ fn a_cluster_time_beyond_the_clock_is_rejected_and_writes_still_replicate() {
         }
     };
     let before = run(&mut connection, "test", &insert(0)).get_timestamp("operationTime").unwrap();
-    // A year is more than a set believes of `$clusterTime`; the last of all timestamps has no successor.
+    // A year ahead exceeds the `$clusterTime` that a set accepts; the last of all timestamps has no successor.
     let times = [(before.time + 315_360_000, 1), (before.time + 60, 1), (u32::MAX, u32::MAX)];
     for (time, increment) in times {
         let find = doc! {

@@ -1,4 +1,4 @@
-//! Primaries come and go; what a majority has stays.
+//! Elections: primaries change, and majority-committed writes survive.
 
 use bson::doc;
 use fathom_client::Code;
@@ -48,7 +48,7 @@ fn a_step_down_hands_over_and_closes_clients() {
     let mut idle = set.connect(primary);
     run(&mut idle, "admin", &doc! { "ping": 1 });
     let mut connection = set.connect(primary);
-    // The reply may or may not come before the connection ends.
+    // The reply may come before the connection ends, or not at all.
     let _ = connection.run("admin", &doc! { "replSetStepDown": 30, "secondaryCatchUpPeriodSecs": 20 });
     let next = until("another is primary", || Some(set.primary()).filter(|next| *next != primary));
     assert_ne!(next, primary);
@@ -68,7 +68,7 @@ fn a_requested_step_down_does_not_wait_for_the_election_timeout() {
     let config = config.get_document_mut("config").unwrap();
     config.insert("version", config.get_i32("version").unwrap() + 1);
     config.get_document_mut("settings").unwrap().insert("electionTimeoutMillis", 600_000);
-    // Of both the one of the higher priority is to follow.
+    // The one of the two with the higher priority should follow.
     let heir = (primary + 2) % 3;
     let members = config.get_array_mut("members").unwrap();
     for place in [primary, heir] {
@@ -94,7 +94,7 @@ fn a_requested_step_down_does_not_wait_for_the_election_timeout() {
 fn what_only_the_old_primary_had_is_rolled_back_into_files() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
         let mut set = Set::start(&[engine; 3]);
-        // Long enough for a primary that is alone to take some writes.
+        // Long enough for an isolated primary to accept some writes.
         set.election_timeout_ms = 6000;
         set.initiate(&[doc! {}, doc! {}, doc! {}]);
         let primary = set.primary();
@@ -106,7 +106,7 @@ fn what_only_the_old_primary_had_is_rolled_back_into_files() {
         for other in &others {
             set.stop(*other);
         }
-        // Nobody else hears of these.
+        // No other member receives these.
         let lost = doc! {
             "update": "c",
             "updates": [

@@ -1,4 +1,4 @@
-//! Replica sets of real servers in one process: what clients see of primaries, secondaries, elections and write concerns.
+//! Replica sets of real servers in one process: primaries, secondaries, elections and write concerns as clients see them.
 
 mod basics;
 mod elections;

@@ -1,4 +1,4 @@
-//! Writes that a driver sends again are done once, also by the next primary.
+//! A retried write is executed once, also by the next primary.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
@@ -21,7 +21,7 @@ fn retryable(command: Document, number: i64) -> Document {
         .collect()
 }
 
-/// Without what differs from time to time.
+/// Removes the fields that differ from time to time.
 fn said(mut reply: Document) -> Document {
     ["operationTime", "$clusterTime", "electionId", "opTime"]
         .iter()

@@ -1,4 +1,4 @@
-//! Changes of the schema on a set: other members have them as soon as their write concern is fulfilled.
+//! Schema changes on a set: other members have them as soon as their write concern is fulfilled.
 
 use bson::{Document, doc};
 use fathom_client::Connection;
@@ -7,7 +7,7 @@ use fathom_server::config::EngineName;
 use super::set::{Set, until};
 use crate::served::{self, run};
 
-/// What a member has in `test`: each collection with its indexes.
+/// A member's database `test`: each collection with its indexes.
 fn schema(connection: &mut Connection) -> Vec<(String, Vec<String>)> {
     let anywhere = doc! { "mode": "secondaryPreferred" };
     let names = |all: Vec<Document>| all.iter().map(|one| one.get_str("name").unwrap().to_owned()).collect();
@@ -22,7 +22,7 @@ fn schema(connection: &mut Connection) -> Vec<(String, Vec<String>)> {
     collections.into_iter().map(&mut with_indexes).collect()
 }
 
-/// Their entries once stood in the oplog without anybody being told, until another write came: a write concern was fulfilled before
+/// Their entries were once in the oplog without a notification, until another write came: a write concern was fulfilled before
 /// any other member had heard, and an idle set's secondaries followed only with the next noop, up to 10 s later.
 #[test]
 fn a_change_of_the_schema_is_on_the_other_members_when_its_write_concern_is_fulfilled() {

@@ -1,4 +1,4 @@
-//! A set for a test: members on any free ports of the loopback, with short timeouts.
+//! A replica set for tests: members on any free ports of the loopback, with short timeouts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,8 +10,8 @@ use fathom_server::{ClusterRole, Config, Server};
 
 use crate::served;
 
-/// How long anything may take on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// The maximum time for any step on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Set {
     directory: tempfile::TempDir,
@@ -24,7 +24,7 @@ pub(crate) struct Set {
 }
 
 impl Set {
-    /// Members on these engines, not yet a set.
+    /// Starts members with these engines, which do not form a set yet.
     pub(crate) fn start(engines: &[EngineName]) -> Set {
         Set::start_as(ClusterRole::None, engines)
     }
@@ -108,7 +108,7 @@ impl Set {
 
     pub(crate) fn try_connect(&self, place: usize) -> fathom_client::Result<Connection> {
         let mut target = Target::at(Address::new("127.0.0.1", self.ports[place]));
-        target.socket_timeout = Some(PATIENCE);
+        target.socket_timeout = Some(TIMEOUT);
         Connection::connect(&target)
     }
 
@@ -126,7 +126,7 @@ impl Set {
         (0..self.members.len()).filter(|place| self.members[*place].is_some())
     }
 
-    /// The place of the member that takes writes.
+    /// The position of the primary.
     pub(crate) fn primary(&self) -> usize {
         until("there is a primary", || {
             self.running().find(|place| {
@@ -137,7 +137,7 @@ impl Set {
         })
     }
 
-    /// The state that a member has by its own word.
+    /// The state that a member reports.
     pub(crate) fn state(&self, place: usize) -> i32 {
         let Ok(mut connection) = self.try_connect(place) else { return -1 };
         match connection.run("admin", &doc! { "replSetGetStatus": 1 }) {
@@ -156,7 +156,7 @@ impl Set {
         until(&format!("member {place} can be read"), || self.try_documents(place))
     }
 
-    /// None of a member that cannot be read now.
+    /// The same without waiting: `None` if the member cannot be read now.
     fn try_documents(&self, place: usize) -> Option<Vec<Document>> {
         let find = doc! {
             "find": "c", "sort": { "_id": 1 }, "$readPreference": { "mode": "secondaryPreferred" },
@@ -176,7 +176,7 @@ impl Set {
         }
     }
 
-    /// What a member said last.
+    /// The last lines of a member's log.
     fn log(&self, place: usize) -> String {
         let Ok(mut connection) = self.try_connect(place) else { return String::new() };
         let log = served::run(&mut connection, "admin", &doc! { "getLog": "global" });
@@ -194,19 +194,19 @@ impl Set {
     }
 }
 
-/// Waits until something is there.
+/// Waits until `look` returns a value.
 pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     until_or(what, look, String::new)
 }
 
-/// Waits until something is there; if it never is, `explain` says more.
+/// Waits until `look` returns a value; on a timeout, `explain` gives details.
 fn until_or<T>(what: &str, mut look: impl FnMut() -> Option<T>, explain: impl Fn() -> String) -> T {
     let begun = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}\n{}", explain());
+        assert!(begun.elapsed() < TIMEOUT, "in vain: {what}\n{}", explain());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,4 +1,4 @@
-//! A set as a shard: what its secondaries know of it, and when.
+//! A set as a shard: its secondaries learn the shard's identity, and wait for it.
 
 use bson::oid::ObjectId;
 use bson::{Timestamp, doc};
@@ -25,7 +25,7 @@ fn a_secondary_waits_to_be_told_which_shard_it_belongs_to() {
     let mut briefly = count.clone();
     briefly.insert("maxTimeMS", 200);
     assert_eq!(code(&mut secondary, "test", &briefly), Code::MaxTimeMSExpired);
-    // Nobody listens there: whoever knows its shard fails to ask who owns what.
+    // No server listens there: a member that knows its shard fails to ask for the owners.
     let identity = doc! {
         "_id": "shardIdentity", "shardName": "s", "clusterId": ObjectId::new(),
         "configsvrConnectionString": "127.0.0.1:1",

@@ -1,4 +1,4 @@
-//! A secondary that is stopped in the middle of what it applies: it ends cleanly, and its next start has all of it.
+//! A secondary that is stopped while it applies entries stops cleanly, and its next start applies all of them.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use fathom_server::config::EngineName;
 use super::set::{Set, until};
 use crate::served::{self, run};
 
-/// It once took its own shutdown for an entry that cannot be applied, and ended as if its data were damaged.
+/// The member once took its own shutdown for an entry that cannot be applied, and ended as if its data were damaged.
 #[test]
 fn a_secondary_that_is_stopped_while_it_builds_an_index_builds_it_after_its_next_start() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
@@ -22,7 +22,7 @@ fn a_secondary_that_is_stopped_while_it_builds_an_index_builds_it_after_its_next
         served::insert(&mut connection, "c", (0..8000).map(document).collect());
         set.wait_equal(0);
         let list = doc! { "listIndexes": "c", "$readPreference": { "mode": "secondaryPreferred" } };
-        // Where in the build it is stopped: not yet begun, gathering, writing, done.
+        // The stage of the build at which it is stopped: not yet begun, gathering, writing, done.
         for (indexes, after_ms) in (2..).zip([0, 15, 40, 80, 160]) {
             let field = format!("f{after_ms}");
             served::index(&mut connection, "c", doc! { field: 1, "d": 1 });
@@ -42,7 +42,7 @@ fn a_secondary_that_is_stopped_while_it_builds_an_index_builds_it_after_its_next
     }
 }
 
-/// A delayed member is the one that still has what was deleted by mistake; stopping it once made it apply all that it had fetched.
+/// A delayed member still has data that was deleted by mistake; stopping it once made it apply everything that it had fetched.
 #[test]
 fn a_delayed_member_that_is_stopped_applies_nothing_before_its_time() {
     const DELAY_SECONDS: u32 = 5;
@@ -54,7 +54,7 @@ fn a_delayed_member_that_is_stopped_applies_nothing_before_its_time() {
     set.primary();
     set.wait_secondary(1);
     let mut connection = set.connect(0);
-    // A machine that stands still for too long is asked again.
+    // A machine that was suspended for too long gets another attempt.
     for turn in 0..5 {
         served::insert(&mut connection, "c", vec![doc! { "_id": turn }]);
         until("the delayed member has it", || (!set.documents(1).is_empty()).then_some(()));

@@ -1,4 +1,4 @@
-//! What a server says of its event loops, and how connections are brought to them.
+//! The server's figures on its event loops, and the means to move connections to them.
 
 use std::time::{Duration, Instant};
 
@@ -8,9 +8,9 @@ use fathom_server::Server;
 
 use super::{connect, run};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What `serverStatus` says of who runs operations. It is asked on a connection that no loop ever has.
+/// The executor's figures in `serverStatus`, read on a connection that no loop ever serves.
 pub(crate) fn figures(server: &Server) -> Document {
     let status = run(&mut connect(server), "admin", &doc! { "serverStatus": 1 });
     let network = status.get_document("network").unwrap();
@@ -25,9 +25,9 @@ pub(crate) fn in_loops(server: &Server) -> i64 {
     figure(server, "connectionsInEventLoops")
 }
 
-/// Has connections send brief queries until loops have all of them.
+/// Makes connections send brief queries until loops serve all of them.
 pub(crate) fn brought(server: &Server, connections: &mut [Connection]) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while in_loops(server) < i64::try_from(connections.len()).unwrap() {
         assert!(Instant::now() < until, "loops did not take the connections: {:?}", figures(server));
         for connection in connections.iter_mut() {

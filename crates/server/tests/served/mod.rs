@@ -1,4 +1,4 @@
-//! A server for a test, and the client that talks to it.
+//! A server for tests, and its client.
 
 pub(crate) mod executor;
 
@@ -12,7 +12,7 @@ use fathom_server::{Config, Server};
 pub(crate) const ENGINES: [EngineName; 3] =
     [EngineName::WiredTiger, EngineName::RocksDb, EngineName::Ephemeral];
 
-/// A configuration on any free port; `directory` is for the data.
+/// A configuration with any free port; `directory` is for the data.
 pub(crate) fn config(directory: &Path, engine: EngineName) -> Config {
     let mut config = Config::default();
     config.net.port = 0;
@@ -20,7 +20,7 @@ pub(crate) fn config(directory: &Path, engine: EngineName) -> Config {
     config.storage.engine = engine;
     config.storage.wired_tiger.cache_size_gb = Some(0.25);
     config.storage.rocksdb.cache_size_gb = Some(0.25);
-    // Fewer rounds, or every login of an unoptimized build takes its time.
+    // Fewer iterations, because every login of an unoptimized build would take long.
     for name in ["scramIterationCount", "scramSHA256IterationCount"] {
         config.set_parameters.insert(name.to_owned(), "5000".to_owned());
     }

@@ -1,36 +1,37 @@
-//! How much of a processor a loop takes: while one has room the others stay idle, since each that is awake is one more to wake.
+//! Measures the share of a processor that a loop takes. While one loop has room the others stay idle, since each active loop is
+//! one more thread to wake.
 //!
-//! A loop on a processor that others use too never looks full, and rightly: a second one would only take turns with it.
+//! A loop on a processor that others use too never looks full, which is right: a second one would only take turns with it.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Between two measurements.
+/// The time between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// After that a measurement is of a time before the loop went to sleep.
+/// An older measurement describes a time before the loop went to sleep.
 const STALE: Duration = Duration::from_secs(1);
-/// Percent of a processor up to which a loop takes more connections.
+/// The percentage of a processor up to which a loop takes more connections.
 const ROOMY: u64 = 75;
-/// Above this it gives some up.
+/// The percentage above which a loop gives some up.
 const FULL: u64 = 90;
-/// Up to which a loop and the one before it together are left to the latter.
+/// The percentage up to which the load of a loop and the one before it together is left to the latter.
 const SPARE: u64 = 60;
 
-/// A loop's last measurement, for everybody.
+/// A loop's last measurement, readable by all threads.
 #[derive(Debug)]
-pub struct Load {
-    /// When it was, and percent of a processor.
+pub struct LoopLoad {
+    /// The time of the measurement, and the percentage of a processor.
     noted: Mutex<(Instant, u64)>,
 }
 
-impl Load {
-    pub(super) fn new() -> Load {
-        Load { noted: Mutex::new((Instant::now(), 0)) }
+impl LoopLoad {
+    pub(super) fn new() -> LoopLoad {
+        LoopLoad { noted: Mutex::new((Instant::now(), 0)) }
     }
 
-    /// Percent of a processor; none for a loop that sleeps.
+    /// The percentage of a processor; 0 for a loop that sleeps.
     pub fn percent(&self) -> u64 {
         let (at, percent) = *self.noted.lock();
         if at.elapsed() <= STALE { percent } else { 0 }
@@ -41,17 +42,16 @@ impl Load {
         self.percent() < ROOMY
     }
 
-    /// Notes a measurement.
     pub fn note(&self, percent: u64) {
         *self.noted.lock() = (Instant::now(), percent);
     }
 }
 
-/// Measures the loop whose thread has it.
+/// Measures the loop on whose thread it is.
 #[derive(Debug)]
 pub struct Meter {
     begun: Instant,
-    /// Processor time of the thread then.
+    /// The thread's processor time at that moment.
     spent: Duration,
 }
 
@@ -62,13 +62,13 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// Measures the calling thread from now on.
+    /// Starts to measure the calling thread.
     pub fn new() -> Meter {
         Meter { begun: Instant::now(), spent: processor_time() }
     }
 
-    /// Notes the loop's load if that is due; then percent of a processor.
-    pub fn measure(&mut self, load: &Load) -> Option<u64> {
+    /// Records the loop's load if that is due; then returns the percentage of a processor.
+    pub fn measure(&mut self, load: &LoopLoad) -> Option<u64> {
         let wall = self.begun.elapsed();
         if wall < INTERVAL {
             return None;
@@ -82,12 +82,12 @@ impl Meter {
     }
 }
 
-/// Of this thread.
+/// Processor time of the calling thread.
 fn processor_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// How many of its connections a loop gives up: a quarter when it is full, all when the loop before it has room for both.
+/// The number of connections that a loop gives up: a quarter when it is full, all when the loop before it has room for both.
 pub fn excess(percent: u64, before: Option<u64>, connections: usize) -> usize {
     match before {
         _ if percent > FULL => connections.div_ceil(4),
@@ -102,11 +102,11 @@ mod tests {
 
     #[test]
     fn a_loop_is_as_busy_as_its_thread() {
-        let (load, mut meter) = (Load::new(), Meter::new());
+        let (load, mut meter) = (LoopLoad::new(), Meter::new());
         assert_eq!(meter.measure(&load), None);
         std::thread::sleep(2 * INTERVAL);
         assert!(meter.measure(&load).is_some_and(|percent| percent < 20) && load.has_room());
-        // On a machine where it gets a processor at all.
+        // If the machine gives it a processor at all.
         let begun = Instant::now();
         while processor_time().saturating_sub(meter.spent) < INTERVAL {
             std::hint::black_box(begun.elapsed());
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_before_a_sleep_counts_no_more() {
-        let load = Load::new();
+        let load = LoopLoad::new();
         load.note(95);
         assert!(!load.has_room());
         let before = Instant::now().checked_sub(2 * STALE).unwrap();

@@ -1,7 +1,7 @@
-//! Event loops: threads that wait for many connections at once, as far as services have that in common.
+//! Event loops: threads that each wait for many connections at once. This is the part that all services share.
 //!
-//! A thread for each connection sleeps and is woken for each message, which costs more than a brief message itself. What a loop does
-//! with what has come is its service's; here is which loop takes a connection, how it hears of it, and how busy each is.
+//! A thread per connection sleeps and wakes for each message, which costs more than a brief message itself. The service decides how
+//! a loop handles received messages; this module assigns connections to loops, wakes the loops, and measures their load.
 
 mod load;
 
@@ -11,28 +11,28 @@ use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 
-use crate::{Service, Unattended};
-pub use load::{Load, Meter, excess};
+use crate::{IdleConnection, Service};
+pub use load::{LoopLoad, Meter, excess};
 
-/// Loops at most; each does as much as a processor.
-const MOST_LOOPS: usize = 8;
-/// What the bell is called among the events of a loop.
+/// The maximum number of loops; each can use a whole processor.
+const MAX_LOOPS: usize = 8;
+/// The bell's identifier among a loop's events.
 pub const BELL: u64 = u64::MAX;
 
-/// The loops of a service, as those see them who hand connections over.
+/// The loops of a service, as seen by threads that hand connections over.
 #[derive(Debug)]
 pub struct EventLoops<S: Service> {
     loops: Vec<EventLoop<S>>,
 }
 
-/// One loop, from outside.
+/// One loop, as seen by other threads.
 #[derive(Debug)]
 pub struct EventLoop<S: Service> {
     epoll: OwnedFd,
     bell: OwnedFd,
-    load: Load,
-    /// Connections that it has not looked at yet; none once it has ended, for whatever reason.
-    arrived: Mutex<Option<Vec<Unattended<S>>>>,
+    load: LoopLoad,
+    /// Connections that it has not served yet; `None` once it has ended, for any reason.
+    arrived: Mutex<Option<Vec<IdleConnection<S>>>>,
 }
 
 impl<S: Service> EventLoop<S> {
@@ -40,16 +40,16 @@ impl<S: Service> EventLoop<S> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
-        Ok(EventLoop { epoll, bell, load: Load::new(), arrived: Mutex::new(Some(Vec::new())) })
+        Ok(EventLoop { epoll, bell, load: LoopLoad::new(), arrived: Mutex::new(Some(Vec::new())) })
     }
 
-    /// What it waits with; the bell is in it already, as [`BELL`].
+    /// Its epoll instance, which already contains the bell as [`BELL`].
     pub fn epoll(&self) -> &OwnedFd {
         &self.epoll
     }
 
-    /// How busy it is.
-    pub fn load(&self) -> &Load {
+    /// The load of the loop.
+    pub fn load(&self) -> &LoopLoad {
         &self.load
     }
 
@@ -58,66 +58,66 @@ impl<S: Service> EventLoop<S> {
         self.load.has_room() && self.arrived.lock().is_some()
     }
 
-    /// Wakes it.
+    /// Wakes the event loop.
     pub fn ring(&self) {
-        // A bell that is full rings already.
+        // A full bell is ringing already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The connections that have come since this was last asked. The bell is silent then.
-    pub fn arrivals(&self) -> Vec<Unattended<S>> {
+    /// The connections that have arrived since the last call. This silences the bell.
+    pub fn arrivals(&self) -> Vec<IdleConnection<S>> {
         let mut rung = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut rung);
         self.arrived.lock().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// What the loop's thread holds while it runs.
-    pub fn ending(&self) -> Ending<'_, S> {
-        Ending(self)
+    /// The guard of the loop's thread while it runs.
+    pub fn ending(&self) -> LoopEndGuard<'_, S> {
+        LoopEndGuard(self)
     }
 }
 
-/// Sees to it that a loop that has ended, by a panic too, gets no more connections; those that it has not looked at are closed.
+/// Makes sure that a loop that has ended, even by a panic, gets no more connections; unseen ones are closed.
 #[derive(Debug)]
-pub struct Ending<'l, S: Service>(&'l EventLoop<S>);
+pub struct LoopEndGuard<'l, S: Service>(&'l EventLoop<S>);
 
-impl<S: Service> Drop for Ending<'_, S> {
+impl<S: Service> Drop for LoopEndGuard<'_, S> {
     fn drop(&mut self) {
-        // Dropped without the lock, since a connection that ends takes others.
+        // Dropped without the lock, since a connection that ends takes other locks.
         let arrived = self.0.arrived.lock().take();
         drop(arrived);
     }
 }
 
 impl<S: Service> EventLoops<S> {
-    /// As many loops as there are processors, within reason; fewer where the kernel has no more descriptors.
+    /// Makes as many loops as there are processors, up to a maximum; fewer if the kernel has no more descriptors.
     pub fn new() -> EventLoops<S> {
-        let wanted = std::thread::available_parallelism().map_or(1, NonZero::get).min(MOST_LOOPS);
+        let wanted = std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_LOOPS);
         EventLoops { loops: (0..wanted).map_while(|_| EventLoop::new().ok()).collect() }
     }
 
-    /// None, so that every connection keeps its thread.
+    /// Makes no loops, so that every connection keeps its thread.
     pub fn none() -> EventLoops<S> {
         EventLoops { loops: Vec::new() }
     }
 
-    /// All of them, the first to be filled first.
+    /// All loops, in the order in which they are filled.
     pub fn all(&self) -> &[EventLoop<S>] {
         &self.loops
     }
 
-    /// Whether one takes more connections.
+    /// Whether any loop takes more connections.
     pub fn have_room(&self) -> bool {
         self.with_room().is_some()
     }
 
-    /// The first loop that is not busy, so that few are awake.
+    /// The first loop with room, so that few loops are awake.
     fn with_room(&self) -> Option<&EventLoop<S>> {
         self.loops.iter().find(|one| one.has_room())
     }
 
-    /// Gives a connection to the first loop with room, or else its thread back.
-    pub fn take(&self, connection: Unattended<S>) {
+    /// Gives a connection to the first loop with room; otherwise it gets its thread back.
+    pub fn take(&self, connection: IdleConnection<S>) {
         let Some(one) = self.with_room() else { return connection.attend() };
         match one.arrived.lock().as_mut() {
             Some(arrived) => arrived.push(connection),
@@ -126,7 +126,7 @@ impl<S: Service> EventLoops<S> {
         one.ring();
     }
 
-    /// Wakes all.
+    /// Wakes every event loop.
     pub fn ring(&self) {
         self.loops.iter().for_each(EventLoop::ring);
     }
@@ -145,9 +145,9 @@ mod tests {
 
     use super::*;
     use crate::log::Log;
-    use crate::{Answer, Incoming, Result, Traffic};
+    use crate::{Answer, NetworkCounters, RequestMessage, Result};
 
-    /// A service that nobody connects to.
+    /// A service without clients.
     #[derive(Debug)]
     struct Idle;
 
@@ -158,7 +158,7 @@ mod tests {
             unreachable!("nobody connects")
         }
 
-        fn traffic(&self) -> &Traffic {
+        fn traffic(&self) -> &NetworkCounters {
             unreachable!("nobody connects")
         }
 
@@ -172,7 +172,7 @@ mod tests {
 
         fn turn_away(&self) {}
 
-        fn answer(self: &Arc<Self>, (): &mut (), _: &Incoming<'_>, _: &mut Vec<u8>) -> Result<Answer> {
+        fn answer(self: &Arc<Self>, (): &mut (), _: &RequestMessage<'_>, _: &mut Vec<u8>) -> Result<Answer> {
             Ok(Answer::Close)
         }
 

@@ -1,6 +1,6 @@
-//! How much is logged, for each part of the server: `logLevel` for all, `logComponentVerbosity` for one.
+//! Log levels for each part of the server: `logLevel` for all parts, `logComponentVerbosity` for one.
 //!
-//! Only parts that have something to say are known; a name that mongod has beside them is refused.
+//! Only components that log messages are known; other components of mongod are refused.
 
 use std::sync::atomic::{AtomicI8, Ordering};
 
@@ -9,22 +9,21 @@ use fathom_query::{Code, Failure};
 
 use crate::Result;
 
-/// The highest level.
-pub const LEVEL_MAX: i8 = 5;
-/// As the part above it, or as all.
+pub const MAX_LEVEL: i8 = 5;
+/// The level of the parent component, or the default.
 const INHERITED: i8 = -1;
 
-/// The parts, by their name in `logComponentVerbosity` and in the log; the first is for all.
+/// The components by their names in `logComponentVerbosity` and in the log; the first is the default for all.
 static PARTS: [(&str, &str); 2] = [("", "DEFAULT"), ("storage", "STORAGE")];
 
 /// The level of each part.
 #[derive(Debug)]
-pub(super) struct Levels([AtomicI8; PARTS.len()]);
+pub(super) struct LogLevels([AtomicI8; PARTS.len()]);
 
-impl Levels {
-    pub(super) fn new(level: u8) -> Levels {
-        let levels = Levels(std::array::from_fn(|_| AtomicI8::new(INHERITED)));
-        levels.set_default(i8::try_from(level).unwrap_or(LEVEL_MAX));
+impl LogLevels {
+    pub(super) fn new(level: u8) -> LogLevels {
+        let levels = LogLevels(std::array::from_fn(|_| AtomicI8::new(INHERITED)));
+        levels.set_default(i8::try_from(level).unwrap_or(MAX_LEVEL));
         levels
     }
 
@@ -34,13 +33,13 @@ impl Levels {
         }
     }
 
-    /// The level for all.
+    /// The default level of all components.
     pub(super) fn default_level(&self) -> i8 {
         self.0.first().map_or(0, |level| level.load(Ordering::Relaxed))
     }
 
-    /// The level of a part, by its name in the log.
-    pub(super) fn of(&self, component: &str) -> i8 {
+    /// The level of a component, by its name in the log.
+    pub(super) fn level(&self, component: &str) -> i8 {
         let place = PARTS.iter().position(|part| part.1 == component).unwrap_or(0);
         match self.0.get(place).map_or(INHERITED, |level| level.load(Ordering::Relaxed)) {
             INHERITED => self.default_level(),
@@ -48,7 +47,7 @@ impl Levels {
         }
     }
 
-    /// As `getParameter` shows them.
+    /// The levels as `getParameter` shows them.
     pub(super) fn document(&self) -> Document {
         let mut all = doc! { "verbosity": i32::from(self.default_level()) };
         for ((name, _), level) in PARTS.iter().zip(&self.0).skip(1) {
@@ -57,7 +56,7 @@ impl Levels {
         all
     }
 
-    /// Changes those that `settings` names, or none if one does not fit.
+    /// Changes the levels that `settings` names, or none if one is invalid.
     pub(super) fn change(&self, settings: &Document) -> Result<()> {
         let mut changes = Vec::new();
         for (name, value) in settings {
@@ -96,9 +95,9 @@ fn level_of(name: &str, value: &Bson, least: i8) -> Result<i8> {
         _ => None,
     };
     let level = number.and_then(|number| i8::try_from(number).ok());
-    level.filter(|level| (least..=LEVEL_MAX).contains(level)).ok_or_else(|| {
+    level.filter(|level| (least..=MAX_LEVEL).contains(level)).ok_or_else(|| {
         let what = format!(
-            "Expected '{name}' verbosity to be a number from {least} to {LEVEL_MAX}, but found {value}"
+            "Expected '{name}' verbosity to be a number from {least} to {MAX_LEVEL}, but found {value}"
         );
         Failure::new(Code::BadValue, what)
     })
@@ -114,12 +113,12 @@ mod tests {
 
     #[test]
     fn a_part_goes_with_all_until_it_is_told_otherwise() {
-        let levels = Levels::new(1);
-        assert_eq!((levels.of("STORAGE"), levels.of("INDEX")), (1, 1));
+        let levels = LogLevels::new(1);
+        assert_eq!((levels.level("STORAGE"), levels.level("INDEX")), (1, 1));
         levels.change(&doc! { "storage": { "verbosity": 3 }, "verbosity": 2 }).unwrap();
-        assert_eq!((levels.of("STORAGE"), levels.of("INDEX")), (3, 2));
+        assert_eq!((levels.level("STORAGE"), levels.level("INDEX")), (3, 2));
         levels.change(&doc! { "storage": -1 }).unwrap();
-        assert_eq!(levels.of("STORAGE"), 2);
+        assert_eq!(levels.level("STORAGE"), 2);
         for refused in [
             doc! { "geo": 1 },
             doc! { "storage": { "journal": { "verbosity": 1 } } },

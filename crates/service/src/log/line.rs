@@ -1,16 +1,16 @@
-//! A line of the log as text: mongod's fields in mongod's order, which readers of such logs go by.
+//! Formats a log line as text: mongod's fields in mongod's order, on which readers of such logs rely.
 
 use bson::{Bson, DateTime, Document};
 
 /// The last millisecond of the year 9999: times beyond it, and before 1970, are written as numbers.
 const LAST_MS: i64 = 253_402_300_799_999;
 
-/// One line, without its end.
+/// One line, without its line feed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
-    /// `I`, `D1`.
+pub(super) struct LogText<'a> {
+    /// The severity: `I`, `D1`.
     pub(super) severity: &'a str,
-    /// `STORAGE`.
+    /// The component, such as `STORAGE`.
     pub(super) component: &'a str,
     pub(super) id: i32,
     pub(super) context: &'a str,
@@ -18,13 +18,13 @@ pub(super) struct Line<'a> {
     pub(super) attributes: &'a Document,
 }
 
-impl Line<'_> {
+impl LogText<'_> {
     /// The line as relaxed extended JSON, with the time of now.
     pub(super) fn text(&self) -> String {
         let mut out = String::with_capacity(256);
         out.push_str("{\"t\":");
         write_value(&mut out, &Bson::DateTime(DateTime::now()));
-        // Padded as mongod pads them, so that the columns stand below each other.
+        // Padded as in mongod, so that the columns are aligned.
         let severity = format!("\"{}\",", self.severity);
         let component = format!("\"{}\",", self.component);
         let id = format!("{},", self.id);
@@ -41,7 +41,7 @@ impl Line<'_> {
     }
 }
 
-/// A time as mongod writes it: always with three digits of a second, by which readers cut.
+/// A time in mongod's format: always with three decimal digits of a second, on which parsers rely.
 pub fn time_text(time: DateTime) -> String {
     let text = time.try_to_rfc3339_string().unwrap_or_default();
     let seconds = text.get(..19).unwrap_or(&text);
@@ -111,7 +111,7 @@ mod tests {
     fn fields_keep_their_order_and_columns_and_the_line_is_json() {
         let attributes =
             doc! { "z": 1, "a": { "y": "q\"\n", "b": [1_i64, 2.5] }, "oid": bson::oid::ObjectId::new() };
-        let line = Line {
+        let line = LogText {
             severity: "D1",
             component: "STORAGE",
             id: 22430,

@@ -1,7 +1,7 @@
 //! The server's log in mongod's form since 4.4: one JSON document a line, with severity, component, id and attributes.
 //!
-//! The last lines stay in memory for `getLog`. A log that cannot be written is not worth a crash; the failure is counted
-//! and said in the next line that can be written.
+//! The last lines stay in memory for `getLog`. If the log cannot be written, the server does not crash; failures are
+//! counted and reported in the next line that can be written.
 
 mod levels;
 mod line;
@@ -16,107 +16,102 @@ use fathom_errors::Error;
 use parking_lot::Mutex;
 
 use crate::Result as Answer;
-use levels::Levels;
-use line::Line;
-use sink::Sink;
+use levels::LogLevels;
+use line::LogText;
+use sink::LogSink;
 
-pub use levels::LEVEL_MAX;
+pub use levels::MAX_LEVEL;
 pub use line::time_text;
 pub use sink::LogRotate;
 
-/// Lines that `getLog` gives back at most.
+/// The maximum number of lines that `getLog` returns.
 const KEPT_LINES: usize = 1024;
 
-/// Where and how much is logged.
+/// The destination and the level of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogOptions {
-    /// None is standard output.
+    /// The log file; `None` means standard output.
     pub path: Option<PathBuf>,
-    /// Whether an old log file is kept and added to.
+    /// Whether an old log file is kept and appended to.
     pub append: bool,
-    /// What rotating does to the log file.
+    /// The effect of log rotation on the file.
     pub rotate: LogRotate,
-    /// Connections that come and go are not logged.
+    /// Whether lines about opened and closed connections are left out.
     pub quiet: bool,
     /// 0 to 5; debug messages up to this level are logged.
     pub verbosity: u8,
 }
 
-/// How bad it is.
+/// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// The process ends.
+pub enum LogSeverity {
     Fatal,
-    /// Something failed.
     Error,
-    /// Something may fail.
     Warning,
-    /// Something happened.
     Info,
 }
 
-impl Severity {
+impl LogSeverity {
     fn letter(self) -> &'static str {
         match self {
-            Severity::Fatal => "F",
-            Severity::Error => "E",
-            Severity::Warning => "W",
-            Severity::Info => "I",
+            LogSeverity::Fatal => "F",
+            LogSeverity::Error => "E",
+            LogSeverity::Warning => "W",
+            LogSeverity::Info => "I",
         }
     }
 }
 
 #[derive(Debug)]
-struct State {
-    sink: Sink,
+struct LogState {
+    sink: LogSink,
     recent: VecDeque<String>,
     startup_warnings: Vec<String>,
     total: u64,
     lost: u64,
 }
 
-/// Lines about connections that come and go, which `quiet` leaves out.
+/// Lines about opened and closed connections, which `quiet` leaves out.
 static OF_CONNECTIONS: [i32; 3] = [22943, 22944, 51800];
 
 /// The log of a server.
 #[derive(Debug)]
 pub struct Log {
-    state: Mutex<State>,
-    levels: Levels,
+    state: Mutex<LogState>,
+    levels: LogLevels,
     quiet: AtomicBool,
     rotate: LogRotate,
 }
 
 impl Log {
-    /// A log to a file, or to standard output.
+    /// Opens a log to a file, or to standard output.
     pub fn open(options: &LogOptions) -> Result<Log, Error> {
         let sink = match options.path.as_deref() {
-            None => Sink::Output,
-            Some(path) => Sink::file(path, options.append)?,
+            None => LogSink::Output,
+            Some(path) => LogSink::file(path, options.append)?,
         };
         Ok(Log::to(sink, options))
     }
 
     /// A log that only `getLog` shows.
     pub fn quiet(options: &LogOptions) -> Log {
-        Log::to(Sink::Quiet, options)
+        Log::to(LogSink::Quiet, options)
     }
 
-    fn to(sink: Sink, options: &LogOptions) -> Log {
+    fn to(sink: LogSink, options: &LogOptions) -> Log {
         let recent = VecDeque::with_capacity(KEPT_LINES);
-        let state = State { sink, recent, startup_warnings: Vec::new(), total: 0, lost: 0 };
+        let state = LogState { sink, recent, startup_warnings: Vec::new(), total: 0, lost: 0 };
         Log {
             state: Mutex::new(state),
-            levels: Levels::new(options.verbosity),
+            levels: LogLevels::new(options.verbosity),
             quiet: AtomicBool::new(options.quiet),
             rotate: options.rotate,
         }
     }
 
-    /// Writes one line.
     pub fn write(
         &self,
-        severity: Severity,
+        severity: LogSeverity,
         component: &str,
         id: i32,
         context: &str,
@@ -124,11 +119,11 @@ impl Log {
         attributes: Document,
     ) {
         let letter = severity.letter();
-        let line = Line { severity: letter, component, id, context, message, attributes: &attributes };
+        let line = LogText { severity: letter, component, id, context, message, attributes: &attributes };
         self.put(line, false);
     }
 
-    fn put(&self, line: Line<'_>, of_start: bool) {
+    fn put(&self, line: LogText<'_>, of_start: bool) {
         if self.is_quiet() && OF_CONNECTIONS.contains(&line.id) {
             return;
         }
@@ -147,10 +142,10 @@ impl Log {
 
     /// Whether debug messages of this level are logged for a component.
     pub fn shows(&self, component: &str, level: i8) -> bool {
-        self.levels.of(component) >= level
+        self.levels.level(component) >= level
     }
 
-    /// A debug message, if the component logs that much; the attributes are made only then.
+    /// Logs a debug message if the component's level allows it; the attributes are computed only then.
     pub fn debug(
         &self,
         level: i8,
@@ -163,54 +158,54 @@ impl Log {
         if self.shows(component, level) {
             let severity = format!("D{level}");
             let attributes = attributes();
-            let line = Line { severity: &severity, component, id, context, message, attributes: &attributes };
+            let line =
+                LogText { severity: &severity, component, id, context, message, attributes: &attributes };
             self.put(line, false);
         }
     }
 
-    /// The levels, as `logComponentVerbosity` shows them.
+    /// The levels in the form of `logComponentVerbosity`.
     pub fn verbosity(&self) -> Document {
         self.levels.document()
     }
 
-    /// Changes levels, all that `settings` names or none.
+    /// Changes all levels that `settings` names, or none.
     pub fn set_verbosity(&self, settings: &Document) -> Answer<()> {
         self.levels.change(settings)
     }
 
-    /// The level for all, `logLevel`.
+    /// The default level, `logLevel`.
     pub fn level(&self) -> i8 {
         self.levels.default_level()
     }
 
-    /// Whether connections that come and go are left out.
+    /// Whether lines about opened and closed connections are left out.
     pub fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Changes that.
     pub fn set_quiet(&self, quiet: bool) {
         self.quiet.store(quiet, Ordering::Relaxed);
     }
 
-    /// A line that tells.
+    /// Logs an informational message.
     pub fn info(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
-        self.write(Severity::Info, component, id, context, message, attributes);
+        self.write(LogSeverity::Info, component, id, context, message, attributes);
     }
 
-    /// A line that warns.
+    /// Logs a warning message.
     pub fn warning(&self, component: &str, id: i32, context: &str, message: &str, attributes: Document) {
-        self.write(Severity::Warning, component, id, context, message, attributes);
+        self.write(LogSeverity::Warning, component, id, context, message, attributes);
     }
 
     /// A warning about how the server was started, which `getLog: "startupWarnings"` repeats.
     pub fn startup_warning(&self, component: &str, id: i32, message: &str) {
         let attributes = doc! { "tags": ["startupWarnings"] };
-        let (severity, context) = (Severity::Warning.letter(), "initandlisten");
-        self.put(Line { severity, component, id, context, message, attributes: &attributes }, true);
+        let (severity, context) = (LogSeverity::Warning.letter(), "initandlisten");
+        self.put(LogText { severity, component, id, context, message, attributes: &attributes }, true);
     }
 
-    /// The last lines, and how many there were in all.
+    /// The last lines, and the total number of lines.
     pub fn recent(&self) -> (Vec<String>, u64) {
         let state = self.state.lock();
         (state.recent.iter().cloned().collect(), state.total)
@@ -221,19 +216,19 @@ impl Log {
         self.state.lock().startup_warnings.clone()
     }
 
-    /// Begins a new file, as `systemLog.logRotate` says; the old one goes on where that fails.
+    /// Begins a new file, as `systemLog.logRotate` sets it; on failure the old one is continued.
     pub fn rotate(&self) -> Result<(), Error> {
         self.state.lock().sink.rotate(self.rotate)
     }
 }
 
-impl State {
-    /// Writes a line; lines that were lost before it are said first.
+impl LogState {
+    /// Writes a line; reports lost lines first.
     fn emit(&mut self, line: &str) {
         if self.lost > 0 {
             let attributes = doc! { "lines": i64::try_from(self.lost).unwrap_or(i64::MAX) };
             let (component, message) = ("CONTROL", "Lines of the log could not be written");
-            let note = Line {
+            let note = LogText {
                 severity: "W",
                 component,
                 id: 4_615_612,

@@ -1,4 +1,4 @@
-//! Where lines go: standard output, a file, or nowhere. An old file is moved aside, never overwritten.
+//! The destinations of log lines: standard output, a file, or none. An old file is moved aside, never overwritten.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,60 +7,60 @@ use std::path::{Path, PathBuf};
 use bson::DateTime;
 use fathom_errors::{Error, Kind};
 
-/// What rotating does to the log file.
+/// The effect of log rotation on the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogRotate {
     /// The old file gets the time as a suffix, and a new one begins.
     #[default]
     Rename,
-    /// The file is opened again: somebody else has moved it.
+    /// The file is reopened, because another program has moved it.
     Reopen,
 }
 
-/// Where lines go.
+/// The destination of log lines.
 #[derive(Debug)]
-pub(super) enum Sink {
+pub(super) enum LogSink {
     Output,
     File(File, PathBuf),
-    /// Nowhere but the memory; for tests.
+    /// No output except the memory; for tests.
     Quiet,
 }
 
-impl Sink {
-    /// A file that is added to, or begins anew after an old one was moved aside.
-    pub(super) fn file(path: &Path, append: bool) -> Result<Sink, Error> {
+impl LogSink {
+    /// Opens a file, to which lines are appended, or which begins empty after an old one was moved aside.
+    pub(super) fn file(path: &Path, append: bool) -> Result<LogSink, Error> {
         if !append {
             move_aside(path)?;
         }
         let file = File::options().create(true).append(true).open(path);
         let file = file.map_err(|error| Error::io("open the log", path, error))?;
-        Ok(Sink::File(file, path.to_owned()))
+        Ok(LogSink::File(file, path.to_owned()))
     }
 
-    /// Begins a new file; standard output stays what it is.
+    /// Begins a new file; standard output is not changed.
     pub(super) fn rotate(&mut self, how: LogRotate) -> Result<(), Error> {
-        if let Sink::File(_, path) = self {
-            *self = Sink::file(&path.clone(), how == LogRotate::Reopen)?;
+        if let LogSink::File(_, path) = self {
+            *self = LogSink::file(&path.clone(), how == LogRotate::Reopen)?;
         }
         Ok(())
     }
 
     pub(super) fn write(&mut self, line: &str) -> std::io::Result<()> {
         match self {
-            Sink::Quiet => Ok(()),
-            Sink::File(file, _) => file.write_all(format!("{line}\n").as_bytes()),
-            Sink::Output => std::io::stdout().write_all(format!("{line}\n").as_bytes()),
+            LogSink::Quiet => Ok(()),
+            LogSink::File(file, _) => file.write_all(format!("{line}\n").as_bytes()),
+            LogSink::Output => std::io::stdout().write_all(format!("{line}\n").as_bytes()),
         }
     }
 }
 
-/// Starts within one second that may each move a log aside.
+/// The maximum number of starts within one second that may each move a log aside.
 const IN_A_SECOND: u32 = 100;
 
-/// Gives an old log the time as a suffix, as mongod does: `log.2026-11-21T15-20-46`. Where a server was started twice within a second,
-/// which mongod refuses, a number follows.
+/// Appends the time to the name of an old log, as mongod does: `log.2026-11-21T15-20-46`. A number follows if a server was started
+/// twice within a second, which mongod refuses.
 fn move_aside(path: &Path) -> Result<(), Error> {
-    // What is no plain file (a pipe, /dev/null) is written to as it is.
+    // A pipe, /dev/null and other files that are not regular are written to as they are.
     let old = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
     if !old {
         return Ok(());

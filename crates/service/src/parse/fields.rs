@@ -1,19 +1,19 @@
-//! The fields of a document by name: of any document, and of one whose fields were listed.
+//! Access to a document's fields by name, for any document and for documents with an index of their fields.
 //!
-//! A command is asked for a dozen fields, most of them absent. Its body's are listed once, as it comes in; the documents
-//! within it are walked each time.
+//! A command's code reads a dozen fields, most of them absent. The fields of its body are indexed once, on arrival;
+//! documents inside it are scanned each time.
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_wire::{Code, Failure};
 
 use crate::Result;
 
-/// How many fields of a body are listed; of one with more, those behind are looked for in its bytes.
+/// The number of fields of a body that are indexed; further fields are searched in its bytes.
 const LISTED: usize = 16;
 
-/// What has fields with names.
+/// A document or body with named fields.
 pub trait Fields<'d>: Copy {
-    /// The field of this name; of several, the first.
+    /// The field with this name; the first if the name is repeated.
     fn named(self, name: &str) -> Option<RawBsonRef<'d>>;
 }
 
@@ -24,30 +24,31 @@ impl<'d> Fields<'d> for &'d RawDocument {
     }
 }
 
-/// A document with the places of its fields.
+/// A document with the positions of its fields.
 #[derive(Debug)]
-pub struct Listed<'d> {
+pub struct IndexedDocument<'d> {
     document: &'d RawDocument,
     fields: [Option<(&'d str, RawBsonRef<'d>)>; LISTED],
-    /// How many of the fields are used.
+    /// The number of entries in use.
     count: usize,
-    /// Whether the document has more.
+    /// Whether the document has more fields.
     more: bool,
-    /// The marks of the names that are listed.
+    /// The marks of the indexed names.
     marks: u64,
 }
 
-/// A bit for a name: most names that are asked for and absent have one that no name of the body has.
+/// A bit for a name: most absent names have one that no name of the body has.
 fn mark(name: &str) -> u64 {
     let ends = name.as_bytes().first().zip(name.as_bytes().last());
     let (first, last) = ends.map_or((0, 0), |(first, last)| (usize::from(*first), usize::from(*last)));
     1 << ((name.len() + first.wrapping_mul(5) + last.wrapping_mul(11)) % 64)
 }
 
-impl<'d> Listed<'d> {
-    /// Lists the fields of a document; fails where it is none.
-    pub fn of(document: &'d RawDocument) -> Result<Listed<'d>> {
-        let mut listed = Listed { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
+impl<'d> IndexedDocument<'d> {
+    /// Indexes the fields of a document; fails if it is malformed.
+    pub fn from_document(document: &'d RawDocument) -> Result<IndexedDocument<'d>> {
+        let mut listed =
+            IndexedDocument { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
         for element in document.iter_elements() {
             let element = element.map_err(|error| malformed(&error))?;
             let Some(place) = listed.fields.get_mut(listed.count) else {
@@ -63,7 +64,6 @@ impl<'d> Listed<'d> {
         Ok(listed)
     }
 
-    /// The document.
     pub fn document(&self) -> &'d RawDocument {
         self.document
     }
@@ -72,12 +72,11 @@ impl<'d> Listed<'d> {
         self.fields.iter().take(self.count).flatten().copied()
     }
 
-    /// The first field.
     pub fn first(&self) -> Option<(&'d str, RawBsonRef<'d>)> {
         self.listed().next()
     }
 
-    /// Calls `each` with the fields in their order; ends with its first failure, or where the document is malformed.
+    /// Calls `each` with the fields in order; stops at its first failure, or where the document is malformed.
     pub fn each(&self, mut each: impl FnMut(&'d str, RawBsonRef<'d>) -> Result<()>) -> Result<()> {
         for (name, value) in self.listed() {
             each(name, value)?;
@@ -92,7 +91,7 @@ impl<'d> Listed<'d> {
     }
 }
 
-impl<'d> Fields<'d> for &Listed<'d> {
+impl<'d> Fields<'d> for &IndexedDocument<'d> {
     fn named(self, name: &str) -> Option<RawBsonRef<'d>> {
         let listed = if self.marks & mark(name) == 0 {
             None
@@ -108,8 +107,8 @@ pub fn malformed(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(Code::InvalidBSON, format!("invalid BSON: {error}"))
 }
 
-/// Whether a document can have a field of this name. A command is asked for many fields, and most are absent: to say so, no
-/// name need be checked for UTF-8 and no value be read.
+/// Whether a document can have a field with this name. A command's code looks for many fields, and most are absent: to find
+/// that out, no name need be checked for UTF-8 and no value be read.
 fn may_have(document: &[u8], name: &[u8]) -> bool {
     let mut rest = document.get(4..).unwrap_or_default();
     while let Some((&kind, named)) = rest.split_first().filter(|(kind, _)| **kind != 0) {
@@ -120,7 +119,7 @@ fn may_have(document: &[u8], name: &[u8]) -> bool {
         }
         let value = value.get(1..).unwrap_or_default();
         let length = || value.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);
-        // The types' bytes and sizes are those of bsonspec.org; of those that are missing here the slow way decides.
+        // The types' bytes and sizes are those of bsonspec.org; other types are left to the slow path.
         let size = match kind {
             0x01 | 0x09 | 0x11 | 0x12 => 8,
             0x02 => length().saturating_add(4),
@@ -169,9 +168,9 @@ mod tests {
                 let name = bson::raw::CString::try_from(format!("f{place}")).unwrap();
                 document.append(name, i32::try_from(place).unwrap());
             }
-            // The first of two of one name counts.
+            // The first of two fields with one name counts.
             document.append(bson::raw::cstr!("f0"), "again");
-            let listed = Listed::of(&document).unwrap();
+            let listed = IndexedDocument::from_document(&document).unwrap();
             let mut names = Vec::new();
             listed
                 .each(|name, value| {

@@ -1,4 +1,4 @@
-//! Fields of a command, taken out of its body with MongoDB's complaints about wrong types.
+//! Reads fields of a command's body, with MongoDB's error messages for wrong types.
 
 mod fields;
 
@@ -8,9 +8,9 @@ use fathom_wire::OpMsg;
 use fathom_wire::limits::MAX_WRITE_BATCH;
 
 use crate::Result;
-pub use fields::{Fields, Listed, malformed};
+pub use fields::{Fields, IndexedDocument, malformed};
 
-/// MongoDB's name of a value's type, as its messages say it.
+/// MongoDB's name of a value's type, as its messages use it.
 pub fn type_name(value: RawBsonRef<'_>) -> &'static str {
     match value {
         RawBsonRef::Double(_) => "double",
@@ -45,12 +45,12 @@ pub fn wrong_type(name: &str, value: RawBsonRef<'_>, expected: &str) -> Failure 
     )
 }
 
-/// A field of a document or of a listed body.
+/// A field of a document or of an indexed body.
 pub fn field<'d>(fields: impl Fields<'d>, name: &str) -> Option<RawBsonRef<'d>> {
     fields.named(name)
 }
 
-/// A number of any type that is whole, as an integer.
+/// A whole number of any type, as an integer.
 pub fn integer_of(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(value) => Some(i64::from(value)),
@@ -85,7 +85,7 @@ pub fn integer<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<i64>>
     }
 }
 
-/// An optional integer field that may not be negative.
+/// An optional integer field that must not be negative.
 pub fn natural<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<u64>> {
     let Some(value) = integer(document, name)? else { return Ok(None) };
     let refused = || {
@@ -121,17 +121,17 @@ pub fn string<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<&'d st
     }
 }
 
-/// A string field that must be there.
+/// A string field that must exist.
 pub fn required_string<'d>(document: impl Fields<'d>, name: &str) -> Result<&'d str> {
     string(document, name)?.ok_or_else(|| missing(name))
 }
 
-/// The failure for a field that must be there.
+/// The failure for a missing required field.
 pub fn missing(name: &str) -> Failure {
     Failure::new(Code(40414), format!("BSON field '{name}' is missing but a required field"))
 }
 
-/// The failure for a field that nobody knows; `path` leads to it (`update.updates`).
+/// The failure for an unknown field; `path` leads to it (`update.updates`).
 pub fn unknown_field(path: &str, name: &str) -> Failure {
     Failure::new(Code(40415), format!("BSON field '{path}.{name}' is an unknown field."))
 }
@@ -173,7 +173,7 @@ pub fn documents<'d>(document: impl Fields<'d>, name: &str) -> Result<Option<Vec
     Ok(Some(documents))
 }
 
-/// The documents of a field that a command must have: in its body, or beside it in the message that it came in.
+/// The documents of a required field, from the command's body or a document sequence of its message.
 pub fn documents_of_command<'d>(
     message: Option<&'d OpMsg<'d>>,
     body: impl Fields<'d>,
@@ -182,7 +182,7 @@ pub fn documents_of_command<'d>(
     let Some(sequence) = message.and_then(|message| message.sequence(name)) else {
         return documents(body, name)?.ok_or_else(|| missing(name));
     };
-    // A message has room for millions of empty documents: they are counted before they are listed.
+    // A message can hold millions of empty documents: they are counted before they are listed.
     if sequence.count() > MAX_WRITE_BATCH {
         let what = format!(
             "Write batch sizes must be between 1 and {MAX_WRITE_BATCH}. Got {} operations.",
@@ -193,7 +193,7 @@ pub fn documents_of_command<'d>(
     Ok(sequence.documents().collect())
 }
 
-/// An empty document that lives as long as one wants.
+/// An empty document with any lifetime.
 pub fn empty() -> &'static RawDocument {
     static EMPTY: std::sync::LazyLock<RawDocumentBuf> = std::sync::LazyLock::new(RawDocumentBuf::new);
     &EMPTY
@@ -246,7 +246,7 @@ pub fn owned_value(value: RawBsonRef<'_>) -> Result<Bson> {
     Bson::try_from(value).map_err(|error| malformed(&error))
 }
 
-/// A filter that the catalog keeps (of a partial index, a validator).
+/// Parses a filter that the catalog stores (of a partial index, a validator).
 pub fn filter_of(filter: &Document) -> Result<Filter> {
     Filter::parse(&raw_of(filter)?, &Variables::at(bson::DateTime::now()))
 }

@@ -1,20 +1,19 @@
-//! Contrasts of a factorial study: what a factor's level does, averaged over the other factors, block by block.
+//! Contrasts of a factorial study: the effect of a factor's level, averaged over the other factors, block by block.
 //!
-//! Each block gives one number, a difference of averages of its own cells, so that whatever moves a whole block
-//! cancels. Where every cell has its partner (all other factors alike) only cells with partners count. In a fraction
-//! of a factorial no cell has one; there both sides are averaged whole, provided that each level of every other
-//! factor stands on both sides equally often. Where neither holds the difference would be that of another factor,
-//! and no contrast is given.
+//! Each block gives one number, a difference of averages of its own cells, so that effects on a whole block cancel. If every cell
+//! has its partner (all other factors alike), only cells with partners count. In a fraction of a factorial no cell has one; both
+//! sides are then averaged whole, provided that each level of every other factor is equally frequent on both sides. If neither
+//! holds, the difference would be that of another factor, and no contrast is given.
 
 use std::collections::BTreeMap;
 
 /// Cells that are added and cells that are taken away.
 type Sides = [Vec<usize>; 2];
 
-/// The main effect of `level` of `factor` against its level 0, averaged over the other factors: one contrast for each
-/// block, with the block's number. `cells` holds the level of each factor for each cell, `values[cell][block]` the
-/// logarithm of what was measured, or `None` for a broken trial; only cells for which `only` holds take part. A block
-/// in which a cell that takes part has no finite value drops out.
+/// The main effect of `level` of `factor` against its level 0, averaged over the other factors: one contrast for each block, with
+/// the block's number. `cells` holds the level of each factor for each cell, `values[cell][block]` the logarithm of the
+/// measurement, or `None` for a broken trial; only cells for which `only` holds take part. A block in which a participating cell
+/// has no finite value drops out.
 pub fn main_contrasts(
     cells: &[Vec<usize>],
     values: &[Vec<Option<f64>>],
@@ -51,12 +50,12 @@ pub fn interaction_contrasts(
         };
         Some(usize::from(high(a)? != high(b)?))
     };
-    // Each side averages over two corners, of which the difference of differences is the sum.
+    // Each side averages over two corners; the difference of differences is the sum of these.
     contrasts(cells, values, &[a.0, b.0], 4, only, &side, 2.0)
 }
 
-/// `scale` times the mean of side 0 less that of side 1. `corners` is how many cells are alike in all factors but
-/// those of the contrast, where none is missing.
+/// `scale` times the mean of side 0 less that of side 1. `corners` is the number of cells that are alike in all factors but those
+/// of the contrast, if none is missing.
 fn contrasts(
     cells: &[Vec<usize>],
     values: &[Vec<Option<f64>>],
@@ -108,7 +107,7 @@ fn split(members: impl Iterator<Item = (usize, usize)>) -> Sides {
 }
 
 /// Whether each level of every factor outside the contrast makes up the same share of both sides, and so does each level of
-/// those inside where there are several: a difference of the sides is then no other factor's effect.
+/// those inside if there are several: a difference of the sides is then no other factor's effect.
 fn balanced(cells: &[Vec<usize>], factors: &[usize], sides: &Sides) -> bool {
     let [added, taken] = sides;
     if added.is_empty() || taken.is_empty() {
@@ -184,7 +183,7 @@ mod tests {
         let (mut cells, mut values) = two_by_three();
         cells.pop();
         values.pop();
-        // A's effect at B 2 is not known; at B 0 and 1 it is.
+        // A's effect at B 2 is unknown; at B 0 and 1 it is known.
         assert!(all_near(&main_contrasts(&cells, &values, 0, 1, ALL), &[0, 1, 2, 3, 4], 0.1));
         assert!(interaction_contrasts(&cells, &values, (0, 1), (1, 2), ALL).is_empty());
     }
@@ -197,7 +196,7 @@ mod tests {
         assert!(main_contrasts(&cells, &values, 9, 1, ALL).is_empty());
         assert!(main_contrasts(&cells, &[], 0, 1, ALL).is_empty());
         assert!(interaction_contrasts(&cells, &values, (1, 1), (1, 2), ALL).is_empty());
-        // Two cells that differ in both factors: neither effect can be told.
+        // Two cells that differ in both factors: neither effect can be estimated.
         let both = |cell: &[usize]| cell == [0, 0] || cell == [1, 1];
         assert!(main_contrasts(&cells, &values, 0, 1, &both).is_empty());
     }

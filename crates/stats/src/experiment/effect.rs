@@ -1,21 +1,21 @@
-//! The effect of a treatment from one log ratio a block: how large, how sure, and what it may be.
+//! Estimates the effect of a treatment from one log ratio per block: its size, its significance, and its interval.
 //!
-//! The test is the exact sign-flip, its interval the same test inverted, the estimate that of Hodges and Lehmann: one
-//! block gone wrong moves them little. Beside them stands a studentised bootstrap of the blocks, which assumes no
-//! symmetry; where the two intervals disagree, few wild blocks carry the result. Fewer than six blocks get an
-//! estimate and no interval: nothing they show is rare enough.
+//! The test is the exact sign-flip, its interval the same test inverted, the estimate that of Hodges and Lehmann: one block with an
+//! error moves them little. It is accompanied by a studentised bootstrap of the blocks, which assumes no symmetry; if the two
+//! intervals disagree, a few wild blocks dominate the result. Fewer than six blocks get an estimate and no interval: none of their
+//! outcomes is rare enough.
 
-use super::FEWEST_PAIRS;
-use crate::sign_flip::MOST_ENUMERATED_PAIRS;
+use super::MIN_PAIRS;
+use crate::sign_flip::MAX_ENUMERATED_PAIRS;
 use crate::summary::{mean, percentile_interval, standard_deviation};
-use crate::{Interval, Seeded, hodges_lehmann, sign_flip};
+use crate::{Interval, SeededRandom, hodges_lehmann, sign_flip};
 
-/// Random flips and subsets where there are too many to enumerate: resolves 0.01 %.
+/// Random flips and subsets if there are too many to enumerate: resolves 0.01 %.
 const FLIPS: usize = 9_999;
 /// Draws of the bootstrap.
 const RESAMPLES: usize = 1_999;
 
-/// What a treatment does, as a ratio to the baseline.
+/// The effect of a treatment, as a ratio to the baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
     /// Treatment over baseline; 1 is no effect. The exponential of the Hodges-Lehmann estimate.
@@ -29,7 +29,7 @@ pub struct Effect {
     pub bootstrap: Option<Interval>,
     /// Two-sided p of the sign-flip test; exact up to 16 pairs.
     pub p: f64,
-    /// The smallest p that so many pairs can give, whatever they show.
+    /// The smallest p that this many pairs can give, whatever they show.
     pub smallest_p: f64,
     /// Blocks that gave a log ratio.
     pub pairs: usize,
@@ -37,9 +37,9 @@ pub struct Effect {
     pub deviation: f64,
 }
 
-/// The effect behind `log_ratios`, ln(treatment / baseline) or a contrast of logarithms, one a block. `None` where
-/// there are none or one is not finite.
-pub fn effect(log_ratios: &[f64], stream: &mut Seeded) -> Option<Effect> {
+/// The effect behind `log_ratios`, ln(treatment / baseline) or a contrast of logarithms, one per block. `None` if there are none or
+/// one is not finite.
+pub fn effect(log_ratios: &[f64], stream: &mut SeededRandom) -> Option<Effect> {
     let test = sign_flip(log_ratios, FLIPS, stream)?;
     // The same random subsets for both, so that the narrower interval lies within the wider.
     let mut again = stream.clone();
@@ -61,8 +61,8 @@ pub fn effect(log_ratios: &[f64], stream: &mut Seeded) -> Option<Effect> {
 
 /// The bootstrap-t interval of the mean (Efron, SIAM CBMS 38, 1982, 10.10): each draw's distance from the mean in
 /// its own standard errors, so that few and skewed values keep the confidence that they claim.
-fn studentised_bootstrap(values: &[f64], stream: &mut Seeded) -> Option<Interval> {
-    if values.len() < FEWEST_PAIRS {
+fn studentised_bootstrap(values: &[f64], stream: &mut SeededRandom) -> Option<Interval> {
+    if values.len() < MIN_PAIRS {
         return None;
     }
     let (center, n) = (mean(values)?, values.len() as f64);
@@ -88,7 +88,7 @@ fn studentised_bootstrap(values: &[f64], stream: &mut Seeded) -> Option<Interval
     Some(Interval { low: center - students.high * error, high: center - students.low * error })
 }
 
-const _: () = assert!(MOST_ENUMERATED_PAIRS >= FEWEST_PAIRS, "the test of the fewest pairs is exact");
+const _: () = assert!(MAX_ENUMERATED_PAIRS >= MIN_PAIRS, "the test of the fewest pairs is exact");
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn eight_pairs_of_about_four_percent() {
         let logs = [0.03, 0.05, 0.041, 0.038, 0.06, 0.02, 0.045, 0.036];
-        let effect = effect(&logs, &mut Seeded::from_seed(1)).unwrap();
+        let effect = effect(&logs, &mut SeededRandom::from_seed(1)).unwrap();
         assert!((effect.ratio - 1.0408).abs() < 0.002, "{effect:?}");
         assert_eq!((effect.p, effect.smallest_p, effect.pairs), (2.0 / 256.0, 2.0 / 256.0, 8));
         let (wide, narrow) = (effect.interval.unwrap(), effect.interval_90.unwrap());
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn swapping_the_sides_gives_the_reciprocal() {
         let logs = [0.03, -0.05, 0.041, 0.038, 0.06, -0.02, 0.045];
-        let there = effect(&logs, &mut Seeded::from_seed(2)).unwrap();
-        let back = effect(&logs.map(|log| -log), &mut Seeded::from_seed(2)).unwrap();
+        let there = effect(&logs, &mut SeededRandom::from_seed(2)).unwrap();
+        let back = effect(&logs.map(|log| -log), &mut SeededRandom::from_seed(2)).unwrap();
         assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12 && there.p == back.p);
         let (one, two) = (there.interval.unwrap(), back.interval.unwrap());
         assert!((one.low * two.high - 1.0).abs() < 1e-12 && (one.high * two.low - 1.0).abs() < 1e-12);
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn few_pairs_have_an_estimate_and_no_interval() {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         let five = effect(&[0.1, 0.2, 0.1, 0.15, 0.12], &mut stream).unwrap();
         assert!(five.interval.is_none() && five.bootstrap.is_none() && five.smallest_p == 0.0625);
         assert!(five.interval_90.is_some(), "one side at 5 % is reached by five pairs: 1 / 2^5");
@@ -132,7 +132,7 @@ mod tests {
     /// Counts often agree to the last: the same ratio in each block.
     #[test]
     fn equal_ratios_have_an_interval_without_width() {
-        let effect = effect(&[2f64.ln(); 8], &mut Seeded::from_seed(4)).unwrap();
+        let effect = effect(&[2f64.ln(); 8], &mut SeededRandom::from_seed(4)).unwrap();
         for interval in [effect.interval, effect.interval_90, effect.bootstrap] {
             let interval = interval.unwrap();
             assert!((interval.low - 2.0).abs() < 1e-9 && (interval.high - 2.0).abs() < 1e-9, "{effect:?}");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn many_pairs_are_flipped_at_random() {
-        let mut stream = Seeded::from_seed(5);
+        let mut stream = SeededRandom::from_seed(5);
         let logs: Vec<f64> = (0..30).map(|_| 0.05 + 0.01 * stream.normal()).collect();
         let effect = effect(&logs, &mut stream).unwrap();
         assert!((effect.p - 1e-4).abs() < 1e-12 && effect.smallest_p == effect.p);

@@ -1,17 +1,16 @@
-//! Regular fractions of studies with two levels a factor: which cells run, and what can no longer be told apart.
+//! Regular fractions of studies with two levels per factor: the cells that run, and the effects that can no longer be separated.
 //!
-//! Half or a quarter of the cells still show every main effect, if one is ready to believe that interactions are
-//! small. Which ones are mixed with what is decided here, before anything runs, and said in words. Of all choices of
-//! generators the one with the highest resolution is taken, and of these the one with the fewest shortest words
-//! (Fries and Hunter, Technometrics 22, 1980). It refuses resolution below III, where main effects are mixed with each
-//! other, and factors with other than two levels.
+//! Half or a quarter of the cells still show every main effect, under the assumption that interactions are small. This module
+//! decides before anything runs which effects are mixed with which, and says so in words. Of all choices of generators the one with
+//! the highest resolution is taken, and of these the one with the fewest shortest words (Fries and Hunter, Technometrics 22, 1980).
+//! It refuses resolution below III, where main effects are mixed with each other, and factors with other than two levels.
 
 use fathom_errors::{Error, Result};
 
-/// A full factorial of so many has 1024 cells; nobody runs more, and all generators can be tried.
-pub const MOST_FACTORS: usize = 10;
+/// A full factorial of this many has 1024 cells; larger ones are not run, and all generators can be tried.
+pub const MAX_FACTORS: usize = 10;
 /// Names of factors; I is the identity in this trade.
-const NAMES: [char; MOST_FACTORS] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K'];
+const NAMES: [char; MAX_FACTORS] = ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K'];
 
 /// The cells of a study that run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub struct Fraction {
     pub resolution: u32,
     /// The factors that follow from others, such as "D = A x B x C".
     pub generators: Vec<String>,
-    /// Effects of one or two factors that cannot be told apart, one sentence each; the sign may be turned.
+    /// Effects of one or two factors that are confounded, one sentence each; the sign may be turned.
     pub aliases: Vec<String>,
 }
 
@@ -50,9 +49,9 @@ pub fn fraction(levels: &[usize], p: u32) -> Result<Fraction> {
         .advise("fractions need two levels of each factor; leave levels out or run the full design"));
     }
     let factors = levels.len();
-    if factors > MOST_FACTORS {
+    if factors > MAX_FACTORS {
         return Err(Error::usage(format!("cannot run a fraction of {factors} factors"))
-            .advise(format!("choose at most {MOST_FACTORS}")));
+            .advise(format!("choose at most {MAX_FACTORS}")));
     }
     let generators = factors
         .checked_sub(p as usize)
@@ -90,8 +89,8 @@ fn all_cells(levels: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// The cell whose base factors have the levels of `bits`, the first factor the highest bit. A generated factor is high
-/// where an odd number of its parents is, so that the cell of defaults is always among those that run.
+/// The cell whose base factors have the levels of `bits`, the first factor the highest bit. A generated factor is high if an odd
+/// number of its parents is, so that the cell of defaults is always among those that run.
 fn cell(bits: u32, base: usize, generators: &[u32]) -> Vec<usize> {
     let of_base = (0..base).map(|factor| (bits >> (base - 1 - factor) & 1) as usize);
     let levels: Vec<usize> = of_base.collect();
@@ -102,7 +101,7 @@ fn cell(bits: u32, base: usize, generators: &[u32]) -> Vec<usize> {
     levels.iter().copied().chain(generated).collect()
 }
 
-/// Masks of the parents of each generated factor; `None` where no choice reaches resolution III.
+/// Masks of the parents of each generated factor; `None` if no choice reaches resolution III.
 fn best_generators(base: usize, p: usize) -> Option<Vec<u32>> {
     let candidates: Vec<u32> = (1..1u32 << base).filter(|mask| mask.count_ones() >= 2).collect();
     let mut best: Option<((u32, i64), Vec<u32>)> = None;
@@ -131,7 +130,7 @@ fn choose(candidates: &[u32], count: usize, chosen: &mut Vec<u32>, each: &mut dy
     }
 }
 
-/// All products of the generators' words, as masks of factors: what is constant over the cells that run.
+/// All products of the generators' words, as masks of factors: the effects that are constant over the cells that run.
 fn defining_words(base: usize, generators: &[u32]) -> Vec<u32> {
     let words: Vec<u32> =
         generators.iter().enumerate().map(|(index, mask)| mask | 1 << (base + index)).collect();
@@ -158,7 +157,7 @@ fn aliases(factors: usize, words: &[u32]) -> Vec<String> {
     let sentence = |set: &Vec<u32>| {
         let names: Vec<String> = set.iter().map(|effect| name(*effect)).collect();
         let (last, others) = names.split_last()?;
-        (!others.is_empty()).then(|| format!("{} and {last} cannot be told apart", others.join(", ")))
+        (!others.is_empty()).then(|| format!("{} and {last} cannot be distinguished", others.join(", ")))
     };
     sets.iter().filter_map(sentence).collect()
 }
@@ -219,15 +218,15 @@ mod tests {
         assert_eq!(
             three.aliases,
             [
-                "A and B x C cannot be told apart",
-                "B and A x C cannot be told apart",
-                "C and A x B cannot be told apart"
+                "A and B x C cannot be distinguished",
+                "B and A x C cannot be distinguished",
+                "C and A x B cannot be distinguished"
             ]
         );
         let four = fraction(&[2; 4], 1).unwrap();
         assert_eq!(four.generators, ["D = A x B x C"]);
         assert_eq!(four.aliases.len(), 3, "{:?}", four.aliases);
-        assert_eq!(four.aliases[0], "A x B and C x D cannot be told apart");
+        assert_eq!(four.aliases[0], "A x B and C x D cannot be distinguished");
         assert!(fraction(&[2; 5], 1).unwrap().aliases.is_empty(), "resolution V mixes nothing of two");
         let screening = fraction(&[2; 7], 4).unwrap();
         assert_eq!(screening.aliases.len(), 7);
@@ -238,7 +237,7 @@ mod tests {
         );
     }
 
-    /// What the words say is so: the products of aliased effects are equal in every cell or opposite in every cell.
+    /// The sentences are true: the products of aliased effects are equal in every cell or opposite in every cell.
     #[test]
     fn aliased_effects_are_constant_together() {
         let found = fraction(&[2; 6], 2).unwrap();
@@ -248,7 +247,7 @@ mod tests {
         };
         assert!(!found.aliases.is_empty());
         for alias in &found.aliases {
-            let names = alias.strip_suffix(" cannot be told apart").unwrap().replace(" and ", ", ");
+            let names = alias.strip_suffix(" cannot be distinguished").unwrap().replace(" and ", ", ");
             let names: Vec<&str> = names.split(", ").collect();
             let products = |cell: &Vec<usize>| sign(cell, names[0]) * sign(cell, names[1]);
             let first = products(&found.cells[0]);

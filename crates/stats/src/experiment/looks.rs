@@ -1,21 +1,20 @@
-//! Planned looks into a running study: after how many blocks it may end, and how clear it must be by then.
+//! Plans interim looks at a running study: the blocks after which it may end, and the p that each look requires.
 //!
-//! Who looks at 5 % after every block finds something in the end. The boundary of O'Brien and Fleming (Biometrics 35,
-//! 1979) keeps 5 % over all looks together and asks almost nothing of the last: a sum of contrasts that would be
-//! significant at the end may end the study earlier, once it is as large already. The constant is computed for the blocks at which
-//! looks really fall, which thirds of eight are not.
+//! A study tested at 5 % after every block finds an effect sooner or later. The boundary of O'Brien and Fleming (Biometrics 35,
+//! 1979) keeps 5 % over all looks together and costs the last look almost nothing: a sum of contrasts that would be significant at
+//! the end may end the study earlier, once it is already as large. The constant is computed for the blocks of the actual looks,
+//! which are not exact thirds in a study of eight.
 //!
-//! So few pairs as early looks have often cannot give so small a p, whatever they show. Such a look is marked; as it can
-//! never end the study it costs nothing, and the others get its share.
+//! The few pairs at early looks often cannot give so small a p, whatever they show. Such a look is marked; as it can never end the
+//! study it costs nothing, and the others get its share.
 
 use super::{LEVEL, smallest_two_sided_p};
 use crate::distribution::{normal_quantile, two_sided_p};
-use crate::sign_flip::MOST_ENUMERATED_PAIRS;
+use crate::sign_flip::MAX_ENUMERATED_PAIRS;
 
 /// Steps of the grid on which the sum's density is carried from look to look.
 const STEPS: usize = 160;
 
-/// One planned look.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
     /// Blocks measured by then.
@@ -23,12 +22,12 @@ pub struct Look {
     /// The study may end with a two-sided p of at most this. For [`super::verdict()`], which compares with
     /// [`LEVEL`], p times the level over this is the p adjusted for looking.
     pub p: f64,
-    /// Whether a sign-flip test of so many pairs can give it.
+    /// Whether a sign-flip test of this many pairs can reach it.
     pub reachable: bool,
 }
 
-/// `looks` looks into a study of `blocks` blocks, evenly spaced, the last one at its end; fewer where there are not
-/// enough blocks, one where none is asked for, and none without blocks.
+/// `looks` looks into a study of `blocks` blocks, evenly spaced, the last one at its end; fewer if there are not
+/// enough blocks, one if none is asked for, and an empty list without blocks.
 pub fn planned_looks(looks: usize, blocks: usize) -> Vec<Look> {
     let looks = looks.clamp(1, blocks.max(1));
     let mut at: Vec<usize> =
@@ -40,7 +39,7 @@ pub fn planned_looks(looks: usize, blocks: usize) -> Vec<Look> {
         let times: Vec<f64> = used.iter().map(|after| *after as f64 / blocks as f64).collect();
         let constant = boundary(&times);
         let p = |after: usize| two_sided_p(constant / (after as f64 / blocks as f64).sqrt());
-        let reaches = |after: usize| after > MOST_ENUMERATED_PAIRS || smallest_two_sided_p(after) <= p(after);
+        let reaches = |after: usize| after > MAX_ENUMERATED_PAIRS || smallest_two_sided_p(after) <= p(after);
         // The earliest first: its share may make the next one reachable.
         if let Some(index) = used.iter().position(|after| !reaches(*after)).filter(|_| used.len() > 1) {
             used.remove(index);

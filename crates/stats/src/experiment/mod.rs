@@ -1,11 +1,11 @@
-//! Designed experiments: which trials run in which order, and what their blocks say about each factor.
+//! Designed experiments: the order of trials, and the conclusions from their blocks about each factor.
 //!
-//! The unit is the block, never the operation or the second: a block holds every trial once, in random order and
-//! close in time, so that drift and slow noise fall on all sides alike. Order is what turns drift from a bias into noise: two trials run
-//! AB or BA by coin and the other way round in the next block, so that a steady drift cancels within two blocks. Each block gives one
-//! contrast on the logarithmic scale; contrasts are tested by flipping their signs, estimated by Hodges and Lehmann, and told with
-//! their interval. A verdict asks for more than significance: an effect larger than the noise of equal runs. "Same"
-//! is said only where equivalence is shown. Nothing here chooses between tests after seeing the data.
+//! The unit is the block, never the operation or the second: a block holds every trial once, in random order and close in time, so
+//! that drift and slow noise affect all sides alike. Random order turns drift from a bias into noise: two trials run AB or BA by
+//! coin and reversed in the next block, so that a steady drift cancels within two blocks. Each block gives one contrast on the
+//! logarithmic scale; contrasts are tested by flipping their signs, estimated by Hodges and Lehmann, and reported with their
+//! interval. A verdict requires more than significance: an effect larger than the noise of equal runs. The verdict "same" requires
+//! proven equivalence. No test is chosen after seeing the data.
 //!
 //! The rates of error are measured on simulated studies (`tests/experiments`; docs/known-truth.md).
 
@@ -18,25 +18,25 @@ mod scaling;
 mod secondary;
 mod verdict;
 
-use crate::Seeded;
+use crate::SeededRandom;
 
 pub use contrasts::{interaction_contrasts, main_contrasts};
 pub use effect::{Effect, effect};
-pub use fraction::{Fraction, MOST_FACTORS, fraction};
+pub use fraction::{Fraction, MAX_FACTORS, fraction};
 pub use looks::{Look, planned_looks};
 pub use noise_floor::{NoiseFloor, minimum_detectable, needed_pairs, noise_floor};
 pub use scaling::{SpeedUp, levels_that_pay, scaling_laws, speed_ups};
 pub use secondary::{SecondaryTests, secondary};
-pub use verdict::{Adjusted, Limits, Verdict, verdict};
+pub use verdict::{AdjustedP, EffectThresholds, EffectVerdict, verdict};
 
 /// The chance of a false alarm that verdicts allow.
 pub const LEVEL: f64 = 0.05;
-/// Below so many pairs no outcome is rare enough for [`LEVEL`]: 2 / 2^5 is 6 %.
-pub const FEWEST_PAIRS: usize = 6;
+/// Below this many pairs no outcome is rare enough for [`LEVEL`]: 2 / 2^5 is 6 %.
+pub const MIN_PAIRS: usize = 6;
 /// The power that sample sizes are planned for.
 const POWER: f64 = 0.8;
 
-/// The fewest pairs whose smallest p, 2 / 2^n, is below [`LEVEL`] after so many comparisons had their chance.
+/// The fewest pairs whose smallest p, 2 / 2^n, is below [`LEVEL`] after correction for this many comparisons.
 pub fn fewest_pairs(comparisons: usize) -> usize {
     pairs_that_reach(LEVEL / comparisons.max(1) as f64)
 }
@@ -54,7 +54,7 @@ fn smallest_two_sided_p(pairs: usize) -> f64 {
 /// The order of `trials` trials in each of `blocks` blocks, from `seed`. A block's order does not depend on how many
 /// blocks follow, so a study can be made longer.
 pub fn block_orders(trials: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
-    let stream = Seeded::from_seed(seed);
+    let stream = SeededRandom::from_seed(seed);
     let order = |block: usize| {
         let mut order: Vec<usize> = (0..trials).collect();
         if trials == 2 {
@@ -70,7 +70,7 @@ pub fn block_orders(trials: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> 
     (0..blocks).map(order).collect()
 }
 
-/// Every combination of levels of a factorial with so many levels of each factor; the last factor counts fastest.
+/// Every combination of levels of a factorial with these numbers of levels; the last factor varies fastest.
 pub fn combinations(shape: &[usize]) -> Vec<Vec<usize>> {
     shape.iter().fold(vec![Vec::new()], |cells, levels| {
         let more = |cell: Vec<usize>| (0..*levels).map(move |level| [cell.clone(), vec![level]].concat());
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn more_comparisons_need_more_pairs() {
-        assert_eq!([0, 1, 2, 6, 12].map(fewest_pairs), [FEWEST_PAIRS, FEWEST_PAIRS, 7, 8, 9]);
+        assert_eq!([0, 1, 2, 6, 12].map(fewest_pairs), [MIN_PAIRS, MIN_PAIRS, 7, 8, 9]);
     }
 
     #[test]

@@ -1,24 +1,22 @@
-//! What two equal runs differ by, and which effects so many pairs can see above it.
+//! The noise floor: the difference between equal runs, and the effects that a number of pairs can detect above it.
 //!
-//! The floor comes from pairs of equal runs, one pair a block. A larger effect is one that a person who repeats a run
-//! will notice; a smaller one may be real and is not worth a verdict. That is a question of size, not of chance: the
-//! test's p answers how surely the average of n pairs differs from nothing, and shrinks with n, while the floor asks what one pair
-//! differs by and does not. So `floor` is the 95th percentile of |log ratio| of single pairs (analysis.md A7). The
-//! floor of an estimate, smaller by the root of its pairs, is [`NoiseFloor::of_estimate`]: what estimates of equal sides
-//! differ by.
+//! The floor comes from pairs of equal runs, one pair a block. Users who repeat a run will notice a larger effect; a smaller one
+//! may be real and is not worth a verdict. That is a question of size, not of chance: the test's p says how surely the average of n
+//! pairs differs from zero, and shrinks with n, while the floor is the difference within one pair and does not. So `floor` is the
+//! 95th percentile of |log ratio| of single pairs (docs/methods.md#blocks-and-pairs). The floor of an estimate, smaller by the root
+//! of its pairs, is [`NoiseFloor::of_estimate`]: the difference between estimates of equal sides.
 //!
-//! Eight pairs do not have a 95th percentile: the largest of them is passed by the next pair once in nine. Under
-//! [`FEWEST_FOR_RANK`] pairs the floor is therefore the limit that the next pair stays within in 95 % if the
-//! noise is normal (Student's t), or the largest pair seen where that is more; from there on the rank that the next
-//! pair stays below in 95 % whatever the noise.
+//! Eight pairs do not have a 95th percentile: the next pair exceeds the largest of them once in nine. Under [`MIN_PAIRS_FOR_RANK`]
+//! pairs the floor is therefore the limit that the next pair stays within in 95 % if the noise is normal (Student's t), or the
+//! largest pair seen if that is more; from that number on it is the rank that the next pair stays below in 95 % whatever the noise.
 
-use super::{FEWEST_PAIRS, LEVEL, POWER, smallest_two_sided_p};
+use super::{LEVEL, MIN_PAIRS, POWER, smallest_two_sided_p};
 use crate::distribution::{normal_quantile, student_t_quantile};
 
-/// From so many pairs on, the largest is passed by the next in at most 5 %: 1 / (n + 1).
-const FEWEST_FOR_RANK: usize = 19;
+/// From this many pairs on, the next pair exceeds the largest in at most 5 %: 1 / (n + 1).
+const MIN_PAIRS_FOR_RANK: usize = 19;
 
-/// What equal runs differ by.
+/// The differences between equal runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoiseFloor {
     /// 95 % of pairs of equal runs differ by less, as a share: 0.03 is 3 %.
@@ -26,14 +24,14 @@ pub struct NoiseFloor {
     /// The root mean square of the log ratios. Around zero, since equal runs differ by nothing: what the second run of
     /// a block gains by being second is noise to a comparison in random order.
     pub deviation: f64,
-    /// Pairs it was taken from.
+    /// The number of pairs that it was computed from.
     pub pairs: usize,
 }
 
 impl NoiseFloor {
-    /// What estimates from `pairs` pairs of equal sides stay within in 95 %, as a share: the floor of one pair
-    /// divided by the root of their number. Infinite without pairs. A contrast of a factorial that averages over
-    /// several cells has a pair of runs for each of them in each block.
+    /// The bound that estimates from `pairs` pairs of equal sides keep in 95 %, as a share: the floor of one pair divided by the
+    /// root of their number. Infinite without pairs. A contrast of a factorial that averages over several cells has a pair of runs
+    /// for each of them in each block.
     pub fn of_estimate(&self, pairs: usize) -> f64 {
         (self.floor.ln_1p() / (pairs as f64).sqrt()).exp_m1()
     }
@@ -51,7 +49,7 @@ pub fn noise_floor(log_ratios: &[f64]) -> Option<NoiseFloor> {
     // Less what rounding adds to a whole number.
     let rank = ((1.0 - LEVEL) * (pairs + 1) as f64 - 1e-9).ceil() as usize;
     let seen = *sizes.get(rank.min(pairs) - 1)?;
-    let floor = if pairs < FEWEST_FOR_RANK {
+    let floor = if pairs < MIN_PAIRS_FOR_RANK {
         seen.max(student_t_quantile(1.0 - LEVEL / 2.0, pairs as f64) * deviation)
     } else {
         seen
@@ -66,7 +64,7 @@ pub fn noise_floor(log_ratios: &[f64]) -> Option<NoiseFloor> {
 /// Student's approximation (t of the level plus t of the power) at the level that the sign-flip test of so few pairs
 /// really attains, 2 k / 2^n; six pairs reject only if all have one sign, and this is computed.
 pub fn minimum_detectable(deviation: f64, pairs: usize) -> Option<f64> {
-    if pairs < FEWEST_PAIRS || !deviation.is_finite() || deviation < 0.0 {
+    if pairs < MIN_PAIRS || !deviation.is_finite() || deviation < 0.0 {
         return None;
     }
     let (n, smallest) = (pairs as f64, smallest_two_sided_p(pairs));
@@ -80,8 +78,8 @@ pub fn minimum_detectable(deviation: f64, pairs: usize) -> Option<f64> {
     Some((deviation * if rejecting < 2.0 { in_deviations.max(one_sign) } else { in_deviations }).exp_m1())
 }
 
-/// How many pairs find an effect of `share` (0.03 is 3 %) with a power of 80 % at 5 %: ((1.96 + 0.84) s / delta)^2 + 2,
-/// six at least. `usize::MAX` where no number does: a share of zero, a deviation that is not a number.
+/// The number of pairs that detects an effect of `share` (0.03 is 3 %) with a power of 80 % at 5 %: ((1.96 + 0.84) s / delta)^2 +
+/// 2, six at least. `usize::MAX` if no number does: a share of zero, a deviation that is not a number.
 pub fn needed_pairs(deviation: f64, share: f64) -> usize {
     pairs_for(normal_quantile(1.0 - LEVEL / 2.0) + normal_quantile(POWER), deviation, share.abs().ln_1p())
 }
@@ -93,19 +91,19 @@ pub(super) fn pairs_for(errors: f64, deviation: f64, distance: f64) -> usize {
         return usize::MAX;
     }
     // A cast saturates.
-    (pairs.ceil() as usize).max(FEWEST_PAIRS)
+    (pairs.ceil() as usize).max(MIN_PAIRS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seeded, sign_flip};
+    use crate::{SeededRandom, sign_flip};
 
     /// 4000 floors of 8, 12, 19 and 40 pairs each: the next pair stays within as often as the floor says, whatever the noise
     /// where ranks carry it.
     #[test]
     fn the_next_pair_of_equal_runs_stays_below_the_floor() {
-        let mut stream = Seeded::from_seed(1);
+        let mut stream = SeededRandom::from_seed(1);
         println!("| pairs | noise | next pair within | mean floor, true 95th percentile 1.96 |");
         println!("| --- | --- | --- | --- |");
         for (pairs, wild) in
@@ -147,7 +145,7 @@ mod tests {
         println!("| --- | --- | --- |");
         for pairs in [6, 7, 8, 10, 12, 16] {
             let delta = minimum_detectable(0.02, pairs).unwrap().ln_1p();
-            let mut stream = Seeded::from_seed(2).split(pairs as u64);
+            let mut stream = SeededRandom::from_seed(2).split(pairs as u64);
             let found = (0..2000).filter(|_| {
                 let logs: Vec<f64> = (0..pairs).map(|_| delta + 0.02 * stream.normal()).collect();
                 sign_flip(&logs, 0, &mut stream).unwrap().p_two_sided <= LEVEL
@@ -166,7 +164,7 @@ mod tests {
     #[test]
     fn needed_pairs_follow_the_formula() {
         assert_eq!(needed_pairs(0.0283, 0.02), 19, "(2.8 x 0.0283 / ln 1.02)^2 + 2 = 18.03");
-        assert_eq!(needed_pairs(0.001, 0.1), FEWEST_PAIRS);
+        assert_eq!(needed_pairs(0.001, 0.1), MIN_PAIRS);
         assert_eq!(needed_pairs(0.02, 0.0), usize::MAX);
         assert_eq!(needed_pairs(f64::NAN, 0.02), usize::MAX);
     }

@@ -1,23 +1,23 @@
-//! A factor that counts something (threads, shards, members): what each number brings, and from where on more of it
-//! does not pay.
+//! The scaling of a counted factor (threads, shards, members): the speed-up of each number, and the number above which more does
+//! not pay.
 //!
-//! Speed-ups are effects like any other, each level against the first, block by block. Where more stops paying is
-//! answered twice: by the lowest number above which no other was shown better, which trusts no curve, and by the laws of
-//! throughput with their rivals ([`crate::fit`]), which give a peak only where the data carry it. For a device, whose
-//! latency alone is known, [`crate::knee()`] is the better question.
+//! Speed-ups are effects like any other, each level against the first, block by block. The point above which more does not pay is
+//! given in two ways: by the lowest number above which no other was shown better, which assumes no curve, and by the laws of
+//! throughput with their rivals ([`crate::fit`]), which give a peak only if the data support it. For a device with only its latency
+//! known, [`crate::knee()`] is the better choice.
 
 use fathom_errors::Result;
 
-use super::verdict::{Adjusted, Limits, Verdict, verdict};
+use super::verdict::{AdjustedP, EffectThresholds, EffectVerdict, verdict};
 use super::{Effect, effect, main_contrasts};
-use crate::{Comparison, Interval, Level, Seeded, fit, holm};
+use crate::{Interval, Level, ModelComparison, SeededRandom, fit, holm};
 
-/// What one level of a counted factor brings against the first.
+/// The gain of one level of a counted factor over the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpeedUp {
     /// The level of the factor.
     pub level: usize,
-    /// What it counts, in the factor's unit.
+    /// The level's number, in the factor's unit.
     pub count: f64,
     /// Throughput over that of the first level, with its intervals.
     pub effect: Effect,
@@ -34,7 +34,7 @@ pub fn speed_ups(
     values: &[Vec<Option<f64>>],
     factor: usize,
     only: &dyn Fn(&[usize]) -> bool,
-    stream: &mut Seeded,
+    stream: &mut SeededRandom,
 ) -> Vec<SpeedUp> {
     let first = counts.first().copied().unwrap_or(f64::NAN);
     let one = |(level, count): (usize, &f64)| {
@@ -48,11 +48,15 @@ pub fn speed_ups(
     counts.iter().enumerate().skip(1).filter_map(one).collect()
 }
 
-/// The lowest level above which no other was shown to have more throughput by more than `limits` ask, Holm over all levels
-/// above. That more would not pay is not proven where blocks are few. `None` where nothing can be compared.
+/// The lowest level above which no other was shown to have more throughput by more than `limits` require, with Holm's correction
+/// over all levels above. With few blocks this does not prove that more would not pay. `None` if nothing can be compared.
 ///
 /// `by_level[level][block]` holds logarithms of throughput, ascending by what the level counts.
-pub fn levels_that_pay(by_level: &[Vec<Option<f64>>], limits: Limits, stream: &mut Seeded) -> Option<usize> {
+pub fn levels_that_pay(
+    by_level: &[Vec<Option<f64>>],
+    limits: EffectThresholds,
+    stream: &mut SeededRandom,
+) -> Option<usize> {
     let mut effect_of = |low: usize, high: usize| {
         let logs: Vec<f64> = by_level
             .get(low)?
@@ -69,8 +73,9 @@ pub fn levels_that_pay(by_level: &[Vec<Option<f64>>], limits: Limits, stream: &m
         let effects = effects?;
         let comparisons = effects.len();
         let ps = holm(&effects.iter().map(|effect| effect.p).collect::<Vec<_>>());
-        let better =
-            |(effect, p)| verdict(effect, Adjusted { p, comparisons }, true, limits) == Verdict::Better;
+        let better = |(effect, p)| {
+            verdict(effect, AdjustedP { p, comparisons }, true, limits) == EffectVerdict::Better
+        };
         Some(effects.iter().zip(ps).any(better))
     };
     for level in 0..by_level.len() {
@@ -85,7 +90,7 @@ pub fn levels_that_pay(by_level: &[Vec<Option<f64>>], limits: Limits, stream: &m
 /// why there is none. Fails as [`fit`] does, where levels or blocks are too few.
 ///
 /// Whatever moves a whole block is taken out first, as in every contrast of blocks.
-pub fn scaling_laws(counts: &[f64], by_level: &[Vec<Option<f64>>]) -> Result<Comparison> {
+pub fn scaling_laws(counts: &[f64], by_level: &[Vec<Option<f64>>]) -> Result<ModelComparison> {
     let blocks = by_level.iter().map(Vec::len).max().unwrap_or(0);
     let at = |block: usize| {
         let logs: Option<Vec<f64>> =
@@ -117,7 +122,7 @@ mod tests {
 
     /// Eight blocks of a server that follows `law`, whole blocks 20 % apart and runs 2 %.
     fn blocks(law: impl Fn(f64) -> f64) -> Vec<Vec<Option<f64>>> {
-        let mut stream = Seeded::from_seed(3);
+        let mut stream = SeededRandom::from_seed(3);
         let moved: Vec<f64> = (0..8).map(|_| 0.2 * stream.normal()).collect();
         let mut level = |count: &f64| {
             let log = law(*count).ln();
@@ -135,7 +140,7 @@ mod tests {
         let cells: Vec<Vec<usize>> = (0..COUNTS.len()).map(|level| vec![level]).collect();
         let mut values = blocks(capped);
         values[2][0] = None;
-        let found = speed_ups(&COUNTS, &cells, &values, 0, &|_| true, &mut Seeded::from_seed(1));
+        let found = speed_ups(&COUNTS, &cells, &values, 0, &|_| true, &mut SeededRandom::from_seed(1));
         assert_eq!(found.len(), 6);
         for speed_up in &found {
             let (truth, interval) = (speed_up.count.min(8.0), speed_up.effect.interval.unwrap());
@@ -153,9 +158,9 @@ mod tests {
 
     #[test]
     fn more_stops_paying_at_the_cap_and_at_the_peak() {
-        let mut stream = Seeded::from_seed(2);
+        let mut stream = SeededRandom::from_seed(2);
         let values = blocks(capped);
-        assert_eq!(levels_that_pay(&values, Limits::plain(0.03), &mut stream), Some(3), "8 of 64");
+        assert_eq!(levels_that_pay(&values, EffectThresholds::plain(0.03), &mut stream), Some(3), "8 of 64");
         let laws = scaling_laws(&COUNTS, &values).unwrap();
         assert_eq!(laws.best, Model::Cap);
         assert!(laws.peak.is_none() && laws.best_fit().unwrap().residual_sd < 0.03, "{laws:?}");
@@ -164,9 +169,9 @@ mod tests {
         let values = blocks(usl);
         let peak = scaling_laws(&COUNTS, &values).unwrap().peak.unwrap();
         assert!(peak.interval.contains(40.2) && (peak.concurrency / 40.2 - 1.0).abs() < 0.1, "{peak:?}");
-        assert_eq!(levels_that_pay(&values, Limits::plain(0.03), &mut stream), Some(5), "32 of 64");
+        assert_eq!(levels_that_pay(&values, EffectThresholds::plain(0.03), &mut stream), Some(5), "32 of 64");
         assert_eq!(
-            levels_that_pay(&blocks(|n| 1000.0 * n), Limits::plain(0.02), &mut stream),
+            levels_that_pay(&blocks(|n| 1000.0 * n), EffectThresholds::plain(0.02), &mut stream),
             Some(6),
             "all pay"
         );
@@ -174,9 +179,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_compared_is_not() {
-        let mut stream = Seeded::from_seed(2);
-        assert_eq!(levels_that_pay(&[], Limits::plain(0.02), &mut stream), None);
-        assert_eq!(levels_that_pay(&[vec![Some(1.0)], vec![None]], Limits::plain(0.02), &mut stream), None);
+        let mut stream = SeededRandom::from_seed(2);
+        assert_eq!(levels_that_pay(&[], EffectThresholds::plain(0.02), &mut stream), None);
+        assert_eq!(
+            levels_that_pay(&[vec![Some(1.0)], vec![None]], EffectThresholds::plain(0.02), &mut stream),
+            None
+        );
         assert!(scaling_laws(&COUNTS, &[]).is_err());
         assert!(speed_ups(&[], &[], &[], 0, &|_| true, &mut stream).is_empty());
     }

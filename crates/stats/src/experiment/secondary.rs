@@ -1,15 +1,15 @@
-//! The tests that others would have run, beside ours: Welch and Mann-Whitney on the blocks of both sides.
+//! Conventional tests for comparison: Welch and Mann-Whitney on the blocks of both sides.
 //!
-//! They take both sides for unrelated, which blocks are not: with drift they miss what pairs show, and run one side
-//! after the other they see what is not there (docs/known-truth.md). They are reported so that a reader can compare,
-//! and never used to choose. Refuses fewer than two values a side, and two sides without any spread.
+//! They treat both sides as unrelated, which blocks are not: with drift they miss what pairs show, and if one side runs after the
+//! other they find false effects (docs/known-truth.md). They are reported for comparison only, and never used to choose. Refuses
+//! fewer than two values a side, and two sides without any spread.
 
 use crate::distribution::{student_t_two_sided_p, two_sided_p};
 use crate::rank::centered_ranks;
 use crate::summary::{mean, standard_deviation};
 
 /// Up to so many values on both sides together all divisions are counted; above, the normal limit.
-const MOST_ENUMERATED: usize = 40;
+const MAX_ENUMERATED: usize = 40;
 
 /// Two-sided p-values of the tests for unpaired sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,8 +21,8 @@ pub struct SecondaryTests {
     pub mann_whitney_p: f64,
 }
 
-/// Both tests on the values (or their logarithms) of the blocks. `None` with fewer than two values on a side, a value
-/// that is not finite, or where neither side has any spread.
+/// Both tests on the values (or their logarithms) of the blocks. `None` with fewer than two values on a side, a value that is not
+/// finite, or if neither side has any spread.
 pub fn secondary(baseline: &[f64], treatment: &[f64]) -> Option<SecondaryTests> {
     Some(SecondaryTests {
         welch_p: welch(baseline, treatment)?,
@@ -50,7 +50,7 @@ fn mann_whitney(baseline: &[f64], treatment: &[f64]) -> Option<f64> {
     }
     let ranks = centered_ranks(fewer.iter().chain(more).copied());
     let sum: f64 = ranks.iter().take(fewer.len()).sum();
-    if ranks.len() <= MOST_ENUMERATED {
+    if ranks.len() <= MAX_ENUMERATED {
         return Some(exact_rank_sum_p(&ranks, fewer.len(), sum));
     }
     // Drawn without replacement from a finite set of ranks, ties and all.
@@ -104,7 +104,7 @@ mod tests {
         assert!((tests.welch_p - 0.07939).abs() < 1e-5, "{tests:?}");
     }
 
-    /// The smallest p of 4 and 4 is 2 / 70, of 5 and 5 it is 2 / 252 (analysis.md A7).
+    /// The smallest p of 4 and 4 is 2 / 70, of 5 and 5 it is 2 / 252 (docs/methods.md#blocks-and-pairs).
     #[test]
     fn separated_sides_have_the_smallest_p() {
         let ranks = |count: usize| {

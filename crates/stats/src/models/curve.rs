@@ -54,11 +54,11 @@ impl Model {
         }
     }
 
-    /// Where the logarithms of the shape's parameters may lie, for a ladder from `lowest` to `highest`.
+    /// The ranges for the logarithms of the shape's parameters, for a ladder from `lowest` to `highest`.
     pub(crate) fn bounds(self, lowest: f64, highest: f64) -> [RangeInclusive<f64>; 2] {
         // Below these a contention or coherency changes nothing at any concurrency a ladder reaches.
-        let contention = LEAST_CONTENTION.ln()..=0.0;
-        let coherency = LEAST_COHERENCY.ln()..=0.0;
+        let contention = MIN_CONTENTION.ln()..=0.0;
+        let coherency = MIN_COHERENCY.ln()..=0.0;
         match self {
             Model::Linear => [0.0..=0.0, 0.0..=0.0],
             Model::Amdahl => [contention, 0.0..=0.0],
@@ -97,27 +97,27 @@ impl Model {
     }
 }
 
-const LEAST_CONTENTION: f64 = 1e-9;
-const LEAST_COHERENCY: f64 = 1e-14;
+const MIN_CONTENTION: f64 = 1e-9;
+const MIN_COHERENCY: f64 = 1e-14;
 
-/// A law with its parameters. `gain` is throughput per unit of concurrency where nobody waits yet.
+/// A law with its parameters. `gain` is throughput per unit of concurrency without queueing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Curve {
     /// X = gain N.
     Linear {
-        /// g.
+        /// g, the throughput of one request at a time.
         gain: f64,
     },
     /// X = gain N / (1 + contention (N - 1)).
     Amdahl {
-        /// g.
+        /// g, the throughput of one request at a time.
         gain: f64,
         /// s, the serial share, 0 to 1.
         contention: f64,
     },
     /// X = min(gain N, ceiling) with a rounded corner.
     Cap {
-        /// g.
+        /// g, the throughput of one request at a time.
         gain: f64,
         /// C, in the unit of throughput.
         ceiling: f64,
@@ -126,11 +126,11 @@ pub enum Curve {
     },
     /// X = gain N / (1 + contention (N - 1) + coherency N (N - 1)).
     Usl {
-        /// g.
+        /// g, the throughput of one request at a time.
         gain: f64,
         /// s, 0 to 1.
         contention: f64,
-        /// k, not negative.
+        /// k, which is not negative.
         coherency: f64,
     },
 }
@@ -141,12 +141,12 @@ impl Curve {
         let [first, second] = shape.map(f64::exp);
         let gain = log_gain.exp();
         let zeroed = |value: f64, least: f64| if value < 10.0 * least { 0.0 } else { value };
-        let contention = zeroed(first, LEAST_CONTENTION);
+        let contention = zeroed(first, MIN_CONTENTION);
         match model {
             Model::Linear => Curve::Linear { gain },
             Model::Amdahl => Curve::Amdahl { gain, contention },
             Model::Cap => Curve::Cap { gain, ceiling: gain * first, sharpness: second },
-            Model::Usl => Curve::Usl { gain, contention, coherency: zeroed(second, LEAST_COHERENCY) },
+            Model::Usl => Curve::Usl { gain, contention, coherency: zeroed(second, MIN_COHERENCY) },
         }
     }
 

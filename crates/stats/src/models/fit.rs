@@ -1,13 +1,13 @@
-//! One law fitted to a ladder, how the fits of several laws are compared (by AICc, with a preference for fewer parameters, after a
-//! runs test on the residuals), and where a fitted USL peaks, with an interval, or why that must not be said.
+//! Fits one law to a ladder, compares the fits of several laws (by AICc, with a preference for fewer parameters, after a runs test
+//! on the residuals), and locates the peak of a fitted USL, with an interval, or gives the reason for its refusal.
 //!
 //! N* = sqrt((1 - s) / k) exists for any k above zero, also for one that noise put there. The conditions under
-//! which it means something come from simulation (analysis.md A6): measured to N = 32 a true peak of 49 was
+//! which it means something come from simulation (docs/methods.md#scaling-laws): measured to N = 32 a true peak of 49 was
 //! placed between 34 and 119, measured past it between 48 and 50, and a capped system was given a peak at 52.
 
 use super::curve::{Curve, Model};
-use super::solve::{self, Group};
-use crate::Seeded;
+use super::solve::{self, ConcurrencyGroup};
+use crate::SeededRandom;
 use crate::distribution::bootstrap_expansion;
 use crate::summary::{Interval, percentile_interval};
 
@@ -24,7 +24,6 @@ const RESIDUAL_FLOOR: f64 = 1e-6;
 /// One model fitted to the ladder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit {
-    /// Which law.
     pub model: Model,
     /// The law with its fitted parameters.
     pub curve: Curve,
@@ -37,8 +36,8 @@ pub struct Fit {
     pub runs_p: f64,
 }
 
-/// One model's fit; `None` where it has as many parameters as there are levels, or AICc is undefined.
-pub(super) fn fit_model(model: Model, groups: &[Group]) -> Option<Fit> {
+/// One model's fit; `None` if it has as many parameters as there are levels, or AICc is undefined.
+pub(super) fn fit_model(model: Model, groups: &[ConcurrencyGroup]) -> Option<Fit> {
     let points: usize = groups.iter().map(|group| group.logs.len()).sum();
     // One more for the residual variance, which is estimated too.
     let estimated = model.parameters() + 1;
@@ -66,8 +65,8 @@ pub(super) fn fit_model(model: Model, groups: &[Group]) -> Option<Fit> {
     Some(Fit { model, curve, aicc, residual_sd, runs_p })
 }
 
-/// The fewest parameters within [`AICC_MARGIN`] of the lowest AICc. A curve that misses the data systematically
-/// stands behind one that does not.
+/// The model with the fewest parameters within [`AICC_MARGIN`] of the lowest AICc. A curve that misses the data systematically
+/// ranks behind one that does not.
 pub(super) fn choose(fits: &[Fit]) -> Option<Model> {
     let lowest = fits.iter().map(|fit| fit.aicc).min_by(f64::total_cmp)?;
     let simplest = |least_runs_p: f64| {
@@ -82,8 +81,8 @@ pub(super) fn choose(fits: &[Fit]) -> Option<Model> {
     simplest(RUNS_LEVEL).or_else(|| simplest(0.0))
 }
 
-/// The chance of at most the observed number of runs of equal sign, given how many residuals are positive; 1 where
-/// all have one sign, of which nothing can be said.
+/// The chance of at most the observed number of runs of equal sign, given how many residuals are positive; 1 if all have one sign,
+/// a case that allows no conclusion.
 ///
 /// This is the runs test: do residuals change sign as often as chance would have it? A curve of the wrong shape lies above the data for
 /// several levels and below for the next; squares alone do not show this. Wald and Wolfowitz (Ann. Math. Stat. 11, 1940), exact, and
@@ -125,17 +124,17 @@ fn log_factorials(n: usize) -> Vec<f64> {
     std::iter::once(0.0).chain(rest.collect::<Vec<_>>()).collect()
 }
 
-/// ln of the number of ways to choose k of n; minus infinity where there is none.
+/// ln of the number of ways to choose k of n; minus infinity if there is none.
 fn log_choose(logs: &[f64], n: usize, k: usize) -> f64 {
     let at = |index: usize| logs.get(index).copied().unwrap_or(f64::INFINITY);
     if k > n { f64::NEG_INFINITY } else { at(n) - at(k) - at(n - k) }
 }
 
-/// The fewest levels that a peak is said of.
-const LEAST_LEVELS: usize = 6;
-/// The fewest repeats of each level that a peak is said of.
-const LEAST_REPLICATES: usize = 3;
-/// Of the interval around a peak.
+/// The fewest levels for which a peak is reported.
+const MIN_LEVELS: usize = 6;
+/// The fewest repeats of each level for which a peak is reported.
+const MIN_REPLICATES: usize = 3;
+/// The confidence of the interval around a peak.
 const CONFIDENCE: f64 = 0.95;
 const RESAMPLES: usize = 400;
 /// The same data must give the same interval on every reading of a run folder.
@@ -144,14 +143,14 @@ const SEED: u64 = 0x5ca1_ab1e;
 /// The concurrency at which throughput is highest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
-    /// N*.
+    /// N*, the concurrency of the peak.
     pub concurrency: f64,
     /// Its 95 % interval, by resampling replicates.
     pub interval: Interval,
 }
 
-/// The peak, or the first reason against it.
-pub(super) fn locate(groups: &[Group], fits: &[Fit], best: Model) -> Result<Peak, String> {
+/// The peak, or the first reason against reporting one.
+pub(super) fn locate(groups: &[ConcurrencyGroup], fits: &[Fit], best: Model) -> Result<Peak, String> {
     if best != Model::Usl {
         return Err(format!("the {} model describes the ladder best, and it has no peak", best.name()));
     }
@@ -159,15 +158,12 @@ pub(super) fn locate(groups: &[Group], fits: &[Fit], best: Model) -> Result<Peak
     let usl = of(Model::Usl).ok_or("the USL was not fitted")?;
     let concurrency = usl.curve.peak_concurrency().ok_or("the fitted throughput never stops rising")?;
     let replicates = groups.iter().map(|group| group.logs.len()).min().unwrap_or(0);
-    if groups.len() < LEAST_LEVELS {
-        return Err(format!(
-            "{} levels were measured, and a peak needs at least {LEAST_LEVELS}",
-            groups.len()
-        ));
+    if groups.len() < MIN_LEVELS {
+        return Err(format!("{} levels were measured, and a peak needs at least {MIN_LEVELS}", groups.len()));
     }
-    if replicates < LEAST_REPLICATES {
+    if replicates < MIN_REPLICATES {
         return Err(format!(
-            "a level was measured {replicates} times, and a peak needs {LEAST_REPLICATES} repeats of each"
+            "a level was measured {replicates} times, and a peak needs {MIN_REPLICATES} repeats of each"
         ));
     }
     let highest = groups.last().map_or(0.0, |group| group.concurrency);
@@ -195,7 +191,7 @@ pub(super) fn locate(groups: &[Group], fits: &[Fit], best: Model) -> Result<Peak
 
 /// Refits after redrawing each level's replicates around its mean. The draws are expanded because three
 /// replicates resampled show only two thirds of their variance.
-fn interval(groups: &[Group], usl: &Fit) -> Option<Interval> {
+fn interval(groups: &[ConcurrencyGroup], usl: &Fit) -> Option<Interval> {
     let Curve::Usl { contention, coherency, .. } = usl.curve else { return None };
     let fitted = [contention.max(1e-9).ln(), coherency.max(1e-14).ln()];
     // From a contention of zero the slope is flat: a second start lets a resample leave it.
@@ -203,7 +199,7 @@ fn interval(groups: &[Group], usl: &Fit) -> Option<Interval> {
     let freedom: usize = groups.iter().map(|group| group.logs.len() - 1).sum();
     let expansions: Vec<f64> =
         groups.iter().map(|group| bootstrap_expansion(group.logs.len(), freedom, CONFIDENCE)).collect();
-    let mut stream = Seeded::from_seed(SEED);
+    let mut stream = SeededRandom::from_seed(SEED);
     let mut resampled = groups.to_vec();
     let mut peaks = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {

@@ -1,11 +1,10 @@
-//! Which law throughput follows as concurrency rises: linear, Amdahl, a hard cap, or Gunther's Universal
-//! Scalability Law (USL), and where the last one peaks.
+//! Determines the law that throughput follows as concurrency rises: linear, Amdahl, a hard cap, or Gunther's Universal Scalability
+//! Law (USL), and the peak of the last one.
 //!
-//! Any of these curves can be drawn through any ladder, and a USL fitted to a capped volume invents a peak that is
-//! not there (analysis.md A6). So the four are always fitted together, by least squares on the logarithm of
-//! throughput (noise is a share of the value), compared by AICc with a preference for fewer parameters, and
-//! checked by a runs test on their residuals. The peak is refused, with the reason in words, unless the data can
-//! carry it.
+//! Any of these curves can be drawn through any ladder, and a USL fitted to a capped volume invents a peak that does not exist
+//! (docs/methods.md#scaling-laws). So the four are always fitted together, by least squares on the logarithm of throughput (noise
+//! is a share of the value), compared by AICc with a preference for fewer parameters, and checked by a runs test on their
+//! residuals. The peak is refused, with the reason in words, unless the data support it.
 
 mod curve;
 mod fit;
@@ -17,10 +16,10 @@ pub use curve::{Curve, Model};
 pub use fit::{AICC_MARGIN, Fit, Peak};
 
 use fit::{RUNS_LEVEL, choose, fit_model};
-use solve::Group;
+use solve::ConcurrencyGroup;
 
 /// A line with one parameter needs this many distinct levels before it can be wrong in a way we would see.
-const FEWEST_LEVELS: usize = 3;
+const MIN_LEVELS: usize = 3;
 
 /// One measurement. Replicates are several with the same concurrency.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,20 +30,20 @@ pub struct Level {
     pub throughput: f64,
 }
 
-/// The rivals side by side.
+/// The competing laws, compared with each other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    /// The law to believe.
+pub struct ModelComparison {
+    /// The law that fits best.
     pub best: Model,
     /// All laws that the number of levels allows, fewest parameters first.
     pub fits: Vec<Fit>,
-    /// The concurrency of highest throughput, where the data can carry it.
+    /// The concurrency of highest throughput, if the data support it.
     pub peak: Option<Peak>,
-    /// Why there is no peak; set exactly where `peak` is not.
+    /// The reason why there is no peak; set exactly if `peak` is not.
     pub peak_refused: Option<String>,
 }
 
-impl Comparison {
+impl ModelComparison {
     /// The fit of `model`, if the ladder was long enough for it.
     pub fn fit(&self, model: Model) -> Option<&Fit> {
         self.fits.iter().find(|fit| fit.model == model)
@@ -62,9 +61,9 @@ impl Comparison {
     }
 }
 
-/// Fits and compares the models. Fails with the reason where a value is not a positive number or where there are
+/// Fits and compares the models. Fails with the reason if a value is not a positive number or if there are
 /// fewer than 3 distinct levels or 4 measurements.
-pub fn fit(levels: &[Level]) -> Result<Comparison> {
+pub fn fit(levels: &[Level]) -> Result<ModelComparison> {
     let groups = grouped(levels)?;
     let fits: Vec<Fit> = Model::ALL.into_iter().filter_map(|model| fit_model(model, &groups)).collect();
     let Some(best) = choose(&fits) else {
@@ -74,7 +73,7 @@ pub fn fit(levels: &[Level]) -> Result<Comparison> {
         Ok(peak) => (Some(peak), None),
         Err(reason) => (None, Some(reason)),
     };
-    Ok(Comparison { best, fits, peak, peak_refused })
+    Ok(ModelComparison { best, fits, peak, peak_refused })
 }
 
 fn too_few(levels: usize, points: usize) -> Error {
@@ -85,7 +84,7 @@ fn too_few(levels: usize, points: usize) -> Error {
 }
 
 /// Measurements gathered by concurrency, ascending.
-fn grouped(levels: &[Level]) -> Result<Vec<Group>> {
+fn grouped(levels: &[Level]) -> Result<Vec<ConcurrencyGroup>> {
     let bad = |value: f64| !value.is_finite() || value <= 0.0;
     if let Some(level) = levels.iter().find(|level| bad(level.concurrency) || bad(level.throughput)) {
         return Err(Error::usage(format!(
@@ -96,15 +95,15 @@ fn grouped(levels: &[Level]) -> Result<Vec<Group>> {
     }
     let mut sorted = levels.to_vec();
     sorted.sort_by(|one, two| one.concurrency.total_cmp(&two.concurrency));
-    let groups: Vec<Group> = sorted
+    let groups: Vec<ConcurrencyGroup> = sorted
         .chunk_by(|one, two| one.concurrency == two.concurrency)
         .filter_map(|chunk| {
             let logs: Vec<f64> = chunk.iter().map(|level| level.throughput.ln()).collect();
             let mean_log = logs.iter().sum::<f64>() / logs.len() as f64;
-            chunk.first().map(|level| Group { concurrency: level.concurrency, logs, mean_log })
+            chunk.first().map(|level| ConcurrencyGroup { concurrency: level.concurrency, logs, mean_log })
         })
         .collect();
-    if groups.len() < FEWEST_LEVELS {
+    if groups.len() < MIN_LEVELS {
         return Err(too_few(groups.len(), levels.len()));
     }
     Ok(groups)

@@ -7,22 +7,21 @@
 
 use super::curve::Model;
 
-const MOST_STEPS: usize = 60;
+const MAX_STEPS: usize = 60;
 /// A relative gain smaller than this ends the search.
-const ENOUGH: f64 = 1e-10;
+const MIN_RELATIVE_GAIN: f64 = 1e-10;
 
 /// All measurements at one concurrency, on the logarithmic scale.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Group {
+pub(crate) struct ConcurrencyGroup {
     pub(crate) concurrency: f64,
     pub(crate) logs: Vec<f64>,
     pub(crate) mean_log: f64,
 }
 
-/// A solved fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Solution {
-    /// ln(gain).
+    /// ln(g), the fitted intercept.
     pub(crate) intercept: f64,
     /// Logarithms of the shape's parameters.
     pub(crate) shape: [f64; 2],
@@ -31,24 +30,24 @@ pub(crate) struct Solution {
 }
 
 /// The best of the searches from a grid of starts.
-pub(crate) fn from_many_starts(model: Model, groups: &[Group]) -> Solution {
+pub(crate) fn from_many_starts(model: Model, groups: &[ConcurrencyGroup]) -> Solution {
     best_of(model, groups, &starts(model, groups))
 }
 
 /// The best of the searches from `starts`.
-pub(crate) fn best_of(model: Model, groups: &[Group], starts: &[[f64; 2]]) -> Solution {
+pub(crate) fn best_of(model: Model, groups: &[ConcurrencyGroup], starts: &[[f64; 2]]) -> Solution {
     let first = residuals(model, groups, [0.0, 0.0]).solution;
     let searched = starts.iter().map(|start| search(model, groups, *start));
     searched.min_by(|one, two| one.loss.total_cmp(&two.loss)).unwrap_or(first)
 }
 
-fn ends(groups: &[Group]) -> (f64, f64) {
+fn ends(groups: &[ConcurrencyGroup]) -> (f64, f64) {
     let lowest = groups.first().map_or(1.0, |group| group.concurrency);
     (lowest, groups.last().map_or(lowest, |group| group.concurrency))
 }
 
 /// Starts spread over what a ladder can show.
-fn starts(model: Model, groups: &[Group]) -> Vec<[f64; 2]> {
+fn starts(model: Model, groups: &[ConcurrencyGroup]) -> Vec<[f64; 2]> {
     let (lowest, highest) = ends(groups);
     let pairs = |first: &[f64], second: &[f64]| -> Vec<[f64; 2]> {
         first.iter().flat_map(|a| second.iter().map(|b| [a.ln(), b.ln()])).collect()
@@ -78,7 +77,7 @@ struct Residuals {
     gradient: [f64; 2],
 }
 
-fn residuals(model: Model, groups: &[Group], shape: [f64; 2]) -> Residuals {
+fn residuals(model: Model, groups: &[ConcurrencyGroup], shape: [f64; 2]) -> Residuals {
     let (mut weight, mut mean, mut mean_slopes) = (0.0, 0.0, [0.0; 2]);
     for group in groups {
         let (log, slopes) = model.log_shape(shape, group.concurrency);
@@ -110,7 +109,7 @@ fn add(one: [f64; 2], two: [f64; 2], factor: f64) -> [f64; 2] {
 }
 
 /// Descends from `start`, clamped into the model's bounds.
-fn search(model: Model, groups: &[Group], start: [f64; 2]) -> Solution {
+fn search(model: Model, groups: &[ConcurrencyGroup], start: [f64; 2]) -> Solution {
     let (lowest, highest) = ends(groups);
     let bounds = model.bounds(lowest, highest);
     let clamp = |[a, b]: [f64; 2]| {
@@ -122,12 +121,12 @@ fn search(model: Model, groups: &[Group], start: [f64; 2]) -> Solution {
         return here.solution;
     }
     let mut damping = 1e-3;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let step = damped_step(&here, damping, &bounds);
         let there = residuals(model, groups, clamp(add(here.solution.shape, step, 1.0)));
         if there.solution.loss < here.solution.loss {
             let gained = here.solution.loss - there.solution.loss;
-            let enough = gained <= ENOUGH * here.solution.loss;
+            let enough = gained <= MIN_RELATIVE_GAIN * here.solution.loss;
             here = there;
             damping = (damping / 5.0_f64).max(1e-9);
             if enough {
@@ -143,7 +142,7 @@ fn search(model: Model, groups: &[Group], start: [f64; 2]) -> Solution {
     here.solution
 }
 
-/// The Levenberg-Marquardt step. A parameter that stands at a bound and is pushed beyond it is held, so that the
+/// The Levenberg-Marquardt step. A parameter that is at a bound and is pushed beyond it is held, so that the
 /// other one is not dragged along.
 fn damped_step(here: &Residuals, damping: f64, bounds: &[std::ops::RangeInclusive<f64>; 2]) -> [f64; 2] {
     let [[a, b], [_, d]] = here.normal;

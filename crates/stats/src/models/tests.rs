@@ -1,17 +1,17 @@
-//! Seeded systems of each kind with known truth: is the right law named, and does the interval hold the peak?
+//! Tests on seeded systems of each kind with known truth: the right law must be named, and the interval must contain the peak.
 
 use super::*;
-use crate::Seeded;
+use crate::SeededRandom;
 
 const SYSTEMS: u64 = 100;
 const NOISE: f64 = 0.02;
 
-fn log_uniform(stream: &mut Seeded, low: f64, high: f64) -> f64 {
+fn log_uniform(stream: &mut SeededRandom, low: f64, high: f64) -> f64 {
     low * (high / low).powf(stream.uniform())
 }
 
 /// 1, 2, 4 … 1024 with 3 replicates and 2 % noise.
-fn ladder(stream: &mut Seeded, truth: impl Fn(f64) -> f64) -> Vec<Level> {
+fn ladder(stream: &mut SeededRandom, truth: impl Fn(f64) -> f64) -> Vec<Level> {
     let mut levels = Vec::new();
     for step in 0..=10 {
         let concurrency = f64::from(1 << step);
@@ -25,11 +25,15 @@ fn ladder(stream: &mut Seeded, truth: impl Fn(f64) -> f64) -> Vec<Level> {
     levels
 }
 
-/// How many of the systems got another model than `expected`; the numbers of all are in the message.
-fn wrong(expected: Model, seed: u64, mut truth: impl FnMut(&mut Seeded) -> Box<dyn Fn(f64) -> f64>) -> usize {
+/// The number of systems for which another model than `expected` was chosen; the numbers of all are in the message.
+fn wrong(
+    expected: Model,
+    seed: u64,
+    mut truth: impl FnMut(&mut SeededRandom) -> Box<dyn Fn(f64) -> f64>,
+) -> usize {
     let mut named = Vec::new();
     for index in 0..SYSTEMS {
-        let mut stream = Seeded::from_seed(seed).split(index);
+        let mut stream = SeededRandom::from_seed(seed).split(index);
         let system = truth(&mut stream);
         named.push(fit(&ladder(&mut stream, system)).unwrap());
     }
@@ -44,11 +48,11 @@ fn wrong(expected: Model, seed: u64, mut truth: impl FnMut(&mut Seeded) -> Box<d
 }
 
 /// A true rate under 5 % gives more than 12 wrong of 100 with probability below 0.002.
-const MOST_WRONG: usize = 12;
+const MAX_WRONG: usize = 12;
 
 #[test]
 fn linear_systems_are_named() {
-    assert!(wrong(Model::Linear, 1, |_| Box::new(|n| 950.0 * n)) <= MOST_WRONG);
+    assert!(wrong(Model::Linear, 1, |_| Box::new(|n| 950.0 * n)) <= MAX_WRONG);
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn serial_systems_are_named() {
         let s = log_uniform(stream, 0.001, 0.2);
         Box::new(move |n| 950.0 * n / (1.0 + s * (n - 1.0)))
     });
-    assert!(count <= MOST_WRONG);
+    assert!(count <= MAX_WRONG);
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn capped_systems_are_named_and_never_given_a_peak() {
         let cap = 950.0 * log_uniform(stream, 2.0, 300.0);
         Box::new(move |n| (950.0 * n).min(cap))
     });
-    assert!(sharp <= MOST_WRONG);
+    assert!(sharp <= MAX_WRONG);
 }
 
 /// Exact mean value analysis of a random limiter behind a fixed delay: the soft corner of a real queue.
@@ -84,14 +88,14 @@ fn a_queue_before_a_limiter_is_a_cap() {
             1000.0 * rate
         })
     });
-    assert!(count <= MOST_WRONG);
+    assert!(count <= MAX_WRONG);
 }
 
 #[test]
 fn coherent_systems_are_named_and_their_peak_is_held() {
     let (mut held, mut located, mut named) = (0, 0, 0);
     for index in 0..SYSTEMS {
-        let mut stream = Seeded::from_seed(5).split(index);
+        let mut stream = SeededRandom::from_seed(5).split(index);
         let (s, peak) = (log_uniform(&mut stream, 0.002, 0.1), log_uniform(&mut stream, 8.0, 300.0));
         let k = (1.0 - s) / (peak * peak);
         let levels = ladder(&mut stream, |n| 950.0 * n / (1.0 + s * (n - 1.0) + k * n * (n - 1.0)));
@@ -131,7 +135,7 @@ fn parameters_are_recovered_without_noise() {
 
 #[test]
 fn a_peak_beyond_the_ladder_is_refused_in_words() {
-    let mut stream = Seeded::from_seed(8);
+    let mut stream = SeededRandom::from_seed(8);
     let usl = |n: f64| 950.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.98 / 2500.0 * n * (n - 1.0));
     let short: Vec<Level> =
         ladder(&mut stream, usl).into_iter().filter(|level| level.concurrency <= 32.0).collect();

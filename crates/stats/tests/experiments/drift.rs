@@ -1,21 +1,21 @@
-//! The drift table: what order and pairing are worth (analysis.md, section 7).
+//! The drift table: the value of order and pairing (docs/methods.md#blocks-and-pairs).
 
 use fathom_stats::experiment::{SecondaryTests, secondary};
-use fathom_stats::{Seeded, sign_flip};
+use fathom_stats::{SeededRandom, sign_flip};
 
 use crate::worlds::{Noise, World};
 use crate::{STUDIES, percent, within};
 
 const BLOCKS: usize = 8;
 
-/// In which order 8 runs of each side follow each other.
+/// The order in which 8 runs of each side follow each other.
 #[derive(Clone, Copy)]
 enum Order {
     /// All of A, then all of B.
     Sequential,
     /// AB or BA, each block by its own coin.
     Coin,
-    /// As the product does it: by coin, then the other way round.
+    /// As the product does it: by coin, then reversed.
     Product,
 }
 
@@ -23,7 +23,7 @@ enum Order {
 fn alarms(world: &World, order: Order, shift: f64) -> [u64; 3] {
     let mut counts = [0; 3];
     for index in 0..STUDIES {
-        let mut stream = Seeded::from_seed(83).split(index);
+        let mut stream = SeededRandom::from_seed(83).split(index);
         let values = match order {
             Order::Sequential => {
                 let mut runs = world.runs(2 * BLOCKS, &mut stream);
@@ -51,8 +51,8 @@ fn alarms(world: &World, order: Order, shift: f64) -> [u64; 3] {
 
 #[test]
 fn the_drift_table_is_reproduced() {
-    let drifting = World { drift: 0.06, ..World::of("6 % drift, 2 % noise", Noise::Normal, 0.02) };
-    let slow = World::of("slow noise of 3 %, memory 0.8", Noise::Memory(0.8), 0.03);
+    let drifting = World { drift: 0.06, ..World::new("6 % drift, 2 % noise", Noise::Normal, 0.02) };
+    let slow = World::new("slow noise of 3 %, memory 0.8", Noise::Memory(0.8), 0.03);
     println!("| noise | effect | order | paired sign-flip | Welch | Mann-Whitney |");
     println!("| --- | --- | --- | --- | --- | --- |");
     let row = |world: &World, order: Order, shift: f64| {
@@ -87,7 +87,7 @@ fn the_drift_table_is_reproduced() {
         check(welch, 70.0, 92.0);
         assert!(paired > welch, "pairing pays");
     }
-    let both = World::of("the same, 2 % of each run's own", Noise::MemoryAndOwn(0.8), 0.03);
+    let both = World::new("the same, 2 % of each run's own", Noise::MemoryAndOwn(0.8), 0.03);
     for world in [slow, both] {
         let [_, welch, _] = row(&world, Order::Sequential, 0.0);
         check(welch, 20.0, 50.0);

@@ -1,7 +1,7 @@
-//! Factorials and their fractions: known effects come back, and interactions are not found where there are none.
+//! Factorials and their fractions: known effects are recovered, and no interactions are found in designs without any.
 
 use fathom_stats::experiment::{effect, fraction, interaction_contrasts, main_contrasts};
-use fathom_stats::{Interval, Seeded};
+use fathom_stats::{Interval, SeededRandom};
 
 use crate::worlds::{Noise, World};
 use crate::{percent, within};
@@ -13,7 +13,7 @@ const STUDIES: u64 = 1000;
 type Contrasts = fn(&[Vec<usize>], &[Vec<Option<f64>>]) -> Vec<(usize, f64)>;
 
 /// One contrast of a study, with its truth on the logarithmic scale.
-struct Asked {
+struct ContrastCase {
     name: &'static str,
     truth: f64,
     contrasts: Contrasts,
@@ -25,13 +25,13 @@ fn table(
     world: &World,
     cells: &[Vec<usize>],
     truth: impl Fn(&[usize]) -> f64,
-    asked: &[Asked],
+    asked: &[ContrastCase],
     seed: u64,
 ) -> Vec<(u64, u64)> {
     let logs: Vec<f64> = cells.iter().map(|cell| truth(cell)).collect();
     let mut counts = vec![(0.0, 0u64, 0u64); asked.len()];
     for index in 0..STUDIES {
-        let mut stream = Seeded::from_seed(seed).split(index);
+        let mut stream = SeededRandom::from_seed(seed).split(index);
         let values = world.study(&logs, BLOCKS, &mut stream);
         let values: Vec<Vec<Option<f64>>> =
             values.into_iter().map(|blocks| blocks.into_iter().map(Some).collect()).collect();
@@ -74,29 +74,33 @@ fn a_full_factorial_gives_back_what_was_put_in() {
         0.1 * cell[0] as f64 + [0.0, 0.03, 0.08][cell[1]] + if cell == [1, 2] { 0.05 } else { 0.0 }
     };
     let asked = [
-        Asked { name: "A", truth: 0.1 + 0.05 / 3.0, contrasts: |c, v| main_contrasts(c, v, 0, 1, &all) },
-        Asked { name: "B 1", truth: 0.03, contrasts: |c, v| main_contrasts(c, v, 1, 1, &all) },
-        Asked { name: "B 2", truth: 0.105, contrasts: |c, v| main_contrasts(c, v, 1, 2, &all) },
-        Asked {
+        ContrastCase {
+            name: "A",
+            truth: 0.1 + 0.05 / 3.0,
+            contrasts: |c, v| main_contrasts(c, v, 0, 1, &all),
+        },
+        ContrastCase { name: "B 1", truth: 0.03, contrasts: |c, v| main_contrasts(c, v, 1, 1, &all) },
+        ContrastCase { name: "B 2", truth: 0.105, contrasts: |c, v| main_contrasts(c, v, 1, 2, &all) },
+        ContrastCase {
             name: "B 2 where A is 0",
             truth: 0.08,
             contrasts: |c, v| main_contrasts(c, v, 1, 2, &|c| c[0] == 0),
         },
-        Asked {
+        ContrastCase {
             name: "A with B 1",
             truth: 0.0,
             contrasts: |c, v| interaction_contrasts(c, v, (0, 1), (1, 1), &all),
         },
-        Asked {
+        ContrastCase {
             name: "A with B 2",
             truth: 0.05,
             contrasts: |c, v| interaction_contrasts(c, v, (0, 1), (1, 2), &all),
         },
     ];
     for world in [
-        World::of("normal", Noise::Normal, 0.02),
-        World { drift: 0.1, ..World::of("drift of 10 %, memory 0.6", Noise::Memory(0.6), 0.02) },
-        World::of("heavy tails (t, 3)", Noise::HeavyTails, 0.02),
+        World::new("normal", Noise::Normal, 0.02),
+        World { drift: 0.1, ..World::new("drift of 10 %, memory 0.6", Noise::Memory(0.6), 0.02) },
+        World::new("heavy tails (t, 3)", Noise::HeavyTails, 0.02),
     ] {
         let found = table(&world, &cells, truth, &asked, 86);
         assert!(within(found[4].1, STUDIES, 3.0, 7.0), "{}: no interaction there", world.name);
@@ -111,7 +115,7 @@ fn a_fraction_gives_back_main_effects_and_mixes_what_it_says() {
     println!("| noise | contrast | truth | mean estimate | interval holds it | significant |");
     println!("| --- | --- | --- | --- | --- | --- |");
     let half = fraction(&[2; 4], 1).unwrap();
-    assert!(half.aliases.contains(&"A x B and C x D cannot be told apart".to_owned()));
+    assert!(half.aliases.contains(&"A x B and C x D cannot be distinguished".to_owned()));
     // C and D together give 4 %; A and B nothing.
     let truth = |cell: &[usize]| {
         0.1 * cell[0] as f64 - 0.03 * cell[1] as f64
@@ -119,27 +123,27 @@ fn a_fraction_gives_back_main_effects_and_mixes_what_it_says() {
             + 0.04 * (cell[2] * cell[3]) as f64
     };
     let asked = [
-        Asked { name: "A", truth: 0.1, contrasts: |c, v| main_contrasts(c, v, 0, 1, &all) },
-        Asked { name: "B", truth: -0.03, contrasts: |c, v| main_contrasts(c, v, 1, 1, &all) },
-        Asked { name: "C", truth: 0.07, contrasts: |c, v| main_contrasts(c, v, 2, 1, &all) },
-        Asked { name: "D", truth: 0.02, contrasts: |c, v| main_contrasts(c, v, 3, 1, &all) },
-        Asked {
+        ContrastCase { name: "A", truth: 0.1, contrasts: |c, v| main_contrasts(c, v, 0, 1, &all) },
+        ContrastCase { name: "B", truth: -0.03, contrasts: |c, v| main_contrasts(c, v, 1, 1, &all) },
+        ContrastCase { name: "C", truth: 0.07, contrasts: |c, v| main_contrasts(c, v, 2, 1, &all) },
+        ContrastCase { name: "D", truth: 0.02, contrasts: |c, v| main_contrasts(c, v, 3, 1, &all) },
+        ContrastCase {
             name: "C with D",
             truth: 0.04,
             contrasts: |c, v| interaction_contrasts(c, v, (2, 1), (3, 1), &all),
         },
-        Asked {
+        ContrastCase {
             name: "A with B, which is C with D",
             truth: 0.04,
             contrasts: |c, v| interaction_contrasts(c, v, (0, 1), (1, 1), &all),
         },
-        Asked {
+        ContrastCase {
             name: "A with C, which is B with D",
             truth: 0.0,
             contrasts: |c, v| interaction_contrasts(c, v, (0, 1), (2, 1), &all),
         },
     ];
-    let world = World { drift: 0.1, ..World::of("drift of 10 %, memory 0.6", Noise::Memory(0.6), 0.02) };
+    let world = World { drift: 0.1, ..World::new("drift of 10 %, memory 0.6", Noise::Memory(0.6), 0.02) };
     let found = table(&world, &half.cells, truth, &asked, 87);
     assert!(within(found[6].1, STUDIES, 3.0, 7.0), "no interaction there");
 }

@@ -1,7 +1,7 @@
 //! Planned looks keep 5 % over all of them, and end clear studies early.
 
 use fathom_stats::experiment::planned_looks;
-use fathom_stats::{Seeded, sign_flip};
+use fathom_stats::{SeededRandom, sign_flip};
 
 use crate::worlds::{Noise, World};
 use crate::{STUDIES, percent, within};
@@ -11,7 +11,7 @@ fn ended(world: &World, looks: usize, blocks: usize, shift: f64, studies: u64) -
     let plan = planned_looks(looks, blocks);
     let (mut planned, mut naive, mut used) = (0, 0, 0usize);
     for index in 0..studies {
-        let mut stream = Seeded::from_seed(88).split(index);
+        let mut stream = SeededRandom::from_seed(88).split(index);
         let logs = world.pairs(shift, blocks, &mut stream);
         let ps: Vec<f64> = plan
             .iter()
@@ -31,8 +31,9 @@ fn planned_looks_keep_five_percent_together() {
         "| noise | blocks, looks | looks that can end it | planned | looking at 5 % as often | 3 % effect found | after blocks, mean |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let normal = World::of("normal", Noise::Normal, 0.02);
-    let hard = World { drift: 0.06, ..World::of("drift, heavy tails, memory 0.6", Noise::HeavyMemory, 0.02) };
+    let normal = World::new("normal", Noise::Normal, 0.02);
+    let hard =
+        World { drift: 0.06, ..World::new("drift, heavy tails, memory 0.6", Noise::HeavyMemory, 0.02) };
     for (world, looks, blocks) in [
         (&normal, 3, 8),
         (&normal, 3, 12),

@@ -1,7 +1,6 @@
-//! Simulated studies whose truth is known: how often comparisons alarm falsely, find what is there, and hold the truth in
-//! their intervals.
+//! Simulated studies with known truth: the rates of false alarms, of detection, and of intervals that contain the truth.
 //!
-//! Every test is seeded and prints the table that stands in `docs/known-truth.md`. The bounds asserted are those of the
+//! Every test is seeded and prints the table in `docs/known-truth.md`. The bounds asserted are those of the
 //! demands (3 to 7 % at a nominal 5 % over 2000 studies), not of what happened to be seen.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a test")]

@@ -1,7 +1,7 @@
-//! Many metrics at once, and how often "same" is said of what differs.
+//! Many metrics at once, and the rate of "same" verdicts on things that differ.
 
-use fathom_stats::experiment::{Adjusted, Limits, Verdict, effect, verdict};
-use fathom_stats::{Seeded, benjamini_hochberg, holm, sign_flip};
+use fathom_stats::experiment::{AdjustedP, EffectThresholds, EffectVerdict, effect, verdict};
+use fathom_stats::{SeededRandom, benjamini_hochberg, holm, sign_flip};
 
 use crate::worlds::{Noise, World};
 use crate::{STUDIES, percent, within};
@@ -15,7 +15,7 @@ fn many_metrics_share_one_chance_of_a_false_alarm() {
     for metrics in [3usize, 10] {
         let mut counts = [0u64; 3];
         for index in 0..STUDIES {
-            let mut stream = Seeded::from_seed(84).split(index);
+            let mut stream = SeededRandom::from_seed(84).split(index);
             let common: Vec<f64> = (0..10).map(|_| stream.normal()).collect();
             let mut p = || {
                 let logs: Vec<f64> = common.iter().map(|common| common + stream.normal()).collect();
@@ -40,19 +40,19 @@ fn same_is_rarely_said_of_what_differs() {
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for (pairs, deviation) in [(8, 0.005), (8, 0.01), (8, 0.02), (12, 0.01), (12, 0.02)] {
-        let world = World::of("normal", Noise::Normal, deviation);
+        let world = World::new("normal", Noise::Normal, deviation);
         let said = |shift: f64| {
             let (mut same, mut asked, mut undecided) = (0u64, Vec::new(), 0u64);
             for index in 0..STUDIES / 2 {
-                let mut stream = Seeded::from_seed(85).split(index);
+                let mut stream = SeededRandom::from_seed(85).split(index);
                 let effect = effect(&world.pairs(shift, pairs, &mut stream), &mut stream).unwrap();
-                match verdict(&effect, Adjusted::alone(effect.p), true, Limits::plain(0.02)) {
-                    Verdict::Same => same += 1,
-                    Verdict::Undecided { needs_pairs } => {
+                match verdict(&effect, AdjustedP::alone(effect.p), true, EffectThresholds::plain(0.02)) {
+                    EffectVerdict::Same => same += 1,
+                    EffectVerdict::Undecided { needs_pairs } => {
                         undecided += 1;
                         asked.extend(needs_pairs.map(|pairs| pairs as f64));
                     }
-                    Verdict::Better | Verdict::Worse => {}
+                    EffectVerdict::Better | EffectVerdict::Worse => {}
                 }
             }
             let asked = fathom_stats::median(&asked).map_or("-".to_owned(), |asked| format!("{asked:.0}"));

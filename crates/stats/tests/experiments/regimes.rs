@@ -1,7 +1,9 @@
 //! False alarms, coverage, power and verdicts of eight pairs in each regime of noise.
 
-use fathom_stats::experiment::{Adjusted, Limits, Verdict, effect, noise_floor, secondary, verdict};
-use fathom_stats::{Seeded, sign_flip};
+use fathom_stats::experiment::{
+    AdjustedP, EffectThresholds, EffectVerdict, effect, noise_floor, secondary, verdict,
+};
+use fathom_stats::{SeededRandom, sign_flip};
 
 use crate::worlds::{Noise, World, regimes};
 use crate::{STUDIES, percent, within};
@@ -11,7 +13,7 @@ const MARGIN: f64 = 0.02;
 /// For power, where a standard error of 1 % will do.
 const FEWER: u64 = 1000;
 
-/// How many studies of one world had each outcome.
+/// The number of studies of one world with each outcome.
 #[derive(Default)]
 struct Outcomes {
     significant: u64,
@@ -29,7 +31,7 @@ struct Outcomes {
 fn outcomes(world: &World, shift: f64, studies: u64, seed: u64) -> Outcomes {
     let mut counts = Outcomes::default();
     for index in 0..studies {
-        let mut stream = Seeded::from_seed(seed).split(index);
+        let mut stream = SeededRandom::from_seed(seed).split(index);
         let floor = noise_floor(&world.pairs(0.0, PAIRS, &mut stream)).unwrap();
         let values = world.study(&[0.0, shift], PAIRS, &mut stream);
         let logs: Vec<f64> = values[0].iter().zip(&values[1]).map(|(one, two)| two - one).collect();
@@ -43,16 +45,16 @@ fn outcomes(world: &World, shift: f64, studies: u64, seed: u64) -> Outcomes {
         counts.covered_90 += u64::from(effect.interval_90.unwrap().contains(truth));
         counts.bootstrap_covered += u64::from(effect.bootstrap.unwrap().contains(truth));
         let limits = [
-            Limits::plain(floor.floor.max(MARGIN)),
-            Limits::plain(floor.of_estimate(PAIRS).max(MARGIN)),
-            Limits::plain(MARGIN),
-            Limits::of(Some(&floor), PAIRS, MARGIN),
+            EffectThresholds::plain(floor.floor.max(MARGIN)),
+            EffectThresholds::plain(floor.of_estimate(PAIRS).max(MARGIN)),
+            EffectThresholds::plain(MARGIN),
+            EffectThresholds::new(Some(&floor), PAIRS, MARGIN),
         ];
         for (place, limits) in limits.into_iter().enumerate() {
-            match verdict(&effect, Adjusted::alone(effect.p), true, limits) {
-                Verdict::Better | Verdict::Worse => counts.decided[place] += 1,
-                Verdict::Same => counts.same[place] += 1,
-                Verdict::Undecided { .. } => {}
+            match verdict(&effect, AdjustedP::alone(effect.p), true, limits) {
+                EffectVerdict::Better | EffectVerdict::Worse => counts.decided[place] += 1,
+                EffectVerdict::Same => counts.same[place] += 1,
+                EffectVerdict::Undecided { .. } => {}
             }
         }
     }
@@ -111,7 +113,7 @@ fn four_percent_are_found() {
         if world.name == "normal" {
             assert!(within(found.significant, FEWER, 90.0, 100.0), "{}", found.significant);
         }
-        // Twice the margin is called the same in 5 % at most, where no floor widens it.
+        // Twice the margin is called the same in 5 % at most, if no floor widens it.
         assert!(within(found.same[2], FEWER, 0.0, 5.0), "{}: {}", world.name, found.same[2]);
     }
     println!("4 %:\n{VERDICTS}\n{verdicts}");
@@ -124,12 +126,12 @@ const THEORY: [(usize, [f64; 6]); 2] =
 
 #[test]
 fn power_follows_theory() {
-    let world = World::of("normal", Noise::Normal, 0.02);
+    let world = World::new("normal", Noise::Normal, 0.02);
     println!("| pairs | effect | found | theory |\n| --- | --- | --- | --- |");
     for (pairs, theory) in THEORY {
         for (percents, expected) in (1u32..).zip(theory) {
             let found = (0..STUDIES).filter(|index| {
-                let mut stream = Seeded::from_seed(89).split(*index);
+                let mut stream = SeededRandom::from_seed(89).split(*index);
                 let logs = world.pairs(0.01 * f64::from(percents), pairs, &mut stream);
                 sign_flip(&logs, 0, &mut stream).unwrap().p_two_sided <= 0.05
             });

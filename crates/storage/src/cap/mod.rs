@@ -1,30 +1,30 @@
-//! A limit on what a group of processes may ask of one block device, set by the kernel's block throttle
+//! Limits the I/O of a group of processes on one block device with the kernel's block throttle
 //! (torvalds/linux:Documentation/admin-guide/cgroup-v1/blkio-controller.rst and cgroup-v2.rst, `io.max`).
 //!
-//! It stands for the provisioned limit of a cloud disk. Under cgroup version 1 the kernel charges buffered writes
-//! to no group, so only direct I/O and reads are held there. It refuses to limit processes that were not put in.
+//! The limit models the provisioned limit of a cloud disk. Under cgroup version 1 the kernel charges buffered writes to
+//! no group, so only direct I/O and reads are limited. Processes that were not put into the group are never limited.
 //!
-//! Named classes of storage are the limits that stand for them. A class says what a disk of that kind may do each
-//! second, never how long a request takes: the kernel's throttle holds rates and no latencies. It limits reads and
-//! writes apart, where a provider counts them together; a load of both kinds can reach up to twice the figure in sum.
-//! An unknown name is `None` and no guess.
+//! Named classes of storage are sets of such limits. A class gives the rate of a disk of that kind, never the latency
+//! of a request: the kernel's throttle limits rates only. It limits reads and writes separately, although a provider
+//! counts them together; a mixed load can reach up to twice the figure in sum. An unknown name gives `None`, never a
+//! guess.
 
-mod place;
+mod group_parent;
 
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{DeviceNumber, View};
-use fathom_process::{Guard, Ledger, Thing};
-use place::{Place, Version};
+use fathom_process::{Guard, Ledger, Resource};
+use group_parent::{CgroupVersion, GroupParent};
 
-/// The most that may pass each second; `None` for no limit.
+/// The maximum rates per second; `None` for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CapLimits {
-    /// Reads per second.
+    /// The limit of read requests a second.
     pub read_iops: Option<u64>,
-    /// Writes per second.
+    /// The limit of write requests a second.
     pub write_iops: Option<u64>,
     /// Bytes read per second.
     pub read_bytes_per_s: Option<u64>,
@@ -38,7 +38,7 @@ impl CapLimits {
         CapLimits { read_iops: Some(limit), write_iops: Some(limit), ..CapLimits::default() }
     }
 
-    /// Refuses no limit at all, and a limit of nothing.
+    /// Refuses a cap without any limit, and a limit of zero.
     pub(crate) fn check(&self) -> Result<()> {
         if *self == CapLimits::default() || self.named().iter().any(|&(limit, ..)| limit == Some(0)) {
             return Err(Error::usage("an I/O cap needs at least one limit, and none of 0"));
@@ -46,7 +46,7 @@ impl CapLimits {
         Ok(())
     }
 
-    /// Each limit with its name in version 1 and in version 2.
+    /// Each limit with its names in version 1 and in version 2.
     fn named(&self) -> [(Option<u64>, &'static str, &'static str); 4] {
         [
             (self.read_iops, "read_iops", "riops"),
@@ -56,14 +56,14 @@ impl CapLimits {
         ]
     }
 
-    /// The files to write in a group, and what.
-    fn settings(&self, version: Version, device: DeviceNumber) -> Vec<(String, String)> {
+    /// The files of the group to write, and their contents.
+    fn settings(&self, version: CgroupVersion, device: DeviceNumber) -> Vec<(String, String)> {
         let set = self.named().into_iter().filter_map(|(limit, v1, v2)| limit.map(|limit| (limit, v1, v2)));
         match version {
-            Version::V1 => set
+            CgroupVersion::V1 => set
                 .map(|(limit, v1, _)| (format!("blkio.throttle.{v1}_device"), format!("{device} {limit}")))
                 .collect(),
-            Version::V2 => {
+            CgroupVersion::V2 => {
                 let limits: Vec<_> = set.map(|(limit, _, v2)| format!("{v2}={limit}")).collect();
                 vec![("io.max".to_owned(), format!("{device} {}", limits.join(" ")))]
             }
@@ -81,14 +81,14 @@ impl fmt::Display for CapLimits {
     }
 }
 
-/// A limit in force. When this goes, its processes move back up and the limit ends.
+/// A limit in force. Dropping it moves the processes back to the parent group and ends the limit.
 #[derive(Debug)]
 pub struct Cap {
     group: Guard,
     path: PathBuf,
     devices: Vec<DeviceNumber>,
     limits: CapLimits,
-    version: Version,
+    version: CgroupVersion,
 }
 
 impl Cap {
@@ -98,12 +98,12 @@ impl Cap {
         Cap::on_each(ledger, &[device], limits)
     }
 
-    /// The same on several devices, each with these limits to itself.
+    /// The same on several devices; each device gets the full limits.
     pub fn on_each(ledger: &Ledger, devices: &[DeviceNumber], limits: CapLimits) -> Result<Cap> {
         limits.check()?;
-        let place = Place::find(&View::live())?;
+        let place = GroupParent::find(&View::live())?;
         let path = place.parent.join(ledger.unique_name());
-        let entry = ledger.will_make(Thing::Cgroup { path: path.clone() })?;
+        let entry = ledger.will_make(Resource::Cgroup { path: path.clone() })?;
         if let Err(e) = fs::create_dir(&path) {
             entry.undone()?;
             return Err(advise(Error::io("create cgroup", &path, e)));
@@ -128,31 +128,30 @@ impl Cap {
         })
     }
 
-    /// The file that takes the number of a process; a shell can write itself there before it starts a program, so
-    /// that the program is under the limit from its first instruction.
+    /// The file that takes the number of a process. A shell can write its own number to it before it starts a program,
+    /// so that the program is limited from its first instruction.
     pub fn processes_file(&self) -> PathBuf {
         self.path.join("cgroup.procs")
     }
 
-    /// The group's folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The devices that are limited.
+    /// The devices that the cap limits.
     pub fn devices(&self) -> &[DeviceNumber] {
         &self.devices
     }
 
-    /// What the kernel says of the limits: `read_iops 7:3 100` under version 1, `io.max 7:3 rbps=max riops=100 ...`
+    /// The limits as the kernel shows them: `read_iops 7:3 100` under version 1, `io.max 7:3 rbps=max riops=100 ...`
     /// under version 2.
     pub fn in_force(&self) -> Vec<String> {
         let files: Vec<_> = match self.version {
-            Version::V1 => {
+            CgroupVersion::V1 => {
                 let names = self.limits.named().into_iter().filter_map(|(limit, v1, _)| limit.map(|_| v1));
                 names.map(|v1| (v1, format!("blkio.throttle.{v1}_device"))).collect()
             }
-            Version::V2 => vec![("io.max", "io.max".to_owned())],
+            CgroupVersion::V2 => vec![("io.max", "io.max".to_owned())],
         };
         let lines = files.into_iter().flat_map(|(name, file)| {
             let text = fs::read_to_string(self.path.join(file)).unwrap_or_default();
@@ -166,7 +165,7 @@ impl Cap {
         self.limits
     }
 
-    /// Ends the limit now and tells whether that worked; its processes run on without it.
+    /// Ends the limit now and returns whether that worked; its processes continue without it.
     pub fn lift(self) -> Result<()> {
         self.group.undo()
     }
@@ -196,14 +195,14 @@ fn advise(error: Error) -> Error {
     }
 }
 
-/// A kind of storage that studies name.
+/// A named class of storage, as studies use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StorageClass {
-    /// What a study calls it.
+pub struct StoragePreset {
+    /// Its name in studies.
     pub name: &'static str,
-    /// What it may do each second.
+    /// Its limits per second.
     pub limits: CapLimits,
-    /// Where the figures come from.
+    /// The source of the figures.
     pub source: &'static str,
 }
 
@@ -212,18 +211,18 @@ const fn class(
     iops: u64,
     bytes_per_s: Option<u64>,
     source: &'static str,
-) -> StorageClass {
+) -> StoragePreset {
     let limits = CapLimits {
         read_iops: Some(iops),
         write_iops: Some(iops),
         read_bytes_per_s: bytes_per_s,
         write_bytes_per_s: bytes_per_s,
     };
-    StorageClass { name, limits, source }
+    StoragePreset { name, limits, source }
 }
 
-/// Every class, slowest first.
-pub const STORAGE_CLASSES: [StorageClass; 5] = [
+/// All classes, from the slowest to the fastest.
+pub const STORAGE_CLASSES: [StoragePreset; 5] = [
     class(
         "azure-100",
         100,
@@ -247,7 +246,7 @@ pub const STORAGE_CLASSES: [StorageClass; 5] = [
 ];
 
 /// The class of that name.
-pub fn storage_class(name: &str) -> Option<StorageClass> {
+pub fn storage_class(name: &str) -> Option<StoragePreset> {
     STORAGE_CLASSES.into_iter().find(|class| class.name == name)
 }
 
@@ -261,11 +260,11 @@ mod tests {
     fn limits_are_written_as_each_version_wants_them() {
         let limits =
             CapLimits { read_iops: Some(100), write_bytes_per_s: Some(1 << 20), ..CapLimits::default() };
-        let v1 = limits.settings(Version::V1, LOOP);
+        let v1 = limits.settings(CgroupVersion::V1, LOOP);
         assert_eq!(v1[0], ("blkio.throttle.read_iops_device".into(), "7:3 100".into()));
         assert_eq!(v1[1], ("blkio.throttle.write_bps_device".into(), "7:3 1048576".into()));
         assert_eq!(
-            limits.settings(Version::V2, LOOP),
+            limits.settings(CgroupVersion::V2, LOOP),
             [("io.max".into(), "7:3 riops=100 wbps=1048576".into())]
         );
         assert_eq!(limits.to_string(), "read_iops=100 write_bps=1048576");

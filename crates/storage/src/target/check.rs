@@ -1,7 +1,7 @@
-//! What is refused before anything is made, each in one sentence.
+//! The checks of a target before anything is made. Each refusal is one sentence.
 //!
-//! First what contradicts itself, then what this machine lacks (rights, programs, kernel), then what the place lacks (room,
-//! an empty disk). That order lets a study be judged also where it cannot run.
+//! The checks come in three steps: contradictions in the target itself, then what the machine lacks (rights, programs, kernel), then what the
+//! location lacks (space, an empty disk). In this order a study can be checked even if it cannot run here.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,7 +16,7 @@ use super::{Base, NamedDisk, TargetSpec, disk};
 use crate::{ArrayKind, Filesystem, QueueSettings, kernel};
 
 impl TargetSpec {
-    /// Refuses what could not be built, or not without touching what is somebody's; makes nothing.
+    /// Refuses targets that cannot be built, or only at the risk of user data. Makes nothing.
     pub fn check(&self) -> Result<()> {
         self.check_combination()?;
         self.check_machine()?;
@@ -26,14 +26,14 @@ impl TargetSpec {
             Base::Disks(disks) => {
                 disk::check_all(disks, self.wipe)?;
                 let sizes = disks.iter().map(|named| disk::find(&named.path).map(|found| disk::size(&found)));
-                // An array of unequal disks holds at least so many of the smallest.
+                // An array of unequal disks holds at least as much as the same number of its smallest disk.
                 let least = sizes.collect::<Result<Vec<Bytes>>>()?.into_iter().min().unwrap_or_default();
                 self.check_capacity(least)
             }
         }
     }
 
-    /// What contradicts itself.
+    /// Rejects options that contradict each other.
     fn check_combination(&self) -> Result<()> {
         if let Some(cap) = self.cap {
             cap.check()?;
@@ -70,18 +70,18 @@ impl TargetSpec {
         self.queue.check(&[])
     }
 
-    /// Each name typed twice, each disk named once.
+    /// Checks that each name was typed twice and each disk is named once.
     fn check_names(&self, disks: &[NamedDisk]) -> Result<()> {
         if disks.is_empty() {
             return Err(Error::usage("a target needs one disk or more"));
         }
         for (at, NamedDisk { path, typed_name }) in disks.iter().enumerate() {
             let shown = path.display();
-            // With or without the folder, as the probe takes it too.
+            // With or without the folder, as the probe accepts it too.
             if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) {
                 let what =
                     format!("what is on {shown} would be lost, and the name typed again is '{typed_name}'");
-                return Err(Error::usage(what).advise(format!("type {shown} twice if that is meant")));
+                return Err(Error::usage(what).advise(format!("to lose what is on it, give {shown} twice")));
             }
             if disks.iter().take(at).any(|other| other.path == *path) {
                 return Err(Error::usage(format!("{shown} is named more than once")));
@@ -93,7 +93,7 @@ impl TargetSpec {
         Ok(())
     }
 
-    /// A folder has its file system and its disk already.
+    /// Refuses options that a folder cannot have, since its file system and its disk exist already.
     fn check_folder(&self, path: &Path) -> Result<()> {
         let path = path.display();
         let refuse = |what: &str| Err(Error::usage(format!("{path} is a folder, and {what}")));
@@ -106,7 +106,7 @@ impl TargetSpec {
         Ok(())
     }
 
-    /// Rights, programs and what the kernel must have.
+    /// Checks the rights, the programs and the kernel's features.
     fn check_machine(&self) -> Result<()> {
         let makes_devices = !matches!(self.base, Base::Directory(_));
         if (makes_devices || self.cap.is_some()) && !rustix::process::geteuid().is_root() {
@@ -137,12 +137,12 @@ impl TargetSpec {
             let loops = View::live().list("sys/block").into_iter().find(|name| name.starts_with("loop"));
             return loops.into_iter().collect();
         };
-        // A disk may be named by a link; one that is not there is refused later.
+        // A disk may be named by a link; a disk that does not exist is refused later.
         let nodes = disks.iter().filter_map(|disk| fs::canonicalize(&disk.path).ok());
         nodes.filter_map(|node| Some(node.file_name()?.to_string_lossy().into_owned())).collect()
     }
 
-    /// That the members fit into the folder, and the file system into the members.
+    /// Checks that the members fit into the folder, and the file system onto the members.
     fn check_room(&self, folder: &Path) -> Result<()> {
         let Base::Loops { count, size, .. } = self.base else { return Ok(()) };
         is_folder(folder)?;
@@ -160,12 +160,12 @@ impl TargetSpec {
         self.check_capacity(size)
     }
 
-    /// That the file system fits onto disks of `size`.
+    /// Checks that the file system fits onto disks of `size`.
     fn check_capacity(&self, size: Bytes) -> Result<()> {
         let Some(filesystem) = self.filesystem else { return Ok(()) };
         let (capacity, least) = match self.array {
             None => (size, filesystem.least_size_mib()),
-            // Its mkfs asks this of each disk.
+            // Its mkfs requires this size of each disk.
             Some(array) if array.kind == ArrayKind::BtrfsRaid0 => (size, filesystem.least_size_mib()),
             Some(array) => (array.least_capacity(self.disks(), size), filesystem.least_striped_size_mib()),
         };

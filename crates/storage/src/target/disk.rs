@@ -1,7 +1,7 @@
-//! Whether whole disks of the machine may be overwritten.
+//! Decides whether whole disks of the machine may be overwritten.
 //!
-//! It may if nobody uses it and nothing is on it. It refuses a disk that is mounted, swapped to, held by an array or by
-//! any program, divided into partitions, or marked by a file system, md or LVM; only that last refusal can be overruled.
+//! A disk may be overwritten if it is unused and empty. A disk is refused if it is mounted, used as swap, held by an array or by any program, divided
+//! into partitions, or marked by a file system, md or LVM; only the last refusal can be overridden.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 use super::NamedDisk;
 use crate::loop_device::device_number;
 
-/// Refuses disks of which one is not free to be overwritten, and one disk under two names.
+/// Refuses the disks if one may not be overwritten, or if one disk is given under two names.
 pub(super) fn check_all(disks: &[NamedDisk], wipe: bool) -> Result<()> {
     let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     for NamedDisk { path, .. } in disks {
@@ -31,7 +31,7 @@ pub(super) fn check_all(disks: &[NamedDisk], wipe: bool) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a disk that is not free to be overwritten; `wipe` allows one that only holds signatures.
+/// Refuses a disk that may not be overwritten; `wipe` allows a disk that only holds signatures.
 fn check(path: &Path, wipe: bool) -> Result<()> {
     let device = find(path)?;
     let view = View::live();
@@ -90,12 +90,12 @@ pub(super) fn find(path: &Path) -> Result<Device> {
     tree.by_number(number).cloned().ok_or_else(absent)
 }
 
-/// Its size, in the sectors of 512 bytes that the kernel counts in.
+/// The size of a device, which the kernel counts in sectors of 512 bytes.
 pub(super) fn size(device: &Device) -> Bytes {
     Bytes(View::live().number(&format!("{}/size", device.sysfs())).unwrap_or(0) * 512)
 }
 
-/// Opened as the kernel opens a disk that it mounts (open(2), `O_EXCL` without `O_CREAT`), which fails while anybody has it so.
+/// Opens a disk as the kernel does before it mounts it (open(2), `O_EXCL` without `O_CREAT`), which fails while another holder has it open so.
 fn open_alone(path: &Path) -> Result<()> {
     let exclusive = i32::try_from(OFlags::EXCL.bits()).unwrap_or_default();
     let opened = OpenOptions::new().read(true).write(true).custom_flags(exclusive).open(path);

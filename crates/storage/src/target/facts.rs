@@ -1,6 +1,6 @@
-//! What was made, and what the kernel says of it: the lines that a study keeps beside its results.
+//! The facts on a target and the kernel's view of it: the lines that a study stores with its results.
 //!
-//! Each value is read where it is in force, after everything stands, so that a wish that did not come true shows.
+//! Each value is read from the system after everything is set up, so that a setting without effect is visible.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{ArrayKind, Filesystem};
 type Facts = Vec<(String, String)>;
 
 impl PreparedTarget {
-    /// What was made and what the kernel says of it.
+    /// The facts on the target and the kernel's view of it.
     pub fn facts(&self) -> Vec<(String, String)> {
         let view = View::live();
         let mut facts = vec![("target".to_owned(), self.spec.describe())];
@@ -64,7 +64,7 @@ impl PreparedTarget {
             push(facts, "file system size (bytes)", (size.f_frsize * size.f_blocks).to_string());
         }
         push(facts, "file system UUID", self.uuid.clone().unwrap_or_default());
-        // The kernel's word on the stripe: XFS in sectors of 512 bytes, ext4 in blocks of the file system.
+        // The kernel's record of the stripe: XFS in sectors of 512 bytes, ext4 in blocks of the file system.
         let aligned = match self.spec.filesystem {
             Some(Filesystem::Xfs) => mount
                 .option("sunit")
@@ -108,19 +108,19 @@ impl PreparedTarget {
     }
 }
 
-/// How many groups mkfs divided an XFS into, the parts that it can allocate in side by side (xfs_info(8)).
+/// The number of allocation groups of an XFS, in which it can allocate in parallel (xfs_info(8)).
 fn allocation_groups(path: &Path) -> Option<String> {
     let text = Tool::new("xfs_info", "xfsprogs").ok()?.arg(path).run().ok()?;
     let (_, rest) = text.split_once("agcount=")?;
     Some(rest.split(|c: char| !c.is_ascii_digit()).next()?.to_owned())
 }
 
-/// Both kinds of options as one list.
+/// The mount's two kinds of options as one list.
 fn options(mount: &Mount) -> String {
     mount.options.iter().chain(&mount.super_options).map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// Adds what there is something to say of.
+/// Adds a fact unless its value is empty.
 fn push(facts: &mut Facts, name: &str, value: String) {
     if !value.is_empty() {
         facts.push((name.to_owned(), value));

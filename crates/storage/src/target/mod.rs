@@ -1,8 +1,8 @@
-//! Storage as data: what a study says of the storage under one of its cells, built, used and taken down.
+//! Storage as data: the description of the storage under one cell of a study, which can be built, used and taken down.
 //!
-//! A target is a folder, or a file system on loop devices of our own, or on whole disks whose names were typed twice (one, or
-//! an array of several); with limits and queue settings if wanted. Everything that can be refused is refused before anything
-//! is made ([`TargetSpec::check`]). A folder or a disk that is not ours is never more than borrowed.
+//! A target is a folder, or a file system on our own loop devices or on whole disks whose names were typed twice (one disk,
+//! or an array of several), optionally with limits and queue settings. All refusals come before anything is made
+//! ([`TargetSpec::check`]). A folder or a disk that is not ours is only borrowed.
 
 mod check;
 mod disk;
@@ -17,68 +17,68 @@ use crate::{Array, CapLimits, Filesystem, FilesystemOptions, LoopOptions, QueueS
 
 pub use prepare::{PreparedTarget, TargetDevice};
 
-/// What the target stands on.
+/// The place of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base {
-    /// A folder of a file system that is there; what is put into it goes into a new folder of ours.
+    /// A folder of an existing file system. All files are put into a new folder inside it.
     Directory(PathBuf),
-    /// Files dressed as disks, in a folder.
+    /// Files that serve as disks, in a folder.
     Loops {
-        /// Where the files are made.
+        /// The folder in which the files are made.
         folder: PathBuf,
-        /// How many; more than one only for an array.
+        /// The number of files; more than one only for an array.
         count: u32,
-        /// The size of each.
+        /// The size of each file.
         size: Bytes,
     },
-    /// Whole disks that are lent; more than one only for an array. What is on them is lost only if [`TargetSpec::wipe`] says so.
+    /// Whole disks that are lent; more than one only for an array. Their contents are lost only if [`TargetSpec::wipe`] allows it.
     Disks(Vec<NamedDisk>),
 }
 
 /// A whole disk of the machine that may be overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedDisk {
-    /// Its node, `/dev/sdb`.
+    /// The node, such as `/dev/sdb`.
     pub path: PathBuf,
-    /// The same name, with or without `/dev/`, typed a second time by whoever answers for it.
+    /// The same name, with or without `/dev/`, typed a second time as a confirmation.
     pub typed_name: String,
 }
 
-/// Which devices of an array a cap limits.
+/// The devices of an array that a cap limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CapPlace {
-    /// The uppermost device, as the limit of one cloud disk; each member where there is no device above them (btrfs).
+    /// The uppermost device, as the limit of one cloud disk; each member if there is no device above them (btrfs).
     #[default]
     Top,
-    /// Each member for itself, as a limit of each disk of an array.
+    /// Each member separately, as a limit of each disk of an array.
     EachMember,
 }
 
 /// A target as data.
 #[derive(Clone, Debug)]
 pub struct TargetSpec {
-    /// What it stands on.
+    /// The place of the target.
     pub base: Base,
-    /// How the disks of the base are joined.
+    /// The way the disks of the base are joined.
     pub array: Option<Array>,
-    /// The file system to make; none for a folder, which has one.
+    /// The file system to make; `None` for a folder, which already has one.
     pub filesystem: Option<Filesystem>,
-    /// How the file system is made and mounted. Access times are off unless asked for.
+    /// The options for making and mounting the file system. Access times are off unless asked for.
     pub filesystem_options: FilesystemOptions,
-    /// What the processes that are put in may do each second.
+    /// The limits per second for the processes of the target.
     pub cap: Option<CapLimits>,
-    /// Which devices the cap limits.
+    /// The devices that the cap limits.
     pub cap_place: CapPlace,
     /// Settings of the devices' request queues.
     pub queue: QueueSettings,
-    /// How loop devices are set up.
+    /// The options of the loop devices.
     pub loops: LoopOptions,
-    /// Whether a disk that holds something is overwritten all the same.
+    /// Whether a disk that holds something may be overwritten.
     pub wipe: bool,
 }
 
 impl TargetSpec {
-    /// The target that has nothing but a base.
+    /// A target with nothing but a base.
     pub fn new(base: Base) -> TargetSpec {
         TargetSpec {
             base,
@@ -93,7 +93,7 @@ impl TargetSpec {
         }
     }
 
-    /// One line for people: `xfs on md RAID0 of 2 loop devices of 512 MiB in /data, chunk 256 KiB, read_iops=300`.
+    /// The target in one line: `xfs on md RAID0 of 2 loop devices of 512 MiB in /data, chunk 256 KiB, read_iops=300`.
     pub fn describe(&self) -> String {
         let mut text = self.filesystem.map_or_else(String::new, |filesystem| format!("{filesystem} on "));
         if let Some(array) = self.array {
@@ -127,7 +127,7 @@ impl TargetSpec {
         text
     }
 
-    /// How many disks the base has.
+    /// The number of disks of the base.
     fn disks(&self) -> u32 {
         match &self.base {
             Base::Directory(_) => 1,

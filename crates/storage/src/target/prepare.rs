@@ -1,4 +1,4 @@
-//! A target built from the bottom up, and taken down from the top.
+//! Builds a target from the bottom up, and takes it down from the top.
 
 use std::env;
 use std::fs;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
-use fathom_process::{Guard, Ledger, Thing, Tool, signatures};
+use fathom_process::{Guard, Ledger, Resource, Tool, signatures};
 use fathom_units::Bytes;
 
 use super::{Base, CapPlace, NamedDisk, TargetSpec, disk};
-use crate::array::{Built, Part};
-use crate::filesystem::{Mounted, make_and_mount};
+use crate::array::{ArrayGuard, ArrayPart};
+use crate::filesystem::{MountGuard, make_and_mount};
 use crate::mkfs::Volume;
-use crate::queue::Applied;
+use crate::queue::QueueSettingsGuard;
 use crate::{Cap, Filesystem, LoopDevice, kernel};
 
 /// A device under a target.
@@ -21,42 +21,41 @@ use crate::{Cap, Filesystem, LoopDevice, kernel};
 pub struct TargetDevice {
     /// The kernel's name: `loop3`, `nvme0n1`.
     pub name: String,
-    /// Its number.
     pub number: DeviceNumber,
 }
 
-/// A target that stands; taken down, and what was borrowed given back as it was, when this goes.
+/// A prepared target. Dropping it takes it down and gives borrowed disks back as they were.
 #[derive(Debug)]
 pub struct PreparedTarget {
     // Undone in this order: from the top down.
     pub(super) cap: Option<Cap>,
-    late_settings: Applied,
-    place: Place,
+    late_settings: QueueSettingsGuard,
+    place: DataLocation,
     formats: Vec<Guard>,
-    settings: Applied,
-    pub(super) array: Option<Built>,
+    settings: QueueSettingsGuard,
+    pub(super) array: Option<ArrayGuard>,
     pub(super) loops: Vec<LoopDevice>,
     pub(super) leaves: Vec<TargetDevice>,
-    /// The uppermost device; none for btrfs over several, and for a folder on no device.
+    /// The uppermost device; `None` for btrfs over several devices, and for a folder that is on no device.
     pub(super) top: Option<TargetDevice>,
     /// The UUID of the file system that was made.
     pub(super) uuid: Option<String>,
     pub(super) spec: TargetSpec,
 }
 
-/// Where data is put.
+/// The location of the data.
 #[derive(Debug)]
-enum Place {
+enum DataLocation {
     /// A folder of ours in a folder that is not.
     Folder {
         guard: Guard,
         path: PathBuf,
     },
-    Mounted(Mounted),
+    Mounted(MountGuard),
 }
 
 impl TargetSpec {
-    /// Builds it, each part recorded before it is made. What failed half-way is taken down again.
+    /// Builds the target and records each part before it is made. After a failure the parts made so far are taken down again.
     pub fn prepare(&self, ledger: &Ledger) -> Result<PreparedTarget> {
         self.check()?;
         match &self.base {
@@ -72,7 +71,7 @@ impl TargetSpec {
         let mounts = Mounts::read(&view)?;
         let tree = BlockTree::read(&view);
         let under = mounts.containing(&folder).and_then(|mount| tree.written_under(mount, &mounts));
-        // Requests are limited and counted by whole disks.
+        // Requests are limited and counted on whole disks.
         let disk = under.map(|device| match (device.kind, &device.disk) {
             (DeviceKind::Partition, Some(disk)) => tree.by_name(disk).unwrap_or(device),
             _ => device,
@@ -80,8 +79,8 @@ impl TargetSpec {
         let leaves = disk.map_or_else(Vec::new, |disk| tree.leaves(disk)).into_iter().map(named).collect();
         let path = folder.join(ledger.unique_name());
         let guard = ledger.create_tree(&path)?.guard();
-        let stack = Stack { leaves, top: disk.map(named), ..Stack::default() };
-        self.finish(ledger, stack, Place::Folder { guard, path })
+        let stack = TargetStack { leaves, top: disk.map(named), ..TargetStack::default() };
+        self.finish(ledger, stack, DataLocation::Folder { guard, path })
     }
 
     fn prepare_loops(
@@ -91,27 +90,32 @@ impl TargetSpec {
         count: u32,
         size: Bytes,
     ) -> Result<PreparedTarget> {
-        let mut stack = Stack::default();
+        let mut stack = TargetStack::default();
         for _ in 0..count {
             let device = LoopDevice::create(ledger, folder, size, self.loops)?;
             stack.leaves.push(TargetDevice { name: device.name(), number: device.number() });
             stack.loops.push(device);
         }
-        let parts: Vec<Part> = stack.loops.iter().map(LoopDevice::part).collect();
+        let parts: Vec<ArrayPart> = stack.loops.iter().map(LoopDevice::part).collect();
         let folder = stack.loops.first().map_or_else(|| folder.to_owned(), |first| first.folder().to_owned());
         self.stand(ledger, stack, &parts, &folder)
     }
 
     fn prepare_disks(&self, ledger: &Ledger, disks: &[NamedDisk]) -> Result<PreparedTarget> {
-        let mut stack = Stack::default();
+        let mut stack = TargetStack::default();
         let mut parts = Vec::new();
         for NamedDisk { path, .. } in disks {
             let path = path.canonicalize().map_err(|e| Error::io("open", path, e))?;
             let device = disk::find(&path)?;
             stack.leaves.push(named(&device));
-            parts.push(Part { path, name: device.name.clone(), size: disk::size(&device), backing: None });
+            parts.push(ArrayPart {
+                path,
+                name: device.name.clone(),
+                size: disk::size(&device),
+                backing: None,
+            });
         }
-        for Part { path, .. } in &parts {
+        for ArrayPart { path, .. } in &parts {
             if self.wipe && !signatures(path)?.is_empty() {
                 Tool::new("wipefs", "util-linux")?.arg("--all").arg(path).run()?;
             }
@@ -119,12 +123,12 @@ impl TargetSpec {
         self.stand(ledger, stack, &parts, &env::temp_dir())
     }
 
-    /// Everything above the disks: the array, the settings of their queues, the file system, mounted in `folder`.
+    /// Builds everything above the disks: the array, the settings of their queues, and the file system, mounted in `folder`.
     fn stand(
         &self,
         ledger: &Ledger,
-        mut stack: Stack,
-        parts: &[Part],
+        mut stack: TargetStack,
+        parts: &[ArrayPart],
         folder: &Path,
     ) -> Result<PreparedTarget> {
         if let Some(array) = self.array {
@@ -144,10 +148,10 @@ impl TargetSpec {
         };
         self.set_queues(ledger, &mut stack)?;
         let uuid = kernel::new_uuid()?;
-        // What is written on a loop device goes with its file.
+        // The data on a loop device is deleted with its file.
         if parts.iter().any(|part| part.backing.is_none()) {
             for device in std::iter::once(&device).chain(&others) {
-                let format = Thing::Format { device: device.clone(), uuid: uuid.clone() };
+                let format = Resource::Format { device: device.clone(), uuid: uuid.clone() };
                 stack.formats.push(ledger.will_make(format)?.guard());
             }
         }
@@ -161,16 +165,16 @@ impl TargetSpec {
         };
         let mounted = make_and_mount(ledger, &volume, self.made_filesystem()?, &self.filesystem_options)?;
         stack.uuid = Some(uuid);
-        self.finish(ledger, stack, Place::Mounted(mounted))
+        self.finish(ledger, stack, DataLocation::Mounted(mounted))
     }
 
-    /// [`TargetSpec::check`] has seen to it that there is one.
+    /// The file system; [`TargetSpec::check`] guarantees that the target has one.
     fn made_filesystem(&self) -> Result<Filesystem> {
         self.filesystem.ok_or_else(|| Error::usage("a device needs a file system to put data into"))
     }
 
-    /// What can be set before the file system is made: all but the read-ahead of btrfs, which has its own.
-    fn set_queues(&self, ledger: &Ledger, stack: &mut Stack) -> Result<()> {
+    /// Makes the settings that precede the file system: all but the read-ahead of btrfs, which is its own.
+    fn set_queues(&self, ledger: &Ledger, stack: &mut TargetStack) -> Result<()> {
         for leaf in &stack.leaves {
             stack.settings.set_leaf(ledger, &leaf.name, &self.queue)?;
         }
@@ -184,12 +188,12 @@ impl TargetSpec {
         }
     }
 
-    /// What comes last: btrfs' read-ahead, which exists while it is mounted, and the cap, so that mkfs is not held up.
-    fn finish(&self, ledger: &Ledger, stack: Stack, place: Place) -> Result<PreparedTarget> {
-        let Stack { leaves, top, settings, formats, array, loops, uuid } = stack;
+    /// Makes the last settings: btrfs' read-ahead, which exists only while it is mounted, and the cap, which would slow mkfs down.
+    fn finish(&self, ledger: &Ledger, stack: TargetStack, place: DataLocation) -> Result<PreparedTarget> {
+        let TargetStack { leaves, top, settings, formats, array, loops, uuid } = stack;
         let mut target = PreparedTarget {
             cap: None,
-            late_settings: Applied::default(),
+            late_settings: QueueSettingsGuard::default(),
             place,
             formats,
             settings,
@@ -216,12 +220,12 @@ impl TargetSpec {
     }
 }
 
-/// The parts below the file system, while they are put together; undone from the top down.
+/// The parts below the file system while they are being put together; undone from the top down.
 #[derive(Debug, Default)]
-struct Stack {
+struct TargetStack {
     formats: Vec<Guard>,
-    settings: Applied,
-    array: Option<Built>,
+    settings: QueueSettingsGuard,
+    array: Option<ArrayGuard>,
     loops: Vec<LoopDevice>,
     leaves: Vec<TargetDevice>,
     top: Option<TargetDevice>,
@@ -232,8 +236,8 @@ impl PreparedTarget {
     /// The folder to put data into.
     pub fn path(&self) -> &Path {
         match &self.place {
-            Place::Folder { path, .. } => path,
-            Place::Mounted(mounted) => mounted.path(),
+            DataLocation::Folder { path, .. } => path,
+            DataLocation::Mounted(mounted) => mounted.path(),
         }
     }
 
@@ -253,7 +257,7 @@ impl PreparedTarget {
         self.leaves.clone()
     }
 
-    /// The device that the file system is on; `None` for btrfs over several, and where no device is below a folder.
+    /// The device that the file system is on; `None` for btrfs over several devices, and if a folder is on no device.
     pub fn top_device(&self) -> Option<TargetDevice> {
         self.top.clone()
     }
@@ -266,26 +270,26 @@ impl PreparedTarget {
         }
     }
 
-    /// The file with btrfs' own read-ahead; `None` for file systems that have their device's.
+    /// The file with btrfs' own read-ahead; `None` for file systems that use their device's.
     pub(super) fn own_read_ahead(&self) -> Option<PathBuf> {
         let uuid = self.uuid.as_deref().filter(|_| self.spec.filesystem == Some(Filesystem::Btrfs))?;
         let link = Path::new("/sys/fs/btrfs").join(uuid).join("bdi");
         fs::canonicalize(link).ok().map(|folder| folder.join("read_ahead_kb"))
     }
 
-    /// Takes it down now and tells whether that worked. What failed stays in the ledger.
+    /// Takes the target down now and returns whether that worked. Parts that could not be undone stay in the ledger.
     pub fn undo(self) -> Result<()> {
-        // Where one part cannot be undone, the rest still goes from the top down: the last named is dropped first.
+        // If one part cannot be undone, the rest is still taken down from the top: the variable declared last is dropped first.
         let PreparedTarget { loops, array, settings, formats, place, late_settings, cap, .. } = self;
         cap.map_or(Ok(()), Cap::lift)?;
         late_settings.undo()?;
         match place {
-            Place::Folder { guard, .. } => guard.undo()?,
-            Place::Mounted(mounted) => mounted.undo()?,
+            DataLocation::Folder { guard, .. } => guard.undo()?,
+            DataLocation::Mounted(mounted) => mounted.undo()?,
         }
         formats.into_iter().rev().try_for_each(Guard::undo)?;
         settings.undo()?;
-        array.map_or(Ok(()), Built::undo)?;
+        array.map_or(Ok(()), ArrayGuard::undo)?;
         loops.into_iter().rev().try_for_each(LoopDevice::undo)
     }
 }

@@ -1,4 +1,4 @@
-//! Arrays by md and LVM. On a kernel without them these end as skipped; the guest runs the same.
+//! Arrays by md and LVM. On a kernel without them these tests end as skipped; the guest runs the same tests.
 
 use fathom_errors::Kind;
 use fathom_host::View;
@@ -31,7 +31,7 @@ pub(crate) fn array(kind: ArrayKind, disks: u32, filesystem: Filesystem) {
         _ => format!("stripe width {} blocks", 64 * data_disks),
     };
     assert_eq!(fact(&target, "file system alignment"), wanted);
-    // Both members were written to.
+    // Every member received writes.
     for device in target.devices() {
         let stat = view.text(&format!("sys/block/{}/stat", device.name)).unwrap();
         let sectors: u64 = stat.split_whitespace().nth(6).unwrap().parse().unwrap();
@@ -79,7 +79,7 @@ fn an_array_that_passes_the_check_stands_and_any_other_is_refused_with_the_modul
             ..place.loops(2, 200, Filesystem::Ext4)
         };
         let Err(error) = spec.check() else {
-            // Then the kernel has it, and the array stands.
+            // In this case the kernel supports it, and the array is assembled.
             spec.prepare(&place.ledger).unwrap().undo().unwrap();
             continue;
         };

@@ -1,4 +1,4 @@
-//! Targets on this machine's kernel: what was asked for is what stands, and nothing of it stays.
+//! Builds targets on this machine's kernel: the result matches the request, and nothing of it remains.
 
 use std::fs;
 use std::path::PathBuf;
@@ -128,7 +128,7 @@ fn queue_settings_hold_and_the_loop_device_gets_its_own_back() {
     assert_eq!(now(), ["mq-deadline", "48", "16"]);
     assert_eq!(fact(&target, &format!("{name} scheduler")), "mq-deadline");
     assert_eq!(fact(&target, &format!("{name} read-ahead (KiB)")), "16");
-    // What was before stands in the journal, for whoever has to clean up.
+    // The journal holds the previous value, for a later cleanup.
     let journal = fs::read_dir(ledger).unwrap().flatten().next().unwrap().path();
     let journal = fs::read_to_string(journal).unwrap();
     let previous = |file: &str| {
@@ -137,7 +137,7 @@ fn queue_settings_hold_and_the_loop_device_gets_its_own_back() {
     };
     let before = settings.map(|file| previous(file).unwrap());
     assert_ne!(before, now());
-    // Another test may take the number as soon as it is free, so the device is kept until it was looked at.
+    // Another test may take the number as soon as it is free, so the device is held open until the check is done.
     let holder = fs::File::open(format!("/dev/{name}")).unwrap();
     let undone = target.undo();
     let after = now();
@@ -154,7 +154,7 @@ fn a_cap_holds_the_processes_put_under_it() {
     let spec = TargetSpec { cap: Some(class.limits), ..place.loops(1, 64, Filesystem::Ext4) };
     let target = place.prepare(&spec);
     assert!(fact(&target, "cap in force").contains(" 100"), "{:?}", target.facts());
-    // A shell that puts itself under the cap before it begins: 200 reads past the page cache take two seconds.
+    // A shell puts itself under the cap before it begins: 200 reads past the page cache take two seconds.
     fs::write(target.path().join("file"), vec![7; 1 << 20]).unwrap();
     let group = target.cgroup_processes_file().unwrap();
     let script = format!(
@@ -177,7 +177,7 @@ fn a_folder_under_a_cap_is_borrowed_and_left_as_it_was() {
     let folder = folder_with_theirs(&place);
     let spec =
         TargetSpec { cap: Some(CapLimits::iops(5000)), ..TargetSpec::new(Base::Directory(folder.clone())) };
-    // Temporary files in memory have no disk to limit.
+    // A file system in memory has no disk to limit.
     let target = place.prepare(&spec);
     use_it(target.path());
     assert!(!target.devices().is_empty());
@@ -186,7 +186,7 @@ fn a_folder_under_a_cap_is_borrowed_and_left_as_it_was() {
     place.assert_empty();
 }
 
-/// A folder with a file of somebody else's in it.
+/// A folder that already holds a foreign file.
 fn folder_with_theirs(place: &TargetFolder) -> PathBuf {
     let folder = place.path().join("folder");
     fs::create_dir(&folder).unwrap();
@@ -215,7 +215,7 @@ fn what_fails_half_way_is_taken_down_again() {
     let spec = TargetSpec { filesystem_options: options, queue, ..place.loops(1, 32, Filesystem::Ext4) };
     spec.prepare(&place.ledger).unwrap_err();
     place.assert_empty();
-    // A scheduler's limit shows only when it is set.
+    // The limit of a scheduler shows only when the value is set.
     let queue = QueueSettings { nr_requests: Some(u64::from(u32::MAX)), ..Default::default() };
     let spec = TargetSpec { queue, ..place.loops(2, 128, Filesystem::Btrfs) };
     let spec = TargetSpec { array: Some(Array { kind: ArrayKind::BtrfsRaid0, chunk_kib: None }), ..spec };

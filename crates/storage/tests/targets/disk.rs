@@ -1,4 +1,4 @@
-//! Whole disks, alone and joined: loop devices of somebody else stand for them.
+//! Whole disks, alone and joined; foreign loop devices take the place of disks.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -20,7 +20,7 @@ pub(crate) fn on_disk(device: &Path, folder: &Path) -> TargetSpec {
     on_disks(&[device.to_owned()], folder)
 }
 
-/// The same on several.
+/// The same on several disks.
 fn on_disks(devices: &[PathBuf], folder: &Path) -> TargetSpec {
     let named =
         |path: &PathBuf| NamedDisk { path: path.clone(), typed_name: path.to_string_lossy().into_owned() };
@@ -64,7 +64,7 @@ pub(crate) fn lent_array(kind: ArrayKind, filesystem: Filesystem, disks: &[PathB
     for name in &names {
         assert_eq!(fact(&target, &format!("{name} scheduler")), "mq-deadline");
     }
-    // None of them is free for anybody else meanwhile.
+    // None of the disks is free for another holder meanwhile.
     for disk in disks {
         let error = on_disk(disk, &place.path()).check().unwrap_err();
         assert!([Kind::Busy, Kind::NotOurs].contains(&error.kind()), "{error}");
@@ -83,11 +83,11 @@ pub(crate) fn settings(name: &str) -> [Option<String>; 3] {
         .map(|file| View::live().choice(&format!("sys/block/{name}/queue/{file}")))
 }
 
-/// Requests that a queue holds, put back when this goes.
+/// The number of requests of a queue, restored when this is dropped.
 struct AsFound(std::path::PathBuf, Vec<u8>);
 
 impl AsFound {
-    fn of(queue: &Path) -> AsFound {
+    fn read(queue: &Path) -> AsFound {
         let path = queue.join("nr_requests");
         let value = fs::read(&path).unwrap();
         AsFound(path, value)
@@ -104,9 +104,9 @@ impl Drop for AsFound {
 fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     let place = TargetFolder::new();
     let disk = place.disk(64);
-    // Settings of its owner's, which must come back. A loop device keeps some of them for whoever has its number next.
+    // The owner's settings, which must come back. A loop device keeps some of them for the next user of its number.
     let queue = Path::new("/sys/block").join(disk.name()).join("queue");
-    let as_found = AsFound::of(&queue);
+    let as_found = AsFound::read(&queue);
     for (file, value) in [("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")] {
         fs::write(queue.join(file), value).unwrap();
     }
@@ -119,7 +119,7 @@ fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     target.undo().unwrap();
     assert_eq!(settings(&disk.name()), before);
     assert_eq!(signatures(disk.path()).unwrap(), []);
-    // And again, as the next cell of a study does.
+    // Once more, as the next cell of a study does.
     on_disk(disk.path(), &place.path()).prepare(&place.ledger).unwrap().undo().unwrap();
     drop(as_found);
     disk.undo().unwrap();
@@ -173,7 +173,7 @@ fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
     assert_eq!(error.kind(), Kind::Busy, "{error}");
     assert!(error.to_string().contains("is mounted at"), "{error}");
     mounted.undo().unwrap();
-    // Held by a program alone, as md, swap and device mapper hold their disks.
+    // Held by a program alone, just as md, swap and device mapper hold their disks.
     let exclusive = rustix::fs::OFlags::EXCL.bits().cast_signed();
     let held = OpenOptions::new().read(true).custom_flags(exclusive).open(disk.path()).unwrap();
     let error = spec.check().unwrap_err();
@@ -184,7 +184,7 @@ fn a_disk_in_use_is_refused_even_if_it_may_be_wiped() {
     place.assert_empty();
 }
 
-/// Joins two disks of somebody else's.
+/// Joins two foreign disks.
 fn join_two(kind: ArrayKind, filesystem: Filesystem) {
     let place = TargetFolder::new();
     let disks = [place.disk(300), place.disk(310)];
@@ -201,13 +201,13 @@ fn whole_disks_joined_by_btrfs_are_borrowed_and_given_back_empty() {
     join_two(ArrayKind::BtrfsRaid0, Filesystem::Btrfs);
 }
 
-/// The kernel of the guest has md for certain.
+/// The kernel of the guest certainly has md.
 #[test]
 fn whole_disks_joined_by_md_are_borrowed_and_given_back_empty() {
     join_two(ArrayKind::MdRaid0, Filesystem::Xfs);
 }
 
-/// The kernel of the guest has device mapper for certain.
+/// The kernel of the guest certainly has device mapper.
 #[test]
 fn whole_disks_joined_by_lvm_are_borrowed_and_given_back_empty() {
     join_two(ArrayKind::LvmStriped, Filesystem::Xfs);

@@ -1,11 +1,11 @@
-//! md and LVM for real, whatever this machine's kernel has: Debian's own kernel is booted under QEMU with this very test program
-//! inside (`fathom_testkit::Guest`), builds the arrays, uses them, takes them down and says so on its serial console.
+//! md and LVM in earnest, independent of this machine's kernel: Debian's own kernel is booted under QEMU with this very test
+//! program inside (`fathom_testkit::Guest`), builds the arrays, uses them, takes them down and reports on its serial console.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fathom_errors::Kind as ErrorKind;
-use fathom_process::{Ledger, Member, Thing, Tool, lvm_tool, signatures};
+use fathom_process::{ComponentDisk, Ledger, Resource, Tool, lvm_tool, signatures};
 use fathom_storage::{ArrayKind, Filesystem, TargetSpec};
 use fathom_testkit::{Drive, Guest, assert, assert_eq, test};
 use fathom_units::Bytes;
@@ -15,8 +15,8 @@ use crate::disk::{lent_array, on_disk};
 use crate::killed::{Kind, kill_at};
 use crate::{TargetFolder, use_it};
 
-/// The disks of the guest, and their sizes in MiB: two for somebody's array, one that is lent and then for somebody's group, two
-/// that are lent for arrays, one that is lent and taken over.
+/// The disks of the guest, and their sizes in MiB: two for a foreign array, one that is lent and later part of a foreign group,
+/// two that are lent for arrays, one that is lent and taken over.
 const DISKS: [(&str, u64); 6] = [
     ("/dev/vdc", 64),
     ("/dev/vdd", 64),
@@ -30,7 +30,7 @@ fn disk(at: usize) -> PathBuf {
     PathBuf::from(DISKS[at].0)
 }
 
-/// Not a test of its own: what runs in the guest.
+/// Not a test of its own: the program that runs in the guest.
 #[test]
 #[ignore = "runs in the guest of the test below"]
 fn helper_process() {
@@ -44,8 +44,8 @@ fn helper_process() {
     Guest::say("a whole disk was formatted, used and given back empty");
     make_theirs(&place);
 
-    // As in a container, without udev; then with it, as on most machines, where its rules look at each new device and put
-    // arrays together.
+    // First without udev, as in a container; then with it, as on most machines, where its rules inspect each new device
+    // and assemble arrays.
     array(ArrayKind::MdRaid0, 2, Filesystem::Xfs);
     Guest::say("md RAID0 was built, used and taken down");
     array(ArrayKind::MdRaid10, 4, Filesystem::Ext4);
@@ -74,7 +74,7 @@ fn helper_process() {
     Guest::say("verdict: theirs untouched, nothing of ours left");
 }
 
-/// An array and a group of somebody else's, which are refused, and left alone even where a journal of ours names their disk.
+/// Makes a foreign array and a foreign group. They are refused, and left alone even if a journal of ours names their disk.
 fn make_theirs(place: &TargetFolder) {
     Tool::new("mdadm", "mdadm")
         .unwrap()
@@ -89,17 +89,17 @@ fn make_theirs(place: &TargetFolder) {
         assert!(matches!(error.kind(), ErrorKind::Busy | ErrorKind::NotOurs), "{error}");
         Guest::say(&format!("refused: {error}"));
     }
-    let owed = |ledger: &Ledger, thing: Thing| ledger.will_make(thing).unwrap().undo().unwrap();
+    let owed = |ledger: &Ledger, thing: Resource| ledger.will_make(thing).unwrap().undo().unwrap();
     let uuid = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
-    let members = [0, 1].map(|at| Member::Disk { device: disk(at), mark: uuid.into() }).to_vec();
-    owed(&place.ledger, Thing::MdArray { uuid: uuid.into(), members });
-    // A label of ours that somebody's group has come to use.
+    let members = [0, 1].map(|at| ComponentDisk::Disk { device: disk(at), mark: uuid.into() }).to_vec();
+    owed(&place.ledger, Resource::MdArray { uuid: uuid.into(), members });
+    // A label of ours that a foreign group has come to use.
     let label = "0a1b2c-3d4e-5f60-7182-93a4-b5c6-d7e8f9";
     let taken = [disk(5)];
     let tool = lvm_tool("pvcreate", &taken).unwrap().args(["--yes", "--norestorefile", "--uuid", label]);
     tool.arg(disk(5)).run().unwrap();
-    let members = vec![Member::Disk { device: disk(5), mark: label.into() }];
-    let ours = Thing::VolumeGroup { name: "fathom-1-1-1".into(), members };
+    let members = vec![ComponentDisk::Disk { device: disk(5), mark: label.into() }];
+    let ours = Resource::VolumeGroup { name: "fathom-1-1-1".into(), members };
     lvm_tool("vgcreate", &taken).unwrap().arg("taken").arg(disk(5)).run().unwrap();
     owed(&place.ledger, ours.clone());
     assert_eq!(signatures(&disk(5)).unwrap()[0].uuid.as_deref(), Some(label));

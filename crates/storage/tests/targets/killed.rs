@@ -1,5 +1,5 @@
-//! kill -9 at random points of set-up, use and tear-down, then what `fathom cleanup` does: nothing of ours is left, and
-//! nothing of anybody else's is touched.
+//! Sends kill -9 at random points of set-up, use and tear-down, then runs `fathom cleanup`: nothing of ours is left,
+//! and nothing foreign is touched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fathom_process::ledger::{Fate, undo_dead_in};
-use fathom_process::{Ledger, ProcessId, Thing, signatures};
+use fathom_process::ledger::{CleanupOutcome, undo_dead_in};
+use fathom_process::{Ledger, ProcessId, Resource, signatures};
 use fathom_storage::{
     Array, ArrayKind, Base, Cap, CapLimits, Filesystem, LoopDevice, QueueSettings, TargetSpec,
 };
@@ -19,12 +19,12 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use crate::disk::{joined, on_disk, settings};
 use crate::{TargetFolder, loops, use_it};
 
-/// Tells the helper process where to work, what to build and which two disks it may borrow.
+/// Passes the helper process its folder, the kind of target and the two disks that it may borrow.
 const PLACE: &str = "FATHOM_TEST_KILLED_PLACE";
 const KIND: &str = "FATHOM_TEST_KILLED_KIND";
 const DISKS: &str = "FATHOM_TEST_KILLED_DISKS";
 
-/// What is built again and again.
+/// The target that is built repeatedly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Loop,
@@ -80,12 +80,12 @@ fn spec(kind: Kind, place: &Path, disks: &[PathBuf; 2]) -> TargetSpec {
     TargetSpec { cap: Some(CapLimits::iops(100_000)), ..target }
 }
 
-/// Set-up, use by another process too, tear-down.
+/// Set-up, use by this and another process, tear-down.
 fn cycle(ledger: &Ledger, spec: &TargetSpec) {
     let target = spec.prepare(ledger).unwrap();
-    // It ends by itself with its parent, also where the parent dies before it is recorded.
+    // The process ends by itself with its parent, even if the parent dies before it is recorded.
     let mut process = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let noted = ledger.will_make(Thing::process(process.id()).unwrap()).unwrap();
+    let noted = ledger.will_make(Resource::process(process.id()).unwrap()).unwrap();
     target.adopt_process(process.id()).unwrap();
     use_it(target.path());
     noted.undo().unwrap();
@@ -93,7 +93,7 @@ fn cycle(ledger: &Ledger, spec: &TargetSpec) {
     target.undo().unwrap();
 }
 
-/// Not a test of its own: builds and takes down without end, until it is killed.
+/// Not a test of its own: builds and takes down targets without end, until it is killed.
 #[test]
 #[ignore = "the helper process of the other tests here"]
 fn helper_process() {
@@ -105,13 +105,13 @@ fn helper_process() {
     let spec = spec(kind, &place, &disks);
     fs::write(place.join("begun"), "").unwrap();
     let start = Instant::now();
-    // Should whoever kills it have died itself.
+    // A bound, in case the killer has died itself.
     while start.elapsed() < Duration::from_secs(600) {
         cycle(&ledger, &spec);
     }
 }
 
-/// A running helper; killed and waited for when this goes.
+/// A running helper; killed and awaited when this is dropped.
 struct Helper(Child);
 
 impl Helper {
@@ -136,7 +136,7 @@ impl Helper {
         helper
     }
 
-    /// Its number, after it was killed with no more than SIGKILL to itself: what it had started runs on.
+    /// Sends SIGKILL to the helper alone and returns its number; processes that it had started continue.
     fn kill(mut self) -> u32 {
         assert!(self.0.try_wait().unwrap().is_none(), "the helper ended by itself");
         self.0.kill().unwrap();
@@ -152,29 +152,29 @@ impl Drop for Helper {
     }
 }
 
-/// Cleans up once more after a failure, since the folder goes with the test.
-struct Swept(PathBuf);
+/// Cleans up once more after a failure, since the folder is removed with the test.
+struct CleanupGuard(PathBuf);
 
-impl Drop for Swept {
+impl Drop for CleanupGuard {
     fn drop(&mut self) {
         let _ = undo_dead_in(&self.0);
     }
 }
 
-/// What belongs to somebody else: two disks, a mounted file system, a group and a file, in the midst of ours.
-struct Theirs {
+/// Resources that are not ours, in the midst of ours: two disks, a mounted file system, a group and a file.
+struct ForeignResources {
     cap: Cap,
-    mounted: fathom_storage::Mounted,
+    mounted: fathom_storage::MountGuard,
     second: LoopDevice,
-    /// Those that stand for disks, where none of the machine were lent.
+    /// Loop devices that serve as disks, if no disks of the machine were lent.
     made: Vec<LoopDevice>,
     disks: [PathBuf; 2],
     settings: [[Option<String>; 3]; 2],
     file: PathBuf,
 }
 
-impl Theirs {
-    fn make(theirs: &TargetFolder, ours: &Path, lent: Option<[PathBuf; 2]>) -> Theirs {
+impl ForeignResources {
+    fn make(theirs: &TargetFolder, ours: &Path, lent: Option<[PathBuf; 2]>) -> ForeignResources {
         let made = if lent.is_some() { Vec::new() } else { vec![theirs.disk(128), theirs.disk(128)] };
         let disks = lent.unwrap_or_else(|| [0, 1].map(|at: usize| made[at].path().to_owned()));
         let second = theirs.disk(32);
@@ -186,7 +186,7 @@ impl Theirs {
         let file = ours.join("theirs");
         fs::write(&file, "theirs").unwrap();
         let settings = disks.each_ref().map(|disk| settings(&kernel_name(disk)));
-        Theirs { cap, mounted, second, made, disks, settings, file }
+        ForeignResources { cap, mounted, second, made, disks, settings, file }
     }
 
     fn assert_untouched(&self) {
@@ -205,16 +205,16 @@ fn kernel_name(disk: &Path) -> String {
     disk.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// Kills the helper at `points` random moments of a cycle, the kinds by turns, and cleans up after each. Disks of the machine
-/// may be lent for it; else loop devices stand for them.
+/// Kills the helper at `points` random moments of a cycle, the kinds in turn, and cleans up after each. Disks of the machine
+/// may be lent for it; otherwise loop devices take their place.
 pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64, lent: Option<[PathBuf; 2]>) {
     let (place, theirs) = (TargetFolder::new(), TargetFolder::new());
     let none = [PathBuf::new(), PathBuf::new()];
     // Skipped without a block throttle: the caps that are part of every target here cannot be made then.
     drop(theirs.prepare(&spec(Kind::Loop, &place.path(), &none)));
     let folder = place.path();
-    let _swept = Swept(folder.join("state"));
-    let foreign = Theirs::make(&theirs, &folder, lent);
+    let _swept = CleanupGuard(folder.join("state"));
+    let foreign = ForeignResources::make(&theirs, &folder, lent);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let lengths: Vec<Duration> = kinds
         .iter()
@@ -228,29 +228,29 @@ pub(crate) fn kill_at(points: u32, kinds: &[Kind], seed: u64, lent: Option<[Path
     for point in 0..points {
         let which = point as usize % kinds.len();
         let helper = Helper::start(kinds[which], &folder, &foreign.disks);
-        // A little more than one cycle, so that its very end is met too.
+        // Slightly more than one cycle, so that its very end is hit too.
         let share = (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 1.1;
         thread::sleep(lengths[which].mul_f64(share));
         let pid = helper.kill();
         let context = format!("point {point} of seed {seed}: {:?} after {share:.3} of a cycle", kinds[which]);
         let outcomes = undo_dead_in(&folder.join("state")).unwrap();
         for outcome in &outcomes {
-            assert!(!matches!(outcome.fate, Fate::Kept(_)), "{context}: {outcome:?}");
+            assert!(!matches!(outcome.fate, CleanupOutcome::Kept(_)), "{context}: {outcome:?}");
         }
-        undone += outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Undone)).count();
+        undone += outcomes.iter().filter(|outcome| matches!(outcome.fate, CleanupOutcome::Undone)).count();
         owing += u32::from(!outcomes.is_empty());
         assert_eq!(leftovers(&folder, Some(pid)).unwrap(), Vec::<String>::new(), "{context}");
         for outcome in outcomes {
-            if let Thing::Process(id) = outcome.found.thing {
+            if let Resource::Process(id) = outcome.found.thing {
                 assert!(!ProcessId::lives(id), "{context}");
             }
         }
         foreign.assert_untouched();
     }
     println!("{points} kills; {owing} of them left something, {undone} things undone");
-    // The others meet it before its first step and after its last.
+    // The other kills hit before the first step or after the last.
     assert!(owing * 3 >= points, "a third of the kills at least should meet a target half-way");
-    let Theirs { cap, mounted, second, made, .. } = foreign;
+    let ForeignResources { cap, mounted, second, made, .. } = foreign;
     cap.lift().unwrap();
     mounted.undo().unwrap();
     second.undo().unwrap();

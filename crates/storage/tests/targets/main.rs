@@ -1,5 +1,5 @@
-//! Storage targets for real: built as data says, used, taken down; refused; killed half-way; and in a guest whose kernel
-//! has md and device mapper.
+//! Storage targets in earnest: built as described, used, taken down; refused; killed half-way; and in a guest whose
+//! kernel has md and device mapper.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -19,6 +19,8 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use fathom_errors::Kind;
 use fathom_storage::{
@@ -27,14 +29,14 @@ use fathom_storage::{
 use fathom_testkit::{Ledger, Need, Scratch, assert_eq, leftovers, need_loop_devices, skip};
 use fathom_units::Bytes;
 
-/// A folder and a ledger of a test's own.
+/// A folder and a ledger for one test.
 pub(crate) struct TargetFolder {
     pub(crate) ledger: Ledger,
     pub(crate) scratch: Scratch,
 }
 
 impl TargetFolder {
-    /// The test ends as skipped without root or loop devices.
+    /// Makes the folder; the test ends as skipped without root or loop devices.
     pub(crate) fn new() -> TargetFolder {
         need_loop_devices();
         let scratch = Scratch::new().unwrap();
@@ -50,7 +52,7 @@ impl TargetFolder {
         loops(&self.path(), count, mib, filesystem)
     }
 
-    /// Builds it; the test ends as skipped where the kernel has no means for it.
+    /// Builds a target; the test ends as skipped if the kernel does not support it.
     pub(crate) fn prepare(&self, spec: &TargetSpec) -> PreparedTarget {
         match spec.prepare(&self.ledger) {
             Ok(target) => target,
@@ -59,11 +61,18 @@ impl TargetFolder {
         }
     }
 
+    /// Asserts that nothing is left. A program that looks at every device (udev, another test) may have one open for a
+    /// moment, and the kernel detaches it when that program closes it.
     pub(crate) fn assert_empty(&self) {
-        assert_eq!(leftovers(&self.path(), None).unwrap(), Vec::<String>::new());
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let left = || leftovers(&self.path(), None).unwrap();
+        while !left().is_empty() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(left(), Vec::<String>::new());
     }
 
-    /// A loop device that stands for a disk of the machine: not the target's, and there before and after it.
+    /// A loop device that serves as a disk of the machine: it is not part of the target, and exists before and after it.
     pub(crate) fn disk(&self, mib: u64) -> LoopDevice {
         let folder = self.path().join("theirs");
         fs::create_dir_all(&folder).unwrap();
@@ -72,7 +81,7 @@ impl TargetFolder {
     }
 }
 
-/// What a kernel lacks that cannot build a target: md or device mapper for most arrays, else the throttle.
+/// The feature that a kernel lacks if it cannot build the target: md or device mapper for most arrays, otherwise the throttle.
 fn need_of(spec: &TargetSpec) -> Need {
     match spec.array {
         Some(Array { kind: ArrayKind::MdRaid0 | ArrayKind::MdRaid10 | ArrayKind::LvmStriped, .. }) => {
@@ -82,13 +91,13 @@ fn need_of(spec: &TargetSpec) -> Need {
     }
 }
 
-/// A file system on so many loop devices.
+/// A file system on `count` loop devices.
 pub(crate) fn loops(folder: &Path, count: u32, mib: u64, filesystem: Filesystem) -> TargetSpec {
     let base = Base::Loops { folder: folder.to_owned(), count, size: Bytes::mib(mib) };
     TargetSpec { filesystem: Some(filesystem), loops: loop_options(folder), ..TargetSpec::new(base) }
 }
 
-/// Around the page cache wherever the folder's file system can.
+/// Options that bypass the page cache if the folder's file system supports it.
 fn loop_options(folder: &Path) -> LoopOptions {
     let probe = folder.join("direct");
     let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
@@ -98,7 +107,7 @@ fn loop_options(folder: &Path) -> LoopOptions {
     LoopOptions { direct_io: opened.is_ok(), ..LoopOptions::default() }
 }
 
-/// Writes a file, has it on the disk, and reads it again.
+/// Writes a file, syncs it to the disk, and reads it again.
 pub(crate) fn use_it(folder: &Path) {
     let data: Vec<u8> = (0..1_000_000_u32).map(|i| (i % 251) as u8).collect();
     let path = folder.join("data");

@@ -1,4 +1,4 @@
-//! What is refused, in one sentence each, before anything is made.
+//! Targets that are refused, with one sentence each, before anything is made.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use rustix::thread::set_thread_res_uid;
 
 use crate::{TargetFolder, loops};
 
-/// The refusal of a target, which left nothing in its folder.
+/// The refusal of a target that left nothing in its folder.
 fn refusal(spec: &TargetSpec, folder: &Path) -> Error {
     let before = fs::read_dir(folder).unwrap().count();
     let error = spec.check().unwrap_err();
@@ -96,7 +96,7 @@ fn without_root_devices_and_caps_are_refused_and_a_folder_is_not() {
     assert_eq!(capped.kind(), Kind::Permission);
 }
 
-/// What `work` returns without the rights of root, which a thread can drop for itself alone.
+/// Runs `work` without the rights of root, which a thread can drop for itself alone.
 fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let nobody = Uid::from_raw(65534);
     let dropped = || {
@@ -140,7 +140,7 @@ fn too_little_room_is_refused_for_all_members_together_with_what_is_free() {
     let folder = place.path();
     let room = rustix::fs::statvfs(&folder).unwrap();
     let free = room.f_bavail * room.f_frsize;
-    // Each alone would fit.
+    // Each alone would fit; both together do not.
     let size = Bytes((free / 3 * 2) >> 20 << 20);
     let spec = TargetSpec {
         base: Base::Loops { folder: folder.clone(), count: 2, size },

@@ -1,4 +1,4 @@
-//! The client's side: proves the password, and believes the server only after its proof.
+//! The client's side of SCRAM: proves that it knows the password, and trusts the server only after the server's proof.
 
 use subtle::ConstantTimeEq;
 
@@ -7,36 +7,36 @@ use super::{
 };
 use crate::Failure;
 
-/// No channel binding: the header of the first message.
+/// The header of the first message, which requests no channel binding.
 const HEADER: &str = "n,,";
 
-/// The fewest rounds that a client accepts, so that a false server cannot ask for a cheap guess (the drivers' rule).
-const ITERATIONS_MIN: u32 = 4096;
+/// The minimum number of iterations that a client accepts, so that a false server cannot make guessing cheap (the drivers' rule).
+const MIN_ITERATIONS: u32 = 4096;
 
-/// The most: a false server must not keep us busy for minutes either.
-const ITERATIONS_MAX: u32 = 10_000_000;
+/// The maximum: a false server must not keep the client busy for minutes either.
+const MAX_ITERATIONS: u32 = 10_000_000;
 
 /// A conversation from its first message on.
 pub struct ClientConversation {
     mechanism: Mechanism,
     user: String,
     password: String,
-    state: State,
+    state: ScramClientState,
 }
 
-enum State {
-    /// The salt is awaited.
+enum ScramClientState {
+    /// Waiting for the server's salt.
     Salt { nonce: String, bare: String },
-    /// The server's signature is awaited.
+    /// Waiting for the server's signature.
     Signature { expected: Vec<u8> },
     /// The server has proved itself.
     Proved,
-    /// It failed.
+    /// The login has failed for good.
     Over,
 }
 
 impl ClientConversation {
-    /// A conversation, and its first message. `nonce` is fresh random text without commas (base64 of 24 bytes, say).
+    /// Starts a conversation and returns its first message. `nonce` is fresh random text without commas (base64 of 24 bytes, say).
     pub fn start(
         mechanism: Mechanism,
         user: &str,
@@ -45,51 +45,50 @@ impl ClientConversation {
     ) -> (ClientConversation, Vec<u8>) {
         let bare = format!("n={},r={nonce}", escape(user));
         let payload = format!("{HEADER}{bare}").into_bytes();
-        let state = State::Salt { nonce: nonce.to_owned(), bare };
+        let state = ScramClientState::Salt { nonce: nonce.to_owned(), bare };
         (
             ClientConversation { mechanism, user: user.to_owned(), password: password.to_owned(), state },
             payload,
         )
     }
 
-    /// The mechanism.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism
     }
 
-    /// Whether the server has proved that it knows the password too; `done` from a server that has not is a lie.
+    /// Whether the server has proved that it knows the password too; without that proof its `done` is false.
     pub fn is_proved(&self) -> bool {
-        matches!(self.state, State::Proved)
+        matches!(self.state, ScramClientState::Proved)
     }
 
     /// The next message, in answer to the server's. After an error the conversation is over.
     pub fn step(&mut self, payload: &[u8]) -> Result<Vec<u8>, Failure> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Salt { nonce, bare } => {
+        match std::mem::replace(&mut self.state, ScramClientState::Over) {
+            ScramClientState::Salt { nonce, bare } => {
                 let (message, expected) = self.prove(payload, &nonce, &bare)?;
-                self.state = State::Signature { expected };
+                self.state = ScramClientState::Signature { expected };
                 Ok(message)
             }
-            State::Signature { expected } => {
-                let signature = bytes_of(Attributes::of(text_of(payload)?).next('v')?)?;
+            ScramClientState::Signature { expected } => {
+                let signature = bytes_of(Attributes::from_text(text_of(payload)?).next('v')?)?;
                 if !bool::from(signature.ct_eq(&expected)) {
                     return Err(authentication_failed());
                 }
-                self.state = State::Proved;
+                self.state = ScramClientState::Proved;
                 Ok(Vec::new())
             }
-            State::Proved => {
-                self.state = State::Proved;
+            ScramClientState::Proved => {
+                self.state = ScramClientState::Proved;
                 Ok(Vec::new())
             }
-            State::Over => Err(authentication_failed()),
+            ScramClientState::Over => Err(authentication_failed()),
         }
     }
 
     /// The final message, and the signature that the server must answer with.
     fn prove(&self, payload: &[u8], nonce: &str, bare: &str) -> Result<(Vec<u8>, Vec<u8>), Failure> {
         let server_first = text_of(payload)?;
-        let mut attributes = Attributes::of(server_first);
+        let mut attributes = Attributes::from_text(server_first);
         let both = attributes.next('r')?;
         let salt = bytes_of(attributes.next('s')?)?;
         let iterations =
@@ -97,9 +96,9 @@ impl ClientConversation {
         if !both.starts_with(nonce) || both.len() == nonce.len() {
             return Err(malformed("the server's nonce does not continue ours"));
         }
-        if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&iterations) {
+        if !(MIN_ITERATIONS..=MAX_ITERATIONS).contains(&iterations) {
             let what =
-                format!("{iterations} iterations are not between {ITERATIONS_MIN} and {ITERATIONS_MAX}");
+                format!("{iterations} iterations are not between {MIN_ITERATIONS} and {MAX_ITERATIONS}");
             return Err(malformed(what));
         }
         let without_proof = format!("c={},r={both}", base64_of(HEADER.as_bytes()));

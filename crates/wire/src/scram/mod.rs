@@ -1,9 +1,9 @@
-//! SCRAM as MongoDB does it, both sides, without a socket: messages in, messages out, each an `a=value,b=value` text.
+//! SCRAM as MongoDB implements it, both sides, without a socket: it consumes and produces messages, each an `a=value,b=value` text.
 //!
-//! RFC 5802 and 7677 with MongoDB's habits: no channel binding; SCRAM-SHA-1 starts from the hex MD5 of
-//! `user:mongo:password`, SCRAM-SHA-256 from the SASLprepped password; a conversation may end with an empty exchange that
-//! newer drivers skip. RFC 5802 fixes the order of the attributes, so they are taken one after another and anything else is refused.
-//! Random nonces and salts are handed in, so that this stays free of outside things.
+//! The rules are those of RFC 5802 and 7677 with MongoDB's variations: no channel binding; SCRAM-SHA-1 starts from the hex MD5 of
+//! `user:mongo:password`, SCRAM-SHA-256 from the SASLprepped password; a conversation may end with an empty exchange that newer
+//! drivers skip. RFC 5802 fixes the order of the attributes, so they are read in sequence and any other order is refused. The caller
+//! provides random nonces and salts, so that this module has no side effects.
 
 mod client;
 mod server;
@@ -17,22 +17,18 @@ use sha2::{Digest, Sha256};
 use crate::{Code, Failure};
 
 pub use client::ClientConversation;
-pub use server::{ClientFirst, Credentials, ServerConversation, Step};
+pub use server::{ClientFirst, Credentials, ScramReply, ServerConversation};
 
-/// A SCRAM mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
-    /// SCRAM-SHA-1.
     Sha1,
-    /// SCRAM-SHA-256.
     Sha256,
 }
 
 impl Mechanism {
-    /// Both, the stronger first, as `saslSupportedMechs` is to be tried.
+    /// Both mechanisms, the stronger first, in the order in which to try `saslSupportedMechs`.
     pub const ALL: [Mechanism; 2] = [Mechanism::Sha256, Mechanism::Sha1];
 
-    /// Its registered name.
     pub fn name(self) -> &'static str {
         match self {
             Mechanism::Sha1 => "SCRAM-SHA-1",
@@ -40,12 +36,12 @@ impl Mechanism {
         }
     }
 
-    /// The one of that name.
+    /// The mechanism with this name.
     pub fn of_name(name: &str) -> Option<Mechanism> {
         Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 
-    /// `iterationCount` of credentials that mongod makes by default (`scramIterationCount`, `scramSHA256IterationCount`).
+    /// `iterationCount` of credentials that mongod creates by default (`scramIterationCount`, `scramSHA256IterationCount`).
     pub fn default_iterations(self) -> u32 {
         match self {
             Mechanism::Sha1 => 10_000,
@@ -53,7 +49,7 @@ impl Mechanism {
         }
     }
 
-    /// Bytes of a salt that mongod makes: the hash's size less the four that the derivation appends.
+    /// The number of bytes of mongod's salts: the hash's size minus the four that the derivation appends.
     pub fn salt_bytes(self) -> usize {
         self.hash_bytes() - 4
     }
@@ -117,30 +113,30 @@ impl Mechanism {
     }
 }
 
-/// What SCRAM-SHA-1 takes for the password: the hex MD5 of `user:mongo:password`. A client may send it instead of the password
-/// when it makes a user (`digestPassword: false`).
+/// The password that SCRAM-SHA-1 uses: the hex MD5 of `user:mongo:password`. A client may send it instead of the password when
+/// it creates a user (`digestPassword: false`).
 fn password_digest(user: &str, password: &str) -> String {
     let digest = md5::Md5::digest(format!("{user}:mongo:{password}"));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One bitwise difference of equally long keys.
+/// The bitwise exclusive or of keys of equal length.
 fn xor(one: &[u8], other: &[u8]) -> Vec<u8> {
     one.iter().zip(other).map(|(one, other)| one ^ other).collect()
 }
 
-/// The only thing a client learns when it fails: not which part was wrong.
+/// The only failure that a client sees: it does not reveal which part was wrong.
 fn authentication_failed() -> Failure {
     Failure::new(Code::AuthenticationFailed, "Authentication failed.")
 }
 
-/// The attributes of a message that are left to read.
+/// The attributes of a message that remain to be read.
 struct Attributes<'a> {
     rest: Option<&'a str>,
 }
 
 impl<'a> Attributes<'a> {
-    fn of(text: &'a str) -> Self {
+    fn from_text(text: &'a str) -> Self {
         Attributes { rest: Some(text) }
     }
 
@@ -171,12 +167,12 @@ fn base64_of(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A user's name as it stands in a message, where commas and equal signs mean something.
+/// Escapes a user's name for a message, in which commas and equal signs are special.
 fn escape(name: &str) -> String {
     name.replace('=', "=3D").replace(',', "=2C")
 }
 
-/// The inverse of [`escape`]; an equal sign that begins neither is refused.
+/// Reverses [`escape`]; any other use of an equal sign is refused.
 fn unescape(name: &str) -> Result<String, Failure> {
     let mut pieces = name.split('=');
     let mut unescaped = pieces.next().unwrap_or_default().to_owned();
@@ -192,7 +188,7 @@ fn unescape(name: &str) -> Result<String, Failure> {
     Ok(unescaped)
 }
 
-/// A message that does not follow the grammar.
+/// The failure for a message that does not follow the grammar.
 fn malformed(what: impl std::fmt::Display) -> Failure {
     Failure::new(Code::BadValue, format!("the SCRAM message is malformed: {what}"))
 }

@@ -1,7 +1,7 @@
-//! The server's side: what it keeps of a password, and how it asks for a proof of it and gives one of its own.
+//! The server's side of SCRAM: stores credentials, demands a proof of the password, and gives a proof of its own.
 //!
-//! What is kept is enough to check a password and to prove oneself, not enough to log in elsewhere. The first message is read on its
-//! own ([`ClientFirst`]), because the credentials have to be fetched between it and the answer. Failing says only that it failed.
+//! The stored credentials suffice to check a password and to prove the server's identity, but not to log in elsewhere. The first message is parsed on
+//! its own ([`ClientFirst`]), because the credentials must be fetched before it can be answered. A failure reveals only that the login failed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{Code, Failure};
 
-/// The client's opening: who it says it is.
+/// The client's first message, which names its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientFirst {
     user: String,
@@ -25,14 +25,14 @@ pub struct ClientFirst {
 }
 
 impl ClientFirst {
-    /// Reads the payload of `saslStart`; channel binding and authorizing as somebody else are refused.
+    /// Reads the payload of `saslStart`; channel binding and authorization as another user are refused.
     pub fn parse(payload: &[u8]) -> Result<ClientFirst, Failure> {
         let text = text_of(payload)?;
         let bare = text.strip_prefix("n,,").or_else(|| text.strip_prefix("y,,")).ok_or_else(|| {
             malformed("it asks for channel binding or another identity, which is not supported")
         })?;
         let header = text.strip_suffix(bare).unwrap_or_default();
-        let mut attributes = Attributes::of(bare);
+        let mut attributes = Attributes::from_text(bare);
         let user = unescape(attributes.next('n')?)?;
         let nonce = attributes.next('r')?;
         if nonce.is_empty() {
@@ -47,12 +47,12 @@ impl ClientFirst {
     }
 }
 
-/// What to answer to one step.
+/// The answer to one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct ScramReply {
     /// The `payload` of the reply.
     pub payload: Vec<u8>,
-    /// Its `done`: the user is authenticated when it is true, not before.
+    /// The reply's `done`: the user is authenticated only when it is true.
     pub done: bool,
 }
 
@@ -62,15 +62,15 @@ pub struct ServerConversation {
     mechanism: Mechanism,
     user: String,
     skip_empty_exchange: bool,
-    state: State,
+    state: ScramServerState,
 }
 
-enum State {
-    /// The proof is awaited.
+enum ScramServerState {
+    /// Waiting for the client's proof.
     Proof { credentials: Credentials, nonce: String, signed: String, binding: String },
-    /// The proof was right; an empty message is awaited.
+    /// The proof was correct; waiting for an empty message.
     Empty,
-    /// It has ended, well or not.
+    /// The conversation has ended, successfully or not.
     Over,
 }
 
@@ -83,50 +83,52 @@ impl ServerConversation {
         credentials: Credentials,
         server_nonce: &str,
         skip_empty_exchange: bool,
-    ) -> (ServerConversation, Step) {
+    ) -> (ServerConversation, ScramReply) {
         let nonce = first.nonce + server_nonce;
         let salt = base64_of(&credentials.salt);
         let reply = format!("r={nonce},s={salt},i={}", credentials.iterations);
         let signed = format!("{},{reply},", first.bare);
         let binding = base64_of(first.header.as_bytes());
-        let state = State::Proof { credentials, nonce, signed, binding };
+        let state = ScramServerState::Proof { credentials, nonce, signed, binding };
         let conversation = ServerConversation { mechanism, user: first.user, skip_empty_exchange, state };
-        (conversation, Step { payload: reply.into_bytes(), done: false })
+        (conversation, ScramReply { payload: reply.into_bytes(), done: false })
     }
 
-    /// The user in question, authenticated once a [`Step`] was `done`.
+    /// The user who logs in, authenticated once a [`ScramReply`] was `done`.
     pub fn user(&self) -> &str {
         &self.user
     }
 
     /// Answers a further message. After an error the conversation is over.
-    pub fn step(&mut self, payload: &[u8]) -> Result<Step, Failure> {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Proof { credentials, nonce, signed, binding } => {
+    pub fn step(&mut self, payload: &[u8]) -> Result<ScramReply, Failure> {
+        match std::mem::replace(&mut self.state, ScramServerState::Over) {
+            ScramServerState::Proof { credentials, nonce, signed, binding } => {
                 let signature = check(self.mechanism, payload, &credentials, &nonce, signed, &binding)?;
                 let done = self.skip_empty_exchange;
                 if !done {
-                    self.state = State::Empty;
+                    self.state = ScramServerState::Empty;
                 }
-                Ok(Step { payload: format!("v={}", base64_of(&signature)).into_bytes(), done })
+                Ok(ScramReply { payload: format!("v={}", base64_of(&signature)).into_bytes(), done })
             }
-            State::Empty if payload.is_empty() => Ok(Step { payload: Vec::new(), done: true }),
-            State::Empty | State::Over => Err(authentication_failed()),
+            ScramServerState::Empty if payload.is_empty() => {
+                Ok(ScramReply { payload: Vec::new(), done: true })
+            }
+            ScramServerState::Empty | ScramServerState::Over => Err(authentication_failed()),
         }
     }
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for ScramServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            State::Proof { .. } => "Proof",
-            State::Empty => "Empty",
-            State::Over => "Over",
+            ScramServerState::Proof { .. } => "Proof",
+            ScramServerState::Empty => "Empty",
+            ScramServerState::Over => "Over",
         })
     }
 }
 
-/// Checks the proof in the final message; the server's signature if it is right.
+/// Checks the proof in the final message; returns the server's signature if it is correct.
 fn check(
     mechanism: Mechanism,
     payload: &[u8],
@@ -137,7 +139,7 @@ fn check(
 ) -> Result<Vec<u8>, Failure> {
     let text = text_of(payload)?;
     let (without_proof, _) = text.rsplit_once(",p=").ok_or_else(|| malformed("attribute p is missing"))?;
-    let mut attributes = Attributes::of(text);
+    let mut attributes = Attributes::from_text(text);
     if attributes.next('c')? != binding || attributes.next('r')? != nonce {
         return Err(authentication_failed());
     }
@@ -152,21 +154,20 @@ fn check(
     mechanism.hmac(&credentials.server_key, signed.as_bytes())
 }
 
-/// The credentials of one user for one mechanism, as `system.users` keeps them.
+/// The credentials of one user for one mechanism, as `system.users` stores them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// Rounds of the derivation.
+    /// The number of iterations of the derivation.
     pub iterations: u32,
-    /// The salt.
     pub salt: Vec<u8>,
-    /// What the client's proof is checked with.
+    /// The key that checks the client's proof.
     pub stored_key: Vec<u8>,
-    /// What the server's signature is made with.
+    /// The key that makes the server's signature.
     pub server_key: Vec<u8>,
 }
 
 impl Credentials {
-    /// Derives credentials from a password. Meant to be slow: tens of milliseconds at the default iterations.
+    /// Derives credentials from a password. This is slow by design: tens of milliseconds at the default iterations.
     pub fn derive(
         mechanism: Mechanism,
         user: &str,
@@ -207,7 +208,7 @@ impl Credentials {
         }
     }
 
-    /// Reads what [`Credentials::to_document`] wrote, or mongod did.
+    /// Reads a document from [`Credentials::to_document`], or from mongod.
     pub fn of_document(mechanism: Mechanism, document: &Document) -> Result<Credentials, Failure> {
         let unsupported = |field: &str| {
             let what = format!("credential document has no usable {field}");

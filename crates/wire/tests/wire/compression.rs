@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: there and back by every compressor, and claims that do not hold.
+//! Tests of OP_COMPRESSED: round trips with every compressor, and false claims.
 
 use bson::rawdoc;
 use fathom_wire::{Code, Codec, Compressor, Header, Message, OpCode, OpMsgWriter, never_compressed};
@@ -55,7 +55,7 @@ proptest! {
     fn mutilated_data_is_refused_or_read(which in 0..4_usize, changes in vec(any::<(prop::sample::Index, u8)>(), 1..5)) {
         let mut packed = packed(&frame(&"text ".repeat(100)), EACH[which]);
         for (place, byte) in changes {
-            // The length of the whole and the claimed size stay plausible, so that the data is looked at.
+            // The total length and the claimed size stay plausible, so that the data is examined.
             let place = 25 + place.index(packed.len() - 25);
             packed[place] = byte;
         }
@@ -68,7 +68,7 @@ proptest! {
 
 #[test]
 fn large_incompressible_data_fits() {
-    // A generator of its own, because proptest would take its time.
+    // A separate generator, because proptest would take too long.
     let mut state = 42_u64;
     let bytes: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Writing and validating documents: the `bson` crate, written by others, is the judge of both.
+//! Tests of writing and validating documents, which take the independent `bson` crate as the reference for both.
 
 use std::time::{Duration, Instant};
 
@@ -92,7 +92,7 @@ fn typed_fields_and_nesting() {
     let read = validate_document(&buffer).unwrap();
     let numbers: Vec<Bson> = (0..1234).map(|number| Bson::Document(doc! { "_id": number })).collect();
     let cursor = doc! { "firstBatch": numbers, "id": 0_i64, "ns": "ycsb.usertable" };
-    // Bytes, because reading an array as values forgets its keys.
+    // Compared as bytes, because reading an array as values loses its keys.
     assert_eq!(
         read.as_bytes(),
         RawDocumentBuf::try_from(&doc! { "cursor": cursor, "ok": 1.0 }).unwrap().as_bytes()
@@ -145,7 +145,7 @@ fn each_fault_is_named() {
     assert_eq!(validate_document(&invalid).unwrap_err().code(), Code::InvalidBSON);
 }
 
-/// Prints what a pass costs (`--nocapture`); the bound is only there to see that it stays one pass.
+/// Prints the cost of a pass (`--nocapture`); the bound only checks that it stays one pass.
 #[test]
 fn validating_is_cheap() {
     let mut document = rawdoc! { "_id": "user6284781860667377211" };

@@ -1,6 +1,6 @@
-//! The wire crate from outside: messages, documents, compression and SCRAM, with vectors written by others and with anything at all.
+//! Tests of the wire crate's public interface: messages, documents, compression and SCRAM, with independent vectors and arbitrary input.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests name what they show, and fail by panicking")]
+#![allow(clippy::unwrap_used, reason = "tests name what they show, and fail by panicking")]
 
 mod compression;
 mod documents;

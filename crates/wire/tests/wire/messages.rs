@@ -1,4 +1,4 @@
-//! Messages: frames as drivers send them, round trips, and whatever a hostile peer may send.
+//! Tests of messages: frames as drivers send them, round trips, and arbitrary input of a hostile peer.
 
 use bson::{RawDocumentBuf, rawdoc};
 use fathom_wire::limits::MAX_MESSAGE_BYTES;

@@ -1,4 +1,4 @@
-//! SCRAM: the vectors of the RFCs, a conversation of MongoDB's own kind, and everything that must not pass.
+//! Tests of SCRAM: the vectors of the RFCs, a conversation of MongoDB's own kind, and logins that must fail.
 
 use fathom_wire::scram::{ClientConversation, ClientFirst, Credentials, Mechanism, ServerConversation};
 use fathom_wire::{Code, Failure};
@@ -64,7 +64,7 @@ fn the_drivers_vector_of_sha_1() {
     assert!(client.is_proved());
 }
 
-/// Runs both sides against each other; the server's user if both were convinced.
+/// Runs both sides against each other; returns the server's user if both sides succeeded.
 fn converse(
     mechanism: Mechanism,
     user: &str,

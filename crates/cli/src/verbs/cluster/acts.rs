@@ -1,4 +1,4 @@
-//! What is done to a cluster that is there: start, stop, kill, restart, pause, collect, destroy; and faults of the network between its
+//! Actions on an existing cluster: start, stop, kill, restart, pause, collect, destroy; and faults of the network between its
 //! servers: partition, delay, heal.
 
 use std::path::PathBuf;
@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use fathom_cluster::{Cluster, Overrides, Rules, Selection, Stopping, signal};
+use fathom_cluster::{Cluster, Overrides, Rules, StopOptions, TagSelection, signal};
 use fathom_errors::{Error, Kind};
 use rustix::process::Signal;
 
 use super::common::{ClusterFolder, TimeoutArgs, duration, say, servers};
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
-/// Which servers.
 #[derive(Debug, Args)]
 pub(super) struct TaggedArgs {
     /// Servers that have all of these tags (see list --tags); without any, all
@@ -24,7 +23,7 @@ pub(super) struct TaggedArgs {
     place: ClusterFolder,
 }
 
-/// What the command line of `start` and `restart` may say.
+/// The command line of `start` and `restart`.
 #[derive(Debug, Args)]
 pub(super) struct StartArgs {
     #[command(flatten)]
@@ -39,7 +38,7 @@ pub(super) struct StartArgs {
     pass_through: Vec<String>,
 }
 
-/// What the command line of `stop` may say.
+/// The command line of `stop`.
 #[derive(Debug, Args)]
 pub(super) struct StopArgs {
     #[command(flatten)]
@@ -51,7 +50,7 @@ pub(super) struct StopArgs {
     patience: TimeoutArgs,
 }
 
-/// What the command line of `kill` may say.
+/// The command line of `kill`.
 #[derive(Debug, Args)]
 pub(super) struct KillArgs {
     #[command(flatten)]
@@ -61,7 +60,7 @@ pub(super) struct KillArgs {
     signal: String,
 }
 
-/// What the command line of `destroy` may say.
+/// The command line of `destroy`.
 #[derive(Debug, Args)]
 pub(super) struct DestroyArgs {
     #[command(flatten)]
@@ -70,10 +69,10 @@ pub(super) struct DestroyArgs {
     patience: TimeoutArgs,
 }
 
-/// What the command line of `collect` may say.
+/// The command line of `collect`.
 #[derive(Debug, Args)]
 pub(super) struct CollectArgs {
-    /// The folder to make
+    /// The folder to create
     #[arg(value_name = "FOLDER")]
     into: PathBuf,
     #[command(flatten)]
@@ -82,7 +81,7 @@ pub(super) struct CollectArgs {
 
 impl TaggedArgs {
     fn choose(&self, cluster: &Cluster, running: bool) -> Result<Vec<usize>> {
-        Ok(cluster.select(&Selection::read(&self.tags)?, running)?)
+        Ok(cluster.select(&TagSelection::read(&self.tags)?, running)?)
     }
 }
 
@@ -93,7 +92,7 @@ impl StartArgs {
 }
 
 /// Starts servers that are down. A router that only added the shards is started when it is named.
-pub(super) fn start(args: StartArgs) -> Result<Outcome> {
+pub(super) fn start(args: StartArgs) -> Result<VerbOutcome> {
     let mut cluster = args.tagged.place.open()?;
     let mut places = args.tagged.choose(&cluster, false)?;
     if args.tagged.tags.is_empty() {
@@ -101,59 +100,66 @@ pub(super) fn start(args: StartArgs) -> Result<Outcome> {
     }
     cluster.start(&args.patience.tools()?, &places, &args.overrides())?;
     output::line(&format!("{} started", servers(places.len())))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Stops servers.
-pub(super) fn stop(args: StopArgs) -> Result<Outcome> {
-    send(&args, Signal::TERM)
+/// Stops servers with SIGTERM or by `shutdown`.
+pub(super) fn stop(args: StopArgs) -> Result<VerbOutcome> {
+    let (count, has_waited) = send(&args, Signal::TERM)?;
+    let verb = if has_waited { "stopped" } else { "told to stop" };
+    output::line(&format!("{} {verb}", servers(count)))?;
+    Ok(VerbOutcome::Clean)
 }
 
-/// Sends a signal.
-pub(super) fn kill(args: KillArgs) -> Result<Outcome> {
+pub(super) fn kill(args: KillArgs) -> Result<VerbOutcome> {
     let signal = signal(&args.signal)?;
-    send(&args.stop, signal)
+    let (count, has_waited) = send(&args.stop, signal)?;
+    let ended = match (count, has_waited) {
+        (0, _) | (_, false) => "",
+        (1, true) => ", which has ended",
+        (_, true) => ", which have ended",
+    };
+    output::line(&format!("signal {} sent to {}{ended}", signal.as_raw(), servers(count)))?;
+    Ok(VerbOutcome::Clean)
 }
 
-fn send(args: &StopArgs, signal: Signal) -> Result<Outcome> {
+/// Sends a signal to the running servers that match. Returns their number, and whether it waited for them to end.
+fn send(args: &StopArgs, signal: Signal) -> Result<(usize, bool)> {
     let mut cluster = args.tagged.place.open()?;
     let places = args.tagged.choose(&cluster, true)?;
-    let how = Stopping::with(signal);
-    let how = Stopping { wait: how.wait && !args.no_wait, ..how };
+    let how = StopOptions::with(signal);
+    let how = StopOptions { wait: how.wait && !args.no_wait, ..how };
     let sent = cluster.stop(&args.patience.tools()?, &places, how)?;
-    let ended = if how.wait && sent > 0 { ", and waited until they had ended" } else { "" };
-    let processes = if sent == 1 { "1 process".to_owned() } else { format!("{sent} processes") };
-    output::line(&format!("sent signal {} to {processes}{ended}", signal.as_raw()))?;
-    Ok(Outcome::Clean)
+    Ok((sent, how.wait))
 }
 
 /// Stops servers that run and starts them again.
-pub(super) fn restart(args: StartArgs) -> Result<Outcome> {
+pub(super) fn restart(args: StartArgs) -> Result<VerbOutcome> {
     let mut cluster = args.tagged.place.open()?;
     let tools = args.patience.tools()?;
     let places = args.tagged.choose(&cluster, true)?;
     if places.is_empty() {
-        return Err(Error::new(Kind::NotFound, "no server that runs is meant")
+        return Err(Error::new(Kind::NotFound, "no running server matches")
             .advise("see 'fathom cluster list'")
             .into());
     }
-    cluster.stop(&tools, &places, Stopping::with(Signal::TERM))?;
+    cluster.stop(&tools, &places, StopOptions::with(Signal::TERM))?;
     cluster.start(&tools, &places, &args.overrides())?;
     output::line(&format!("{} restarted", servers(places.len())))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Pauses servers, or lets them go on.
-pub(super) fn pause(args: &TaggedArgs, pause: bool) -> Result<Outcome> {
+/// Pauses servers, or resumes them.
+pub(super) fn pause(args: &TaggedArgs, pause: bool) -> Result<VerbOutcome> {
     let cluster = args.place.open()?;
     let places = args.choose(&cluster, true)?;
     let count = cluster.pause(&places, pause)?;
     output::line(&format!("{} {}", servers(count), if pause { "paused" } else { "resumed" }))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 /// Collects logs and diagnostics.
-pub(super) fn collect(args: &CollectArgs) -> Result<Outcome> {
+pub(super) fn collect(args: &CollectArgs) -> Result<VerbOutcome> {
     let cluster = args.place.look()?;
     let missing = cluster.collect(&args.into)?;
     for sentence in &missing {
@@ -164,11 +170,11 @@ pub(super) fn collect(args: &CollectArgs) -> Result<Outcome> {
         servers(cluster.nodes().len()),
         args.into.display()
     ))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 /// Ends all servers and removes their data.
-pub(super) fn destroy(args: &DestroyArgs) -> Result<Outcome> {
+pub(super) fn destroy(args: &DestroyArgs) -> Result<VerbOutcome> {
     let cluster = args.place.open()?;
     let (folder, count) = (cluster.folder().to_owned(), cluster.nodes().len());
     let left = cluster.destroy(&args.patience.tools()?)?;
@@ -177,72 +183,74 @@ pub(super) fn destroy(args: &DestroyArgs) -> Result<Outcome> {
         let name = first.file_name().unwrap_or_default().to_string_lossy();
         say(&format!("{} stays: it holds {name}, which is not the cluster's", folder.display()));
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// What the command line of `partition` may say.
+/// The command line of `partition`.
 #[derive(Debug, Args)]
 pub(super) struct PartitionArgs {
     #[command(flatten)]
     tagged: TaggedArgs,
-    /// Clients do not reach them either
+    /// Cut them off from clients too
     #[arg(long)]
     clients: bool,
 }
 
-/// What the command line of `delay` may say.
+/// The command line of `delay`.
 #[derive(Debug, Args)]
 pub(super) struct DelayArgs {
     #[command(flatten)]
     tagged: TaggedArgs,
-    /// How much longer a round trip takes; 0 as before
+    /// Time added to each round trip; 0 removes the delay
     #[arg(long, value_name = "TIME", value_parser = duration)]
     round_trip: Duration,
 }
 
-/// What the command line of `heal` may say.
+/// The command line of `heal`.
 #[derive(Debug, Args)]
 pub(super) struct HealArgs {
     #[command(flatten)]
     place: ClusterFolder,
 }
 
-/// The ports of the servers that are meant, whether they run or not.
+/// The ports of the selected servers, whether they run or not.
 fn ports(cluster: &Cluster, tagged: &TaggedArgs) -> Result<Vec<u16>> {
     let mut places = tagged.choose(cluster, true)?;
     places.extend(tagged.choose(cluster, false)?);
     Ok(places.into_iter().filter_map(|at| cluster.nodes().get(at)).map(|node| node.port).collect())
 }
 
-/// Cuts servers off.
-pub(super) fn partition(args: &PartitionArgs) -> Result<Outcome> {
+/// Cuts servers off from the others.
+pub(super) fn partition(args: &PartitionArgs) -> Result<VerbOutcome> {
     let cluster = args.tagged.place.open()?;
     if args.tagged.tags.is_empty() {
-        return Err(Error::usage("nothing says whom to cut off").advise("name tags, like 'primary'").into());
+        return Err(Error::usage("no servers to cut off are named")
+            .advise("name tags, like 'primary'")
+            .into());
     }
     let ports = ports(&cluster, &args.tagged)?;
     let mut rules = cluster.rules()?;
     rules.cut(&ports, args.clients);
     cluster.set_rules(&rules)?;
     output::line(&format!("{} cut off", servers(ports.len())))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Makes the way to servers longer.
-pub(super) fn delay(args: &DelayArgs) -> Result<Outcome> {
+/// Adds latency to the connections of servers.
+pub(super) fn delay(args: &DelayArgs) -> Result<VerbOutcome> {
     let cluster = args.tagged.place.open()?;
     let ports = ports(&cluster, &args.tagged)?;
     let mut rules = cluster.rules()?;
     rules.delay(&ports, args.round_trip);
     cluster.set_rules(&rules)?;
     output::line(&format!("{} delayed", servers(ports.len())))?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Ends all faults.
-pub(super) fn heal(args: &HealArgs) -> Result<Outcome> {
+/// Ends every fault that is in effect.
+pub(super) fn heal(args: &HealArgs) -> Result<VerbOutcome> {
     let cluster = args.place.open()?;
     cluster.set_rules(&Rules::default())?;
     output::line("the network is whole")?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }

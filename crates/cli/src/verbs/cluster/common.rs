@@ -1,4 +1,4 @@
-//! What actions on a cluster have in common: its folder, how long they may take, and what they say.
+//! The arguments and functions that actions on a cluster share: its folder, their time limit, and their output.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,21 +11,19 @@ use fathom_process::{Ledger, Signals};
 
 use crate::output;
 
-/// Which cluster.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ClusterFolder {
-    /// The cluster's folder
+    /// The folder that holds the cluster
     #[arg(long, value_name = "DIR", default_value = "./data")]
     pub(super) dir: PathBuf,
 }
 
-/// How long.
 #[derive(Clone, Debug, Args)]
 pub(super) struct TimeoutArgs {
-    /// How long servers may take to be ready, or to end
+    /// Time limit for servers to be ready, or to end
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = duration)]
     pub(super) timeout: Duration,
-    /// Say more of what is done
+    /// Print more of what is done
     #[arg(long)]
     pub(super) verbose: bool,
 }
@@ -34,7 +32,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, Error> {
     text.parse::<fathom_units::Nanos>().map(|nanos| Duration::from_nanos(nanos.0))
 }
 
-/// This program, which becomes the servers.
+/// The path of this program, which also runs as the servers.
 pub(super) fn own() -> Result<PathBuf> {
     Ok(std::env::current_exe().map_err(|cause| Error::io("find", "this program", cause))?)
 }
@@ -49,7 +47,7 @@ impl ClusterFolder {
     }
 }
 
-/// What is said on the way, to standard error.
+/// Prints a line of progress to standard error.
 pub(super) fn say(text: &str) {
     output::note(&format!("fathom: {text}"));
 }
@@ -66,7 +64,7 @@ impl TimeoutArgs {
     }
 }
 
-/// `3 servers`.
+/// A count in words: `3 servers`.
 pub(super) fn servers(count: usize) -> String {
     if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
 }

@@ -1,4 +1,4 @@
-//! `fathom cluster init`: mlaunch's flags, or a file, as a topology; then the cluster is made.
+//! `fathom cluster init`: builds a topology from mlaunch's flags or from a file, and creates the cluster.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,18 @@ use anyhow::Result;
 use bson::Bson;
 use clap::{Arg, ArgAction, ArgMatches, Args};
 use fathom_cluster::{
-    Auth, CONFIG_SET, Cluster, Member, ROLES, ReplicaSet, ServerOptions, Shape, ShardedCollection,
-    TlsArguments, Topology, Wish, file, quoted, shard_names,
+    Auth, CONFIG_SET, Cluster, ClusterPlan, ClusterShape, Maker, MemberOptions, ROLES, ReplicaSet,
+    ServerOptions, ServerState, ShardedCollection, TlsArguments, Topology, file, quoted, shard_names,
 };
 use fathom_errors::{Error, Kind};
 
 use super::common::{ClusterFolder, TimeoutArgs, own, say};
 use super::list;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
+
+/// Members with data in each set.
+const DEFAULT_MEMBERS: usize = 3;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -22,21 +25,23 @@ EXAMPLES:
   fathom cluster init --replicaset --nodes 2 --arbiter --priority --auth
   fathom cluster init --replicaset --member '2={engine: rocksdb, priority: 0}' \\
       --member '3={limits: {cpus: 0.5, writeIops: 200}, directory: /mnt/slow}'
-  fathom cluster init --sharded 4 --replicaset --nodes 1 --mongos 2 \\
+  fathom cluster init --sharded 4 --single --mongos 2 \\
       --shard-collection 'ycsb.usertable={_id: hashed}'
   fathom cluster init --replicaset --binarypath /opt/mongodb-7.0/bin --dry-run
   fathom cluster init --file cluster.yaml --dir /data/cluster
 
+mongod's options for TLS (--tlsMode, --tlsCAFile ...; before 4.2 --sslMode ...)
+are taken too, and so is every option that the servers list in their --help.
 A file can say all of this and more of each member; see docs/cluster.md.";
 
-/// What the command line of `init` may say.
+/// The command line of `init`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct InitArgs {
-    /// One server by itself
+    /// One server; with --sharded, one server for each shard, as a set of one member
     #[arg(long, conflicts_with_all = ["replicaset", "file"])]
     single: bool,
-    /// A replica set, or shards that are sets
+    /// A replica set; with --sharded, a set for each shard
     #[arg(long, conflicts_with = "file")]
     replicaset: bool,
     /// A cluster described in YAML
@@ -48,7 +53,7 @@ pub(super) struct InitArgs {
     /// An arbiter in each set
     #[arg(long)]
     arbiter: bool,
-    /// So many arbiters in each set
+    /// Number of arbiters in each set
     #[arg(long, value_name = "NUM", conflicts_with = "arbiter")]
     arbiters: Option<u16>,
     /// The set's name [default: replset]; shards have names of their own
@@ -69,34 +74,34 @@ pub(super) struct InitArgs {
     config: Option<u16>,
     #[arg(long, hide = true)]
     csrs: bool,
-    /// Routers [default: 1]; with 0 one adds the shards and is stopped
+    /// Routers [default: 1]; with 0, a router adds the shards and is then stopped
     #[arg(long, value_name = "NUM")]
     mongos: Option<u16>,
     /// Shard a collection at the start
     #[arg(long, value_name = "DB.COLLECTION={KEY}")]
     shard_collection: Vec<String>,
-    /// Chunks that collections with a hashed key begin with
+    /// Initial chunks of collections with a hashed key
     #[arg(long, value_name = "NUM", requires = "shard_collection")]
     initial_chunks: Option<u32>,
     /// The first port [default: 27017]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Where mongod and mongos are, or the word fathom for the built-in servers [default: the path's, else the built-in ones]
+    /// Directory of mongod and mongos, or fathom for the built-in servers [default: those in PATH, else the built-in ones]
     #[arg(long, value_name = "PATH")]
     binarypath: Option<String>,
-    /// The name by which servers are found [default: localhost]
+    /// Host name in the servers' addresses [default: localhost]
     #[arg(long, value_name = "NAME")]
     hostname: Option<String>,
-    /// Clients must log in; a key file and a user are made
+    /// Require clients to log in; creates a key file and a user
     #[arg(long)]
     auth: bool,
-    /// The user
+    /// The name of the first user
     #[arg(long, value_name = "NAME", default_value = "user")]
     username: String,
-    /// The user's password; it is never written down
+    /// The user's password, which is never stored
     #[arg(long, value_name = "WORD", default_value = "password")]
     password: String,
-    /// The user's database
+    /// The database in which the user is created
     #[arg(long, value_name = "DB", default_value = "admin")]
     auth_db: String,
     /// The user's roles [default: dbAdminAnyDatabase readWriteAnyDatabase userAdminAnyDatabase clusterAdmin]
@@ -105,16 +110,16 @@ pub(super) struct InitArgs {
     /// Roles are JSON documents
     #[arg(long)]
     auth_role_docs: bool,
-    /// A proxy before each server, which can delay and cut (partition, delay, heal)
+    /// Put a proxy before each server, for partition, delay and heal
     #[arg(long)]
     proxied: bool,
-    /// Make no user
+    /// Create no user, despite --auth
     #[arg(long)]
     no_initial_user: bool,
     /// Print the servers' command lines, and start nothing
     #[arg(long)]
     dry_run: bool,
-    /// Keep the folder if the cluster cannot be made
+    /// Keep the folder if the cluster cannot be created
     #[arg(long)]
     keep_failed: bool,
     /// Print one JSON document
@@ -132,11 +137,10 @@ pub(super) struct InitArgs {
 /// The TLS options as arguments.
 pub(super) fn tls_arguments() -> Vec<Arg> {
     let argument = |(name, value): (&'static str, Option<&'static str>)| {
-        let heading = if name.starts_with("tls") { "TLS" } else { "TLS, under the names before MongoDB 4.2" };
-        let argument = Arg::new(name).long(name).help_heading(heading).hide_short_help(true);
+        let argument = Arg::new(name).long(name).hide(true);
         match value {
-            Some(value) => argument.value_name(value).help("As mongod has it"),
-            None => argument.action(ArgAction::SetTrue).help("As mongod has it"),
+            Some(value) => argument.value_name(value),
+            None => argument.action(ArgAction::SetTrue),
         }
     };
     TlsArguments::options().into_iter().map(argument).collect()
@@ -151,17 +155,16 @@ pub(super) fn tls_given(matches: &ArgMatches) -> Vec<(String, Option<String>)> {
     TlsArguments::options().into_iter().filter_map(given).collect()
 }
 
-/// Makes the cluster.
-pub(super) fn run(args: InitArgs, tls: &[(String, Option<String>)]) -> Result<Outcome> {
+pub(super) fn run(args: InitArgs, tls: &[(String, Option<String>)]) -> Result<VerbOutcome> {
     let topology = args.topology(tls)?;
-    let wish = Wish::new(&args.place.dir, topology, &own()?, &mut |text| say(text))?;
+    let wish = ClusterPlan::new(&args.place.dir, topology, &own()?, &mut |text| say(text))?;
     if args.dry_run {
         for server in wish.servers() {
             let words =
                 std::iter::once(server.program.display().to_string()).chain(server.arguments.iter().cloned());
             output::line(&words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" "))?;
         }
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let tools = args.patience.tools()?;
     let cluster = wish.make(&tools, &args.password, args.keep_failed)?;
@@ -170,17 +173,17 @@ pub(super) fn run(args: InitArgs, tls: &[(String, Option<String>)]) -> Result<Ou
     } else {
         tell(&cluster)?;
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 fn tell(cluster: &Cluster) -> Result<()> {
     let nodes = cluster.nodes();
     let ports: Vec<u16> = nodes.iter().filter(|node| !node.temporary).map(|node| node.port).collect();
     let what = match &cluster.topology().shape {
-        Shape::Single(_) => "server".to_owned(),
-        Shape::ReplicaSet(set) => format!("replica set '{}'", set.name),
-        Shape::Sharded { shards, .. } if shards.len() == 1 => "sharded cluster of 1 shard".to_owned(),
-        Shape::Sharded { shards, .. } => format!("sharded cluster of {} shards", shards.len()),
+        ClusterShape::Single(_) => "server".to_owned(),
+        ClusterShape::ReplicaSet(set) => format!("replica set '{}'", set.name),
+        ClusterShape::Sharded { shards, .. } if shards.len() == 1 => "sharded cluster of 1 shard".to_owned(),
+        ClusterShape::Sharded { shards, .. } => format!("sharded cluster of {} shards", shards.len()),
     };
     let where_ = match ports.as_slice() {
         [port] => format!("port {port}"),
@@ -188,11 +191,28 @@ fn tell(cluster: &Cluster) -> Result<()> {
         [] => "no port".to_owned(),
     };
     output::line(&format!("{what} is ready at {where_}, in {}", cluster.folder().display()))?;
+    output::line(&format!("servers: {}", programs(cluster)))?;
     let connect = cluster.connection_string();
     if !connect.is_empty() {
         output::line(&format!("connect with {connect}"))?;
     }
     Ok(())
+}
+
+/// The programs of the servers, each once: `fathom 0.1.0 (WiredTiger), fathom 0.1.0 (router)`; and the reason if they are built-in ones.
+fn programs(cluster: &Cluster) -> String {
+    let mut titles: Vec<String> = cluster.servers().iter().map(ServerState::title).collect();
+    titles.sort();
+    titles.dedup();
+    let is_built_in = |server: &ServerState| server.maker == Maker::Fathom;
+    let was_chosen = cluster.topology().binaries.is_some()
+        || cluster.nodes().iter().any(|node| node.options.binaries.is_some());
+    let why = if !was_chosen && cluster.servers().iter().all(is_built_in) {
+        "; no mongod is on the path"
+    } else {
+        ""
+    };
+    format!("{}{why}", titles.join(", "))
 }
 
 impl InitArgs {
@@ -218,7 +238,7 @@ impl InitArgs {
         Ok(topology)
     }
 
-    fn shape(&self) -> Result<Shape> {
+    fn shape(&self) -> Result<ClusterShape> {
         let refuse = |what: &str, advice: &str| Err(Error::usage(what).advise(advice));
         let of_set = [
             (self.arbiter, "--arbiter"),
@@ -227,19 +247,16 @@ impl InitArgs {
             (self.priority, "--priority"),
         ];
         if self.single {
-            if !self.sharded.is_empty() {
-                return Ok(refuse(
-                    "a shard is a replica set, and not a single server",
-                    "use --replicaset --nodes 1",
-                )?);
-            }
             if let Some((_, name)) = of_set.iter().find(|(is_given, _)| *is_given) {
                 return Ok(refuse(
                     &format!("{name} belongs to a set, and not to a single server"),
                     "use --replicaset",
                 )?);
             }
-            return Ok(Shape::Single(self.single_member()?));
+            if self.sharded.is_empty() {
+                return Ok(ClusterShape::Single(self.single_member()?));
+            }
+            say("each shard is a replica set of one member, as MongoDB requires since 3.6");
         }
         if self.sharded.is_empty() {
             if !self.replicaset {
@@ -251,7 +268,7 @@ impl InitArgs {
             if self.config.is_some() || self.mongos.is_some() {
                 return Ok(refuse("--config and --mongos belong to a sharded cluster", "add --sharded")?);
             }
-            return Ok(Shape::ReplicaSet(self.set(self.name.as_deref().unwrap_or("replset"))?));
+            return Ok(ClusterShape::ReplicaSet(self.set(self.name.as_deref().unwrap_or("replset"))?));
         }
         if self.name.is_some() {
             return Ok(refuse(
@@ -260,7 +277,7 @@ impl InitArgs {
             )?);
         }
         let shards = shard_names(&self.sharded)?.iter().map(|name| self.set(name)).collect::<Result<_>>()?;
-        Ok(Shape::Sharded {
+        Ok(ClusterShape::Sharded {
             shards,
             config: ReplicaSet::plain(CONFIG_SET, usize::from(self.config.unwrap_or(1)), 0),
             routers: vec![ServerOptions::default(); usize::from(self.mongos.unwrap_or(1))],
@@ -269,7 +286,8 @@ impl InitArgs {
 
     fn set(&self, name: &str) -> Result<ReplicaSet> {
         let arbiters = usize::from(self.arbiters.unwrap_or(u16::from(self.arbiter)));
-        let mut set = ReplicaSet::plain(name, usize::from(self.nodes.unwrap_or(3)), arbiters);
+        let members = if self.single { 1 } else { self.nodes.map_or(DEFAULT_MEMBERS, usize::from) };
+        let mut set = ReplicaSet::plain(name, members, arbiters);
         if self.priority {
             set.members.iter_mut().take(1).for_each(|first| first.priority = Some(10.0));
         }
@@ -280,7 +298,7 @@ impl InitArgs {
             };
             let arbiter = place.arbiter || member.arbiter;
             let priority = member.priority.or(place.priority);
-            *place = Member { arbiter, priority, votes: member.votes.or(place.votes), ..member };
+            *place = MemberOptions { arbiter, priority, votes: member.votes.or(place.votes), ..member };
         }
         Ok(set)
     }
@@ -290,7 +308,8 @@ impl InitArgs {
         match (members.pop(), members.is_empty()) {
             (None, _) => Ok(ServerOptions::default()),
             (Some((1, member)), true)
-                if member == (Member { options: member.options.clone(), ..Member::default() }) =>
+                if member
+                    == (MemberOptions { options: member.options.clone(), ..MemberOptions::default() }) =>
             {
                 Ok(member.options)
             }
@@ -301,7 +320,7 @@ impl InitArgs {
         }
     }
 
-    fn members(&self) -> Result<Vec<(usize, Member)>> {
+    fn members(&self) -> Result<Vec<(usize, MemberOptions)>> {
         let one = |text: &String| {
             let parts =
                 text.split_once('=').and_then(|(number, rest)| Some((number.trim().parse().ok()?, rest)));
@@ -314,7 +333,7 @@ impl InitArgs {
         self.member.iter().map(one).collect()
     }
 
-    /// A key file that was handed through is the cluster's.
+    /// A key file among the options for the servers is used for the whole cluster.
     fn login(&self, pass_through: &mut Vec<String>) -> Result<Auth> {
         let mut key_file = None;
         if let Some(place) = pass_through.iter().position(|word| word == "--keyFile") {
@@ -333,7 +352,7 @@ fn role(text: String, is_document: bool) -> Result<Bson> {
     if !is_document {
         return Ok(Bson::String(text));
     }
-    let refused = || Error::new(Kind::Usage, format!("the role '{text}' is no JSON document"));
+    let refused = || Error::new(Kind::Usage, format!("the role '{text}' is not a JSON document"));
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|cause| refused().because(cause))?;
     Ok(Bson::try_from(value).map_err(|cause| refused().because(cause))?)
 }

@@ -3,15 +3,15 @@
 use anyhow::Result;
 use clap::Args;
 use fathom_client::Role;
-use fathom_cluster::{Cluster, Live, Node, Purpose, Selection, quoted, tags_of};
+use fathom_cluster::{Cluster, Node, Purpose, ServerCondition, ServerState, TagSelection, quoted, tags_of};
 use fathom_errors::{Error, Kind};
 use serde_json::{Value, json};
 
 use super::common::{ClusterFolder, say};
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
-/// What the command line of `list` may say.
+/// The command line of `list`.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
     /// Only servers that have all of these tags
@@ -22,22 +22,21 @@ pub(super) struct ListArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// With the tags of each server, by which other actions choose
+    /// Show the tags of each server, by which other actions select
     #[arg(long)]
     tags: bool,
-    /// With the command line of each server
+    /// Show the command line of each server
     #[arg(long)]
     startup: bool,
     /// The same as --tags
     #[arg(long)]
     verbose: bool,
-    /// Only the connection string
+    /// Print only the connection string
     #[arg(long, conflicts_with_all = ["json", "tags", "startup", "verbose"])]
     uri: bool,
 }
 
-/// Lists.
-pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
+pub(super) fn run(args: &ListArgs) -> Result<VerbOutcome> {
     let cluster = args.place.look()?;
     if args.uri {
         let text = cluster.connection_string();
@@ -45,11 +44,11 @@ pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
             return Err(Error::new(Kind::NotFound, "this cluster has no router to connect to").into());
         }
         output::line(&text)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     if args.json {
         output::line(&document(&cluster)?.to_string())?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let rows = rows(&cluster, args)?;
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
@@ -68,16 +67,16 @@ pub(super) fn run(args: &ListArgs) -> Result<Outcome> {
         output::line(&format!("network: {phrase}"))?;
     }
     if cluster.is_unfinished() {
-        say("the making of this cluster was broken off: do 'init' again, or destroy it");
+        say("the creation of this cluster was interrupted: run 'init' again, or destroy it");
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
     let live = cluster.live(true)?;
-    let chosen = Selection::read(&args.only)?.choose(cluster.nodes(), &live)?;
+    let chosen = TagSelection::read(&args.only)?.choose(cluster.nodes(), &live)?;
     let processes = cluster.processes();
-    let mut head = vec!["PROCESS", "PORT", "STATUS", "PID"];
+    let mut head = vec!["PROCESS", "PORT", "STATUS", "PID", "PROGRAM"];
     head.extend((args.tags || args.verbose).then_some("TAGS"));
     head.extend(args.startup.then_some("STARTUP COMMAND"));
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<String>>()];
@@ -98,6 +97,7 @@ fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
             node.port.to_string(),
             status(*live).to_owned(),
             pid,
+            cluster.servers().get(at).map(ServerState::title).unwrap_or_default(),
         ];
         if args.tags || args.verbose {
             row.push(tags_of(node, *live).into_iter().collect::<Vec<_>>().join(", "));
@@ -110,8 +110,8 @@ fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
     Ok(rows)
 }
 
-/// What mlaunch calls it: by its role where it says one.
-fn process(node: &Node, live: Live) -> &'static str {
+/// mlaunch's name for the process: its role, if it has one.
+fn process(node: &Node, live: ServerCondition) -> &'static str {
     match (node.purpose, live.role) {
         (Purpose::Router, _) => "mongos",
         (Purpose::Config, _) => "config server",
@@ -123,11 +123,11 @@ fn process(node: &Node, live: Live) -> &'static str {
     }
 }
 
-fn status(live: Live) -> &'static str {
+fn status(live: ServerCondition) -> &'static str {
     match live {
-        Live { runs: false, .. } => "down",
-        Live { paused: true, .. } => "paused",
-        Live { role: None, .. } => "silent",
+        ServerCondition { runs: false, .. } => "down",
+        ServerCondition { paused: true, .. } => "paused",
+        ServerCondition { role: None, .. } => "silent",
         _ => "running",
     }
 }
@@ -143,7 +143,7 @@ pub(super) fn document(cluster: &Cluster) -> Result<Value> {
     let live = cluster.live(true)?;
     let processes = cluster.processes();
     let one = |(at, node): (usize, &Node)| {
-        let live = live.get(at).copied().unwrap_or(Live::DOWN);
+        let live = live.get(at).copied().unwrap_or(ServerCondition::DOWN);
         let server = cluster.servers().get(at);
         json!({
             "process": process(node, live),
@@ -154,6 +154,7 @@ pub(super) fn document(cluster: &Cluster) -> Result<Value> {
             "tags": tags_of(node, live),
             "db_path": node.db_path,
             "log_path": node.log_path,
+            "program": server.map(ServerState::title),
             "version": server.and_then(|server| server.version).map(|version| version.to_string()),
             "startup_command": startup(cluster, at),
         })

@@ -1,6 +1,6 @@
-//! `fathom cluster`: mlaunch's command line, for real servers where they are installed and for our own where not.
+//! `fathom cluster`: mlaunch's command line, for mongod and mongos if they are installed, and otherwise for Fathom's own servers.
 //!
-//! What a cluster is and how it is started stands in `fathom_cluster`; here it becomes options, lines and a table. It refuses to
+//! `fathom_cluster` defines clusters and starts them. This module adds options, output lines and a table. It refuses to
 //! signal or remove anything that it did not start.
 
 mod acts;
@@ -20,13 +20,13 @@ use fathom_errors::Error;
 use common::ClusterFolder;
 pub(crate) use words::plain;
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom cluster init --single                       one server at port 27017
   fathom cluster --replicaset --nodes 3 --arbiter    init goes without saying
-  fathom cluster init --replicaset --sharded 2 --nodes 1 --dir /data/shards
+  fathom cluster init --sharded 2 --single --dir /data/shards
   fathom cluster init --file cluster.yaml            engines, limits, tags ...
   fathom cluster list --tags
   fathom cluster stop shard 2 secondary              all of these tags
@@ -36,17 +36,76 @@ EXAMPLES:
   fathom cluster init --replicaset --proxied && fathom cluster partition primary
   fathom cluster collect evidence                    logs and diagnostics
   fathom cluster destroy                             the servers and their data
-  fathom ycsb load mongodb -P workloads/workloada \\
+  fathom ycsb load mongodb -P workloada \\
       -p mongodb.url=\"$(fathom cluster list --uri)\"
 
-Options that are not ours go to the servers that list them in their --help.
+Unknown options are passed to the servers if their --help lists them.
 Exit codes: 0 ok, 1 a finding, 2 usage, 3 environment (ports, programs, time).";
 
-/// What the command line may say.
+const START_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster start
+  fathom cluster start shard 2 secondary
+  fathom cluster start --binarypath /opt/mongodb-7.0/bin --slowms 20";
+
+const STOP_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster stop
+  fathom cluster stop shard 2 secondary          servers with all of these tags
+  fathom cluster stop 27018                      one server, by its port";
+
+const KILL_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster kill --signal KILL primary      a crash
+  fathom cluster kill --signal HUP";
+
+const RESTART_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster restart secondary
+  fathom cluster restart --setParameter syncdelay=5";
+
+const LIST_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster list --tags
+  fathom cluster list --uri
+  fathom cluster list down --json --dir /data/cluster";
+
+const DESTROY_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster destroy
+  fathom cluster destroy --dir /data/cluster";
+
+const PAUSE_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster pause primary";
+
+const RESUME_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster resume";
+
+const PARTITION_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster partition primary               the other members lose it
+  fathom cluster partition primary --clients     its clients too";
+
+const DELAY_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster delay secondary --round-trip 20ms
+  fathom cluster delay --round-trip 0            as before";
+
+const HEAL_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster heal";
+
+const COLLECT_EXAMPLES: &str = "\
+EXAMPLES:
+  fathom cluster collect evidence
+  fathom cluster collect /tmp/evidence --dir /data/cluster";
+
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(subcommand)]
-    action: Action,
+    action: ClusterSubcommand,
     /// mlaunch's option; there is no progress bar here
     #[arg(long, global = true, hide = true)]
     no_progressbar: bool,
@@ -55,37 +114,49 @@ pub(crate) struct Config {
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ClusterSubcommand {
     /// Make a cluster and start it
     Init(Box<init::InitArgs>),
     /// Start servers that are down
+    #[command(after_help = START_EXAMPLES)]
     Start(acts::StartArgs),
     /// Stop servers, and wait until they have ended
+    #[command(after_help = STOP_EXAMPLES)]
     Stop(acts::StopArgs),
     /// Send servers a signal
+    #[command(after_help = KILL_EXAMPLES)]
     Kill(acts::KillArgs),
     /// Stop servers and start them again
+    #[command(after_help = RESTART_EXAMPLES)]
     Restart(acts::StartArgs),
     /// List the servers, or print a connection string
+    #[command(after_help = LIST_EXAMPLES)]
     List(list::ListArgs),
     /// End all servers and remove their data
+    #[command(after_help = DESTROY_EXAMPLES)]
     Destroy(acts::DestroyArgs),
-    /// Stop servers in their tracks (SIGSTOP)
+    /// Pause servers with the signal SIGSTOP
+    #[command(after_help = PAUSE_EXAMPLES)]
     Pause(acts::TaggedArgs),
-    /// Let paused servers go on (SIGCONT)
+    /// Resume paused servers with the signal SIGCONT
+    #[command(after_help = RESUME_EXAMPLES)]
     Resume(acts::TaggedArgs),
     /// Cut servers off from all others (of a cluster made with --proxied)
+    #[command(after_help = PARTITION_EXAMPLES)]
     Partition(acts::PartitionArgs),
-    /// Make the way to servers longer (of a cluster made with --proxied)
+    /// Add latency to the connections of servers (of a cluster made with --proxied)
+    #[command(after_help = DELAY_EXAMPLES)]
     Delay(acts::DelayArgs),
     /// End all partitions and delays
+    #[command(after_help = HEAL_EXAMPLES)]
     Heal(acts::HealArgs),
     /// Copy logs and diagnostics of all servers into a folder
+    #[command(after_help = COLLECT_EXAMPLES)]
     Collect(acts::CollectArgs),
     /// Become a server; for use by the other actions
     #[command(hide = true)]
     Launch(LaunchArgs),
-    /// Stand before the servers of a cluster; for use by the other actions
+    /// Run the proxies of a cluster; for use by the other actions
     #[command(hide = true)]
     Proxy(ClusterFolder),
 }
@@ -120,27 +191,27 @@ impl Config {
     }
 }
 
-/// Does what was asked.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+/// Runs the chosen action.
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     match config.action {
-        Action::Init(args) => init::run(*args, &config.tls),
-        Action::Start(args) => acts::start(args),
-        Action::Stop(args) => acts::stop(args),
-        Action::Kill(args) => acts::kill(args),
-        Action::Restart(args) => acts::restart(args),
-        Action::List(args) => list::run(&args),
-        Action::Destroy(args) => acts::destroy(&args),
-        Action::Pause(args) => acts::pause(&args, true),
-        Action::Resume(args) => acts::pause(&args, false),
-        Action::Collect(args) => acts::collect(&args),
-        Action::Partition(args) => acts::partition(&args),
-        Action::Delay(args) => acts::delay(&args),
-        Action::Heal(args) => acts::heal(&args),
-        Action::Proxy(folder) => {
+        ClusterSubcommand::Init(args) => init::run(*args, &config.tls),
+        ClusterSubcommand::Start(args) => acts::start(args),
+        ClusterSubcommand::Stop(args) => acts::stop(args),
+        ClusterSubcommand::Kill(args) => acts::kill(args),
+        ClusterSubcommand::Restart(args) => acts::restart(args),
+        ClusterSubcommand::List(args) => list::run(&args),
+        ClusterSubcommand::Destroy(args) => acts::destroy(&args),
+        ClusterSubcommand::Pause(args) => acts::pause(&args, true),
+        ClusterSubcommand::Resume(args) => acts::pause(&args, false),
+        ClusterSubcommand::Collect(args) => acts::collect(&args),
+        ClusterSubcommand::Partition(args) => acts::partition(&args),
+        ClusterSubcommand::Delay(args) => acts::delay(&args),
+        ClusterSubcommand::Heal(args) => acts::heal(&args),
+        ClusterSubcommand::Proxy(folder) => {
             serve_proxy(&folder.dir)?;
-            Ok(Outcome::Clean)
+            Ok(VerbOutcome::Clean)
         }
-        Action::Launch(args) => match args.words.split_first() {
+        ClusterSubcommand::Launch(args) => match args.words.split_first() {
             Some((program, arguments)) => Err(become_server(&args.join, program, arguments).into()),
             None => Err(Error::usage("no program was named").into()),
         },

@@ -1,14 +1,14 @@
-//! mlaunch's command line in the words of ours: `init` may go without saying, and options that are not ours are the servers'.
+//! Translates mlaunch's command line into Fathom's: `init` may be omitted, and unknown options are passed to the servers.
 //!
-//! Those are put behind `--`, where clap leaves them alone. An option that is not ours takes the word behind it as its value, if
-//! that is no option; tags therefore stand before such options.
+//! Those options are moved behind `--`, where clap does not interpret them. An unknown option takes the next word as its value, if
+//! that is no option; tags must therefore come before such options.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::Command;
 
-/// Actions that hand options through.
-const HAND_THROUGH: [&str; 2] = ["init", "start"];
+/// Actions that pass options through.
+const HAND_THROUGH: [&str; 3] = ["init", "start", "restart"];
 
 /// The command line with `init` in its place and the servers' options behind `--`, where the verb is `cluster`.
 pub(crate) fn plain(words: Vec<OsString>) -> Vec<OsString> {
@@ -40,7 +40,7 @@ pub(crate) fn plain(words: Vec<OsString>) -> Vec<OsString> {
     plain
 }
 
-/// How many words follow an option of ours, if it is one.
+/// The number of words that follow an option of Fathom; `None` for any other option.
 fn values(command: &Command, option: &str) -> Option<usize> {
     if ["-h", "--help"].contains(&option) {
         return Some(0);
@@ -122,6 +122,7 @@ mod tests {
             after("fathom cluster start shard 2 --setParameter a=1 --verbose"),
             "fathom cluster start shard 2 --verbose -- --setParameter a=1"
         );
+        assert_eq!(after("fathom cluster restart --slowms 9"), "fathom cluster restart -- --slowms 9");
         assert_eq!(after("fathom cluster stop --foo 1"), "fathom cluster stop --foo 1");
         assert_eq!(
             after("fathom cluster init --single --profile -1"),

@@ -1,7 +1,7 @@
-//! `fathom compare`: a study from its file to its answer, with everything between made, measured and taken away.
+//! `fathom compare`: runs a study from its file to its answer, and creates, measures and removes everything that it needs.
 //!
-//! What a study is and what it says stands in `fathom_lab`; here it becomes options, progress and a report. It makes nothing before the
-//! whole study was found possible.
+//! `fathom_lab` defines studies and judges them. This module adds options, progress and a report. It creates nothing before it has
+//! checked that the whole study is possible.
 
 mod printer;
 
@@ -14,8 +14,8 @@ use fathom_errors::{Error, Kind};
 use fathom_host::View;
 use fathom_host::sched::CpuTimes;
 use fathom_lab::{
-    Bench, Ended, Journal, Plan, Resumed, Shipped, Study, answer, estimate, planned_blindness,
-    planned_shortage,
+    Bench, IncludedStudy, Journal, Study, StudyEnd, StudyProgress, TrialPlan, answer, estimate,
+    planned_blindness, planned_shortage,
 };
 use fathom_process::{Ledger, Signals};
 use fathom_record::disk::Entry;
@@ -23,26 +23,30 @@ use fathom_record::{Manifest, RunLock, RunWriter, State};
 use fathom_session::run_folders;
 use serde_json::json;
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::output::WIDTH;
+use crate::run_page::{self, PageArgs};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom compare --list                                the studies that are included
-  fathom compare xfs-against-ext4 --quick              one of them, in its small size
+  fathom compare --list                                the built-in studies
+  fathom compare xfs-against-ext4 --quick              one, in its small size
   fathom compare xfs-against-ext4 --dry-run            its plan, time and room
   fathom compare micro-sharding --dir /data/lab
   fathom compare loops-and-flush --print > mine.yaml   to change it
   fathom compare mine.yaml --size article
-  fathom compare --resume                              go on after a crash or Ctrl-C
-  fathom compare --factors                             all that can be varied or measured
+  fathom compare --resume                              after a crash or Ctrl-C
+  fathom compare --factors                             factors and metrics
 
-Storage, servers and files that it makes are taken away again; after a kill -9, by
-'fathom cleanup'. Most storage needs root. docs/compare.md tells how to read an answer.
+Storage, servers and files that it makes are taken away again; after a kill -9,
+by 'fathom cleanup'. The run folder gets a page, report.html. Most storage needs
+root. docs/compare.md tells how to read an answer.
 Exit codes: 0 ok, 1 a trial failed, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The arguments that contradict `--list`.
+const LONE: [&str; 7] = ["study", "quick", "size", "dry_run", "resume", "print", "runs"];
+
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// A study's file, or the name of one that is included
@@ -54,20 +58,20 @@ pub(crate) struct Config {
     /// One of the study's sizes (quick, article ...)
     #[arg(long, value_name = "NAME")]
     size: Option<String>,
-    /// Where storage and data go
+    /// Directory for storage and data
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Print the plan, the time and the room, and run nothing
+    /// Print the plan, its time and the space that it needs, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Go on with a study that was broken off: its run folder, or the newest
+    /// Resume an interrupted study: its run folder [default: the newest]
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "newest", conflicts_with_all = ["study", "quick", "size", "dry_run"])]
     resume: Option<PathBuf>,
-    /// List the studies that are included
-    #[arg(long, exclusive = true)]
+    /// List the built-in studies
+    #[arg(long, conflicts_with_all = LONE)]
     list: bool,
     /// List all factors with their levels, and all metrics
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with_all = LONE, conflicts_with = "list")]
     factors: bool,
     /// Print the study's file
     #[arg(long)]
@@ -75,9 +79,11 @@ pub(crate) struct Config {
     /// Print JSON: one document at the end
     #[arg(long)]
     json: bool,
-    /// Where run folders go [default: the state folder's runs/]
+    /// Directory for run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     runs: Option<PathBuf>,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 /// The command line of the verb.
@@ -88,15 +94,17 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Runs or goes on with a study.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
-    if config.list {
-        output::line(&printer::studies())?;
-        return Ok(Outcome::Clean);
-    }
-    if config.factors {
-        output::line(&printer::factors())?;
-        return Ok(Outcome::Clean);
+/// Runs or resumes a study.
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
+    config.page.check(&[(config.json, "--json")])?;
+    if config.list || config.factors {
+        output::line(&match (config.list, config.json) {
+            (true, false) => printer::studies(),
+            (true, true) => printer::studies_document().to_string(),
+            (false, false) => printer::factors(),
+            (false, true) => printer::factors_document().to_string(),
+        })?;
+        return Ok(VerbOutcome::Clean);
     }
     if let Some(named) = &config.resume {
         return resume(&config, named);
@@ -106,13 +114,13 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     let (study, text) = read(named, size)?;
     if config.print {
         output::line(text.trim_end())?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let work = config.dir.canonicalize().map_err(|error| Error::io("open", &config.dir, error))?;
-    let plan = Plan::of(&study)?;
+    let plan = TrialPlan::new(&study)?;
     let warnings = warnings(&study, &plan)?;
     if config.dry_run {
-        // What would be refused later is refused now.
+        // Conditions that would be refused later are refused here.
         let bench = bench(&work)?;
         bench.check(&study, &plan)?;
         let made = bench.storage(&study, &plan)?;
@@ -124,7 +132,7 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
             &warnings,
             config.json,
         )?)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let bench = bench(&work)?;
     bench.check(&study, &plan)?;
@@ -139,13 +147,13 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
     go(&config, &bench, &study, &plan, writer, journal)
 }
 
-/// What the figures of a study will not bear, known before its first trial: too few blocks, trials that are too short, a machine that is busy.
-fn warnings(study: &Study, plan: &Plan) -> Result<Vec<String>> {
+/// The weaknesses of a study that are known before its first trial: too few blocks, trials that are too short, a busy machine.
+fn warnings(study: &Study, plan: &TrialPlan) -> Result<Vec<String>> {
     let warnings = [planned_shortage(study, plan), planned_blindness(study, plan)?, busy_machine()];
     Ok(warnings.into_iter().flatten().collect())
 }
 
-/// What the processors do for others at the moment, where that is much.
+/// The share of the processors that other programs use now, if it is large.
 fn busy_machine() -> Option<String> {
     const LOOK: Duration = Duration::from_millis(500);
     const MAX_BUSY_PCT: f64 = 20.0;
@@ -162,10 +170,10 @@ fn busy_machine() -> Option<String> {
     })
 }
 
-/// A file, or a study that is included.
+/// Reads a study from a file, or a built-in one.
 fn read(named: &str, size: Option<&str>) -> Result<(Study, String)> {
     let path = Path::new(named);
-    if let Some(shipped) = Shipped::named(named).filter(|_| !path.exists()) {
+    if let Some(shipped) = IncludedStudy::named(named).filter(|_| !path.exists()) {
         return Ok((Study::parse(shipped.text, size)?, shipped.text.to_owned()));
     }
     if !path.exists() && !named.contains(['/', '.']) {
@@ -182,17 +190,17 @@ fn bench(work: &Path) -> Result<Bench> {
     Ok(Bench { program, ledger: Ledger::open()?, signals: Signals::install()?, work: work.to_owned() })
 }
 
-fn resume(config: &Config, named: &Path) -> Result<Outcome> {
+fn resume(config: &Config, named: &Path) -> Result<VerbOutcome> {
     let folder = if named == Path::new("newest") {
         newest(config.runs.as_deref())?
     } else {
         run_folders::find(named, config.runs.as_deref())?
     };
-    // Before the journal is read: reading cuts off a torn line, which another process may be about to end.
+    // The lock comes first: reading the journal cuts off a torn line, which another process may be about to complete.
     let lock = RunLock::take(&folder)?;
-    let Resumed { journal, text, size, work } = Journal::resume(&folder)?;
+    let StudyProgress { journal, text, size, work } = Journal::resume(&folder)?;
     let study = Study::parse(&text, size.as_deref())?;
-    let plan = Plan::of(&study)?;
+    let plan = TrialPlan::new(&study)?;
     let bench = bench(&work)?;
     bench.check(&study, &plan)?;
     warnings(&study, &plan)?.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
@@ -200,7 +208,7 @@ fn resume(config: &Config, named: &Path) -> Result<Outcome> {
     go(config, &bench, &study, &plan, writer, journal)
 }
 
-/// The newest study that was not ended.
+/// The newest study that has not ended.
 fn newest(runs: Option<&Path>) -> Result<PathBuf> {
     let (place, scan) = run_folders::scan(runs)?;
     let open = scan.runs.iter().find(|run| {
@@ -209,20 +217,20 @@ fn newest(runs: Option<&Path>) -> Result<PathBuf> {
             && Journal::is_begun(&run.path)
     });
     let run = open.ok_or_else(|| {
-        Error::new(Kind::NotFound, format!("no study that was broken off is under {}", place.display()))
+        Error::new(Kind::NotFound, format!("no interrupted study is in {}", place.display()))
     })?;
     Ok(run.path.clone())
 }
 
-/// Runs what has not run yet, judges, and reports.
+/// Runs the remaining trials, judges, and reports.
 fn go(
     config: &Config,
     bench: &Bench,
     study: &Study,
-    plan: &Plan,
+    plan: &TrialPlan,
     mut writer: RunWriter,
     mut journal: Journal,
-) -> Result<Outcome> {
+) -> Result<VerbOutcome> {
     let mut shown = printer::ProgressPrinter::new(config.json);
     let ended = fathom_lab::run(bench, study, plan, &mut journal, &mut |progress| shown.show(progress));
     shown.end();
@@ -231,8 +239,8 @@ fn go(
     let entry = Entry::Study(Box::new(result.clone()));
     writer.result(&entry)?;
     let (state, error) = match &ended {
-        Ok(Ended::Complete | Ended::Settled(_)) => (State::Complete, None),
-        Ok(Ended::Stopped) => (State::Interrupted, None),
+        Ok(StudyEnd::Complete | StudyEnd::Settled(_)) => (State::Complete, None),
+        Ok(StudyEnd::Stopped) => (State::Interrupted, None),
         Err(error) => (State::Failed, Some(error.to_string())),
     };
     let folder = writer.finish(state, error)?;
@@ -251,11 +259,14 @@ fn go(
             output::line(&line)?;
         }
         output::line(&format!("\nRun folder: {}", folder.display()))?;
+        run_page::of_ended_run(&config.page, Some(&folder)).map_or(Ok(()), |page| output::line(&page))?;
     }
     match ended? {
-        Ended::Stopped => output::note("fathom: stopped; 'fathom compare --resume' goes on where it was"),
-        Ended::Settled(blocks) => output::note(&format!("fathom: settled at the look after {blocks} blocks")),
-        Ended::Complete => {}
+        StudyEnd::Stopped => output::note("fathom: stopped; 'fathom compare --resume' continues the study"),
+        StudyEnd::Settled(blocks) => output::note(&format!(
+            "fathom: stopped early: the interim analysis after {blocks} blocks decided the study"
+        )),
+        StudyEnd::Complete => {}
     }
-    Ok(if broken > 0 { Outcome::Findings } else { Outcome::Clean })
+    Ok(if broken > 0 { VerbOutcome::Findings } else { VerbOutcome::Clean })
 }

@@ -1,20 +1,20 @@
-//! What a person sees of studies: which there are, what one would do, and how far one has come, as a bar on a terminal and a line for each
-//! trial elsewhere.
+//! The output of studies: their list, the plan of one, and its progress, as a bar on a terminal and otherwise as a line for each
+//! trial.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use anyhow::Result;
 use fathom_lab::{
-    Estimate, FACTORS, METRICS, Measures, Place, Plan, Progress, STUDIES, Study, fewest_blocks,
+    Estimate, FACTORS, METRICS, Measures, STUDIES, Study, TrialPart, TrialPlan, TrialProgress, fewest_blocks,
 };
 use fathom_report::wrapped;
-use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
 
 use crate::output::{self, WIDTH};
+use crate::progress::{progress_bar, time_words};
 
-/// The studies that are included.
+/// The list of built-in studies.
 pub(super) fn studies() -> String {
     let lines = STUDIES.iter().flat_map(|study| {
         let mut lines = vec![study.name.to_owned()];
@@ -28,11 +28,11 @@ pub(super) fn studies() -> String {
 pub(super) fn factors() -> String {
     let mut lines = Vec::new();
     for (place, title) in [
-        (Place::Any, "Several at once"),
-        (Place::Storage, "Storage"),
-        (Place::Servers, "Servers (studies that measure a load)"),
-        (Place::Load, "Load (studies that measure a load)"),
-        (Place::Probe, "Probe (studies that measure a probe)"),
+        (TrialPart::Any, "Several at once"),
+        (TrialPart::Storage, "Storage"),
+        (TrialPart::Servers, "Servers (studies that measure a load)"),
+        (TrialPart::Load, "Load (studies that measure a load)"),
+        (TrialPart::Probe, "Probe (studies that measure a probe)"),
     ] {
         lines.push(format!("{}{title}", if lines.is_empty() { "" } else { "\n" }));
         for factor in FACTORS.iter().filter(|factor| factor.place == place) {
@@ -49,6 +49,21 @@ pub(super) fn factors() -> String {
     lines.join("\n")
 }
 
+/// The built-in studies, as a document.
+pub(super) fn studies_document() -> Value {
+    let studies = STUDIES.iter().map(|study| json!({ "name": study.name, "about": study.about }));
+    json!({ "studies": studies.collect::<Vec<_>>() })
+}
+
+/// All factors and metrics, as a document.
+pub(super) fn factors_document() -> Value {
+    let factors = FACTORS.iter().map(|factor| json!({ "name": factor.name, "levels": factor.levels }));
+    let metrics = METRICS.iter().map(|metric| {
+        json!({ "name": metric.name, "about": metric.about, "unit": metric.unit, "measures": metric.measures })
+    });
+    json!({ "factors": factors.collect::<Vec<_>>(), "metrics": metrics.collect::<Vec<_>>() })
+}
+
 fn row(name: &str, about: &str) -> Vec<String> {
     const NAME: usize = 18;
     let indent = " ".repeat(NAME + 3);
@@ -60,10 +75,10 @@ fn row(name: &str, about: &str) -> Vec<String> {
     wrapped(about, &format!("  {name:<NAME$} "), &indent, WIDTH)
 }
 
-/// What a study would do; `made` is the storage that it makes, a line each, `warnings` what its figures will not bear.
+/// The plan of a study; `made` lists the storage that it creates, `warnings` the weaknesses of its figures.
 pub(super) fn plan(
     study: &Study,
-    plan: &Plan,
+    plan: &TrialPlan,
     estimate: &Estimate,
     made: &[String],
     warnings: &[String],
@@ -94,7 +109,7 @@ pub(super) fn plan(
             plan.cells.len(),
             study.design.blocks,
             estimate.trials,
-            words(estimate.time),
+            time_words(estimate.time),
             estimate.room
         ),
         "The time is a guess until the first trials have run.".to_owned(),
@@ -113,27 +128,23 @@ pub(super) fn plan(
     Ok(lines.join("\n"))
 }
 
-/// Prints progress.
 pub(super) struct ProgressPrinter {
     bar: Option<ProgressBar>,
     quiet: bool,
 }
 
 impl ProgressPrinter {
-    /// On standard error; with a document on standard output, and no terminal, there is none.
+    /// Prints progress on standard error. With a document on standard output and no terminal, it prints none.
     pub(super) fn new(document: bool) -> ProgressPrinter {
         let terminal = std::io::stderr().is_terminal();
-        let bar = terminal.then(|| {
-            let style = ProgressStyle::with_template("{bar:20} {pos}/{len}  {msg}");
-            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        });
+        let bar = terminal.then(|| progress_bar("{bar:20} {pos}/{len}  {msg}", Some(0)));
         ProgressPrinter { bar, quiet: document && !terminal }
     }
 
-    /// A trial begins.
-    pub(super) fn show(&mut self, progress: Progress<'_>) {
+    pub(super) fn show(&mut self, progress: TrialProgress<'_>) {
         let levels = progress.levels.join(", ");
-        let left = progress.left.map_or_else(String::new, |left| format!(", about {} left", words(left)));
+        let left =
+            progress.left.map_or_else(String::new, |left| format!(", about {} left", time_words(left)));
         if let Some(why) = progress.broken {
             self.say(&format!("fathom: the trial before failed: {why}"));
         }
@@ -160,30 +171,8 @@ impl ProgressPrinter {
         }
     }
 
-    /// No more trials.
+    /// Called after the last trial.
     pub(super) fn end(&mut self) {
         self.bar.take().into_iter().for_each(|bar| bar.finish_and_clear());
-    }
-}
-
-/// A time as a person says it.
-fn words(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..5400 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{:.1} h", seconds as f64 / 3600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_read_as_people_say_them() {
-        assert_eq!(words(Duration::from_secs(59)), "59 s");
-        assert_eq!(words(Duration::from_secs(61)), "2 min");
-        assert_eq!(words(Duration::from_secs(9000)), "2.5 h");
     }
 }

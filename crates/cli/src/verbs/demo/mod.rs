@@ -1,13 +1,15 @@
-//! `fathom demo`: a recorded run of a server in trouble, seen as it would have been seen live: watch, explain, report.
+//! `fathom demo`: replays a recorded run of a server in trouble as it looked live, then shows the finding, the change that it advises, the
+//! same load after the change, and the page of both runs.
 //!
-//! It needs no root, no server and no network, and leaves nothing but the page. What is shown comes from the same code as of a
-//! run of one's own; only the readings are from the program itself. How they were recorded stands in docs/demo.md.
+//! It needs no root, no server and no network, and leaves nothing but the page. The output comes from the same code as that of the
+//! user's own runs; only the readings are from the program itself. docs/demo.md describes their recording.
 
+mod change;
 mod page;
 mod recording;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -15,48 +17,48 @@ use clap::{Args, Command};
 use fathom_process::Signals;
 use fathom_session::JudgeThread;
 
-use self::page::Place;
-use self::recording::{Recording, Replay};
-use super::watch::follow::{Ended, Following};
-use crate::outcome::Outcome;
+use self::page::PageFile;
+use self::recording::{AFTER, BEFORE, PROBE, Recording};
+use super::watch::follow::{FollowEnd, Following};
+use crate::outcome::VerbOutcome;
 use crate::output;
 
-/// How often the view is renewed: on a screen by what was recorded, within what a person can follow; in lines by the clock.
+/// The bounds of the interval between two frames on a screen, so that a reader can follow. In lines the interval is that of the clock.
 const SCREEN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 const LINES: Duration = Duration::from_secs(1);
-/// How often what was seen is judged at most.
+/// The shortest time between two judgements.
 const JUDGED: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom demo                          the whole, in less than a minute
-  fathom demo --no-watch               only what was found, and the page
-  fathom demo --keep demo-run          keeps the run folder, to try verbs on it
+  fathom demo --no-watch               only what was found, the change, the page
+  fathom demo --keep demo-runs         keeps the run folders, to try verbs on them
   fathom demo --output demo.html       puts the page there
   fathom demo --json | jq .findings    what 'fathom explain --json' says
 
 Keys while it runs: q goes on to the findings, Ctrl-C ends it, ? help.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The arguments of `fathom demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
-    /// How many times as fast as it was recorded
+    /// Speed of the replay, as a multiple of real time
     #[arg(long, default_value_t = 8, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     speed: u32,
     /// Do not show the recording
     #[arg(long)]
     no_watch: bool,
-    /// Lines in place of the screen; so too where standard output is no terminal
+    /// Print lines instead of the screen, as when standard output is not a terminal
     #[arg(long, conflicts_with = "no_watch")]
     plain: bool,
     /// Print what was found as one JSON document, and do not show the recording
     #[arg(long, conflicts_with = "plain")]
     json: bool,
-    /// Keep the run folder, as this new folder
+    /// Keep the run folders, in this new folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Where the page goes [default: the state folder's demo.html, or the kept folder's report.html]
+    /// The file of the page [default: the state folder's demo.html, or the kept folder's report.html]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -64,38 +66,50 @@ pub(crate) struct Config {
 /// The command line of the verb.
 pub(crate) fn command() -> Command {
     Config::augment_args(Command::new("demo"))
-        .about("See watch, explain and report on a recorded run of a server in trouble")
+        .about("See a recorded server in trouble: watch, the finding, the change, before and after")
         .long_about(None)
         .after_help(EXAMPLES)
 }
 
-/// Shows the three.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+/// Runs the whole demo.
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     let signals = Signals::install()?;
-    // What cannot be is refused before anything is unpacked or shown.
-    let place = Place::of(config.output.as_deref(), config.keep.as_deref())?;
+    // Impossible options are refused before anything is unpacked or shown.
+    let file = PageFile::choose(config.output.as_deref(), config.keep.as_deref())?;
     let recording = Recording::unpack(config.keep.as_deref())?;
     let shows = !config.no_watch && !config.json;
-    if shows && watched(&config, &recording, &signals)? == Ended::Stopped {
-        output::note("Ended. 'fathom demo --no-watch' goes straight to what was found.");
-        return Ok(Outcome::Clean);
+    if shows && watched(&config, &recording, &signals)? == FollowEnd::Stopped {
+        output::note("Ended. 'fathom demo --no-watch' shows the findings at once.");
+        return Ok(VerbOutcome::Clean);
     }
     if config.json {
         output::line(&serde_json::to_string_pretty(&recording.document())?)?;
     } else {
         output::line(&recording.text())?;
+        output::line(&story(&recording).join("\n"))?;
     }
-    let page = place.put(&recording.page)?;
+    let page = file.put(&recording.page)?;
     for line in farewell(&page, config.keep.as_deref()) {
         if config.json { output::note(&line) } else { output::line(&line)? }
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// The recording as the view of `fathom watch` shows it.
-fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<Ended> {
+/// The change, the result after it, and both in three sentences.
+fn story(recording: &Recording) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    lines.extend(recording.change.lines());
+    lines.extend([String::new(), "In three sentences".to_owned()]);
+    for sentence in recording.change.sentences() {
+        lines.extend(fathom_report::wrapped(&sentence, "  ", "  ", output::WIDTH));
+    }
+    lines
+}
+
+/// Shows the recording in the view of `fathom watch`.
+fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<FollowEnd> {
     let is_screen = !config.plain && std::io::stdout().is_terminal();
-    let mut replay = Replay::start(recording, config.speed, is_screen);
+    let mut replay = recording.replay(config.speed, is_screen);
     let second = Duration::from_secs(1) / config.speed;
     let following = Following {
         target: format!("a recording, {} times as fast; q goes on", config.speed),
@@ -117,21 +131,29 @@ fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<
     Ok(ended)
 }
 
-/// Where the page is, and how to go on.
-fn farewell(page: &std::path::Path, kept: Option<&std::path::Path>) -> Vec<String> {
+/// The path of the page, and the next steps.
+fn farewell(page: &Path, kept: Option<&Path>) -> Vec<String> {
     let mut lines = vec![
         String::new(),
-        "This was a recording: the lab server on a disk of 2,000 requests a second,".to_owned(),
-        "with a checkpoint every ten seconds (docs/demo.md).".to_owned(),
-        format!("The page to hand on: {}", page.display()),
+        format!("The page of both runs to hand on: {}", page.display()),
+        "Both are recordings of the lab server on a disk that takes 50 ms for each".to_owned(),
+        "request and serves 128 at once (docs/demo.md).".to_owned(),
     ];
-    lines.extend(kept.map(|kept| format!("The run folder:      {}", kept.display())));
+    if let Some(kept) = kept {
+        let run = |name: &str| kept.join(name).display().to_string();
+        let (before, after) = (run(BEFORE), run(AFTER));
+        lines.extend([
+            format!("The run folders:  {before}  {after}"),
+            format!("  fathom explain {before} --probe {}", run(PROBE)),
+            format!("  fathom runs diff {before} {after}"),
+        ]);
+    }
     let next = [
         "",
         "With a server of your own, read-only:",
         "  fathom watch --uri mongodb://HOST --dir DBPATH",
         "  fathom explain --uri mongodb://HOST --for 2m",
-        "With none: 'fathom checkup --dir DIR' probes a disk and loads a server on it.",
+        "With none: 'fathom checkup --dir DIR' measures what a disk carries.",
     ];
     lines.extend(next.map(str::to_owned));
     lines

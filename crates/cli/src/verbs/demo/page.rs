@@ -1,61 +1,61 @@
-//! Where the page goes: never over a file that is not a page of this verb, and looked at before anything is shown.
+//! The path of the page. It is never a file other than a page of this verb, and is checked before anything is shown.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 
-use crate::verbs::report;
+use crate::run_page;
 
-/// The last line of each page of this verb, by which it knows its own.
+/// The last line of each page of this verb, by which it recognizes its own pages.
 const MARK: &str = "<!-- made by 'fathom demo' -->";
 /// Its name within the state folder.
 const NAME: &str = "demo.html";
-/// How much of a file's end is looked at.
+/// The number of bytes at a file's end that are read.
 const TAIL_BYTES: u64 = 256;
 
-/// A place for the page.
+/// The file of the page.
 #[derive(Debug)]
-pub(super) enum Place {
-    /// That file.
+pub(super) enum PageFile {
+    /// The page in this file.
     At(PathBuf),
     /// A new file among the temporary ones: the state folder cannot be written.
     Temporary,
 }
 
-impl Place {
-    /// The file that was named, else within the kept folder, else in the state folder, else among temporary files.
+impl PageFile {
+    /// The named file, else one within the kept folder, else one in the state folder, else a temporary file.
     ///
     /// # Errors
-    /// When what is there is not ours, or nothing can be written.
-    pub(super) fn of(output: Option<&Path>, keep: Option<&Path>) -> Result<Place> {
+    /// When an existing file is not a page of this verb, or no file can be written.
+    pub(super) fn choose(output: Option<&Path>, keep: Option<&Path>) -> Result<PageFile> {
         if let Some(file) = output {
             is_free(file)?;
             try_to_write(folder_of(file))?;
-            return Ok(Place::At(file.to_owned()));
+            return Ok(PageFile::At(file.to_owned()));
         }
         if let Some(keep) = keep {
-            return Ok(Place::At(keep.join("report.html")));
+            return Ok(PageFile::At(keep.join("report.html")));
         }
         let state = fathom_process::ledger::state_folder().ok().filter(|state| can_write(state));
         if let Some(file) = state.map(|state| state.join(NAME)).filter(|file| is_free(file).is_ok()) {
-            return Ok(Place::At(file));
+            return Ok(PageFile::At(file));
         }
         try_to_write(&std::env::temp_dir())?;
-        Ok(Place::Temporary)
+        Ok(PageFile::Temporary)
     }
 
-    /// Writes the page; where it is.
+    /// Writes the page and returns its path.
     pub(super) fn put(self, page: &str) -> Result<PathBuf> {
         let file = match self {
-            Place::At(file) => file,
-            Place::Temporary => new_file()?,
+            PageFile::At(file) => file,
+            PageFile::Temporary => new_file()?,
         };
-        // Somebody may have put a file there while the recording was shown.
+        // A file may have been created there while the recording was shown.
         is_free(&file)?;
         let folder = folder_of(&file);
         std::fs::create_dir_all(folder).map_err(|error| refused(folder, error))?;
-        report::keep(&file, &format!("{}\n{MARK}\n", page.trim_end()))?;
+        run_page::keep(&file, &format!("{}\n{MARK}\n", page.trim_end()))?;
         Ok(std::path::absolute(&file).unwrap_or(file))
     }
 }
@@ -64,7 +64,7 @@ fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A name that no other file has: a file of ours, marked so, which the page then replaces.
+/// A new name: a file that this verb creates and marks as its own, which the page then replaces.
 fn new_file() -> Result<PathBuf> {
     let failed = |error| refused(&std::env::temp_dir(), error);
     let file = tempfile::Builder::new().prefix("fathom-demo-").suffix(".html").tempfile().map_err(failed)?;
@@ -84,12 +84,12 @@ fn try_to_write(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether files can be made in a folder, or in the one in which it would be made.
+/// Whether files can be created in a folder, or in the one in which it would be created.
 fn can_write(folder: &Path) -> bool {
     folder.ancestors().find(|one| one.exists()).is_some_and(|one| try_to_write(one).is_ok())
 }
 
-/// Refuses a place where something is that this verb has not made.
+/// Refuses a path if it exists and this verb has not made it.
 fn is_free(file: &Path) -> Result<()> {
     let ours = match std::fs::symlink_metadata(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
@@ -99,7 +99,7 @@ fn is_free(file: &Path) -> Result<()> {
     if ours {
         return Ok(());
     }
-    let what = format!("{} is there already, and is no page of 'fathom demo'", file.display());
+    let what = format!("{} already exists and is not a page of 'fathom demo'", file.display());
     Err(Error::new(Kind::NotOurs, what).advise("name another file with --output").into())
 }
 

@@ -1,28 +1,28 @@
-//! `fathom runs export`, `import` and `verify`: a run as one file, and back.
+//! `fathom runs export`, `import` and `verify`: pack a run into one file, unpack it, and check it.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use fathom_errors::{Error, Kind};
 use fathom_record::Run;
-use fathom_record::bundle::{self, BYTES_MAX};
-use fathom_record::folders::{RunFolder, look};
+use fathom_record::bundle::{self, MAX_BYTES};
+use fathom_record::folders::RunFolder;
 use fathom_report::printable;
 use fathom_units::Bytes;
 
 use super::list::RunsFolder;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
+use crate::output_file::{OutputFile, cannot_write};
+use crate::run_page::look_at;
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct ExportArgs {
     /// The run: a path, its name, or a part of the name
     #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Where the bundle goes [default: NAME.tar.zst here]
+    /// The file of the bundle [default: NAME.tar.zst here]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace a file that is there already
@@ -30,18 +30,16 @@ pub(super) struct ExportArgs {
     force: bool,
 }
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The bundle
+    /// The bundle to unpack
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// The most that it may unpack to
-    #[arg(long, value_name = "SIZE", default_value_t = Bytes(BYTES_MAX))]
+    /// Maximum size of the unpacked run
+    #[arg(long, value_name = "SIZE", default_value_t = Bytes(MAX_BYTES))]
     most: Bytes,
 }
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArgs {
     /// The bundle, or the run
@@ -49,54 +47,36 @@ pub(super) struct VerifyArgs {
     subject: PathBuf,
 }
 
-/// Packs.
-pub(super) fn export(args: &ExportArgs, place: &RunsFolder) -> Result<Outcome> {
+pub(super) fn export(args: &ExportArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let run = look_at(&place.find(&args.run)?)?;
     let file = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.tar.zst", run.name)));
-    let folder = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let failed = |e: std::io::Error| Error::io("write", &file, e).advise("name another place with -o");
-    let beside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    let mut out = BufWriter::new(beside.as_file());
+    let output_file = OutputFile::create(&file)?;
+    let mut out = BufWriter::new(output_file.file());
     let packed = bundle::pack(&run, &mut out)?;
-    out.flush().map_err(failed)?;
+    out.flush().map_err(|cause| cannot_write(&file, cause))?;
     drop(out);
-    readable_by_all(beside.as_file()).map_err(failed)?;
-    let kept = if args.force { beside.persist(&file) } else { beside.persist_noclobber(&file) };
-    kept.map_err(|error| match error.error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            let what = format!("{} is there already", file.display());
-            Error::new(Kind::NotOurs, what).advise("--force replaces it")
-        }
-        _ => failed(error.error),
-    })?;
+    output_file.persist(args.force)?;
     for name in packed.left_out.iter().filter(|name| run.contents.foreign.contains(name)) {
         output::note(&format!("fathom: left out, since Fathom did not write it: {}", printable(name)));
     }
     output::line(&file.display().to_string())?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// A temporary file is its owner's only; a bundle is made to be handed on.
-fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-/// Unpacks.
-pub(super) fn import(args: &ImportArgs, place: &RunsFolder) -> Result<Outcome> {
+pub(super) fn import(args: &ImportArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let unpacked = bundle::unpack(&args.bundle, &place.parent()?, args.most.get())?;
     output::line(&unpacked.folder.display().to_string())?;
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Checks a bundle against its sums, or reads every part of a run.
-pub(super) fn verify(args: &VerifyArgs, place: &RunsFolder) -> Result<Outcome> {
+/// Checks a bundle against its checksums, or reads every part of a run.
+pub(super) fn verify(args: &VerifyArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     if args.subject.is_file() {
         let list = bundle::check(&args.subject, u64::MAX >> 1)?;
         let bytes = Bytes(list.bytes().unwrap_or(0));
         let files = list.files.len();
         output::line(&format!("{}: {files} files, {bytes}, every SHA-256 is right", list.run))?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let run = look_at(&place.find(&args.subject)?)?;
     let mut wrong = unreadable(&run)?;
@@ -109,7 +89,7 @@ pub(super) fn verify(args: &VerifyArgs, place: &RunsFolder) -> Result<Outcome> {
         0 => output::line(&format!("{name}: {word}, every part can be read"))?,
         count => output::line(&format!("{name}: {word}, {count} things are wrong"))?,
     }
-    Ok(if wrong.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if wrong.is_empty() { VerbOutcome::Clean } else { VerbOutcome::Findings })
 }
 
 /// A sentence for each part that cannot be read.
@@ -124,14 +104,4 @@ fn unreadable(folder: &RunFolder) -> Result<Vec<String>> {
         note(run.latency(&name).map(drop));
     }
     Ok(wrong)
-}
-
-/// The run at `path`, or why it is none.
-pub(in crate::verbs) fn look_at(path: &Path) -> Result<RunFolder> {
-    // `.` and `runs/x/` have names too.
-    let path = path.canonicalize().map_err(|e| Error::io("open", path, e))?;
-    look(&path).map_err(|why| {
-        let what = format!("{} {}", printable(&path.display().to_string()), printable(&why));
-        Error::new(Kind::NotFound, what).advise("'fathom runs' lists runs").into()
-    })
 }

@@ -1,72 +1,82 @@
-//! `fathom runs diff` and `trend`: runs against each other: what differs between two, and figures over all of the same kind with the
-//! points where their level changed.
+//! `fathom runs diff` and `trend`: compare runs: the differences between two, and figures over all of the same kind with the
+//! points at which their level changed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use fathom_explain::{HistoryRun, ReadRun, compare, histories};
 use fathom_record::history::{ChangeState, History};
 use fathom_report::{comparison_lines, history_lines, printable};
+use fathom_session::run_folders;
 use serde_json::json;
 
-use super::bundle::look_at;
-use super::list::{self, Filter, RunsFolder};
-use crate::outcome::Outcome;
+use super::list::{self, RunFilter, RunsFolder};
+use crate::outcome::VerbOutcome;
 use crate::output::{self, WIDTH};
+use crate::run_page::look_at;
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The run to compare with: a path, its name, or a part of the name
-    #[arg(value_name = "A")]
-    a: PathBuf,
-    /// The run that is compared
-    #[arg(value_name = "B")]
-    b: PathBuf,
+    /// A, the run to compare with, and B, the run that is compared: paths, names, parts of names, or last, last~1
+    /// ... Without A it is the run of the same verb before B [default: last]
+    #[arg(value_name = "RUN", num_args = 0..=2)]
+    named: Vec<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
-/// Compares and shows.
-pub(super) fn diff(args: &DiffArgs, place: &RunsFolder) -> Result<Outcome> {
-    let read = |named| -> Result<ReadRun> { Ok(ReadRun::of(look_at(&place.find(named)?)?)?) };
-    let comparison = compare(&read(&args.a)?, &read(&args.b)?);
+pub(super) fn diff(args: &DiffArgs, place: &RunsFolder) -> Result<VerbOutcome> {
+    let (a, b) = args.folders(place)?;
+    let read = |folder: &Path| -> Result<ReadRun> { Ok(ReadRun::open(look_at(folder)?)?) };
+    let comparison = compare(&read(&a)?, &read(&b)?);
     if args.json {
         output::line(&serde_json::to_string_pretty(&comparison)?)?;
     } else {
         output::line(&comparison_lines(&comparison, WIDTH).join("\n"))?;
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// So many histories are shown where nobody asks for all.
-const SHOWN: usize = 10;
-/// So many that all change the same way say more of the measuring than of what is measured.
-const MANY: usize = 5;
+impl DiffArgs {
+    /// The folders of A and B. A single name is that of B.
+    fn folders(&self, place: &RunsFolder) -> Result<(PathBuf, PathBuf)> {
+        let last = PathBuf::from("last");
+        match self.named.as_slice() {
+            [a, b] => Ok((place.find(a)?, place.find(b)?)),
+            names => {
+                let b = place.find(names.first().unwrap_or(&last))?;
+                Ok((run_folders::previous(&b)?, b))
+            }
+        }
+    }
+}
 
-/// What the command line may say.
+/// The number of histories without `--all`.
+const SHOWN: usize = 10;
+/// If at least this many figures change in the same way, the measuring has changed rather than the measured system.
+const MIN_ALIKE: usize = 5;
+
 #[derive(Debug, Args)]
 pub(super) struct TrendArgs {
     /// Words of a figure's name (read p99, knee, throughput workloada) [default: the main figure of each run]
     #[arg(value_name = "METRIC")]
     metric: Vec<String>,
-    /// Show every point
+    /// Show every point of a history
     #[arg(long)]
     points: bool,
     /// Show all histories, also those of one run
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    filter: Filter,
+    filter: RunFilter,
     /// Print one JSON document with every history and point
     #[arg(long)]
     json: bool,
 }
 
-/// Follows and shows.
-pub(super) fn trend(args: &TrendArgs, place: &RunsFolder) -> Result<Outcome> {
+pub(super) fn trend(args: &TrendArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let (folder, mut scan) = place.scan()?;
     args.filter.apply(&mut scan.runs);
     let words: Vec<String> =
@@ -81,21 +91,21 @@ pub(super) fn trend(args: &TrendArgs, place: &RunsFolder) -> Result<Outcome> {
     let found = histories(&points);
     if args.json {
         output::line(&serde_json::to_string_pretty(&json!({ "histories": found }))?)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     if found.is_empty() {
         let (place, what) = (printable(&folder.display().to_string()), printable(&words.join(" ")));
         let what =
             if what.is_empty() { "a main figure".to_owned() } else { format!("a figure named '{what}'") };
         output::line(&format!(
-            "None of the {} complete runs that are meant under {place} has {what}.",
+            "None of the {} complete runs under {place} that match has {what}.",
             scan.runs.len()
         ))?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     show(args, &found)?;
     list::notes(&scan);
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
 fn show(args: &TrendArgs, found: &[History]) -> Result<()> {
@@ -122,13 +132,13 @@ fn show(args: &TrendArgs, found: &[History]) -> Result<()> {
     Ok(())
 }
 
-/// Many figures that change the same way at once point at what they share: the version, the machine, the day.
+/// Many figures that change in the same way at once point to a common cause: the version, the machine, the day.
 fn alarm_on_ourselves(found: &[History]) -> Option<String> {
     let changes =
         || found.iter().flat_map(|one| &one.changes).filter(|change| change.state == ChangeState::Change);
     let better = changes().filter(|change| change.improved).count();
     let all = changes().count();
-    (all >= MANY && (better == 0 || better == all)).then(|| {
+    (all >= MIN_ALIKE && (better == 0 || better == all)).then(|| {
         let way = if better == 0 { "worse" } else { "better" };
         format!("All {all} changes are for the {way}: look at what these runs share (version, machine, disk) before each of them.")
     })
@@ -136,7 +146,7 @@ fn alarm_on_ourselves(found: &[History]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::figure::Better;
+    use fathom_record::figure::BetterDirection;
     use fathom_record::history::{HistoryChange, Reach};
 
     use super::*;
@@ -157,7 +167,7 @@ mod tests {
             subject: String::new(),
             metric: String::new(),
             unit: String::new(),
-            better: Better::Higher,
+            better: BetterDirection::Higher,
             verb: String::new(),
             command: String::new(),
             environment: String::new(),

@@ -1,23 +1,23 @@
-//! `fathom runs list` and `search`: the runs of a folder, newest first: those that are meant, or those whose command line, facts of the
-//! machine, or findings hold some words.
+//! `fathom runs list` and `search`: list the runs of a folder, newest first: those that a filter selects, or those whose command line,
+//! facts of the machine, or findings contain given words.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use fathom_record::Run;
-use fathom_record::folders::{Condition, Moment, RunFolder, Scan};
+use fathom_record::folders::{Condition, RunFolder, Scan, UtcTime};
 use fathom_report::{Headline, printable, run_table, wrapped};
 use fathom_session::run_folders;
 use serde_json::{Value, json};
 
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output::{self, WIDTH};
 
 /// Where run folders are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunsFolder {
-    /// Where run folders are [default: the state folder's runs/]
+    /// Directory of run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) runs: Option<PathBuf>,
 }
@@ -38,28 +38,28 @@ impl RunsFolder {
 
 /// Which runs are meant.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Filter {
+pub(crate) struct RunFilter {
     /// Only runs of these verbs (disk, ycsb ...)
     #[arg(long, value_name = "VERB", value_delimiter = ',')]
     verb: Vec<String>,
     /// Only runs in these states: running, cut-off, complete, interrupted, failed
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = state)]
     state: Vec<Condition>,
-    /// Only runs that began so long ago at most, or on that day or later (7d, 36h, 2026-11-21)
-    #[arg(long, value_name = "TIME", value_parser = Moment::back_to)]
-    since: Option<Moment>,
-    /// Only the newest so many
+    /// Only runs started within PERIOD or since DATE (7d, 36h, 2026-11-21)
+    #[arg(long, value_name = "PERIOD|DATE", value_parser = UtcTime::back_to)]
+    since: Option<UtcTime>,
+    /// Only the newest N runs
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-impl Filter {
-    /// Whether anything was asked for.
+impl RunFilter {
+    /// Whether any filter was given.
     pub(crate) fn is_empty(&self) -> bool {
         self.verb.is_empty() && self.state.is_empty() && self.since.is_none() && self.limit.is_none()
     }
 
-    /// Leaves the runs that are meant.
+    /// Keeps only the runs that the filter selects.
     pub(crate) fn apply(&self, runs: &mut Vec<RunFolder>) {
         let any_verb = |run: &RunFolder| self.verb.is_empty() || self.verb.contains(&run.manifest.verb);
         let any_state = |run: &RunFolder| self.state.is_empty() || self.state.contains(&run.condition);
@@ -74,20 +74,19 @@ fn state(text: &str) -> Result<Condition, String> {
         .ok_or_else(|| "states are running, cut-off, complete, interrupted and failed".to_owned())
 }
 
-/// Lists.
-pub(super) fn list(filter: &Filter, place: &RunsFolder, json: bool) -> Result<Outcome> {
+pub(super) fn list(filter: &RunFilter, place: &RunsFolder, json: bool) -> Result<VerbOutcome> {
     let (folder, mut scan) = place.scan()?;
     let all = scan.runs.len();
     filter.apply(&mut scan.runs);
     if json {
         output::line(&serde_json::to_string_pretty(&document(&scan))?)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     let place = printable(&folder.display().to_string());
     if all == 0 {
         output::line(&format!("No runs yet under {place}; 'fathom disk' makes one."))?;
     } else if scan.runs.is_empty() {
-        output::line(&format!("None of the {all} runs under {place} is meant."))?;
+        output::line(&format!("No run matches ({all} under {place})."))?;
     } else {
         let rows: Vec<(&RunFolder, Headline)> = scan.runs.iter().map(|run| (run, headline(run))).collect();
         output::line(&run_table(&rows, WIDTH).join("\n"))?;
@@ -96,17 +95,17 @@ pub(super) fn list(filter: &Filter, place: &RunsFolder, json: bool) -> Result<Ou
         output::line(&format!("\n{shown}{of} {} under {place}", if all == 1 { "run" } else { "runs" }))?;
     }
     notes(&scan);
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// What a list says of a run; a broken file of it must not cost the list.
+/// The headline of a run; a broken file in the run must not break the list.
 pub(crate) fn headline(folder: &RunFolder) -> Headline {
     let Ok(run) = Run::open(&folder.path) else { return Headline::default() };
     let findings = run.findings().unwrap_or_default();
-    Headline::of(&run.results().unwrap_or_default(), &findings)
+    Headline::new(folder.manifest.error.as_deref(), &run.results().unwrap_or_default(), &findings)
 }
 
-/// Says what lies beside the runs.
+/// Prints a note on entries that are not runs.
 pub(super) fn notes(scan: &Scan) {
     const STRANGERS: usize = 5;
     for stranger in scan.strangers.iter().take(STRANGERS) {
@@ -114,7 +113,7 @@ pub(super) fn notes(scan: &Scan) {
         output::note(&format!("fathom: not a run: {name} {why}"));
     }
     if let Some(more) = scan.strangers.len().checked_sub(STRANGERS).filter(|more| *more > 0) {
-        output::note(&format!("fathom: and {more} more that are no runs; --json names all"));
+        output::note(&format!("fathom: and {more} more that are not runs; --json names all"));
     }
     if !scan.unfinished.is_empty() {
         let what = format!("{} broken off while they were removed or imported", scan.unfinished.len());
@@ -148,35 +147,33 @@ pub(super) fn of_run(run: &RunFolder) -> Value {
     })
 }
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct SearchArgs {
-    /// Words that a run must all hold, anywhere; case does not matter
+    /// Words that a run must contain, in any letter case
     #[arg(value_name = "WORD", required = true)]
     words: Vec<String>,
     #[command(flatten)]
-    filter: Filter,
+    filter: RunFilter,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
-/// So many places of a run are shown.
+/// The most matching lines of a run that are shown.
 const PLACES: usize = 8;
 
-/// One place of a run where a word stands.
-struct Match {
+/// One line of a run that matches a word.
+struct SearchHit {
     place: String,
     text: String,
 }
 
-/// Searches.
-pub(super) fn search(args: &SearchArgs, place: &RunsFolder) -> Result<Outcome> {
+pub(super) fn search(args: &SearchArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let (folder, mut scan) = place.scan()?;
     let all = scan.runs.len();
     args.filter.apply(&mut scan.runs);
-    let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
-    let found: Vec<(&RunFolder, Vec<Match>)> = scan
+    let words: Vec<String> = args.words.iter().map(|word| search_text(word)).collect();
+    let found: Vec<(&RunFolder, Vec<SearchHit>)> = scan
         .runs
         .iter()
         .filter_map(|run| {
@@ -187,7 +184,7 @@ pub(super) fn search(args: &SearchArgs, place: &RunsFolder) -> Result<Outcome> {
     if args.json {
         let found: Vec<Value> = found.iter().map(|(run, matches)| found_document(run, matches)).collect();
         output::line(&serde_json::to_string_pretty(&json!({ "words": args.words, "found": found }))?)?;
-        return Ok(Outcome::Clean);
+        return Ok(VerbOutcome::Clean);
     }
     for (run, matches) in &found {
         output::line(&format!("{}  {}", printable(&run.name), run.condition.word()))?;
@@ -202,22 +199,28 @@ pub(super) fn search(args: &SearchArgs, place: &RunsFolder) -> Result<Outcome> {
     if found.is_empty() {
         let words = printable(&args.words.join(" "));
         let place = printable(&folder.display().to_string());
-        output::line(&format!("None of {all} runs under {place} holds: {words}"))?;
+        output::line(&format!("No run holds '{words}' ({all} under {place})."))?;
     }
     notes(&scan);
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// Whether a run holds all words, which are in small letters.
-pub(super) fn holds(run: &RunFolder, words: &[String]) -> bool {
-    !matches(run, words).is_empty()
+/// Whether a run contains all words.
+pub(super) fn holds(run: &RunFolder, words: &str) -> bool {
+    let words: Vec<String> = words.split_whitespace().map(search_text).collect();
+    words.is_empty() || !matches(run, &words).is_empty()
 }
 
-/// Where the words stand; nothing unless all of them stand somewhere.
-fn matches(folder: &RunFolder, words: &[String]) -> Vec<Match> {
+/// A text in the form for searching: in small letters and without hyphens, since both `readahead` and `read-ahead` occur.
+fn search_text(text: &str) -> String {
+    text.to_lowercase().replace('-', "")
+}
+
+/// The lines with the words; empty unless every word occurs.
+fn matches(folder: &RunFolder, words: &[String]) -> Vec<SearchHit> {
     let fields = fields(folder);
     let lower: Vec<String> =
-        fields.iter().map(|field| format!("{} {}", field.place, field.text).to_lowercase()).collect();
+        fields.iter().map(|field| search_text(&format!("{} {}", field.place, field.text))).collect();
     let all = words.iter().all(|word| lower.iter().any(|field| field.contains(word)));
     if !all {
         return Vec::new();
@@ -227,9 +230,9 @@ fn matches(folder: &RunFolder, words: &[String]) -> Vec<Match> {
     pairs.map(|(field, _)| field).collect()
 }
 
-fn fields(folder: &RunFolder) -> Vec<Match> {
+fn fields(folder: &RunFolder) -> Vec<SearchHit> {
     let manifest = &folder.manifest;
-    let field = |place: &str, text: &str| Match { place: place.to_owned(), text: text.to_owned() };
+    let field = |place: &str, text: &str| SearchHit { place: place.to_owned(), text: text.to_owned() };
     let mut fields =
         vec![field("name", &folder.name), field("command line", &manifest.command_line.join(" "))];
     fields.extend(manifest.error.as_ref().map(|error| field("error", error)));
@@ -245,7 +248,7 @@ fn fields(folder: &RunFolder) -> Vec<Match> {
     fields
 }
 
-fn found_document(run: &RunFolder, matches: &[Match]) -> Value {
+fn found_document(run: &RunFolder, matches: &[SearchHit]) -> Value {
     let matches: Vec<Value> =
         matches.iter().map(|one| json!({ "place": one.place, "text": one.text })).collect();
     json!({ "run": of_run(run), "matches": matches })

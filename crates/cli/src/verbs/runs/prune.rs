@@ -1,42 +1,40 @@
 //! `fathom runs prune`: removes runs by age and size, and nothing else.
 //!
-//! What goes is shown first. A folder with anything in it that Fathom did not write, one that is still written, and whatever is no
-//! run stays, and is named. It asks on a terminal, and wants `--yes` elsewhere.
-
-use std::io::{BufRead, IsTerminal, Write};
+//! The runs to delete are shown first. Folders with a file that Fathom did not write, runs in progress, and other folders
+//! are kept and listed. The verb asks on a terminal, and needs `--yes` elsewhere.
 
 use anyhow::Result;
 use clap::Args;
 use fathom_errors::Error;
-use fathom_record::folders::{self, Moment, Obstacle, RunFolder, Scan, days};
+use fathom_record::folders::{self, Obstacle, RunFolder, Scan, UtcTime, days};
 use fathom_report::{printable, took, wrapped};
 use fathom_units::{Bytes, Nanos};
 use serde_json::{Value, json};
 
 use super::list::RunsFolder;
-use crate::outcome::Outcome;
+use crate::confirmation;
+use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::output::WIDTH;
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
-    /// Only runs that began longer ago than this (30d, 2w, 36h)
+    /// Only runs that began longer ago than TIME (30d, 2w, 36h)
     #[arg(long, value_name = "TIME", value_parser = days)]
     older: Option<Nanos>,
-    /// Only runs that take more than this each (10GB)
+    /// Only runs larger than SIZE (10GB)
     #[arg(long, value_name = "SIZE")]
     larger_than: Option<Bytes>,
-    /// Also the oldest runs, until all together take no more than this (50GB)
+    /// Also the oldest runs, until all together take no more than SIZE (50GB)
     #[arg(long, value_name = "SIZE")]
     total: Option<Bytes>,
-    /// The newest so many stay, whatever else is said
+    /// Keep the newest N runs, whatever else is said
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep: usize,
-    /// Show what would go, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Do not ask
+    /// Remove runs without asking first
     #[arg(long, short)]
     yes: bool,
     /// Print one JSON document
@@ -44,16 +42,16 @@ pub(super) struct PruneArgs {
     json: bool,
 }
 
-/// What is to be done with the runs of a place.
-struct Plan<'s> {
+/// The runs to delete and to keep.
+struct PrunePlan<'s> {
     going: Vec<&'s RunFolder>,
     staying: Vec<(&'s RunFolder, Obstacle)>,
 }
 
-/// Shows what would go, asks, removes.
-pub(super) fn run(args: &PruneArgs, place: &RunsFolder) -> Result<Outcome> {
+/// Shows the runs to delete, asks, and removes them.
+pub(super) fn run(args: &PruneArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     if args.older.is_none() && args.larger_than.is_none() && args.total.is_none() && args.keep == 0 {
-        let what = "prune needs to be told what may go";
+        let what = "prune needs a rule for the runs that it deletes";
         return Err(Error::usage(what)
             .advise("--older 30d, --larger-than 10GB, --total 50GB or --keep 20")
             .into());
@@ -83,18 +81,18 @@ pub(super) fn run(args: &PruneArgs, place: &RunsFolder) -> Result<Outcome> {
     finish(args, &plan, &gone, &failed)
 }
 
-fn plan<'s>(args: &PruneArgs, scan: &'s Scan) -> Plan<'s> {
-    let mut plan = Plan { going: Vec::new(), staying: Vec::new() };
-    let limit = args.older.map(|older| Moment::now().before(older));
+fn plan<'s>(args: &PruneArgs, scan: &'s Scan) -> PrunePlan<'s> {
+    let mut plan = PrunePlan { going: Vec::new(), staying: Vec::new() };
+    let limit = args.older.map(|older| UtcTime::now().before(older));
     let by_kind = args.older.is_some() || args.larger_than.is_some();
     let by_number = !by_kind && args.total.is_none();
-    // The newest first: what they take is what the older ones must fit beside.
+    // Newest first: older runs must fit into the remaining size.
     let (mut taken, mut is_full) = (0u64, false);
     for (place, run) in scan.runs.iter().enumerate() {
         let bytes = run.contents.bytes();
         let is_old = limit.is_none_or(|limit| run.started < limit);
         let is_large = args.larger_than.is_none_or(|most| bytes > most.get());
-        // What is older than one that goes for want of room goes too, however small it is.
+        // A run older than one that does not fit is deleted too, however small it is.
         is_full |= args.total.is_some_and(|most| taken.saturating_add(bytes) > most.get());
         let goes = place >= args.keep && ((by_kind && is_old && is_large) || is_full || by_number);
         match folders::obstacle(run) {
@@ -110,7 +108,7 @@ fn plan<'s>(args: &PruneArgs, scan: &'s Scan) -> Plan<'s> {
     plan
 }
 
-fn show(plan: &Plan<'_>, scan: &Scan) -> Result<()> {
+fn show(plan: &PrunePlan<'_>, scan: &Scan) -> Result<()> {
     let line = |text: String| output::line(&wrapped(&text, "", "  ", WIDTH).join("\n"));
     for (run, obstacle) in &plan.staying {
         line(format!("stays: {}: {}", printable(&run.name), words(obstacle)))?;
@@ -121,13 +119,13 @@ fn show(plan: &Plan<'_>, scan: &Scan) -> Result<()> {
     }
     for run in &plan.going {
         let (name, size) = (printable(&run.name), Bytes(run.contents.bytes()));
-        line(format!("goes: {name}, {size}, began {} ago", age(run)))?;
+        line(format!("remove {name}, {size}, began {} ago", age(run)))?;
     }
     for name in &scan.unfinished {
-        line(format!("goes: {}, broken off earlier", printable(name)))?;
+        line(format!("remove {}, left by an interrupted removal or import", printable(name)))?;
     }
     if plan.going.is_empty() {
-        output::line("No run is to go.")?;
+        output::line("Nothing to remove.")?;
     } else {
         let freed: u64 = plan.going.iter().map(|run| run.contents.bytes()).sum();
         output::line(&format!("{} of {} runs, {}", plan.going.len(), scan.runs.len(), Bytes(freed)))?;
@@ -136,7 +134,7 @@ fn show(plan: &Plan<'_>, scan: &Scan) -> Result<()> {
 }
 
 fn age(run: &RunFolder) -> String {
-    took(Moment::now().seconds_since(run.started).max(0.0))
+    took(UtcTime::now().seconds_since(run.started).max(0.0))
 }
 
 fn words(obstacle: &Obstacle) -> String {
@@ -149,24 +147,24 @@ fn words(obstacle: &Obstacle) -> String {
     }
 }
 
-/// Whether a person, or the command line, says yes.
+/// Whether the user, or the command line, agrees.
 fn agreed(args: &PruneArgs, count: usize) -> Result<bool> {
     if args.yes {
         return Ok(true);
     }
-    if args.json || !std::io::stdin().is_terminal() {
+    if args.json || !confirmation::can_ask() {
         let what = "nothing was removed: nobody is there to ask";
         return Err(Error::usage(what).advise("say --yes, or --dry-run to look only").into());
     }
-    let mut error = std::io::stderr().lock();
-    let _ = write!(error, "Remove {count} for good? [y/N] ");
-    let _ = error.flush();
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer).map_err(|e| Error::io("read", "the answer", e))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(confirmation::ask(&format!("Remove {count} for good?"))?)
 }
 
-fn finish(args: &PruneArgs, plan: &Plan<'_>, gone: &[String], failed: &[(String, Error)]) -> Result<Outcome> {
+fn finish(
+    args: &PruneArgs,
+    plan: &PrunePlan<'_>,
+    gone: &[String],
+    failed: &[(String, Error)],
+) -> Result<VerbOutcome> {
     if args.json {
         let of = |run: &RunFolder| json!({ "name": run.name, "bytes": run.contents.bytes() });
         let going: Vec<Value> = plan.going.iter().map(|run| of(run)).collect();
@@ -185,5 +183,5 @@ fn finish(args: &PruneArgs, plan: &Plan<'_>, gone: &[String], failed: &[(String,
     for (name, error) in failed {
         output::note(&format!("fathom: {} stays: {error}", printable(name)));
     }
-    Ok(if failed.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if failed.is_empty() { VerbOutcome::Clean } else { VerbOutcome::Findings })
 }

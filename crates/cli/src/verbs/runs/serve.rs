@@ -1,8 +1,8 @@
-//! `fathom runs --serve`: a local page over the run folders: list, filter, open, compare.
+//! `fathom runs --serve`: serves a local page over the run folders, to list, filter, open and compare runs.
 //!
-//! It only reads. It listens on the loopback and refuses other addresses unless asked; it answers only those who call it by an
-//! address or `localhost`, so that no foreign page can reach it under a name of its own (DNS rebinding); a run is found among the
-//! names that lie there, and no part of a request ever becomes a path. No page may ask anything of any network.
+//! It only reads. It listens on the loopback interface and refuses other addresses unless asked. It answers only clients that use an
+//! address or `localhost`, so that no foreign page can reach it under a name of its own (DNS rebinding). A run is looked up among the
+//! existing names, and no part of a request ever becomes a path. No page may send a request to any network.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use fathom_record::folders::{Condition, RunFolder, Scan};
 use fathom_report::{ListedRun, RunsPage, problem_page, runs_page};
 
 use super::list::{self, RunsFolder};
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
-use crate::verbs::report;
-use crate::web::{self, Request, Response, decoded};
+use crate::run_page::{PageStyle, page_of, page_of_two};
+use crate::web::{self, Response, WebRequest, decoded};
 
-/// What every answer says: nothing is kept, framed, guessed or handed on.
+/// The headers of every answer: it may not be stored, framed, sniffed for its type or disclosed to other sites.
 const HEADS: &[&str] = &[
     "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options: nosniff",
@@ -29,15 +29,15 @@ const HEADS: &[&str] = &[
     "Cache-Control: no-store",
 ];
 
-/// Serves until somebody asks us to stop.
-pub(super) fn run(address: &str, to_network: bool, place: &RunsFolder) -> Result<Outcome> {
+/// Serves until a signal.
+pub(super) fn run(address: &str, to_network: bool, place: &RunsFolder) -> Result<VerbOutcome> {
     let address = web::parse_address(address)?;
     if !address.ip().is_loopback() && !to_network {
         let what =
             format!("{address} is reached from other machines, and anybody there could read every run");
-        return Err(Error::usage(what).advise("say --to-network if that is meant").into());
+        return Err(Error::usage(what).advise("add --to-network to serve other hosts too").into());
     }
-    // Refused now rather than at the first request.
+    // An unreadable folder is refused here rather than at the first request.
     place.scan()?;
     let signals = Signals::install()?;
     let (place, by_name) = (place.clone(), HostCheck { to_network });
@@ -45,10 +45,10 @@ pub(super) fn run(address: &str, to_network: bool, place: &RunsFolder) -> Result
     output::line(&format!("http://{}/", shown(bound)))?;
     output::note("Ctrl-C ends it.");
     while !signals.wait(Duration::from_secs(3600)) {}
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// An address that a browser takes.
+/// An address that a browser accepts.
 fn shown(bound: SocketAddr) -> SocketAddr {
     match bound.ip().is_unspecified() {
         true => SocketAddr::from(([127, 0, 0, 1], bound.port())),
@@ -56,7 +56,7 @@ fn shown(bound: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Which names a client may call us by.
+/// The names that a client may use for this server.
 #[derive(Clone, Copy, Debug)]
 struct HostCheck {
     to_network: bool,
@@ -76,7 +76,7 @@ impl HostCheck {
     }
 }
 
-fn answer(request: &Request, place: &RunsFolder, names: HostCheck) -> Response {
+fn answer(request: &WebRequest, place: &RunsFolder, names: HostCheck) -> Response {
     if !request.host.as_deref().is_some_and(|host| names.allows(host)) {
         let what = "this page is at an address, such as 127.0.0.1, and under no other name";
         return Response { heads: HEADS, ..Response::text("421 Misdirected Request", what) };
@@ -112,30 +112,29 @@ fn find<'s>(scan: &'s Scan, name: &str) -> Option<&'s RunFolder> {
 
 /// The page of one run.
 fn one(scan: &Scan, name: &str) -> Result<Option<String>> {
-    find(scan, name).map(|run| report::page_of(&run.path)).transpose()
+    find(scan, name).map(|run| page_of(&run.path, &PageStyle::default())).transpose()
 }
 
-/// Two runs beside each other.
+/// The page of two compared runs.
 fn two(scan: &Scan, a: &str, b: &str) -> Result<Option<String>> {
     let (Some(a), Some(b)) = (find(scan, a), find(scan, b)) else { return Ok(None) };
-    report::page_of_two(&a.path, &b.path).map(Some)
+    page_of_two(&a.path, &b.path, &PageStyle::default()).map(Some)
 }
 
-/// The list, as far as the filter lets it.
-fn many(place: &str, scan: Scan, request: &Request) -> Result<String> {
+/// The list of the runs that the filter selects.
+fn many(place: &str, scan: Scan, request: &WebRequest) -> Result<String> {
     let (verb, state, words) = (request.value("verb"), request.value("state"), request.value("words"));
     let total = scan.runs.len();
     let mut verbs: Vec<String> = scan.runs.iter().map(|run| run.manifest.verb.clone()).collect();
     verbs.sort();
     verbs.dedup();
     let wanted = Condition::parse(&state);
-    let words_lower: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
     let is_meant = |run: &&RunFolder| {
         (verb.is_empty() || run.manifest.verb == verb)
             && (state.is_empty() || Some(run.condition) == wanted)
-            && (words_lower.is_empty() || list::holds(run, &words_lower))
+            && list::holds(run, &words)
     };
-    let runs = scan.runs.iter().filter(is_meant).map(|run| ListedRun::of(run, &list::headline(run)));
+    let runs = scan.runs.iter().filter(is_meant).map(|run| ListedRun::from_run(run, &list::headline(run)));
     let runs: Vec<ListedRun> = runs.collect();
     let notes = scan.strangers.iter().map(|one| format!("{} {}", one.name, one.why)).collect();
     Ok(runs_page(&RunsPage { place: place.to_owned(), runs, total, verbs, verb, state, words, notes })?)

@@ -1,62 +1,71 @@
-//! The loops that follow what is seen: on a terminal, or in lines. A live session and a recording are followed alike.
+//! The loops that follow the readings: on a terminal, or in lines. A live session and a recording are followed in the same way.
 
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use fathom_errors::Result;
 use fathom_process::Signals;
 use fathom_session::{Feed, JudgeThread};
 
-use super::draw::{Mode, Paint};
-use super::plain;
-use super::terminal::{Key, Terminal};
+use super::draw::{DisplayMode, Paint};
+use super::terminal::{KeyCommand, Terminal};
+use super::text_view;
 use super::view::Screen;
 use crate::output;
 
-/// How often keys and signals are looked at.
+/// The interval between checks for keys and signals.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Why a loop ended.
+/// The reason why a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::verbs) enum Ended {
+pub(in crate::verbs) enum FollowEnd {
     /// Its time was over.
     Over,
-    /// Somebody wants to see no more of it.
+    /// The user quit the view.
     Quit,
-    /// Somebody wants the program to end: Ctrl-C, or a signal.
+    /// Ctrl-C, or a signal.
     Stopped,
 }
 
-/// What a loop follows.
+/// The sources that a loop follows, and its output.
 pub(in crate::verbs) struct Following<'f, S> {
     pub(in crate::verbs) feed: &'f mut S,
     pub(in crate::verbs) target: String,
     pub(in crate::verbs) judge: JudgeThread,
     pub(in crate::verbs) signals: &'f Signals,
-    /// How often there is something new to show.
+    /// The interval at which new data are shown.
     pub(in crate::verbs) interval: Duration,
     pub(in crate::verbs) until: Option<Instant>,
 }
 
 impl<S: Feed> Following<'_, S> {
-    fn ended(&self) -> Option<Ended> {
+    fn ended(&self) -> Option<FollowEnd> {
         if self.signals.stopped() {
-            return Some(Ended::Stopped);
+            return Some(FollowEnd::Stopped);
         }
         let is_over = self.feed.is_over() || self.until.is_some_and(|until| Instant::now() >= until);
-        is_over.then_some(Ended::Over)
+        is_over.then_some(FollowEnd::Over)
     }
 
-    /// What there is to show now.
+    /// The present content of the screen.
     fn screen(&mut self) -> Screen {
         let window = self.feed.window();
-        Screen::of(&self.target, window, self.judge.latest(&window.evidence))
+        Screen::new(&self.target, window, self.judge.latest(&window.evidence))
     }
 
-    /// On a terminal, until somebody quits.
-    pub(in crate::verbs) fn on_terminal(mut self) -> Result<Ended> {
+    /// Shows lines if they are requested or standard output is no terminal, else a screen.
+    pub(super) fn show(self, is_plain: bool, is_json: bool) -> Result<FollowEnd> {
+        match is_plain || is_json || !std::io::stdout().is_terminal() {
+            true => self.in_lines(is_json),
+            false => self.on_terminal(),
+        }
+    }
+
+    /// Shows the screen on a terminal, until the user quits.
+    pub(in crate::verbs) fn on_terminal(mut self) -> Result<FollowEnd> {
         let paint = Paint::of_environment(|name| std::env::var(name).ok());
         let mut terminal = Terminal::take(paint)?;
-        let mut mode = Mode::default();
+        let mut mode = DisplayMode::default();
         let mut screen = self.screen();
         let mut due = Instant::now();
         loop {
@@ -67,7 +76,7 @@ impl<S: Feed> Following<'_, S> {
             let mut changed = false;
             if Instant::now() >= due {
                 due += self.interval;
-                // After a pause of the whole machine it does not catch up.
+                // After a pause of the whole machine it does not make up for missed frames.
                 due = due.max(Instant::now());
                 if !mode.is_paused {
                     screen = self.screen();
@@ -75,12 +84,12 @@ impl<S: Feed> Following<'_, S> {
                 changed = true;
             }
             match terminal.key(TICK)? {
-                Some(Key::Quit) => return Ok(Ended::Quit),
-                Some(Key::Stop) => return Ok(Ended::Stopped),
-                Some(Key::Pause) => mode.is_paused ^= true,
-                Some(Key::Help) => mode.shows_help ^= true,
-                Some(Key::Mark) => self.feed.mark(),
-                Some(Key::Resized) => {}
+                Some(KeyCommand::Quit) => return Ok(FollowEnd::Quit),
+                Some(KeyCommand::Stop) => return Ok(FollowEnd::Stopped),
+                Some(KeyCommand::Pause) => mode.is_paused ^= true,
+                Some(KeyCommand::Help) => mode.shows_help ^= true,
+                Some(KeyCommand::Mark) => self.feed.mark(),
+                Some(KeyCommand::Resized) => {}
                 None if !changed => continue,
                 None => {}
             }
@@ -88,8 +97,8 @@ impl<S: Feed> Following<'_, S> {
         }
     }
 
-    /// In lines, one moment after another; JSON where `json`.
-    pub(in crate::verbs) fn in_lines(mut self, json: bool) -> Result<Ended> {
+    /// Prints lines for one moment after another; JSON if `json`.
+    pub(in crate::verbs) fn in_lines(mut self, json: bool) -> Result<FollowEnd> {
         let mut moments = 0;
         let mut told = 0;
         let mut several = false;
@@ -116,14 +125,14 @@ impl<S: Feed> Following<'_, S> {
                 output::line(&output::json(&screen)?)?;
                 continue;
             }
-            // A server that answers later than others must not move the columns again.
-            let more = plain::is_several(&screen) && !several;
+            // A server that first answers later than others must not move the columns again.
+            let more = text_view::is_several(&screen) && !several;
             several |= more;
-            if more || moments % plain::HEADER_EVERY == 0 {
-                output::line(&plain::header(several))?;
+            if more || moments % text_view::HEADER_EVERY == 0 {
+                output::line(&text_view::header(several))?;
             }
             moments += 1;
-            plain::lines(&screen, several).iter().try_for_each(|line| output::line(line))?;
+            text_view::lines(&screen, several).iter().try_for_each(|line| output::line(line))?;
         }
     }
 }

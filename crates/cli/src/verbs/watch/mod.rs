@@ -1,16 +1,16 @@
-//! `fathom watch`: servers, devices and host on one clock, as a screen, as lines, as a page of metrics, as a run folder.
+//! `fathom watch`: shows servers, devices and host on one clock, as a screen, as lines, as a page of metrics, or as a run folder.
 //!
-//! It only looks: no command that it sends changes anything, and nothing is written but the run folder that `--record` asks for.
+//! It only reads: none of its commands changes anything, and it writes only the run folder that `--record` asks for.
 
 mod draw;
 pub(super) mod follow;
-mod plain;
+mod replay;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod text_view;
 mod view;
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,18 +18,19 @@ use anyhow::Result;
 use clap::{Args, Command};
 use fathom_errors::{Error, Kind};
 use fathom_process::Signals;
-use fathom_session::{Events, JudgeThread, LiveFeed, MonitorSpec, RecordSpec, SessionSpec, Tools};
+use fathom_session::{Events, JudgeThread, LiveFeed, MonitorSpec, RecordSpec, SessionSpec, SessionTools};
 use fathom_units::Nanos;
 
 use self::follow::Following;
+use self::replay::{ReplayArgs, ReplayView};
 use crate::arguments::MonitorArgs;
 use crate::metrics::SeriesMetrics;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
 
-/// The shortest and the longest interval that make sense.
+/// The shortest and the longest useful interval.
 const INTERVALS: (Nanos, Nanos) = (Nanos::millis(100), Nanos::secs(60));
-/// How often what was seen is judged at most.
+/// The shortest time between two judgements.
 const JUDGED: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
@@ -39,12 +40,13 @@ EXAMPLES:
   fathom watch --uri mongodb://db1 --plain | tee watch.log
   fathom watch --uri mongodb://db1 --for 10m --record --json > watch.jsonl
   fathom watch --uri mongodb://db1 --metrics 9216  for Prometheus and Grafana
+  fathom watch --replay diagnostic.data --at 2026-11-27T19:28 --speed 60
 
 Keys: q quit, p pause, m mark, ? help. Nothing is changed: only reading commands
-are sent; docs/watch.md lists them, and the privilege they need (clusterMonitor).
+are sent; docs/watch.md lists them. The privilege clusterMonitor is enough.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
-/// What the command line may say.
+/// The arguments of `fathom watch`.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(flatten)]
@@ -61,18 +63,20 @@ pub(crate) struct Config {
     /// Keep all that is read in a run folder, for fathom explain
     #[arg(long)]
     record: bool,
-    /// Where run folders go [default: the state folder's runs/]
+    /// Directory for run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR", requires = "record")]
     runs: Option<PathBuf>,
     /// Serve every series as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<String>,
-    /// Lines in place of the screen; so too where standard output is no terminal
+    /// Print lines instead of the screen, as when standard output is not a terminal
     #[arg(long)]
     plain: bool,
     /// A JSON object a line
     #[arg(long, conflicts_with = "plain")]
     json: bool,
+    #[command(flatten)]
+    replay: ReplayArgs,
 }
 
 impl Config {
@@ -89,20 +93,31 @@ pub(crate) fn command() -> Command {
         .after_help(EXAMPLES)
 }
 
-/// Watches until the time is over, somebody quits, or a signal comes.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+/// Watches until the time is over, the user quits, or a signal comes.
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if !(INTERVALS.0..=INTERVALS.1).contains(&config.interval) {
         let what = format!("--interval {} makes no sense", config.interval);
         return Err(Error::usage(what).advise("take 100ms to 60s").into());
+    }
+    if let Some(path) = &config.replay.replay {
+        let view = ReplayView {
+            hindsight: Duration::from(config.hindsight),
+            interval: config.interval(),
+            judged: JUDGED,
+            time: config.time.map(Duration::from),
+            is_plain: config.plain,
+            is_json: config.json,
+        };
+        return replay::run(&config.replay, path, &view);
     }
     let monitor = MonitorSpec {
         hindsight: Some(Duration::from(config.hindsight)),
         time: config.time.map(Duration::from),
         ..config.source.spec(config.interval())?
     };
-    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let tools = SessionTools { signals: Signals::install()?, note: output::note };
     let record = RecordSpec::new("watch", config.runs.clone(), &monitor.directory());
-    let mut view = View {
+    let mut view = WatchOutput {
         target: monitor.subject(),
         metrics: config.metrics.as_deref().map(SeriesMetrics::serve).transpose()?,
         config: &config,
@@ -120,21 +135,21 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         return Err(error.into());
     }
     if config.record && result.folder.is_none() {
-        // Why stands above; who asked for a record must not take it for kept.
+        // The reason was printed before; the user must not rely on an incomplete record.
         let what = "what was watched is not kept, or not whole";
         return Err(Error::new(Kind::Unsupported, what).advise("name another place with --runs").into());
     }
-    Ok(Outcome::Clean)
+    Ok(VerbOutcome::Clean)
 }
 
-/// What follows the samplers: the screen, or lines; and the page of metrics.
-struct View<'c> {
+/// The consumers of the samplers' readings: the screen, or lines; and the page of metrics.
+struct WatchOutput<'c> {
     config: &'c Config,
     target: String,
     metrics: Option<SeriesMetrics>,
 }
 
-impl Events for View<'_> {
+impl Events for WatchOutput<'_> {
     fn follow(
         &mut self,
         feed: &mut LiveFeed<'_>,
@@ -152,8 +167,6 @@ impl Events for View<'_> {
             interval: self.config.interval(),
             until,
         };
-        let is_plain = self.config.plain || self.config.json || !std::io::stdout().is_terminal();
-        let followed = if is_plain { following.in_lines(self.config.json) } else { following.on_terminal() };
-        followed.map(drop)
+        following.show(self.config.plain, self.config.json).map(drop)
     }
 }

@@ -1,4 +1,4 @@
-//! The screen and the lines for a made-up run: a primary whose checkpoints come every minute, a secondary, a disk at its cap.
+//! The screen and the lines for a synthetic run: a primary whose checkpoints come every minute, a secondary, and a disk at its cap.
 
 use fathom_explain::Judgement;
 use fathom_record::budget::{Budget, Layer};
@@ -7,8 +7,8 @@ use fathom_record::{Confidence, Finding, Gain, Reading, ServerEvent, ServerEvent
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use super::draw::{Mode, Paint, draw};
-use super::plain;
+use super::draw::{DisplayMode, Paint, draw};
+use super::text_view;
 use super::view::Screen;
 use fathom_session::RecentWindow;
 
@@ -162,7 +162,7 @@ fn judgement() -> Judgement {
         "Each checkpoint makes reads 12.9 times slower.",
     )
     .confidence(Confidence::Likely);
-    let untold = Finding::new("knee", Severity::Note, "Where the knee is cannot be told.")
+    let untold = Finding::new("knee", Severity::Note, "Where the knee is cannot be determined.")
         .confidence(Confidence::CannotTell);
     Judgement {
         budgets: vec![budget("reads", true), budget("writes", false)],
@@ -171,14 +171,14 @@ fn judgement() -> Judgement {
     }
 }
 
-fn shown(screen: &Screen, size: (u16, u16), mode: Mode, paint: Paint) -> String {
+fn shown(screen: &Screen, size: (u16, u16), mode: DisplayMode, paint: Paint) -> String {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     terminal.draw(|frame| draw(frame, screen, mode, paint)).unwrap();
     terminal.backend().to_string().replace('"', "|")
 }
 
 fn replica_set() -> Screen {
-    Screen::of("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), &judgement())
+    Screen::new("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), &judgement())
 }
 
 /// Two shards of one member behind a router.
@@ -206,44 +206,50 @@ fn cluster() -> Screen {
             second.put(name, value);
         }
     }
-    Screen::of("mongodb://router.example.net", &recent, &judgement())
+    Screen::new("mongodb://router.example.net", &recent, &judgement())
 }
 
 fn single() -> Screen {
-    Screen::of("mongodb://db1, /data", &recent(1), &judgement())
+    Screen::new("mongodb://db1, /data", &recent(1), &judgement())
 }
 
 #[test]
 fn screens_of_the_usual_size() {
-    insta::assert_snapshot!("watch_80x24", shown(&single(), (80, 24), Mode::default(), PLAIN));
+    insta::assert_snapshot!("watch_80x24", shown(&single(), (80, 24), DisplayMode::default(), PLAIN));
     let paint = Paint { colour: true, unicode: true };
-    insta::assert_snapshot!("watch_80x24_colour", shown(&single(), (80, 24), Mode::default(), paint));
+    insta::assert_snapshot!("watch_80x24_colour", shown(&single(), (80, 24), DisplayMode::default(), paint));
 }
 
 #[test]
 fn screens_of_other_sizes() {
-    insta::assert_snapshot!("watch_120x40", shown(&replica_set(), (120, 40), Mode::default(), PLAIN));
-    insta::assert_snapshot!("watch_80x24_set", shown(&replica_set(), (80, 24), Mode::default(), PLAIN));
-    insta::assert_snapshot!("watch_80x24_cluster", shown(&cluster(), (80, 24), Mode::default(), PLAIN));
-    let paused = Mode { is_paused: true, shows_help: false };
+    insta::assert_snapshot!("watch_120x40", shown(&replica_set(), (120, 40), DisplayMode::default(), PLAIN));
+    insta::assert_snapshot!(
+        "watch_80x24_set",
+        shown(&replica_set(), (80, 24), DisplayMode::default(), PLAIN)
+    );
+    insta::assert_snapshot!(
+        "watch_80x24_cluster",
+        shown(&cluster(), (80, 24), DisplayMode::default(), PLAIN)
+    );
+    let paused = DisplayMode { is_paused: true, shows_help: false };
     insta::assert_snapshot!("watch_40x12", shown(&single(), (40, 12), paused, PLAIN));
 }
 
 #[test]
 fn the_help_fits_on_the_smallest_usual_screen() {
-    let mode = Mode { is_paused: false, shows_help: true };
+    let mode = DisplayMode { is_paused: false, shows_help: true };
     insta::assert_snapshot!("watch_help", shown(&single(), (80, 24), mode, PLAIN));
 }
 
 #[test]
 fn no_size_and_no_lack_of_readings_panics() {
-    let empty = Screen::of("x", &RecentWindow::new(None, 1), &Judgement::default());
+    let empty = Screen::new("x", &RecentWindow::new(None, 1), &Judgement::default());
     for screen in [empty, single(), replica_set()] {
         for size in [(1, 1), (5, 3), (40, 5), (75, 10), (76, 10), (300, 100)] {
             for paint in
                 [PLAIN, Paint { colour: true, unicode: true }, Paint { colour: true, unicode: false }]
             {
-                let text = shown(&screen, size, Mode::default(), paint);
+                let text = shown(&screen, size, DisplayMode::default(), paint);
                 assert!(paint.unicode || text.is_ascii(), "{text}");
             }
         }
@@ -254,9 +260,9 @@ fn no_size_and_no_lack_of_readings_panics() {
 fn plain_lines_keep_their_columns() {
     let mut all = Vec::new();
     for (screen, several) in [(single(), false), (replica_set(), true)] {
-        assert_eq!(plain::is_several(&screen), several);
-        let mut text = vec![plain::header(several)];
-        text.extend(plain::lines(&screen, several));
+        assert_eq!(text_view::is_several(&screen), several);
+        let mut text = vec![text_view::header(several)];
+        text.extend(text_view::lines(&screen, several));
         let columns: Vec<usize> = text.iter().map(|line| line.split_whitespace().count()).collect();
         assert!(columns.iter().all(|count| *count == columns[0]), "{text:#?}");
         all.extend(text);

@@ -1,12 +1,14 @@
-//! The command line of `fathom ycsb`: YCSB's words, which have long options with one dash, in ours; and what it makes of properties and
-//! settings.
+//! The command line of `fathom ycsb`: translates YCSB's words, which have long options with one dash, and turns properties and settings
+//! into a workload.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use fathom_errors::{Error, Kind};
+use fathom_load::builtin_workloads;
 use fathom_load::client_settings::{ClientSettings, phase_of};
 use fathom_load::core_workload::Phase;
 use fathom_load::driving::Arrivals;
@@ -17,11 +19,11 @@ use fathom_stats::Slo;
 use fathom_units::Nanos;
 
 use crate::output;
+use crate::run_page::PageArgs;
 
 /// The number of connections of `--find-max` unless `-threads` gives another.
 const FIND_MAX_THREADS: &str = "64";
 
-/// What the command line may say.
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// load the records, or run operations on them
@@ -29,7 +31,8 @@ pub(crate) struct Config {
     pub(super) phase: Option<Word>,
     /// The binding: mongodb (mongodb-async is taken for it)
     pub(super) binding: Option<String>,
-    /// A file of properties; may be repeated, later ones win
+    /// A file of properties, or a built-in workload (workloada to workloadf, s1 to s5); may be repeated,
+    /// later ones win
     #[arg(short = 'P', value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// One property; beats all files
@@ -38,32 +41,33 @@ pub(crate) struct Config {
     /// Connections, each with one operation under way (-threads)
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<String>,
-    /// Operations a second over all of them (-target)
+    /// Operations a second over all connections (-target)
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(super) target: Option<String>,
     /// Status lines on standard error
     #[arg(short = 's')]
     pub(super) status: bool,
-    /// What stands in front of each status line
+    /// Prefix of each status line
     #[arg(short = 'l', value_name = "LABEL", allow_hyphen_values = true)]
     pub(super) label: Option<String>,
-    /// The binding's class, where no binding is named (-db)
+    /// The binding's class, if no binding is named (-db)
     #[arg(long, value_name = "CLASS")]
     pub(super) db: Option<String>,
-    /// load, where no phase is named (-load)
+    /// load, if no phase is named (-load)
     #[arg(long)]
     pub(super) load: bool,
-    /// run, where no phase is named (-t)
+    /// run, if no phase is named (-t)
     #[arg(long)]
     pub(super) run: bool,
     /// Who talks to the server. official is MongoDB's Rust driver, which shows what a driver
     /// costs: closed loops and rates, but no pipelinedepth and no w=0
     #[arg(long, value_enum, value_name = "WHO", default_value_t = DriverWord::Own, hide_possible_values = true)]
     pub(super) driver: DriverWord,
-    /// Exit with 0 also when operations failed, as YCSB does
+    /// Exit with 0 even if operations failed, as YCSB does
     #[arg(long)]
     pub(super) ycsb_exit_codes: bool,
-    /// A workload of any documents and commands (YAML) in place of YCSB's; see docs/workloads.md
+    /// A workload of any documents and commands (YAML) in place of YCSB's: a file, or a built-in one
+    /// (nested-orders, insert-index-growth, bank-transfer); see docs/workloads.md
     #[arg(long, value_name = "FILE", conflicts_with = "find_max")]
     pub(super) workload: Option<PathBuf>,
     /// Find the highest rate that holds --slo: Poisson arrivals at rising rates
@@ -75,10 +79,10 @@ pub(crate) struct Config {
     /// How long each step of --find-max is measured
     #[arg(long, default_value = "30s", value_name = "TIME")]
     pub(super) step: Nanos,
-    /// Serve what goes on as OpenMetrics: a port of the loopback, or ADDRESS:PORT
+    /// Serve the progress as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
     pub(super) metrics: Option<String>,
-    /// Watch the servers and this host beside the load, into the same run folder, for fathom explain
+    /// Watch the servers and this host during the load, into the same run folder, for fathom explain
     #[arg(long, conflicts_with = "no_record")]
     pub(super) watch: bool,
     /// The directory of the data on this host, where the servers do not say it themselves
@@ -87,16 +91,18 @@ pub(crate) struct Config {
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
     pub(super) json: bool,
-    /// Where run folders go [default: the state folder's runs/]
+    /// Directory for run folders [default: the state folder's runs/]
     #[arg(long, value_name = "DIR")]
     pub(super) runs: Option<PathBuf>,
     /// Keep no run folder
     #[arg(long)]
     pub(super) no_record: bool,
-    /// Taken and without effect: there is no class path here (-cp)
+    #[command(flatten)]
+    pub(super) page: PageArgs,
+    /// Accepted for compatibility; ignored (-cp)
     #[arg(long, hide = true)]
     pub(super) classpath: Option<String>,
-    /// Taken and without effect: there is no JVM here (-jvm-args)
+    /// Accepted for compatibility; ignored (-jvm-args)
     #[arg(long, hide = true, allow_hyphen_values = true)]
     pub(super) jvm_args: Option<String>,
 }
@@ -120,7 +126,7 @@ pub(super) fn warn(warnings: &[String]) {
     warnings.iter().for_each(|warning| output::note(&format!("fathom: {warning}")));
 }
 
-/// How the report looks; where operations are due at a rate, the two clocks differ, and both are worth seeing.
+/// The settings of the report. If operations are due at a rate, the two clocks differ, and the report has both.
 pub(super) fn report_settings(
     properties: &Properties,
     settings: &ClientSettings,
@@ -129,10 +135,24 @@ pub(super) fn report_settings(
     if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
         clocks.set("measurement.interval", "both", "default");
     }
-    Ok(ReportSettings::of(&clocks)?)
+    Ok(ReportSettings::from_properties(&clocks)?)
 }
 
-/// A report's file that cannot be written is better refused now than when there is something to write.
+/// The text of a workload file, or else of the built-in workload of that name.
+fn document_workload(file: &Path) -> Result<String> {
+    let failed = |error| Error::io("read the workload in", file, error).with_kind(Kind::Usage);
+    match std::fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let builtin = builtin_workloads::document(&file.to_string_lossy()).map(str::to_owned);
+            let advice =
+                || format!("name a file, or a built-in workload: {}", builtin_workloads::document_names());
+            Ok(builtin.ok_or_else(|| failed(error).advise(advice()))?)
+        }
+        read => Ok(read.map_err(failed)?),
+    }
+}
+
+/// A report's file that cannot be written is refused before the load rather than after it.
 pub(super) fn check_export_file(settings: &ClientSettings) -> Result<()> {
     if let Some(file) = &settings.export_file {
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
@@ -162,7 +182,7 @@ impl Config {
             }
         }
         if self.find_max {
-            // A search has a time of its own, and needs connections for what is under way when a server stalls.
+            // A search has its own time limit, and needs enough connections for the operations under way when a server stalls.
             properties.set("operationcount", "0", "--find-max");
             properties.set("maxexecutiontime", "3600", "--find-max");
             if properties.get("threadcount").is_none() {
@@ -177,11 +197,10 @@ impl Config {
         Ok(properties)
     }
 
-    /// What the load is: the workload of the properties, a search on it, or a workload of documents.
+    /// The workload of the command line: that of the properties, a search on it, or a workload of documents.
     pub(super) fn workload(&self, properties: Properties) -> Result<WorkloadSpec> {
         if let Some(file) = &self.workload {
-            let text = std::fs::read_to_string(file)
-                .map_err(|error| Error::io("read the workload in", file, error).with_kind(Kind::Usage))?;
+            let text = document_workload(file)?;
             return Ok(WorkloadSpec::Documents(DocumentLoad { file: file.clone(), text, properties }));
         }
         let is_load = phase_of(&properties) == Phase::Load;
@@ -193,7 +212,7 @@ impl Config {
         })
     }
 
-    /// How long a step of the search takes.
+    /// The length of a step of the search.
     fn step(&self) -> Result<Nanos> {
         if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
             return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
@@ -234,7 +253,7 @@ impl Config {
     }
 }
 
-/// Table: YCSB's options with their names here. The rest (`-P`, `-p`, `-s`, `-l`) is written the same.
+/// Table: YCSB's options with their names here. The others (`-P`, `-p`, `-s`, `-l`) have the same names.
 const WORDS: [(&str, &str); 7] = [
     ("-threads", "--threads"),
     ("-target", "--target"),
@@ -245,15 +264,20 @@ const WORDS: [(&str, &str); 7] = [
     ("-jvm-args", "--jvm-args"),
 ];
 
-/// The command line with YCSB's options written as ours, where the verb is `ycsb`.
-pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let words: Vec<OsString> = words.collect();
+/// Whether a word is a long option with one dash, as in YCSB, and not a short one with its value.
+fn is_long(word: &str) -> bool {
+    let name = word.strip_prefix('-').unwrap_or_default();
+    name.len() > 1 && name.starts_with(|first: char| first.is_ascii_alphabetic() && !"PpslhV".contains(first))
+}
+
+/// The command line with YCSB's options translated, if the verb is `ycsb`.
+pub(crate) fn plain(words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|verb| verb != "ycsb") {
         return words;
     }
     let mut value_of_last = false;
     let translate = |word: OsString| {
-        // What follows -p may look like an option and is none.
+        // A word after -p may look like an option but is none.
         let is_value = std::mem::replace(&mut value_of_last, word == "-p" || word == "-P" || word == "-l");
         let Some(text) = word.to_str().filter(|_| !is_value) else { return word };
         let (name, value) = match text.split_once('=') {
@@ -263,6 +287,8 @@ pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         match (WORDS.iter().find(|(theirs, _)| *theirs == name), value) {
             (Some((_, ours)), None) => OsString::from(ours),
             (Some((_, ours)), Some(value)) => OsString::from(format!("{ours}={value}")),
+            // A misspelled option such as -thread is refused as a long option, with the intended one in the message.
+            (None, _) if is_long(name) => OsString::from(format!("-{text}")),
             (None, _) => word,
         }
     };
@@ -274,7 +300,7 @@ mod tests {
     use super::*;
 
     fn after(line: &str) -> String {
-        let words = plain(line.split(' ').map(OsString::from));
+        let words = plain(line.split(' ').map(OsString::from).collect());
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
     }
 
@@ -286,5 +312,8 @@ mod tests {
         );
         assert_eq!(after("fathom ycsb -load -db x -t"), "fathom ycsb --load --db x --run");
         assert_eq!(after("fathom disk -t"), "fathom disk -t");
+        assert_eq!(after("fathom ycsb -thread 4"), "fathom ycsb --thread 4");
+        let same = "fathom ycsb run -Pworkloada -pa=b -s -target --json -x -9";
+        assert_eq!(after(same), same.replace("-target", "--target"));
     }
 }

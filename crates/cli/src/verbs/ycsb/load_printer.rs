@@ -1,25 +1,25 @@
-//! What a person sees of a load: status lines or a bar while it goes, then YCSB's report, or figures for a document.
+//! The output of a load: status lines or a bar while it runs, then YCSB's report, or figures for a document.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant, SystemTime};
 
 use fathom_errors::{Error, Result};
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::core_workload::Phase;
-use fathom_load::driving::{Ended, Interval};
-use fathom_load::find_max::{Step, Verdict};
-use fathom_load::measurements::Measured;
+use fathom_load::driving::{LoadResult, SecondMeasurements};
+use fathom_load::find_max::{SearchStep, StepVerdict};
+use fathom_load::measurements::OperationMeasurements;
 use fathom_load::ycsb_report::{
-    Means, Progress, ReportSettings, RunTotals, report, seconds_left, status_line, wall_clock,
+    Means, ReportSettings, RunProgress, RunTotals, report, seconds_left, status_line, wall_clock,
 };
 use fathom_session::{Events, LoadPart};
 use fathom_units::count;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::config::Config;
+use super::failure_advice::TargetCollection;
+use super::load_progress::LoadProgress;
 use super::points::{HistogramFiles, Points};
 use super::{points, results};
 use crate::metrics::LoadMetrics;
@@ -31,10 +31,11 @@ pub(super) struct LoadPrinter<'s> {
     settings: ClientSettings,
     report: &'s ReportSettings,
     metrics: Option<LoadMetrics>,
+    collection: Option<TargetCollection>,
     begun: Instant,
-    bar: Option<ProgressBar>,
-    /// What was measured since the last status line.
-    since: BTreeMap<String, Measured>,
+    progress: Option<LoadProgress>,
+    /// Measurements since the last status line.
+    since: BTreeMap<String, OperationMeasurements>,
     since_operations: u64,
     since_when: Instant,
     operations: u64,
@@ -44,9 +45,8 @@ pub(super) struct LoadPrinter<'s> {
     histogram_files: Option<HistogramFiles>,
     /// The parts that have ended, as documents.
     pub(super) parts: Vec<Value>,
-    /// Whether operations failed.
     pub(super) has_failures: bool,
-    /// What went wrong with a report.
+    /// The first failure of a report.
     pub(super) report_error: Option<Error>,
 }
 
@@ -56,6 +56,7 @@ impl<'s> LoadPrinter<'s> {
         settings: &ClientSettings,
         report: &'s ReportSettings,
         metrics: Option<LoadMetrics>,
+        collection: Option<TargetCollection>,
     ) -> LoadPrinter<'s> {
         let now = Instant::now();
         LoadPrinter {
@@ -63,8 +64,9 @@ impl<'s> LoadPrinter<'s> {
             settings: settings.clone(),
             report,
             metrics,
+            collection,
             begun: now,
-            bar: None,
+            progress: None,
             since: BTreeMap::new(),
             since_operations: 0,
             since_when: now,
@@ -78,44 +80,38 @@ impl<'s> LoadPrinter<'s> {
         }
     }
 
-    /// Begins with what is driven so.
+    /// Begins a part with these settings of the client.
     fn begin(&mut self, settings: &ClientSettings) {
         self.settings = settings.clone();
-        self.bar = (std::io::stderr().is_terminal() && !settings.status).then(|| bar(settings));
+        self.progress = (!settings.status).then(|| LoadProgress::new(&settings.plan));
         self.begun = Instant::now();
         self.since_when = self.begun;
         self.since.clear();
         (self.since_operations, self.operations) = (0, 0);
         self.means = Means::default();
         self.points = Points::new();
-        // YCSB has a status line at the start too.
+        // YCSB prints a status line at the start too.
         if self.settings.status {
             self.status();
         }
     }
 
-    /// The status line of the end.
+    /// Writes the last status line.
     fn last_status(&mut self) {
-        self.clear_bar();
+        self.progress = None;
         if self.settings.status {
             self.status();
         }
     }
 
-    fn clear_bar(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-
-    /// Writes a status line of what was measured since the last one.
+    /// Writes a status line with the measurements since the last one.
     fn status(&mut self) {
         let elapsed = self.begun.elapsed();
         let since = std::mem::replace(&mut self.since_when, Instant::now()).elapsed().as_secs_f64();
-        let interval: Vec<(String, Measured)> =
+        let interval: Vec<(String, OperationMeasurements)> =
             self.since.iter().map(|(name, measured)| ((*name).to_owned(), measured.clone())).collect();
         let left = self.settings.plan.operations.map(|all| all.saturating_sub(self.operations));
-        let progress = Progress {
+        let progress = RunProgress {
             label: &self.settings.label,
             clock: &wall_clock(SystemTime::now()),
             elapsed,
@@ -125,12 +121,12 @@ impl<'s> LoadPrinter<'s> {
             interval: &interval,
         };
         output::note(&status_line(self.report, &progress));
-        self.since.values_mut().for_each(Measured::clear);
+        self.since.values_mut().for_each(OperationMeasurements::clear);
         self.since_operations = 0;
     }
 
-    /// Shows the report where it belongs. The first thing that goes wrong is kept for the end, since the measurement is worth more.
-    fn show_report(&mut self, ended: &Ended, wall: Duration) {
+    /// Prints the report. The first failure is kept for the end, so that the measurement is not lost.
+    fn show_report(&mut self, ended: &LoadResult, wall: Duration) {
         let raw = std::mem::replace(&mut self.points, Points::new()).taken();
         let totals = RunTotals {
             run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
@@ -145,12 +141,6 @@ impl<'s> LoadPrinter<'s> {
         }
         let shown = show(&report(self.report, &totals), self.settings.export_file.as_deref());
         self.report_error = self.report_error.take().or(shown.err());
-    }
-}
-
-impl Drop for LoadPrinter<'_> {
-    fn drop(&mut self) {
-        self.clear_bar();
     }
 }
 
@@ -170,7 +160,7 @@ impl Events for LoadPrinter<'_> {
         Ok(())
     }
 
-    fn second(&mut self, interval: &Interval<'_>) {
+    fn second(&mut self, interval: &SecondMeasurements<'_>) {
         self.operations = interval.total_operations;
         self.since_operations += interval.operations;
         for (name, measured) in interval.metrics {
@@ -189,10 +179,8 @@ impl Events for LoadPrinter<'_> {
         if let Some(metrics) = &self.metrics {
             metrics.second(interval);
         }
-        if let Some(bar) = &self.bar {
-            bar.set_position(interval.total_operations);
-            let warming = if interval.second < 0 { "warming up, " } else { "" };
-            bar.set_message(format!("{warming}{}/s", interval.operations));
+        if let Some(progress) = &self.progress {
+            progress.second(interval);
         }
         let due = Duration::from_secs(self.settings.status_interval_s);
         if self.settings.status && self.since_when.elapsed() + Duration::from_millis(200) >= due {
@@ -200,12 +188,15 @@ impl Events for LoadPrinter<'_> {
         }
     }
 
-    fn part_ends(&mut self, part: LoadPart<'_>, ended: &Ended, wall: Duration) -> ControlFlow<()> {
+    fn part_ends(&mut self, part: LoadPart<'_>, ended: &LoadResult, wall: Duration) -> ControlFlow<()> {
         self.last_status();
         if !self.config.json {
             self.show_report(ended, wall);
         }
         self.has_failures |= results::show_summary(ended, part.settings);
+        for sentence in self.collection.iter().flat_map(|one| one.advice(part.phase, ended)) {
+            output::note(&format!("fathom: {sentence}"));
+        }
         self.parts.push(results::load_document(part.name, ended));
         if self.report_error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -220,24 +211,13 @@ impl Events for LoadPrinter<'_> {
         }
     }
 
-    fn search_step(&mut self, step: &Step, verdict: Verdict) -> Result<()> {
+    fn search_step(&mut self, step: &SearchStep, verdict: StepVerdict) -> Result<()> {
         self.last_status();
         if self.config.json { Ok(()) } else { output::line(&results::search_line(step, verdict)) }
     }
 }
 
-fn bar(settings: &ClientSettings) -> ProgressBar {
-    let (bar, template) = match settings.plan.operations {
-        Some(operations) => {
-            (ProgressBar::new(operations), "{wide_bar} {human_pos}/{human_len} ops  {msg}  ETA {eta}")
-        }
-        None => (ProgressBar::no_length(), "{spinner} {human_pos} ops  {msg}  {elapsed}"),
-    };
-    let style = ProgressStyle::with_template(template);
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-/// The report, to where it belongs; what a file does not take goes to standard output.
+/// Writes the report to a file; to standard output without one, or if the file cannot be written.
 fn show(text: &str, file: Option<&str>) -> Result<()> {
     let Some(file) = file else { return output::line(text.trim_end()) };
     let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));

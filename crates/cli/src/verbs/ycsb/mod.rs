@@ -1,9 +1,11 @@
 //! `fathom ycsb`: YCSB's command line for MongoDB, at a fraction of its cost and with honest latency.
 //!
-//! What the properties mean is decided in `fathom_load`; here they become a run, status lines, a report and a run folder.
+//! `fathom_load` interprets the properties. This module adds a run, status lines, a report and a run folder.
 
 mod config;
+mod failure_advice;
 mod load_printer;
+mod load_progress;
 mod points;
 mod results;
 
@@ -18,35 +20,38 @@ use fathom_load::driving::check_official_driver;
 use fathom_load::ycsb_report::ReportSettings;
 use fathom_process::Signals;
 use fathom_session::{
-    Driver, LoadPlan, LoadSpec, MonitorSpec, RecordSpec, ServerSpec, SessionResult, SessionSpec, Tools,
-    WorkloadSpec,
+    Driver, LoadPlan, LoadSpec, MonitorSpec, RecordSpec, ServerSpec, SessionResult, SessionSpec,
+    SessionTools, WorkloadSpec,
 };
 use serde_json::json;
 
 pub(crate) use self::config::{Config, plain};
 use self::config::{DriverWord, check_export_file, report_settings, warn};
+use self::failure_advice::TargetCollection;
 use self::load_printer::LoadPrinter;
 use crate::metrics::LoadMetrics;
-use crate::outcome::Outcome;
+use crate::outcome::VerbOutcome;
 use crate::output;
+use crate::run_page;
 
-/// What samplers bring is in the run folder; in memory it is not needed for long.
+/// The time for which memory keeps the samplers' readings, which are in the run folder.
 const HINDSIGHT: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom ycsb load mongodb -P workloads/workloada -threads 16
-  fathom ycsb run mongodb -P workloads/workloada -p operationcount=100000 -s
-  fathom ycsb run mongodb -P workloads/workloadc -target 5000 \\
+  fathom ycsb load mongodb -P workloada -threads 16
+  fathom ycsb run mongodb -P workloada -p operationcount=100000 -s
+  fathom ycsb run mongodb -P workloadc -target 5000 \\
       -p mongodb.url=mongodb://db1/ycsb
-  fathom ycsb run mongodb -P workloads/workloadb -target 5000 \\
+  fathom ycsb run mongodb -P workloadb -target 5000 \\
       -p arrivals=poisson -p operationcount=0 -p maxexecutiontime=60
-  fathom ycsb run mongodb -P workloads/workloadb --find-max --slo 'p99<10ms'
-  fathom ycsb load mongodb --workload workloads/nested-orders.yaml
-  fathom ycsb run mongodb -P workloads/workloada --watch && fathom explain
-  fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloads/workloada
+  fathom ycsb run mongodb -P workloadb --find-max --slo 'p99<10ms'
+  fathom ycsb load mongodb --workload nested-orders
+  fathom ycsb run mongodb -P workloada --watch && fathom explain
+  fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloada
 
-The report goes to standard output, all else to standard error. Ctrl-C ends a
+The report goes to standard output, all else to standard error. --watch also makes
+a page of the run, report.html in its folder. Ctrl-C ends a
 run with its report. Properties are YCSB's and ours; docs/ycsb.md lists them.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
 
@@ -59,7 +64,13 @@ pub(crate) fn command() -> Command {
 }
 
 /// Loads or runs, and reports.
-pub(crate) fn run(config: Config) -> Result<Outcome> {
+pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
+    let reasons = [
+        (!config.watch, "a load without --watch"),
+        (config.json, "--json"),
+        (config.no_record, "--no-record"),
+    ];
+    config.page.check(&reasons)?;
     if config.driver == DriverWord::Official {
         check_official_driver()?;
         if config.find_max {
@@ -67,15 +78,22 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
             return Err(Error::usage(what).into());
         }
     }
-    let tools = Tools { signals: Signals::install()?, note: output::note };
+    let tools = SessionTools { signals: Signals::install()?, note: output::note };
     let workload = config.workload(config.properties()?)?;
-    let Client { settings, report, server } = match &workload {
-        WorkloadSpec::Core(parts) => Client::of(parts.first().cloned().unwrap_or_default().plan()?, false)?,
-        WorkloadSpec::Search(search) => Client::of(search.load.plan()?, false)?,
+    let LoadClient { settings, report, server, collection } = match &workload {
+        WorkloadSpec::Core(parts) => {
+            let plan = parts.first().cloned().unwrap_or_default().plan()?;
+            let collection = Some(TargetCollection::new(&plan));
+            LoadClient { collection, ..LoadClient::new(plan, false)? }
+        }
+        WorkloadSpec::Search(search) => LoadClient::new(search.load.plan()?, false)?,
         WorkloadSpec::Documents(load) => {
             let plan = load.plan()?;
             let is_paced = plan.is_paced();
-            Client::of(plan, is_paced)?
+            LoadClient::new(plan, is_paced)?
+        }
+        WorkloadSpec::Capacity(_) => {
+            return Err(Error::usage("capacities are measured by 'fathom checkup'").into());
         }
     };
     let record = RecordSpec::new("ycsb", config.runs.clone(), Path::new(".")).seed(settings.plan.seed);
@@ -98,22 +116,24 @@ pub(crate) fn run(config: Config) -> Result<Outcome> {
         ..SessionSpec::default()
     };
     let metrics = config.metrics.as_deref().map(LoadMetrics::serve).transpose()?;
-    let mut printer = LoadPrinter::new(&config, &settings, &report, metrics);
+    let mut printer = LoadPrinter::new(&config, &settings, &report, metrics, collection);
     let result = fathom_session::run(&spec, &tools, &mut printer)?;
     end(&config, printer, &server, result)
 }
 
-/// The client of a load, as the plan has it.
-struct Client {
+/// The client of a load, as planned.
+struct LoadClient {
     settings: ClientSettings,
     report: ReportSettings,
     /// The deployment, without secrets.
     server: String,
+    /// The collection of a core workload.
+    collection: Option<TargetCollection>,
 }
 
-impl Client {
-    /// Reads how the report looks, warns, and refuses a file that cannot be written: all before the servers are asked.
-    fn of<W>(plan: LoadPlan<W>, is_paced: bool) -> Result<Client> {
+impl LoadClient {
+    /// Reads the settings of the report, warns, and refuses a file that cannot be written, all before any request to the servers.
+    fn new<W>(plan: LoadPlan<W>, is_paced: bool) -> Result<LoadClient> {
         let LoadPlan { settings, properties, binding, mut warnings, .. } = plan;
         let (report, more) = report_settings(&properties, &settings)?;
         warnings.extend(more);
@@ -124,35 +144,42 @@ impl Client {
             );
         }
         check_export_file(&settings)?;
-        Ok(Client { settings, report, server: binding.target.to_string() })
+        Ok(LoadClient { settings, report, server: binding.target.to_string(), collection: None })
     }
 }
 
-/// Says where the run folder is, shows what is shown at the end, and how it all ended.
+/// Prints the path of the run folder and the end of the output, and returns the outcome.
 fn end(
     config: &Config,
     mut printer: LoadPrinter<'_>,
     server: &str,
     result: SessionResult,
-) -> Result<Outcome> {
+) -> Result<VerbOutcome> {
     if let Some(error) = result.error {
         return Err(error.into());
     }
     if let Some(folder) = &result.folder {
         output::note(&format!("Run folder: {}", folder.display()));
         if config.watch {
-            output::note(&format!("What it says: fathom explain {}", folder.display()));
+            output::note(&format!("To judge it: fathom explain {}", folder.display()));
+            // Standard output is used for YCSB's report.
+            let page = (!config.json).then(|| run_page::of_ended_run(&config.page, Some(folder))).flatten();
+            page.iter().for_each(|page| output::note(page));
         }
     }
     if let Some(slo) = &config.slo {
-        // Somebody stopped it before there was anything to say.
-        let Some(search) = &result.search else { return Ok(Outcome::Clean) };
+        // The search was stopped before its first result.
+        let Some(search) = &result.search else { return Ok(VerbOutcome::Clean) };
         if config.json {
             output::line(&results::search_document(search, slo, result.folder.as_deref()).to_string())?;
         } else {
             results::show_search(search)?;
         }
-        return Ok(if search.found.rate_per_s.is_some() { Outcome::Clean } else { Outcome::Findings });
+        return Ok(if search.found.rate_per_s.is_some() {
+            VerbOutcome::Clean
+        } else {
+            VerbOutcome::Findings
+        });
     }
     if let Some(error) = printer.report_error.take() {
         return Err(error.into());
@@ -171,8 +198,8 @@ fn end(
     }
     if let Some(broken) = result.broken {
         output::note(&format!("fathom: {broken}"));
-        return Ok(Outcome::Findings);
+        return Ok(VerbOutcome::Findings);
     }
     let fails = printer.has_failures && !config.ycsb_exit_codes;
-    Ok(if fails { Outcome::Findings } else { Outcome::Clean })
+    Ok(if fails { VerbOutcome::Findings } else { VerbOutcome::Clean })
 }

@@ -1,4 +1,4 @@
-//! What YCSB writes beside its report on demand: every latency by itself, and histogram logs under names of their own.
+//! The files that YCSB writes on request: every single latency, and histogram logs.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fathom_errors::{Error, Result};
-use fathom_load::driving::Interval;
-use fathom_load::ycsb_report::{Clock, RawPoints, ReportSettings, write_raw_points};
+use fathom_load::driving::SecondMeasurements;
+use fathom_load::ycsb_report::{MeasurementInterval, RawPoints, ReportSettings, write_raw_points};
 use fathom_record::LatencyLog;
 
 /// `measurementtype=raw`: all points, held until the end.
@@ -24,16 +24,20 @@ impl Points {
         Points { begun_ms: u64::try_from(now.as_millis()).unwrap_or(0), by_name: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, settings: &ReportSettings, interval: &Interval<'_>) {
+    pub(super) fn add(&mut self, settings: &ReportSettings, interval: &SecondMeasurements<'_>) {
         for point in interval.points {
             let Some(operation) = interval.names.get(point.metric) else { continue };
             let name = settings.metric_name(operation, point.status);
             let end_ms = self.begun_ms + point.end_ns / 1_000_000;
-            if settings.clock() == Clock::Both {
+            if settings.clock() == MeasurementInterval::Both {
                 let intended = self.by_name.entry(format!("Intended-{name}")).or_default();
                 intended.push((end_ms, point.response_ns / 1000));
             }
-            let ns = if settings.clock() == Clock::Response { point.response_ns } else { point.service_ns };
+            let ns = if settings.clock() == MeasurementInterval::Response {
+                point.response_ns
+            } else {
+                point.service_ns
+            };
             self.by_name.entry(name).or_default().push((end_ms, ns / 1000));
         }
     }
@@ -43,7 +47,7 @@ impl Points {
     }
 }
 
-/// Writes all points to where the properties want them, or to standard output in front of the report.
+/// Writes all points to the destination in the properties, or to standard output before the report.
 pub(super) fn write(settings: &ReportSettings, points: &[RawPoints]) -> Result<()> {
     let Some(file) = settings.raw_file() else {
         let mut out = std::io::stdout().lock();
@@ -68,18 +72,21 @@ impl HistogramFiles {
         HistogramFiles { prefix: prefix.to_owned(), started: SystemTime::now(), logs: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, settings: &ReportSettings, interval: &Interval<'_>) -> Result<()> {
+    pub(super) fn add(&mut self, settings: &ReportSettings, interval: &SecondMeasurements<'_>) -> Result<()> {
         const SECOND_NS: u64 = 1_000_000_000;
         let Ok(second) = u64::try_from(interval.second) else { return Ok(()) };
         let window = (second * SECOND_NS, (second + 1) * SECOND_NS);
         for (name, measured) in interval.metrics {
             let latencies = &measured.succeeded;
-            if settings.clock() != Clock::Response {
+            if settings.clock() != MeasurementInterval::Response {
                 self.log(name)?.add(window, &latencies.service)?;
             }
-            if settings.clock() != Clock::Service {
-                let name =
-                    if settings.clock() == Clock::Both { format!("Intended-{name}") } else { name.clone() };
+            if settings.clock() != MeasurementInterval::Service {
+                let name = if settings.clock() == MeasurementInterval::Both {
+                    format!("Intended-{name}")
+                } else {
+                    name.clone()
+                };
                 self.log(&name)?.add(window, &latencies.response)?;
             }
         }

@@ -1,12 +1,12 @@
-//! What a load or a search for the highest rate came to: for a person beside YCSB's report, as a table, or (`--json`) as one document.
+//! The results of a load or of a search for the highest rate: as YCSB's report with sentences, as a table, or (`--json`) as one document.
 
 use std::path::Path;
 
 use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
-use fathom_load::driving::{End, Ended};
-use fathom_load::find_max::{Step, Verdict};
-use fathom_load::measurements::{Latencies, Measured, Status};
+use fathom_load::driving::{End, LoadResult};
+use fathom_load::find_max::{SearchStep, StepVerdict};
+use fathom_load::measurements::{Latencies, OperationMeasurements, Status};
 use fathom_session::SearchOutcome;
 use fathom_stats::{Histogram, LittleCheck, MAX_CLIENT_CPU_SHARE, Slo};
 use fathom_units::{Nanos, count};
@@ -14,14 +14,14 @@ use serde_json::{Map, Value, json};
 
 use crate::output;
 
-/// A schedule lag above this, in nanoseconds, at the 99th percentile is the client's or comes of connections that are all busy.
+/// A schedule lag above this at the 99th percentile, in nanoseconds, is due to the client or to connections that are all busy.
 const LAG_NS: u64 = 1_000_000;
-/// The largest gap in Little's law (facts/analysis.md A2).
+/// The largest gap in Little's law (docs/methods.md#littles-law).
 const GAP: f64 = 0.02;
 
-/// Shows on standard error what a person should know of a load: both clocks, what failed and why, and whether the client was the
-/// limit. Whether operations failed.
-pub(super) fn show_summary(ended: &Ended, settings: &ClientSettings) -> bool {
+/// Prints the main facts of a load to standard error: both clocks, failures and their reasons, and whether the client was the
+/// limit. Returns whether operations failed.
+pub(super) fn show_summary(ended: &LoadResult, settings: &ClientSettings) -> bool {
     table(ended);
     let failures = failures(ended);
     for sentence in sentences(ended, settings) {
@@ -30,11 +30,11 @@ pub(super) fn show_summary(ended: &Ended, settings: &ClientSettings) -> bool {
     failures
 }
 
-fn table(ended: &Ended) {
+fn table(ended: &LoadResult) {
     let heads = ["p50", "p95", "p99", "p99.9", "max"];
     output::note(&format!(
-        "{:<18} {:<8} {:>8} {:>8} {:>8} {:>8} {:>8}  us",
-        "", "", heads[0], heads[1], heads[2], heads[3], heads[4]
+        "{:<18} {:<8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "us", "", heads[0], heads[1], heads[2], heads[3], heads[4]
     ));
     for (name, measured) in &ended.metrics {
         for (clock, histogram) in
@@ -51,18 +51,18 @@ fn table(ended: &Ended) {
     }
 }
 
-/// A quantile in microseconds, or a dash where too few operations lie beyond it.
+/// A quantile in microseconds, or a dash if too few operations lie beyond it.
 fn micros(histogram: &Histogram, q: f64) -> String {
     let quantile = histogram.supported_quantile(q);
     quantile.map_or_else(|| "-".to_owned(), |nanos| format!("{:.0}", nanos.get() as f64 / 1000.0))
 }
 
-fn failures(ended: &Ended) -> bool {
+fn failures(ended: &LoadResult) -> bool {
     for (kind, failures) in &ended.failures {
         output::note(&format!("fathom: {} x {kind}: {}", failures.count, failures.first));
     }
     if ended.reconnects > 0 {
-        output::note(&format!("fathom: {} connections were made anew", ended.reconnects));
+        output::note(&format!("fathom: {} connections were established again", ended.reconnects));
     }
     if ended.abandoned > 0 {
         output::note(&format!(
@@ -73,16 +73,16 @@ fn failures(ended: &Ended) -> bool {
     ended.metrics.iter().any(|(_, measured)| measured.failures() > 0)
 }
 
-fn sentences(ended: &Ended, settings: &ClientSettings) -> Vec<String> {
+fn sentences(ended: &LoadResult, settings: &ClientSettings) -> Vec<String> {
     let mut sentences = Vec::new();
     let seconds = ended.elapsed.as_secs_f64();
     let share = ended.cpu.as_secs_f64() / (seconds * ended.loops.max(1) as f64).max(1e-9);
     let per_operation = ended.cpu.as_secs_f64() * 1e6 / ended.operations.max(1) as f64;
     let rate = ended.operations as f64 / seconds.max(1e-9);
     sentences.push(format!(
-        "client: {} connections on {} loops, {:.0} % of their processors, {per_operation:.1} us of CPU an operation",
-        settings.plan.connections,
-        ended.loops,
+        "client: {}, {}, {:.0} % busy, {per_operation:.1} us of CPU per operation",
+        number(settings.plan.connections, "connection"),
+        number(ended.loops, "thread"),
         share * 100.0
     ));
     if share > MAX_CLIENT_CPU_SHARE {
@@ -109,9 +109,14 @@ fn sentences(ended: &Ended, settings: &ClientSettings) -> Vec<String> {
     sentences
 }
 
-/// Little's law on ourselves: what is under way is what comes a second times how long it stays.
-fn little(ended: &Ended, rate_per_s: f64) -> Option<String> {
-    // Operations of several parts are measured as a whole and in parts; only wholes are under way.
+/// `1 thread`, `2 threads`.
+fn number(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Little's law applied to the load itself: the operations under way are the rate times their mean time.
+fn little(ended: &LoadResult, rate_per_s: f64) -> Option<String> {
+    // Operations with several parts are measured as a whole and in parts; only the wholes count as under way.
     let wholes = ended.metrics.iter().filter(|(name, _)| *name != "VERIFY");
     let reads = ended.metrics.iter().any(|(name, _)| *name == "READ-MODIFY-WRITE");
     let (mut sum_ns, mut count) = (0.0, 0_u64);
@@ -122,7 +127,7 @@ fn little(ended: &Ended, rate_per_s: f64) -> Option<String> {
             count += histogram.len();
         }
     }
-    // Operations that took a good part of the run are cut off at its ends: the law is one of long runs.
+    // Operations that took a large part of the run are cut off at its ends, and the law only holds for long runs.
     let longest = ended.metrics.iter().filter_map(|(_, measured)| measured.succeeded.service.max_ns()).max();
     let cut = longest.unwrap_or(0) as f64 / 1e9 > ended.elapsed.as_secs_f64() / 50.0 || ended.abandoned > 0;
     if reads || cut || count == 0 || ended.elapsed.as_secs_f64() < 2.0 {
@@ -146,7 +151,7 @@ fn little(ended: &Ended, rate_per_s: f64) -> Option<String> {
 }
 
 /// The document of one part of a load; percentiles with fewer than ten operations beyond them are null.
-pub(super) fn load_document(name: &str, ended: &Ended) -> Value {
+pub(super) fn load_document(name: &str, ended: &LoadResult) -> Value {
     let operations: Map<String, Value> =
         ended.metrics.iter().map(|(name, measured)| ((*name).to_owned(), operation(measured))).collect();
     let failures: Vec<Value> = ended
@@ -182,7 +187,7 @@ pub(super) fn load_document(name: &str, ended: &Ended) -> Value {
     })
 }
 
-fn operation(measured: &Measured) -> Value {
+fn operation(measured: &OperationMeasurements) -> Value {
     let returns: Map<String, Value> = Status::ALL
         .iter()
         .filter(|status| measured.returned(**status) > 0)
@@ -231,7 +236,7 @@ pub(super) fn search_header(slo: &Slo) -> String {
 }
 
 /// The line of a step.
-pub(super) fn search_line(step: &Step, verdict: Verdict) -> String {
+pub(super) fn search_line(step: &SearchStep, verdict: StepVerdict) -> String {
     let quantile = step.quantile_ns.map_or_else(|| "-".to_owned(), |ns| Nanos(ns).to_string());
     let lag = step.lag_ms.iter().sum::<f64>() / step.lag_ms.len().max(1) as f64;
     format!(
@@ -251,7 +256,7 @@ pub(super) fn show_search(outcome: &SearchOutcome) -> Result<()> {
 /// The answer of a search as a document.
 pub(super) fn search_document(outcome: &SearchOutcome, slo: &Slo, folder: Option<&Path>) -> Value {
     let SearchOutcome { found, sentence, is_checkpoint_blind } = outcome;
-    let step = |(step, verdict): &(Step, Verdict)| {
+    let step = |(step, verdict): &(SearchStep, StepVerdict)| {
         json!({
             "offered_per_s": step.offered_per_s,
             "achieved_per_s": step.achieved_per_s,

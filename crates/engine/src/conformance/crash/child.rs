@@ -1,4 +1,4 @@
-//! The process that is killed: several threads commit in order and say what is durable.
+//! The child process that the crash test kills: several threads commit in order and print what is durable.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::conformance::Subject;
 use crate::conformance::fixture::{bytes, number, read, retried};
 use crate::{Durability, Engine, Kind, Result, Session, Table, TableSpec};
 
-/// A child that nobody kills ends by itself.
-const LONGEST_LIFE: Duration = Duration::from_secs(120);
+/// A child that is not killed ends by itself.
+const MAX_LIFE: Duration = Duration::from_secs(120);
 
 /// Writes until the process is killed or its standard output is closed.
 pub fn write_until_killed(subject: &Subject<'_>, folder: &Path) {
@@ -23,12 +23,12 @@ pub fn write_until_killed(subject: &Subject<'_>, folder: &Path) {
         Err(error) if error.kind() == Kind::Duplicate => engine.open_table(ident).unwrap(),
         made => made.unwrap(),
     };
-    let writing = Writing {
+    let writing = CrashWorkload {
         engine: &*engine,
         records: open(RECORDS, &TableSpec::records()),
         entries: open(ENTRIES, &TableSpec::index()),
         committed: Default::default(),
-        ends: Instant::now() + LONGEST_LIFE,
+        ends: Instant::now() + MAX_LIFE,
     };
     let session = engine.session().unwrap();
     for (writer, committed) in writing.committed.iter().enumerate() {
@@ -49,7 +49,7 @@ pub fn write_until_killed(subject: &Subject<'_>, folder: &Path) {
     });
 }
 
-struct Writing<'a> {
+struct CrashWorkload<'a> {
     engine: &'a dyn Engine,
     records: Table,
     entries: Table,
@@ -58,12 +58,12 @@ struct Writing<'a> {
     ends: Instant,
 }
 
-impl Writing<'_> {
+impl CrashWorkload<'_> {
     fn is_over(&self) -> bool {
         Instant::now() > self.ends
     }
 
-    /// Writers 0 and 3 wait for each commit; 1 and 2 flush the journal now and then, as w:1 does.
+    /// Writers 0 and 3 wait for each commit; 1 and 2 flush the journal from time to time, as w:1 does.
     fn write(&self, writer: usize) {
         let session = self.engine.session().unwrap();
         let waits = writer == 0 || writer == 3;
@@ -78,7 +78,7 @@ impl Writing<'_> {
             self.committed[writer].store(content.sequence, Ordering::SeqCst);
             if !waits {
                 if !content.sequence.is_multiple_of(16) {
-                    // So that the kill finds commits that are not flushed, and others that saw them.
+                    // The kill should find commits that are not flushed, and others that saw them.
                     if content.sequence.is_multiple_of(3) {
                         thread::sleep(Duration::from_millis(1));
                     }
@@ -108,7 +108,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Writes what must never be found, and rolls it back.
+    /// Writes records that must never be found, and rolls them back.
     fn give_up(&self, session: &dyn Session, content: &Content) {
         let never = Content { sequence: content.sequence + 1_000_000, ..content.clone() };
         session.begin().unwrap();

@@ -1,5 +1,5 @@
-//! What the child writes and what must be left of it after a kill: keys, values with a checksum, lines of
-//! acknowledgement, and the comparison with what was promised.
+//! The records that the child writes and the check of what is left after a kill: keys, values with a checksum,
+//! acknowledgement lines, and the comparison with what was acknowledged.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,18 +21,18 @@ pub(super) const RECORDS: &str = "crash-records";
 /// The table with an entry for each record.
 pub(super) const ENTRIES: &str = "crash-entries";
 
-/// How many of its records a writer keeps; it removes older ones as it adds, so that rounds do not grow
-/// longer and longer.
+/// The number of its records that each writer keeps. It removes older ones as it adds new ones, so that later rounds do not
+/// take longer.
 pub(super) const KEPT: Writers = [500, 500, 50, 20];
 
 const SEQUENCE_BITS: u32 = 40;
 
-/// The key of a record, which says whose it is.
+/// The key of a record, which identifies its writer.
 pub(super) fn record_key(writer: usize, sequence: u64) -> i64 {
     (((writer as u64) << SEQUENCE_BITS) | sequence).cast_signed()
 }
 
-/// The writer and sequence of a record's key; none for a head.
+/// The writer and sequence of a record's key; `None` for a head.
 pub(super) fn parse_record_key(key: i64) -> Option<(usize, u64)> {
     let key = u64::try_from(key).ok()?;
     let writer = usize::try_from(key >> SEQUENCE_BITS).ok()?;
@@ -44,18 +44,18 @@ pub(super) fn head_key(writer: usize) -> i64 {
     -1 - writer as i64
 }
 
-/// The key of a record's index entry: scattered over the table, as keys of users are.
+/// The key of a record's index entry, scattered over the table as user keys are.
 pub(super) fn entry_key(writer: usize, sequence: u64) -> Vec<u8> {
     let scattered = Random::new(sequence << 3 | writer as u64).next();
     [&scattered.to_be_bytes()[..], &[writer as u8], &sequence.to_be_bytes()].concat()
 }
 
-/// What a value says.
+/// The content of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Content {
     pub(super) writer: usize,
     pub(super) sequence: u64,
-    /// What each writer had committed before this transaction began.
+    /// The commits of each writer before this transaction began.
     pub(super) seen: Writers,
 }
 
@@ -77,7 +77,7 @@ impl Content {
         value
     }
 
-    /// What a value says; none if it is not whole.
+    /// Decodes a value; `None` if it is not intact.
     pub(super) fn decode(value: &[u8]) -> Option<Content> {
         let (body, sum) = value.split_last_chunk()?;
         if checksum(body) != u64::from_le_bytes(*sum) {
@@ -101,31 +101,31 @@ fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// The line that says that everything of a writer up to a sequence is durable.
+/// The line that reports that a writer's commits up to a sequence are durable.
 pub(super) fn acknowledgement(writer: usize, sequence: u64) -> String {
     format!("durable {writer} {sequence}\n")
 }
 
-/// The writer and sequence of such a line, if it is one and whole.
+/// The writer and sequence of an acknowledgement line; `None` if it is incomplete or another line.
 pub(super) fn read_acknowledgement(line: &str) -> Option<(usize, u64)> {
     let (writer, sequence) = line.strip_prefix("durable ")?.strip_suffix('\n')?.split_once(' ')?;
     let writer = writer.parse().ok().filter(|writer| *writer < WRITERS)?;
     Some((writer, sequence.parse().ok()?))
 }
 
-type Inspected<T> = Result<T, String>;
+type Inspection<T> = Result<T, String>;
 
-/// Opens the folder, checks everything and closes again; the newest commit of each writer that is there.
-pub(super) fn inspect(subject: &Subject<'_>, folder: &Path, durable: &Writers) -> Inspected<Writers> {
+/// Opens the folder, checks everything and closes it again. Returns the newest commit found of each writer.
+pub(super) fn inspect(subject: &Subject<'_>, folder: &Path, durable: &Writers) -> Inspection<Writers> {
     let engine = (subject.open)(folder).map_err(|error| format!("the engine does not open: {error}"))?;
     let result = look(&*engine, durable);
     let closed = engine.close().map_err(|error| format!("the engine does not close: {error}"));
     result.and_then(|found| closed.map(|()| found))
 }
 
-fn look(engine: &dyn Engine, durable: &Writers) -> Inspected<Writers> {
+fn look(engine: &dyn Engine, durable: &Writers) -> Inspection<Writers> {
     let (Some(records), Some(entries)) = (open(engine, RECORDS)?, open(engine, ENTRIES)?) else {
-        // The child was killed before it had made its tables.
+        // The child was killed before it had created its tables.
         return if *durable == [0; WRITERS] { Ok(*durable) } else { Err("a table is gone".to_owned()) };
     };
     let session = engine.session().map_err(|error| error.to_string())?;
@@ -157,7 +157,7 @@ fn look(engine: &dyn Engine, durable: &Writers) -> Inspected<Writers> {
     Ok(heads)
 }
 
-fn open(engine: &dyn Engine, ident: &str) -> Inspected<Option<Table>> {
+fn open(engine: &dyn Engine, ident: &str) -> Inspection<Option<Table>> {
     match engine.open_table(ident) {
         Err(error) if error.kind() == Kind::NotFound => Ok(None),
         opened => opened.map(Some).map_err(|error| format!("table {ident} does not open: {error}")),
@@ -168,8 +168,8 @@ fn entry(writer: usize, sequence: u64) -> (OwnedKey, Vec<u8>) {
     (OwnedKey::Bytes(entry_key(writer, sequence)), record_key(writer, sequence).to_le_bytes().to_vec())
 }
 
-/// Nothing that was promised is lost.
-fn check_heads(heads: &Writers, durable: &Writers) -> Inspected<()> {
+/// Checks that no acknowledged commit is lost.
+fn check_heads(heads: &Writers, durable: &Writers) -> Inspection<()> {
     for (writer, (head, durable)) in heads.iter().zip(durable).enumerate() {
         if head < durable {
             return Err(format!("writer {writer} is at {head}, but {durable} was acknowledged as durable"));
@@ -178,8 +178,8 @@ fn check_heads(heads: &Writers, durable: &Writers) -> Inspected<()> {
     Ok(())
 }
 
-/// Each writer's records are those that its newest commit left, no more and no fewer.
-fn check_records(heads: &Writers, found: &BTreeSet<(usize, u64)>) -> Inspected<()> {
+/// Checks that each writer has exactly the records that its newest commit left.
+fn check_records(heads: &Writers, found: &BTreeSet<(usize, u64)>) -> Inspection<()> {
     let mut expected = BTreeSet::new();
     for (writer, head) in heads.iter().enumerate() {
         let first = head.saturating_sub(KEPT[writer]) + 1;
@@ -194,8 +194,8 @@ fn check_records(heads: &Writers, found: &BTreeSet<(usize, u64)>) -> Inspected<(
     }
 }
 
-/// A commit is not there without those that were committed before it began.
-fn check_order(heads: &Writers, contents: &[Content]) -> Inspected<()> {
+/// Checks that no commit exists without those that were committed before it began.
+fn check_order(heads: &Writers, contents: &[Content]) -> Inspection<()> {
     match contents.iter().find(|content| content.seen.iter().zip(heads).any(|(seen, head)| seen > head)) {
         Some(content) => Err(format!("{content:?} survived, and commits before it did not; heads {heads:?}")),
         None => Ok(()),

@@ -1,23 +1,23 @@
-//! Kills a process that writes, again and again, and looks at what is left.
+//! Crash tests: kill a process that writes, again and again, and check what is left.
 //!
-//! A durable engine's test file adds, beside [`conformance_tests`](crate::conformance_tests),
+//! A durable engine's test file adds, besides [`conformance_tests`](crate::conformance_tests),
 //!
 //! ```text
 //! fathom_engine::conformance_crash_tests!(subject);
 //! ```
 //!
-//! The test binary starts itself with `FATHOM_CRASH_FOLDER` set; that child writes from several threads and says on its
-//! standard output what is durable; the parent kills it with SIGKILL at a random moment, opens the folder and checks that
+//! The test binary starts itself with `FATHOM_CRASH_FOLDER` set. That child writes from several threads and prints to its
+//! standard output what is durable. The parent kills it with SIGKILL at a random moment, opens the folder and checks that
 //!
-//! - everything that was acknowledged is there;
-//! - of each thread's commits a prefix is there, and of all commits together too: a commit is never there without one
+//! - everything that was acknowledged exists;
+//! - a prefix of each thread's commits exists, and a prefix of all commits together: a commit never exists without one
 //!   that it could see;
 //! - records and index entries, written in one transaction, agree;
-//! - every value is whole.
+//! - every value is intact.
 //!
-//! `FATHOM_CRASH_ROUNDS` says how often; with `FATHOM_CRASH_KEEP` set, a folder in which something is wrong is kept.
+//! `FATHOM_CRASH_ROUNDS` sets the number of rounds; `FATHOM_CRASH_KEEP` keeps a folder in which an error was found.
 //!
-//! A killed process loses what it had in its own memory, not what the kernel had: power cuts are another test's business.
+//! A killed process loses what it had in its own memory, not what the kernel had. Power cuts are not tested here.
 
 mod child;
 mod content;
@@ -34,23 +34,23 @@ use super::Subject;
 use super::random::Random;
 use content::{WRITERS, Writers};
 
-/// Says to a test binary that it is the child, and where to write.
+/// The environment variable that makes a test binary the child, and names the folder to write to.
 pub const FOLDER_VARIABLE: &str = "FATHOM_CRASH_FOLDER";
 
-/// Set, it keeps the folder in which something was found wrong.
+/// The environment variable that keeps a folder in which an error was found.
 const KEEP_VARIABLE: &str = "FATHOM_CRASH_KEEP";
 
 /// How long a child may take to acknowledge its first commit.
-const PATIENCE: Duration = Duration::from_secs(60);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The two tests of a durable engine; `subject` names a function beside it that returns a [`Subject`].
+/// The two tests of a durable engine; `subject` names a function in the same module that returns a [`Subject`].
 #[macro_export]
 macro_rules! conformance_crash_tests {
     ($subject:ident) => {
         mod kills {
             use $crate::conformance::crash;
 
-            /// Not a test of its own: what the other starts as another process.
+            /// Not a test by itself: the other test starts it as a child process.
             #[test]
             #[ignore = "the helper process of the next test"]
             fn helper_process() {
@@ -68,13 +68,13 @@ macro_rules! conformance_crash_tests {
     };
 }
 
-/// How many kills: `FATHOM_CRASH_ROUNDS`, or 5.
+/// The number of kills: `FATHOM_CRASH_ROUNDS`, or 5.
 pub fn wanted_rounds() -> u32 {
     std::env::var("FATHOM_CRASH_ROUNDS")
         .map_or(5, |text| text.parse().expect("FATHOM_CRASH_ROUNDS is no number"))
 }
 
-/// How this test binary is started again with one ignored test, given with its crate and modules, as the child.
+/// The command that starts this test binary as the child, with one ignored test, given by its crate and modules.
 pub fn command(test: &str, folder: &Path) -> Command {
     let name = test.split_once("::").map_or(test, |(_crate, name)| name);
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -83,9 +83,9 @@ pub fn command(test: &str, folder: &Path) -> Command {
     command
 }
 
-/// What the rounds came to.
+/// The result of the rounds.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct CrashResult {
     /// Commits that the children acknowledged as durable.
     pub acknowledged: u64,
     /// Commits that were found at the end, acknowledged or not.
@@ -96,11 +96,11 @@ pub struct Outcome {
 
 /// Starts, kills and inspects `rounds` times in one folder. `spawn` starts a process that calls [`write_until_killed`]
 /// with its standard output piped to us.
-pub fn rounds(subject: &Subject<'_>, spawn: &dyn Fn(&Path) -> Child, rounds: u32) -> Outcome {
+pub fn rounds(subject: &Subject<'_>, spawn: &dyn Fn(&Path) -> Child, rounds: u32) -> CrashResult {
     let folder = tempfile::Builder::new().prefix("fathom-crash-").tempdir().unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let mut random = Random::new(now.as_nanos() as u64);
-    let mut outcome = Outcome::default();
+    let mut outcome = CrashResult::default();
     let mut durable: Writers = [0; WRITERS];
     for round in 0..rounds {
         // Every fourth child may die while it opens and recovers.
@@ -125,15 +125,15 @@ pub fn rounds(subject: &Subject<'_>, spawn: &dyn Fn(&Path) -> Child, rounds: u32
         outcome.acknowledged = durable.iter().sum();
         outcome.found = found.iter().sum();
         eprintln!("crash round {round}: acknowledged {durable:?}, found {found:?}");
-        // The inspection closed the engine, so that what it found may not go any more.
+        // The inspection closed the engine, so what it found must not disappear later.
         durable = found;
     }
     outcome
 }
 
-/// Kills the child at its moment, and says what it acknowledged.
+/// Kills the child at its moment, and returns what it acknowledged.
 fn run_child(child: Child, early: bool, delay: Duration) -> Writers {
-    let mut child = Killed(child);
+    let mut child = ChildGuard(child);
     let mut lines = BufReader::new(child.0.stdout.take().expect("the child's standard output must be piped"));
     let (first, first_seen) = std::sync::mpsc::channel();
     let reader = thread::spawn(move || {
@@ -149,9 +149,9 @@ fn run_child(child: Child, early: bool, delay: Duration) -> Writers {
         acknowledged
     });
     if !early {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + COMMIT_TIMEOUT;
         while first_seen.recv_timeout(Duration::from_millis(20)).is_err() {
-            assert!(Instant::now() < deadline, "the child acknowledged nothing in {PATIENCE:?}");
+            assert!(Instant::now() < deadline, "the child acknowledged nothing in {COMMIT_TIMEOUT:?}");
             if let Some(status) = child.0.try_wait().unwrap() {
                 panic!("the child ended by itself, with {status}, before it acknowledged anything");
             }
@@ -165,10 +165,10 @@ fn run_child(child: Child, early: bool, delay: Duration) -> Writers {
     reader.join().unwrap()
 }
 
-/// A child that is killed and waited for when it goes out of scope, whatever the reason.
-struct Killed(Child);
+/// A child that is killed and waited for when it is dropped, whatever the reason.
+struct ChildGuard(Child);
 
-impl Drop for Killed {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

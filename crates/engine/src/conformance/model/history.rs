@@ -1,9 +1,9 @@
-//! Histories: what which session does, made from a seed without looking at any engine.
+//! Histories: sequences of calls of several sessions, generated from a seed independently of any engine.
 
 use crate::conformance::fixture::OwnedKey;
 use crate::conformance::random::Random;
 
-/// How many sessions take turns.
+/// The number of sessions that take turns.
 pub(super) const SESSIONS: u64 = 5;
 
 /// A key of one of the two tables: 0 has numbers, 1 has bytes.
@@ -13,9 +13,9 @@ pub(super) struct Spot {
     pub(super) key: OwnedKey,
 }
 
-/// Where a cursor goes.
+/// The target of a cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Move {
+pub(super) enum CursorMove {
     First,
     Last,
     Seek(OwnedKey),
@@ -33,10 +33,10 @@ pub(super) enum Act {
     },
     Rollback,
     Get(Spot),
-    Insert(Spot, Value),
-    Put(Spot, Value),
-    Update(Spot, Value),
-    /// Changes parts of the value that is there, with splices made from the seed.
+    Insert(Spot, ValueRecipe),
+    Put(Spot, ValueRecipe),
+    Update(Spot, ValueRecipe),
+    /// Changes parts of the existing value, with splices made from the seed.
     Splice(Spot, u64),
     Remove(Spot),
     Truncate {
@@ -44,61 +44,61 @@ pub(super) enum Act {
         from: Option<OwnedKey>,
         to: Option<OwnedKey>,
     },
-    /// A cursor that is made, goes somewhere, takes some steps and goes away.
+    /// A cursor that is made, placed, moved by some steps and dropped.
     Walk {
         table: usize,
-        start: Move,
-        step: Move,
+        start: CursorMove,
+        step: CursorMove,
         steps: usize,
     },
-    /// The session's lasting cursor goes somewhere; within a transaction only.
+    /// Places the session's lasting cursor; within a transaction only.
     Place {
         table: usize,
-        to: Move,
+        to: CursorMove,
     },
-    /// The lasting cursor takes a step, if it stands on a key.
-    Go(Move),
+    /// The lasting cursor takes a step, if it is on a key.
+    Go(CursorMove),
     Flush,
     Checkpoint,
 }
 
-/// A value, by what it is made from.
+/// The inputs from which a value is generated.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Value {
+pub(super) struct ValueRecipe {
     tag: u64,
     size: usize,
 }
 
-impl Value {
+impl ValueRecipe {
     pub(super) fn bytes(self) -> Vec<u8> {
         Random::new(self.tag).bytes(self.size)
     }
 }
 
-/// An act and whose it is.
+/// An act and the session that does it.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct ModelStep {
     pub(super) session: usize,
     pub(super) act: Act,
 }
 
-/// The history of a seed over so many different keys in each table.
-pub(super) fn make(seed: u64, keys: u64, steps: usize) -> Vec<Step> {
-    let mut maker = Maker { random: Random::new(seed), keys };
+/// The history of a seed over `keys` different keys in each table.
+pub(super) fn make(seed: u64, keys: u64, steps: usize) -> Vec<ModelStep> {
+    let mut maker = HistoryGenerator { random: Random::new(seed), keys };
     (0..steps)
         .map(|_| {
             let session = maker.random.below(SESSIONS) as usize;
-            Step { session, act: maker.act() }
+            ModelStep { session, act: maker.act() }
         })
         .collect()
 }
 
-struct Maker {
+struct HistoryGenerator {
     random: Random,
     keys: u64,
 }
 
-impl Maker {
+impl HistoryGenerator {
     fn act(&mut self) -> Act {
         match self.random.below(100) {
             0..14 => Act::Begin,
@@ -138,17 +138,17 @@ impl Maker {
         OwnedKey::Bytes(prefix.chain((which as u16).to_be_bytes()).collect())
     }
 
-    fn value(&mut self) -> Value {
+    fn value(&mut self) -> ValueRecipe {
         let size = match self.random.below(20) {
             0 => 0,
             1 => 3000,
             2..6 => 200,
             _ => 12,
         };
-        Value { tag: self.random.next(), size }
+        ValueRecipe { tag: self.random.next(), size }
     }
 
-    /// Mostly short ranges; now and then one that is open or crossed.
+    /// Mostly short ranges; occasionally one that is open or crossed.
     fn truncate(&mut self) -> Act {
         let Spot { table, key } = self.spot();
         match self.random.below(8) {
@@ -159,17 +159,17 @@ impl Maker {
         }
     }
 
-    fn start(&mut self, key: OwnedKey) -> Move {
+    fn start(&mut self, key: OwnedKey) -> CursorMove {
         match self.random.below(6) {
-            0 => Move::First,
-            1 => Move::Last,
-            2 | 3 => Move::Seek(key),
-            _ => Move::SeekBack(key),
+            0 => CursorMove::First,
+            1 => CursorMove::Last,
+            2 | 3 => CursorMove::Seek(key),
+            _ => CursorMove::SeekBack(key),
         }
     }
 
-    fn step(&mut self) -> Move {
-        if self.random.once_in(2) { Move::Next } else { Move::Previous }
+    fn step(&mut self) -> CursorMove {
+        if self.random.once_in(2) { CursorMove::Next } else { CursorMove::Previous }
     }
 
     fn walk(&mut self) -> Act {

@@ -1,8 +1,8 @@
-//! Cases: long random histories of several sessions, compared call by call with a model.
+//! Test cases that compare long random histories of several sessions with a model, call by call.
 //!
-//! A history is made from a seed before it is played, so a history that fails can be made shorter: parts are left out as
-//! long as it still fails, and what remains is printed. `FATHOM_MODEL_SEED` plays one seed; `FATHOM_MODEL_ROUNDS` says how
-//! many seeds are played otherwise.
+//! A history is made from a seed before it is played, so a failing history can be shortened: parts are left out as long as it
+//! still fails, and the rest is printed. `FATHOM_MODEL_SEED` plays one seed; otherwise `FATHOM_MODEL_ROUNDS` sets how many
+//! seeds are played.
 
 mod history;
 mod play;
@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 
 use super::Subject;
 use super::fixture::{Fixture, OwnedKey, all};
-use history::Step;
-use state::Rows;
+use history::ModelStep;
+use state::ModelRows;
 
-/// How long a failing history is made shorter.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// The time limit for shortening a failing history.
+const SHRINK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A dozen keys that everybody wants: conflicts, duplicates and removals all the time.
+/// A dozen keys that all sessions use: frequent conflicts, duplicates and removals.
 pub fn few_keys_many_conflicts(subject: &Subject<'_>) {
     run(subject, 12, 1500);
 }
 
-/// Hundreds of keys, so that tables have structure: long walks and ranges.
+/// Hundreds of keys, so that tables have structure: long scans and ranges.
 pub fn many_keys_long_walks(subject: &Subject<'_>) {
     run(subject, 400, 4000);
 }
@@ -53,8 +53,8 @@ fn run(subject: &Subject<'_>, keys: u64, steps: usize) {
     }
 }
 
-/// What the model has at the end is what the engine has after a close.
-fn compare_after_reopen(place: &mut Fixture<'_>, rows: &[Rows; 2], seed: u64) {
+/// The rows of the model at the end are those of the engine after a close.
+fn compare_after_reopen(place: &mut Fixture<'_>, rows: &[ModelRows; 2], seed: u64) {
     place.reopen();
     let session = place.session();
     for (ident, expected) in play::idents("model").iter().zip(rows) {
@@ -68,9 +68,13 @@ fn compare_after_reopen(place: &mut Fixture<'_>, rows: &[Rows; 2], seed: u64) {
     }
 }
 
-/// Leaves out parts, large ones first, as long as what is left still fails.
-fn shorten(place: &Fixture<'_>, mut history: Vec<Step>, mut complaint: String) -> (Vec<Step>, String) {
-    let deadline = Instant::now() + PATIENCE;
+/// Leaves out parts, large ones first, as long as the rest still fails.
+fn shorten(
+    place: &Fixture<'_>,
+    mut history: Vec<ModelStep>,
+    mut complaint: String,
+) -> (Vec<ModelStep>, String) {
+    let deadline = Instant::now() + SHRINK_TIMEOUT;
     let mut part = history.len() / 2;
     let mut trial = 0;
     while part > 0 && Instant::now() < deadline {
@@ -78,7 +82,7 @@ fn shorten(place: &Fixture<'_>, mut history: Vec<Step>, mut complaint: String) -
         while start < history.len() && Instant::now() < deadline {
             let end = (start + part).min(history.len());
             let kept = [history.get(..start), history.get(end..)].into_iter().flatten().flatten();
-            let shorter: Vec<Step> = kept.cloned().collect();
+            let shorter: Vec<ModelStep> = kept.cloned().collect();
             trial += 1;
             match play::play(&*place.engine, &format!("shorter-{trial}"), &shorter) {
                 Ok(_) => start = end,
@@ -90,7 +94,7 @@ fn shorten(place: &Fixture<'_>, mut history: Vec<Step>, mut complaint: String) -
     (history, complaint)
 }
 
-fn describe(seed: u64, history: &[Step], complaint: &str) -> String {
+fn describe(seed: u64, history: &[ModelStep], complaint: &str) -> String {
     let mut text = format!("seed {seed}: {complaint}\nin this history of {} steps:\n", history.len());
     for (place, step) in history.iter().enumerate() {
         let _ = writeln!(text, "{place:5}  session {}: {:?}", step.session, step.act);

@@ -1,28 +1,28 @@
 //! Plays a history on an engine and on the model, and stops at the first difference.
 
-use super::history::{Act, Move, SESSIONS, Spot, Step};
-use super::state::{Demand, Model, Outcome, Rows};
+use super::history::{Act, CursorMove, ModelStep, SESSIONS, Spot};
+use super::state::{Demand, ModelOutcome, ModelRows, ReferenceModel};
 use crate::conformance::atomicity::spliced;
 use crate::conformance::fixture::OwnedKey;
 use crate::conformance::random::Random;
 use crate::{Cursor, Durability, Engine, Kind, Result, Session, Table, TableSpec};
 
 /// A difference, in words.
-type Played<T> = std::result::Result<T, String>;
+type ModelCheck<T> = std::result::Result<T, String>;
 
 /// The names of the two tables.
 pub(super) fn idents(name: &str) -> [String; 2] {
     [format!("{name}-numbers"), format!("{name}-bytes")]
 }
 
-/// Plays a history in two new tables; their rows at the end, or what went another way than in the model.
-pub(super) fn play(engine: &dyn Engine, name: &str, history: &[Step]) -> Played<[Rows; 2]> {
+/// Plays a history in two new tables. Returns their rows at the end, or the first difference from the model.
+pub(super) fn play(engine: &dyn Engine, name: &str, history: &[ModelStep]) -> ModelCheck<[ModelRows; 2]> {
     let [numbers, bytes] = idents(name);
     let specs = [(numbers, TableSpec::records()), (bytes, TableSpec::index())];
     let tables = specs.map(|(ident, spec)| engine.create_table(&ident, &spec).unwrap());
     let sessions: Vec<_> = (0..SESSIONS).map(|_| engine.session().unwrap()).collect();
     let held = sessions.iter().map(|_| None).collect();
-    let mut player = Player { engine, tables, sessions: &sessions, held, model: Model::new() };
+    let mut player = Player { engine, tables, sessions: &sessions, held, model: ReferenceModel::new() };
     for (place, step) in history.iter().enumerate() {
         let result = player.step(step);
         result.map_err(|why| format!("step {place}, session {}, {:?}: {why}", step.session, step.act))?;
@@ -30,8 +30,8 @@ pub(super) fn play(engine: &dyn Engine, name: &str, history: &[Step]) -> Played<
     player.finish()
 }
 
-/// A cursor that outlives calls, and where the model has it.
-struct Held<'s> {
+/// A cursor that outlives calls, and its position in the model.
+struct OpenCursor<'s> {
     cursor: Box<dyn Cursor + 's>,
     table: usize,
     here: Option<OwnedKey>,
@@ -41,12 +41,12 @@ struct Player<'s> {
     engine: &'s dyn Engine,
     tables: [Table; 2],
     sessions: &'s [Box<dyn Session>],
-    held: Vec<Option<Held<'s>>>,
-    model: Model,
+    held: Vec<Option<OpenCursor<'s>>>,
+    model: ReferenceModel,
 }
 
 impl Player<'_> {
-    fn step(&mut self, step: &Step) -> Played<()> {
+    fn step(&mut self, step: &ModelStep) -> ModelCheck<()> {
         let who = step.session;
         match &step.act {
             Act::Begin | Act::Commit { .. } | Act::Rollback => self.turn(who, &step.act),
@@ -80,7 +80,7 @@ impl Player<'_> {
     }
 
     /// Begins and ends of transactions; those that do not fit are left out.
-    fn turn(&mut self, who: usize, act: &Act) -> Played<()> {
+    fn turn(&mut self, who: usize, act: &Act) -> ModelCheck<()> {
         let session = &self.sessions[who];
         let open = self.model.is_open(who);
         if matches!(act, Act::Begin) == open {
@@ -105,20 +105,20 @@ impl Player<'_> {
         same("in_transaction", &session.in_transaction(), &self.model.is_open(who))
     }
 
-    fn get(&self, who: usize, spot: &Spot) -> Played<()> {
+    fn get(&self, who: usize, spot: &Spot) -> ModelCheck<()> {
         let mut out = Vec::new();
         let found = self.sessions[who].get(&self.tables[spot.table], spot.key.as_key(), &mut out);
         let found = found.map_err(|error| format!("failed: {error}"))?.then_some(out);
         same("value", &found.as_ref(), &self.model.rows(who, spot.table).get(&spot.key))
     }
 
-    /// Updates a key if it is there, with what `change` makes of its value.
+    /// Updates a key if it exists, to the result of `change` for its value.
     fn update(
         &mut self,
         who: usize,
         spot: &Spot,
         change: impl FnOnce(&[u8]) -> (Vec<u8>, Option<Vec<crate::Splice>>),
-    ) -> Played<()> {
+    ) -> ModelCheck<()> {
         let Some(old) = self.model.rows(who, spot.table).get(&spot.key) else { return Ok(()) };
         let (value, splices) = change(old);
         let table = &self.tables[spot.table];
@@ -126,7 +126,7 @@ impl Player<'_> {
         self.written(who, spot, Demand::Any, result.map(|()| true), Some(value))
     }
 
-    /// Compares how a write ended with how it may end, and does the same to the model.
+    /// Compares the result of a write with the possible ones, and applies it to the model.
     fn written(
         &mut self,
         who: usize,
@@ -134,16 +134,16 @@ impl Player<'_> {
         demand: Demand,
         result: Result<bool>,
         value: Option<Vec<u8>>,
-    ) -> Played<()> {
+    ) -> ModelCheck<()> {
         let outcome = outcome(result)?;
         let allowed = self.model.outcomes(who, spot, demand);
         if !allowed.contains(&outcome) {
             return Err(format!("ended with {outcome:?}, and may end with {allowed:?}"));
         }
         match outcome {
-            Outcome::Done => self.model.write(who, spot, value),
-            Outcome::Nothing | Outcome::Duplicate => self.model.touch(who, spot),
-            Outcome::Conflict => self.give_up(who),
+            ModelOutcome::Done => self.model.write(who, spot, value),
+            ModelOutcome::Nothing | ModelOutcome::Duplicate => self.model.touch(who, spot),
+            ModelOutcome::Conflict => self.give_up(who),
         }
         same("in_transaction", &self.sessions[who].in_transaction(), &self.model.is_open(who))
     }
@@ -165,7 +165,7 @@ impl Player<'_> {
         table: usize,
         from: Option<&OwnedKey>,
         to: Option<&OwnedKey>,
-    ) -> Played<()> {
+    ) -> ModelCheck<()> {
         let (allowed, going) = self.model.truncation(who, table, from, to);
         let ends = (from.map(OwnedKey::as_key), to.map(OwnedKey::as_key));
         let outcome =
@@ -173,7 +173,7 @@ impl Player<'_> {
         if !allowed.contains(&outcome) {
             return Err(format!("ended with {outcome:?}, and may end with {allowed:?}"));
         }
-        if outcome == Outcome::Conflict {
+        if outcome == ModelOutcome::Conflict {
             self.give_up(who);
         } else {
             going.iter().for_each(|spot| self.model.write(who, spot, None));
@@ -181,7 +181,14 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn walk(&self, who: usize, table: usize, start: &Move, step: &Move, steps: usize) -> Played<()> {
+    fn walk(
+        &self,
+        who: usize,
+        table: usize,
+        start: &CursorMove,
+        step: &CursorMove,
+        steps: usize,
+    ) -> ModelCheck<()> {
         let cursor = self.sessions[who].cursor(&self.tables[table]);
         let mut cursor = cursor.map_err(|error| format!("failed: {error}"))?;
         let mut here = None;
@@ -194,22 +201,22 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Moves a cursor, and compares the row it gets to.
+    /// Moves a cursor, and compares the row that it reaches.
     fn moved(
         &self,
         who: usize,
         table: usize,
         cursor: &mut dyn Cursor,
         here: Option<&OwnedKey>,
-        to: &Move,
-    ) -> Played<Option<OwnedKey>> {
+        to: &CursorMove,
+    ) -> ModelCheck<Option<OwnedKey>> {
         let found = match to {
-            Move::First => cursor.first(),
-            Move::Last => cursor.last(),
-            Move::Seek(key) => cursor.seek(key.as_key()),
-            Move::SeekBack(key) => cursor.seek_back(key.as_key()),
-            Move::Next => cursor.next(),
-            Move::Previous => cursor.previous(),
+            CursorMove::First => cursor.first(),
+            CursorMove::Last => cursor.last(),
+            CursorMove::Seek(key) => cursor.seek(key.as_key()),
+            CursorMove::SeekBack(key) => cursor.seek_back(key.as_key()),
+            CursorMove::Next => cursor.next(),
+            CursorMove::Previous => cursor.previous(),
         };
         let found = found.map_err(|error| format!("{to:?} failed: {error}"))?;
         let expected = self.model.go(who, table, here, to);
@@ -222,7 +229,7 @@ impl Player<'_> {
         Ok(key)
     }
 
-    fn place(&mut self, who: usize, table: usize, to: &Move) -> Played<()> {
+    fn place(&mut self, who: usize, table: usize, to: &CursorMove) -> ModelCheck<()> {
         if !self.model.is_open(who) {
             return Ok(());
         }
@@ -230,7 +237,7 @@ impl Player<'_> {
             Some(held) if held.table == table => held,
             _ => {
                 let cursor = self.sessions[who].cursor(&self.tables[table]);
-                Held { cursor: cursor.map_err(|error| format!("failed: {error}"))?, table, here: None }
+                OpenCursor { cursor: cursor.map_err(|error| format!("failed: {error}"))?, table, here: None }
             }
         };
         held.here = self.moved(who, table, &mut *held.cursor, None, to)?;
@@ -238,7 +245,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn go(&mut self, who: usize, step: &Move) -> Played<()> {
+    fn go(&mut self, who: usize, step: &CursorMove) -> ModelCheck<()> {
         let Some(mut held) = self.held[who].take() else { return Ok(()) };
         if held.here.is_some() && self.model.is_open(who) {
             held.here = self.moved(who, held.table, &mut *held.cursor, held.here.as_ref(), step)?;
@@ -247,15 +254,17 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Rolls back what is open, compares all rows and lets the engine look at itself.
-    fn finish(mut self) -> Played<[Rows; 2]> {
+    /// Rolls back open transactions, compares all rows and lets the engine verify its tables.
+    fn finish(mut self) -> ModelCheck<[ModelRows; 2]> {
         self.held.clear();
         for who in 0..self.sessions.len() {
             self.sessions[who].rollback();
             self.model.rollback(who);
         }
         for table in [0, 1] {
-            for (start, step) in [(Move::First, Move::Next), (Move::Last, Move::Previous)] {
+            for (start, step) in
+                [(CursorMove::First, CursorMove::Next), (CursorMove::Last, CursorMove::Previous)]
+            {
                 let steps = self.model.committed[table].len();
                 self.walk(0, table, &start, &step, steps).map_err(|why| format!("at the end: {why}"))?;
             }
@@ -271,18 +280,18 @@ impl Player<'_> {
     }
 }
 
-fn outcome(result: Result<bool>) -> Played<Outcome> {
+fn outcome(result: Result<bool>) -> ModelCheck<ModelOutcome> {
     match result {
-        Ok(true) => Ok(Outcome::Done),
-        Ok(false) => Ok(Outcome::Nothing),
+        Ok(true) => Ok(ModelOutcome::Done),
+        Ok(false) => Ok(ModelOutcome::Nothing),
         Err(error) => match error.kind() {
-            Kind::Duplicate => Ok(Outcome::Duplicate),
-            Kind::WriteConflict => Ok(Outcome::Conflict),
+            Kind::Duplicate => Ok(ModelOutcome::Duplicate),
+            Kind::WriteConflict => Ok(ModelOutcome::Conflict),
             _ => Err(format!("failed: {error:?}")),
         },
     }
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> Played<()> {
+fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, expected: &T) -> ModelCheck<()> {
     if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, and must be {expected:?}")) }
 }

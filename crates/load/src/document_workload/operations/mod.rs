@@ -1,4 +1,4 @@
-//! The operations of a workload: commands whose parts are templates, alone, one behind the other, or in a transaction.
+//! The operations of a workload: commands whose parts are templates, alone, in sequence, or in a transaction.
 
 mod read;
 
@@ -6,43 +6,41 @@ use super::template::Template;
 
 pub(super) use read::read;
 
-/// What inserts of the load are measured as.
+/// The metric name of the load's inserts.
 pub(super) const LOAD: &str = "LOAD";
 
 /// An operation that a mix names.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) name: String,
-    /// What is drawn first, and used in several places.
+    /// The values that are drawn first and used in several places.
     pub(super) variables: Vec<Template>,
-    /// What is done, in this order.
-    pub(super) steps: Vec<Step>,
+    /// The steps, in this order.
+    pub(super) steps: Vec<WorkloadStep>,
     /// Set if the steps are one transaction.
-    pub(super) transaction: Option<Transaction>,
+    pub(super) transaction: Option<TransactionOptions>,
 }
 
-/// How a transaction goes.
+/// The options of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Transaction {
-    /// `readConcern`'s level.
+pub(super) struct TransactionOptions {
+    /// The level of `readConcern`.
     pub(super) read_concern: Option<String>,
-    /// How often one that met another is begun again.
+    /// The most retries of a transaction after a conflict.
     pub(super) retries: u64,
 }
 
-/// One command.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    /// The collection's place.
+pub(super) struct WorkloadStep {
+    /// The collection's index in the workload.
     pub(super) collection: usize,
-    pub(super) command: Command,
-    /// Whether it has failed if nothing is found.
+    pub(super) command: StepCommand,
+    /// Whether the step fails if it finds no document.
     pub(super) must_match: bool,
 }
 
-/// What a command does.
 #[derive(Clone, Debug)]
-pub(super) enum Command {
+pub(super) enum StepCommand {
     Find {
         filter: Template,
         sort: Option<Template>,
@@ -59,8 +57,8 @@ pub(super) enum Command {
         ordered: bool,
     },
     Update {
-        statements: Vec<Statement>,
-        /// How often each statement is in the command.
+        statements: Vec<UpdateStatement>,
+        /// The number of repetitions of each statement in the command.
         times: u64,
         ordered: bool,
     },
@@ -95,7 +93,7 @@ pub(super) enum Command {
 
 /// One of the statements of an update.
 #[derive(Clone, Debug)]
-pub(super) struct Statement {
+pub(super) struct UpdateStatement {
     pub(super) filter: Template,
     pub(super) update: Template,
     pub(super) multi: bool,
@@ -103,70 +101,70 @@ pub(super) struct Statement {
     pub(super) array_filters: Option<Template>,
 }
 
-impl Command {
+impl StepCommand {
     /// MongoDB's name of the command.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Command::Find { .. } => "find",
-            Command::Insert { .. } => "insert",
-            Command::Update { .. } => "update",
-            Command::Delete { .. } => "delete",
-            Command::FindAndModify { .. } => "findAndModify",
-            Command::Aggregate { .. } => "aggregate",
-            Command::Count { .. } => "count",
-            Command::Distinct { .. } => "distinct",
+            StepCommand::Find { .. } => "find",
+            StepCommand::Insert { .. } => "insert",
+            StepCommand::Update { .. } => "update",
+            StepCommand::Delete { .. } => "delete",
+            StepCommand::FindAndModify { .. } => "findAndModify",
+            StepCommand::Aggregate { .. } => "aggregate",
+            StepCommand::Count { .. } => "count",
+            StepCommand::Distinct { .. } => "distinct",
         }
     }
 
-    /// Whether it is a write that need not be answered (`w:0`).
+    /// Whether it is a write that may go unanswered (`w:0`).
     pub(super) fn may_go_unanswered(&self) -> bool {
-        matches!(self, Command::Insert { .. } | Command::Update { .. } | Command::Delete { .. })
+        matches!(self, StepCommand::Insert { .. } | StepCommand::Update { .. } | StepCommand::Delete { .. })
     }
 
     /// The templates that an operation writes.
     pub(super) fn templates(&self) -> Vec<&Template> {
         match self {
-            Command::Find { filter, sort, projection, hint, .. } => {
+            StepCommand::Find { filter, sort, projection, hint, .. } => {
                 [Some(filter), sort.as_ref(), projection.as_ref(), hint.as_ref()]
                     .into_iter()
                     .flatten()
                     .collect()
             }
-            Command::Insert { document, .. } => document.iter().collect(),
-            Command::Update { statements, .. } => statements
+            StepCommand::Insert { document, .. } => document.iter().collect(),
+            StepCommand::Update { statements, .. } => statements
                 .iter()
                 .flat_map(|one| [Some(&one.filter), Some(&one.update), one.array_filters.as_ref()])
                 .flatten()
                 .collect(),
-            Command::Delete { filter, .. }
-            | Command::Count { filter, .. }
-            | Command::Distinct { filter, .. } => vec![filter],
-            Command::FindAndModify { filter, sort, projection, update, .. } => {
+            StepCommand::Delete { filter, .. }
+            | StepCommand::Count { filter, .. }
+            | StepCommand::Distinct { filter, .. } => vec![filter],
+            StepCommand::FindAndModify { filter, sort, projection, update, .. } => {
                 [Some(filter), sort.as_ref(), projection.as_ref(), update.as_ref()]
                     .into_iter()
                     .flatten()
                     .collect()
             }
-            Command::Aggregate { pipeline, .. } => vec![pipeline],
+            StepCommand::Aggregate { pipeline, .. } => vec![pipeline],
         }
     }
 
-    /// What chooses the documents.
+    /// The filter that chooses the documents.
     pub(super) fn filter(&self) -> Option<&Template> {
         match self {
-            Command::Find { filter, .. }
-            | Command::Delete { filter, .. }
-            | Command::FindAndModify { filter, .. }
-            | Command::Count { filter, .. }
-            | Command::Distinct { filter, .. } => Some(filter),
-            Command::Update { statements, .. } => statements.first().map(|one| &one.filter),
-            Command::Insert { .. } | Command::Aggregate { .. } => None,
+            StepCommand::Find { filter, .. }
+            | StepCommand::Delete { filter, .. }
+            | StepCommand::FindAndModify { filter, .. }
+            | StepCommand::Count { filter, .. }
+            | StepCommand::Distinct { filter, .. } => Some(filter),
+            StepCommand::Update { statements, .. } => statements.first().map(|one| &one.filter),
+            StepCommand::Insert { .. } | StepCommand::Aggregate { .. } => None,
         }
     }
 }
 
 impl Operation {
-    /// Whether its steps are measured each by itself too.
+    /// Whether each of its steps is also measured separately.
     pub(super) fn has_parts(&self) -> bool {
         self.steps.len() > 1 || self.transaction.is_some()
     }
@@ -189,10 +187,10 @@ impl Operation {
         parts
     }
 
-    /// The most documents that it inserts at once, where that is all it does.
+    /// The most documents that it inserts at once, if it only inserts.
     pub(super) fn batch(&self) -> u64 {
         match (self.steps.as_slice(), &self.transaction) {
-            ([Step { command: Command::Insert { documents, .. }, .. }], None) => *documents,
+            ([WorkloadStep { command: StepCommand::Insert { documents, .. }, .. }], None) => *documents,
             _ => 1,
         }
     }

@@ -3,25 +3,26 @@
 use fathom_errors::Error;
 use serde_yaml_ng::Value;
 
-use super::super::collections::{Collection, LARGEST_BYTES, record};
-use super::super::item::{Fields, Item, kind};
+use super::super::collections::{MAX_BYTES, WorkloadCollection, record};
+use super::super::item::{Item, MappingEntries, kind};
 use super::super::template::{Compiler, Generator, Template, collection};
-use super::{Command, LOAD, Operation, Statement, Step, Transaction};
+use super::{LOAD, Operation, StepCommand, TransactionOptions, UpdateStatement, WorkloadStep};
 
 /// The most operations, steps of one, and statements of a bulk.
-const MOST_OPERATIONS: usize = 256;
-const MOST_STEPS: usize = 100;
-const MOST_STATEMENTS: u64 = 100_000;
-const MOST_DOCUMENTS: u64 = 100_000;
-/// The most values that an operation draws first.
-const MOST_VARIABLES: usize = 100;
-/// The most documents that a reader may ask for or leave out.
-const MOST_READ: u64 = i32::MAX as u64;
+const MAX_OPERATIONS: usize = 256;
+const MAX_STEPS: usize = 100;
+const MAX_STATEMENTS: u64 = 100_000;
+const MAX_DOCUMENTS: u64 = 100_000;
+/// The most variables of an operation.
+const MAX_VARIABLES: usize = 100;
+/// The most documents that a read may request or skip.
+const MAX_READ: u64 = i32::MAX as u64;
 
-type Reader = fn(&mut Compiler, &Fields<'_>, &[Collection]) -> Result<Command, Error>;
+type CommandReader =
+    fn(&mut Compiler, &MappingEntries<'_>, &[WorkloadCollection]) -> Result<StepCommand, Error>;
 
 /// Table: the kinds of single commands, with the keys of each.
-const KINDS: [(&str, &[&str], Reader); 9] = [
+const KINDS: [(&str, &[&str], CommandReader); 9] = [
     (
         "find",
         &["collection", "filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "mustMatch"],
@@ -47,15 +48,14 @@ fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|(name, _, _)| *name).chain([TRANSACTION, READ_MODIFY_WRITE])
 }
 
-/// Reads the operations.
 pub(in super::super) fn read(
     compiler: &mut Compiler,
     item: &Item<'_>,
-    collections: &[Collection],
+    collections: &[WorkloadCollection],
 ) -> Result<Vec<Operation>, Error> {
     let entries = item.entries()?;
-    if entries.len() > MOST_OPERATIONS {
-        return Err(item.refuse(format!("there are more than {MOST_OPERATIONS} operations")));
+    if entries.len() > MAX_OPERATIONS {
+        return Err(item.refuse(format!("there are more than {MAX_OPERATIONS} operations")));
     }
     entries.iter().map(|(name, inner)| operation(compiler, name, inner, collections)).collect()
 }
@@ -64,7 +64,7 @@ fn operation(
     compiler: &mut Compiler,
     name: &str,
     item: &Item<'_>,
-    collections: &[Collection],
+    collections: &[WorkloadCollection],
 ) -> Result<Operation, Error> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
     if name.is_empty() || name.len() > 60 || !name.chars().all(plain) || name == LOAD {
@@ -94,8 +94,8 @@ fn operation(
 
 fn read_variables(compiler: &mut Compiler, item: &Item<'_>) -> Result<(), Error> {
     let entries = item.entries()?;
-    if entries.len() > MOST_VARIABLES {
-        return Err(item.refuse(format!("there are more than {MOST_VARIABLES} values")));
+    if entries.len() > MAX_VARIABLES {
+        return Err(item.refuse(format!("there are more than {MAX_VARIABLES} values")));
     }
     for (name, inner) in entries {
         let template = sized(compiler.template(&inner)?, &inner)?;
@@ -109,24 +109,23 @@ fn step(
     compiler: &mut Compiler,
     name: &str,
     item: &Item<'_>,
-    collections: &[Collection],
-) -> Result<Step, Error> {
+    collections: &[WorkloadCollection],
+) -> Result<WorkloadStep, Error> {
     let Some((_, keys, reader)) = KINDS.iter().find(|(known, _, _)| *known == name) else {
         return Err(item.unknown("kind of operation", name, kinds()));
     };
     let fields = item.fields(keys)?;
     let place = collection(compiler, fields.need("collection")?)?;
     let command = reader(compiler, &fields, collections)?;
-    if command.templates().iter().fold(0_u64, |sum, one| sum.saturating_add(one.largest_bytes()))
-        > LARGEST_BYTES
+    if command.templates().iter().fold(0_u64, |sum, one| sum.saturating_add(one.largest_bytes())) > MAX_BYTES
     {
-        return Err(item.refuse(format!("the command may become larger than {LARGEST_BYTES} bytes")));
+        return Err(item.refuse(format!("the command may become larger than {MAX_BYTES} bytes")));
     }
-    // Who asks for a record that is there wants to hear if it is not; what another collection has need not occur in this one.
+    // By default a command that names an existing record must find it; a value of another collection need not occur in this one.
     let names_one = command.filter().is_some_and(|filter| names_existing(compiler, place, filter));
-    let reads_one = !matches!(command, Command::Count { .. } | Command::Distinct { .. });
+    let reads_one = !matches!(command, StepCommand::Count { .. } | StepCommand::Distinct { .. });
     let must_match = fields.truth("mustMatch", names_one && reads_one)?;
-    Ok(Step { collection: place, command, must_match })
+    Ok(WorkloadStep { collection: place, command, must_match })
 }
 
 fn names_existing(compiler: &Compiler, collection: usize, template: &Template) -> bool {
@@ -135,7 +134,7 @@ fn names_existing(compiler: &Compiler, collection: usize, template: &Template) -
             compiler.existing.get(*place).is_some_and(|existing| existing.collection == collection)
         }
         Generator::Variable { place, .. } => {
-            // A value may use those before it, never itself.
+            // A variable may use those before it, never itself.
             compiler
                 .variables
                 .get(*place)
@@ -148,13 +147,13 @@ fn names_existing(compiler: &Compiler, collection: usize, template: &Template) -
 fn read_transaction(
     compiler: &mut Compiler,
     item: &Item<'_>,
-    collections: &[Collection],
-) -> Result<(Vec<Step>, Option<Transaction>), Error> {
+    collections: &[WorkloadCollection],
+) -> Result<(Vec<WorkloadStep>, Option<TransactionOptions>), Error> {
     let fields = item.fields(&["steps", "retries", "readConcern"])?;
     let list = fields.need("steps")?;
     let items = list.list()?;
-    if items.is_empty() || items.len() > MOST_STEPS {
-        return Err(list.refuse(format!("a transaction has 1 to {MOST_STEPS} steps")));
+    if items.is_empty() || items.len() > MAX_STEPS {
+        return Err(list.refuse(format!("a transaction has 1 to {MAX_STEPS} steps")));
     }
     let mut steps = Vec::new();
     for inner in &items {
@@ -174,15 +173,15 @@ fn read_transaction(
     }
     let retries = fields.count("retries", 0, 1_000_000)?.unwrap_or(0);
     let read_concern = fields.text("readConcern")?.map(str::to_owned);
-    Ok((steps, Some(Transaction { read_concern, retries })))
+    Ok((steps, Some(TransactionOptions { read_concern, retries })))
 }
 
-/// A find and an update behind it, of the same document: what the filter draws is drawn once.
+/// A find and then an update of the same document: the filter's values are drawn once.
 fn read_modify_write(
     compiler: &mut Compiler,
     item: &Item<'_>,
-    collections: &[Collection],
-) -> Result<Vec<Step>, Error> {
+    collections: &[WorkloadCollection],
+) -> Result<Vec<WorkloadStep>, Error> {
     let fields = item.fields(&["collection", "filter", "projection", "update"])?;
     let place = collection(compiler, fields.need("collection")?)?;
     let filter = document(compiler, &fields, "filter")?;
@@ -190,13 +189,13 @@ fn read_modify_write(
     let variable = Generator::Variable {
         place: compiler.variables.len() - 1,
         times: None,
-        largest_bytes: LARGEST_BYTES / 4,
+        largest_bytes: MAX_BYTES / 4,
         number: false,
     };
     let filter = Template::Generator(Box::new(variable));
     let projection = optional_document(compiler, &fields, "projection")?;
     let statement = statement(compiler, &fields, filter.clone())?;
-    let find = Command::Find {
+    let find = StepCommand::Find {
         filter,
         sort: None,
         projection,
@@ -205,49 +204,53 @@ fn read_modify_write(
         limit: Some(1),
         batch_size: None,
     };
-    let update = Command::Update { statements: vec![statement], times: 1, ordered: true };
+    let update = StepCommand::Update { statements: vec![statement], times: 1, ordered: true };
     let _ = collections;
-    let step = |command| Step { collection: place, command, must_match: true };
+    let step = |command| WorkloadStep { collection: place, command, must_match: true };
     Ok(vec![step(find), step(update)])
 }
 
 fn sized(template: Template, item: &Item<'_>) -> Result<Template, Error> {
-    if template.largest_bytes() > LARGEST_BYTES {
-        return Err(item.refuse(format!("it may become larger than {LARGEST_BYTES} bytes")));
+    if template.largest_bytes() > MAX_BYTES {
+        return Err(item.refuse(format!("it may become larger than {MAX_BYTES} bytes")));
     }
     Ok(template)
 }
 
 /// A document, empty if it is left out.
-fn document(compiler: &mut Compiler, fields: &Fields<'_>, name: &str) -> Result<Template, Error> {
+fn document(compiler: &mut Compiler, fields: &MappingEntries<'_>, name: &str) -> Result<Template, Error> {
     Ok(optional_document(compiler, fields, name)?.unwrap_or_else(Template::empty))
 }
 
 fn optional_document(
     compiler: &mut Compiler,
-    fields: &Fields<'_>,
+    fields: &MappingEntries<'_>,
     name: &str,
 ) -> Result<Option<Template>, Error> {
     fields.get(name).map(|item| sized(compiler.document(item)?, item)).transpose()
 }
 
-fn find(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
-    Ok(Command::Find {
+fn find(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
+    Ok(StepCommand::Find {
         filter: document(compiler, fields, "filter")?,
         sort: optional_document(compiler, fields, "sort")?,
         projection: optional_document(compiler, fields, "projection")?,
         hint: fields.get("hint").map(|hint| compiler.template(hint)).transpose()?,
-        skip: fields.count("skip", 0, MOST_READ)?,
-        limit: fields.count("limit", 1, MOST_READ)?,
-        batch_size: fields.count("batchSize", 1, MOST_READ)?,
+        skip: fields.count("skip", 0, MAX_READ)?,
+        limit: fields.count("limit", 1, MAX_READ)?,
+        batch_size: fields.count("batchSize", 1, MAX_READ)?,
     })
 }
 
 fn insert(
     compiler: &mut Compiler,
-    fields: &Fields<'_>,
-    collections: &[Collection],
-) -> Result<Command, Error> {
+    fields: &MappingEntries<'_>,
+    collections: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let place = collection(compiler, fields.need("collection")?)?;
     let own = collections.get(place).and_then(|collection| collection.document.as_ref());
     let document = fields.get("document").map(|item| record(compiler, item)).transpose()?;
@@ -256,7 +259,7 @@ fn insert(
             .item()
             .refuse("neither here nor at the collection does 'document' say what is inserted"));
     };
-    let documents = fields.count("documents", 1, MOST_DOCUMENTS)?.unwrap_or(1);
+    let documents = fields.count("documents", 1, MAX_DOCUMENTS)?.unwrap_or(1);
     let most = super::super::most_in_a_message(template);
     if documents > most {
         return Err(fields
@@ -264,15 +267,19 @@ fn insert(
             .refuse(format!("a message takes {most} documents of this size at most")));
     }
     let ordered = fields.truth("ordered", documents == 1)?;
-    Ok(Command::Insert { document, documents, ordered })
+    Ok(StepCommand::Insert { document, documents, ordered })
 }
 
-fn statement(compiler: &mut Compiler, fields: &Fields<'_>, filter: Template) -> Result<Statement, Error> {
+fn statement(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    filter: Template,
+) -> Result<UpdateStatement, Error> {
     let array_filters = fields.get("arrayFilters").map(|item| {
         item.list()?;
         sized(compiler.template(item)?, item)
     });
-    Ok(Statement {
+    Ok(UpdateStatement {
         filter,
         update: change(compiler, fields.need("update")?)?,
         multi: fields.truth("multi", false)?,
@@ -289,12 +296,24 @@ fn change(compiler: &mut Compiler, item: &Item<'_>) -> Result<Template, Error> {
     }
 }
 
-fn update(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
+fn update(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let filter = document(compiler, fields, "filter")?;
-    Ok(Command::Update { statements: vec![statement(compiler, fields, filter)?], times: 1, ordered: true })
+    Ok(StepCommand::Update {
+        statements: vec![statement(compiler, fields, filter)?],
+        times: 1,
+        ordered: true,
+    })
 }
 
-fn bulk_write(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
+fn bulk_write(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let list = fields.need("updates")?;
     let mut statements = Vec::new();
     for item in list.list()? {
@@ -302,10 +321,10 @@ fn bulk_write(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) ->
         let filter = document(compiler, &inner, "filter")?;
         statements.push(statement(compiler, &inner, filter)?);
     }
-    let times = fields.count("times", 1, MOST_STATEMENTS)?.unwrap_or(1);
+    let times = fields.count("times", 1, MAX_STATEMENTS)?.unwrap_or(1);
     let count = (statements.len() as u64).saturating_mul(times);
-    if !(1..=MOST_STATEMENTS).contains(&count) {
-        return Err(list.refuse(format!("a bulk has 1 to {MOST_STATEMENTS} statements")));
+    if !(1..=MAX_STATEMENTS).contains(&count) {
+        return Err(list.refuse(format!("a bulk has 1 to {MAX_STATEMENTS} statements")));
     }
     let one: u64 = statements
         .iter()
@@ -314,17 +333,25 @@ fn bulk_write(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) ->
     if one.saturating_mul(times) > super::super::MESSAGE_BYTES {
         return Err(list.refuse("so many statements may be larger than a message"));
     }
-    Ok(Command::Update { statements, times, ordered: fields.truth("ordered", true)? })
+    Ok(StepCommand::Update { statements, times, ordered: fields.truth("ordered", true)? })
 }
 
-fn delete(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
-    Ok(Command::Delete {
+fn delete(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
+    Ok(StepCommand::Delete {
         filter: document(compiler, fields, "filter")?,
         multi: fields.truth("multi", false)?,
     })
 }
 
-fn find_and_modify(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
+fn find_and_modify(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let remove = fields.truth("remove", false)?;
     let update = fields.get("update").map(|item| change(compiler, item)).transpose()?;
     if remove == update.is_some() {
@@ -334,7 +361,7 @@ fn find_and_modify(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection
     if remove && (new || upsert) {
         return Err(fields.item().refuse("'new' and 'upsert' do not go with 'remove'"));
     }
-    Ok(Command::FindAndModify {
+    Ok(StepCommand::FindAndModify {
         filter: document(compiler, fields, "filter")?,
         sort: optional_document(compiler, fields, "sort")?,
         projection: optional_document(compiler, fields, "projection")?,
@@ -344,28 +371,40 @@ fn find_and_modify(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection
     })
 }
 
-fn aggregate(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
+fn aggregate(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let pipeline = fields.need("pipeline")?;
     pipeline.list()?;
-    Ok(Command::Aggregate {
+    Ok(StepCommand::Aggregate {
         pipeline: sized(compiler.template(pipeline)?, pipeline)?,
         allow_disk_use: fields.truth("allowDiskUse", false)?,
-        batch_size: fields.count("batchSize", 1, MOST_READ)?,
-        limit: fields.count("limit", 1, MOST_READ)?,
+        batch_size: fields.count("batchSize", 1, MAX_READ)?,
+        limit: fields.count("limit", 1, MAX_READ)?,
     })
 }
 
-fn count(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
-    Ok(Command::Count {
+fn count(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
+    Ok(StepCommand::Count {
         filter: document(compiler, fields, "filter")?,
-        limit: fields.count("limit", 1, MOST_READ)?,
+        limit: fields.count("limit", 1, MAX_READ)?,
     })
 }
 
-fn distinct(compiler: &mut Compiler, fields: &Fields<'_>, _: &[Collection]) -> Result<Command, Error> {
+fn distinct(
+    compiler: &mut Compiler,
+    fields: &MappingEntries<'_>,
+    _: &[WorkloadCollection],
+) -> Result<StepCommand, Error> {
     let key = fields.need("key")?.text()?.to_owned();
     if key.contains('\0') {
         return Err(fields.need("key")?.refuse("it holds a NUL"));
     }
-    Ok(Command::Distinct { key, filter: document(compiler, fields, "filter")? })
+    Ok(StepCommand::Distinct { key, filter: document(compiler, fields, "filter")? })
 }

@@ -1,5 +1,5 @@
-//! A workload at work: draws operations, takes them from step to step with what each remembers between its messages,
-//! and judges what comes back.
+//! The source of a document workload: draws operations, takes them from step to step with their state between messages,
+//! and judges replies.
 
 mod outcome;
 
@@ -7,38 +7,38 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use bson::RawDocument;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::OpMsgWriter;
 
 use super::DocumentWorkload;
-use super::operations::{Command, Operation};
-use super::requests::{Fixed, InTransaction, Requests, Sessions};
+use super::operations::{Operation, StepCommand};
+use super::requests::{InTransaction, Requests, SessionPool, SharedParts};
 use super::shared::{DocumentShared, Part};
-use super::template::{Drawing, Variables};
-use crate::document_workload::requests::Session;
+use super::template::{Drawing, TemplateVariables};
+use crate::document_workload::requests::ActiveSession;
 use crate::generators::KeyChooser;
 use crate::measurements::Status;
-use crate::reply::Answer;
-use crate::source::{Begun, Metric, Source, Step};
+use crate::reply::ReplyContent;
+use crate::source::{MetricIndex, OperationStart, ReplyOutcome, Source};
 
-/// What the load is measured as; the operations stand behind it.
-const LOAD_METRIC: Metric = 0;
+/// The metric of the load; those of operations follow.
+const LOAD_METRIC: MetricIndex = 0;
 
 /// One loop's share of the work.
 #[derive(Debug)]
 pub struct DocumentSource {
     shared: Arc<DocumentShared>,
-    /// A copy of the workload: loops that counted references to one would wait for each other's caches.
+    /// A copy of the workload: loops that share one reference count would contend for its cache line.
     workload: Arc<DocumentWorkload>,
-    fixed: Fixed,
+    fixed: SharedParts,
     part: Part,
     choosers: Vec<Option<KeyChooser>>,
-    random: Seeded,
-    sessions: Sessions,
-    /// For each operation that has them, where its parts are measured: those of its steps, and the commit.
-    parts: Vec<Vec<Metric>>,
+    random: SeededRandom,
+    sessions: SessionPool,
+    /// For each operation with parts, the metrics of its steps and of the commit.
+    parts: Vec<Vec<MetricIndex>>,
     scratch: Vec<u8>,
-    /// BSON bytes of documents and of updates written since somebody last asked.
+    /// BSON bytes of documents and of updates written since the last reading.
     user_bytes: Cell<u64>,
 }
 
@@ -52,17 +52,17 @@ impl DocumentShared {
 impl DocumentSource {
     /// The share of the loop of this number.
     pub fn new(shared: &Arc<DocumentShared>, part: Part, seed: u64, number: u64) -> DocumentSource {
-        // Loops draw apart from each other, and phases too.
+        // Loops draw independently of each other, and so do phases.
         let phase = match part {
             Part::Load => 0,
             Part::Phase(place) => place as u64 + 1,
         };
         DocumentSource {
-            fixed: Fixed::of(shared),
+            fixed: SharedParts::new(shared),
             part,
             choosers: shared.choosers(part),
-            random: Seeded::from_seed(seed).split(phase << 32 | number),
-            sessions: Sessions::default(),
+            random: SeededRandom::from_seed(seed).split(phase << 32 | number),
+            sessions: SessionPool::default(),
             parts: part_metrics(&shared.workload.operations),
             scratch: Vec::new(),
             user_bytes: Cell::new(0),
@@ -71,16 +71,20 @@ impl DocumentSource {
         }
     }
 
-    fn begin_load(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<DocumentState>> {
+    fn begin_load(
+        &mut self,
+        most: u64,
+        message: &mut OpMsgWriter<'_>,
+    ) -> Option<OperationStart<DocumentState>> {
         let load = &self.shared.workload.load;
         let (collection, first, count) = self.shared.claim_load(load.batch.min(most).max(1))?;
-        let state = DocumentState::load(Claim { step: 0, collection, first, count });
+        let state = DocumentState::load(DocumentRange { step: 0, collection, first, count });
         self.write_load(&state, message);
         let unanswered = (!self.shared.binding.acknowledged).then_some(LOAD_METRIC);
         if unanswered.is_some() {
             self.shared.acknowledge(collection, first, count);
         }
-        Some(Begun { state, records: count, unanswered })
+        Some(OperationStart { state, records: count, unanswered })
     }
 
     fn write_load(&mut self, state: &DocumentState, message: &mut OpMsgWriter<'_>) {
@@ -98,7 +102,7 @@ impl DocumentSource {
             variables: &state.variables,
             number: claim.first,
         };
-        // A batch goes on behind a document that fails; a single one has nothing behind it, and drivers say ordered.
+        // A batch continues after a failed document. For a single document this makes no difference, and drivers send ordered.
         let ordered = shared.workload.load.ordered || claim.count == 1;
         let numbers = (claim.first, claim.count);
         requests.insert(claim.collection, document, numbers, ordered, &mut drawing, message);
@@ -109,7 +113,7 @@ impl DocumentSource {
         phase: usize,
         most: u64,
         message: &mut OpMsgWriter<'_>,
-    ) -> Option<Begun<DocumentState>> {
+    ) -> Option<OperationStart<DocumentState>> {
         let workload = Arc::clone(&self.workload);
         let place = workload.phases.get(phase)?.at(self.random.uniform());
         let operation = workload.operations.get(place)?;
@@ -128,10 +132,10 @@ impl DocumentSource {
         if unanswered.is_some() {
             self.acknowledge(&state);
         }
-        Some(Begun { state, records, unanswered })
+        Some(OperationStart { state, records, unanswered })
     }
 
-    /// Whether nothing answers an operation (`w:0`).
+    /// Whether the server does not answer an operation (`w:0`).
     fn is_unanswered(&self, operation: &Operation) -> bool {
         let alone = operation.steps.len() == 1 && operation.transaction.is_none();
         let may = operation.steps.first().is_some_and(|step| step.command.may_go_unanswered());
@@ -155,7 +159,7 @@ impl DocumentSource {
         }
     }
 
-    /// Writes the command of the step at which an operation is.
+    /// Writes the command of an operation's current step.
     fn write_step(
         &mut self,
         operation: &Operation,
@@ -175,19 +179,19 @@ impl DocumentSource {
             variables: &state.variables,
             number: 0,
         };
-        let Command::Insert { document, documents, ordered } = &step.command else {
+        let StepCommand::Insert { document, documents, ordered } = &step.command else {
             requests.command(step, &mut drawing, message);
             return;
         };
         let collection = shared.workload.collections.get(step.collection);
         let own = collection.and_then(|collection| collection.document.as_ref());
         let Some(document) = document.as_ref().or(own) else { return };
-        // A transaction that begins again inserts the documents of the same numbers.
+        // A retried transaction inserts documents with the same numbers.
         let claimed = state.claims.iter().find(|claim| claim.step == state.step).copied();
         let claim = claimed.unwrap_or_else(|| {
             let count = if operation.batch() > 1 { state.most.clamp(1, *documents) } else { *documents };
             let first = shared.claim(step.collection, count);
-            Claim { step: state.step, collection: step.collection, first, count }
+            DocumentRange { step: state.step, collection: step.collection, first, count }
         });
         let numbers = (claim.first, claim.count);
         requests.insert(step.collection, document, numbers, *ordered, &mut drawing, message);
@@ -197,7 +201,7 @@ impl DocumentSource {
     }
 
     fn acknowledge(&self, state: &DocumentState) {
-        for Claim { collection, first, count, .. } in &state.claims {
+        for DocumentRange { collection, first, count, .. } in &state.claims {
             self.shared.acknowledge(*collection, *first, *count);
         }
     }
@@ -210,19 +214,19 @@ fn transaction_of<'a>(operation: &'a Operation, state: &'a DocumentState) -> Opt
     Some(InTransaction { session, is_first: state.step == 0, read_concern })
 }
 
-/// Where an operation is measured.
-fn operation_metric(place: usize) -> Metric {
+/// The metric of an operation.
+fn operation_metric(place: usize) -> MetricIndex {
     LOAD_METRIC + 1 + place
 }
 
-fn part_metrics(operations: &[Operation]) -> Vec<Vec<Metric>> {
+fn part_metrics(operations: &[Operation]) -> Vec<Vec<MetricIndex>> {
     let mut first = operation_metric(operations.len());
     let metrics = |operation: &Operation| {
         let names = operation.parts();
         let place = |name: &str| first + names.iter().position(|known| known == name).unwrap_or(0);
         let steps = operation.steps.iter().map(|step| format!("{}.{}", operation.name, step.command.name()));
         let commit = std::iter::once(format!("{}.commit", operation.name));
-        let metrics: Vec<Metric> = if names.is_empty() {
+        let metrics: Vec<MetricIndex> = if names.is_empty() {
             Vec::new()
         } else {
             steps.chain(commit).map(|name| place(&name)).collect()
@@ -240,7 +244,7 @@ impl Source for DocumentSource {
         self.shared.workload.metrics()
     }
 
-    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<Begun<DocumentState>> {
+    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<OperationStart<DocumentState>> {
         match self.part {
             Part::Load => self.begin_load(most, message),
             Part::Phase(place) => self.begin_operation(place, most, message),
@@ -252,9 +256,9 @@ impl Source for DocumentSource {
         state: &mut DocumentState,
         reply: &RawDocument,
         message: &mut OpMsgWriter<'_>,
-    ) -> Step {
+    ) -> ReplyOutcome {
         let workload = Arc::clone(&self.workload);
-        let answer = Answer::of(reply);
+        let answer = ReplyContent::from_reply(reply);
         let Some(operation) = state.operation.and_then(|place| workload.operations.get(place)) else {
             return self.loaded(state, &answer, reply);
         };
@@ -262,14 +266,14 @@ impl Source for DocumentSource {
             Turn::Step if answer.is_clean() => self.answered(operation, state, &answer, reply, message),
             Turn::Commit if answer.is_clean() => self.end(operation, state, Status::Ok),
             Turn::Step | Turn::Commit => self.refused(operation, state, &answer, reply, message),
-            // Whatever the server says of a cursor that nobody reads any more.
+            // The reply about a cursor that is no longer read does not matter.
             Turn::Kill(status) => self.step_ended(operation, state, status, message),
             Turn::Abort { status, again } => self.aborted(operation, state, status, again, message),
         }
     }
 
     fn again(&mut self, state: &mut DocumentState, message: &mut OpMsgWriter<'_>) {
-        // No step asks for a pause; what would be sent is what was sent last.
+        // No step asks for a pause; the last message would be sent again.
         let workload = Arc::clone(&self.workload);
         match state.operation.and_then(|place| workload.operations.get(place)) {
             Some(operation) => self.write_step(operation, state, message),
@@ -285,53 +289,52 @@ impl Source for DocumentSource {
         matches!(self.part, Part::Phase(_))
     }
 
-    fn lost(&mut self, state: &mut DocumentState) -> Step {
+    fn lost(&mut self, state: &mut DocumentState) -> ReplyOutcome {
         self.acknowledge(state);
         if let Some(session) = state.session.take() {
             self.sessions.put(session);
         }
         let metric = state.operation.map_or(LOAD_METRIC, operation_metric);
-        Step { whole: Some((metric, Status::Error)), ..Step::default() }
+        ReplyOutcome { whole: Some((metric, Status::Error)), ..ReplyOutcome::default() }
     }
 }
 
-/// What an operation remembers between its messages.
+/// The state of an operation between its messages.
 #[derive(Debug)]
 pub struct DocumentState {
-    /// The operation's place; none for an insert of the load.
+    /// The operation's index; `None` for an insert of the load.
     operation: Option<usize>,
-    /// The step at which it is.
+    /// The operation's current step.
     step: usize,
-    /// What the last message was.
     turn: Turn,
-    variables: Variables,
+    variables: TemplateVariables,
     /// The numbers of the documents that it inserts.
-    claims: Vec<Claim>,
-    /// Documents that the cursor of this step gave so far.
+    claims: Vec<DocumentRange>,
+    /// The number of documents that the cursor of this step has returned so far.
     seen: u64,
-    session: Option<Session>,
-    /// How often its transaction was begun again.
+    session: Option<ActiveSession>,
+    /// The number of retries of its transaction.
     tries: u64,
-    /// How many records it may touch.
+    /// The most records that it may touch.
     most: u64,
 }
 
-/// What the last message of an operation was.
+/// The last message of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     /// The command of the step, or a request for more of its cursor.
     Step,
-    /// The end of the step's cursor; what the step came to.
+    /// The close of the step's cursor, with the status of the step.
     Kill(Status),
     /// The end of the transaction.
     Commit,
-    /// The end of a transaction that failed: what it counts as, and whether it is begun again.
+    /// The abort of a transaction that failed: its status, and whether it is retried.
     Abort { status: Status, again: bool },
 }
 
 /// Numbers of documents that a step inserts.
 #[derive(Clone, Copy, Debug)]
-struct Claim {
+struct DocumentRange {
     step: usize,
     collection: usize,
     first: u64,
@@ -339,7 +342,7 @@ struct Claim {
 }
 
 impl DocumentState {
-    fn load(claim: Claim) -> DocumentState {
+    fn load(claim: DocumentRange) -> DocumentState {
         DocumentState { claims: vec![claim], ..DocumentState::new(None) }
     }
 
@@ -352,7 +355,7 @@ impl DocumentState {
             operation,
             step: 0,
             turn: Turn::Step,
-            variables: Variables::default(),
+            variables: TemplateVariables::default(),
             claims: Vec::new(),
             seen: 0,
             session: None,

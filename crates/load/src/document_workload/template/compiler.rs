@@ -1,4 +1,4 @@
-//! What templates of a file refer to while they are read: collections, ways to choose records, values drawn before.
+//! The context in which the templates of a file are read: collections, record choosers, and variables drawn before.
 
 use std::sync::Arc;
 
@@ -7,41 +7,40 @@ use fathom_errors::Error;
 use serde_yaml_ng::Value;
 
 use super::super::item::{Item, kind};
-use super::{Existing, Template};
+use super::{ExistingValue, Template};
 use crate::core_workload::Lengths;
 use crate::generators::{Distribution, Zipf};
 
-/// The most levels of documents in documents that a server takes is 100; so much is enough for any template.
+/// The most levels of a template: servers accept 100 levels of nested documents, and this is enough for any template.
 const DEEPEST: usize = 60;
-/// The most ways to choose records, and the most different zipfian ranges: each takes memory and time to set up.
-const MOST_CHOOSERS: usize = 64;
-const MOST_ZIPFIAN: usize = 32;
+/// The most record choosers, and the most different zipfian ranges: each takes memory and time to set up.
+const MAX_CHOOSERS: usize = 64;
+const MAX_ZIPFIAN: usize = 32;
 
-/// How records of a collection are chosen.
+/// The settings of a chooser of records.
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct ChooserSettings {
-    /// The collection's place.
+    /// The collection's index in the workload.
     pub(in super::super) collection: usize,
     pub(in super::super) distribution: Distribution,
     pub(in super::super) skew: Option<f64>,
 }
 
-/// Reads templates.
 #[derive(Debug, Default)]
 pub(in super::super) struct Compiler {
     /// The names of the collections.
     pub(in super::super) collections: Vec<String>,
     pub(in super::super) choosers: Vec<ChooserSettings>,
-    pub(in super::super) existing: Vec<Existing>,
+    pub(in super::super) existing: Vec<ExistingValue>,
     /// The values that the operation draws first, by name.
     pub(in super::super) variables: Vec<(String, Template)>,
-    /// Whether what is read is a record of its own, which has a number.
+    /// Whether the template being read is that of a record, which has a number.
     pub(in super::super) is_record: bool,
     zipfian: Vec<(u64, f64, Arc<Zipf>)>,
 }
 
 impl Compiler {
-    /// Reads a document without anything drawn.
+    /// Reads a document without generators.
     pub(in super::super) fn plain_document(&mut self, item: &Item<'_>) -> Result<bson::Document, Error> {
         match plain(item, 0)? {
             Bson::Document(document) => Ok(document),
@@ -49,21 +48,21 @@ impl Compiler {
         }
     }
 
-    /// Zipf's law over so many items; computed once.
+    /// Zipf's law over this many items; computed once.
     pub(super) fn zipf(&mut self, item: &Item<'_>, items: u64, skew: f64) -> Result<Lengths, Error> {
         let known = self.zipfian.iter().find(|(known, with, _)| (*known, *with) == (items, skew));
         if let Some((_, _, zipf)) = known {
             return Ok(Lengths::Zipfian { least: 0, zipf: Box::new((**zipf).clone()) });
         }
-        if self.zipfian.len() == MOST_ZIPFIAN {
-            return Err(item.refuse(format!("there are more than {MOST_ZIPFIAN} different zipfian ranges")));
+        if self.zipfian.len() == MAX_ZIPFIAN {
+            return Err(item.refuse(format!("there are more than {MAX_ZIPFIAN} different zipfian ranges")));
         }
         let zipf = Zipf::new(items, skew);
         self.zipfian.push((items, skew, Arc::new(zipf.clone())));
         Ok(Lengths::Zipfian { least: 0, zipf: Box::new(zipf) })
     }
 
-    /// Takes note of a reference to records that are there; its place.
+    /// Adds a reference to existing records; returns its place.
     pub(super) fn add_existing(
         &mut self,
         item: &Item<'_>,
@@ -74,9 +73,9 @@ impl Compiler {
         let collection = settings.collection;
         let chooser = match known {
             Some(place) => place,
-            None if self.choosers.len() == MOST_CHOOSERS => {
+            None if self.choosers.len() == MAX_CHOOSERS => {
                 return Err(
-                    item.refuse(format!("records are chosen in more than {MOST_CHOOSERS} different ways"))
+                    item.refuse(format!("records are chosen in more than {MAX_CHOOSERS} different ways"))
                 );
             }
             None => {
@@ -86,11 +85,11 @@ impl Compiler {
         };
         let place = item.place().to_owned();
         let value = Template::constant(&Bson::Null);
-        self.existing.push(Existing { collection, field: field.to_owned(), chooser, value, place });
+        self.existing.push(ExistingValue { collection, field: field.to_owned(), chooser, value, place });
         Ok(self.existing.len() - 1)
     }
 
-    /// Puts in what the fields have that references ask for; `document` gives the template of a collection.
+    /// Fills in the templates of the fields that references name; `document` gives the template of a collection.
     pub(in super::super) fn resolve<'t>(
         &mut self,
         document: impl Fn(usize) -> Option<&'t Template>,
@@ -100,7 +99,7 @@ impl Compiler {
             let Some(value) = found.filter(|value| value.is_numbered()) else {
                 let name = self.collections.get(existing.collection).map_or("", String::as_str);
                 return Err(Error::usage(format!(
-                    "{}: the field '{}' of '{name}' cannot be told from a record's number",
+                    "{}: the field '{}' of '{name}' cannot be derived from a record's number",
                     existing.place, existing.field
                 ))
                 .advise(
@@ -120,7 +119,7 @@ pub(super) fn check_depth(item: &Item<'_>, depth: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// A value without anything drawn.
+/// Reads a value without generators.
 pub(super) fn plain(item: &Item<'_>, depth: usize) -> Result<Bson, Error> {
     check_depth(item, depth)?;
     Ok(match item.value {
@@ -149,7 +148,7 @@ pub(super) fn plain(item: &Item<'_>, depth: usize) -> Result<Bson, Error> {
     })
 }
 
-/// The place of a collection that is named.
+/// The place of a collection by its name.
 pub(in super::super) fn collection(compiler: &Compiler, name: &Item<'_>) -> Result<usize, Error> {
     let text = name.text()?;
     let found = compiler.collections.iter().position(|known| known == text);

@@ -1,6 +1,6 @@
-//! Documents and values that are made anew each time: what stays the same is kept as bytes, the rest is drawn.
+//! Templates of documents and values that differ each time: constant parts are kept as bytes, the others are drawn.
 //!
-//! A template writes itself at the end of a buffer. It may come to nothing (`!optional`), and then leaves no trace.
+//! A template appends its value to a buffer. It may have no value (`!optional`), and then appends nothing.
 
 mod compiler;
 mod read;
@@ -11,122 +11,118 @@ use std::ops::Range;
 use bson::Bson;
 use bson::oid::ObjectId;
 use bson::spec::ElementType;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use fathom_wire::{ArrayWriter, DocumentWriter};
 
 use self::values::{Moment, append_plain, append_text, double, long, multiplied, rounded, settle, text};
-use super::collection_state::CollectionState;
+use super::collection_state::CollectionProgress;
 use crate::core_workload::Lengths;
 use crate::generators::KeyChooser;
 use crate::keys::KeyNames;
 
 pub(super) use compiler::{ChooserSettings, Compiler, collection};
 
-/// The most bytes that are taken for a value whose size another part of the file decides: a key.
+/// The assumed size in bytes of a value whose size another part of the file decides: a key.
 const KEY_BYTES: u64 = 1024;
 
-/// Something that writes a value.
+/// The template of a value.
 #[derive(Clone, Debug)]
 pub(super) enum Template {
     /// Always the same: its type and bytes.
     Constant(ElementType, Vec<u8>),
-    /// Fields by name.
     Document(Vec<(String, Template)>),
-    /// Items.
     Array(Vec<Template>),
-    /// What is drawn.
+    /// A value drawn by a generator.
     Generator(Box<Generator>),
 }
 
-/// Draws a value.
 #[derive(Clone, Debug)]
 pub(super) enum Generator {
-    /// The number of the record, from a start on.
+    /// The number of the record, times the step, from a start on.
     Sequence { start: i64, step: i64 },
     /// The record's key, as YCSB names records.
     Key(KeyNames),
-    /// A whole number of 32 bits: a base and what is drawn.
+    /// A whole number of 32 bits: a base plus a drawn number.
     Int { base: i64, above: Lengths },
     /// A whole number of 64 bits.
     Long { base: i64, above: Lengths },
-    /// A number between two others, rounded to so many decimals if some are given.
+    /// A number between two others, rounded to a number of decimals if that is given.
     Double { from: f64, to: f64, decimals: Option<i32> },
-    /// True with this probability.
+    /// A boolean that is true with this probability.
     Bool(f64),
     /// Random text, or binary data.
     Text { lengths: Lengths, compressibility: f64, binary: bool },
-    /// A time between two.
+    /// A time between two moments.
     Date { from: Moment, to: Moment },
     /// A new object id.
     ObjectId,
-    /// One of several.
+    /// One value of several.
     Pick { values: Vec<Template>, by: Pick },
-    /// So many values of a kind.
+    /// An array of values of one template, with a drawn length.
     Array { of: Template, lengths: Lengths },
-    /// Texts and numbers in a row, as one text.
+    /// The concatenation of texts and numbers, as one text.
     Join(Vec<Template>),
-    /// A value with this probability, else none at all.
+    /// A value with this probability, else none.
     Optional { share: f64, value: Template },
-    /// What a record that is there has in a field: the place of its description.
+    /// The value of a field in an existing record: the index of its description.
     Existing(usize),
-    /// A value that the operation drew before, times a factor where it is a number.
+    /// A value that the operation drew before, times a factor if it is a number.
     Variable { place: usize, times: Option<f64>, largest_bytes: u64, number: bool },
 }
 
-/// How one of several is chosen.
+/// The rule by which one of several values is chosen.
 #[derive(Clone, Debug)]
 pub(super) enum Pick {
-    /// By its place.
     Place(Lengths),
-    /// By weights, of which each is added to those before it; the last is 1.
+    /// By cumulative weights; the last is 1.
     Weights(Vec<f64>),
 }
 
-/// What `!existing` stands for.
+/// The description of an `!existing` value.
 #[derive(Clone, Debug)]
-pub(super) struct Existing {
-    /// The collection's place.
+pub(super) struct ExistingValue {
+    /// The collection's index in the workload.
     pub(super) collection: usize,
     /// The field whose value is wanted.
     pub(super) field: String,
     /// The place of the chooser.
     pub(super) chooser: usize,
-    /// What the field has, by the number of the record; put in when all collections are known.
+    /// The template of the field by the record's number; set when all collections are known.
     pub(super) value: Template,
-    /// Where it stands in the file.
+    /// Its path in the file.
     place: String,
 }
 
-/// What a template draws from, while it is written.
+/// The sources that a template draws from while it is written.
 #[derive(Debug)]
 pub(super) struct Drawing<'a> {
-    pub(super) random: &'a mut Seeded,
-    /// What is looked up of records that are there.
-    pub(super) existing: &'a [Existing],
-    pub(super) collections: &'a [CollectionState],
-    /// One for each way to choose a record, where this phase chooses so.
+    pub(super) random: &'a mut SeededRandom,
+    /// The fields that are looked up in existing records.
+    pub(super) existing: &'a [ExistingValue],
+    pub(super) collections: &'a [CollectionProgress],
+    /// One for each record chooser; `None` if this phase does not use it.
     pub(super) choosers: &'a mut [Option<KeyChooser>],
-    pub(super) variables: &'a Variables,
-    /// The number of the record that is written.
+    pub(super) variables: &'a TemplateVariables,
+    /// The number of the record being written.
     pub(super) number: u64,
 }
 
 /// The values that an operation draws once and uses in several places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Variables {
+pub(super) struct TemplateVariables {
     bytes: Vec<u8>,
     values: Vec<Option<(ElementType, Range<usize>)>>,
 }
 
-impl Variables {
-    /// Adds the value that was appended to [`Variables::bytes`] from a place on.
+impl TemplateVariables {
+    /// Adds the value that was appended to [`TemplateVariables::bytes`] from a place on.
     pub(super) fn add(&mut self, value: Option<ElementType>, bytes: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         self.values.push(value.map(|element_type| (element_type, start..self.bytes.len())));
     }
 
-    /// The type and the bytes of a value; none if it was left out.
+    /// The type and the bytes of a value; `None` if it was left out.
     pub(super) fn get(&self, place: usize) -> Option<(ElementType, &[u8])> {
         let (element_type, range) = self.values.get(place)?.as_ref()?;
         Some((*element_type, self.bytes.get(range.clone())?))
@@ -134,7 +130,7 @@ impl Variables {
 }
 
 impl Template {
-    /// A value that stays the same.
+    /// A template with a constant value.
     pub(super) fn constant(value: &Bson) -> Template {
         let mut bytes = Vec::new();
         DocumentWriter::new(&mut bytes).bson("", value);
@@ -143,12 +139,11 @@ impl Template {
         Template::Constant(value.element_type(), value_bytes)
     }
 
-    /// An empty document.
     pub(super) fn empty() -> Template {
         Template::Document(Vec::new())
     }
 
-    /// Appends the bytes of a value; its type, or none if there is none this time.
+    /// Appends the bytes of a value. Returns its type, or `None` if it has no value this time.
     pub(super) fn append(&self, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) -> Option<ElementType> {
         match self {
             Template::Constant(element_type, bytes) => {
@@ -172,7 +167,7 @@ impl Template {
     /// Writes a field, if there is a value.
     pub(super) fn append_field(&self, name: &str, drawing: &mut Drawing<'_>, out: &mut DocumentWriter<'_>) {
         let start = out.buffer().len();
-        // The type is known when the value is.
+        // The type is known only after the value is written.
         out.begin_element(name, ElementType::Null);
         let element_type = self.append(drawing, out.buffer());
         settle(element_type, start, out.buffer());
@@ -189,7 +184,7 @@ impl Template {
         }
     }
 
-    /// Writes a whole document; nothing where the template is none.
+    /// Writes a whole document; nothing if the template is not a document.
     pub(super) fn append_document(&self, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         if self.append(drawing, out) != Some(ElementType::EmbeddedDocument) {
@@ -221,7 +216,7 @@ impl Template {
         rest.map_or(Some(found), |rest| found.at(rest))
     }
 
-    /// Whether this or something within it is such a generator.
+    /// Whether `test` holds for this generator or one within it.
     pub(super) fn any(&self, test: &dyn Fn(&Generator) -> bool) -> bool {
         match self {
             Template::Constant(..) => false,
@@ -233,7 +228,7 @@ impl Template {
         }
     }
 
-    /// Whether the number of a record alone says what it is, and no two records have the same.
+    /// Whether the value depends on the record's number alone and differs for all records.
     pub(super) fn is_numbered(&self) -> bool {
         match self {
             Template::Generator(generator) => match &**generator {
@@ -248,7 +243,7 @@ impl Template {
         }
     }
 
-    /// Whether it is a number each time.
+    /// Whether its value is always a number.
     pub(super) fn is_number(&self) -> bool {
         match self {
             Template::Constant(element_type, _) => {
@@ -266,7 +261,7 @@ fn append_fields(fields: &[(String, Template)], drawing: &mut Drawing<'_>, out: 
 }
 
 impl Generator {
-    /// Appends a value; its type, or none if there is none this time.
+    /// Appends a value. Returns its type, or `None` if it has no value this time.
     fn append(&self, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) -> Option<ElementType> {
         Some(match self {
             Generator::Sequence { start, step } => {
@@ -400,7 +395,7 @@ fn drawn(base: i64, above: &Lengths, drawing: &mut Drawing<'_>) -> i64 {
     base.saturating_add_unsigned(above.draw(drawing.random))
 }
 
-/// Appends what a part says, as text.
+/// Appends a part's value as text.
 fn join(part: &Template, drawing: &mut Drawing<'_>, out: &mut Vec<u8>) {
     // A document with the value alone in it, at the end of the text that it is to become.
     let start = out.len();

@@ -1,6 +1,6 @@
-//! From what stands in the file to a template.
+//! Reads templates from the text of the file.
 //!
-//! Table: the generators' tags with what each takes, and how that is read.
+//! Contains the table of the generators' tags, with the arguments of each and their reader.
 
 use bson::Bson;
 use bson::spec::ElementType;
@@ -17,16 +17,16 @@ use crate::generators::{Distribution, YCSB_SKEW};
 use crate::keys::KeyNames;
 
 /// The largest document that a server takes, in bytes.
-const LARGEST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 /// The most values of a list.
-const MOST_ITEMS: u64 = 100_000;
-/// The widest range that is drawn from.
+const MAX_ITEMS: u64 = 100_000;
+/// The widest range from which a number is drawn.
 const WIDEST: u64 = 1 << 62;
 
-type Reader = fn(&mut Compiler, &Item<'_>, usize) -> Result<Template, Error>;
+type TemplateReader = fn(&mut Compiler, &Item<'_>, usize) -> Result<Template, Error>;
 
-/// Table: the tags.
-const TAGS: [(&str, Reader); 16] = [
+/// Table: YAML tags and the generators that read them.
+const TAGS: [(&str, TemplateReader); 16] = [
     ("array", array),
     ("binary", |compiler, item, _| text(compiler, item, true)),
     ("bool", boolean),
@@ -46,7 +46,6 @@ const TAGS: [(&str, Reader); 16] = [
 ];
 
 impl Compiler {
-    /// Reads any template.
     pub(in super::super) fn template(&mut self, item: &Item<'_>) -> Result<Template, Error> {
         self.at_depth(item, 0)
     }
@@ -80,7 +79,7 @@ impl Compiler {
     }
 }
 
-/// What holds only constants becomes one.
+/// Turns a template that holds only constants into one constant.
 fn folded(template: Template) -> Template {
     let mut bytes = Vec::new();
     match &template {
@@ -108,7 +107,7 @@ fn folded(template: Template) -> Template {
     }
 }
 
-/// Reads what a tag stands before.
+/// Reads the value after a tag.
 fn read_generator(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
     let Some((tag, inner)) = item.tagged() else {
         return Err(item.refuse(format!("{} is no generator", kind(item.value))));
@@ -214,7 +213,7 @@ fn ends<'a>(item: &Item<'a>) -> Result<(Item<'a>, Item<'a>, Option<f64>), Error>
     Ok((fields.need("from")?.clone(), fields.need("to")?.clone(), zipfian))
 }
 
-/// How many: a number, `[least, most]`, or `{from, to, by, skew}`.
+/// Reads a count: a number, `[least, most]`, or `{from, to, by, skew}`.
 fn lengths(compiler: &mut Compiler, item: &Item<'_>, most: u64) -> Result<Lengths, Error> {
     if item.value.is_number() {
         return Ok(Lengths::Constant(item.count(0, most)?));
@@ -262,9 +261,9 @@ fn text(compiler: &mut Compiler, item: &Item<'_>, binary: bool) -> Result<Templa
         Value::Mapping(_) => {
             let fields = item.fields(&["length", "compressibility"])?;
             compressibility = fields.number("compressibility", 1.0, 1e6)?.unwrap_or(1.0);
-            lengths(compiler, fields.need("length")?, LARGEST_BYTES)?
+            lengths(compiler, fields.need("length")?, MAX_BYTES)?
         }
-        _ => lengths(compiler, item, LARGEST_BYTES)?,
+        _ => lengths(compiler, item, MAX_BYTES)?,
     };
     Ok(made(Generator::Text { lengths, compressibility, binary }))
 }
@@ -327,7 +326,7 @@ fn pick(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Templa
     Ok(made(Generator::Pick { values, by: by.unwrap_or(uniform) }))
 }
 
-/// Weights, each with those before it added, as shares of all.
+/// Reads weights as cumulative shares of their sum.
 fn sums(item: &Item<'_>, count: u64) -> Result<Vec<f64>, Error> {
     let weights: Result<Vec<f64>, _> = item.list()?.iter().map(|weight| weight.number(0.0, 1e9)).collect();
     let weights = weights?;
@@ -345,7 +344,7 @@ fn sums(item: &Item<'_>, count: u64) -> Result<Vec<f64>, Error> {
 
 fn array(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
     let fields = item.fields(&["of", "length"])?;
-    let lengths = lengths(compiler, fields.need("length")?, MOST_ITEMS)?;
+    let lengths = lengths(compiler, fields.need("length")?, MAX_ITEMS)?;
     Ok(made(Generator::Array { of: compiler.at_depth(fields.need("of")?, depth)?, lengths }))
 }
 

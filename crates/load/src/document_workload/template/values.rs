@@ -1,12 +1,12 @@
-//! The bytes of single values, as BSON has them, that generators draw or take from other values; and moments: at a
-//! fixed time, or so long before or behind the time at which they are drawn.
+//! The BSON bytes of single values that generators draw or take from other values; and moments: a
+//! fixed time, or an offset from the time at which they are drawn.
 
 use std::io::Write;
 
 use bson::spec::{BinarySubtype, ElementType};
 use bson::{Bson, DateTime, RawBsonRef, RawDocument};
 use fathom_errors::Error;
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 
 use crate::core_workload::Lengths;
 use crate::document_workload::item::Item;
@@ -40,7 +40,7 @@ pub(super) fn text(out: &mut Vec<u8>, append: impl FnOnce(&mut Vec<u8>)) -> Elem
     ElementType::String
 }
 
-/// Puts in the length of what lies behind the place of the length and `header_bytes` there.
+/// Fills in the length at `start`: the number of bytes after the `header_bytes` that begin there.
 fn put_length(out: &mut [u8], start: usize, header_bytes: usize) {
     let length = i32::try_from(out.len().saturating_sub(start + header_bytes)).unwrap_or(i32::MAX);
     if let Some(place) = out.get_mut(start..).and_then(|bytes| bytes.first_chunk_mut::<4>()) {
@@ -52,7 +52,7 @@ pub(super) fn append_text(
     lengths: &Lengths,
     compressibility: f64,
     binary: bool,
-    random: &mut Seeded,
+    random: &mut SeededRandom,
     out: &mut Vec<u8>,
 ) -> ElementType {
     let bytes = usize::try_from(lengths.draw(random)).unwrap_or(usize::MAX);
@@ -93,7 +93,7 @@ pub(super) fn append_plain(alone: &[u8], out: &mut Vec<u8>) {
     };
 }
 
-/// Appends a number times a factor; what is no number stays as it is.
+/// Appends a number times a factor; a value of another type is appended unchanged.
 pub(super) fn multiplied(
     element_type: ElementType,
     bytes: &[u8],
@@ -125,7 +125,7 @@ pub(super) fn multiplied(
     }
 }
 
-/// Puts in the type of an element that begins at a place, or removes the element.
+/// Fills in the type of an element that begins at `start`, or removes the element.
 #[inline]
 pub(super) fn settle(element_type: Option<ElementType>, start: usize, out: &mut Vec<u8>) {
     match (element_type, out.get_mut(start)) {
@@ -137,17 +137,17 @@ pub(super) fn settle(element_type: Option<ElementType>, start: usize, out: &mut 
 /// A moment in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::document_workload) enum Moment {
-    /// Since 1970.
+    /// A time in milliseconds since 1970.
     At(i64),
-    /// Since now.
+    /// Milliseconds from now, negative for the past.
     FromNow(i64),
 }
 
 /// Milliseconds in a unit of time.
 const UNITS: [(&str, i64); 6] =
     [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000)];
-/// About 10,000 years.
-const MOST_MS: i64 = 315_360_000_000_000;
+/// About 10,000 years in milliseconds.
+const MAX_MS: i64 = 315_360_000_000_000;
 
 impl Moment {
     /// Reads `now`, `-7d`, `+90s` or `2026-01-31T12:00:00Z`.
@@ -165,7 +165,7 @@ impl Moment {
         })
     }
 
-    /// Milliseconds since 1970, if it were drawn now.
+    /// The moment in milliseconds since 1970, if drawn now.
     pub(in crate::document_workload) fn millis(self) -> i64 {
         match self {
             Moment::At(millis) => millis,
@@ -184,7 +184,7 @@ fn offset(text: &str) -> Option<i64> {
     let (count, unit) = rest.split_at_checked(digits)?;
     let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit)?;
     let offset = count.parse::<i64>().ok()?.checked_mul(*millis)?;
-    (offset <= MOST_MS).then_some(sign * offset)
+    (offset <= MAX_MS).then_some(sign * offset)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! One event loop: many connections, one thread, nothing that waits but the wait for all of them.
+//! An event loop: one thread that serves many connections and blocks only in the wait for all of them.
 //!
-//! A socket is read once when it is ready and its next request goes out in the same breath, so an operation costs two system
-//! calls and its share of a third. What is slow (connecting, logging in, writing to disk) is done elsewhere.
+//! A socket is read once when it is ready and its next request is sent at once, so an operation costs two system
+//! calls and its share of a third. Slow work (connecting, logging in, writing to disk) is done elsewhere.
 
 mod operations;
 mod traffic;
@@ -12,71 +12,71 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use fathom_client::Parts;
+use fathom_client::ConnectionParts;
 use fathom_errors::{Error, Kind};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 
-use super::arrivals::Schedule;
-use super::connector::{Event, Mailbox, Wish, Wishes};
-use super::link::{Job, Link};
-use super::plan::{Shared, thread_cpu_ns};
+use super::arrivals::ArrivalTimes;
+use super::connector::{ConnectionEvent, ConnectionQueue, ReconnectRequest, ReconnectSender};
+use super::link::{ConnectionSlot, PendingOperation};
+use super::plan::{LoopsState, thread_cpu_ns};
 use super::recorder;
-use super::recorder::{Gauge, Piece, Word};
+use super::recorder::{LoopGauge, LoopMessage, Piece};
 use crate::source::Source;
 
-/// What the bell of the mailbox is called among the sockets.
+/// The token of the mailbox's wake-up among the sockets.
 const BELL: u64 = u64::MAX;
-/// How often a loop looks at what has no event: deadlines, the end of the time, the end of a second.
+/// The interval of checks that have no event: deadlines, the end of the time, the end of a second.
 pub(super) const TICK_NS: u64 = 10_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
-/// How long operations that are under way may take when the run stops.
+/// The time that operations under way may still take when the run stops.
 pub(super) const GRACE_NS: u64 = 5 * SECOND_NS;
 /// Events taken from the kernel at once.
 const EVENTS: usize = 256;
-/// What is read at once: most replies, whole.
+/// Bytes of one read: most replies fit whole.
 const SCRATCH_BYTES: usize = 64 << 10;
 /// Operations that are sent without waiting for a reply, before the loop looks at its sockets again.
 const UNANSWERED_AT_ONCE: usize = 64;
 
-/// What a loop gets of its own.
-pub(super) struct Surroundings {
-    pub(super) shared: Arc<Shared>,
-    pub(super) words: Sender<Word>,
-    pub(super) wishes: Wishes,
-    pub(super) mailbox: Arc<Mailbox>,
-    /// For whoever samples it.
-    pub(super) gauge: Arc<Gauge>,
-    pub(super) schedule: Option<Schedule>,
+/// The parts that belong to one loop.
+pub(super) struct LoopContext {
+    pub(super) shared: Arc<LoopsState>,
+    pub(super) words: Sender<LoopMessage>,
+    pub(super) wishes: ReconnectSender,
+    pub(super) mailbox: Arc<ConnectionQueue>,
+    /// Read by samplers of the load.
+    pub(super) gauge: Arc<LoopGauge>,
+    pub(super) schedule: Option<ArrivalTimes>,
     /// The number of the first connection.
     pub(super) first_connection: usize,
 }
 
 /// An operation that will be sent again.
-struct Resting<State> {
+struct RetryWait<State> {
     due_ns: u64,
     link: usize,
-    job: Job<State>,
+    job: PendingOperation<State>,
 }
 
-pub(super) struct EventLoop<S: Source> {
-    place: Surroundings,
+pub(super) struct ClientLoop<S: Source> {
+    place: LoopContext,
     source: S,
     epoll: OwnedFd,
-    links: Vec<Link<S::State>>,
-    /// Connections with room for an operation, where operations come by a schedule.
+    links: Vec<ConnectionSlot<S::State>>,
+    /// Connections with room for an operation, if operations follow a schedule.
     idle: VecDeque<usize>,
-    /// Connections that may go on at once, where nothing is answered.
+    /// Connections that may continue at once, because no reply is expected.
     ready: VecDeque<usize>,
-    resting: Vec<Resting<S::State>>,
+    resting: Vec<RetryWait<S::State>>,
     piece: Piece,
     second: i64,
     cpu_ns: u64,
     next_tick_ns: u64,
     under_way: u64,
-    /// When these changed last.
+    /// The time of the last change of operations under way.
     changed_ns: u64,
-    /// No operation begins any more.
+    /// Whether the loop begins no more operations.
     draining: bool,
     /// When it began to drain.
     drain_ns: u64,
@@ -90,12 +90,16 @@ fn no_epoll(error: rustix::io::Errno) -> Error {
     Error::new(Kind::Unsupported, "cannot wait for sockets").because(std::io::Error::from(error))
 }
 
-impl<S: Source> EventLoop<S> {
-    pub(super) fn new(place: Surroundings, source: S, connections: Vec<Parts>) -> Result<Self, Error> {
+impl<S: Source> ClientLoop<S> {
+    pub(super) fn new(
+        place: LoopContext,
+        source: S,
+        connections: Vec<ConnectionParts>,
+    ) -> Result<Self, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
         let data = epoll::EventData::new_u64(BELL);
         epoll::add(&epoll, place.mailbox.bell(), data, epoll::EventFlags::IN).map_err(no_epoll)?;
-        let mut this = EventLoop {
+        let mut this = ClientLoop {
             source,
             epoll,
             links: Vec::with_capacity(connections.len()),
@@ -117,7 +121,7 @@ impl<S: Source> EventLoop<S> {
             place,
         };
         for parts in connections {
-            this.links.push(Link::new());
+            this.links.push(ConnectionSlot::new());
             let place = this.links.len() - 1;
             this.attach(place, parts)
                 .map_err(|error| Error::new(Kind::Io, "cannot take over a connection").because(error))?;
@@ -125,7 +129,7 @@ impl<S: Source> EventLoop<S> {
         Ok(this)
     }
 
-    fn attach(&mut self, place: usize, parts: Parts) -> std::io::Result<()> {
+    fn attach(&mut self, place: usize, parts: ConnectionParts) -> std::io::Result<()> {
         let Some(link) = self.links.get_mut(place) else { return Ok(()) };
         link.attach(parts)?;
         let flags =
@@ -136,9 +140,9 @@ impl<S: Source> EventLoop<S> {
         Ok(())
     }
 
-    /// Works until nothing is left to do, the time is over or somebody stops it.
+    /// Works until all operations are done, the time is over or a stop is requested.
     pub(super) fn run(mut self) {
-        // Timers that are rounded by 50 us would show in the latencies of a schedule. Without it they are a little late.
+        // Timers rounded by 50 us would show in the latencies of a schedule. If this call fails, timers are a little late.
         let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
         self.cpu_ns = thread_cpu_ns();
         let clock = self.place.shared.clock;
@@ -188,7 +192,7 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// Waits for sockets, no longer than until something is due.
+    /// Waits for sockets, at most until the next time when work is due.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
         let now_ns = self.place.shared.clock.now_ns();
         let mut until_ns = self.next_tick_ns;
@@ -201,7 +205,7 @@ impl<S: Source> EventLoop<S> {
         if !self.ready.is_empty() && !self.draining {
             left_ns = 0;
         }
-        // epoll's own time-out is in milliseconds on older kernels: where less counts, the wait for its descriptor has nanoseconds.
+        // epoll's own time-out is in milliseconds on older kernels. For shorter times, the wait for its descriptor has nanoseconds.
         if self.place.schedule.is_some() && left_ns > 0 {
             let time = timespec(left_ns);
             let mut ready = [PollFd::new(&self.epoll, PollFlags::IN)];
@@ -217,7 +221,7 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// What is due without an event.
+    /// Does the work that is due without an event.
     fn tick(&mut self, now_ns: u64) {
         self.next_tick_ns = now_ns - now_ns % TICK_NS + TICK_NS;
         let overdue = self.place.schedule.as_ref().is_some_and(|schedule| schedule.due_ns() <= now_ns);
@@ -232,7 +236,7 @@ impl<S: Source> EventLoop<S> {
             self.drain(now_ns);
         }
         if let Some(deadline_ns) = shared.deadline_ns {
-            let late = |job: &Job<S::State>| now_ns.saturating_sub(job.sent_ns) > deadline_ns;
+            let late = |job: &PendingOperation<S::State>| now_ns.saturating_sub(job.sent_ns) > deadline_ns;
             let late: Vec<usize> = (0..self.links.len())
                 .filter(|place| self.links.get(*place).and_then(|link| link.jobs.front()).is_some_and(late))
                 .collect();
@@ -244,15 +248,16 @@ impl<S: Source> EventLoop<S> {
         self.wake_resting(now_ns);
     }
 
-    /// Hands out what was measured since the last second ended.
+    /// Sends the measurements since the end of the last second.
     fn tell(&mut self) {
         self.add_up_to(self.place.shared.clock.now_ns());
         self.piece.user_bytes = self.source.take_user_bytes();
         let cpu_ns = thread_cpu_ns();
         self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;
-        // A collector that is gone needs nothing.
-        let _ = self.place.words.send(Word::Piece(self.second, Box::new(std::mem::take(&mut self.piece))));
+        // A collector that has ended needs no data.
+        let _ =
+            self.place.words.send(LoopMessage::Piece(self.second, Box::new(std::mem::take(&mut self.piece))));
     }
 
     fn drain(&mut self, now_ns: u64) {
@@ -269,22 +274,22 @@ impl<S: Source> EventLoop<S> {
     }
 
     fn is_over(&self, now_ns: u64) -> bool {
-        // What nothing answers is done when the socket has taken it.
-        let is_done = || self.under_way == 0 && !self.links.iter().any(Link::is_congested);
+        // An operation without a reply is done when the socket has taken it.
+        let is_done = || self.under_way == 0 && !self.links.iter().any(ConnectionSlot::is_congested);
         self.draining && (now_ns > self.drain_ns.saturating_add(GRACE_NS) || is_done())
     }
 
     fn end(mut self) {
         self.tell();
-        let _ = self.place.words.send(Word::Ended(self.under_way));
+        let _ = self.place.words.send(LoopMessage::Ended(self.under_way));
     }
 
-    /// Takes connections that were made anew.
+    /// Takes connections that were opened again.
     fn open_mail(&mut self) {
         for (place, made) in self.place.mailbox.take() {
             let attached = match made {
                 Ok(parts) => self.attach(place, parts).map_err(|error| {
-                    self.links.get_mut(place).into_iter().for_each(Link::detach);
+                    self.links.get_mut(place).into_iter().for_each(ConnectionSlot::detach);
                     self.wish(place);
                     error.to_string()
                 }),
@@ -308,8 +313,9 @@ impl<S: Source> EventLoop<S> {
     fn wish(&self, place: usize) {
         let number = self.place.first_connection + place;
         let mailbox = Arc::clone(&self.place.mailbox);
-        // Where nobody connects any more, the run is ending.
-        let _ = self.place.wishes.send(Event::Lost(Wish { mailbox, link: place, number }));
+        // If the connecting threads have ended, the run is ending.
+        let _ =
+            self.place.wishes.send(ConnectionEvent::Lost(ReconnectRequest { mailbox, link: place, number }));
     }
 
     /// Adds the time that operations were under way since the last change.
@@ -318,7 +324,7 @@ impl<S: Source> EventLoop<S> {
         self.changed_ns = self.changed_ns.max(now_ns);
     }
 
-    /// Takes note that operations under way become more or fewer at a time.
+    /// Adds a change of the number of operations under way at a time.
     fn count_under_way(&mut self, change: i64, now_ns: u64) {
         self.add_up_to(now_ns);
         self.under_way = self.under_way.saturating_add_signed(change);

@@ -1,39 +1,41 @@
-//! Operations of a loop: begun, answered, measured, sent again, lost.
+//! The operations of a loop: begins, answers, measures and resends them, and handles lost ones.
 
 use bson::RawDocument;
 use fathom_wire::OpMsgWriter;
 
-use super::super::link::Job;
-use super::super::recorder::Moments;
-use super::{EventLoop, Resting, UNANSWERED_AT_ONCE};
+use super::super::link::PendingOperation;
+use super::super::recorder::OperationTimes;
+use super::{ClientLoop, RetryWait, UNANSWERED_AT_ONCE};
 use crate::driving::plan::nanos;
 use crate::measurements::Status;
-use crate::source::{Metric, Source, Step};
+use crate::source::{MetricIndex, ReplyOutcome, Source};
 
-/// What a server says that is not, or not any more, the primary (facts/server.md 4): another connection may find the one that is.
+/// The errors of a server that is not, or no longer, the primary (docs/methods.md#commands-and-errors): a new connection may find it.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
-/// How long an operation that rests waits for its connection before it looks again.
+/// The interval at which a resting operation checks for its connection.
 const REST_AGAIN_NS: u64 = 100_000_000;
 /// Operations of a schedule that begin before the loop looks at its sockets again.
 const DUE_AT_ONCE: usize = 1024;
 
-impl<S: Source> EventLoop<S> {
-    /// Begins what a connection that has room does next: at once, or when the schedule says so.
+impl<S: Source> ClientLoop<S> {
+    /// Begins the next operation of a connection that has room: at once, or when the schedule says so.
     pub(super) fn go_on(&mut self, place: usize) {
         if self.draining {
             return;
         }
         match &self.place.schedule {
             None => self.begin(place, None),
-            // A connection that is made anew takes its turn when it is.
-            Some(_) if self.links.get(place).is_some_and(super::Link::is_live) => self.idle.push_back(place),
+            // A connection that is being reopened takes its turn afterwards.
+            Some(_) if self.links.get(place).is_some_and(super::ConnectionSlot::is_live) => {
+                self.idle.push_back(place)
+            }
             Some(_) => {}
         }
     }
 
-    /// Begins what is due, as far as connections have room.
+    /// Begins the operations that are due, as far as connections have room.
     pub(super) fn start_due(&mut self, now_ns: u64) {
-        // No more at once than leaves time for what is answered and for the end of the run, however far behind.
+        // The number at once is limited, to leave time for replies and for the end of the run, however late the schedule is.
         for _ in 0..DUE_AT_ONCE {
             if self.draining {
                 return;
@@ -48,12 +50,12 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// Goes on where nothing is answered.
+    /// Continues operations without a reply.
     pub(super) fn go_on_unanswered(&mut self) {
         let depth = self.place.shared.depth;
         for _ in 0..UNANSWERED_AT_ONCE {
             let Some(place) = self.ready.pop_front().filter(|_| !self.draining) else { return };
-            let free = |link: &super::Link<S::State>| {
+            let free = |link: &super::ConnectionSlot<S::State>| {
                 link.is_live() && link.under_way() < depth && !link.is_congested()
             };
             if self.links.get(place).is_some_and(free) {
@@ -66,13 +68,13 @@ impl<S: Source> EventLoop<S> {
     fn begin(&mut self, place: usize, due_ns: Option<u64>) {
         let batch = self.place.shared.batch;
         let clock = self.place.shared.clock;
-        // Operations that warm up are none of those that are wanted, where they may be done beside them.
+        // Operations of the warm-up do not count towards the requested number, if they can be done in addition.
         let warm_ns = self.place.shared.warm_ns;
         let now_ns = if warm_ns > 0 { clock.now_ns() } else { 0 };
         let warms = due_ns.unwrap_or(now_ns) < warm_ns && self.source.repeats();
         let claimed = if warms { batch } else { self.place.shared.budget.claim(batch) };
         let due_ns = due_ns.or(warms.then_some(now_ns));
-        let give_back = |shared: &super::Shared, count: u64| {
+        let give_back = |shared: &super::LoopsState, count: u64| {
             if !warms {
                 shared.budget.give_back(count);
             }
@@ -95,7 +97,7 @@ impl<S: Source> EventLoop<S> {
         };
         give_back(&self.place.shared, claimed.saturating_sub(begun.records));
         if let Err(failure) = message.finish() {
-            // Nothing that this workload could ever send.
+            // The workload can never send this request.
             self.stop(&format!("a request is too large: {}", failure.message()));
             return;
         }
@@ -103,7 +105,7 @@ impl<S: Source> EventLoop<S> {
         let due_ns = due_ns.unwrap_or(sent_ns);
         let sent = link.send(&self.frame, &mut self.packed);
         self.count_under_way(1, sent_ns);
-        let job = Job {
+        let job = PendingOperation {
             state: begun.state,
             records: begun.records,
             due_ns,
@@ -127,14 +129,14 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// An operation that nothing answers ends when it is sent.
-    fn sent_unanswered(&mut self, place: usize, job: &Job<S::State>, metric: Metric) {
+    /// Ends an operation without a reply when it is sent.
+    fn sent_unanswered(&mut self, place: usize, job: &PendingOperation<S::State>, metric: MetricIndex) {
         let now_ns = self.place.shared.clock.now_ns();
-        let step = Step { whole: Some((metric, Status::Ok)), ..Step::default() };
+        let step = ReplyOutcome { whole: Some((metric, Status::Ok)), ..ReplyOutcome::default() };
         self.piece.answered += 1;
         self.measure(job, &step, now_ns);
         self.count_under_way(-1, now_ns);
-        // Not at once: where nothing is waited for, other connections would wait for this one.
+        // The next operation does not begin at once: without a wait for a reply, other connections would wait for this one.
         self.ready.push_back(place);
     }
 
@@ -142,7 +144,7 @@ impl<S: Source> EventLoop<S> {
     pub(super) fn answered(
         &mut self,
         place: usize,
-        mut job: Job<S::State>,
+        mut job: PendingOperation<S::State>,
         reply: &RawDocument,
         now_ns: u64,
     ) {
@@ -157,7 +159,7 @@ impl<S: Source> EventLoop<S> {
         self.piece.answered += 1;
         self.measure(&job, &step, now_ns);
         if not_primary {
-            // Before the next operation begins here, which would be lost.
+            // The connection is renewed before the next operation begins on it, which would be lost.
             self.renew(place);
         }
         match step.unanswered.filter(|_| finished.is_ok()) {
@@ -167,8 +169,13 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// Sends an operation's last message, which nothing answers.
-    fn send_last(&mut self, place: usize, mut job: Job<S::State>, (part, whole): (Metric, Metric)) {
+    /// Sends an operation's last message, which gets no reply.
+    fn send_last(
+        &mut self,
+        place: usize,
+        mut job: PendingOperation<S::State>,
+        (part, whole): (MetricIndex, MetricIndex),
+    ) {
         job.sent_ns = self.place.shared.clock.now_ns();
         let Some(link) = self.links.get_mut(place) else { return };
         if let Err(error) = link.send(&self.frame, &mut self.packed) {
@@ -177,15 +184,18 @@ impl<S: Source> EventLoop<S> {
             return;
         }
         let now_ns = self.place.shared.clock.now_ns();
-        let step =
-            Step { part: Some((part, Status::Ok)), whole: Some((whole, Status::Ok)), ..Step::default() };
+        let step = ReplyOutcome {
+            part: Some((part, Status::Ok)),
+            whole: Some((whole, Status::Ok)),
+            ..ReplyOutcome::default()
+        };
         self.measure(&job, &step, now_ns);
         self.count_under_way(-1, now_ns);
         self.ready.push_back(place);
     }
 
-    /// Sends an operation's next message, which lies in the frame.
-    fn send_on(&mut self, place: usize, mut job: Job<S::State>, request_id: i32) {
+    /// Sends an operation's next message, which is in the frame.
+    fn send_on(&mut self, place: usize, mut job: PendingOperation<S::State>, request_id: i32) {
         job.request_id = request_id;
         job.sent_ns = self.place.shared.clock.now_ns();
         let Some(link) = self.links.get_mut(place) else { return };
@@ -196,20 +206,20 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// What no reply will come for.
-    pub(super) fn lost(&mut self, place: usize, mut job: Job<S::State>, now_ns: u64) {
+    /// Handles an operation that will get no reply.
+    pub(super) fn lost(&mut self, place: usize, mut job: PendingOperation<S::State>, now_ns: u64) {
         let step = self.source.lost(&mut job.state);
         self.measure(&job, &step, now_ns);
         self.settle(place, job, &step, now_ns);
     }
 
-    /// Lays an operation to rest until it is sent again, or ends it and goes on.
-    fn settle(&mut self, place: usize, job: Job<S::State>, step: &Step, now_ns: u64) {
+    /// Keeps an operation until it is sent again, or ends it and begins the next.
+    fn settle(&mut self, place: usize, job: PendingOperation<S::State>, step: &ReplyOutcome, now_ns: u64) {
         if let Some(pause) = step.again_after.filter(|_| !self.draining) {
             if let Some(link) = self.links.get_mut(place) {
                 link.resting += 1;
             }
-            self.resting.push(Resting { due_ns: now_ns.saturating_add(nanos(pause)), link: place, job });
+            self.resting.push(RetryWait { due_ns: now_ns.saturating_add(nanos(pause)), link: place, job });
             return;
         }
         self.count_under_way(-1, now_ns);
@@ -220,7 +230,7 @@ impl<S: Source> EventLoop<S> {
         self.go_on(place);
     }
 
-    /// Sends again what has rested long enough.
+    /// Resends the operations that have rested long enough.
     pub(super) fn wake_resting(&mut self, now_ns: u64) {
         let mut place = 0;
         while place < self.resting.len() {
@@ -246,20 +256,20 @@ impl<S: Source> EventLoop<S> {
             self.frame.clear();
             let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
             self.source.again(&mut resting.job.state, &mut message);
-            // It was sent once already, so it is not too large.
+            // The message was sent once already, so it is not too large.
             let _ = message.finish();
             self.send_on(resting.link, resting.job, request_id);
         }
     }
 
     /// Whether an operation began after the warm-up.
-    fn is_measured(&self, job: &Job<S::State>) -> bool {
+    fn is_measured(&self, job: &PendingOperation<S::State>) -> bool {
         job.due_ns >= self.place.shared.warm_ns
     }
 
-    /// Notes what a step is measured as.
-    fn measure(&mut self, job: &Job<S::State>, step: &Step, now_ns: u64) {
-        let moments = Moments { due_ns: job.due_ns, begun_ns: job.begun_ns, sent_ns: job.sent_ns };
+    /// Records the measurements of a step.
+    fn measure(&mut self, job: &PendingOperation<S::State>, step: &ReplyOutcome, now_ns: u64) {
+        let moments = OperationTimes { due_ns: job.due_ns, begun_ns: job.begun_ns, sent_ns: job.sent_ns };
         let tried_again = step.again_after.is_some() && !self.draining;
         self.piece.note(moments, job.records, step, tried_again, &self.place.shared, now_ns);
     }

@@ -1,15 +1,15 @@
-//! Bytes in and out of a loop's connections, and what becomes of a connection that fails.
+//! Reads and writes a loop's connections, and handles connections that fail.
 
 use std::io;
 
 use fathom_wire::{Header, Message, OpCode};
 
-use super::super::link::{Received, whole_frame};
-use super::EventLoop;
+use super::super::link::{ReadOutcome, whole_frame};
+use super::ClientLoop;
 use crate::driving::recorder;
 use crate::source::Source;
 
-impl<S: Source> EventLoop<S> {
+impl<S: Source> ClientLoop<S> {
     pub(super) fn writable(&mut self, place: usize) {
         let depth = self.place.shared.depth;
         let Some(link) = self.links.get_mut(place) else { return };
@@ -19,7 +19,7 @@ impl<S: Source> EventLoop<S> {
             return;
         }
         if was_congested && !link.is_congested() {
-            // What nothing answers paused until the socket took what was sent, and goes on here.
+            // Operations without a reply paused until the socket took the messages, and continue here.
             let idle = self.idle.iter().filter(|idle| **idle == place).count();
             let free = depth.saturating_sub(link.under_way() + idle);
             self.ready.retain(|ready| *ready != place);
@@ -27,7 +27,7 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// Takes what came. Where the connection `ended`, no event will come for its end if it is not read now.
+    /// Reads what has arrived. If the connection has `ended`, its end must be read now, since no further event will come.
     pub(super) fn readable(&mut self, place: usize, ended: bool) {
         let mut scratch = std::mem::take(&mut self.scratch);
         let read = self.read(place, ended, &mut scratch);
@@ -55,7 +55,7 @@ impl<S: Source> EventLoop<S> {
                     *link.input() = input;
                 }
             }
-            if received == Received::Drained && !ended {
+            if received == ReadOutcome::Drained && !ended {
                 return Ok(());
             }
         }
@@ -67,7 +67,7 @@ impl<S: Source> EventLoop<S> {
         }
     }
 
-    /// Takes the whole frames at the start of some bytes; how many bytes these were.
+    /// Takes the complete frames at the start of `bytes`; returns their number of bytes.
     fn frames(&mut self, place: usize, bytes: &[u8], now_ns: u64) -> io::Result<usize> {
         let mut used = 0;
         while let Some(length) = whole_frame(bytes.get(used..).unwrap_or_default())? {
@@ -126,13 +126,13 @@ impl<S: Source> EventLoop<S> {
         self.fail(place, kind, &said);
     }
 
-    /// Gives a connection up: what was under way on it is lost, and it is made anew.
+    /// Gives up a connection: operations under way on it are lost, and it is reopened.
     pub(super) fn fail(&mut self, place: usize, kind: &str, said: &str) {
         recorder::note(&mut self.piece.failures, kind, said);
         self.renew(place);
     }
 
-    /// Has a connection made anew; what was under way on it is lost.
+    /// Reopens a connection; operations under way on it are lost.
     pub(super) fn renew(&mut self, place: usize) {
         let Some(link) = self.links.get_mut(place) else { return };
         if !link.is_live() {

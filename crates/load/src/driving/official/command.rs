@@ -1,12 +1,12 @@
-//! The call of the driver that a source's message stands for.
+//! Translates a source's message into a call of the driver.
 //!
-//! What programs do all day has calls of its own in the driver, and is called so: `find_one`, `find` and `aggregate` with their
-//! cursors read to the end, `insert_one`, `insert_many`, `update_one`, `delete_one` and their like. They cost more than raw
+//! Common operations use the driver's own methods: `find_one`, `find` and `aggregate` with their
+//! cursors read to the end, `insert_one`, `insert_many`, `update_one`, `delete_one` and similar. These cost more than raw
 //! commands, which skip retryable writes and the typed results, and they are what users pay for. Documents that are inserted or
-//! read stay raw, the cheapest of the driver's types; filters and changes are `Document`s, which the driver wants. Writes of
-//! another form (several updates in one message, a collation) go through `run_raw_command`, with their sequences as arrays.
+//! read stay raw, the cheapest of the driver's types; filters and changes are `Document`s, which the driver requires. Writes of
+//! another form (several updates in one message, a collation) use `run_raw_command`, with their sequences as arrays.
 //!
-//! Refused is what the driver keeps to itself: sessions and transactions, and cursors that are not read by one call.
+//! Refuses what the driver manages itself: sessions and transactions, and cursors that are not read by one call.
 
 use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use fathom_wire::{DocumentWriter, OpMsg};
@@ -16,7 +16,7 @@ use crate::binding::Binding;
 
 /// A call of the driver.
 #[derive(Debug)]
-pub(super) enum Command {
+pub(super) enum DriverCall {
     FindOne { collection: String, filter: Document, options: FindOneOptions },
     Find { collection: String, filter: Document, options: FindOptions },
     Aggregate { collection: String, pipeline: Vec<Document>, options: AggregateOptions },
@@ -26,24 +26,24 @@ pub(super) enum Command {
     Raw(RawDocumentBuf),
 }
 
-/// What goes with all commands of a run, which the driver adds by itself.
+/// The fields of all commands of a run, which the driver adds by itself.
 #[derive(Debug)]
-pub(super) struct Usual {
+pub(super) struct CommandDefaults {
     write_concern: Option<RawDocumentBuf>,
     read_preference: Option<RawDocumentBuf>,
     read_concern: Option<RawDocumentBuf>,
 }
 
-impl Usual {
-    pub(super) fn of(binding: &Binding) -> Usual {
-        Usual {
+impl CommandDefaults {
+    pub(super) fn new(binding: &Binding) -> CommandDefaults {
+        CommandDefaults {
             write_concern: binding.write_concern.clone(),
             read_preference: binding.read_preference.clone(),
             read_concern: binding.read_concern.as_deref().map(|level| rawdoc! { "level": level }),
         }
     }
 
-    /// Whether a field is one that the driver adds as it stands.
+    /// Whether the driver adds this field with this value.
     fn has(&self, name: &str, value: RawBsonRef<'_>) -> bool {
         let known = match name {
             "$db" => return true,
@@ -61,15 +61,15 @@ fn same(one: &RawDocument, other: &RawDocument) -> bool {
 }
 
 /// A command's own fields, in their order, without what the driver adds.
-struct Fields<'a> {
+struct CommandFields<'a> {
     name: &'a str,
     collection: &'a str,
     rest: Vec<(&'a str, RawBsonRef<'a>)>,
 }
 
-impl<'a> Fields<'a> {
-    fn of(body: &'a RawDocument, usual: &Usual) -> Result<Fields<'a>, String> {
-        let mut fields = Fields { name: "", collection: "", rest: Vec::new() };
+impl<'a> CommandFields<'a> {
+    fn from_body(body: &'a RawDocument, usual: &CommandDefaults) -> Result<CommandFields<'a>, String> {
+        let mut fields = CommandFields { name: "", collection: "", rest: Vec::new() };
         for field in body {
             let (name, value) = field.map_err(|error| format!("the source wrote no BSON: {error}"))?;
             let name = name.as_str();
@@ -90,10 +90,10 @@ fn unknown(command: &str, name: &str) -> String {
     format!("--driver official does not know the field {name} of {command}")
 }
 
-impl Command {
+impl DriverCall {
     /// The call for a message, or why there is none.
-    pub(super) fn of(message: &OpMsg<'_>, usual: &Usual) -> Result<Command, String> {
-        let fields = Fields::of(message.body, usual)?;
+    pub(super) fn new(message: &OpMsg<'_>, usual: &CommandDefaults) -> Result<DriverCall, String> {
+        let fields = CommandFields::from_body(message.body, usual)?;
         let call = match fields.name {
             "find" => return find(&fields),
             "aggregate" => return aggregate(&fields),
@@ -106,11 +106,11 @@ impl Command {
         Ok(call.unwrap_or_else(|| raw(message)))
     }
 
-    /// How many documents it is to write.
+    /// The number of documents that it is to write.
     pub(super) fn documents(&self) -> usize {
         match self {
-            Command::Insert { documents, .. } => documents.len(),
-            Command::Update { .. } | Command::Delete { .. } => 1,
+            DriverCall::Insert { documents, .. } => documents.len(),
+            DriverCall::Update { .. } | DriverCall::Delete { .. } => 1,
             _ => 0,
         }
     }
@@ -135,7 +135,7 @@ fn hint(value: RawBsonRef<'_>) -> Option<Hint> {
     }
 }
 
-fn find(fields: &Fields<'_>) -> Result<Command, String> {
+fn find(fields: &CommandFields<'_>) -> Result<DriverCall, String> {
     let (mut filter, mut options, mut single) = (Document::new(), FindOptions::default(), false);
     for &(name, value) in &fields.rest {
         let number = || whole(value).and_then(|value| u64::try_from(value).ok());
@@ -157,16 +157,16 @@ fn find(fields: &Fields<'_>) -> Result<Command, String> {
         let mut one = FindOneOptions::default();
         (one.projection, one.sort, one.hint, one.skip) =
             (options.projection, options.sort, options.hint, options.skip);
-        return Ok(Command::FindOne { collection, filter, options: one });
+        return Ok(DriverCall::FindOne { collection, filter, options: one });
     }
     if single {
-        // So the driver writes a single batch.
+        // A negative limit makes the driver request a single batch.
         options.limit = options.limit.map(|limit| -limit.abs());
     }
-    Ok(Command::Find { collection, filter, options })
+    Ok(DriverCall::Find { collection, filter, options })
 }
 
-fn aggregate(fields: &Fields<'_>) -> Result<Command, String> {
+fn aggregate(fields: &CommandFields<'_>) -> Result<DriverCall, String> {
     let (mut pipeline, mut options) = (Vec::new(), AggregateOptions::default());
     for &(name, value) in &fields.rest {
         let taken = match name {
@@ -184,15 +184,15 @@ fn aggregate(fields: &Fields<'_>) -> Result<Command, String> {
     if fields.collection.is_empty() {
         return Err("--driver official aggregates collections only".to_owned());
     }
-    Ok(Command::Aggregate { collection: fields.collection.to_owned(), pipeline, options })
+    Ok(DriverCall::Aggregate { collection: fields.collection.to_owned(), pipeline, options })
 }
 
 fn documents(array: &bson::RawArray) -> Option<Vec<Document>> {
     array.into_iter().map(|item| item.ok().and_then(document)).collect()
 }
 
-/// The only field beside the sequence that the typed calls know.
-fn ordered(fields: &Fields<'_>) -> Option<bool> {
+/// The only field besides the sequence that the typed calls know.
+fn ordered(fields: &CommandFields<'_>) -> Option<bool> {
     match fields.rest.as_slice() {
         [] => Some(true),
         [("ordered", value)] => value.as_bool(),
@@ -200,13 +200,13 @@ fn ordered(fields: &Fields<'_>) -> Option<bool> {
     }
 }
 
-fn insert(message: &OpMsg<'_>, fields: &Fields<'_>) -> Option<Command> {
+fn insert(message: &OpMsg<'_>, fields: &CommandFields<'_>) -> Option<DriverCall> {
     let ordered = ordered(fields)?;
     let documents = message.sequence("documents")?.documents().map(RawDocument::to_owned).collect();
-    Some(Command::Insert { collection: fields.collection.to_owned(), documents, ordered })
+    Some(DriverCall::Insert { collection: fields.collection.to_owned(), documents, ordered })
 }
 
-fn update(message: &OpMsg<'_>, fields: &Fields<'_>) -> Option<Command> {
+fn update(message: &OpMsg<'_>, fields: &CommandFields<'_>) -> Option<DriverCall> {
     ordered(fields)?;
     let sequence = message.sequence("updates").filter(|sequence| sequence.count() == 1)?;
     let (mut filter, mut update, mut upsert, mut many) = (None, None, false, false);
@@ -220,12 +220,18 @@ fn update(message: &OpMsg<'_>, fields: &Fields<'_>) -> Option<Command> {
             _ => return None,
         }
     }
-    // A replacement is another call of the driver's; raw is as good for what is that rare.
+    // A replacement is another method of the driver; it is so rare that a raw command is good enough.
     let update = update.filter(|update| update.keys().next().is_some_and(|name| name.starts_with('$')))?;
-    Some(Command::Update { collection: fields.collection.to_owned(), filter: filter?, update, upsert, many })
+    Some(DriverCall::Update {
+        collection: fields.collection.to_owned(),
+        filter: filter?,
+        update,
+        upsert,
+        many,
+    })
 }
 
-fn delete(message: &OpMsg<'_>, fields: &Fields<'_>) -> Option<Command> {
+fn delete(message: &OpMsg<'_>, fields: &CommandFields<'_>) -> Option<DriverCall> {
     ordered(fields)?;
     let sequence = message.sequence("deletes").filter(|sequence| sequence.count() == 1)?;
     let (mut filter, mut limit) = (None, 0);
@@ -237,15 +243,15 @@ fn delete(message: &OpMsg<'_>, fields: &Fields<'_>) -> Option<Command> {
             _ => return None,
         }
     }
-    Some(Command::Delete { collection: fields.collection.to_owned(), filter: filter?, many: limit == 0 })
+    Some(DriverCall::Delete { collection: fields.collection.to_owned(), filter: filter?, many: limit == 0 })
 }
 
 /// The command as one document, for the driver to send as it is.
-fn raw(message: &OpMsg<'_>) -> Command {
+fn raw(message: &OpMsg<'_>) -> DriverCall {
     let mut bytes = Vec::new();
     let mut command = DocumentWriter::new(&mut bytes);
     for (name, value) in message.body.iter().flatten() {
-        // The driver says itself which database it is, and whom it asks.
+        // The driver sets the database and the read preference itself.
         if !matches!(name.as_str(), "$db" | "$readPreference") {
             command.value(name.as_str(), value);
         }
@@ -255,8 +261,8 @@ fn raw(message: &OpMsg<'_>) -> Command {
         sequence.documents().for_each(|document| array.document(document));
     }
     command.end();
-    // A writer leaves a document behind.
-    Command::Raw(RawDocumentBuf::from_bytes(bytes).unwrap_or_default())
+    // The writer always produces a document.
+    DriverCall::Raw(RawDocumentBuf::from_bytes(bytes).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -266,11 +272,14 @@ mod tests {
 
     use super::*;
 
-    fn usual() -> Usual {
-        Usual { write_concern: Some(rawdoc! { "w": 1 }), read_preference: None, read_concern: None }
+    fn usual() -> CommandDefaults {
+        CommandDefaults { write_concern: Some(rawdoc! { "w": 1 }), read_preference: None, read_concern: None }
     }
 
-    fn command(body: &RawDocument, sequence: Option<(&str, &[RawDocumentBuf])>) -> Result<Command, String> {
+    fn command(
+        body: &RawDocument,
+        sequence: Option<(&str, &[RawDocumentBuf])>,
+    ) -> Result<DriverCall, String> {
         let mut frame = Vec::new();
         let mut message = OpMsgWriter::begin(&mut frame, 1, 0);
         message.raw_body(body);
@@ -280,23 +289,23 @@ mod tests {
         }
         message.finish().unwrap();
         let Message::Msg(message) = Message::parse(&frame).unwrap() else { panic!("another message") };
-        Command::of(&message, &usual())
+        DriverCall::new(&message, &usual())
     }
 
     #[test]
     fn reads_have_calls_of_their_own() {
         let one =
             rawdoc! { "find": "c", "filter": { "_id": "k" }, "limit": 1, "singleBatch": true, "$db": "d" };
-        let Ok(Command::FindOne { collection, filter, .. }) = command(&one, None) else {
+        let Ok(DriverCall::FindOne { collection, filter, .. }) = command(&one, None) else {
             panic!("no find_one")
         };
         assert_eq!((collection.as_str(), filter), ("c", doc! { "_id": "k" }));
         let scan = rawdoc! { "find": "c", "filter": {}, "sort": { "_id": 1 }, "limit": 7, "$db": "d" };
-        let Ok(Command::Find { options, .. }) = command(&scan, None) else { panic!("no find") };
+        let Ok(DriverCall::Find { options, .. }) = command(&scan, None) else { panic!("no find") };
         assert_eq!((options.limit, options.sort), (Some(7), Some(doc! { "_id": 1 })));
         let sum = rawdoc! { "aggregate": "c", "pipeline": [{ "$match": {} }], "cursor": {}, "$db": "d" };
         assert!(
-            matches!(command(&sum, None), Ok(Command::Aggregate { pipeline, .. }) if pipeline.len() == 1)
+            matches!(command(&sum, None), Ok(DriverCall::Aggregate { pipeline, .. }) if pipeline.len() == 1)
         );
     }
 
@@ -305,20 +314,22 @@ mod tests {
         let body = rawdoc! { "update": "c", "ordered": true, "writeConcern": { "w": 1 }, "$db": "d" };
         let one = rawdoc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } }, "upsert": true };
         let called = command(&body, Some(("updates", std::slice::from_ref(&one))));
-        assert!(matches!(called, Ok(Command::Update { upsert: true, many: false, .. })), "{called:?}");
+        assert!(matches!(called, Ok(DriverCall::Update { upsert: true, many: false, .. })), "{called:?}");
         let delete = rawdoc! { "delete": "c", "$db": "d" };
         let called = command(&delete, Some(("deletes", &[rawdoc! { "q": {}, "limit": 1 }])));
-        assert!(matches!(called, Ok(Command::Delete { many: false, .. })), "{called:?}");
+        assert!(matches!(called, Ok(DriverCall::Delete { many: false, .. })), "{called:?}");
         let insert = rawdoc! { "insert": "c", "ordered": false, "$db": "d" };
         let called = command(&insert, Some(("documents", &[rawdoc! {}, rawdoc! {}]))).unwrap();
-        assert!(matches!(called, Command::Insert { ordered: false, .. }) && called.documents() == 2);
+        assert!(matches!(called, DriverCall::Insert { ordered: false, .. }) && called.documents() == 2);
         // Another write concern than the run's, several updates, a replacement.
         let other = rawdoc! { "update": "c", "writeConcern": { "w": "majority" }, "$db": "d" };
         let replacement = rawdoc! { "q": {}, "u": { "a": 1 } };
         for (body, updates) in
             [(&other, vec![one.clone()]), (&body, vec![one.clone(), one]), (&body, vec![replacement])]
         {
-            let Ok(Command::Raw(raw)) = command(body, Some(("updates", &updates))) else { panic!("typed") };
+            let Ok(DriverCall::Raw(raw)) = command(body, Some(("updates", &updates))) else {
+                panic!("typed")
+            };
             let listed = raw.get_array("updates").unwrap().into_iter().count();
             assert_eq!((listed, raw.get("$db").unwrap().is_none()), (updates.len(), true));
         }

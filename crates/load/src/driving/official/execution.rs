@@ -1,7 +1,7 @@
-//! Calls of the driver, and what it answers as the reply that the server gave: sources judge replies.
+//! Calls the driver, and rebuilds the server's reply from its result, since sources judge replies.
 //!
-//! An error that comes with the server's own reply hands that on; the driver's other errors about writes are put
-//! together again; what is left is a connection that was lost, or a server that was not found.
+//! An error with the server's own reply yields that reply. The driver's other errors about writes are assembled into a
+//! reply. The remaining errors mean that a connection was lost or that a server was not found.
 
 use std::io::ErrorKind as IoKind;
 
@@ -10,13 +10,13 @@ use fathom_wire::DocumentWriter;
 use mongodb::error::{Error, ErrorKind, InsertManyError, WriteConcernError, WriteFailure};
 use mongodb::{Collection, Cursor, Database};
 
-use super::command::Command;
+use super::command::DriverCall;
 
-/// Who calls the driver for one task.
+/// The caller of the driver for one task.
 #[derive(Debug)]
 pub(super) struct Execution {
     database: Database,
-    /// The collection of the last call: a program keeps the handle.
+    /// The collection of the last call, kept because a program keeps the handle too.
     collection: Option<Collection<RawDocumentBuf>>,
 }
 
@@ -33,7 +33,11 @@ impl Execution {
     }
 
     /// Carries a command out and writes its reply.
-    pub(super) async fn execute(&mut self, command: Command, reply: &mut Vec<u8>) -> Result<(), Lost> {
+    pub(super) async fn execute(
+        &mut self,
+        command: DriverCall,
+        reply: &mut Vec<u8>,
+    ) -> Result<(), MissingReply> {
         let documents = command.documents();
         match self.call(command, reply).await {
             Ok(()) => Ok(()),
@@ -41,21 +45,21 @@ impl Execution {
         }
     }
 
-    async fn call(&mut self, command: Command, reply: &mut Vec<u8>) -> Result<(), Error> {
+    async fn call(&mut self, command: DriverCall, reply: &mut Vec<u8>) -> Result<(), Error> {
         match command {
-            Command::FindOne { collection, filter, options } => {
+            DriverCall::FindOne { collection, filter, options } => {
                 let document = self.collection(&collection).find_one(filter).with_options(options).await?;
                 found(document.as_deref(), reply);
             }
-            Command::Find { collection, filter, options } => {
+            DriverCall::Find { collection, filter, options } => {
                 let cursor = self.collection(&collection).find(filter).with_options(options).await?;
                 all(cursor, reply).await?;
             }
-            Command::Aggregate { collection, pipeline, options } => {
+            DriverCall::Aggregate { collection, pipeline, options } => {
                 let cursor = self.collection(&collection).aggregate(pipeline).with_options(options).await?;
                 all(cursor, reply).await?;
             }
-            Command::Insert { collection, documents, ordered } => {
+            DriverCall::Insert { collection, documents, ordered } => {
                 let collection = self.collection(&collection);
                 let inserted = match documents.as_slice() {
                     [one] => collection.insert_one(one).await.map(|_| 1)?,
@@ -63,7 +67,7 @@ impl Execution {
                 };
                 written(inserted as u64, reply);
             }
-            Command::Update { collection, filter, update, upsert, many } => {
+            DriverCall::Update { collection, filter, update, upsert, many } => {
                 let collection = self.collection(&collection);
                 let call = match many {
                     true => collection.update_many(filter, update),
@@ -72,12 +76,12 @@ impl Execution {
                 let result = if upsert { call.upsert(true).await? } else { call.await? };
                 written(result.matched_count + u64::from(result.upserted_id.is_some()), reply);
             }
-            Command::Delete { collection, filter, many } => {
+            DriverCall::Delete { collection, filter, many } => {
                 let collection = self.collection(&collection);
                 let call = if many { collection.delete_many(filter) } else { collection.delete_one(filter) };
                 written(call.await?.deleted_count, reply);
             }
-            Command::Raw(command) => {
+            DriverCall::Raw(command) => {
                 let said = self.database.run_raw_command(command).await?;
                 reply.extend_from_slice(RawDocumentBuf::try_from(&said)?.as_bytes());
             }
@@ -96,23 +100,23 @@ async fn all<T>(mut cursor: Cursor<T>, reply: &mut Vec<u8>) -> Result<(), Error>
     Ok(())
 }
 
-/// Why there is no reply.
+/// The reason why no reply exists.
 #[derive(Debug)]
-pub(super) struct Lost {
+pub(super) struct MissingReply {
     /// The kind that it is counted under.
     pub(super) kind: &'static str,
-    /// What the driver said.
+    /// The error message of the driver.
     pub(super) said: String,
 }
 
-/// A count of written documents.
+/// Writes a reply with a count of written documents.
 pub(super) fn written(n: u64, reply: &mut Vec<u8>) {
     let mut reply = DocumentWriter::new(reply);
     reply.i64("n", i64::try_from(n).unwrap_or(i64::MAX));
     reply.f64("ok", 1.0);
 }
 
-/// A cursor's only batch, of what `documents` puts in.
+/// Writes a reply with a cursor's only batch, which holds `documents`.
 pub(super) fn found<'d>(documents: impl IntoIterator<Item = &'d RawDocument>, reply: &mut Vec<u8>) {
     let mut reply = DocumentWriter::new(reply);
     let mut cursor = reply.begin_document("cursor");
@@ -124,14 +128,14 @@ pub(super) fn found<'d>(documents: impl IntoIterator<Item = &'d RawDocument>, re
     reply.f64("ok", 1.0);
 }
 
-/// The reply that an error stands for; of a write, `documents` were to be written.
+/// Writes the reply for an error; a write was to write `documents` documents.
 ///
 /// # Errors
-/// Where the server did not reply.
-pub(super) fn refused(error: &Error, documents: usize, reply: &mut Vec<u8>) -> Result<(), Lost> {
+/// An error without a reply of the server.
+pub(super) fn refused(error: &Error, documents: usize, reply: &mut Vec<u8>) -> Result<(), MissingReply> {
     reply.clear();
     match &*error.kind {
-        // An insert is one command or several, so only its errors put together tell all.
+        // An insert is one command or several, so its errors must be combined.
         ErrorKind::InsertMany(errors) => refused_inserts(errors, documents, reply),
         _ if error.server_response().is_some() => {
             reply.extend(error.server_response().into_iter().flat_map(|said| said.as_bytes()));
@@ -187,7 +191,7 @@ fn refused_writes<'e>(
     reply.f64("ok", 1.0);
 }
 
-fn lost(error: &Error) -> Lost {
+fn lost(error: &Error) -> MissingReply {
     let kind = match &*error.kind {
         ErrorKind::Io(error) => match error.kind() {
             IoKind::UnexpectedEof => "connection closed",
@@ -200,7 +204,7 @@ fn lost(error: &Error) -> Lost {
         ErrorKind::InvalidResponse { .. } => "protocol",
         _ => "the driver's own",
     };
-    Lost { kind, said: error.kind.to_string() }
+    MissingReply { kind, said: error.kind.to_string() }
 }
 
 #[cfg(test)]
@@ -208,10 +212,10 @@ mod tests {
     use fathom_wire::Code;
 
     use super::*;
-    use crate::reply::Answer;
+    use crate::reply::ReplyContent;
 
-    fn answer(reply: &[u8]) -> Answer<'_> {
-        Answer::of(RawDocument::from_bytes(reply).unwrap())
+    fn answer(reply: &[u8]) -> ReplyContent<'_> {
+        ReplyContent::from_reply(RawDocument::from_bytes(reply).unwrap())
     }
 
     #[test]
@@ -231,7 +235,7 @@ mod tests {
         let mut reply = Vec::new();
         refused_writes(4, [(2, 11000, "twice")], None, &mut reply);
         let whole = RawDocument::from_bytes(&reply).unwrap();
-        let answer = Answer::of(whole);
+        let answer = ReplyContent::from_reply(whole);
         assert_eq!((answer.ok, answer.n, answer.failed_writes()), (true, 4, 1));
         let failure = answer.failure(whole).unwrap();
         assert_eq!((failure.code(), failure.message()), (Code(11000), "twice"));

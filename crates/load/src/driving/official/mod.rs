@@ -1,16 +1,16 @@
-//! The same workload through the official Rust driver, to show what a driver costs.
+//! Runs the same workload through the official Rust driver, to show the cost of a driver.
 //!
-//! What a source writes as a message is taken apart into the call that a program would make: reads, inserts, updates and
-//! removals go through the driver's typed collections, the rest through its raw commands (`command.rs`). So an operation pays
-//! for what each user of the driver pays for: choosing a server, a pool's connection, an implicit session, documents put
-//! together and taken apart, a runtime's tasks. A task stands for a connection, with a source of its own, on as many threads as
-//! there would be loops; the same collector gets the same measurements.
+//! A source's message is translated into the call that a program would make: reads, inserts, updates and
+//! removals use the driver's typed collections, the rest its raw commands (`command.rs`). So an operation has
+//! the costs of each user of the driver: choosing a server, a pool's connection, an implicit session, documents
+//! assembled and parsed, a runtime's tasks. A task represents a connection, with a source of its own, on as many threads as
+//! the event loops would use; the same collector gets the same measurements.
 //!
 //! Processor time is that of the process without the two threads of ours that only collect and pace; the driver's own helpers
 //! (monitors, look-ups of names) are part of its cost.
 //!
-//! Refused are several operations under way on one connection and writes that nothing answers (`w=0`): the driver has neither.
-//! Its pool fills while the run begins, so that the first operations also wait for connections; a warm-up leaves that out.
+//! Refuses several operations under way on one connection and unacknowledged writes (`w=0`): the driver has neither.
+//! Its pool fills while the run begins, so that the first operations also wait for connections; a warm-up excludes that.
 
 mod command;
 mod execution;
@@ -24,23 +24,23 @@ use std::time::Duration;
 
 use bson::{RawDocumentBuf, doc, rawdoc};
 use fathom_errors::{Error, Kind};
-use fathom_stats::Seeded;
+use fathom_stats::SeededRandom;
 use mongodb::Client;
 use mongodb::error::ErrorKind;
 use mongodb::options::{ClientOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern};
 use tokio::runtime::{Builder, Runtime};
 
-use self::command::Usual;
+use self::command::CommandDefaults;
 use self::execution::Execution;
-use self::pacer::{Lane, Pace, Pacer};
-use self::worker::{Leaving, Worker};
+use self::pacer::{Pacer, TaskLane, TaskPace};
+use self::worker::{DriverTask, TaskEndGuard};
 use super::collector::Collector;
-use super::plan::{Shared, thread_cpu_ns};
-use super::{Ended, Interval, Observer, Plan, raise_file_limit};
+use super::plan::{LoopsState, thread_cpu_ns};
+use super::{DrivingPlan, LoadResult, Observer, SecondMeasurements, raise_file_limit};
 use crate::binding::Binding;
 use crate::source::Source;
 
-/// How long the driver may take to close its connections.
+/// The time limit for the driver to close its connections.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Whether [`run_by_driver`] can run: in this build it can.
@@ -51,19 +51,19 @@ pub fn check_official_driver() -> Result<(), Error> {
     Ok(())
 }
 
-/// [`super::run`] by the official driver, which reads the connection string `url` itself; what goes with reads and writes is the
-/// binding's. `source` makes the source of each connection, by its number.
+/// [`super::run`] through the official driver, which reads the connection string `url` itself; the options of reads and writes
+/// are the binding's. `source` makes the source of each connection, by its number.
 ///
 /// # Errors
-/// If the driver cannot do what is asked for, cannot make out the connection string, or is not let in; what goes wrong later
-/// is counted.
+/// If the driver does not support the request, cannot parse the connection string, or is refused; later errors
+/// are counted.
 pub fn run_by_driver<S>(
-    plan: &Plan,
+    plan: &DrivingPlan,
     url: &str,
     binding: &Binding,
     source: impl Fn(usize) -> S,
     observer: &mut dyn Observer,
-) -> Result<Ended, Error>
+) -> Result<LoadResult, Error>
 where
     S: Source + 'static,
 {
@@ -76,15 +76,15 @@ where
     let runtime = runtime
         .map_err(|error| Error::new(Kind::Unsupported, "cannot start the driver's runtime").because(error))?;
     let client = runtime.block_on(connect(url, binding, connections))?;
-    let lanes: Vec<Arc<Lane>> = (0..loops).map(|_| Arc::default()).collect();
-    let shared = Shared::new(plan);
+    let lanes: Vec<Arc<TaskLane>> = (0..loops).map(|_| Arc::default()).collect();
+    let shared = LoopsState::new(plan);
     let sources: Vec<S> = (0..connections).map(source).collect();
     let metrics = sources.first().map(|source| source.metrics()).unwrap_or_default();
     let (words, heard) = mpsc::channel();
     let mut collector = Collector::new(&shared, plan, heard);
     lanes.iter().for_each(|lane| collector.add(&lane.gauge, metrics.clone()));
-    let schedule = plan.arrivals.schedule(1.0, 0.0, Seeded::from_seed(plan.seed).split(1 << 32));
-    let pace = schedule.clone().map(|schedule| Arc::new(Pace::new(schedule)));
+    let schedule = plan.arrivals.schedule(1.0, 0.0, SeededRandom::from_seed(plan.seed).split(1 << 32));
+    let pace = schedule.clone().map(|schedule| Arc::new(TaskPace::new(schedule)));
     let running = Arc::new(AtomicUsize::new(connections));
     let collecting_ns = Arc::new(AtomicU64::new(thread_cpu_ns()));
     let pacer = Pacer {
@@ -100,10 +100,10 @@ where
         let pacer = thread::Builder::new().name("pacer".to_owned()).spawn_scoped(scope, || pacer.run());
         let pacer =
             pacer.map_err(|error| Error::new(Kind::Unsupported, "cannot start a thread").because(error))?;
-        let usual = Arc::new(Usual::of(binding));
+        let usual = Arc::new(CommandDefaults::new(binding));
         for (number, source) in sources.into_iter().enumerate() {
             let Some(lane) = lanes.get(number % loops) else { continue };
-            let worker = Worker {
+            let worker = DriverTask {
                 shared: Arc::clone(&shared),
                 lane: Arc::clone(lane),
                 pace: pace.clone(),
@@ -112,17 +112,17 @@ where
                 execution: Execution::new(client.database(&binding.database)),
                 frame: Vec::new(),
                 reply: Vec::new(),
-                leaving: Leaving::new(&shared, &running, pacer.thread()),
+                leaving: TaskEndGuard::new(&shared, &running, pacer.thread()),
             };
             runtime.spawn(worker.run());
         }
-        Ok::<_, Error>(collector.collect(&mut Metered { observer, collecting_ns }))
+        Ok::<_, Error>(collector.collect(&mut CostObserver { observer, collecting_ns }))
     })?;
     say_goodbye(runtime, client);
     Ok(ended)
 }
 
-fn refuse(plan: &Plan, binding: &Binding) -> Result<(), Error> {
+fn refuse(plan: &DrivingPlan, binding: &Binding) -> Result<(), Error> {
     let cannot = |what: &str, advice: &str| {
         let what = format!("the official driver {what}");
         Err(Error::new(Kind::Usage, what).advise(advice))
@@ -136,39 +136,39 @@ fn refuse(plan: &Plan, binding: &Binding) -> Result<(), Error> {
     Ok(())
 }
 
-/// Closes what the driver has open, as far as it goes at once.
+/// Closes the driver's connections, as far as that is possible at once.
 fn say_goodbye(runtime: Runtime, client: Client) {
-    // A server that is gone needs no goodbye.
+    // A server that has stopped needs no logout.
     let _ = runtime.block_on(async {
         tokio::time::timeout(FAREWELL, client.shutdown().immediate(true).into_future()).await
     });
     runtime.shutdown_timeout(FAREWELL);
 }
 
-/// An observer that lets the pacer know what collecting costs.
-struct Metered<'a> {
+/// An observer that reports the cost of collecting to the pacer.
+struct CostObserver<'a> {
     observer: &'a mut dyn Observer,
     collecting_ns: Arc<AtomicU64>,
 }
 
-impl Observer for Metered<'_> {
-    fn second(&mut self, interval: &Interval<'_>) {
+impl Observer for CostObserver<'_> {
+    fn second(&mut self, interval: &SecondMeasurements<'_>) {
         self.observer.second(interval);
     }
 
     fn stop_asked(&mut self) -> bool {
-        // Asked every few milliseconds.
+        // This is called every few milliseconds.
         self.collecting_ns.store(thread_cpu_ns(), Ordering::Relaxed);
         self.observer.stop_asked()
     }
 }
 
-/// How long the first answer may take, where the connection string says nothing: it comes within 5 s.
+/// The time limit for the first answer if the connection string sets none, so that an error comes within 5 s.
 const FIRST_ANSWER: Duration = Duration::from_secs(4);
-/// Connections that the pool makes at once, as many as the own client has hands for.
+/// The connections that the pool opens at once, as many as our own client does.
 const HANDS: u32 = 16;
 
-/// Connects. Nothing of the connection string is repeated in an error but what the driver says is wrong with it.
+/// Connects. An error repeats nothing of the connection string except what the driver says is wrong with it.
 async fn connect(url: &str, binding: &Binding, connections: usize) -> Result<Client, Error> {
     let options = ClientOptions::parse(url).await;
     let mut options = options.map_err(|error| refused("cannot use the connection string", &error))?;
@@ -178,7 +178,7 @@ async fn connect(url: &str, binding: &Binding, connections: usize) -> Result<Cli
     options.server_selection_timeout.get_or_insert(FIRST_ANSWER);
     options.connect_timeout =
         Some(options.connect_timeout.map_or(FIRST_ANSWER, |time| time.min(FIRST_ANSWER)));
-    // YCSB's old options for these count where the connection string has none, so what the binding made of both is used.
+    // YCSB's old options for these count if the connection string has none, so the binding's combination of both is used.
     options.write_concern = read::<WriteConcern>(binding.write_concern.as_ref())?;
     options.selection_criteria =
         read::<ReadPreference>(binding.read_preference.as_ref())?.map(SelectionCriteria::ReadPreference);
@@ -209,6 +209,6 @@ fn refused(what: &str, error: &mongodb::error::Error) -> Error {
         ErrorKind::ServerSelection { .. } | ErrorKind::DnsResolve { .. } => Kind::NotFound,
         _ => Kind::Io,
     };
-    // The kind alone: the error as a whole repeats itself, with labels and replies.
+    // Only the kind is used: the whole error repeats itself, with labels and replies.
     Error::new(kind, format!("the official driver {what}")).because(error.kind.to_string())
 }

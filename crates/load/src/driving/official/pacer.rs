@@ -1,7 +1,7 @@
-//! The one thread beside the driver's: it says when operations are due, hands out each second, and ends what takes too long.
+//! The thread that paces the driver's tasks: announces when operations are due, passes on each second, ends operations that take too long.
 //!
-//! A runtime's timers go by the millisecond, which is too coarse for a schedule: a thread that has nothing else to do watches
-//! the time, and tasks wait for its word.
+//! A runtime's timers have a resolution of a millisecond, which is too coarse for a schedule. So a separate thread watches
+//! the time, and tasks wait for its signal.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use super::super::arrivals::Schedule;
+use super::super::arrivals::ArrivalTimes;
 use super::super::event_loop::{GRACE_NS, TICK_NS};
-use super::super::plan::Shared;
-use super::super::recorder::{Gauge, Piece, Word};
+use super::super::plan::LoopsState;
+use super::super::recorder::{LoopGauge, LoopMessage, Piece};
 use crate::driving::plan::{process_cpu_ns, thread_cpu_ns};
 
-/// Where tasks put what they measure: as many as threads, so that few wait for each other.
+/// The place for the tasks' measurements: one for each thread, so that few tasks wait for each other.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct TaskLane {
     pub(super) piece: Mutex<Piece>,
-    pub(super) gauge: Arc<Gauge>,
+    pub(super) gauge: Arc<LoopGauge>,
 }
 
-/// What is due, over all tasks of a run.
+/// The operations that are due, over all tasks of a run.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct TaskPace {
     due: Semaphore,
-    schedule: Mutex<Schedule>,
+    schedule: Mutex<ArrivalTimes>,
 }
 
-impl Pace {
-    pub(super) fn new(schedule: Schedule) -> Pace {
-        Pace { due: Semaphore::new(0), schedule: Mutex::new(schedule) }
+impl TaskPace {
+    pub(super) fn new(schedule: ArrivalTimes) -> TaskPace {
+        TaskPace { due: Semaphore::new(0), schedule: Mutex::new(schedule) }
     }
 
-    /// When the next operation was due; none if the run is over. Waits until it is.
+    /// Waits until the next operation is due. Returns the time at which it was due; `None` if the run is over.
     pub(super) async fn next(&self) -> Option<u64> {
         self.due.acquire().await.ok()?.forget();
         let mut schedule = self.schedule.lock();
@@ -47,30 +47,30 @@ impl Pace {
         Some(due_ns)
     }
 
-    /// So many more are due.
+    /// Adds operations that are due.
     pub(super) fn add(&self, operations: usize) {
-        // Beyond what it holds nobody could catch up.
+        // No client could catch up with more operations than the semaphore holds.
         self.due.add_permits(operations.min(Semaphore::MAX_PERMITS - self.due.available_permits()));
     }
 
-    /// Whether something is due that no task has taken.
+    /// Whether an operation is due that no task has taken.
     pub(super) fn is_behind(&self) -> bool {
         self.due.available_permits() > 0
     }
 
-    /// Nothing is begun any more.
+    /// Ends the schedule: no operation begins any more.
     pub(super) fn close(&self) {
         self.due.close();
     }
 }
 
 pub(super) struct Pacer {
-    pub(super) shared: Arc<Shared>,
-    pub(super) lanes: Vec<Arc<Lane>>,
-    pub(super) words: Sender<Word>,
-    /// The same times as the pace's, told from here.
-    pub(super) schedule: Option<Schedule>,
-    pub(super) pace: Option<Arc<Pace>>,
+    pub(super) shared: Arc<LoopsState>,
+    pub(super) lanes: Vec<Arc<TaskLane>>,
+    pub(super) words: Sender<LoopMessage>,
+    /// The same times as the pace's, announced from here.
+    pub(super) schedule: Option<ArrivalTimes>,
+    pub(super) pace: Option<Arc<TaskPace>>,
     /// Tasks that have not ended.
     pub(super) running: Arc<AtomicUsize>,
     /// Processor time of the thread that collects.
@@ -78,7 +78,7 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    /// Goes on until all tasks have ended, or the run is over and those that are left had their grace.
+    /// Runs until all tasks have ended, or the run is over and the grace time of the remaining tasks has passed.
     pub(super) fn run(mut self) {
         // As in an event loop: a timer that is rounded would show in the latencies.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -108,12 +108,12 @@ impl Pacer {
         }
         self.tell(second, spent_ns);
         for lane in &self.lanes {
-            // A collector that is gone needs nothing.
-            let _ = self.words.send(Word::Ended(lane.gauge.in_flight.load(Ordering::Relaxed)));
+            // A collector that has ended needs nothing.
+            let _ = self.words.send(LoopMessage::Ended(lane.gauge.in_flight.load(Ordering::Relaxed)));
         }
     }
 
-    /// Says what is due; when the next is.
+    /// Announces what is due; returns when the next operation is.
     fn announce(&mut self, now_ns: u64) -> u64 {
         let (Some(schedule), Some(pace)) = (&mut self.schedule, &self.pace) else { return u64::MAX };
         let mut due = 0;
@@ -135,14 +135,14 @@ impl Pacer {
         process_cpu_ns().saturating_sub(thread_cpu_ns() + self.collecting_ns.load(Ordering::Relaxed))
     }
 
-    /// Hands out what was measured since the last second ended; the processor time until now.
+    /// Sends the measurements since the end of the last second; returns the processor time until now.
     fn tell(&self, second: i64, before_ns: u64) -> u64 {
         let spent_ns = self.spent_ns();
         let share_ns = spent_ns.saturating_sub(before_ns) / self.lanes.len().max(1) as u64;
         for lane in &self.lanes {
             let mut piece = std::mem::take(&mut *lane.piece.lock());
             piece.cpu_ns = share_ns;
-            let _ = self.words.send(Word::Piece(second, Box::new(piece)));
+            let _ = self.words.send(LoopMessage::Piece(second, Box::new(piece)));
         }
         spent_ns
     }

@@ -1,4 +1,4 @@
-//! A task of the driver's runtime: one operation after another, as a program's thread would call the driver.
+//! A task of the driver's runtime, which does one operation after another, as a program's thread would call the driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,48 +8,48 @@ use std::time::Duration;
 use bson::RawDocument;
 use fathom_wire::{Message, OpMsgWriter};
 
-use super::super::plan::Shared;
-use super::super::recorder::Moments;
-use super::command::{Command, Usual};
-use super::execution::{Execution, Lost};
-use super::pacer::{Lane, Pace};
+use super::super::plan::LoopsState;
+use super::super::recorder::OperationTimes;
+use super::command::{CommandDefaults, DriverCall};
+use super::execution::{Execution, MissingReply};
+use super::pacer::{TaskLane, TaskPace};
 use crate::driving::recorder;
-use crate::source::{Source, Step};
+use crate::source::{ReplyOutcome, Source};
 
-/// How long a task that found nothing left waits for what another may give back.
+/// The wait of a task that found no operation left, as another task may give some back.
 const SECOND_LOOK: Duration = Duration::from_millis(1);
-/// How often a task that pauses looks whether the run is over.
+/// The interval at which a pausing task checks whether the run is over.
 const LOOK_UP: Duration = Duration::from_millis(50);
 const UNANSWERED: &str = "the official driver refuses writes that nothing answers (w=0)";
 
-pub(super) struct Worker<S> {
-    pub(super) shared: Arc<Shared>,
-    pub(super) lane: Arc<Lane>,
-    pub(super) pace: Option<Arc<Pace>>,
+pub(super) struct DriverTask<S> {
+    pub(super) shared: Arc<LoopsState>,
+    pub(super) lane: Arc<TaskLane>,
+    pub(super) pace: Option<Arc<TaskPace>>,
     pub(super) source: S,
-    pub(super) usual: Arc<Usual>,
+    pub(super) usual: Arc<CommandDefaults>,
     pub(super) execution: Execution,
     /// The message that the source wrote.
     pub(super) frame: Vec<u8>,
-    /// What the driver answered, as a reply.
+    /// The driver's result, as a reply.
     pub(super) reply: Vec<u8>,
-    pub(super) leaving: Leaving,
+    pub(super) leaving: TaskEndGuard,
 }
 
-/// Tells that a task has ended, whatever the reason.
-pub(super) struct Leaving {
-    shared: Arc<Shared>,
+/// Reports that a task has ended, for any reason.
+pub(super) struct TaskEndGuard {
+    shared: Arc<LoopsState>,
     running: Arc<AtomicUsize>,
     pacer: Thread,
 }
 
-impl Leaving {
-    pub(super) fn new(shared: &Arc<Shared>, running: &Arc<AtomicUsize>, pacer: &Thread) -> Leaving {
-        Leaving { shared: Arc::clone(shared), running: Arc::clone(running), pacer: pacer.clone() }
+impl TaskEndGuard {
+    pub(super) fn new(shared: &Arc<LoopsState>, running: &Arc<AtomicUsize>, pacer: &Thread) -> TaskEndGuard {
+        TaskEndGuard { shared: Arc::clone(shared), running: Arc::clone(running), pacer: pacer.clone() }
     }
 }
 
-impl Drop for Leaving {
+impl Drop for TaskEndGuard {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.shared.stop_because("a task that called the driver ended in a panic");
@@ -60,14 +60,14 @@ impl Drop for Leaving {
 }
 
 /// An operation under way.
-struct Job<State> {
+struct PendingOperation<State> {
     state: State,
     records: u64,
-    moments: Moments,
+    moments: OperationTimes,
 }
 
-impl<S: Source> Worker<S> {
-    /// Works until nothing is left to do or the run is over.
+impl<S: Source> DriverTask<S> {
+    /// Works until no operation is left or the run is over.
     pub(super) async fn run(mut self) {
         while !self.is_over() {
             let due_ns = match &self.pace {
@@ -89,7 +89,7 @@ impl<S: Source> Worker<S> {
         self.shared.is_over(self.shared.clock.now_ns())
     }
 
-    /// Takes up to a batch of what is left to do; 0 if nothing is.
+    /// Claims up to a batch of the remaining operations; 0 if none is left.
     async fn claim(&mut self) -> u64 {
         let batch = self.shared.batch;
         match self.shared.budget.claim(batch) {
@@ -103,7 +103,7 @@ impl<S: Source> Worker<S> {
 
     /// Does the next operation; `false` if there is none.
     async fn operation(&mut self, due_ns: Option<u64>) -> bool {
-        // As in an event loop: operations that warm up are none of those that are wanted, where they may be done beside them.
+        // As in an event loop, operations of the warm-up do not count towards the requested number, if they can be done in addition.
         let now_ns = self.shared.clock.now_ns();
         let warms = due_ns.unwrap_or(now_ns) < self.shared.warm_ns && self.source.repeats();
         let claimed = if warms { self.shared.batch } else { self.claim().await };
@@ -128,18 +128,18 @@ impl<S: Source> Worker<S> {
         }
         let sent_ns = self.shared.clock.now_ns();
         let was_due_ns = due_ns.unwrap_or(if warms { now_ns } else { sent_ns });
-        let moments = Moments { due_ns: was_due_ns, begun_ns: sent_ns, sent_ns };
+        let moments = OperationTimes { due_ns: was_due_ns, begun_ns: sent_ns, sent_ns };
         if due_ns.is_some() && moments.due_ns >= self.shared.warm_ns {
             self.lane.piece.lock().lag.record(sent_ns.saturating_sub(moments.due_ns));
         }
         self.lane.gauge.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.carry_out(Job { state: begun.state, records: begun.records, moments }).await;
+        self.carry_out(PendingOperation { state: begun.state, records: begun.records, moments }).await;
         self.lane.gauge.in_flight.fetch_sub(1, Ordering::Relaxed);
         true
     }
 
-    /// Sees an operation through, all its messages.
-    async fn carry_out(&mut self, mut job: Job<S::State>) {
+    /// Carries out an operation with all its messages.
+    async fn carry_out(&mut self, mut job: PendingOperation<S::State>) {
         loop {
             let command = match self.command() {
                 Ok(command) => command,
@@ -181,9 +181,9 @@ impl<S: Source> Worker<S> {
 
     fn note(
         &mut self,
-        job: &Job<S::State>,
-        step: &Step,
-        answered: Result<(), Lost>,
+        job: &PendingOperation<S::State>,
+        step: &ReplyOutcome,
+        answered: Result<(), MissingReply>,
         tried_again: bool,
         now_ns: u64,
     ) {
@@ -197,17 +197,17 @@ impl<S: Source> Worker<S> {
         piece.note(job.moments, job.records, step, tried_again, &self.shared, now_ns);
     }
 
-    /// The call that the message in the frame stands for.
-    fn command(&self) -> Result<Command, String> {
+    /// The call of the message in the frame.
+    fn command(&self) -> Result<DriverCall, String> {
         match Message::parse(&self.frame) {
-            Ok(Message::Msg(message)) => Command::of(&message, &self.usual),
+            Ok(Message::Msg(message)) => DriverCall::new(&message, &self.usual),
             Ok(_) => Err("the source wrote something else than OP_MSG".to_owned()),
             Err(failure) => Err(format!("the source wrote a wrong message: {}", failure.message())),
         }
     }
 
-    /// Has the driver carry it out; the answer lies in the reply.
-    async fn ask(&mut self, command: Command) -> Result<(), Lost> {
+    /// Lets the driver carry out a command; the answer is in `reply`.
+    async fn ask(&mut self, command: DriverCall) -> Result<(), MissingReply> {
         self.reply.clear();
         let Some(deadline_ns) = self.shared.deadline_ns else {
             return self.execution.execute(command, &mut self.reply).await;
@@ -216,12 +216,12 @@ impl<S: Source> Worker<S> {
         let asked = self.execution.execute(command, &mut self.reply);
         match tokio::time::timeout(deadline, asked).await {
             Ok(answered) => answered,
-            Err(_) => Err(Lost { kind: "no reply", said: format!("no reply within {deadline:?}") }),
+            Err(_) => Err(MissingReply { kind: "no reply", said: format!("no reply within {deadline:?}") }),
         }
     }
 
-    /// What the answer comes to; and whether the message behind it is whole.
-    fn judge(&mut self, state: &mut S::State, lost: Option<&Lost>) -> (Step, bool) {
+    /// The outcome of the answer, and whether the next message is complete.
+    fn judge(&mut self, state: &mut S::State, lost: Option<&MissingReply>) -> (ReplyOutcome, bool) {
         if lost.is_some() {
             return (self.source.lost(state), false);
         }

@@ -1,4 +1,4 @@
-//! Arrays, sets and documents.
+//! Tests of arrays, sets and documents.
 
 use bson::{Bson, bson};
 

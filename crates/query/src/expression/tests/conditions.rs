@@ -1,4 +1,4 @@
-//! Comparison, boolean operators, conditions.
+//! Tests of comparisons, boolean operators and conditionals.
 
 use bson::{Bson, bson};
 

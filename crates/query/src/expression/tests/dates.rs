@@ -1,4 +1,4 @@
-//! Dates: parts, text, zones.
+//! Tests of dates: parts, text, zones.
 
 use bson::{Bson, DateTime, bson};
 

@@ -1,4 +1,4 @@
-//! Every operator of the table on every kind of argument: a value or a failure, never a panic.
+//! Tests every operator of the table with every kind of argument: it returns a value or a failure and never panics.
 
 use bson::{Bson, Document, bson, doc};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Nothing grows without bound: depth, size, work.
+//! Tests of the limits of depth, size and work.
 
 use bson::{Bson, bson, doc};
 

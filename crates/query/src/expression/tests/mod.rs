@@ -1,4 +1,4 @@
-//! Every operator on examples whose results are documented, and what is refused with which code.
+//! Tests of every operator on examples with documented results, and of refusals with their codes.
 
 mod arrays;
 mod conditions;
@@ -15,7 +15,7 @@ use bson::{Bson, DateTime, RawBson, RawDocumentBuf, bson, doc};
 
 use crate::{Expression, Result, Variables};
 
-/// 2017-06-19T15:13:25.713Z, a Monday.
+/// 2017-06-19T15:13:25.713Z, which is a Monday.
 pub(super) const MOMENT: i64 = 1_497_885_205_713;
 
 fn document() -> RawDocumentBuf {
@@ -38,7 +38,7 @@ pub(super) fn decimal(text: &str) -> Bson {
     Bson::Decimal128(text.parse().unwrap())
 }
 
-/// The value of an expression for the document; none if it is missing.
+/// The value of an expression for the document; `None` if it is missing.
 pub(super) fn value(expression: &Bson) -> Result<Option<Bson>> {
     let mut variables = Variables::at(DateTime::from_millis(MOMENT));
     variables.insert("given", 42);

@@ -1,4 +1,4 @@
-//! Arithmetic, rounding, logarithms, angles, and the accumulators as expressions.
+//! Tests of arithmetic, rounding, logarithms, angles, and accumulators as expressions.
 
 use bson::{Bson, DateTime, bson};
 

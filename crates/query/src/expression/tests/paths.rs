@@ -1,4 +1,4 @@
-//! Paths and variables.
+//! Tests of paths and variables.
 
 use bson::{Bson, DateTime, bson, doc};
 

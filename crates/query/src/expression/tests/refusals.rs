@@ -1,4 +1,4 @@
-//! What MongoDB has and this server has not, and what nobody has.
+//! Tests of operators that MongoDB has and this server lacks, and of operators that do not exist.
 
 use bson::bson;
 

@@ -1,4 +1,4 @@
-//! Strings and patterns.
+//! Tests of strings and patterns.
 
 use bson::{Bson, Regex, bson};
 

@@ -1,4 +1,4 @@
-//! Types and conversions.
+//! Tests of types and conversions.
 
 use bson::oid::ObjectId;
 use bson::{Bson, DateTime, bson};

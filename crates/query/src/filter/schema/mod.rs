@@ -1,44 +1,39 @@
-//! `$jsonSchema`: JSON Schema draft 4 with MongoDB's `bsonType`, asked of a value. A keyword of numbers asks nothing of a string, and
-//! so on, as JSON Schema has it.
+//! `$jsonSchema`: JSON Schema draft 4 with MongoDB's `bsonType`, evaluated for a value. A keyword for numbers accepts any string,
+//! and so on, as in JSON Schema.
 //!
-//! Refuses unknown keywords, and by name those of the draft that MongoDB does not have either (`$ref`, `default`, `definitions`,
-//! `format`, `id`, `$schema`).
+//! It refuses unknown keywords, and by name those of the draft that MongoDB does not have either (`$ref`, `default`,
+//! `definitions`, `format`, `id`, `$schema`).
 
 mod parse;
 
 use bson::{Document, RawArray, RawBson, RawBsonRef, RawDocument};
 
 use super::numbers;
-use super::pattern::Pattern;
+use super::pattern::RegexPattern;
 use super::types::TypeSet;
 use crate::decimal::Decimal;
 use crate::raw::unreadable;
 use crate::{Result, compare};
 
-/// A parsed schema. A keyword that was not given asks nothing.
+/// A parsed schema. An absent keyword sets no condition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schema {
-    /// As the client wrote it, for explain; only kept at the top.
+    /// The schema as the client wrote it, for explain; kept only at the top level.
     source: Document,
-    /// `type`, `bsonType`.
+    /// The keywords `type` and `bsonType`.
     types: Option<TypeSet>,
-    /// `enum`.
+    /// The values that `enum` lists.
     allowed: Option<Vec<RawBson>>,
     numbers: Numbers,
     strings: Strings,
     arrays: Arrays,
     objects: Objects,
-    /// `allOf`.
     all_of: Vec<Schema>,
-    /// `anyOf`.
     any_of: Option<Vec<Schema>>,
-    /// `oneOf`.
     one_of: Option<Vec<Schema>>,
-    /// `not`.
     not: Option<Box<Schema>>,
 }
 
-/// What is asked of numbers.
 #[derive(Clone, Debug, Default)]
 struct Numbers {
     minimum: Option<RawBson>,
@@ -48,16 +43,14 @@ struct Numbers {
     multiple_of: Option<RawBson>,
 }
 
-/// What is asked of strings.
 #[derive(Clone, Debug, Default)]
 struct Strings {
-    /// In characters.
+    /// The minimum length in characters.
     min_length: Option<u64>,
     max_length: Option<u64>,
-    pattern: Option<Pattern>,
+    pattern: Option<RegexPattern>,
 }
 
-/// What is asked of arrays.
 #[derive(Clone, Debug, Default)]
 struct Arrays {
     min_items: Option<u64>,
@@ -67,41 +60,39 @@ struct Arrays {
     every: Option<Box<Schema>>,
     /// `items` as a list: one schema for each place, from the first.
     places: Option<Vec<Schema>>,
-    /// `additionalItems`: for those beyond `places`.
-    others: Others,
+    /// `additionalItems`: the condition on items beyond `places`.
+    others: AdditionalFields,
 }
 
-/// What is asked of documents.
 #[derive(Clone, Debug, Default)]
 struct Objects {
     required: Vec<String>,
     min_properties: Option<u64>,
     max_properties: Option<u64>,
     properties: Vec<(String, Schema)>,
-    pattern_properties: Vec<(Pattern, Schema)>,
-    /// For fields that neither list names.
-    others: Others,
+    pattern_properties: Vec<(RegexPattern, Schema)>,
+    /// The condition on fields that neither list names.
+    others: AdditionalFields,
     dependencies: Vec<(String, Dependency)>,
 }
 
-/// What is asked of what no other keyword names.
+/// The condition on fields that no other keyword names.
 #[derive(Clone, Debug, Default)]
-enum Others {
-    /// Nothing.
+enum AdditionalFields {
+    /// No condition on other fields.
     #[default]
     Free,
-    /// That it is not there.
+    /// The field must not exist.
     Forbidden,
-    /// That it fits a schema.
+    /// The field must fit a schema.
     Fit(Box<Schema>),
 }
 
-/// What a field that is there asks of its document.
+/// The conditions that a present field sets for its document.
 #[derive(Clone, Debug)]
 enum Dependency {
-    /// Other fields.
+    /// The names of other fields that are allowed.
     Fields(Vec<String>),
-    /// A schema.
     Fit(Box<Schema>),
 }
 
@@ -177,7 +168,7 @@ impl Numbers {
             true => beside(bound).is_lt(),
             false => beside(bound).is_le(),
         });
-        // NaN lies between no bounds.
+        // NaN is not within any bounds.
         let bounded = self.minimum.is_some() || self.maximum.is_some();
         let multiple = self.multiple_of.as_ref();
         above
@@ -187,7 +178,7 @@ impl Numbers {
     }
 }
 
-/// Whether a number is a whole multiple, exactly in whole numbers and decimals, by floating point where a double is in it.
+/// Whether a number is a whole multiple: exact for whole numbers and decimals, by floating point if a double is involved.
 fn is_multiple(number: RawBsonRef<'_>, divisor: RawBsonRef<'_>) -> bool {
     if let (Some(number), Some(divisor)) = (numbers::exact(number), numbers::exact(divisor)) {
         return divisor != 0 && number.wrapping_rem(divisor) == 0;
@@ -201,7 +192,7 @@ fn is_multiple(number: RawBsonRef<'_>, divisor: RawBsonRef<'_>) -> bool {
 fn float(number: RawBsonRef<'_>) -> Option<f64> {
     match number {
         RawBsonRef::Double(number) => Some(number),
-        RawBsonRef::Decimal128(number) => match Decimal::of(number) {
+        RawBsonRef::Decimal128(number) => match Decimal::from_value(number) {
             Decimal::Finite(_) => number.to_string().parse().ok(),
             _ => None,
         },
@@ -269,7 +260,7 @@ impl Objects {
         for element in document.iter_elements() {
             let element = element.map_err(unreadable)?;
             length += 1;
-            if (named || !matches!(self.others, Others::Free))
+            if (named || !matches!(self.others, AdditionalFields::Free))
                 && !self.field_holds(element.key().as_str(), element.value().map_err(unreadable)?)?
             {
                 return Ok(false);
@@ -296,7 +287,7 @@ impl Objects {
         Ok(true)
     }
 
-    /// Whether one field fits what names it.
+    /// Whether one field fits the keywords that apply to its name.
     fn field_holds(&self, name: &str, value: RawBsonRef<'_>) -> Result<bool> {
         let mut named = false;
         for (property, schema) in &self.properties {
@@ -328,12 +319,12 @@ fn has_all(document: &RawDocument, names: &[String]) -> Result<bool> {
     Ok(true)
 }
 
-impl Others {
+impl AdditionalFields {
     fn hold(&self, value: RawBsonRef<'_>) -> Result<bool> {
         match self {
-            Others::Free => Ok(true),
-            Others::Forbidden => Ok(false),
-            Others::Fit(schema) => schema.holds(value),
+            AdditionalFields::Free => Ok(true),
+            AdditionalFields::Forbidden => Ok(false),
+            AdditionalFields::Fit(schema) => schema.holds(value),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Reads a schema document. Refuses unknown keywords and arguments of the wrong type (limits, names, types) in MongoDB's words.
+//! Parses a schema document. Refuses unknown keywords and arguments of the wrong type (limits, names, types) in MongoDB's words.
 
 use bson::{Document, RawBson, RawBsonRef, RawDocument};
 
-use super::{Dependency, Others, Schema};
+use super::{AdditionalFields, Dependency, Schema};
 use crate::filter::numbers;
-use crate::filter::pattern::Pattern;
+use crate::filter::pattern::RegexPattern;
 use crate::filter::tree::check_depth;
 use crate::filter::types::{TypeSet, name_of};
 use crate::raw::unreadable;
@@ -31,7 +31,6 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Takes one keyword.
     fn keyword(&mut self, name: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<()> {
         match name {
             "type" | "bsonType" if self.types.is_some() => {
@@ -93,7 +92,7 @@ impl Schema {
             "minLength" => self.strings.min_length = Some(limit(name, argument)?),
             "maxLength" => self.strings.max_length = Some(limit(name, argument)?),
             "pattern" => match argument {
-                RawBsonRef::String(source) => self.strings.pattern = Some(Pattern::new(source, "")?),
+                RawBsonRef::String(source) => self.strings.pattern = Some(RegexPattern::new(source, "")?),
                 _ => return Err(wrong(name, "be a string")),
             },
             _ => return Ok(false),
@@ -133,7 +132,7 @@ impl Schema {
             "patternProperties" => {
                 for (source, inner) in fields_of(object(name, argument)?)? {
                     let schema = Schema::read(object(source, inner)?, depth + 1)?;
-                    self.objects.pattern_properties.push((Pattern::new(source, "")?, schema));
+                    self.objects.pattern_properties.push((RegexPattern::new(source, "")?, schema));
                 }
             }
             "additionalProperties" => self.objects.others = others(name, argument, depth)?,
@@ -151,7 +150,7 @@ impl Schema {
         Ok(true)
     }
 
-    /// Refuses keywords that mean nothing without another.
+    /// Refuses keywords that have no meaning without another.
     fn check(&self) -> Result<()> {
         let missing = match &self.numbers {
             numbers if numbers.exclusive_minimum && numbers.minimum.is_none() => "minimum",
@@ -170,11 +169,11 @@ fn schemas(name: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Vec<Sch
     documents.into_iter().map(|document| Schema::read(document, depth + 1)).collect()
 }
 
-fn others(name: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<Others> {
+fn others(name: &str, argument: RawBsonRef<'_>, depth: usize) -> Result<AdditionalFields> {
     match argument {
-        RawBsonRef::Boolean(true) => Ok(Others::Free),
-        RawBsonRef::Boolean(false) => Ok(Others::Forbidden),
-        RawBsonRef::Document(schema) => Ok(Others::Fit(Box::new(Schema::read(schema, depth + 1)?))),
+        RawBsonRef::Boolean(true) => Ok(AdditionalFields::Free),
+        RawBsonRef::Boolean(false) => Ok(AdditionalFields::Forbidden),
+        RawBsonRef::Document(schema) => Ok(AdditionalFields::Fit(Box::new(Schema::read(schema, depth + 1)?))),
         _ => Err(wrong(name, "be an object or a boolean")),
     }
 }
@@ -191,12 +190,12 @@ fn allowed(argument: RawBsonRef<'_>) -> Result<Vec<bson::RawBson>> {
     Ok(values)
 }
 
-/// What a keyword refuses of its argument.
+/// The failure for a keyword's invalid argument.
 fn wrong(name: &str, must: &str) -> Failure {
     Failure::new(Code::TypeMismatch, format!("$jsonSchema keyword '{name}' must {must}"))
 }
 
-/// The fields of a document, read whole.
+/// The fields of a document; a malformed one is refused.
 fn fields_of(document: &RawDocument) -> Result<Vec<(&str, RawBsonRef<'_>)>> {
     document
         .iter_elements()
@@ -207,17 +206,14 @@ fn fields_of(document: &RawDocument) -> Result<Vec<(&str, RawBsonRef<'_>)>> {
         .collect()
 }
 
-/// A document.
 fn object<'a>(name: &str, argument: RawBsonRef<'a>) -> Result<&'a RawDocument> {
     argument.as_document().ok_or_else(|| wrong(name, "be an object"))
 }
 
-/// A boolean.
 fn flag(name: &str, argument: RawBsonRef<'_>) -> Result<bool> {
     argument.as_bool().ok_or_else(|| wrong(name, "be a boolean"))
 }
 
-/// A number.
 fn number(name: &str, argument: RawBsonRef<'_>) -> Result<RawBson> {
     match numbers::is_number(argument) {
         true => Ok(argument.into()),

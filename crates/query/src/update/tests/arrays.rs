@@ -1,4 +1,4 @@
-//! Operators on arrays, and the positions `$`, `$[]` and `$[identifier]`.
+//! Tests of operators on arrays, and of the positions `$`, `$[]` and `$[identifier]`.
 use super::{apply_matched, check, fails, same};
 use bson::{Bson, Document, Regex, doc, raw::cstr};
 

@@ -1,8 +1,8 @@
-//! What is refused, with MongoDB's codes and wording.
+//! Tests of refused updates, with MongoDB's codes and wording.
 use super::{apply, fails};
 use bson::{Bson, Document, doc};
 
-/// On `{_id: 1, a: 1, d: 1.5, n: {x: 1}, r: [1, 2], s: "x", max: 2^63-1}`.
+/// Checks the refusal of an update of `{_id: 1, a: 1, d: 1.5, n: {x: 1}, r: [1, 2], s: "x", max: 2^63-1}`.
 fn refused(update: Document, code: i32, message: &str) {
     let before = doc! {"_id": 1, "a": 1, "d": 1.5, "n": {"x": 1}, "r": [1, 2], "s": "x", "max": i64::MAX};
     fails(apply(&before, update), code, message);

@@ -1,6 +1,6 @@
-//! Replacements, upserts, and what the server asks about an update.
+//! Tests of replacements, upserts, and the properties of an update that the server queries.
 use super::*;
-use crate::Matched;
+use crate::FilterMatch;
 use bson::{Document, Timestamp, doc};
 
 #[test]
@@ -109,12 +109,12 @@ fn duplicate_names_and_odd_bytes_stay() {
     let update = raw(&doc! {"$set": {"a": "new"}});
     let update = Update::parse(RawBsonRef::Document(&update), &[], &variables).unwrap();
     let moment = UpdateMoment {
-        matched: Matched::default(),
+        matched: FilterMatch::default(),
         inserting: false,
         variables: &variables,
         timestamp: Timestamp { time: 1, increment: 1 },
     };
-    let Applied::Changed(after) = update.apply(&before, &moment).unwrap() else { panic!("unchanged") };
+    let DocumentUpdate::Changed(after) = update.apply(&before, &moment).unwrap() else { panic!("unchanged") };
     let names: Vec<_> = after.iter().map(|element| element.unwrap().0.as_str().to_owned()).collect();
     assert_eq!(names, ["a", "x", "a"]);
     assert_eq!(after.iter().nth(2).unwrap().unwrap().1, RawBsonRef::Int32(2));

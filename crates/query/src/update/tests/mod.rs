@@ -1,4 +1,4 @@
-//! Tables of documents before and after, from MongoDB's documented behaviour, and its errors with their wording.
+//! Tests with tables of documents before and after, from MongoDB's documented behaviour, and its errors with their wording.
 mod arrays;
 mod errors;
 mod fields;
@@ -6,7 +6,7 @@ mod forms;
 mod properties;
 
 use super::*;
-use crate::Matched;
+use crate::FilterMatch;
 use bson::{Bson, DateTime, Document, Timestamp};
 
 pub(super) const NOW_MS: i64 = 1_700_000_000_000;
@@ -15,7 +15,7 @@ pub(super) fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-/// The update on one document as the filter found it; `None` where nothing changes.
+/// The update on one document as the filter found it; `None` if nothing changes.
 pub(super) fn apply_matched(
     before: &Document,
     update: impl Into<Bson>,
@@ -29,14 +29,14 @@ pub(super) fn apply_matched(
     let wrapped = raw(&bson::doc! {"u": update.into()});
     let update = Update::parse(wrapped.get("u").unwrap().unwrap(), &filters, &variables)?;
     let moment = UpdateMoment {
-        matched: Matched { position },
+        matched: FilterMatch { position },
         inserting,
         variables: &variables,
         timestamp: Timestamp { time: 7, increment: 9 },
     };
     match update.apply(&raw(before), &moment)? {
-        Applied::Unchanged => Ok(None),
-        Applied::Changed(after) => Ok(Some(Document::try_from(after).unwrap())),
+        DocumentUpdate::Unchanged => Ok(None),
+        DocumentUpdate::Changed(after) => Ok(Some(Document::try_from(after).unwrap())),
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn upsert(filter: &Document, update: impl Into<Bson>) -> Result<Docum
     let wrapped = raw(&bson::doc! {"u": update.into()});
     let update = Update::parse(wrapped.get("u").unwrap().unwrap(), &[], &variables)?;
     let moment = UpdateMoment {
-        matched: Matched::default(),
+        matched: FilterMatch::default(),
         inserting: true,
         variables: &variables,
         timestamp: Timestamp { time: 7, increment: 9 },
@@ -84,7 +84,7 @@ pub(super) fn fails<T: std::fmt::Debug>(result: Result<T>, code: i32, message: &
     assert_eq!((failure.code(), failure.message()), (Code(code), message));
 }
 
-/// Prints what the workload's update costs; run it in release with `--ignored --nocapture`.
+/// Prints the cost of the workload's update; run it in release with `--ignored --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn speed() {
@@ -109,7 +109,7 @@ fn speed() {
     ];
     let variables = Variables::at(DateTime::from_millis(NOW_MS));
     let moment = UpdateMoment {
-        matched: Matched::default(),
+        matched: FilterMatch::default(),
         inserting: false,
         variables: &variables,
         timestamp: Timestamp { time: 7, increment: 9 },
@@ -127,7 +127,7 @@ fn speed() {
     }
 }
 
-/// The time of one call in the best of many batches: what it takes when nothing else wants the core.
+/// The time of one call in the fastest of many batches, in which no other work uses the core.
 fn least_ns(mut call: impl FnMut()) -> u128 {
     let batch = |call: &mut dyn FnMut()| {
         let start = std::time::Instant::now();

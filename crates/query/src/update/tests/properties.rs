@@ -1,4 +1,4 @@
-//! The walk over bytes against a plain rewriting of decoded documents, on random documents and updates.
+//! Tests that compare the walk over bytes with a plain rewrite of decoded documents, on random documents and updates.
 use super::{apply, raw};
 use crate::add;
 use bson::{Bson, Document, doc};

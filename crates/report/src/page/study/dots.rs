@@ -1,4 +1,4 @@
-//! Points with their intervals as a chart, joined line by line: what is measured at few places, of which each has its own doubt.
+//! Points with their intervals as a chart, joined line by line. It is for figures measured at few places, each with its own uncertainty.
 //!
 //! The picture needs no script. Its CSV has a row for each point, in the order in which they are drawn.
 
@@ -8,27 +8,25 @@ use fathom_stats::mean;
 
 use super::super::chart::{Chart, cell};
 use super::super::scale::Scale;
-use super::super::svg::{Axes, Frame, HEIGHT, escaped, figure};
+use super::super::svg::{Axes, HEIGHT, PlotFrame, escaped, figure};
 
-/// Lines take the colours of the page in turn.
+/// The number of colours of the page, which lines use in turn.
 const COLOURS: usize = 8;
 /// About the width of a letter and the height of a line, in the picture's units.
 const LETTER: (f64, f64) = (7.0, 13.0);
-/// The picture's width, and how far right of it nothing may be written.
+/// The position right of which no text may be written; the picture's width is slightly larger.
 const RIGHT_END: f64 = 716.0;
 
-/// A point.
 pub(super) struct Dot {
-    /// Its line.
     pub(super) line: usize,
-    /// Where it lies on the x axis.
+    /// Its position on the x axis.
     pub(super) at: f64,
-    /// That place in words, for the CSV.
+    /// Its place on the x axis in words, for the CSV.
     pub(super) place: String,
     pub(super) value: f64,
-    /// 95 %.
+    /// The 95 % interval.
     pub(super) interval: Option<(f64, f64)>,
-    /// What stands beside it, if there is room.
+    /// A label next to it, if it fits.
     pub(super) mark: Option<String>,
 }
 
@@ -38,7 +36,7 @@ pub(super) struct Axis {
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// What is drawn.
+/// A plot of points with intervals.
 pub(super) struct Dots {
     pub(super) id: String,
     pub(super) title: String,
@@ -53,11 +51,11 @@ pub(super) struct Dots {
     pub(super) up: Axis,
     /// Whether equal ratios are equally far apart on the y axis.
     pub(super) is_log: bool,
-    /// Behind everything, from and to on the y axis.
+    /// A band behind everything: begin and end on the y axis.
     pub(super) band: Option<(f64, f64)>,
-    /// Dashed, points of x and y.
+    /// The points of a dashed line, as x and y.
     pub(super) guide: Vec<(f64, f64)>,
-    /// Values that it was made of.
+    /// The number of values that it was made of.
     pub(super) readings: usize,
     pub(super) window: String,
     pub(super) how: String,
@@ -65,7 +63,7 @@ pub(super) struct Dots {
 }
 
 impl Dots {
-    /// Draws it; none where there is no point.
+    /// Draws the plot. Returns `None` without a point.
     pub(super) fn draw(self) -> Option<Chart> {
         if self.dots.is_empty() {
             return None;
@@ -89,7 +87,7 @@ impl Dots {
     }
 
     fn picture(&self) -> String {
-        let mut frame = Frame::open(Axes {
+        let mut frame = PlotFrame::open(Axes {
             title: &self.title,
             along: self.along.scale,
             up: self.up.scale,
@@ -106,7 +104,7 @@ impl Dots {
                 "<rect class=\"band\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{tall:.1}\"/>"
             );
         }
-        let path = |frame: &Frame, points: &mut dyn Iterator<Item = (f64, f64)>| {
+        let path = |frame: &PlotFrame, points: &mut dyn Iterator<Item = (f64, f64)>| {
             let mut path = String::new();
             for (x, y) in points {
                 let letter = if path.is_empty() { 'M' } else { 'L' };
@@ -129,8 +127,8 @@ impl Dots {
         frame.closed()
     }
 
-    /// Intervals, points, and what stands beside them.
-    fn points(&self, frame: &mut Frame) {
+    /// Draws intervals, points and their labels.
+    fn points(&self, frame: &mut PlotFrame) {
         for dot in &self.dots {
             let (x, y, colour) = (frame.x(dot.at), frame.y(dot.value), dot.line % COLOURS);
             if let Some((low, high)) = dot.interval {
@@ -177,7 +175,7 @@ impl Dots {
                             *right < other.0 || *left > other.2 || *below < other.1 || *above > other.3
                         })
                 });
-            // Where there is no room the CSV says it.
+            // If there is no space for the label, it is only in the CSV.
             let Some(place) = free else { continue };
             taken.push(place);
             let (left, base) = (place.0, place.3 - 2.0);
@@ -213,7 +211,7 @@ impl Dots {
     }
 }
 
-/// The ends of an interval as cells of a CSV; nothing where there is none.
+/// The ends of an interval as cells of a CSV, empty without an interval.
 pub(super) fn ends(interval: Option<(f64, f64)>) -> (String, String) {
     interval.map_or_else(Default::default, |(low, high)| (figure(low), figure(high)))
 }

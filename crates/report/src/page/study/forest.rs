@@ -1,34 +1,34 @@
-//! Every comparison of a study: the forest, in which each has a row of its own with its effect, its interval and the
-//! noise floor; and each pair in the order of blocks, which shows whether an effect is one of all pairs or of a few,
+//! Every comparison of a study, in two kinds of charts. In the forest each comparison has a row of its own with its effect, its interval
+//! and the noise floor. The charts of pairs show each pair in the order of blocks, and so whether an effect is one of all pairs or of a few,
 //! and whether it drifts.
 //!
-//! Names stand above their rows and not beside them, so that long ones are whole on a telephone too.
+//! Names are above their rows and not to the left of them, so that long ones are complete on a telephone too.
 
 use std::fmt::Write;
 
-use fathom_record::study::{Study, StudyComparison, StudyVerdict};
+use fathom_record::study::{StudyComparison, StudyResult, StudyVerdict};
 
 use super::super::chart::cell;
 use super::super::svg::{escaped, figure};
 use super::dots::{Axis, Dot, Dots, ends, ratios};
 use crate::page::chart::Chart;
 use crate::page::scale::Scale;
-use crate::study::told::{capital, effect, given, is_primary, more_blocks, spaced, versus};
+use crate::study::labels::{capital, effect, given, is_primary, more_blocks, spaced, versus};
 use crate::terminal_text::cut;
 
-/// The picture in its own units: its width, the height of a row, and what lies beside the plot.
+/// The picture in its own units: its width, the height of a row, and the margins of the plot.
 const WIDTH: f64 = 720.0;
 const ROW: f64 = 40.0;
 const BESIDE: f64 = 24.0;
 const BELOW: f64 = 26.0;
-/// Letters that a row's name has room for.
+/// The number of letters for which a row's name has space.
 const LETTERS: usize = 92;
-/// More rows than this make another picture: one must fit a sheet of paper.
-const MOST_ROWS: usize = 14;
+/// More rows than this are split into another picture: one must fit a sheet of paper.
+const MAX_ROWS: usize = 14;
 
-/// The pictures, one for each factor, since effects of one may dwarf those of another: first those of the metrics on which the answer
-/// rests, then those of the others.
-pub(super) fn charts(study: &Study) -> Vec<Chart> {
+/// The pictures, one for each factor, because effects of one factor may dwarf those of another. The metrics on which the answer rests come
+/// first, then the others.
+pub(super) fn charts(study: &StudyResult) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (title, primary) in [("What it came to", true), ("What else changed", false)] {
         let rows =
@@ -43,7 +43,7 @@ pub(super) fn charts(study: &Study) -> Vec<Chart> {
         let parts: Vec<(&str, Vec<&StudyComparison>)> = factors
             .iter()
             .flat_map(|factor| {
-                of(factor).chunks(MOST_ROWS).map(|part| (*factor, part.to_vec())).collect::<Vec<_>>()
+                of(factor).chunks(MAX_ROWS).map(|part| (*factor, part.to_vec())).collect::<Vec<_>>()
             })
             .collect();
         for (number, (factor, part)) in parts.into_iter().enumerate() {
@@ -59,12 +59,12 @@ fn is_usable(one: &StudyComparison) -> bool {
     one.ratio.is_finite() && one.ratio > 0.0
 }
 
-fn floor(study: &Study, metric: &str) -> Option<f64> {
+fn floor(study: &StudyResult, metric: &str) -> Option<f64> {
     let noise = study.noise.iter().find(|noise| noise.metric == metric)?;
     (noise.floor.is_finite() && noise.floor >= 0.0).then_some(noise.floor)
 }
 
-/// What a row says of itself.
+/// The label of a row.
 fn name(one: &StudyComparison) -> String {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
         Some(blocks) => format!("cannot tell, needs {}", more_blocks(blocks)),
@@ -73,7 +73,7 @@ fn name(one: &StudyComparison) -> String {
     format!("{}, {}: {}, {verdict}", spaced(&one.metric), versus(one), effect(one.ratio))
 }
 
-fn chart(study: &Study, id: String, title: String, rows: &[&StudyComparison]) -> Chart {
+fn chart(study: &StudyResult, id: String, title: String, rows: &[&StudyComparison]) -> Chart {
     let summary = rows.iter().map(|one| {
         let (low, high) = ends(one.interval);
         (format!("{}, {}", spaced(&one.metric), versus(one)), low, figure(one.ratio), high)
@@ -99,7 +99,7 @@ fn chart(study: &Study, id: String, title: String, rows: &[&StudyComparison]) ->
     }
 }
 
-fn csv(study: &Study, rows: &[&StudyComparison]) -> String {
+fn csv(study: &StudyResult, rows: &[&StudyComparison]) -> String {
     let mut text =
         "comparison,metric,effect (times),95 % from (times),95 % to (times),noise floor,pairs,verdict"
             .to_owned();
@@ -119,7 +119,7 @@ fn csv(study: &Study, rows: &[&StudyComparison]) -> String {
     text
 }
 
-fn draw(study: &Study, title: &str, rows: &[&StudyComparison]) -> String {
+fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
     let floors = rows
         .iter()
         .filter_map(|one| floor(study, &one.metric))
@@ -182,11 +182,11 @@ fn draw(study: &Study, title: &str, rows: &[&StudyComparison]) -> String {
     out
 }
 
-/// Labels of blocks at most.
+/// The most labels of blocks.
 const LABELS: usize = 12;
 
 /// A chart for each primary metric of each factor, with a line for each of its levels.
-pub(super) fn pair_charts(study: &Study) -> Vec<Chart> {
+pub(super) fn pair_charts(study: &StudyResult) -> Vec<Chart> {
     let mut groups: Vec<Vec<&StudyComparison>> = Vec::new();
     let key = |one: &StudyComparison| (one.metric.clone(), one.factor.clone(), one.given.clone());
     for one in study.comparisons.iter().filter(|one| is_primary(study, one) && !one.pairs.is_empty()) {
@@ -200,7 +200,7 @@ pub(super) fn pair_charts(study: &Study) -> Vec<Chart> {
     groups.iter().enumerate().filter_map(|(number, group)| pair_chart(study, number, group)).collect()
 }
 
-fn pair_chart(study: &Study, number: usize, group: &[&StudyComparison]) -> Option<Chart> {
+fn pair_chart(study: &StudyResult, number: usize, group: &[&StudyComparison]) -> Option<Chart> {
     let first = group.first()?;
     let usable = |ratio: f64| ratio.is_finite() && ratio > 0.0;
     let dots = group.iter().enumerate().flat_map(|(line, one)| {

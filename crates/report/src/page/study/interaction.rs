@@ -1,22 +1,22 @@
-//! Two factors crossed: the levels of one along, a line for each level of the other. Lines that are as far apart everywhere mean that neither
-//! changes what the other does.
+//! Two factors crossed: the levels of one on the x axis, a line for each level of the other. If the distance between the lines is the same
+//! everywhere, neither factor changes the effect of the other.
 
-use fathom_record::study::{Study, StudyCell, StudyFactor, StudyInteraction};
-use fathom_stats::{Seeded, hodges_lehmann, mean};
+use fathom_record::study::{StudyCell, StudyFactor, StudyInteraction, StudyResult};
+use fathom_stats::{SeededRandom, hodges_lehmann, mean};
 
 use super::super::chart::Chart;
 use super::super::scale::Scale;
 use super::dots::{Axis, Dot, Dots, ratios};
-use crate::study::told::{capital, interaction, metric};
+use crate::study::labels::{capital, interaction, metric};
 use crate::terminal_text::cut;
 
-/// Draws of the interval where there are too many blocks to try all subsets.
+/// Draws of the interval if there are too many blocks to try all subsets.
 const SUBSETS: usize = 999;
-/// Between the points of two lines at the same level, as a share of the distance between levels.
+/// The distance between the points of two lines at the same level, as a share of the distance between levels.
 const APART: f64 = 0.06;
 
-/// A chart for each pair of factors and each metric of which an interaction was told.
-pub(super) fn charts(study: &Study) -> Vec<Chart> {
+/// A chart for each pair of factors and each metric that has an interaction.
+pub(super) fn charts(study: &StudyResult) -> Vec<Chart> {
     let mut done: Vec<(&(String, String), &str)> = Vec::new();
     let mut charts = Vec::new();
     for one in &study.interactions {
@@ -29,7 +29,7 @@ pub(super) fn charts(study: &Study) -> Vec<Chart> {
     charts
 }
 
-/// The unit of a chart of values, and what a value in the metric's unit is times.
+/// The unit of a chart of values, and the factor for a value in the metric's unit.
 pub(super) fn shown_unit(unit: &str, highest: f64) -> (&'static str, f64) {
     match unit {
         "ns" if highest >= 1e7 => ("ms", 1e-6),
@@ -42,12 +42,13 @@ pub(super) fn shown_unit(unit: &str, highest: f64) -> (&'static str, f64) {
     }
 }
 
-fn chart(study: &Study, number: usize, one: &StudyInteraction) -> Option<Chart> {
+fn chart(study: &StudyResult, number: usize, one: &StudyInteraction) -> Option<Chart> {
     let place = |name: &str| study.factors.iter().position(|factor| factor.name == name);
     let (first, second) = (place(&one.factors.0)?, place(&one.factors.1)?);
     let at = study.metrics.iter().position(|metric| metric.name == one.metric)?;
     let (along, lines) = (study.factors.get(first)?, study.factors.get(second)?);
-    let Crossed { mut dots, blocks, readings } = crossed(study, at, (first, along), (second, lines));
+    let InteractionPoints { mut dots, blocks, readings } =
+        crossed(study, at, (first, along), (second, lines));
     let highest = dots.iter().map(|dot| dot.value).fold(0.0, f64::max);
     let (unit, factor) = shown_unit(&metric(study, &one.metric)?.unit, highest);
     for dot in &mut dots {
@@ -97,27 +98,28 @@ fn chart(study: &Study, number: usize, one: &StudyInteraction) -> Option<Chart> 
 
 /// The points of a chart.
 #[derive(Default)]
-struct Crossed {
+struct InteractionPoints {
     dots: Vec<Dot>,
-    /// Blocks at most in a point.
+    /// The most blocks in a point.
     blocks: usize,
-    /// Blocks in all of them.
+    /// The number of blocks in all points.
     readings: usize,
 }
 
 /// A point for each level of the first factor at each level of the second, in the metric's own unit.
 fn crossed(
-    study: &Study,
+    study: &StudyResult,
     metric: usize,
     along: (usize, &StudyFactor),
     lines: (usize, &StudyFactor),
-) -> Crossed {
-    let mut crossed = Crossed::default();
+) -> InteractionPoints {
+    let mut crossed = InteractionPoints::default();
     for (line, other) in lines.1.levels.iter().enumerate() {
         let beside = (line as f64 - (lines.1.levels.len() as f64 - 1.0) / 2.0) * APART;
         for (step, level) in along.1.levels.iter().enumerate() {
             let logs = logs(study, metric, (along.0, level), (lines.0, other));
-            let Some(shift) = hodges_lehmann(&logs, 0.95, SUBSETS, &mut Seeded::from_seed(study.seed)) else {
+            let Some(shift) = hodges_lehmann(&logs, 0.95, SUBSETS, &mut SeededRandom::from_seed(study.seed))
+            else {
                 continue;
             };
             crossed.blocks = crossed.blocks.max(logs.len());
@@ -135,8 +137,8 @@ fn crossed(
     crossed
 }
 
-/// Of each block in which all cells of these two levels gave a value, the mean of the values' logarithms.
-fn logs(study: &Study, metric: usize, one: (usize, &String), other: (usize, &String)) -> Vec<f64> {
+/// The mean of the values' logarithms, for each block in which all cells of these two levels gave a value.
+fn logs(study: &StudyResult, metric: usize, one: (usize, &String), other: (usize, &String)) -> Vec<f64> {
     let has = |cell: &&StudyCell| {
         [one, other].iter().all(|(factor, level)| cell.levels.get(*factor) == Some(*level))
     };

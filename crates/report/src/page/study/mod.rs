@@ -1,5 +1,5 @@
-//! A study's part of the page, in the order in which an article tells its results: the answer, what it rests on, every cell, the article's
-//! own table, and what may not be concluded. No verdict is made here.
+//! A study's part of the page, in the order in which an article presents its results: the answer, its basis, every cell, the article's
+//! own table, and the limits of the conclusions. This module makes no verdict.
 
 mod dots;
 mod forest;
@@ -8,12 +8,12 @@ mod scaling;
 mod tables;
 
 use fathom_record::disk::Entry;
-use fathom_record::study::Study;
+use fathom_record::study::StudyResult;
 use serde::Serialize;
 
 use super::bars::BarTable;
 use super::chart::Chart;
-use crate::study::told::{design, is_primary, sentence};
+use crate::study::labels::{design, is_primary, sentence};
 
 pub(super) use tables::verdict;
 
@@ -45,14 +45,14 @@ pub(super) struct StudyPart<'s> {
 }
 
 /// The studies among results; a run folder has one.
-pub(super) fn studies(results: &[Entry]) -> impl Iterator<Item = &Study> {
+pub(super) fn studies(results: &[Entry]) -> impl Iterator<Item = &StudyResult> {
     results
         .iter()
         .filter_map(|entry| if let Entry::Study(study) = entry { Some(study.as_ref()) } else { None })
 }
 
-/// What the page shows of a study.
-pub(super) fn part(study: &Study) -> StudyPart<'_> {
+/// The part of the page that shows a study.
+pub(super) fn part(study: &StudyResult) -> StudyPart<'_> {
     let (common, made) = tables::made(study);
     StudyPart {
         name: &study.name,

@@ -1,7 +1,7 @@
-//! A study over something that counts (threads, shards): throughput against latency as articles print it, and how many times as much more
-//! of it gives.
+//! A study over a factor that is a number (threads, shards): throughput and latency in the form that articles use, and the speedup for each
+//! number.
 
-use fathom_record::study::{ScalingPoint, Study, StudyScaling};
+use fathom_record::study::{ScalingPoint, StudyResult, StudyScaling};
 use fathom_units::decimal;
 
 use super::super::bars::{BarRow, BarTable};
@@ -9,27 +9,27 @@ use super::super::chart::Chart;
 use super::super::scale::Scale;
 use super::super::svg::figure;
 use super::dots::{Axis, Dot, Dots, around, from_zero};
-use crate::study::told::{amount, given, ratio_interval};
+use crate::study::labels::{amount, given, ratio_interval};
 
-/// From this ratio between the most and the fewest on the axis is one of ratios.
+/// If the ratio of the highest to the lowest number is at least this, the axis is one of ratios.
 const WIDE: f64 = 4.0;
-/// Between the points of two lines at the same number, as a share of the axis.
+/// The distance between the points of two lines at the same number, as a share of the axis.
 const APART: f64 = 0.012;
-/// Points of the dashed line.
+/// The number of points of the dashed line.
 const GUIDE: usize = 40;
 
-/// Scalings that belong in one chart: of one factor, phase and rest, a line for each level of what is compared.
-struct Group<'s> {
+/// Scalings that belong in one chart: of one factor and phase and the same other levels, with a line for each level that is compared.
+struct ScalingChart<'s> {
     factor: &'s str,
-    /// Phase and the levels of what is not compared, in words.
+    /// The phase and the levels that are not compared, in words.
     of: String,
     lines: Vec<(String, &'s StudyScaling)>,
 }
 
-fn groups(study: &Study) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn groups(study: &StudyResult) -> Vec<ScalingChart<'_>> {
+    let mut groups: Vec<ScalingChart<'_>> = Vec::new();
     for one in &study.scalings {
-        // What is compared is the first factor that this one has a level of.
+        // The factor to compare is the first for which this cell has a level.
         let compared =
             study.factors.iter().find(|factor| one.given.iter().any(|(name, _)| *name == factor.name));
         let is_compared = |name: &str| compared.is_some_and(|factor| factor.name == name);
@@ -40,13 +40,13 @@ fn groups(study: &Study) -> Vec<Group<'_>> {
         let name = line.first().map_or_else(|| "measured".to_owned(), |(_, level)| level.clone());
         match groups.iter_mut().find(|group| group.factor == one.factor && group.of == of) {
             Some(group) => group.lines.push((name, one)),
-            None => groups.push(Group { factor: &one.factor, of, lines: vec![(name, one)] }),
+            None => groups.push(ScalingChart { factor: &one.factor, of, lines: vec![(name, one)] }),
         }
     }
     groups
 }
 
-impl Group<'_> {
+impl ScalingChart<'_> {
     fn points(&self) -> impl Iterator<Item = (usize, &ScalingPoint)> {
         let lines = self.lines.iter().enumerate();
         lines.flat_map(|(line, (_, one))| one.points.iter().map(move |point| (line, point)))
@@ -60,19 +60,19 @@ impl Group<'_> {
         format!("medians over blocks, {} to {} {}", self.ends().0, self.ends().1, self.factor)
     }
 
-    /// The fewest and the most.
+    /// The lowest and the highest number.
     fn ends(&self) -> (f64, f64) {
         let counts = || self.points().map(|(_, point)| point.count).filter(|count| count.is_finite());
         (counts().fold(f64::INFINITY, f64::min), counts().fold(0.0, f64::max))
     }
 }
 
-/// Throughput against latency, a chart for each phase and each level of what is not compared.
-pub(super) fn curves(study: &Study) -> Vec<Chart> {
+/// Throughput and latency, a chart for each phase and each level that is not compared.
+pub(super) fn curves(study: &StudyResult) -> Vec<Chart> {
     groups(study).iter().enumerate().filter_map(|(number, group)| curve(number, group)).collect()
 }
 
-fn curve(number: usize, group: &Group<'_>) -> Option<Chart> {
+fn curve(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
     let dot = |(line, point): (usize, &ScalingPoint)| {
         Some(Dot {
             line,
@@ -108,17 +108,17 @@ fn curve(number: usize, group: &Group<'_>) -> Option<Chart> {
     chart.draw()
 }
 
-/// How many times as much each number gives, a chart for each phase and each level of what is not compared.
-pub(super) fn speedups(study: &Study) -> Vec<Chart> {
+/// The speedup at each number, a chart for each phase and each level that is not compared.
+pub(super) fn speedups(study: &StudyResult) -> Vec<Chart> {
     groups(study).iter().enumerate().filter_map(|(number, group)| speedup(number, group)).collect()
 }
 
-fn speedup(number: usize, group: &Group<'_>) -> Option<Chart> {
+fn speedup(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
     let (first, last) = group.ends();
     let is_wide = first > 0.0 && last / first >= WIDE;
     let dot = |(line, point): (usize, &ScalingPoint)| Dot {
         line,
-        // Points of two lines at the same number stand beside each other.
+        // Points of two lines at the same number are drawn next to each other.
         at: beside(point.count, (first, last), is_wide, line as f64 - (group.lines.len() as f64 - 1.0) / 2.0),
         place: figure(point.count),
         value: point.speedup,
@@ -135,7 +135,7 @@ fn speedup(number: usize, group: &Group<'_>) -> Option<Chart> {
     counts.sort_by(f64::total_cmp);
     counts.dedup();
     let highest = dots.iter().map(|dot| dot.interval.map_or(dot.value, |(_, high)| high)).fold(1.0, f64::max);
-    // As far as the picture reaches.
+    // The line extends over the whole picture.
     let share = |step: usize| first * (last / first).powf(step as f64 / (GUIDE - 1) as f64);
     let guide: Vec<(f64, f64)> = match first > 0.0 && last > first {
         true => (0..GUIDE)
@@ -169,7 +169,7 @@ fn speedup(number: usize, group: &Group<'_>) -> Option<Chart> {
     chart.draw()
 }
 
-/// A place that many steps beside a count.
+/// The position at the given number of steps from a count.
 fn beside(count: f64, (first, last): (f64, f64), is_wide: bool, steps: f64) -> f64 {
     match is_wide {
         true => count * (last / first).powf(APART * steps),
@@ -178,8 +178,8 @@ fn beside(count: f64, (first, last): (f64, f64), is_wide: bool, steps: f64) -> f
 }
 
 /// The points as tables.
-pub(super) fn tables(study: &Study) -> Vec<BarTable> {
-    let of = |(number, group): (usize, &Group<'_>)| {
+pub(super) fn tables(study: &StudyResult) -> Vec<BarTable> {
+    let of = |(number, group): (usize, &ScalingChart<'_>)| {
         let row = |(line, point): (usize, &ScalingPoint)| BarRow {
             cells: vec![
                 group.lines.get(line).map_or_else(String::new, |(name, _)| name.clone()),

@@ -1,30 +1,30 @@
-//! Tables of a study's page: comparisons, every cell with what it was made of, servers side by side, the article's own,
-//! the noise floor.
+//! Tables of a study's page: comparisons, every cell with its storage and trials, a comparison of servers, the article's own table,
+//! and the noise floor.
 //!
-//! A table that would not fit a sheet of paper goes on in another. Links to the run folders of trials are relative,
-//! since these are below the study's own; a name that leads elsewhere (an address, a path upwards) is text and no link.
+//! A table that does not fit a sheet of paper continues in another. Links to the run folders of trials are relative,
+//! because these are below the study's own folder. A name that leads elsewhere (an address, a path upwards) is text without a link.
 
 use std::collections::BTreeSet;
 
-use fathom_record::study::{PublishedTable, Study, StudyCell, StudyComparison, StudyVerdict};
+use fathom_record::study::{PublishedTable, StudyCell, StudyComparison, StudyResult, StudyVerdict};
 use serde::Serialize;
 
 use super::super::bars::{BarRow, BarTable};
 use crate::amplification::ROWS;
 use crate::runs_page::url_part;
-use crate::study::told::{
+use crate::study::labels::{
     amount, cell_name, chance, effect, effect_interval, metrics_of, middle, middle_words, more_blocks,
     percent, spaced, versus,
 };
 
-/// More rows than this make another table.
-const MOST_ROWS: usize = 24;
-/// Metrics beside each other in one table.
-const MOST_METRICS: usize = 4;
+/// More rows than this continue in another table.
+const MAX_ROWS: usize = 24;
+/// The most metrics in one table.
+const MAX_METRICS: usize = 4;
 
-/// A table, in as many parts as it needs; none where it has no row.
+/// A table in as many parts as it needs. Empty if there are no rows.
 fn in_parts(id: &str, title: &str, how: &str, heads: Vec<String>, rows: Vec<BarRow>) -> Vec<BarTable> {
-    let parts = rows.chunks(MOST_ROWS).enumerate().map(|(number, part)| BarTable {
+    let parts = rows.chunks(MAX_ROWS).enumerate().map(|(number, part)| BarTable {
         id: format!("{id}-{number}"),
         title: if number == 0 { title.to_owned() } else { format!("{title}, continued") },
         how: how.to_owned(),
@@ -52,7 +52,7 @@ pub(in crate::page) fn verdict(one: &StudyComparison) -> (&'static str, String) 
 }
 
 /// Every comparison with its figures.
-pub(super) fn comparisons(study: &Study) -> Vec<BarTable> {
+pub(super) fn comparisons(study: &StudyResult) -> Vec<BarTable> {
     let row = |one: &StudyComparison| {
         let (kind, verdict) = verdict(one);
         let cells = vec![
@@ -78,12 +78,12 @@ pub(super) fn comparisons(study: &Study) -> Vec<BarTable> {
 }
 
 /// Every cell with its medians and spreads, the metrics on which the answer rests first.
-pub(super) fn cells(study: &Study) -> Vec<BarTable> {
+pub(super) fn cells(study: &StudyResult) -> Vec<BarTable> {
     let mut tables = Vec::new();
     for (title, primary) in
         [("Medians of what the answer rests on", true), ("What else was measured in each cell", false)]
     {
-        for (number, metrics) in metrics_of(study, primary).chunks(MOST_METRICS).enumerate() {
+        for (number, metrics) in metrics_of(study, primary).chunks(MAX_METRICS).enumerate() {
             let names = metrics.iter().map(|(_, metric)| spaced(&metric.name));
             let heads = study.factors.iter().map(|factor| factor.name.clone()).chain(names).collect();
             let row = |cell: &StudyCell| {
@@ -104,8 +104,8 @@ pub(super) fn cells(study: &Study) -> Vec<BarTable> {
     tables
 }
 
-/// What each server of a cell asked of its disk, beside the others.
-pub(super) fn members(study: &Study) -> Vec<BarTable> {
+/// The requests of each server of a cell to its disk.
+pub(super) fn members(study: &StudyResult) -> Vec<BarTable> {
     let of_cell = |(number, cell): (usize, &StudyCell)| {
         let servers = cell.members.iter().map(|row| format!("server {}", row.member));
         let rows = ROWS.iter().filter_map(|(name, of)| {
@@ -135,8 +135,8 @@ pub(super) fn members(study: &Study) -> Vec<BarTable> {
     several.enumerate().map(of_cell).filter(|table| !table.rows.is_empty()).collect()
 }
 
-/// The article's table, and ours in the metrics on which the answer rests.
-pub(super) fn published(study: &Study, table: &PublishedTable) -> Vec<BarTable> {
+/// The article's table, and the study's own results in the metrics on which the answer rests.
+pub(super) fn published(study: &StudyResult, table: &PublishedTable) -> Vec<BarTable> {
     let rows = table.rows.iter().filter(|row| !row.is_empty());
     let theirs = in_parts(
         "published",
@@ -164,8 +164,8 @@ pub(super) fn published(study: &Study, table: &PublishedTable) -> Vec<BarTable> 
     theirs.into_iter().chain(ours).collect()
 }
 
-/// How far two runs of the same thing lie apart.
-pub(super) fn noise(study: &Study) -> Vec<BarTable> {
+/// The difference between two runs of the same thing.
+pub(super) fn noise(study: &StudyResult) -> Vec<BarTable> {
     let row = |one: &fathom_record::study::StudyNoise| BarRow {
         cells: vec![
             spaced(&one.metric),
@@ -189,22 +189,22 @@ pub(super) fn noise(study: &Study) -> Vec<BarTable> {
 #[derive(Serialize)]
 pub(super) struct CellMade<'s> {
     name: String,
-    /// What holds for it and not for all.
+    /// The facts that hold for it and not for all cells.
     facts: Vec<&'s (String, String)>,
-    trials: Vec<Trial<'s>>,
+    trials: Vec<TrialRow<'s>>,
 }
 
 /// A trial of it.
 #[derive(Serialize)]
-struct Trial<'s> {
+struct TrialRow<'s> {
     block: usize,
     folder: Option<&'s str>,
     link: Option<String>,
     broken: Option<&'s str>,
 }
 
-/// What holds for all cells, and the cells with the rest.
-pub(super) fn made(study: &Study) -> (Vec<&(String, String)>, Vec<CellMade<'_>>) {
+/// The facts that hold for all cells, and the cells with their other facts.
+pub(super) fn made(study: &StudyResult) -> (Vec<&(String, String)>, Vec<CellMade<'_>>) {
     let is_common = |fact: &&(String, String)| study.cells.iter().all(|cell| cell.facts.contains(fact));
     let common: Vec<&(String, String)> =
         study.cells.first().into_iter().flat_map(|cell| &cell.facts).filter(is_common).collect();
@@ -217,12 +217,12 @@ pub(super) fn made(study: &Study) -> (Vec<&(String, String)>, Vec<CellMade<'_>>)
     (common, cells)
 }
 
-fn trials(cell: &StudyCell) -> Vec<Trial<'_>> {
+fn trials(cell: &StudyCell) -> Vec<TrialRow<'_>> {
     let with_folder = cell.runs.iter().enumerate().filter(|(_, run)| run.is_some()).map(|(block, _)| block);
     let blocks: BTreeSet<usize> = with_folder.chain(cell.broken.iter().map(|(block, _)| *block)).collect();
     let trial = |block: usize| {
         let folder = cell.runs.get(block).and_then(Option::as_deref);
-        Trial {
+        TrialRow {
             block: block.saturating_add(1),
             folder,
             link: folder.and_then(link),
@@ -232,7 +232,7 @@ fn trials(cell: &StudyCell) -> Vec<Trial<'_>> {
     blocks.into_iter().map(trial).collect()
 }
 
-/// The address of a folder below the page's own; none where the path leads elsewhere.
+/// The address of a folder below the page's own, or `None` for any other path.
 fn link(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
     let is_below = parts.iter().all(|part| !matches!(*part, "" | "." | ".."));

@@ -1,29 +1,22 @@
-//! The page of a study: what stands on it and in which order, that charts hold the record's numbers, and that no text becomes markup.
+//! The page of a study: its parts and their order, the record's numbers in its charts, and that no text becomes markup.
 
 use fathom_record::pictures::Pictures;
 use fathom_record::{Manifest, SeriesSet};
 
 use super::*;
+use crate::page::tests::source;
 use crate::page::{PageSource, page};
 use crate::study::tests::{file_systems, hostile};
 
-fn made(study: Study) -> String {
+fn made(study: StudyResult) -> String {
     let mut manifest = Manifest::new("compare", "0.1.0", ["fathom".to_owned(), "compare".to_owned()]);
     manifest.environment.insert("kernel".into(), "6.18".into());
-    page(&PageSource {
-        name: "run",
-        manifest: &manifest,
-        results: &[Entry::Study(Box::new(study))],
-        findings: &[],
-        series: &SeriesSet::default(),
-        latencies: &[],
-        pictures: &Pictures::default(),
-        histories: &[],
-        notes: &[],
-    })
-    .unwrap()
-    // As a browser reads it.
-    .replace("&#x2f;", "/")
+    let (series, pictures) = (SeriesSet::default(), Pictures::default());
+    let results = [Entry::Study(Box::new(study))];
+    page(&PageSource { results: &results, ..source(&manifest, &series, &pictures) })
+        .unwrap()
+        // The form in which a browser reads it.
+        .replace("&#x2f;", "/")
 }
 
 #[test]
@@ -104,7 +97,7 @@ fn charts_hold_what_the_record_holds() {
 #[test]
 fn the_interval_of_a_level_is_that_of_its_blocks() {
     let mut study = file_systems();
-    // Every block the same but for a factor that all cells share.
+    // All blocks are equal except for a factor that all cells share.
     for cell in &mut study.cells {
         let level = if cell.levels[0] == "xfs" { 2.0 } else { 1.0 };
         cell.values[0] = (0..8).map(|block| Some(level * 100.0 * f64::from(block + 1))).collect();

@@ -1,19 +1,23 @@
-//! What the engine tells (its own section, `storageEngine`), and what only this server tells of its storage (`fathom`). Which cluster a shard
-//! belongs to, and what moving chunks cost it (`sharding`, `shardingStatistics`; shard-serverStatus-sharding.json): a server that is no shard
-//! has neither.
+//! The sections of `serverStatus` on storage: the engine's statistics (its own section, `storageEngine`) and this server's own (`fathom`). Also the
+//! sections on a shard's cluster and the cost of moving chunks (`sharding`, `shardingStatistics`; shard-serverStatus-sharding.json), which a server
+//! that is not a shard lacks.
 
 use fathom_wire::DocumentWriter;
 
-use super::process::Context;
+use super::process::SectionSources;
 use crate::Result;
 use crate::stats::output::{counter, number, statistics};
 use crate::storage::Tickets;
 
-/// A chunk that is larger is to be split, as `config.settings` has it by default.
+/// The size above which a chunk should be split, the default of `config.settings`.
 const CHUNK_BYTES: i64 = 64 << 20;
 
-/// `wiredTiger`, `rocksdb`: the engine's counters, and the tickets; nothing under the name of another engine.
-pub(super) fn engine(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+/// `wiredTiger`, `rocksdb`: the engine's counters, and the tickets; the section of another engine is empty.
+pub(super) fn engine(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let instance = context.instance;
     if instance.engine.name() != name {
         return Ok(());
@@ -38,10 +42,9 @@ fn write_tickets(writer: &mut DocumentWriter<'_>, name: &str, tickets: &Tickets)
     number(&mut one, "totalTickets", counts.total);
 }
 
-/// `storageEngine`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn storage_engine(
-    context: &Context<'_>,
+    context: &SectionSources<'_>,
     name: &str,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
@@ -49,7 +52,7 @@ pub(super) fn storage_engine(
     let persistent = context.instance.directory.is_some();
     let mut section = writer.begin_document(name);
     section.string("name", engine.name());
-    // Without a set, what is committed here is what the majority has.
+    // On a standalone server a commit here is a majority commit.
     section.bool("supportsCommittedReads", true);
     section.bool("supportsSnapshotReadConcern", false);
     section.bool("readOnly", false);
@@ -57,10 +60,14 @@ pub(super) fn storage_engine(
     Ok(())
 }
 
-/// `fathom`: how often the journal was synced, how long operations waited for that and for locks, what checkpoints took. Times in
-/// milliseconds.
+/// `fathom`: the number of journal syncs, the time that operations waited for them and for locks, and the duration of
+/// checkpoints. Times in milliseconds.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn fathom(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn fathom(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let instance = context.instance;
     let mut section = writer.begin_document(name);
     section.string("version", env!("CARGO_PKG_VERSION"));
@@ -84,8 +91,11 @@ pub(super) fn fathom(context: &Context<'_>, name: &str, writer: &mut DocumentWri
     Ok(())
 }
 
-/// `sharding`.
-pub(super) fn sharding(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn sharding(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let Some(identity) = context.instance.sharding.identity(context.instance)? else { return Ok(()) };
     let mut section = writer.begin_document(name);
     section.string("configsvrConnectionString", &identity.config.hosts().to_string());
@@ -93,9 +103,8 @@ pub(super) fn sharding(context: &Context<'_>, name: &str, writer: &mut DocumentW
     Ok(())
 }
 
-/// `shardingStatistics`.
 pub(super) fn sharding_statistics(
-    context: &Context<'_>,
+    context: &SectionSources<'_>,
     name: &str,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {

@@ -1,7 +1,7 @@
-//! `serverStatus`: one table of sections, each written straight from the counters into the reply.
+//! The command `serverStatus`: one table of sections, each written straight from the counters into the reply.
 //!
-//! Sections have mongod 4.0's names, fields and nesting. What this server has not (tcmalloc, free monitoring,
-//! shards; a set where it is no member) has no section, rather than one of invented numbers.
+//! Sections have mongod 4.0's names, fields and nesting. Features that this server lacks (tcmalloc, free monitoring,
+//! shards; a set if it is not a member) have no section, rather than one of invented numbers.
 
 mod engine;
 mod operations;
@@ -14,20 +14,20 @@ use fathom_wire::DocumentWriter;
 
 use crate::Result;
 use crate::instance::Instance;
-use process::Context;
+use process::SectionSources;
 
 /// A row of the table.
 struct Section {
     name: &'static str,
-    /// Whether it is there when nobody asks for it.
+    /// Whether the section is present without being requested.
     usual: bool,
-    /// Writes it under its name, or nothing if this server has not what it tells of.
-    write: fn(&Context<'_>, &str, &mut DocumentWriter<'_>) -> Result<()>,
+    /// Writes it under its name, or nothing if this server lacks the feature.
+    write: fn(&SectionSources<'_>, &str, &mut DocumentWriter<'_>) -> Result<()>,
 }
 
 const fn section(
     name: &'static str,
-    write: fn(&Context<'_>, &str, &mut DocumentWriter<'_>) -> Result<()>,
+    write: fn(&SectionSources<'_>, &str, &mut DocumentWriter<'_>) -> Result<()>,
 ) -> Section {
     Section { name, usual: true, write }
 }
@@ -58,13 +58,13 @@ static SECTIONS: &[Section] = &[
     section("metrics", operations::metrics),
 ];
 
-/// Writes the whole reply. A field of `options` with a section's name leaves it out (0, false) or takes it in (anything else).
+/// Writes the whole reply. A field of `options` with a section's name excludes it (0, false) or includes it (anything else).
 pub(crate) fn write(
     instance: &Instance,
     options: &RawDocument,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
-    let context = Context { instance, options, process: OnceCell::new() };
+    let context = SectionSources { instance, options, process: OnceCell::new() };
     process::head(&context, writer);
     for section in SECTIONS {
         let wanted = match crate::parse::field(options, section.name) {

@@ -1,22 +1,26 @@
-//! What operations did and how long they took or waited: `opcounters`, `opLatencies`, `globalLock`, `locks`, `asserts`.
-//! `metrics` has them by name, with documents, cursors, scans and expired documents.
+//! The sections on operations: their numbers, latencies and waits (`opcounters`, `opLatencies`, `globalLock`, `locks`,
+//! `asserts`), and `metrics`, which counts them by command, with documents, cursors, scans and expired documents.
 
 use bson::RawBsonRef;
 use fathom_replication::timestamp_to_bson;
 use fathom_wire::DocumentWriter;
 
-use super::process::Context;
+use super::process::SectionSources;
 use crate::Result;
 use crate::instance::Instance;
-use crate::replica_set::{Figures, Oplog, Timed, majority_of};
-use crate::request::Kind;
+use crate::replica_set::{Figures, Oplog, TimedCounter, majority_of};
+use crate::request::OperationClass;
 use crate::stats::LatencyHistogram;
 use crate::stats::output::{counter, length, number};
 use crate::storage::collection_stats::write_latency;
 
-/// `asserts`, by kind. All roll over together, as mongod's do.
+/// `asserts`, by kind. All kinds roll over together, as in mongod.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn asserts(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn asserts(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let mut section = writer.begin_document(name);
     context
         .instance
@@ -28,9 +32,13 @@ pub(super) fn asserts(context: &Context<'_>, name: &str, writer: &mut DocumentWr
     Ok(())
 }
 
-/// `opcounters`.
+/// Writes the section `opcounters`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn counters(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn counters(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let counters = &context.instance.counters.operations;
     let mut section = writer.begin_document(name);
     let all = [
@@ -45,9 +53,13 @@ pub(super) fn counters(context: &Context<'_>, name: &str, writer: &mut DocumentW
     Ok(())
 }
 
-/// `opcountersRepl`: what was applied of other members' oplogs; zeros of a server that is no member of a set.
+/// `opcountersRepl`: the operations applied from other members' oplogs; zeros if the server is not a member of a set.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn replicated(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn replicated(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let figures = context.instance.set.as_ref().map(|set| set.figures());
     let of = |count: fn(&Figures) -> u64| figures.map_or(0, count);
     let mut section = writer.begin_document(name);
@@ -60,13 +72,13 @@ pub(super) fn replicated(context: &Context<'_>, name: &str, writer: &mut Documen
     Ok(())
 }
 
-/// `repl`: what hello says of the set, and the rollback id.
+/// `repl`: the fields of hello on the set, and the rollback id.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn set(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn set(context: &SectionSources<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
     let Some(set) = &context.instance.set else { return Ok(()) };
     let mut section = writer.begin_document(name);
     section.extend(&set.ask(|one| one.hello_fields("ismaster", majority_of(one))));
-    // A number above zero asks for it, as it does of mongod.
+    // A number above zero requests it, as in mongod.
     if crate::parse::field(context.options, name).is_some_and(crate::parse::truth_of) {
         let mut progress = section.begin_array("replicationProgress");
         let members = set.ask(|one| one.replication_progress());
@@ -76,8 +88,8 @@ pub(super) fn set(context: &Context<'_>, name: &str, writer: &mut DocumentWriter
     Ok(())
 }
 
-/// `oplog`: its oldest and its newest entry; read where it is asked for.
-pub(super) fn oplog(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+/// `oplog`: its oldest and newest entries; read only on request.
+pub(super) fn oplog(context: &SectionSources<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
     let instance = context.instance;
     let Some(oplog) = instance.set.as_ref().and_then(|set| set.oplog().collection()) else { return Ok(()) };
     let session = instance.engine.session()?;
@@ -88,23 +100,35 @@ pub(super) fn oplog(context: &Context<'_>, name: &str, writer: &mut DocumentWrit
     Ok(())
 }
 
-/// `opLatencies`, with buckets if `{opLatencies: {histograms: true}}` asks for them.
-pub(super) fn latencies(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+/// `opLatencies`, with buckets if `{opLatencies: {histograms: true}}` requests them.
+pub(super) fn latencies(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let histograms = match crate::parse::field(context.options, name) {
         Some(bson::RawBsonRef::Document(options)) => crate::parse::boolean(options, "histograms")?,
         _ => false,
     };
     let counters = &context.instance.counters;
     let mut section = writer.begin_document(name);
-    for (name, kind) in [("reads", Kind::Read), ("writes", Kind::Write), ("commands", Kind::Command)] {
+    for (name, kind) in [
+        ("reads", OperationClass::Read),
+        ("writes", OperationClass::Write),
+        ("commands", OperationClass::Command),
+    ] {
         write_latency(counters.latency(kind), name, histograms, &mut section);
     }
     write_latency(&LatencyHistogram::default(), "transactions", histograms, &mut section);
     Ok(())
 }
 
-/// `globalLock`: who waits for a ticket or for the end of an `fsync` lock, and who holds one.
-pub(super) fn global_lock(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+/// `globalLock`: the operations that wait for a ticket or for the end of an `fsync` lock, and those that hold a ticket.
+pub(super) fn global_lock(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let instance = context.instance;
     let (read, write) = (instance.read_tickets.counts(), instance.write_tickets.counts());
     let writers = write.queued.saturating_add(length(instance.write_gate.waiting()));
@@ -123,8 +147,8 @@ pub(super) fn global_lock(context: &Context<'_>, name: &str, writer: &mut Docume
 }
 
 /// `locks`: an operation takes the whole server in shared intent with a read ticket and in exclusive intent with a write ticket.
-/// Nobody counts what single databases and collections are held for.
-pub(super) fn locks(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+/// The locks of single databases and collections are not counted.
+pub(super) fn locks(context: &SectionSources<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
     let instance = context.instance;
     let (read, write) = (instance.read_tickets.history(), instance.write_tickets.history());
     let mut section = writer.begin_document(name);
@@ -142,10 +166,10 @@ pub(super) fn locks(context: &Context<'_>, name: &str, writer: &mut DocumentWrit
     Ok(())
 }
 
-/// `transactions`: zeros, since a server that is no member of a set has no multi-document transactions.
+/// `transactions`: zeros, since this server has no multi-document transactions.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn transactions(
-    _context: &Context<'_>,
+    _context: &SectionSources<'_>,
     name: &str,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
@@ -165,11 +189,11 @@ pub(super) fn transactions(
     Ok(())
 }
 
-/// A part of the section: its name, and what writes it under that name.
-type Part = (&'static str, fn(&Instance, &mut DocumentWriter<'_>));
+/// A part of the section: its name, and the function that writes it under that name.
+type SectionPart = (&'static str, fn(&Instance, &mut DocumentWriter<'_>));
 
 /// The parts in the order of mongod's reply.
-static PARTS: &[Part] = &[
+static PARTS: &[SectionPart] = &[
     ("commands", commands),
     ("cursor", cursors),
     ("document", documents),
@@ -181,9 +205,13 @@ static PARTS: &[Part] = &[
     ("ttl", expiry),
 ];
 
-/// `metrics`. A document as the section's option leaves out the parts that it says false of, as mongod's does since 5.2.
+/// `metrics`. A document as the section's option excludes the parts that it sets to false, as in mongod since 5.2.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn metrics(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn metrics(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let parts = crate::parse::field(context.options, name).and_then(RawBsonRef::as_document);
     let is_wanted = |part: &str| {
         parts.and_then(|parts| crate::parse::field(parts, part)).is_none_or(crate::parse::truth_of)
@@ -203,7 +231,7 @@ fn documents(instance: &Instance, document: &mut DocumentWriter<'_>) {
     counter(document, "updated", counters.documents_updated.get());
 }
 
-/// Who waited for other members, and gave up; nobody where there are none.
+/// Waits for other members that ended without success; zero on a standalone server.
 fn last_errors(instance: &Instance, get_last_error: &mut DocumentWriter<'_>) {
     let none = Figures::default();
     let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
@@ -221,7 +249,7 @@ fn executor(instance: &Instance, executor: &mut DocumentWriter<'_>) {
     counter(executor, "scannedObjects", instance.counters.documents_scanned.get());
 }
 
-/// Records stay where they are in both engines.
+/// Records are never moved in either engine.
 fn records(_: &Instance, record: &mut DocumentWriter<'_>) {
     counter(record, "moves", 0);
 }
@@ -244,7 +272,7 @@ fn cursors(instance: &Instance, cursor: &mut DocumentWriter<'_>) {
     number(&mut now, "total", length(open));
 }
 
-/// What was fetched and applied; zeros of a server that is no member of a set.
+/// Entries fetched and applied; zeros if the server is not a member of a set.
 fn replication(instance: &Instance, repl: &mut DocumentWriter<'_>) {
     let none = Figures::default();
     let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
@@ -267,11 +295,11 @@ fn replication(instance: &Instance, repl: &mut DocumentWriter<'_>) {
     counter(&mut network, "readersCreated", 0);
     network.end();
     let mut preload = repl.begin_document("preload");
-    timed(&mut preload, "docs", &Timed::default());
-    timed(&mut preload, "indexes", &Timed::default());
+    timed(&mut preload, "docs", &TimedCounter::default());
+    timed(&mut preload, "indexes", &TimedCounter::default());
 }
 
-fn timed(writer: &mut DocumentWriter<'_>, name: &str, figures: &Timed) {
+fn timed(writer: &mut DocumentWriter<'_>, name: &str, figures: &TimedCounter) {
     let mut one = writer.begin_document(name);
     counter(&mut one, "num", figures.count.get());
     counter(&mut one, "totalMillis", figures.total_ms());

@@ -1,5 +1,5 @@
-//! The head of `serverStatus`, what the kernel says of the process (`extra_info`, `mem`), its clients (`connections`,
-//! `logicalSessionRecordCache`), and what went over the wire (`network`).
+//! The head of `serverStatus`, and the sections on the process (`extra_info`, `mem`), its clients (`connections`,
+//! `logicalSessionRecordCache`) and its traffic (`network`).
 
 use std::cell::OnceCell;
 
@@ -14,29 +14,29 @@ use crate::stats::output::{counter, length, number, signed};
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// What a section is written from.
-pub(super) struct Context<'a> {
+/// The sources of a section.
+pub(super) struct SectionSources<'a> {
     pub(super) instance: &'a Instance,
-    /// The command's fields: which sections, and their options.
+    /// The command's fields: the requested sections, and their options.
     pub(super) options: &'a RawDocument,
     pub(super) process: OnceCell<ProcessFigures>,
 }
 
-impl Context<'_> {
-    /// What the kernel says of the process; read once for one reply.
+impl SectionSources<'_> {
+    /// The kernel's figures on the process, read once for one reply.
     pub(super) fn process(&self) -> ProcessFigures {
         *self.process.get_or_init(ProcessFigures::read)
     }
 }
 
-/// Who answers, since when.
+/// Writes the identity of the server and its uptime.
 #[expect(clippy::cast_precision_loss, reason = "seconds that a process lives are exact as a double")]
-pub(super) fn head(context: &Context<'_>, writer: &mut DocumentWriter<'_>) {
+pub(super) fn head(context: &SectionSources<'_>, writer: &mut DocumentWriter<'_>) {
     let instance = context.instance;
     let uptime = instance.started.elapsed();
     writer.string("host", &instance.host());
     writer.string("version", &instance.config.claimed_version);
-    // Tools look at this to tell a mongod from a mongos.
+    // Tools use this field to tell a mongod from a mongos.
     writer.string("process", "mongod");
     writer.i64("pid", i64::from(std::process::id()));
     writer.f64("uptime", uptime.as_secs() as f64);
@@ -47,7 +47,11 @@ pub(super) fn head(context: &Context<'_>, writer: &mut DocumentWriter<'_>) {
 
 /// `extra_info`: page faults and CPU time.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn extra_info(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn extra_info(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let process = context.process();
     let mut section = writer.begin_document(name);
     section.string("note", "fields vary by platform");
@@ -60,7 +64,11 @@ pub(super) fn extra_info(context: &Context<'_>, name: &str, writer: &mut Documen
 
 /// `mem`, in MiB. Nothing is mapped: the engines read and write files.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn memory(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn memory(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let process = context.process();
     let mut section = writer.begin_document(name);
     section.i32("bits", i32::try_from(usize::BITS).unwrap_or(0));
@@ -72,9 +80,12 @@ pub(super) fn memory(context: &Context<'_>, name: &str, writer: &mut DocumentWri
     Ok(())
 }
 
-/// `connections`.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn connections(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn connections(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let instance = context.instance;
     let (open, created, rejected) = instance.clients.counts();
     let active = instance.clients.all().iter().filter(|client| client.is_active()).count();
@@ -87,10 +98,14 @@ pub(super) fn connections(context: &Context<'_>, name: &str, writer: &mut Docume
     Ok(())
 }
 
-/// `logicalSessionRecordCache`: the sessions that were used lately. They live in memory only, so there are no jobs that
-/// write them down.
+/// `logicalSessionRecordCache`: the recently used sessions. They are kept in memory only, so no jobs write them to
+/// disk.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn sessions(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn sessions(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let active = context.instance.sessions.count(std::time::Instant::now());
     number(&mut writer.begin_document(name), "activeSessionsCount", length(active));
     Ok(())
@@ -98,7 +113,11 @@ pub(super) fn sessions(context: &Context<'_>, name: &str, writer: &mut DocumentW
 
 /// `network`. A compressor that is not configured is not listed.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
-pub(super) fn network(context: &Context<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
+pub(super) fn network(
+    context: &SectionSources<'_>,
+    name: &str,
+    writer: &mut DocumentWriter<'_>,
+) -> Result<()> {
     let counters = &context.instance.counters.network;
     let mut section = writer.begin_document(name);
     let totals = [
@@ -117,7 +136,7 @@ pub(super) fn network(context: &Context<'_>, name: &str, writer: &mut DocumentWr
             "zstd" => Compressor::Zstd,
             _ => continue,
         };
-        let of = counters.of(compressor);
+        let of = counters.for_compressor(compressor);
         let mut one = compression.begin_document(name);
         both_ways(&mut one, "compressor", &of.compressor_in, &of.compressor_out);
         both_ways(&mut one, "decompressor", &of.decompressor_in, &of.decompressor_out);
@@ -127,7 +146,7 @@ pub(super) fn network(context: &Context<'_>, name: &str, writer: &mut DocumentWr
     Ok(())
 }
 
-/// Who runs operations: threads for connections and those of event loops, and what the loops have done.
+/// The executor: threads for connections, threads of event loops, and the loops' counters.
 fn executor(instance: &Instance, section: &mut DocumentWriter<'_>) {
     let executor = &instance.executor;
     let (open, ..) = instance.clients.counts();

@@ -1,4 +1,4 @@
-//! What `validate` finds, on a server in memory whose tables are damaged behind its back.
+//! Tests of `validate` on an in-memory server whose tables are damaged directly.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn with_collection(test: impl Fn(&mut OperationContext<'_>, &Collection)) {
     test(&mut op, &collection);
 }
 
-fn checked(op: &OperationContext<'_>, collection: &Collection) -> Report {
+fn checked(op: &OperationContext<'_>, collection: &Collection) -> ValidationReport {
     check(op, collection, &collection.lock(), true).unwrap()
 }
 
@@ -76,7 +76,7 @@ fn a_missing_and_an_extra_entry_are_named() {
         let records = collection.table().unwrap().clone();
         assert!(op.session().remove(&records, Key::Number(3)).unwrap());
         let report = checked(op, collection);
-        // Its _id and its two values of a point nowhere.
+        // Its `_id` entry and its two entries for values of a point to no record.
         assert_eq!((report.extra.len(), report.missing.len()), (3, 0));
         assert!(!report.indexes["_id_"].errors.is_empty());
     });

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use bson::{RawDocument, RawDocumentBuf};
 use fathom_query::{Code, Failure};
 
-use super::{Located, Target, with_collection};
+use super::{DocumentMatch, WriteTarget, with_collection};
 use crate::Result;
 use crate::execution::write_transaction;
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, CollectionState};
 
-/// What a delete is asked to do.
+/// The options of a delete.
 #[derive(Debug)]
 pub(crate) struct DeleteRequest {
-    pub(crate) target: Target,
+    pub(crate) target: WriteTarget,
     /// All matches, or the first.
     pub(crate) multi: bool,
 }
 
-/// Runs a delete; how many documents went.
+/// Runs a delete; returns the number of deleted documents.
 pub(crate) fn delete(op: &mut OperationContext<'_>, namespace: &str, request: &DeleteRequest) -> Result<u64> {
     if !request.multi {
         return Ok(u64::from(delete_one(op, namespace, &request.target)?.is_some()));
@@ -34,12 +34,12 @@ pub(crate) fn delete(op: &mut OperationContext<'_>, namespace: &str, request: &D
     Ok(deleted)
 }
 
-/// Deletes at most `most` matches of what `target_of` makes of the collection, if anything; how many went.
+/// Deletes at most `most` matches of the target that `target_of` derives from the collection, if any; returns how many.
 pub(crate) fn delete_some(
     op: &mut OperationContext<'_>,
     namespace: &str,
     most: usize,
-    target_of: &dyn Fn(&State) -> Result<Option<Target>>,
+    target_of: &dyn Fn(&CollectionState) -> Result<Option<WriteTarget>>,
 ) -> Result<u64> {
     with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(0) };
@@ -53,8 +53,8 @@ pub(crate) fn delete_some(
 fn delete_records(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
-    target: &Target,
+    state: &CollectionState,
+    target: &WriteTarget,
     records: Vec<i64>,
 ) -> Result<u64> {
     let mut deleted = 0;
@@ -76,7 +76,7 @@ fn delete_records(
 pub(crate) fn delete_one(
     op: &mut OperationContext<'_>,
     namespace: &str,
-    target: &Target,
+    target: &WriteTarget,
 ) -> Result<Option<RawDocumentBuf>> {
     let gone = with_collection(op, namespace, false, |op, found| {
         let Some((collection, state)) = found else { return Ok(None) };
@@ -95,15 +95,15 @@ pub(crate) fn delete_one(
 fn remove(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
-    located: Located,
+    state: &CollectionState,
+    located: DocumentMatch,
 ) -> Result<RawDocumentBuf> {
     collection.remove(op.session(), state, located.record, &located.document)?;
     op.note_delete(collection, &located.document)?;
     Ok(located.document)
 }
 
-/// Only what comes in later may push documents out of a capped collection.
+/// Refuses deletes in a capped collection, which loses documents only to later inserts.
 fn refuse_capped(collection: &Collection) -> Result<()> {
     if collection.limits().is_none() {
         return Ok(());

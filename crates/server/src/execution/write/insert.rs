@@ -1,4 +1,4 @@
-//! Inserts: documents made ready as mongod makes them ready, written in groups.
+//! Inserts documents, prepared as mongod prepares them, in groups.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::with_collection;
 use crate::Result;
 use crate::execution::write_transaction;
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, Limits, State, document_of};
+use crate::storage::{CappedLimits, Collection, CollectionState, document_of};
 
-/// Documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
+/// The maximum documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
 const GROUP_DOCUMENTS: usize = 64;
 const GROUP_BYTES: usize = 256 << 10;
-/// The largest document.
-const LARGEST_BYTES: usize = 16 << 20;
+/// The size of the largest document: 16 MiB.
+const MAX_BYTES: usize = 16 << 20;
 
-/// Inserts documents; how many are in, and which failed. `ordered` stops at the first failure.
+/// Inserts documents; returns the number inserted, and the failures. `ordered` stops at the first failure.
 pub(crate) fn insert_documents(
     op: &mut OperationContext<'_>,
     namespace: &str,
@@ -72,7 +72,7 @@ pub(crate) fn insert_documents(
     Ok((inserted, failures))
 }
 
-/// The statement of the document at a place.
+/// The statement number of the document at a position.
 fn statement_of(first: i32, place: usize) -> i32 {
     first.saturating_add(i32::try_from(place).unwrap_or(i32::MAX))
 }
@@ -91,7 +91,7 @@ fn group_at<'d>(documents: &'d [&'d RawDocument], at: usize) -> &'d [&'d RawDocu
 fn insert_group(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
+    state: &CollectionState,
     documents: &[&RawDocument],
     validate: bool,
 ) -> Result<()> {
@@ -113,7 +113,7 @@ fn insert_group(
             }
         }
         match collection.limits() {
-            None => Ok(Trimmed::default()),
+            None => Ok(RemovedRecords::default()),
             Some(limits) => trim(op, collection, state, limits, &ready),
         }
     })?;
@@ -129,39 +129,39 @@ fn insert_group(
     Ok(())
 }
 
-/// Inserts a document that another member inserted into a capped collection, and lets the oldest fall out.
+/// Inserts a document that another member inserted into a capped collection, and removes the oldest ones if needed.
 pub(crate) fn insert_capped(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
+    state: &CollectionState,
     document: &RawDocument,
 ) -> Result<()> {
     insert_group(op, collection, state, &[document], false)
 }
 
-/// Records and bytes of documents.
+/// The number and bytes of documents.
 fn extent(documents: &[Cow<'_, RawDocument>]) -> (i64, i64) {
     let length = |document: &Cow<'_, RawDocument>| i64::try_from(document.as_bytes().len()).unwrap_or(0);
     (i64::try_from(documents.len()).unwrap_or(i64::MAX), documents.iter().map(length).sum())
 }
 
-/// What fell out of a capped collection.
+/// The records removed from a capped collection.
 #[derive(Clone, Copy, Debug, Default)]
-struct Trimmed {
+struct RemovedRecords {
     records: i64,
     bytes: i64,
-    /// The record after the last that went; none if none went.
+    /// The record after the last that was inserted, or `None` if none was.
     next: Option<i64>,
 }
 
-/// Removes the oldest documents of a capped collection that is about to hold too much, in the transaction of the insert.
+/// Removes the oldest documents of a capped collection that would exceed its limits, in the transaction of the insert.
 fn trim(
     op: &OperationContext<'_>,
     collection: &Collection,
-    state: &State,
-    limits: Limits,
+    state: &CollectionState,
+    limits: CappedLimits,
     added: &[Cow<'_, RawDocument>],
-) -> Result<Trimmed> {
+) -> Result<RemovedRecords> {
     if let Some(large) = added
         .iter()
         .map(|one| one.as_bytes().len())
@@ -175,7 +175,7 @@ fn trim(
     let (added_records, added_bytes) = extent(added);
     let mut records = collection.records() + added_records;
     let mut bytes = collection.bytes() + added_bytes;
-    let mut gone = Trimmed::default();
+    let mut gone = RemovedRecords::default();
     let mut from = collection.capped().oldest();
     while records > 1 && limits.exceeded(records, bytes) {
         let mut cursor = op.session().cursor(collection.records_table()?)?;
@@ -187,14 +187,14 @@ fn trim(
         collection.remove(op.session(), state, record, document_of(&document)?)?;
         let length = i64::try_from(document.len()).unwrap_or(0);
         from = record + 1;
-        gone = Trimmed { records: gone.records + 1, bytes: gone.bytes + length, next: Some(from) };
+        gone = RemovedRecords { records: gone.records + 1, bytes: gone.bytes + length, next: Some(from) };
         records -= 1;
         bytes -= length;
     }
     Ok(gone)
 }
 
-/// A document as it is stored: `_id` first, made if it is missing; empty timestamps at the top level filled in.
+/// Prepares a document for storage: `_id` first, generated if it is missing; empty timestamps at the top level filled in.
 pub(crate) fn prepare(document: &RawDocument) -> Result<Cow<'_, RawDocument>> {
     let mut id = None;
     let mut id_is_first = false;
@@ -243,7 +243,7 @@ pub(crate) fn prepare(document: &RawDocument) -> Result<Cow<'_, RawDocument>> {
     Ok(Cow::Owned(document))
 }
 
-/// The time as a timestamp that no other call returns.
+/// The current time as a timestamp that no other call returns.
 pub(crate) fn now() -> Timestamp {
     use std::sync::atomic::{AtomicU64, Ordering};
     static LAST: AtomicU64 = AtomicU64::new(0);
@@ -277,11 +277,11 @@ fn check_id(id: RawBsonRef<'_>) -> Result<()> {
 
 /// Refuses a document that is too large to be stored.
 pub(crate) fn check_size(bytes: usize) -> Result<()> {
-    if bytes <= LARGEST_BYTES {
+    if bytes <= MAX_BYTES {
         return Ok(());
     }
     Err(Failure::new(
         Code::BSONObjectTooLarge,
-        format!("object to insert too large. size in bytes: {bytes}, max size: {LARGEST_BYTES}"),
+        format!("object to insert too large. size in bytes: {bytes}, max size: {MAX_BYTES}"),
     ))
 }

@@ -1,5 +1,5 @@
-//! Inserts, updates and deletes, each in transactions of the engine that are tried again on a write conflict. The
-//! document that a write is about is found inside the write's own transaction.
+//! Inserts, updates and deletes, each in transactions of the engine that are retried on a write conflict. A write finds
+//! its document inside its own transaction.
 
 mod delete;
 mod insert;
@@ -10,26 +10,26 @@ mod update;
 use std::sync::Arc;
 
 use bson::RawDocumentBuf;
-use fathom_query::{Code, Failure, Filter, Hint, IndexInfo, Matched, Sort, choose};
+use fathom_query::{Code, Failure, Filter, FilterMatch, Hint, IndexInfo, Sort, choose};
 
 use crate::Result;
 use crate::buffers;
-use crate::cursors::{Fetch, Scan};
+use crate::cursors::{CollectionScan, Fetch};
 use crate::execution::plan_summary;
-use crate::execution::scan::Flow;
+use crate::execution::scan::ScanFlow;
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, CollectionState};
 
 pub(crate) use delete::{DeleteRequest, delete, delete_one, delete_some};
 pub(crate) use insert::{insert_capped, insert_documents, now, prepare};
 pub(crate) use update::{UpdateRequest, update};
 
-/// Looks a collection up for writing and hands it to `work` with its state held; looks again if it went in between.
+/// Looks a collection up for writing and passes it to `work` with its state locked; looks it up again if it was dropped meanwhile.
 pub(crate) fn with_collection<T>(
     op: &mut OperationContext<'_>,
     namespace: &str,
     create: bool,
-    mut work: impl FnMut(&mut OperationContext<'_>, Option<(&Arc<Collection>, &State)>) -> Result<T>,
+    mut work: impl FnMut(&mut OperationContext<'_>, Option<(&Arc<Collection>, &CollectionState)>) -> Result<T>,
 ) -> Result<T> {
     loop {
         let catalog = &op.instance.catalog;
@@ -51,31 +51,31 @@ pub(crate) fn with_collection<T>(
     }
 }
 
-/// What a write looks for.
+/// The search of a write.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
+pub(crate) struct WriteTarget {
     pub(crate) filter: Filter,
     pub(crate) hint: Option<Hint>,
-    /// Which match is the first, for `findAndModify`.
+    /// The sort that decides which match is the first, for `findAndModify`.
     pub(crate) sort: Option<Sort>,
 }
 
 /// The document that was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Located {
+pub(crate) struct DocumentMatch {
     pub(crate) record: i64,
     pub(crate) document: RawDocumentBuf,
-    pub(crate) matched: Matched,
+    pub(crate) matched: FilterMatch,
 }
 
-impl Target {
-    /// The first match in the transaction that is open.
+impl WriteTarget {
+    /// The first match in the open transaction.
     pub(crate) fn first(
         &self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        state: &State,
-    ) -> Result<Option<Located>> {
+        state: &CollectionState,
+    ) -> Result<Option<DocumentMatch>> {
         if let (Some(id), None) = (self.filter.only_id(), &self.hint)
             && op.owns_id(id) == Some(true)
         {
@@ -83,46 +83,46 @@ impl Target {
             let mut bytes = buffers::take();
             let Some(record) = op.document_by_id(collection, id, &mut bytes)? else { return Ok(None) };
             let document = owned_document(bytes)?;
-            return Ok(Some(Located { record, document, matched: Matched::default() }));
+            return Ok(Some(DocumentMatch { record, document, matched: FilterMatch::default() }));
         }
         let (mut scan, sorted) = self.scan(op, state, Fetch::Record)?;
         let sort = self.sort.as_ref().filter(|_| !sorted);
-        let mut best: Option<(Vec<u8>, Located)> = None;
+        let mut best: Option<(Vec<u8>, DocumentMatch)> = None;
         scan.run_within(op, collection, &mut |found| {
             let key = sort.map(|sort| sort.key(found.document)).unwrap_or_default();
             if best.as_ref().is_none_or(|(least, _)| key < *least) {
                 let document = found.document.to_owned();
-                best = Some((key, Located { record: found.record, document, matched: found.matched }));
+                best = Some((key, DocumentMatch { record: found.record, document, matched: found.matched }));
             }
-            Ok(if sort.is_some() { Flow::More } else { Flow::Enough })
+            Ok(if sort.is_some() { ScanFlow::More } else { ScanFlow::Enough })
         })?;
         Ok(best.map(|(_, located)| located))
     }
 
-    /// The records of all matches, `most` at most, in snapshots of their own: what a write to many then looks at one by one.
+    /// The records of all matches, at most `most`, read in snapshots of their own; a write to many then checks them one by one.
     pub(crate) fn all(
         &self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        state: &State,
+        state: &CollectionState,
         most: usize,
     ) -> Result<Vec<i64>> {
         let (mut scan, _) = self.scan(op, state, Fetch::Nothing)?;
         let mut records = Vec::new();
         scan.run(op, collection, &mut |found| {
             records.push(found.record);
-            Ok(if records.len() < most { Flow::More } else { Flow::Enough })
+            Ok(if records.len() < most { ScanFlow::More } else { ScanFlow::Enough })
         })?;
         Ok(records)
     }
 
-    /// A record again, in the transaction that is open, if it still is there and still matches.
+    /// Reads a record again in the open transaction, if it still exists and still matches.
     pub(crate) fn again(
         &self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
         record: i64,
-    ) -> Result<Option<Located>> {
+    ) -> Result<Option<DocumentMatch>> {
         let mut bytes = Vec::new();
         let key = fathom_engine::Key::Number(record);
         if !op.session().get(collection.records_table()?, key, &mut bytes)? {
@@ -130,19 +130,27 @@ impl Target {
         }
         let document = owned_document(bytes)?;
         let Some(matched) = self.filter.matches(&document)? else { return Ok(None) };
-        Ok(Some(Located { record, document, matched }))
+        Ok(Some(DocumentMatch { record, document, matched }))
     }
 
-    fn scan(&self, op: &mut OperationContext<'_>, state: &State, fetch: Fetch) -> Result<(Scan, bool)> {
+    fn scan(
+        &self,
+        op: &mut OperationContext<'_>,
+        state: &CollectionState,
+        fetch: Fetch,
+    ) -> Result<(CollectionScan, bool)> {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
         crate::execution::find::check_table_scan(op, &plan)?;
         op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state).into());
-        Ok((Scan::new(&plan, state, &self.filter, fetch)?.owned_by(op.ownership.clone()), plan.sorted))
+        Ok((
+            CollectionScan::new(&plan, state, &self.filter, fetch)?.owned_by(op.ownership.clone()),
+            plan.sorted,
+        ))
     }
 }
 
-/// Bytes that a table holds as a document, without a copy.
+/// Converts bytes of a table into a document without a copy.
 fn owned_document(bytes: Vec<u8>) -> Result<RawDocumentBuf> {
     RawDocumentBuf::from_bytes(bytes)
         .map_err(|error| Failure::new(Code::InvalidBSON, format!("a record is not a BSON document: {error}")))

@@ -1,5 +1,5 @@
-//! What writes cost in processor time, from the parsed message to the reply, without a network: run it by
-//! `cargo test --release -p fathom-server --lib speed -- --ignored --nocapture`.
+//! Measures the processor time of writes, from the parsed message to the reply, without a network. Run it with `cargo
+//! test --release -p fathom-server --lib speed -- --ignored --nocapture`.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use bson::{Document, doc};
 
 use crate::client::Client;
 use crate::config::{Config, EngineName};
-use crate::dispatch::Surroundings;
+use crate::dispatch::RequestContext;
 use crate::instance::Instance;
 use crate::log::Log;
-use fathom_service::Incoming;
+use fathom_service::RequestMessage;
 use fathom_wire::{Message, OpMsgWriter};
 
-/// Documents that are there, and operations that are measured.
+/// The number of existing documents, and of measured operations.
 const DOCUMENTS: i32 = 20_000;
 
 fn frame(command: &Document) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn cpu_ns() -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-/// A document of 1 KB, as YCSB makes it.
+/// A document of 1 KB, like those of YCSB.
 fn document(id: i32) -> Document {
     let mut document = doc! { "_id": format!("user{id:012}") };
     for field in 0..10 {
@@ -39,14 +39,14 @@ fn document(id: i32) -> Document {
     document
 }
 
-fn measure(place: &Surroundings<'_>, name: &str, commands: &[Vec<u8>]) {
+fn measure(place: &RequestContext<'_>, name: &str, commands: &[Vec<u8>]) {
     let mut out = Vec::new();
     let mut conversation = None;
     let begun = cpu_ns();
     for bytes in commands {
         out.clear();
         let Message::Msg(message) = Message::parse(bytes).unwrap() else { panic!() };
-        crate::dispatch::run(place, &Incoming::Message(&message), &mut conversation, &mut out);
+        crate::dispatch::run(place, &RequestMessage::Message(&message), &mut conversation, &mut out);
     }
     let each = (cpu_ns() - begun) / i128::try_from(commands.len()).unwrap();
     let reply = Document::from_reader(out.as_slice()).unwrap();
@@ -70,7 +70,8 @@ fn writes_and_reads_of_documents_of_1_kb() {
         let (instance, _) = Instance::new(config, engine, None, log, crate::commands::registry()).unwrap();
         let session = instance.engine.session().unwrap();
         let client = Client::internal();
-        let place = Surroundings { instance: &instance, session: &*session, client: &client, in_loop: false };
+        let place =
+            RequestContext { instance: &instance, session: &*session, client: &client, in_loop: false };
         let each = |make: &dyn Fn(i32) -> Document| -> Vec<Vec<u8>> {
             (0..DOCUMENTS).map(|n| frame(&make(n))).collect()
         };

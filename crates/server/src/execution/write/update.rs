@@ -3,40 +3,40 @@
 use std::sync::Arc;
 
 use bson::{Bson, RawDocument, RawDocumentBuf};
-use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
+use fathom_query::{Code, DocumentUpdate, Failure, FilterMatch, Update, UpdateMoment};
 
 use super::insert::{insert_documents, now};
-use super::{Located, Target, with_collection};
+use super::{DocumentMatch, WriteTarget, with_collection};
 use crate::Result;
 use crate::execution::write_transaction;
 use crate::operation_context::OperationContext;
-use crate::storage::{Collection, State};
+use crate::storage::{Collection, CollectionState};
 
-/// What an update is asked to do.
+/// The options of an update.
 #[derive(Debug)]
 pub(crate) struct UpdateRequest {
-    pub(crate) target: Target,
+    pub(crate) target: WriteTarget,
     pub(crate) update: Update,
     pub(crate) multi: bool,
     pub(crate) upsert: bool,
     pub(crate) validate: bool,
 }
 
-/// What it did.
+/// The result of an update.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UpdateOutcome {
     pub(crate) matched: u64,
     pub(crate) modified: u64,
     /// The `_id` of the document that an upsert inserted.
     pub(crate) upserted: Option<Bson>,
-    /// The one document before, when it was not for many.
+    /// The document before the change, for an update of a single document.
     pub(crate) before: Option<RawDocumentBuf>,
-    /// The one document after.
+    /// The document after the change.
     pub(crate) after: Option<RawDocumentBuf>,
 }
 
 impl UpdateOutcome {
-    /// Gives back the memory of the documents, for a caller who does not look at them.
+    /// Releases the memory of the documents, for a caller that does not need them.
     pub(crate) fn recycle(self) {
         for document in [self.before, self.after].into_iter().flatten() {
             crate::buffers::give(document.into_bytes());
@@ -44,14 +44,13 @@ impl UpdateOutcome {
     }
 }
 
-/// Runs an update.
 pub(crate) fn update(
     op: &mut OperationContext<'_>,
     namespace: &str,
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
     let mut outcome = update_or_insert(op, namespace, request);
-    // Another connection may have inserted what this upsert looked for; then there is something to update now.
+    // Another connection may have inserted the document that this upsert did not find; then it can be updated now.
     if request.upsert && outcome.as_ref().is_err_and(|failure| failure.code() == Code::DuplicateKey) {
         outcome = update_or_insert(op, namespace, request);
     }
@@ -79,7 +78,7 @@ fn update_or_insert(
 fn update_one(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
+    state: &CollectionState,
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
     let (outcome, growth) = write_transaction(op, |op| {
@@ -102,7 +101,7 @@ fn update_one(
 fn update_many(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
+    state: &CollectionState,
     request: &UpdateRequest,
 ) -> Result<UpdateOutcome> {
     let mut outcome = UpdateOutcome::default();
@@ -122,13 +121,13 @@ fn update_many(
     Ok(outcome)
 }
 
-/// Applies the update to a located document and writes it; none if nothing changes.
+/// Applies the update to a located document and writes it, or returns `None` if nothing changes.
 fn change(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
+    state: &CollectionState,
     request: &UpdateRequest,
-    located: &Located,
+    located: &DocumentMatch,
 ) -> Result<Option<RawDocumentBuf>> {
     let before: &RawDocument = &located.document;
     let moment = UpdateMoment {
@@ -137,7 +136,7 @@ fn change(
         timestamp: now(),
         variables: op.variables(),
     };
-    let Applied::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
+    let DocumentUpdate::Changed(after) = request.update.apply(before, &moment)? else { return Ok(None) };
     if let Some(owned) = &op.ownership {
         owned.check_change(before, &after)?;
     }
@@ -170,7 +169,7 @@ fn growth(before: &RawDocument, after: &RawDocument) -> i64 {
 
 fn upsert(op: &mut OperationContext<'_>, namespace: &str, request: &UpdateRequest) -> Result<UpdateOutcome> {
     let moment = UpdateMoment {
-        matched: Matched::default(),
+        matched: FilterMatch::default(),
         inserting: true,
         timestamp: now(),
         variables: op.variables(),

@@ -1,7 +1,7 @@
-//! An entry that changes the catalog.
+//! Applies an entry that changes the catalog.
 //!
-//! What a member logs of these is what `storage::catalog` writes: create, drop, renameCollection, createIndexes, dropIndexes,
-//! collMod, dropDatabase. Anything else is refused, so that no change is passed over.
+//! The commands are those that `storage::catalog` logs: create, drop, renameCollection, createIndexes, dropIndexes, collMod,
+//! dropDatabase. Any other is refused, so that no change is skipped.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use super::document::Manner;
 use crate::Result;
 use crate::execution::build_indexes;
 use crate::operation_context::OperationContext;
-use crate::replica_set::Entry;
-use crate::storage::{Collection, CollectionOptions, Index, IndexSpec, State};
+use crate::replica_set::OplogEntry;
+use crate::storage::{Collection, CollectionOptions, CollectionState, Index, IndexSpec};
 
-/// Applies it.
-pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: Manner) -> Result<()> {
     let command = crate::parse::owned(&entry.object)?;
     let Some((name, target)) = command.iter().next() else {
         return Err(unknown("an empty command"));
@@ -33,20 +32,20 @@ pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner
         "create" => create(op, entry, &namespace, &command),
         "drop" => {
             let same = catalog.get(&namespace).is_none_or(|one| Some(one.uuid()) == entry.collection);
-            // The name may be another collection's by now, in a replay.
+            // In a replay the name may already belong to another collection.
             if same { gone_is_fine(catalog.drop_collection(&namespace).map(drop)) } else { Ok(()) }
         }
         "renameCollection" => rename(op, &command, manner),
         "createIndexes" => create_index(op, &namespace, command, manner),
         "dropIndexes" => drop_index(op, &namespace, &command),
         "collMod" => modify(op, &namespace, &command),
-        // Each of its collections has an entry of its own.
+        // Each collection of the database has an entry of its own.
         "dropDatabase" => Ok(()),
         other => Err(unknown(other)),
     }
 }
 
-fn create(op: &OperationContext<'_>, entry: &Entry, namespace: &str, command: &Document) -> Result<()> {
+fn create(op: &OperationContext<'_>, entry: &OplogEntry, namespace: &str, command: &Document) -> Result<()> {
     let mut options = command.clone();
     options.remove("create");
     options.remove("idIndex");
@@ -56,11 +55,11 @@ fn create(op: &OperationContext<'_>, entry: &Entry, namespace: &str, command: &D
         if other.uuid() == uuid {
             return Ok(());
         }
-        // In a replay: a collection that has taken the name since, and is created again in its turn.
+        // In a replay: another collection has taken the name since, and will be created again later.
         catalog.drop_collection(namespace)?;
     }
     if let Some(renamed) = catalog.all().into_iter().find(|one| one.uuid() == uuid) {
-        // In a replay: it has got another name already, which it will get again.
+        // In a replay: the collection already has a later name, which it will get again.
         return catalog.rename(renamed.namespace(), namespace, false);
     }
     catalog.create_as(namespace, CollectionOptions { document: options }, uuid).map(drop)
@@ -76,11 +75,11 @@ fn rename(op: &OperationContext<'_>, command: &Document, manner: Manner) -> Resu
     catalog.rename(from, to, true)
 }
 
-/// Looks the collection up and holds it alone; nothing is done where it is gone.
+/// Looks the collection up and locks it exclusively. Does nothing if it was dropped.
 fn alone(
     op: &mut OperationContext<'_>,
     namespace: &str,
-    work: impl FnOnce(&mut OperationContext<'_>, &Arc<Collection>, &mut State) -> Result<()>,
+    work: impl FnOnce(&mut OperationContext<'_>, &Arc<Collection>, &mut CollectionState) -> Result<()>,
 ) -> Result<()> {
     loop {
         let Some(collection) = op.instance.catalog.get(namespace) else { return Ok(()) };
@@ -114,7 +113,7 @@ fn create_index(
     })
 }
 
-/// A unique index over documents some of which are as later entries made them: the last of a key has it.
+/// Builds a unique index over documents that later entries may already have changed: the last document with a key owns it.
 pub(in crate::replication) fn build_relaxed(
     op: &OperationContext<'_>,
     collection: &Collection,

@@ -1,34 +1,33 @@
-//! An entry about one document: inserted, changed or removed.
+//! Applies an entry that inserts, changes or removes one document.
 
 use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument};
 use fathom_engine::Durability;
-use fathom_query::{Applied, Code, Failure, Matched, Update, UpdateMoment};
+use fathom_query::{Code, DocumentUpdate, Failure, FilterMatch, Update, UpdateMoment};
 
 use crate::Result;
 use crate::execution::now;
 use crate::operation_context::OperationContext;
-use crate::replica_set::{ChangeKind, Entry};
-use crate::storage::{Collection, Effect, State, document_of};
+use crate::replica_set::{ChangeKind, OplogEntry};
+use crate::storage::{Collection, CollectionState, WriteEffects, document_of};
 
-/// How what is found is taken.
+/// The assumption about the state of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// The data stand exactly before the batch.
+    /// The data is exactly as before the batch.
     Exact,
-    /// The data may have some of the entries already, or later ones.
+    /// The data may already contain some of the entries, or later ones.
     Relaxed,
 }
 
-/// How often a write conflict is tried again before it counts as a fault: nobody else writes these documents.
-const MOST_TRIES: u32 = 1000;
+/// The number of retries of a write conflict before it counts as a fault: no other thread writes these documents.
+const MAX_TRIES: u32 = 1000;
 
-/// Applies it.
-pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: Manner) -> Result<()> {
     loop {
         let Some(collection) = find(op, entry) else {
-            // It was dropped later, or lies in a database that is gone.
+            // The collection or its database was dropped later.
             return if manner == Manner::Relaxed { Ok(()) } else { Err(missing(&entry.namespace)) };
         };
         let state = collection.lock();
@@ -43,8 +42,8 @@ pub(super) fn apply(op: &mut OperationContext<'_>, entry: &Entry, manner: Manner
     }
 }
 
-/// The collection by its UUID, which stays when it is renamed.
-fn find(op: &OperationContext<'_>, entry: &Entry) -> Option<Arc<Collection>> {
+/// Finds the collection by its UUID, which survives a rename.
+fn find(op: &OperationContext<'_>, entry: &OplogEntry) -> Option<Arc<Collection>> {
     let named = op.instance.catalog.get(&entry.namespace);
     match (named, entry.collection) {
         (Some(named), None) => Some(named),
@@ -57,11 +56,11 @@ fn find(op: &OperationContext<'_>, entry: &Entry) -> Option<Arc<Collection>> {
 fn write(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
-    entry: &Entry,
+    state: &CollectionState,
+    entry: &OplogEntry,
     manner: Manner,
 ) -> Result<()> {
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         op.session().begin()?;
         let written = change(op, collection, state, entry, manner).and_then(|effect| {
             if !effect.multikey.is_empty() {
@@ -91,10 +90,10 @@ fn write(
 fn change(
     op: &mut OperationContext<'_>,
     collection: &Collection,
-    state: &State,
-    entry: &Entry,
+    state: &CollectionState,
+    entry: &OplogEntry,
     manner: Manner,
-) -> Result<Effect> {
+) -> Result<WriteEffects> {
     let session = op.session();
     let id = entry.id().ok_or_else(|| Failure::new(Code::NoSuchKey, "the entry names no _id"))?;
     match entry.kind {
@@ -108,7 +107,7 @@ fn change(
             }
             let Some(record) = found else {
                 return if manner == Manner::Relaxed {
-                    Ok(Effect::default())
+                    Ok(WriteEffects::default())
                 } else {
                     Err(missing(&entry.namespace))
                 };
@@ -116,21 +115,23 @@ fn change(
             let before = document_of(&before)?;
             let update = modifiers(op, &entry.object)?;
             let moment = UpdateMoment {
-                matched: Matched::default(),
+                matched: FilterMatch::default(),
                 inserting: false,
                 timestamp: now(),
                 variables: op.variables(),
             };
             match update.apply(before, &moment)? {
-                Applied::Changed(after) => collection.replace_relaxed(session, state, record, before, &after),
-                // Its entries may still be another document's, in the order of a replay.
+                DocumentUpdate::Changed(after) => {
+                    collection.replace_relaxed(session, state, record, before, &after)
+                }
+                // In a replay, its index entries may still belong to another document.
                 _ if manner == Manner::Relaxed => {
                     collection.replace_relaxed(session, state, record, before, before)
                 }
-                _ => Ok(Effect::default()),
+                _ => Ok(WriteEffects::default()),
             }
         }
-        ChangeKind::Command | ChangeKind::Noop => Ok(Effect::default()),
+        ChangeKind::Command | ChangeKind::Noop => Ok(WriteEffects::default()),
     }
 }
 
@@ -149,12 +150,12 @@ fn modifiers(op: &mut OperationContext<'_>, object: &RawDocument) -> Result<Upda
     Update::parse(RawBsonRef::Document(document_of(&bytes)?), &[], op.variables())
 }
 
-/// A document that comes into a capped collection pushes out the oldest, as on the primary.
+/// A document inserted into a capped collection removes the oldest ones, as on the primary.
 fn insert_capped(
     op: &mut OperationContext<'_>,
     collection: &Arc<Collection>,
-    state: &State,
-    entry: &Entry,
+    state: &CollectionState,
+    entry: &OplogEntry,
 ) -> Result<()> {
     let id = entry.id().unwrap_or(RawBsonRef::Null);
     op.session().begin()?;

@@ -1,8 +1,8 @@
-//! Applies entries of the oplog to the data: of another member's, or of this one's own after a crash.
+//! Applies oplog entries to the data: those of another member, or this member's own after a crash.
 //!
-//! A batch's entries about one document are applied in their order by one thread; entries about different documents by several,
-//! as mongod's 16 writers do (server.md, 4.1). Where an index is unique beside `_id`, one document may hand its key to another, so
-//! there the order is the whole collection's. Commands have the data to themselves.
+//! A batch's entries on one document are applied in order by one thread, entries on different documents by several threads, like mongod's
+//! 16 writers (docs/methods.md#the-oplog). If an index besides `_id` is unique, one document may pass its key to another, so the whole
+//! collection's entries are applied in order. Commands run while nothing else is applied.
 
 mod command;
 mod document;
@@ -22,7 +22,7 @@ use crate::Result;
 use crate::client::Client;
 use crate::instance::Instance;
 use crate::operation_context::OperationContext;
-use crate::replica_set::{ChangeKind, Entry, Unreplicated};
+use crate::replica_set::{ChangeKind, OplogEntry, UnreplicatedWritesBlock};
 
 /// Fewer entries than this are applied by one thread: starting others would take longer.
 const ALONE: usize = 32;
@@ -40,14 +40,13 @@ impl std::fmt::Debug for Applier {
 }
 
 impl Applier {
-    /// An applier with so many threads.
+    /// Makes an applier with this number of threads.
     pub(crate) fn new(instance: &Arc<Instance>, threads: usize) -> Result<Applier> {
         let sessions = (0..threads.max(1)).map(|_| instance.engine.session());
         Ok(Applier { instance: Arc::clone(instance), sessions: sessions.collect::<Result<_, _>>()? })
     }
 
-    /// Applies a batch.
-    pub(crate) fn apply(&mut self, entries: &[Entry], manner: Manner) -> Result<()> {
+    pub(crate) fn apply(&mut self, entries: &[OplogEntry], manner: Manner) -> Result<()> {
         let mut from = 0;
         while let Some(rest) = entries.get(from..)
             && !rest.is_empty()
@@ -62,16 +61,16 @@ impl Applier {
         Ok(())
     }
 
-    fn apply_command(&self, entry: &Entry, manner: Manner) -> Result<()> {
+    fn apply_command(&self, entry: &OplogEntry, manner: Manner) -> Result<()> {
         let Some(session) = self.sessions.first() else { return Ok(()) };
         with_operation(&self.instance, &**session, |op| command::apply(op, entry, manner))
             .map_err(|failure| explained(entry, &failure))
     }
 
-    fn apply_documents(&mut self, entries: &[Entry], manner: Manner) -> Result<()> {
+    fn apply_documents(&mut self, entries: &[OplogEntry], manner: Manner) -> Result<()> {
         let lanes = self.lanes(entries);
         let instance = &self.instance;
-        let run = |session: &dyn Session, lane: &[&Entry]| {
+        let run = |session: &dyn Session, lane: &[&OplogEntry]| {
             with_operation(instance, session, |op| {
                 lane.iter().try_for_each(|entry| {
                     document::apply(op, entry, manner).map_err(|failure| explained(entry, &failure))
@@ -92,8 +91,8 @@ impl Applier {
         })
     }
 
-    /// The entries by the thread that applies them; each lane in order.
-    fn lanes<'e>(&self, entries: &'e [Entry]) -> Vec<Vec<&'e Entry>> {
+    /// Distributes the entries over threads; each lane keeps their order.
+    fn lanes<'e>(&self, entries: &'e [OplogEntry]) -> Vec<Vec<&'e OplogEntry>> {
         let work = || entries.iter().filter(|entry| entry.kind != ChangeKind::Noop);
         let threads = self.sessions.len().min(entries.len() / (ALONE / 2));
         if entries.len() < ALONE || threads < 2 {
@@ -130,18 +129,18 @@ impl Applier {
     }
 }
 
-/// Runs `work` as an operation of the server's own whose writes are not logged.
+/// Runs `work` as an internal operation whose writes are not logged.
 pub(crate) fn with_operation<T>(
     instance: &Arc<Instance>,
     session: &dyn Session,
     work: impl FnOnce(&mut OperationContext<'_>) -> Result<T>,
 ) -> Result<T> {
-    let _quiet = Unreplicated::begin();
+    let _quiet = UnreplicatedWritesBlock::begin();
     let client = Client::internal();
     work(&mut OperationContext::new(instance, session, &client))
 }
 
-fn explained(entry: &Entry, failure: &Failure) -> Failure {
+fn explained(entry: &OplogEntry, failure: &Failure) -> Failure {
     let what = format!("cannot apply the entry {}: {}", entry.at, failure.message());
     Failure::new(failure.code(), what)
 }

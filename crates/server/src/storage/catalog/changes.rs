@@ -1,4 +1,4 @@
-//! Changes of collections that are there: of their indexes and of their names, and the collections whose names they take.
+//! Changes of existing collections: of their indexes and names, and of the collections that a rename replaces.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,12 +9,12 @@ use fathom_query::{Code, Failure};
 
 use super::Catalog;
 use crate::Result;
-use crate::storage::collection::Parts;
-use crate::storage::{Collection, Index, IndexSpec, State};
+use crate::storage::collection::CollectionParts;
+use crate::storage::{Collection, CollectionState, Index, IndexSpec};
 
 impl Catalog {
-    /// A new table for an index that is about to be built; it is nobody's until [`Catalog::add_indexes`].
-    /// `defaults` are the collection's `indexOptionDefaults`.
+    /// Makes a table for an index about to be built. No collection uses it until [`Catalog::add_indexes`]. `defaults`
+    /// are the collection's `indexOptionDefaults`.
     pub(crate) fn new_index(&self, spec: IndexSpec, defaults: &Document, namespace: &str) -> Result<Index> {
         let ident = self.new_ident("index");
         let mut table = self.tables.spec(TableSpec::index(), namespace);
@@ -22,11 +22,11 @@ impl Catalog {
         Index::new(spec, self.engine.create_table(&ident, &table)?, false)
     }
 
-    /// Makes built indexes the collection's.
+    /// Adds built indexes to the collection.
     pub(crate) fn add_indexes(
         &self,
         collection: &Collection,
-        state: &mut State,
+        state: &mut CollectionState,
         indexes: Vec<Arc<Index>>,
     ) -> Result<()> {
         let _change = self.changes.lock();
@@ -45,11 +45,11 @@ impl Catalog {
         Ok(())
     }
 
-    /// Drops indexes by name; the caller checked that they are there and that `_id_` is not among them.
+    /// Drops indexes by name; the caller has checked that they exist and do not include `_id_`.
     pub(crate) fn drop_indexes(
         &self,
         collection: &Collection,
-        state: &mut State,
+        state: &mut CollectionState,
         names: &[String],
     ) -> Result<()> {
         let change = self.changes.lock();
@@ -68,12 +68,12 @@ impl Catalog {
         Ok(())
     }
 
-    /// Puts newly built indexes in the place of all that a collection has, `_id` among them. The collection is opened anew, so
-    /// that nobody goes on with the old ones.
+    /// Replaces all indexes of a collection, `_id` included, by newly built ones. The collection is reopened, so that
+    /// no operation continues with the old ones.
     pub(crate) fn replace_indexes(
         &self,
         collection: &Arc<Collection>,
-        state: &mut State,
+        state: &mut CollectionState,
         indexes: Vec<Arc<Index>>,
     ) -> Result<()> {
         let change = self.changes.lock();
@@ -90,24 +90,24 @@ impl Catalog {
         Ok(())
     }
 
-    /// Throws away the table of an index whose build failed.
+    /// Drops the table of an index whose build failed.
     pub(crate) fn discard(&self, index: &Index) {
         self.drops.push(index.table().clone());
         self.drop_pending();
     }
 
-    /// Writes down that indexes have become multikey, before the document that made them so is committed.
+    /// Records durably that indexes have become multikey, before the document that made them so is committed.
     pub(crate) fn note_multikey(
         &self,
         collection: &Collection,
-        state: &State,
+        state: &CollectionState,
         indexes: &[Arc<Index>],
     ) -> Result<()> {
         let mut news = false;
         indexes.iter().for_each(|index| news |= index.become_multikey());
         if news {
             let _change = self.changes.lock();
-            // Somebody else may have noted all of them while we waited.
+            // Another operation may have recorded all of them during the wait.
             if indexes.iter().any(|index| !index.is_noted_multikey()) {
                 let multikey: Vec<_> = state.indexes.iter().filter(|index| index.is_multikey()).collect();
                 self.write(collection, state)?;
@@ -119,7 +119,7 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Gives a collection another name; the collection that has it now goes if `replace`, in the same commit.
+    /// Renames a collection. With `replace` the collection that now has the name is dropped in the same commit.
     pub(crate) fn rename(&self, from: &str, to: &str, replace: bool) -> Result<()> {
         loop {
             let old = self.get(from).ok_or_else(|| {
@@ -130,7 +130,7 @@ impl Catalog {
                 return Err(Failure::new(Code::NamespaceExists, "target namespace exists".to_owned()));
             }
             let mut state = old.lock_exclusive();
-            // Two collections are never waited for at once: somebody may hold the one and wait for the other.
+            // Never waits for two collections at once: another operation may hold one of them and wait for the other.
             let mut target_state = match &target {
                 None => None,
                 Some(target) => match target.try_lock_exclusive() {
@@ -156,13 +156,13 @@ impl Catalog {
         }
     }
 
-    /// Opens a collection anew under a name, its own or another, and writes that down; the caller holds all that it touches.
+    /// Reopens a collection under the same or another name, and writes that to the catalog. The caller holds everything involved.
     pub(super) fn rename_locked(
         &self,
         old: &Arc<Collection>,
-        state: &mut State,
+        state: &mut CollectionState,
         to: &str,
-        replaced: Option<(&Arc<Collection>, &mut State)>,
+        replaced: Option<(&Arc<Collection>, &mut CollectionState)>,
         commands: &[Document],
     ) -> Result<()> {
         if self.get(to).is_none() {
@@ -170,13 +170,13 @@ impl Catalog {
         }
         let mut options = state.options.clone();
         options.set_temporary(false);
-        let renamed = Arc::new(Collection::new(Parts {
+        let renamed = Arc::new(Collection::new(CollectionParts {
             namespace: to.to_owned(),
             uuid: old.uuid(),
             ident: old.ident().to_owned(),
             catalog_record: old.catalog_record(),
             table: old.table().cloned(),
-            state: State {
+            state: CollectionState {
                 indexes: state.indexes.clone(),
                 options,
                 validator: state.validator.clone(),

@@ -1,7 +1,7 @@
-//! Which collections there are: the catalog table on the disk, the open collections in memory, and changes of both.
+//! The catalog of collections: the catalog table on disk, the open collections in memory, and changes of both.
 //!
-//! A change is written to the catalog table first and durable before a table goes, so that a crash leaves at most tables
-//! that nobody names; they are dropped at the next start, as mongod does.
+//! A change is written durably to the catalog table before a table is dropped, so that a crash leaves at most tables that no
+//! entry names; these are dropped at the next start, as in mongod.
 
 mod changes;
 
@@ -15,11 +15,12 @@ use fathom_query::{Code, Failure};
 use parking_lot::{Mutex, RwLock};
 
 use super::catalog_entry::CatalogEntry;
-use super::collection::Parts;
+use super::collection::CollectionParts;
 use super::pending_drops::PendingDrops;
 use super::sizes::SizeStorer;
 use super::{
-    Collection, CollectionOptions, Index, IndexSpec, LockWaits, OpObserver, SetTables, State, Validator,
+    Collection, CollectionOptions, CollectionState, Index, IndexSpec, LockWaits, OpObserver, SetTables,
+    Validator,
 };
 use crate::Result;
 
@@ -32,7 +33,7 @@ pub(crate) struct Catalog {
     table: Table,
     sizes: SizeStorer,
     collections: RwLock<BTreeMap<String, Arc<Collection>>>,
-    /// Held through every change of the schema; readers of the map do not wait for it.
+    /// Held during every schema change; readers of the map do not wait for it.
     changes: Mutex<()>,
     next_record: AtomicU64,
     next_ident: AtomicU64,
@@ -40,14 +41,14 @@ pub(crate) struct Catalog {
     suffix: u64,
     drops: PendingDrops,
     lock_waits: Arc<LockWaits>,
-    /// Which tables are journaled: in a replica set only what is in `local`.
+    /// The rule for which tables are journaled: in a replica set only those in `local`.
     tables: SetTables,
-    /// Who hears of changes, if anybody.
+    /// The observer of changes, if there is one.
     observer: OnceLock<Arc<dyn OpObserver>>,
 }
 
 impl Catalog {
-    /// Opens what the engine holds; the second value says which collections must be counted again.
+    /// Opens the collections that the engine holds; also returns those that must be counted again.
     pub(crate) fn open(
         engine: &Arc<dyn Engine>,
         tables: SetTables,
@@ -132,7 +133,7 @@ impl Catalog {
         for (spec, ident, multikey) in entry.indexes {
             indexes.push(Arc::new(Index::new(spec, self.engine.open_table(&ident)?, multikey)?));
         }
-        Ok(Collection::new(Parts {
+        Ok(Collection::new(CollectionParts {
             namespace: entry.namespace,
             uuid: entry.uuid,
             ident: entry.ident,
@@ -147,7 +148,7 @@ impl Catalog {
         }))
     }
 
-    /// How long operations waited for locks.
+    /// The waits of operations for locks.
     pub(crate) fn lock_waits(&self) -> &LockWaits {
         &self.lock_waits
     }
@@ -173,14 +174,14 @@ impl Catalog {
             .collect()
     }
 
-    /// The names of all databases that hold something.
+    /// The names of all non-empty databases.
     pub(crate) fn databases(&self) -> Vec<String> {
         let names: BTreeSet<String> =
             self.collections.read().values().map(|one| one.database().to_owned()).collect();
         names.into_iter().collect()
     }
 
-    /// Tells an observer of changes from now on.
+    /// Reports changes to an observer from now on.
     pub(crate) fn set_observer(&self, observer: Arc<dyn OpObserver>) {
         // It is set once, when the server starts.
         let _ = self.observer.set(observer);
@@ -191,7 +192,7 @@ impl Catalog {
         self.create_as(namespace, options, bson::Uuid::new())
     }
 
-    /// As [`Catalog::create`], with the UUID that another member gave it.
+    /// Makes a collection as [`Catalog::create`] does, with the UUID that another member gave it.
     pub(crate) fn create_as(
         &self,
         namespace: &str,
@@ -218,7 +219,7 @@ impl Catalog {
         };
         let created = doc! { "create": namespace.split_once('.').map_or("", |(_, name)| name) };
         let created = created.into_iter().chain(options.document.clone()).collect();
-        let collection = Arc::new(Collection::new(Parts {
+        let collection = Arc::new(Collection::new(CollectionParts {
             namespace: namespace.to_owned(),
             uuid,
             ident,
@@ -234,7 +235,7 @@ impl Catalog {
         }));
         let written = self.write_as(&collection, &collection.lock(), &[created]);
         if let Err(failure) = written {
-            // Nobody names its tables.
+            // No entry names its tables.
             self.drops.push_all(&collection);
             return Err(failure);
         }
@@ -242,14 +243,14 @@ impl Catalog {
         Ok(collection)
     }
 
-    /// The collection of a name, made if there is none, as a first insert does.
+    /// The collection with this name, created if it does not exist, as a first insert does.
     pub(crate) fn get_or_create(&self, namespace: &str) -> Result<Arc<Collection>> {
         if let Some(collection) = self.get(namespace) {
             return Ok(collection);
         }
         crate::namespace::check(namespace)?;
         match self.create(namespace, CollectionOptions::default()) {
-            // Another connection was first.
+            // Another connection created it first.
             Err(failure) if failure.code() == Code::NamespaceExists => self.get(namespace).ok_or_else(|| {
                 Failure::new(Code::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))
             }),
@@ -257,7 +258,7 @@ impl Catalog {
         }
     }
 
-    /// Databases whose names differ only by case cannot stand beside each other.
+    /// Refuses a database whose name differs from an existing one's only by case.
     fn refuse_other_case(&self, namespace: &str) -> Result<()> {
         let database = namespace.split('.').next().unwrap_or_default();
         match self
@@ -275,10 +276,10 @@ impl Catalog {
         }
     }
 
-    /// Drops a collection or view with all its indexes; returns it as it was.
+    /// Drops a collection or view with all its indexes; returns it as it was before.
     pub(crate) fn drop_collection(&self, namespace: &str) -> Result<Arc<Collection>> {
         let not_found = || Failure::new(Code::NamespaceNotFound, "ns not found".to_owned());
-        // A writer holds the collection before it asks for the catalog; so must we.
+        // A writer locks the collection before the catalog, so this function must do the same.
         let collection = self.get(namespace).ok_or_else(not_found)?;
         let mut state = collection.lock_exclusive();
         let change = self.changes.lock();
@@ -291,7 +292,7 @@ impl Catalog {
         Ok(collection)
     }
 
-    /// Drops the temporary collections, which an `$out` that a crash or a step-down ended left behind.
+    /// Drops the temporary collections that an `$out` left behind after a crash or a step-down.
     pub(crate) fn drop_temporary(&self) -> Result<()> {
         let all = self.all();
         let temporary = all.iter().filter(|one| one.lock().options.is_temporary());
@@ -300,8 +301,8 @@ impl Catalog {
             .try_for_each(|namespace| self.drop_collection(namespace).map(drop))
     }
 
-    /// Takes a collection out of the catalog; the caller holds it alone, and the catalog.
-    fn remove(&self, collection: &Arc<Collection>, state: &mut State) -> Result<()> {
+    /// Removes a collection from the catalog; the caller holds it exclusively, and the catalog.
+    fn remove(&self, collection: &Arc<Collection>, state: &mut CollectionState) -> Result<()> {
         let session = self.engine.session()?;
         session.begin()?;
         session.remove(&self.table, Key::Number(collection.catalog_record()))?;
@@ -316,16 +317,16 @@ impl Catalog {
         Ok(())
     }
 
-    /// Writes down a collection after its options or indexes changed; other members do not hear of it.
-    pub(crate) fn write(&self, collection: &Collection, state: &State) -> Result<()> {
+    /// Writes a collection's entry after its options or indexes changed; other members are not informed.
+    pub(crate) fn write(&self, collection: &Collection, state: &CollectionState) -> Result<()> {
         self.write_as(collection, state, &[])
     }
 
-    /// Writes down a collection, and the commands by which other members follow.
+    /// Writes a collection's entry, and logs the commands for other members.
     pub(crate) fn write_as(
         &self,
         collection: &Collection,
-        state: &State,
+        state: &CollectionState,
         commands: &[Document],
     ) -> Result<()> {
         let session = self.engine.session()?;
@@ -334,8 +335,8 @@ impl Catalog {
         self.commit(&*session, collection.namespace(), collection, commands)
     }
 
-    /// Commits the session's transaction, as durable as changes of `namespace` are, and tells the observer by which commands the collection
-    /// changed in it.
+    /// Commits the session's transaction with the durability required for `namespace`, and reports to the observer the commands by which
+    /// the collection changed.
     fn commit(
         &self,
         session: &dyn Session,
@@ -350,12 +351,12 @@ impl Catalog {
         }
     }
 
-    /// What the journal holds, or replaying the oplog brings back, need not be synced now.
+    /// The durability of a change: one that the journal holds, or that a replay of the oplog restores, need not be synced now.
     fn durability(&self, namespace: &str) -> Durability {
         if self.tables.are_journaled(namespace) { Durability::Durable } else { Durability::Buffered }
     }
 
-    fn put(&self, session: &dyn Session, collection: &Collection, state: &State) -> Result<()> {
+    fn put(&self, session: &dyn Session, collection: &Collection, state: &CollectionState) -> Result<()> {
         let index = |index: &Arc<Index>| {
             (IndexSpec::new(index.document()), index.table().ident().to_owned(), index.is_multikey())
         };
@@ -370,16 +371,16 @@ impl Catalog {
         Ok(session.put(&self.table, Key::Number(collection.catalog_record()), &bytes)?)
     }
 
-    /// Writes down what `change` makes of a collection's options or indexes (`collMod`); if that fails, nothing changed.
+    /// Writes a collection's entry with the options or indexes as `change` sets them (`collMod`); after a failure nothing has changed.
     pub(crate) fn change_options(
         &self,
         collection: &Collection,
-        state: &mut State,
+        state: &mut CollectionState,
         options: CollectionOptions,
         command: Document,
     ) -> Result<()> {
         let _change = self.changes.lock();
-        let validator = Validator::of(&options.document)?.map(Arc::new);
+        let validator = Validator::from_options(&options.document)?.map(Arc::new);
         let before = std::mem::replace(&mut state.options, options);
         if let Err(failure) = self.write_as(collection, state, &[command]) {
             state.options = before;
@@ -389,22 +390,22 @@ impl Catalog {
         Ok(())
     }
 
-    /// Notes before a collection's first write of this run that its counts on disk are about to be wrong.
+    /// Records, before a collection's first write of this run, that its counts on disk are about to become wrong.
     pub(crate) fn before_write(&self, collection: &Collection) -> Result<()> {
         collection.touch(|| self.sizes.mark_unclean(collection))
     }
 
-    /// Writes all counts down; `clean` at the end only.
+    /// Writes all counts to disk; `clean` only at shutdown.
     pub(crate) fn flush_sizes(&self, clean: bool) -> Result<()> {
         self.sizes.flush(self.all().iter().filter(|one| one.table().is_some()), clean)
     }
 
-    /// Drops the tables that nobody uses any more, as far as the engine can now.
+    /// Drops the tables that are no longer in use, as far as the engine allows now.
     pub(crate) fn drop_pending(&self) {
         self.drops.run(&*self.engine);
     }
 
-    /// Tables that are given up from here on; see [`PendingDrops`].
+    /// The tables waiting to be dropped; see [`PendingDrops`].
     pub(crate) fn drops(&self) -> &PendingDrops {
         &self.drops
     }
@@ -414,9 +415,9 @@ impl Catalog {
     }
 }
 
-fn state(options: CollectionOptions, indexes: Vec<Arc<Index>>) -> Result<State> {
-    let validator = Validator::of(&options.document)?.map(Arc::new);
-    Ok(State { indexes, options, validator, gone: false })
+fn state(options: CollectionOptions, indexes: Vec<Arc<Index>>) -> Result<CollectionState> {
+    let validator = Validator::from_options(&options.document)?.map(Arc::new);
+    Ok(CollectionState { indexes, options, validator, gone: false })
 }
 
 /// The number in `collection-7-4611`.

@@ -1,13 +1,13 @@
-//! Table: the differences that are meant, each with its reason.
+//! Table: the intended differences, each with its reason.
 
-/// A difference. A star at the end stands for any rest, a star within for any one name.
-pub(crate) struct Allowed {
+/// A difference. A star at the end matches any rest, a star elsewhere any one name.
+pub(crate) struct AllowedDifference {
     pub(crate) shape: &'static str,
     pub(crate) difference: &'static str,
     pub(crate) reason: &'static str,
 }
 
-impl Allowed {
+impl AllowedDifference {
     pub(crate) fn covers(&self, shape: &str, difference: &str) -> bool {
         self.shape == shape
             && match self.difference.split_once('*') {
@@ -19,8 +19,8 @@ impl Allowed {
     }
 }
 
-const fn allow(shape: &'static str, difference: &'static str, reason: &'static str) -> Allowed {
-    Allowed { shape, difference, reason }
+const fn allow(shape: &'static str, difference: &'static str, reason: &'static str) -> AllowedDifference {
+    AllowedDifference { shape, difference, reason }
 }
 
 const SET: &str = "this server is no member of a set";
@@ -34,7 +34,7 @@ const PER_TREE: &str = "WiredTiger 11 counts it for the connection only";
 const MONGODB_ONLY: &str = "what it tells of does not exist here";
 const TICKETS: &str = "only tickets are counted here, which are locks in intent on the whole server";
 
-pub(crate) const ALLOWED: &[Allowed] = &[
+pub(crate) const ALLOWED: &[AllowedDifference] = &[
     allow("buildInfo", "extra buildEnvironment", "mongod has it too; the captured build had not"),
     allow("buildInfo", "extra fathom", "what only this server tells"),
     allow("collStats", "extra freeStorageSize", NEWER),

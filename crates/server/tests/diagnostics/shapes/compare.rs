@@ -47,7 +47,7 @@ fn compare(shape: &Value, value: &Bson, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Both widths of integers are one: mongod itself takes the one that fits.
+/// Both integer widths are treated as one type: mongod itself uses the one that fits.
 fn type_name(value: &Bson) -> &'static str {
     match value {
         Bson::Int32(_) | Bson::Int64(_) => "int",

@@ -1,5 +1,5 @@
-//! Our replies beside those of a real mongod 4.0.3: the same fields, nesting and types, but for a list of differences, each with
-//! its reason. A difference that is not listed fails, and so does a listed one that is gone.
+//! Compares our replies with those of a real mongod 4.0.3: fields, nesting and types must be equal, except for a list of differences,
+//! each with its reason. An unlisted difference fails, and so does a listed one that no longer exists.
 
 mod allowed;
 mod compare;

@@ -1,4 +1,4 @@
-//! Which replies are compared, on which engines.
+//! Table: the replies to compare, and the engines on which they are compared.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,19 +11,17 @@ use super::allowed::ALLOWED;
 use super::compare::differences;
 use crate::diagnostics::support::{Lab, at, run_on};
 
-/// One comparison.
 struct Row {
-    /// The captured reply.
     shape: &'static str,
     database: &'static str,
     command: fn() -> Document,
-    /// Where in our reply the captured part stands; empty for the whole.
+    /// The position of the captured part in our reply; empty for the whole.
     part: &'static str,
     engines: &'static [EngineName],
 }
 
 const BOTH: &[EngineName] = &[EngineName::WiredTiger, EngineName::RocksDb];
-/// What names WiredTiger's own counters.
+/// The engine with WiredTiger's own counters.
 const WIRED_TIGER: &[EngineName] = &[EngineName::WiredTiger];
 
 const fn row(shape: &'static str, database: &'static str, command: fn() -> Document) -> Row {
@@ -65,7 +63,7 @@ fn shape(name: &str) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Something in every counter that only shows once it is used.
+/// Runs commands for every counter that appears only once it is used.
 fn prepare(connection: &mut Connection) {
     run_on(connection, "test", &doc! { "insert": "c", "documents": [{ "_id": "user5", "a": 1 }] });
     run_on(connection, "test", &doc! { "find": "c" });

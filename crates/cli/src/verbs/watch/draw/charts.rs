@@ -1,5 +1,5 @@
-//! Charts of characters, told apart by colour, or by letters where there is none: gauges, stacked bars, and the heat strip, in which a
-//! line is a decade of latency, two half decades where there are colours and half blocks.
+//! Charts of characters, distinguished by colour, or by letters without colours: gauges, stacked bars, and the heat strip. A line of the
+//! strip is a decade of latency, or two half decades with colours and half blocks.
 
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
@@ -8,8 +8,8 @@ use super::paint::{Paint, percent};
 use crate::verbs::watch::view::heat::{STEPS, label};
 use crate::verbs::watch::view::{Heat, LoopPart};
 
-/// Table: the layers with a colour of their own, so that a layer keeps its colour when others come and go. The colours are the
-/// nearest of 256 to those that people with any colour vision tell apart (Okabe and Ito).
+/// Table: the layers with a colour of their own, so that a layer keeps its colour when others appear and disappear. The colours are the
+/// nearest of 256 to those that people with any colour vision can distinguish (Okabe and Ito).
 const LAYERS: [(&str, u8, char); 12] = [
     ("schedule", 250, 's'),
     ("network", 74, 'n'),
@@ -24,7 +24,7 @@ const LAYERS: [(&str, u8, char); 12] = [
     ("engine", 71, 'e'),
     ("unexplained", 244, '?'),
 ];
-/// For layers beyond the table.
+/// The colours of layers that are not in the table.
 const OTHERS: [(u8, char); 3] = [(110, 'x'), (180, 'y'), (139, 'z')];
 
 fn layer(name: &str) -> (u8, char) {
@@ -36,7 +36,7 @@ fn layer(name: &str) -> (u8, char) {
     })
 }
 
-/// A bar as long as the whole, a stretch for each part.
+/// A bar for the whole, with a segment for each part.
 pub(super) fn stack(parts: &[LoopPart], width: usize, paint: Paint) -> Vec<Span<'static>> {
     let whole: f64 = parts.iter().map(|part| part.share.max(0.0)).sum::<f64>().max(1.0);
     let mut spans = Vec::new();
@@ -81,10 +81,10 @@ pub(super) fn gauge(share: f64, width: usize, colour: Color, paint: Paint) -> Ve
 
 /// Columns of the labels.
 const LABEL: usize = 6;
-/// From cold to hot, of the 256 colours: readable on light and dark grounds, and in order of brightness.
+/// The colours from cold to hot, of the 256: readable on light and dark backgrounds, and in order of brightness.
 const COLOURS: [u8; 4] = [24, 31, 214, 202];
 
-/// Lines for at most `height` decades that were met, the slowest first, and a line of checkpoints and marks.
+/// Lines for at most `height` decades that occurred, the slowest first, and a line of checkpoints and marks.
 pub(super) fn heat_strip(heat: &Heat, width: usize, height: usize, paint: Paint) -> Vec<Line<'static>> {
     let shown = width.saturating_sub(LABEL + 1);
     let skipped = heat.columns.len().saturating_sub(shown);
@@ -107,7 +107,7 @@ pub(super) fn heat_strip(heat: &Heat, width: usize, height: usize, paint: Paint)
     lines
 }
 
-/// The decades that occur, at most so many: the slow ones stay, since they are what one looks for.
+/// The decades that occur, at most this many: the slow ones are kept, since they are the ones of interest.
 fn decades(columns: &[[f64; STEPS]], most: usize) -> Vec<usize> {
     let met = |decade: usize| {
         columns.iter().any(|column| column.iter().skip(2 * decade).take(2).any(|share| *share > 0.0))
@@ -118,7 +118,7 @@ fn decades(columns: &[[f64; STEPS]], most: usize) -> Vec<usize> {
     (first..=last).skip((last + 1 - first).saturating_sub(most)).collect()
 }
 
-/// How hot a share is, 0 for none; on a scale of tenths, since the tail is what matters.
+/// The level of heat of a share, 0 for none; the scale is in factors of ten, since the tail matters.
 fn level(share: f64) -> usize {
     match share {
         share if share <= 0.0 => 0,

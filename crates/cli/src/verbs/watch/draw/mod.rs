@@ -1,4 +1,4 @@
-//! A [`Screen`] on a terminal of any size: what matters most keeps its lines when there are few.
+//! Draws a [`Screen`] on a terminal of any size: the most important sections keep their lines if there are few.
 
 mod charts;
 pub(crate) mod paint;
@@ -12,41 +12,41 @@ use ratatui::widgets::Paragraph;
 pub(crate) use self::paint::Paint;
 use super::view::Screen;
 
-/// From this width on, sections that fit beside each other stand so.
+/// From this width on, sections are drawn side by side if they fit.
 const WIDE: u16 = 76;
-/// Lines of the heat strip where there is room for no more and for as much as it likes.
-const HEAT_LEAST: usize = 4;
-const HEAT_MOST: usize = 9;
-/// Table: the help: what the keys do and what the lines mean, on one screen.
+/// The least and the most lines of the heat strip.
+const MIN_HEAT: usize = 4;
+const MAX_HEAT: usize = 9;
+/// Table: the help, which describes the keys and the lines on one screen.
 const HELP: [&str; 18] = [
     "q  quit (Ctrl-C and Esc too)      p  pause the screen; collecting goes on",
     "m  mark this moment in the run    ?  this help",
     "",
-    "loops     the mean time of an operation and the layers it went to, from",
-    "          the last minutes; ! where they do not add up",
-    "heat      a column a second, a line a decade of latency; C a checkpoint,",
-    "          m your marks. Hotter: more of that second's operations",
-    "queues    how many stand at each rung, of how many it lets through, and",
-    "          +n waiting in front of it. CAP: full in that share of the last",
-    "          minute's samples",
-    "serv/resp time from the send, and from when the operation was due",
+    "layers    the mean time of an operation and the share of each layer, over",
+    "          the last minutes; ! if the layers do not add up to the whole",
+    "heat      each column is a second, each row a factor of ten in latency;",
+    "          C: checkpoint, m: your mark. Hotter: more of the operations",
+    "queues    operations in each queue and its limit; +n: operations that wait.",
+    "          CAP: share of the last minute in which it was full",
+    "serv      time from when an operation was sent",
+    "resp      time from when an operation was due",
     "checkpoint time until the next is due; the last five: time and bytes",
-    "device    mean time of reads, writes and flushes of the last ten seconds",
+    "device    mean time of reads, writes and flushes over ten seconds",
     "io PSI    share of time in which some task waited for a device",
-    "suspects  the findings to look at first, with the gain they promise",
+    "findings  what to look at first, with the estimated gain",
     "notes     what could not be read, and what that costs",
     "",
     "Nothing is ever changed: only reading commands are sent. docs/watch.md",
 ];
 
-/// What the person asked for.
+/// The display options that the user has set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Mode {
+pub(crate) struct DisplayMode {
     pub(crate) is_paused: bool,
     pub(crate) shows_help: bool,
 }
 
-/// Lines that stand side by side; the lower the rank, the later they lose their place.
+/// Lines that are drawn next to each other; rows with a lower rank keep their lines longer.
 struct Row {
     rank: u8,
     left: Vec<Line<'static>>,
@@ -63,8 +63,7 @@ impl Row {
     }
 }
 
-/// Draws it all.
-pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen, mode: Mode, paint: Paint) {
+pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen, mode: DisplayMode, paint: Paint) {
     let area = frame.area();
     if mode.shows_help {
         frame.render_widget(Paragraph::new(help()), area);
@@ -88,7 +87,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen, mode: Mode, paint: Pa
     }
 }
 
-fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
+fn rows(screen: &Screen, mode: DisplayMode, area: Rect, paint: Paint) -> Vec<Row> {
     let width = usize::from(area.width);
     let is_wide = area.width >= WIDE;
     let column = if is_wide { width / 2 - 1 } else { width };
@@ -118,7 +117,7 @@ fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
     let free = usize::from(area.height).saturating_sub(others);
     let heat = match screen.heat.is_empty() {
         true => Vec::new(),
-        false => charts::heat_strip(&screen.heat, column, free.clamp(HEAT_LEAST, HEAT_MOST), paint),
+        false => charts::heat_strip(&screen.heat, column, free.clamp(MIN_HEAT, MAX_HEAT), paint),
     };
     if is_wide {
         rows.push(Row { rank: 6, left: heat, right: latency });
@@ -133,14 +132,14 @@ fn rows(screen: &Screen, mode: Mode, area: Rect, paint: Paint) -> Vec<Row> {
     rows
 }
 
-/// Takes lines from the rows with the highest ranks until the others fit.
+/// Removes lines from the rows with the highest ranks until the others fit.
 fn fit(rows: &mut [Row], height: usize) {
     let mut surplus = rows.iter().map(Row::height).sum::<usize>().saturating_sub(height);
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(rows.get(*at).map_or(0, |row| row.rank)));
     for at in order {
         let Some(row) = rows.get_mut(at).filter(|_| surplus > 0) else { continue };
-        // A heading alone says nothing: what does not keep two lines of several goes whole.
+        // A heading alone is useless: a section that has no space for two lines is left out.
         let had = row.height();
         let kept = had.saturating_sub(surplus);
         let kept = if kept < 2 && had > 1 && row.rank > 3 { 0 } else { kept };

@@ -1,9 +1,9 @@
-//! What the terminal can show: colours or not, more than ASCII or not; and numbers in few characters.
+//! The abilities of the terminal (colours, characters beyond ASCII), and numbers in few characters.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Span;
 
-/// What the terminal can show.
+/// The abilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Paint {
     pub(crate) colour: bool,
@@ -11,7 +11,7 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
-    /// What the environment says: `NO_COLOR` (no-color.org), `TERM`, and the locale's encoding.
+    /// Read from the environment: `NO_COLOR` (no-color.org), `TERM`, and the locale's encoding.
     pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Paint {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let is_dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -24,7 +24,7 @@ impl Paint {
         }
     }
 
-    /// A style with a colour, where there are colours.
+    /// A style with a colour, if the terminal has colours.
     pub(super) fn fg(self, colour: Color) -> Style {
         if self.colour { Style::new().fg(colour) } else { Style::new() }
     }
@@ -33,7 +33,7 @@ impl Paint {
         Span::styled(text.to_owned(), Style::new().add_modifier(Modifier::BOLD))
     }
 
-    /// Something that is wrong: also without colours it stands out.
+    /// An alarm: it is bold, so that it is visible without colours.
     pub(super) fn alarm(self, text: String) -> Span<'static> {
         let style = if self.colour { Style::new().fg(Color::LightRed) } else { Style::new() };
         Span::styled(text, style.add_modifier(Modifier::BOLD))
@@ -43,7 +43,7 @@ impl Paint {
         Span::styled(text, self.fg(Color::DarkGray))
     }
 
-    /// `text` in at most `width` characters, with a mark where it was cut.
+    /// `text` in at most `width` characters, with a mark at the cut.
     pub(super) fn clip(self, text: &str, width: usize) -> String {
         if text.chars().count() <= width {
             return text.to_owned();
@@ -55,7 +55,7 @@ impl Paint {
     }
 }
 
-/// `text` in at most `width` characters, cut at its beginning: of an address the port tells servers of a host apart.
+/// `text` in at most `width` characters, cut at its beginning: the port at the end of an address distinguishes servers of a host.
 pub(super) fn clip_start(text: &str, width: usize, paint: Paint) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -77,7 +77,7 @@ pub(crate) fn time(ms: f64) -> String {
     }
 }
 
-/// A time, or what stands for none.
+/// A time, or a dash.
 pub(crate) fn time_or_dash(ms: Option<f64>) -> String {
     ms.map_or_else(|| "-".to_owned(), time)
 }
@@ -92,7 +92,6 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
-/// Bytes as megabytes.
 pub(crate) fn megabytes(bytes: f64) -> String {
     let megabytes = bytes / 1e6;
     if megabytes < 99.95 { format!("{megabytes:.1}") } else { format!("{megabytes:.0}") }

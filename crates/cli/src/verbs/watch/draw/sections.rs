@@ -1,15 +1,15 @@
-//! The sections of the screen as lines of text, each by itself; where they stand is decided elsewhere.
+//! The sections of the screen as lines of text, each by itself; their positions are decided elsewhere.
 
 use ratatui::style::Color;
 use ratatui::text::{Line, Span};
 
 use super::charts::{gauge, legend, stack};
 use super::paint::{Paint, clip_start, clock, count, megabytes, percent, span, time, time_or_dash};
-use crate::verbs::watch::view::{Checkpoints, LoopRow, Member, Rung, Screen, Suspect};
+use crate::verbs::watch::view::{CheckpointView, LoopRow, MainFinding, MemberView, Rung, Screen};
 use fathom_record::verdict::Outcome;
 use fathom_record::{Confidence, Severity};
 
-/// What is watched, since when, what watching costs.
+/// The target, the start, and the cost of watching.
 pub(super) fn header(screen: &Screen, is_paused: bool, width: usize, paint: Paint) -> Vec<Line<'static>> {
     let mut first = vec![paint.heading("fathom watch "), Span::raw(format!(" {} ", clock(screen.elapsed_s)))];
     if is_paused {
@@ -24,7 +24,7 @@ pub(super) fn header(screen: &Screen, is_paused: bool, width: usize, paint: Pain
     lines
 }
 
-/// Several servers: a line each, with what it is and does; above them how far the commit point is behind the newest write.
+/// Several servers: a line each, with its role and activity; above them the lag of the commit point behind the newest write.
 pub(super) fn members(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     if screen.members.len() < 2 {
         return Vec::new();
@@ -51,12 +51,12 @@ pub(super) fn members(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'
     lines
 }
 
-/// The width of a server's name in the table of several: more where there is room.
+/// The width of a server's name in the table of several: more on a wide terminal.
 fn names(width: usize) -> usize {
     24 + width.saturating_sub(80).min(24)
 }
 
-fn member_line(one: &Member, is_sharded: bool, width: usize, paint: Paint) -> Line<'static> {
+fn member_line(one: &MemberView, is_sharded: bool, width: usize, paint: Paint) -> Line<'static> {
     let dash = || "-".to_owned();
     let names = names(width);
     let shard = one.shard.as_ref().map_or_else(String::new, |shard| format!("{} ", paint.clip(shard, 9)));
@@ -83,13 +83,13 @@ fn member_line(one: &Member, is_sharded: bool, width: usize, paint: Paint) -> Li
     Line::from(if is_down { paint.alarm(text) } else { Span::raw(text) })
 }
 
-/// What changed: members that took another state, servers that went and came back.
+/// The changes: members that changed their state, and servers that became unreachable and came back.
 pub(super) fn changes(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     let line = |change: &String| Line::from(paint.alarm(paint.clip(change, width)));
     screen.changes.iter().map(line).collect()
 }
 
-fn member(member: &Member) -> String {
+fn member(member: &MemberView) -> String {
     let mut words = vec![member.number.clone()];
     let state = match member.is_up {
         Some(false) => Some("DOWN".to_owned()),
@@ -100,7 +100,7 @@ fn member(member: &Member) -> String {
     words.join(" ")
 }
 
-/// Where the mean time goes.
+/// The layers of the mean time.
 pub(super) fn loops(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     if screen.loops.is_empty() {
         return vec![Line::from(vec![paint.heading("loops "), Span::raw("no operations yet")])];
@@ -126,7 +126,7 @@ fn loop_line(row: &LoopRow, several: bool, width: usize, paint: Paint) -> Line<'
     for part in ranked {
         let legend = legend(part, paint);
         used += 1 + legend.width();
-        // The bar is complete; the names that do not fit are of its smallest parts.
+        // The bar is complete; the names that do not fit belong to its smallest parts.
         if used > width {
             break;
         }
@@ -135,7 +135,7 @@ fn loop_line(row: &LoopRow, several: bool, width: usize, paint: Paint) -> Line<'
     Line::from(spans)
 }
 
-/// The queues, against their caps.
+/// The queues and their caps.
 pub(super) fn ladder(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     let rung = |rung: &Rung| {
         let mut spans = vec![Span::raw(format!("{:<14}", paint.clip(&rung.name, 13)))];
@@ -182,7 +182,7 @@ pub(super) fn checkpoints(screen: &Screen, width: usize, paint: Paint) -> Vec<Li
             format!("{took}{}", written.unwrap_or_default())
         };
         if !one.cycles.is_empty() {
-            // The newest first: where there is no room, the oldest are cut off.
+            // The newest first: without space, the oldest are cut off.
             let cycles: Vec<String> = one.cycles.iter().rev().map(cycle).collect();
             lines.push(Line::raw(paint.clip(&format!("  last {}", cycles.join(" ")), width)));
         }
@@ -190,7 +190,7 @@ pub(super) fn checkpoints(screen: &Screen, width: usize, paint: Paint) -> Vec<Li
     lines
 }
 
-fn countdown(one: &Checkpoints, width: usize, paint: Paint) -> Vec<Span<'static>> {
+fn countdown(one: &CheckpointView, width: usize, paint: Paint) -> Vec<Span<'static>> {
     if one.is_running {
         return vec![paint.alarm("running".to_owned())];
     }
@@ -204,7 +204,7 @@ fn countdown(one: &Checkpoints, width: usize, paint: Paint) -> Vec<Span<'static>
     spans
 }
 
-/// How long operations take.
+/// The latency of operations.
 pub(super) fn latency(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     let of_client = screen.latency.iter().any(|row| row.response.is_some());
     let head = if of_client {
@@ -229,7 +229,7 @@ pub(super) fn latency(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     lines
 }
 
-/// What the devices do.
+/// The table of devices.
 pub(super) fn devices(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     let head = paint.heading(&format!(
         "{:<10}{:>7} {:>7} {:>7} {:>6} {:>6} {:>6} {:>6}",
@@ -265,7 +265,7 @@ pub(super) fn suspects(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<
     if screen.suspects.is_empty() {
         return vec![Line::from(vec![paint.heading("suspects "), Span::raw("none so far")])];
     }
-    let line = |(at, suspect): (usize, &Suspect)| {
+    let line = |(at, suspect): (usize, &MainFinding)| {
         let gain = suspect.gain.as_ref().map(|(share, _)| format!(" (up to -{})", percent(*share)));
         let gain = suspect.cost_share.map(|share| format!(" (costs {})", percent(share))).or(gain);
         let doubt = match suspect.confidence {
@@ -281,7 +281,7 @@ pub(super) fn suspects(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<
     screen.suspects.iter().enumerate().map(line).collect()
 }
 
-/// What could not be read: the newest sentence, and how many there are.
+/// The readings that failed: the newest sentence, and the number of sentences.
 pub(super) fn notes(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
     let Some(newest) = screen.notes.last() else { return Vec::new() };
     let lead = format!("notes ({}) ", screen.notes.len());
@@ -289,7 +289,6 @@ pub(super) fn notes(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'st
     vec![Line::from(vec![paint.heading(&lead), paint.faint(text)])]
 }
 
-/// The keys.
 pub(super) fn keys(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     let cost = screen
         .own_cpu_share

@@ -1,27 +1,25 @@
-//! When the next checkpoint is due, and what the last ones were like.
+//! The time of the next checkpoint, and figures of the last ones.
 
 use serde::Serialize;
 
-use super::reading::{Look, SECOND_NS};
+use super::reading::{EvidenceLook, SECOND_NS};
 
 /// Cycles that are shown.
 const CYCLES: usize = 5;
 
 /// The checkpoints of a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Checkpoints {
+pub(crate) struct CheckpointView {
     pub(crate) member: String,
     pub(crate) is_running: bool,
-    /// `syncdelay`.
     pub(crate) every_s: Option<f64>,
-    /// Until the next one is due; below 0 where it is late.
+    /// Seconds until the next one is due; below 0 if it is late.
     pub(crate) next_s: Option<f64>,
     /// The last ones, the oldest first.
     pub(crate) cycles: Vec<Cycle>,
     pub(crate) dirty_share: Option<f64>,
 }
 
-/// One checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Cycle {
     /// When it ended, in seconds of the run.
@@ -31,11 +29,11 @@ pub(crate) struct Cycle {
 }
 
 /// The checkpoints of each server that makes any.
-pub(super) fn all(look: Look<'_>) -> Vec<Checkpoints> {
-    look.evidence.members().iter().filter_map(|member| of(look, member)).collect()
+pub(super) fn all(look: EvidenceLook<'_>) -> Vec<CheckpointView> {
+    look.evidence.members().iter().filter_map(|member| checkpoint_view(look, member)).collect()
 }
 
-fn of(look: Look<'_>, member: &str) -> Option<Checkpoints> {
+fn checkpoint_view(look: EvidenceLook<'_>, member: &str) -> Option<CheckpointView> {
     let name = |what: &str| format!("server.{member}.{what}");
     let running = look.last(&name("checkpoint.running"));
     let counts = look.since(&name("checkpoint.count"), u64::MAX);
@@ -63,7 +61,7 @@ fn of(look: Look<'_>, member: &str) -> Option<Checkpoints> {
     // WiredTiger sleeps `syncdelay` from the end of one to the start of the next.
     let due = |cycle: &Cycle| every_s.map(|every_s| cycle.ended_s + every_s - seconds(look.newest_ns()));
     let share = |used: f64, most: f64| (most > 0.0).then(|| used / most);
-    Some(Checkpoints {
+    Some(CheckpointView {
         member: member.to_owned(),
         is_running,
         every_s,

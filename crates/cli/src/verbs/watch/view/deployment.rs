@@ -1,4 +1,4 @@
-//! What is watched and what it does now: the servers with their roles, lag, commit point and shares of shards, what changed of them,
+//! The watched deployment and its present state: the servers with their roles, lag, commit point and shares of shards, changes to them,
 //! and the block devices under their data.
 
 use fathom_monitor::state_name;
@@ -6,20 +6,19 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, ServerEventKind};
 use serde::Serialize;
 
-use super::reading::{Look, SECOND_NS};
+use super::reading::{EvidenceLook, SECOND_NS};
 
-/// So many of the newest changes are shown.
+/// The number of changes that are shown, which are the newest.
 const CHANGES: usize = 3;
 
-/// One server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Member {
+pub(crate) struct MemberView {
     pub(crate) number: String,
     pub(crate) address: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) engine: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether it answered; none before it was asked.
+    /// Whether it answered; `None` before the first request.
     pub(crate) is_up: Option<bool>,
     pub(crate) lag_ms: Option<f64>,
     /// The set and the shard that it belongs to.
@@ -27,25 +26,25 @@ pub(crate) struct Member {
     pub(crate) shard: Option<String>,
     /// Entries that its journal lacks of the primary's newest write.
     pub(crate) behind: Option<f64>,
-    /// Of a primary: entries that a majority does not have yet.
+    /// For a primary: entries that a majority does not have yet.
     pub(crate) uncommitted: Option<f64>,
-    /// From the oldest entry of its oplog to the newest.
+    /// The time from the oldest entry of its oplog to the newest.
     pub(crate) oplog_s: Option<f64>,
-    /// Reads and writes of clients a second; of a member that follows, entries that it applies.
+    /// Reads and writes of clients a second; for a member that follows, entries that it applies.
     pub(crate) operations_per_s: Option<f64>,
-    /// Of a shard's primary: chunks of the collection watched, and its part of the operations, 0 to 1.
+    /// For a shard's primary: chunks of the collection watched, and its share of the operations, 0 to 1.
     pub(crate) chunks: Option<f64>,
     pub(crate) operations_share: Option<f64>,
-    /// The device under its data, and what a write takes there, where it runs on this host.
+    /// The device under its data, and the time of a write there, if it runs on this host.
     pub(crate) device: Option<String>,
     pub(crate) device_write_ms: Option<f64>,
 }
 
-/// All of them; the devices are those that are watched.
-pub(super) fn members(look: Look<'_>, devices: &[Device]) -> Vec<Member> {
-    let mut members: Vec<Member> =
+/// All members; `devices` are those that are watched.
+pub(super) fn members(look: EvidenceLook<'_>, devices: &[DeviceFigures]) -> Vec<MemberView> {
+    let mut members: Vec<MemberView> =
         look.evidence.members().into_iter().map(|number| member(look, number, devices)).collect();
-    let of_shards = |one: &Member| one.operations_per_s.filter(|_| one.shard.is_some() && !one.follows());
+    let of_shards = |one: &MemberView| one.operations_per_s.filter(|_| one.shard.is_some() && !one.follows());
     let all: f64 = members.iter().filter_map(of_shards).sum();
     for one in &mut members {
         one.operations_share = of_shards(one).filter(|_| all > 0.0).map(|own| own / all);
@@ -53,8 +52,8 @@ pub(super) fn members(look: Look<'_>, devices: &[Device]) -> Vec<Member> {
     members
 }
 
-/// The newest changes of states and of who answers, the last one last.
-pub(super) fn changes(look: Look<'_>) -> Vec<String> {
+/// The newest changes of members' states and of servers' reachability, the last one last.
+pub(super) fn changes(look: EvidenceLook<'_>) -> Vec<String> {
     let told = look.evidence.results.iter().filter_map(|entry| match entry {
         Entry::ServerEvent(ServerEvent { kind: ServerEventKind::Member, at_ns, line, .. }) => {
             Some(format!("{} s: {line}", at_ns / SECOND_NS))
@@ -65,26 +64,25 @@ pub(super) fn changes(look: Look<'_>) -> Vec<String> {
     told.split_off(told.len().saturating_sub(CHANGES))
 }
 
-/// Whether a server copies from another now and no client reads from it: what it serves then is the watching itself, and other
-/// members that copy from it.
-pub(super) fn follows(look: Look<'_>, number: &str) -> bool {
+/// Whether a server currently copies from another and no client reads from it: its operations are then those of monitoring itself, and of
+/// other members that copy from it.
+pub(super) fn follows(look: EvidenceLook<'_>, number: &str) -> bool {
     const OWN_PER_S: f64 = 3.0;
     let state = look.last(&format!("server.{number}.replication.state"));
     let read = look.rate(&format!("server.{number}.collection.reads.operations"));
     state.is_some_and(|state| state_name(state) != "primary") && read.is_none_or(|rate| rate <= OWN_PER_S)
 }
 
-impl Member {
-    /// As [`follows`].
+impl MemberView {
     fn follows(&self) -> bool {
         self.set.is_some() && self.role.as_deref() != Some("primary")
     }
 }
 
-fn member(look: Look<'_>, number: String, devices: &[Device]) -> Member {
+fn member(look: EvidenceLook<'_>, number: String, devices: &[DeviceFigures]) -> MemberView {
     let fact = |what: &str| look.fact(&format!("server.{number}{what}")).map(str::to_owned);
     let series = |what: &str| format!("server.{number}.{what}");
-    // What the set says now counts more than what it was at the start.
+    // The present role takes precedence over that at the start.
     let role = look.last(&series("replication.state")).map(|state| state_name(state).to_owned());
     let rate = |names: [&str; 2]| {
         let rates: Vec<f64> = names.iter().filter_map(|name| look.rate(&series(name))).collect();
@@ -96,7 +94,7 @@ fn member(look: Look<'_>, number: String, devices: &[Device]) -> Member {
     };
     let device = fact(".device");
     let of_device = devices.iter().find(|one| Some(&one.name) == device.as_ref());
-    Member {
+    MemberView {
         address: fact(""),
         role: role.or_else(|| fact(".role")),
         engine: fact(".engine"),
@@ -117,11 +115,10 @@ fn member(look: Look<'_>, number: String, devices: &[Device]) -> Member {
     }
 }
 
-/// One device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Device {
+pub(crate) struct DeviceFigures {
     pub(crate) name: String,
-    /// Mean times of requests, in milliseconds; none where there were none.
+    /// Mean times of requests, in milliseconds; `None` without requests.
     pub(crate) read_ms: Option<f64>,
     pub(crate) write_ms: Option<f64>,
     pub(crate) flush_ms: Option<f64>,
@@ -132,12 +129,12 @@ pub(crate) struct Device {
 }
 
 /// Every device that is watched.
-pub(super) fn devices(look: Look<'_>) -> Vec<Device> {
+pub(super) fn devices(look: EvidenceLook<'_>) -> Vec<DeviceFigures> {
     let device = |name: String| {
         let of = |what: &str| format!("device.{name}.{what}");
         let rate = |what: &str| look.rate(&of(what));
         let (reads, writes) = (rate("reads")?, rate("writes")?);
-        Some(Device {
+        Some(DeviceFigures {
             read_ms: look.mean(&of("read_ms"), &of("reads")),
             write_ms: look.mean(&of("write_ms"), &of("writes")),
             flush_ms: look.mean(&of("flush_ms"), &of("flushes")),
@@ -151,7 +148,7 @@ pub(super) fn devices(look: Look<'_>) -> Vec<Device> {
     look.named("device.", ".reads").into_iter().filter_map(device).collect()
 }
 
-/// The share of time in which some task waited for a device, of the host's processors too.
-pub(super) fn pressure_share(look: Look<'_>, of: &str) -> Option<f64> {
+/// The share of time in which some task waited for a device; also used for the host's processors.
+pub(super) fn pressure_share(look: EvidenceLook<'_>, of: &str) -> Option<f64> {
     look.rate(&format!("host.pressure.{of}.some_us")).map(|us| us / 1e6)
 }

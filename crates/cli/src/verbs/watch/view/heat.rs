@@ -1,28 +1,27 @@
-//! The heat strip: how operations' latencies lay second by second, in half decades.
+//! The heat strip: the distribution of operations' latencies second by second, in half decades.
 //!
-//! A client that is watched gives its median and its 99th percentile of each kind of operation; a server gives its mean of each
-//! kind, which stands for all operations of that second. Colours or characters say which share of a second's operations it is.
+//! A watched client provides the median and the 99th percentile of each kind of operation; a server provides its mean of each
+//! kind, for all operations of that second. Colours or characters show the share of a second's operations.
 
-use super::reading::{Look, SECOND_NS};
+use super::reading::{EvidenceLook, SECOND_NS};
 
 /// Half decades from 10 us to 100 s.
 pub(crate) const STEPS: usize = 14;
 /// Seconds that are kept; the screen shows the last that fit.
 pub(crate) const COLUMNS: usize = 240;
 
-/// The strip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Heat {
     /// For each second, the oldest first, the share of operations in each half decade, the fastest first.
     pub(crate) columns: Vec<[f64; STEPS]>,
     /// Whether a checkpoint ran in that second.
     pub(crate) checkpoint: Vec<bool>,
-    /// Whether somebody marked it.
+    /// Whether the user has marked the second.
     pub(crate) marked: Vec<bool>,
 }
 
 impl Heat {
-    /// Whether there is anything to show.
+    /// Whether the strip has any content.
     pub(crate) fn is_empty(&self) -> bool {
         self.columns.iter().all(|column| column.iter().all(|share| *share == 0.0))
     }
@@ -48,7 +47,7 @@ pub(crate) fn label(step: usize) -> &'static str {
 }
 
 /// The strip of the last minutes.
-pub(super) fn strip(look: Look<'_>) -> Heat {
+pub(super) fn strip(look: EvidenceLook<'_>) -> Heat {
     let newest = look.newest_ns() / SECOND_NS;
     let first = newest.saturating_sub(COLUMNS as u64 - 1).max(look.evidence.window_ns.0 / SECOND_NS);
     let count = usize::try_from(newest + 1 - first.min(newest)).unwrap_or(COLUMNS).min(COLUMNS);
@@ -66,7 +65,7 @@ pub(super) fn strip(look: Look<'_>) -> Heat {
         servers(look, &mut heat, &column);
     } else {
         for operation in client {
-            // Half of the operations are about the median; one in a hundred is beyond the 99th percentile.
+            // Most operations are counted at the median; one in a hundred is beyond the 99th percentile.
             for (quantile, weight) in [("p50_ns", 0.98), ("p99_ns", 0.02)] {
                 let rates = rates(look, &format!("client.{operation}.per_s"));
                 for point in look.since(&format!("client.{operation}.service.{quantile}"), u64::MAX) {
@@ -91,7 +90,7 @@ pub(super) fn strip(look: Look<'_>) -> Heat {
     heat
 }
 
-fn servers(look: Look<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Option<usize>) {
+fn servers(look: EvidenceLook<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Option<usize>) {
     for member in look.evidence.members() {
         for kind in ["reads", "writes"] {
             let counts = rates(look, &format!("server.{member}.{kind}.operations"));
@@ -105,7 +104,7 @@ fn servers(look: Look<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Option<usize
 }
 
 /// The value of a series in the window with that end.
-fn rates<'e>(look: Look<'e>, name: &str) -> impl Fn(u64) -> Option<f64> + use<'e> {
+fn rates<'e>(look: EvidenceLook<'e>, name: &str) -> impl Fn(u64) -> Option<f64> + use<'e> {
     let points = look.series(name).map_or(&[][..], |series| &series.points);
     move |end_ns| {
         let at = points.partition_point(|point| point.end_ns < end_ns);

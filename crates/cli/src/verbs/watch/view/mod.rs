@@ -1,6 +1,6 @@
-//! What the screen shows, as plain values: from the last minutes and their judgement to a [`Screen`].
+//! The contents of the screen, as plain values: makes a [`Screen`] from the last minutes and their judgement.
 //!
-//! Nothing here knows of terminals, so that every number on the screen can be tested, and `--json` prints the same.
+//! This module does not depend on terminals, so that every number on the screen can be tested, and `--json` prints the same.
 
 mod checkpoints;
 mod deployment;
@@ -14,49 +14,49 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_session::RecentWindow;
 use serde::Serialize;
 
-pub(crate) use self::checkpoints::{Checkpoints, Cycle};
-pub(crate) use self::deployment::{Device, Member};
+pub(crate) use self::checkpoints::{CheckpointView, Cycle};
+pub(crate) use self::deployment::{DeviceFigures, MemberView};
 pub(crate) use self::heat::Heat;
 pub(crate) use self::operations::{LatencyRow, LoopPart, LoopRow, Rung};
 
-use self::reading::{Look, SECOND_NS};
+use self::reading::{EvidenceLook, SECOND_NS};
 
-/// How many suspects are shown.
+/// The number of suspects that are shown.
 const SUSPECTS: usize = 3;
 
 /// Everything on the screen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Screen {
-    /// What is watched, in words.
+    /// The target, in words.
     pub(crate) target: String,
     pub(crate) elapsed_s: f64,
-    pub(crate) members: Vec<Member>,
-    /// The newest changes of members' states and of who answers, the last one last.
+    pub(crate) members: Vec<MemberView>,
+    /// The newest changes of members' states and of servers' reachability, the last one last.
     pub(crate) changes: Vec<String>,
     pub(crate) loops: Vec<LoopRow>,
     #[serde(skip)]
     pub(crate) heat: Heat,
     pub(crate) ladder: Vec<Rung>,
-    pub(crate) checkpoints: Vec<Checkpoints>,
+    pub(crate) checkpoints: Vec<CheckpointView>,
     pub(crate) latency: Vec<LatencyRow>,
-    pub(crate) devices: Vec<Device>,
+    pub(crate) devices: Vec<DeviceFigures>,
     /// Share of time in which some task waited for a device, 0 to 1.
     pub(crate) io_pressure_share: Option<f64>,
     pub(crate) cpu_pressure_share: Option<f64>,
     pub(crate) cpu_idle_pct: Option<f64>,
-    /// Whether something holds the system back, of the last minutes; none before they were judged.
+    /// The verdict on the last minutes; `None` before the first judgement.
     pub(crate) verdict: Option<Verdict>,
-    pub(crate) suspects: Vec<Suspect>,
-    /// What could not be read, the newest last.
+    pub(crate) suspects: Vec<MainFinding>,
+    /// Readings that failed, the newest last.
     pub(crate) notes: Vec<String>,
-    /// What the samplers take of a processor, 0 to 1.
+    /// The share of a processor that the samplers use, 0 to 1.
     pub(crate) own_cpu_share: Option<f64>,
 }
 
 impl Screen {
-    /// What there is to show of the last minutes.
-    pub(crate) fn of(target: &str, recent: &RecentWindow, judgement: &Judgement) -> Screen {
-        let look = Look { evidence: &recent.evidence };
+    /// The content of the screen for the last minutes.
+    pub(crate) fn new(target: &str, recent: &RecentWindow, judgement: &Judgement) -> Screen {
+        let look = EvidenceLook { evidence: &recent.evidence };
         let samplers = look.named("monitor.", ".cpu_us");
         let devices = deployment::devices(look);
         let own_us: Vec<f64> =
@@ -83,28 +83,28 @@ impl Screen {
     }
 }
 
-/// A finding that a person should look at first, in a line.
+/// The most important finding, in a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Suspect {
+pub(crate) struct MainFinding {
     pub(crate) id: String,
     pub(crate) claim: String,
     pub(crate) confidence: Confidence,
     pub(crate) severity: Severity,
-    /// The part of the mean response time that would go without it.
+    /// The share of the mean response time that would be saved without it.
     pub(crate) cost_share: Option<f64>,
-    /// What following its advice would take off, as a share, and of what.
+    /// The reduction by its advice, as a share, and the figure that it reduces.
     pub(crate) gain: Option<(f64, String)>,
 }
 
-/// The first of the findings that say that something is wrong or worth knowing, as they are ranked: by what they cost.
-fn suspects(judgement: &Judgement) -> Vec<Suspect> {
+/// The first findings that report a problem or a note, as they are ranked: by their cost.
+fn suspects(judgement: &Judgement) -> Vec<MainFinding> {
     let is_worth_a_line = |finding: &&Finding| finding.severity > Severity::Ok;
     judgement
         .findings
         .iter()
         .filter(is_worth_a_line)
         .take(SUSPECTS)
-        .map(|finding| Suspect {
+        .map(|finding| MainFinding {
             id: finding.id.clone(),
             claim: finding.claim.clone(),
             confidence: finding.confidence,

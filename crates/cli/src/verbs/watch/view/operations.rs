@@ -1,28 +1,27 @@
-//! The operations now: how many are under way at each rung of the queue ladder, how long they take, and which layers their mean time
-//! goes to.
+//! The current operations: their number at each rung of the queue ladder, their latency, and the layers of their mean
+//! time.
 
 use fathom_explain::Judgement;
 use fathom_record::budget::Budget;
 use serde::Serialize;
 
 use super::deployment::follows;
-use super::reading::{Look, SECOND_NS};
+use super::reading::{EvidenceLook, SECOND_NS};
 
-/// Whether a rung is at its cap is told over this.
+/// The span over which a rung is judged.
 const CAP_SPAN_NS: u64 = 60 * SECOND_NS;
-/// A rung is at its cap above this share of it, and stays there if that is so in this share of the samples (A3 of the analysis).
+/// A rung is full above this share of its cap, and is capped if that holds in this share of the samples (A3 of the analysis).
 const FULL: f64 = 0.95;
-const OFTEN: f64 = 0.10;
+const MIN_FULL_SHARE: f64 = 0.10;
 
-/// One rung.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Rung {
     pub(crate) name: String,
-    /// How many there are now.
+    /// The number at this moment.
     pub(crate) now: f64,
-    /// How many wait in front of it, where that is counted.
+    /// The number of operations that wait in front of it, if it is counted.
     pub(crate) waiting: Option<f64>,
-    /// How many it lets through, where that is known.
+    /// The number that it lets through, if it is known.
     pub(crate) cap: Option<f64>,
     /// The share of samples in which it was full, of the last minute.
     pub(crate) full_share: f64,
@@ -31,7 +30,7 @@ pub(crate) struct Rung {
 }
 
 /// The rungs from the client down.
-pub(super) fn rungs(look: Look<'_>) -> Vec<Rung> {
+pub(super) fn rungs(look: EvidenceLook<'_>) -> Vec<Rung> {
     let mut rungs = Vec::new();
     rungs.extend(rung(look, "client", "client.in_flight", look.last("client.connections"), None));
     let members = look.evidence.members();
@@ -51,7 +50,13 @@ pub(super) fn rungs(look: Look<'_>) -> Vec<Rung> {
     rungs
 }
 
-fn rung(look: Look<'_>, name: &str, series: &str, cap: Option<f64>, waiting: Option<f64>) -> Option<Rung> {
+fn rung(
+    look: EvidenceLook<'_>,
+    name: &str,
+    series: &str,
+    cap: Option<f64>,
+    waiting: Option<f64>,
+) -> Option<Rung> {
     let points = look.since(series, CAP_SPAN_NS);
     let now = points.last()?.value;
     let full = |value: f64| cap.is_some_and(|cap| cap > 0.0 && value >= FULL * cap);
@@ -62,7 +67,7 @@ fn rung(look: Look<'_>, name: &str, series: &str, cap: Option<f64>, waiting: Opt
         waiting: waiting.filter(|waiting| *waiting > 0.0),
         cap: cap.filter(|cap| *cap > 0.0),
         full_share: share,
-        is_capped: share >= OFTEN,
+        is_capped: share >= MIN_FULL_SHARE,
     })
 }
 
@@ -72,21 +77,21 @@ pub(crate) struct LatencyRow {
     pub(crate) name: String,
     pub(crate) per_s: f64,
     /// From the send, or within the server.
-    pub(crate) service: Clock,
-    /// From when it was due; a server does not know it.
-    pub(crate) response: Option<Clock>,
+    pub(crate) service: ClockFigures,
+    /// From when it was due; a server does not know that time.
+    pub(crate) response: Option<ClockFigures>,
 }
 
-/// What one clock says, in milliseconds.
+/// The latencies by one clock, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Clock {
+pub(crate) struct ClockFigures {
     pub(crate) mean_ms: Option<f64>,
     pub(crate) p50_ms: Option<f64>,
     pub(crate) p99_ms: Option<f64>,
 }
 
 /// A row for each kind of operation.
-pub(super) fn latency_rows(look: Look<'_>) -> Vec<LatencyRow> {
+pub(super) fn latency_rows(look: EvidenceLook<'_>) -> Vec<LatencyRow> {
     let client = look.named("client.", ".service.mean_ns");
     if client.is_empty() {
         let members = look.evidence.members();
@@ -101,10 +106,10 @@ pub(super) fn latency_rows(look: Look<'_>) -> Vec<LatencyRow> {
     client.iter().filter_map(|operation| of_client(look, operation)).collect()
 }
 
-fn of_client(look: Look<'_>, operation: &str) -> Option<LatencyRow> {
+fn of_client(look: EvidenceLook<'_>, operation: &str) -> Option<LatencyRow> {
     let clock = |clock: &str| {
         let of = |what: &str| look.last(&format!("client.{operation}.{clock}.{what}_ns")).map(|ns| ns / 1e6);
-        Clock { mean_ms: of("mean"), p50_ms: of("p50"), p99_ms: of("p99") }
+        ClockFigures { mean_ms: of("mean"), p50_ms: of("p50"), p99_ms: of("p99") }
     };
     Some(LatencyRow {
         name: operation.to_owned(),
@@ -114,27 +119,27 @@ fn of_client(look: Look<'_>, operation: &str) -> Option<LatencyRow> {
     })
 }
 
-fn of_server(look: Look<'_>, member: &str, kind: &str, several: bool) -> Option<LatencyRow> {
+fn of_server(look: EvidenceLook<'_>, member: &str, kind: &str, several: bool) -> Option<LatencyRow> {
     let of = |what: &str| format!("server.{member}.{kind}.{what}");
     let per_s = look.rate(&of("operations"))?;
     let mean_ms = look.mean(&of("latency_us"), &of("operations")).map(|us| us / 1000.0);
     Some(LatencyRow {
         name: if several { format!("{member} {kind}") } else { kind.to_owned() },
         per_s,
-        service: Clock { mean_ms, ..Clock::default() },
+        service: ClockFigures { mean_ms, ..ClockFigures::default() },
         response: None,
     })
 }
 
 /// The rows, of which the screen shows the first.
-const LOOPS_MOST: usize = 8;
+const MAX_LOOPS: usize = 8;
 
 /// One server's operations of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LoopRow {
     pub(crate) member: String,
     pub(crate) operations: String,
-    /// What the client waited, or the server took, on average.
+    /// The mean wait of the client, or time in the server.
     pub(crate) mean_ms: f64,
     /// Whether the client was watched.
     pub(crate) of_client: bool,
@@ -143,7 +148,6 @@ pub(crate) struct LoopRow {
     pub(crate) closes: bool,
 }
 
-/// One layer's part.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LoopPart {
     pub(crate) name: String,
@@ -151,15 +155,15 @@ pub(crate) struct LoopPart {
     pub(crate) share: f64,
 }
 
-/// The rows of the newest budgets; before there are any, the servers' own means.
-pub(super) fn loop_rows(look: Look<'_>, judgement: &Judgement) -> Vec<LoopRow> {
+/// The rows of the newest budgets; before the first budget, the servers' own means.
+pub(super) fn loop_rows(look: EvidenceLook<'_>, judgement: &Judgement) -> Vec<LoopRow> {
     let mut rows: Vec<LoopRow> = judgement.budgets.iter().map(loop_row).collect();
     if rows.is_empty() {
         for member in look.evidence.members().into_iter().filter(|member| !follows(look, member)) {
             rows.extend(["reads", "writes"].into_iter().filter_map(|kind| bare(look, &member, kind)));
         }
     }
-    rows.truncate(LOOPS_MOST);
+    rows.truncate(MAX_LOOPS);
     rows
 }
 
@@ -173,7 +177,7 @@ fn loop_row(budget: &Budget) -> LoopRow {
             share: layer.share,
         })
         .collect();
-    // What the layers do not explain is drawn as a part of its own, the last.
+    // The part that the layers do not explain is drawn last.
     if budget.unexplained_us > 0.0 {
         let share = budget.unexplained_us / mean_us.max(f64::MIN_POSITIVE);
         parts.push(LoopPart { name: "unexplained".to_owned(), ms: budget.unexplained_us / 1000.0, share });
@@ -188,7 +192,7 @@ fn loop_row(budget: &Budget) -> LoopRow {
     }
 }
 
-fn bare(look: Look<'_>, member: &str, kind: &str) -> Option<LoopRow> {
+fn bare(look: EvidenceLook<'_>, member: &str, kind: &str) -> Option<LoopRow> {
     let of = |what: &str| format!("server.{member}.{kind}.{what}");
     let mean_us = look.mean(&of("latency_us"), &of("operations"))?;
     Some(LoopRow {

@@ -1,23 +1,23 @@
-//! How the view reads series: what is current, what was added lately, means over operations.
+//! Reads series for the view: current values, recent increases, and means over operations.
 //!
-//! What was not read lately is not there: an old number beside new ones would be taken for a new one.
+//! A series without recent readings is not shown: an old number among new ones would be taken for a new one.
 
 use fathom_explain::Evidence;
 use fathom_record::{Point, Series};
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
-/// Rates and means are over this: short enough to see a change, long enough not to flicker.
+/// The span of rates and means: short enough to show a change, long enough not to flicker.
 pub(super) const LATELY_NS: u64 = 10 * SECOND_NS;
 /// A gauge older than this is not shown; the slowest sampler reads every ten seconds.
 const FRESH_NS: u64 = 25 * SECOND_NS;
 
-/// A look at the evidence from its newest moment.
+/// The evidence as seen from its newest moment.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'e> {
+pub(super) struct EvidenceLook<'e> {
     pub(super) evidence: &'e Evidence,
 }
 
-impl<'e> Look<'e> {
+impl<'e> EvidenceLook<'e> {
     pub(super) fn newest_ns(&self) -> u64 {
         self.evidence.window_ns.1
     }
@@ -26,7 +26,7 @@ impl<'e> Look<'e> {
         self.evidence.series.get(name)
     }
 
-    /// The last point, where it is fresh.
+    /// The last point, if it is fresh.
     pub(super) fn last(&self, name: &str) -> Option<f64> {
         let point = self.series(name)?.points.last()?;
         (point.end_ns + FRESH_NS >= self.newest_ns()).then_some(point.value)
@@ -38,7 +38,7 @@ impl<'e> Look<'e> {
         self.series(name).map_or(&[], |series| series.within(newest_ns.saturating_sub(span_ns), newest_ns))
     }
 
-    /// What was added lately, and over how many seconds.
+    /// The recent increase of a counter, and the seconds that it took.
     pub(super) fn added(&self, name: &str) -> Option<(f64, f64)> {
         let points = self.since(name, LATELY_NS);
         let covered_ns: u64 = points.iter().map(|point| point.end_ns.saturating_sub(point.begin_ns)).sum();
@@ -46,18 +46,18 @@ impl<'e> Look<'e> {
         (covered_ns > 0).then(|| (sum, covered_ns as f64 / SECOND_NS as f64))
     }
 
-    /// What was added a second lately.
+    /// The recent increase of a counter per second.
     pub(super) fn rate(&self, name: &str) -> Option<f64> {
         self.added(name).map(|(sum, seconds)| sum / seconds)
     }
 
-    /// A sum of times over a sum of events lately; none where nothing happened.
+    /// A sum of recent times over a sum of events; `None` without events.
     pub(super) fn mean(&self, times: &str, events: &str) -> Option<f64> {
         let ((time, _), (count, _)) = (self.added(times)?, self.added(events)?);
         (count > 0.0).then(|| time / count)
     }
 
-    /// The mean of a gauge lately.
+    /// The recent mean of a gauge.
     pub(super) fn level(&self, name: &str) -> Option<f64> {
         let points = self.since(name, LATELY_NS);
         (!points.is_empty())
@@ -69,7 +69,7 @@ impl<'e> Look<'e> {
         self.evidence.environment.get(name).map(String::as_str)
     }
 
-    /// The first words after a prefix, in order, once each: the devices of `device.`, which may hold dots, by a known ending.
+    /// The first words after a prefix, in order, once each. For example, the devices of `device.`, whose names may contain dots, by a known ending.
     pub(super) fn named(&self, prefix: &str, ending: &str) -> Vec<String> {
         let names = self.evidence.series.starting(prefix);
         names.filter_map(|(name, _)| name.strip_suffix(ending)).map(str::to_owned).collect()

@@ -1,0 +1,114 @@
+//! `fathom watch --replay`: shows the view over a run folder or over a mongod's recording of itself.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use clap::Args;
+use fathom_errors::{Error, Kind};
+use fathom_explain::Evidence;
+use fathom_ftdc::SampleFilter;
+use fathom_process::Signals;
+use fathom_record::Run;
+use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, Replay};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::follow::Following;
+use crate::outcome::VerbOutcome;
+use crate::output;
+use crate::recording_arguments::{note_problems, parse_time, parse_zone};
+
+/// The recording to replay.
+#[derive(Debug, Args)]
+pub(super) struct ReplayArgs {
+    /// Show a run folder or a mongod's recording (diagnostic.data) as if it happened now
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["uri", "dir", "device", "namespace", "log", "record", "metrics"])]
+    pub(super) replay: Option<PathBuf>,
+    /// The time at which a replay begins, like 2026-11-27T19:28 [default: the first sample]
+    #[arg(long, value_name = "TIME", requires = "replay")]
+    at: Option<String>,
+    /// How many seconds of a replay pass in one
+    #[arg(long, value_name = "FACTOR", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600), requires = "replay")]
+    speed: u32,
+    /// The time zone of --at [default: UTC]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone, requires = "replay")]
+    tz: Option<TimeZone>,
+}
+
+/// The display of a replay.
+pub(super) struct ReplayView {
+    /// The time that the view looks back.
+    pub(super) hindsight: Duration,
+    /// The interval between two updates of the view.
+    pub(super) interval: Duration,
+    /// The shortest time between two judgements.
+    pub(super) judged: Duration,
+    /// Ends the replay after this time.
+    pub(super) time: Option<Duration>,
+    pub(super) is_plain: bool,
+    pub(super) is_json: bool,
+}
+
+/// Replays the run folder or the recording at a path.
+pub(super) fn run(args: &ReplayArgs, path: &Path, view: &ReplayView) -> Result<VerbOutcome> {
+    let zone = args.tz.clone().unwrap_or(TimeZone::UTC);
+    let at_ms = args.at.as_deref().map(|at| parse_time(at, &zone)).transpose()?;
+    let mut replay = match path.join("manifest.json").exists() {
+        true => run_replay(args.speed, path, at_ms, view.hindsight)?,
+        false => recording_replay(args.speed, path, at_ms, view.hindsight)?,
+    };
+    let signals = Signals::install()?;
+    let following = Following {
+        feed: &mut replay,
+        target: path.display().to_string(),
+        judge: JudgeThread::start(view.judged)?,
+        signals: &signals,
+        interval: view.interval,
+        until: view.time.map(|time| Instant::now() + time),
+    };
+    following.show(view.is_plain, view.is_json)?;
+    Ok(VerbOutcome::Clean)
+}
+
+fn run_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) -> Result<Replay> {
+    let run = Run::open(path)?;
+    let readings = run.readings()?;
+    if readings.is_empty() {
+        let what = format!("{} holds no reading to replay", path.display());
+        return Err(Error::new(Kind::Unsupported, what).advise("name a run that was watched").into());
+    }
+    let evidence = Evidence::from_run(&run)?;
+    let notes = run.manifest.notes();
+    let replay = Replay::start(&evidence, &notes, readings, speed, Some(hindsight));
+    let started_ms = run.manifest.started.parse::<Timestamp>().map(Timestamp::as_millisecond).ok();
+    let offset_ms = at_ms.zip(started_ms).and_then(|(at, started)| u64::try_from(at - started).ok());
+    Ok(replay.from_moment(offset_ms.unwrap_or(0) * 1_000_000))
+}
+
+fn recording_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) -> Result<Replay> {
+    let hindsight_ms = i64::try_from(hindsight.as_millis()).unwrap_or(i64::MAX);
+    let range_ms = match at_ms {
+        Some(at_ms) => {
+            let from_ms = at_ms.saturating_sub(hindsight_ms);
+            from_ms..=from_ms.saturating_add(MAX_RECORDED_S as i64 * 1000)
+        }
+        None => i64::MIN..=i64::MAX,
+    };
+    let run =
+        RecordedRun::read(&[path.to_owned()], SampleFilter::new(range_ms)).map_err(|error| {
+            match error.kind() {
+                Kind::Usage if at_ms.is_none() => {
+                    error.advise("choose the time at which the replay begins with --at")
+                }
+                _ => error,
+            }
+        })?;
+    note_problems(&run.problems);
+    if run.servers > 1 {
+        output::note(
+            "fathom: note: several servers were recorded; their hosts are not told apart in the view",
+        );
+    }
+    Ok(run.replay(at_ms, speed, hindsight))
+}

@@ -1,0 +1,311 @@
+//! The verdict on a whole recording: held back throughout, held back in incidents, not held back, or unclear.
+
+use fathom_record::Confidence;
+use fathom_record::incident::Incident;
+use fathom_record::verdict::{Domain, MIN_COST_SHARE, Outcome, Verdict};
+use fathom_units::{Bytes, decimal, time_span};
+
+use super::bins::Bins;
+use super::database_disk::{DatabaseDisk, disks};
+use super::file_system::nearly_full_words;
+use super::recorded_facts::RecordedFacts;
+use super::segment_verdict::SegmentVerdict;
+
+/// The fewest operations for a verdict on all of them.
+const MIN_OPERATIONS: f64 = 1000.0;
+/// Below this many operations a second a server is idle.
+const IDLE_PER_S: f64 = 1.0;
+const BINS_A_MINUTE: usize = 6;
+/// A disk is busy in a minute if it has requests for this share of it. If that was not recorded, it is busy if it moves this many bytes a second.
+const MIN_BUSY_SHARE: f64 = 0.3;
+const MIN_OTHERS_BYTES_PER_S: f64 = 8.0 * 1_048_576.0;
+/// An incident matters if operations waited longer in it for this part of its time: one operation at a time, for one second in twenty.
+const MIN_LOST_AT_A_TIME: f64 = 0.05;
+/// Less is not worth a sentence, in seconds.
+const MIN_NAMED_LOST_S: f64 = 0.05;
+
+/// A recording and what was found in it.
+pub(super) struct Whole<'w> {
+    pub(super) member: usize,
+    pub(super) facts: &'w RecordedFacts,
+    pub(super) bins: &'w Bins,
+    pub(super) disk: &'w DatabaseDisk,
+    pub(super) segments: &'w [SegmentVerdict],
+    pub(super) incidents: &'w [Incident],
+    pub(super) recorded_s: f64,
+}
+
+/// From so many stretches of ten minutes on a cause may hold a server back all along, if it does in one of so many.
+const MIN_STRETCHES: usize = 6;
+
+impl Whole<'_> {
+    pub(super) fn verdict(&self) -> Verdict {
+        let mut verdict = self.decide();
+        verdict.reasons.extend(self.busy_with_others());
+        let full = nearly_full_words(self.bins, self.member).filter(|_| !self.facts.is_disaggregated);
+        verdict.reasons.splice(0..0, full);
+        verdict
+    }
+
+    fn decide(&self) -> Verdict {
+        if self.facts.is_disaggregated {
+            let reason = "This build keeps its data on other hosts (disaggregated storage).";
+            return Verdict {
+                reasons: vec![reason.to_owned()],
+                ..Verdict::new(Outcome::NotExamined, "Not examined: the data are not on this host.")
+            };
+        }
+        let costly: Vec<&Incident> = self
+            .incidents
+            .iter()
+            .filter(|incident| incident.domain.is_some() && incident.confidence != Confidence::CannotTell)
+            .filter(|incident| is_costly(incident))
+            .collect();
+        let at_times = self.held_back_at_times(&costly);
+        // In a short recording an incident is most of it.
+        let is_long = self.segments.len() >= MIN_STRETCHES;
+        let all_along = self.held_back_all_along().filter(|_| is_long || at_times.is_none());
+        all_along
+            .or(at_times)
+            .or_else(|| self.not_examined())
+            .or_else(|| self.unclear())
+            .unwrap_or_else(|| self.not_held_back())
+    }
+
+    /// The verdict on an idle server, or on one whose operations were not timed.
+    fn not_examined(&self) -> Option<Verdict> {
+        let name = format!("server.{}.reads.operations", self.member);
+        if !self.bins.names().any(|one| one == name) {
+            return Some(Verdict::new(
+                Outcome::NotExamined,
+                "Not examined: no times of operations were recorded (mongod does that since 3.4).",
+            ));
+        }
+        let operations: f64 = self.segments.iter().map(|segment| segment.operations).sum();
+        let per_s = if self.recorded_s > 0.0 { operations / self.recorded_s } else { 0.0 };
+        (per_s < IDLE_PER_S).then(|| {
+            let sentence = format!(
+                "Not examined: the server was idle, with {} operations a second ({IDLE_PER_S} at least are needed).",
+                decimal(per_s)
+            );
+            let next = "Judge a time in which it was busy: --from and --to choose one.";
+            Verdict { next: Some(next.to_owned()), ..Verdict::new(Outcome::NotExamined, sentence) }
+        })
+    }
+
+    /// The verdict if waits for storage are large but usual, or an incident has no cause.
+    fn unclear(&self) -> Option<Verdict> {
+        let share = self.storage_share();
+        let verdict = |sentence: String, reasons: Vec<String>, next: Option<String>| Verdict {
+            confidence: Confidence::CannotTell,
+            reasons,
+            next,
+            ..Verdict::new(Outcome::CannotTell, sentence)
+        };
+        if share >= MIN_COST_SHARE {
+            let sentence = format!(
+                "Cannot tell whether faster storage would help: operations waited {:.0} % of their time for it, at its usual speed.",
+                100.0 * share
+            );
+            let next = "Measure the device: 'fathom disk' on a directory of the same file system.";
+            return Some(verdict(sentence, vec![self.storage_words(share)], Some(next.to_owned())));
+        }
+        let is_unexplained = |incident: &&Incident| {
+            incident.confidence == Confidence::CannotTell && is_costly(incident) && matters(incident)
+        };
+        let worst = self.incidents.iter().find(is_unexplained)?;
+        let sentence =
+            "Cannot tell what made operations slow at times; no wait for storage was seen.".to_owned();
+        Some(verdict(sentence, vec![self.storage_words(share)], worst.next.clone()))
+    }
+
+    fn not_held_back(&self) -> Verdict {
+        let share = self.storage_share();
+        let part = match share {
+            share if share < 0.01 => "less than 1 %".to_owned(),
+            share => format!("at most {:.0} %", 100.0 * share),
+        };
+        let lost_s: f64 = self.incidents.iter().map(|incident| incident.lost_s).sum();
+        let in_incidents = (lost_s >= MIN_NAMED_LOST_S)
+            .then(|| format!("In incidents operations took {} longer in total.", time_span(lost_s)));
+        Verdict {
+            reasons: std::iter::once(self.storage_words(share)).chain(in_incidents).collect(),
+            ..Verdict::new(
+                Outcome::NotHeldBack,
+                format!("Not held back: operations waited {part} of their time for storage."),
+            )
+        }
+    }
+
+    /// The part of the operations' time in which they waited for storage.
+    fn storage_share(&self) -> f64 {
+        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
+        let storage_s: f64 = self.segments.iter().map(|segment| segment.storage_s).sum();
+        if all_s > 0.0 { (storage_s / all_s).min(1.0) } else { 0.0 }
+    }
+
+    fn storage_words(&self, share: f64) -> String {
+        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
+        format!(
+            "All operations together took {} in the server. {} of that{} they waited for page reads and journal syncs.",
+            time_span(all_s),
+            time_span(all_s * share),
+            if share < 0.005 { String::new() } else { format!(" ({:.0} %)", 100.0 * share) }
+        )
+    }
+
+    /// The cause that the segments name most, if it costs a fifth of all operations' time.
+    fn held_back_all_along(&self) -> Option<Verdict> {
+        if self.segments.iter().map(|segment| segment.operations).sum::<f64>() < MIN_OPERATIONS {
+            return None;
+        }
+        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
+        let mut causes: Vec<(Option<String>, Option<Domain>, f64, &Verdict)> = Vec::new();
+        // Stops are incidents of their own.
+        let is_stop = |verdict: &Verdict| verdict.cause.as_deref() == Some("server-stood-still");
+        let named = self.segments.iter().filter_map(|one| one.held_back.as_ref());
+        for (domain, lost_s, verdict) in named.filter(|(_, _, verdict)| !is_stop(verdict)) {
+            match causes.iter_mut().find(|(cause, ..)| *cause == verdict.cause) {
+                Some((_, _, sum_s, _)) => *sum_s += lost_s,
+                None => causes.push((verdict.cause.clone(), *domain, *lost_s, verdict)),
+            }
+        }
+        let (cause, domain, lost_s, verdict) =
+            causes.into_iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
+        let segments = self.segments.iter().filter_map(|one| one.held_back.as_ref());
+        let number = segments.filter(|(_, _, one)| one.cause == cause).count();
+        if lost_s < MIN_COST_SHARE * all_s || number * MIN_STRETCHES < self.segments.len() {
+            return None;
+        }
+        let noun = verdict.sentence.split_once(" by ").and_then(|(_, rest)| rest.split_once(':'));
+        let sentence = format!(
+            "Held back by {}: it took {:.0} % of the time of all operations, all of that in {number} of {} stretches of 10 min.",
+            noun.map_or("storage", |(noun, _)| noun),
+            100.0 * lost_s / all_s,
+            self.segments.len()
+        );
+        Some(Verdict {
+            cause,
+            domain,
+            reasons: verdict.reasons.clone(),
+            next: verdict.next.clone(),
+            confidence: verdict.confidence,
+            ..Verdict::new(Outcome::HeldBack, sentence)
+        })
+    }
+
+    /// The verdict from incidents with a cause. Storage comes first, because it is the question.
+    fn held_back_at_times(&self, costly: &[&Incident]) -> Option<Verdict> {
+        let storage: Vec<&&Incident> = costly.iter().filter(|incident| incident.is_storage()).collect();
+        let (chosen, noun): (Vec<&&Incident>, &str) = match storage.is_empty() {
+            false => (storage, "storage"),
+            true => {
+                let worst = costly.first()?;
+                let same = costly.iter().filter(|incident| incident.cause == worst.cause).collect();
+                (same, noun_of(worst))
+            }
+        };
+        let worst = chosen.first()?;
+        let all_s: f64 = chosen.iter().map(|incident| incident.length_s()).sum();
+        let lost_s: f64 = chosen.iter().map(|incident| incident.lost_s).sum();
+        let by = match worst.is_storage() {
+            true => noun.to_owned(),
+            false => format!("{noun}, not by storage,"),
+        };
+        let sentence = format!(
+            "Held back by {by} for {} of {}: operations took {} longer in total.",
+            time_span(all_s),
+            time_span(self.recorded_s),
+            time_span(lost_s)
+        );
+        let share = self.storage_share();
+        Some(Verdict {
+            cause: Some(worst.cause.clone()),
+            domain: worst.domain,
+            confidence: worst.confidence,
+            reasons: vec![self.storage_words(share)],
+            next: worst.next.clone(),
+            ..Verdict::new(Outcome::HeldBack, sentence)
+        })
+    }
+
+    /// The disks that other programs keep busy, a sentence each: the minutes, and the share of the bytes.
+    fn busy_with_others(&self) -> Vec<String> {
+        let own = ["engine.read_bytes", "engine.written_bytes", "journal.written_bytes"]
+            .map(|name| format!("server.{}.{name}", self.member));
+        let minutes: Vec<Vec<usize>> = (0..self.bins.len() / BINS_A_MINUTE)
+            .map(|minute| (minute * BINS_A_MINUTE..(minute + 1) * BINS_A_MINUTE).collect())
+            .collect();
+        let words = |disk: String| {
+            let names = ["read_bytes", "written_bytes"].map(|name| format!("device.{disk}.{name}"));
+            let busy_name = format!("device.{disk}.busy_ms");
+            let is_busy = |minute: &&Vec<usize>| {
+                let bytes = self.bins.sum_of(&names, minute).unwrap_or(0.0);
+                let others = bytes - self.bins.sum_of(&own, minute).unwrap_or(0.0);
+                let is_busy = match self.bins.rate(&busy_name, minute) {
+                    Some(busy_ms) => busy_ms / 1e3 >= MIN_BUSY_SHARE,
+                    None => others / 60.0 >= MIN_OTHERS_BYTES_PER_S,
+                };
+                is_busy && others >= 0.5 * bytes
+            };
+            let busy: Vec<usize> = minutes.iter().filter(is_busy).flatten().copied().collect();
+            let bytes = |names: &[String]| Bytes(self.bins.sum_of(names, &busy).unwrap_or(0.0) as u64);
+            (!busy.is_empty()).then(|| {
+                format!(
+                    "Another process kept {disk} busy for {}: of {} that were read and written then, at most {} were mongod's.",
+                    time_span(busy.len() as f64 * 10.0),
+                    bytes(&names),
+                    bytes(&own)
+                )
+            })
+        };
+        disks(self.bins).into_iter().filter_map(words).collect()
+    }
+
+    /// The sentences on what was not recorded.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let mut missing = vec![
+            "No client was watched: times are those in the server, without the network and the waits of clients."
+                .to_owned(),
+        ];
+        missing.extend(match self.disk {
+            DatabaseDisk::NoneRecorded => Some(
+                "This recording has no processors and disks of the host (mongod 3.4 and later record them, on Linux and Windows), so storage is judged by the engine's counters alone."
+                    .to_owned(),
+            ),
+            DatabaseDisk::Unlisted => Some(
+                "The database's disk was not recorded (mongod records no device mapper, software RAID or network volume), so storage is judged by what mongod waited for."
+                    .to_owned(),
+            ),
+            DatabaseDisk::Unknown => {
+                Some("mongod wrote too little to show which disk is the database's.".to_owned())
+            }
+            DatabaseDisk::Known(_) => None,
+        });
+        missing
+    }
+}
+
+/// Whether an incident cost a fifth of its operations' time.
+fn is_costly(incident: &Incident) -> bool {
+    incident.lost_share >= MIN_COST_SHARE && incident.lost_s > 0.0
+}
+
+/// Whether operations lost so much time in an incident without a cause that no verdict on the whole is possible.
+fn matters(incident: &Incident) -> bool {
+    incident.lost_s >= MIN_LOST_AT_A_TIME * incident.length_s()
+}
+
+/// The cause of an incident, for "held back by".
+fn noun_of(incident: &Incident) -> &'static str {
+    match incident.cause.as_str() {
+        "process-stopped" => "stops of the mongod process",
+        "processors" => "busy processors",
+        "cache" | "more-pages" => "its cache",
+        "tickets" => "tickets",
+        "locks" => "locks",
+        "flow-control" => "flow control",
+        "replication" => "other members of its set",
+        _ => "what the incidents below name",
+    }
+}

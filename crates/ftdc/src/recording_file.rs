@@ -1,0 +1,356 @@
+//! Finds the files of recordings in the inputs of a user: files, directories, archives, or standard input.
+//!
+//! A `diagnostic.data` directory has `metrics.<time>-<number>`, one for each start of the server and for each 10 MiB, and `metrics.interim` with the
+//! newest samples. Support cases hand over archives of such directories, often one inside another. All inputs are read as streams in their order.
+//! Only a zip file inside another archive is copied to an unnamed temporary file first, since its table of contents is at its end.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, ErrorKind, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use fathom_errors::{Error, Kind, Result};
+use flate2::read::MultiGzDecoder;
+
+/// The nesting depth of archives, compression included: `case.zip` > `node.tar.gz` > `diagnostic.data.tar` has four.
+const MAX_NESTING: usize = 12;
+/// The mark of a tar archive is at byte 257 of its first block.
+const HEAD_BYTES: u64 = 512;
+/// Endings of archives and of compressed files.
+const ARCHIVE_ENDINGS: [&str; 6] = [".tar", ".tgz", ".gz", ".zst", ".tzst", ".zip"];
+
+/// A file of a recording.
+pub struct RecordingFile<'f> {
+    /// The directory that contains it, in archives too. One process writes one directory.
+    pub directory: &'f str,
+    /// Its name without the directory.
+    pub name: &'f str,
+    /// Its contents after decompression.
+    pub contents: &'f mut dyn Read,
+}
+
+/// Passes each file of a recording in `inputs` to `visit`; `-` is standard input. Returns the errors of files that could not be read if others could.
+///
+/// # Errors
+/// If an input does not exist or has no recording, and those of `visit`.
+pub fn visit_recordings(
+    inputs: &[PathBuf],
+    visit: &mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
+) -> Result<Vec<Error>> {
+    let mut search = RecordingSearch { visit, files: 0, problems: Vec::new() };
+    for input in inputs {
+        let (files, problems) = (search.files, search.problems.len());
+        search.input(input)?;
+        search.end(files, problems, input)?;
+    }
+    Ok(search.problems)
+}
+
+/// The same for one stream, which is read as standard input is.
+///
+/// # Errors
+/// If it has no recording, and those of `visit`.
+pub fn visit_stream(
+    contents: &mut dyn Read,
+    visit: &mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
+) -> Result<Vec<Error>> {
+    let mut search = RecordingSearch { visit, files: 0, problems: Vec::new() };
+    search.stream(&StreamPath::standard_input(), contents, 0)?;
+    search.end(0, 0, Path::new("-"))?;
+    Ok(search.problems)
+}
+
+fn no_recording(input: &Path) -> Error {
+    Error::new(Kind::NotFound, format!("no recording of a mongod is in {}", input.display())).advise(
+        "name a diagnostic.data directory, which is in the server's dbPath, one of its files, or an archive of it",
+    )
+}
+
+/// The path of a stream.
+#[derive(Clone, Debug)]
+struct StreamPath {
+    directory: String,
+    name: String,
+    /// True if the user named the file itself: then it is read regardless of its name.
+    is_named: bool,
+}
+
+impl StreamPath {
+    fn standard_input() -> StreamPath {
+        StreamPath { directory: ".".to_owned(), name: "-".to_owned(), is_named: true }
+    }
+
+    fn of_file(path: &Path, is_named: bool) -> StreamPath {
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        StreamPath {
+            directory: directory.unwrap_or(Path::new(".")).display().to_string(),
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            is_named,
+        }
+    }
+
+    /// A file inside this archive.
+    fn inside(&self, entry: &str) -> StreamPath {
+        let entry = entry.trim_start_matches("./").replace('\\', "/");
+        let (folder, name) = entry.rsplit_once('/').unwrap_or(("", &entry));
+        let mut directory = self.to_string();
+        if !folder.is_empty() {
+            directory = format!("{directory}/{folder}");
+        }
+        StreamPath { directory, name: name.to_owned(), is_named: false }
+    }
+
+    fn decompressed(&self) -> StreamPath {
+        let name = match self.name.rsplit_once('.') {
+            Some((stem, "gz" | "zst")) => stem.to_owned(),
+            Some((stem, "tgz" | "tzst")) => format!("{stem}.tar"),
+            _ => self.name.clone(),
+        };
+        StreamPath { name, ..self.clone() }
+    }
+}
+
+impl std::fmt::Display for StreamPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.directory.as_str() {
+            "." | "" => write!(f, "{}", self.name),
+            directory => write!(f, "{directory}/{}", self.name),
+        }
+    }
+}
+
+/// Returns whether a file may be one of a recording, or an archive of some.
+fn may_hold_recordings(name: &str) -> bool {
+    is_recording(name) || ARCHIVE_ENDINGS.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
+}
+
+/// Returns whether a file has a name that mongod gives: `metrics.2025-07-10T15-58-48Z-00000`, `metrics.interim`, `metrics.interim.temp`.
+fn is_recording(name: &str) -> bool {
+    name.strip_prefix("metrics.")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("interim"))
+}
+
+/// The format of a stream, by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamFormat {
+    Gzip,
+    Zstd,
+    Tar,
+    Zip,
+    /// Not compressed and not an archive.
+    Plain,
+}
+
+impl StreamFormat {
+    fn new(head: &[u8]) -> StreamFormat {
+        match head {
+            [0x1f, 0x8b, ..] => StreamFormat::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => StreamFormat::Zstd,
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => StreamFormat::Zip,
+            _ if head.get(257..262) == Some(b"ustar") => StreamFormat::Tar,
+            _ => StreamFormat::Plain,
+        }
+    }
+}
+
+struct RecordingSearch<'v> {
+    visit: &'v mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
+    files: usize,
+    problems: Vec<Error>,
+}
+
+impl RecordingSearch<'_> {
+    fn input(&mut self, input: &Path) -> Result<()> {
+        if input == Path::new("-") {
+            return self.stream(&StreamPath::standard_input(), &mut io::stdin().lock(), 0);
+        }
+        let metadata = fs::metadata(input).map_err(|cause| unreadable(input, cause))?;
+        if metadata.is_dir() {
+            return self.directory(input, 0);
+        }
+        let file = File::open(input).map_err(|cause| unreadable(input, cause))?;
+        self.file(&StreamPath::of_file(input, true), file)
+    }
+
+    /// Checks that an input had a file of a recording, by how many files and problems there were before it.
+    fn end(&mut self, files: usize, problems: usize, input: &Path) -> Result<()> {
+        if self.files > files {
+            return Ok(());
+        }
+        let first = self.problems.drain(problems..).next();
+        Err(first.unwrap_or_else(|| no_recording(input)))
+    }
+
+    fn directory(&mut self, directory: &Path, depth: usize) -> Result<()> {
+        let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(cause) => {
+                self.problems.push(unreadable(directory, cause));
+                return Ok(());
+            }
+        };
+        // The names of mongod sort in the order of time, the interim file last.
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let path = entry.path();
+            let kind = entry.file_type();
+            if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
+                if depth < MAX_NESTING {
+                    self.directory(&path, depth + 1)?;
+                }
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !may_hold_recordings(&name) || !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            match File::open(&path) {
+                Ok(file) => self.file(&StreamPath::of_file(&path, false), file)?,
+                // A running mongod replaces its interim file every ten seconds.
+                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
+                Err(cause) => self.problems.push(unreadable(&path, cause)),
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, at: &StreamPath, mut file: File) -> Result<()> {
+        let mut head = Vec::new();
+        let read = Read::by_ref(&mut file).take(HEAD_BYTES).read_to_end(&mut head);
+        if let Err(cause) = read.and_then(|_| file.rewind()) {
+            // For instance standard input, by its name in /dev.
+            if cause.kind() != ErrorKind::NotSeekable {
+                self.problems.push(unreadable(Path::new(&at.to_string()), cause));
+                return Ok(());
+            }
+            return self.stream(at, &mut Cursor::new(head).chain(file), 0);
+        }
+        if StreamFormat::new(&head) == StreamFormat::Zip {
+            self.zip(at, file, 1)
+        } else {
+            self.stream(at, &mut file, 0)
+        }
+    }
+
+    /// Reads a stream. Errors are those of `visit`; unreadable parts are noted.
+    fn stream(&mut self, at: &StreamPath, contents: &mut dyn Read, depth: usize) -> Result<()> {
+        if depth > MAX_NESTING {
+            self.problem(at, format!("more than {MAX_NESTING} archives are within each other"));
+            return Ok(());
+        }
+        let mut head = Vec::new();
+        if let Err(cause) = (&mut *contents).take(HEAD_BYTES).read_to_end(&mut head) {
+            self.problem(at, cause);
+            return Ok(());
+        }
+        let format = StreamFormat::new(&head);
+        let mut contents = Cursor::new(head).chain(contents);
+        match format {
+            StreamFormat::Gzip => {
+                self.stream(&at.decompressed(), &mut MultiGzDecoder::new(&mut contents), depth + 1)
+            }
+            StreamFormat::Zstd => match zstd::Decoder::new(&mut contents) {
+                Ok(mut decoder) => self.stream(&at.decompressed(), &mut decoder, depth + 1),
+                Err(cause) => {
+                    self.problem(at, cause);
+                    Ok(())
+                }
+            },
+            StreamFormat::Tar => self.tar(at, &mut contents, depth + 1),
+            StreamFormat::Zip => match copy(&mut contents) {
+                Ok(file) => self.zip(at, file, depth + 1),
+                Err(cause) => {
+                    self.problem(at, cause);
+                    Ok(())
+                }
+            },
+            StreamFormat::Plain if at.is_named || is_recording(&at.name) => {
+                self.files += 1;
+                (self.visit)(RecordingFile {
+                    directory: &at.directory,
+                    name: &at.name,
+                    contents: &mut contents,
+                })
+            }
+            StreamFormat::Plain => Ok(()),
+        }
+    }
+
+    fn tar(&mut self, at: &StreamPath, contents: &mut dyn Read, depth: usize) -> Result<()> {
+        let mut archive = tar::Archive::new(contents);
+        let entries = match archive.entries() {
+            Ok(entries) => entries,
+            Err(cause) => {
+                self.problem(at, cause);
+                return Ok(());
+            }
+        };
+        for entry in entries {
+            let mut entry = match entry {
+                Ok(entry) => entry,
+                Err(cause) => {
+                    self.problem(at, cause);
+                    return Ok(());
+                }
+            };
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let inside = at.inside(&path);
+            if entry.header().entry_type().is_file() && may_hold_recordings(&inside.name) {
+                self.stream(&inside, &mut entry, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn zip(&mut self, at: &StreamPath, file: File, depth: usize) -> Result<()> {
+        let mut archive = match zip::ZipArchive::new(file) {
+            Ok(archive) => archive,
+            Err(cause) => {
+                self.problem(at, cause);
+                return Ok(());
+            }
+        };
+        for number in 0..archive.len() {
+            let mut entry = match archive.by_index(number) {
+                Ok(entry) => entry,
+                Err(cause) => {
+                    self.problem(at, cause);
+                    continue;
+                }
+            };
+            let inside = match entry.name() {
+                Ok(name) => at.inside(&name),
+                Err(cause) => {
+                    self.problem(at, cause);
+                    continue;
+                }
+            };
+            if entry.is_file() && may_hold_recordings(&inside.name) {
+                self.stream(&inside, &mut entry, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, at: &StreamPath, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        self.problems.push(Error::new(Kind::Malformed, format!("cannot read {at} whole")).because(cause));
+    }
+}
+
+/// Copies a stream to a temporary file that has no name.
+fn copy(contents: &mut dyn Read) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    io::copy(contents, &mut file)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn unreadable(path: &Path, cause: io::Error) -> Error {
+    let is_refused = cause.kind() == ErrorKind::PermissionDenied;
+    let error = Error::io("read", path, cause);
+    if is_refused {
+        error.advise("run it as the server's user, like 'sudo -u mongodb fathom ...'")
+    } else {
+        error
+    }
+}

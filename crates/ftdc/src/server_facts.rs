@@ -1,0 +1,145 @@
+//! A recording's facts on its server: version, host, role. They come from the documents at the beginning of each file and the text of samples.
+
+use std::collections::BTreeSet;
+
+use bson::{RawBsonRef, RawDocument};
+use serde::Serialize;
+
+/// Members of a sharded cluster since 8.0 nest all metrics under the role that they concern.
+pub const ROLES: [&str; 3] = ["common", "shard", "router"];
+
+/// Facts on a server. Those that change while it is recorded have several values, in the order in which they came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ServerFacts {
+    /// The process: `mongod` or `mongos`.
+    pub process: Option<String>,
+    pub versions: Vec<String>,
+    pub storage_engine: Option<String>,
+    /// Host names, with the port if samples show it.
+    pub hosts: Vec<String>,
+    pub system: Option<String>,
+    pub processors: Option<i64>,
+    pub memory_mib: Option<i64>,
+    pub replica_set: Option<String>,
+    /// Hosts and ports of the members of its set, in the order of the last sample that says them.
+    #[serde(skip)]
+    pub set_members: Vec<String>,
+    /// Roles in a sharded cluster, of [`ROLES`].
+    pub roles: BTreeSet<String>,
+    /// The directory of the data.
+    pub db_path: Option<String>,
+    /// The file of its log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_path: Option<String>,
+    /// Operations that take less are not logged, in milliseconds (`slowms`), if it was set at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_ms: Option<i64>,
+    /// The part of slow operations that is logged, 0 to 1, if it was set at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_sample_rate: Option<f64>,
+    /// True if the data are on other hosts: a build with disaggregated storage.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_disaggregated: bool,
+}
+
+impl ServerFacts {
+    /// Adds the facts of the document at the beginning of a file.
+    pub fn add_metadata(&mut self, replies: &RawDocument) {
+        if let Some(version) = text(replies, &["buildInfo", "version"]) {
+            add(&mut self.versions, version);
+        }
+        let host = |path: &[&str]| value(replies, &[&["hostInfo"], path].concat());
+        let system = [host(&["os", "name"]), host(&["os", "version"])];
+        let system: Vec<&str> = system.into_iter().flatten().filter_map(|value| value.as_str()).collect();
+        self.system = Some(system.join(" ")).filter(|system| !system.is_empty()).or(self.system.take());
+        self.processors = host(&["system", "numCores"]).and_then(integer).or(self.processors);
+        self.memory_mib = host(&["system", "memSizeMB"]).and_then(integer).or(self.memory_mib);
+        let options = |path: &[&str]| text(replies, &[&["getCmdLineOpts", "parsed"], path].concat());
+        self.db_path = options(&["storage", "dbPath"]).or(self.db_path.take());
+        self.log_path = options(&["systemLog", "path"]).or(self.log_path.take());
+        let profiling =
+            |name: &str| value(replies, &["getCmdLineOpts", "parsed", "operationProfiling", name]);
+        self.slow_ms = profiling("slowOpThresholdMs").and_then(integer).or(self.slow_ms);
+        let number =
+            |value: RawBsonRef<'_>| value.as_f64().or_else(|| integer(value).map(|value| value as f64));
+        self.slow_sample_rate = profiling("slowOpSampleRate").and_then(number).or(self.slow_sample_rate);
+        let enabled = ["getCmdLineOpts", "parsed", "setParameter", "disaggregatedStorageEnabled"];
+        self.is_disaggregated |= value(replies, &enabled).is_some_and(|value| !is_false(value));
+        self.replica_set = options(&["replication", "replSetName"])
+            .or_else(|| options(&["replication", "replSet"]))
+            .or(self.replica_set.take());
+        if self.hosts.is_empty()
+            && let Some(host) = text(replies, &["hostInfo", "system", "hostname"])
+        {
+            self.hosts.push(host);
+        }
+    }
+
+    /// Adds the facts of the first sample of a chunk.
+    pub fn add_sample(&mut self, sample: &RawDocument) {
+        let status = |name: &str| text(sample, &["serverStatus", name]);
+        if let Some(version) = status("version") {
+            add(&mut self.versions, version);
+        }
+        if let Some(host) = status("host") {
+            // The name without a port, from the beginning of a file, is of the same host.
+            self.hosts.retain(|known| !host.starts_with(&format!("{known}:")));
+            add(&mut self.hosts, host);
+        }
+        // On Windows it is the path of the program.
+        let process = status("process").map(|process| {
+            let name = process.rsplit(['/', '\\']).next().unwrap_or_default();
+            name.trim_end_matches(".exe").to_owned()
+        });
+        self.process = process.or(self.process.take());
+        self.storage_engine =
+            text(sample, &["serverStatus", "storageEngine", "name"]).or(self.storage_engine.take());
+        self.replica_set = text(sample, &["replSetGetStatus", "set"]).or(self.replica_set.take());
+        if let Some(members) =
+            value(sample, &["replSetGetStatus", "members"]).and_then(|members| members.as_array())
+        {
+            let names = members
+                .into_iter()
+                .flatten()
+                .filter_map(|member| Some(member.as_document()?.get_str("name").ok()?.to_owned()));
+            self.set_members = names.collect();
+        }
+        for role in ROLES {
+            if sample.get_document(role).is_ok() {
+                self.roles.insert(role.to_owned());
+            }
+        }
+    }
+}
+
+fn add(values: &mut Vec<String>, value: String) {
+    if !values.contains(&value) {
+        values.push(value);
+    }
+}
+
+fn text(document: &RawDocument, path: &[&str]) -> Option<String> {
+    value(document, path)?.as_str().map(str::to_owned)
+}
+
+fn integer(value: RawBsonRef<'_>) -> Option<i64> {
+    value
+        .as_i64()
+        .or_else(|| value.as_i32().map(i64::from))
+        .or_else(|| value.as_f64().map(|value| value as i64))
+}
+
+/// Parameters on a command line are text.
+fn is_false(value: RawBsonRef<'_>) -> bool {
+    value.as_bool() == Some(false) || value.as_str().is_some_and(|text| text == "false" || text == "0")
+}
+
+/// The value at a path, or at the same path below a role. Text that is not UTF-8 counts as absent.
+fn value<'d>(document: &'d RawDocument, path: &[&str]) -> Option<RawBsonRef<'d>> {
+    let below = |document: &'d RawDocument| {
+        let (last, parents) = path.split_last()?;
+        let parent = parents.iter().try_fold(document, |document, name| document.get_document(name).ok())?;
+        parent.get(last).ok().flatten()
+    };
+    below(document).or_else(|| ROLES.iter().find_map(|role| document.get_document(role).ok().and_then(below)))
+}

@@ -1,0 +1,240 @@
+//! Tests that recordings in folders and archives of any kind are found, that each sample counts once, and that other inputs are refused
+//! in a sentence.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs::{self, File};
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use fathom_errors::Kind;
+use fathom_ftdc::{Gap, SampleFilter, ServerInventory, take_inventory, visit_samples};
+use fathom_testkit::{
+    RECORDING_BEGIN_MS, RECORDING_SAMPLES, REPEATED_SAMPLES, RecordedProcess, RecordingWriter, Scratch,
+    write_recording,
+};
+
+const ARCHIVE_FILE: &str = "metrics.2025-07-10T19-28-00Z-00000";
+
+/// A folder with a recording, and the contents of its two files.
+fn recording() -> (Scratch, PathBuf, Vec<(String, Vec<u8>)>) {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path().join("db1/diagnostic.data");
+    write_recording(&folder).unwrap();
+    let files = [ARCHIVE_FILE, "metrics.interim"];
+    let files = files.map(|name| (name.to_owned(), fs::read(folder.join(name)).unwrap())).to_vec();
+    (scratch, folder, files)
+}
+
+fn inventory(input: &Path) -> Vec<ServerInventory> {
+    let (servers, problems) = take_inventory(&[input.to_owned()]).unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    servers
+}
+
+fn assert_whole(server: &ServerInventory) {
+    assert_eq!((server.timeline.len(), server.repeated_samples), (RECORDING_SAMPLES, REPEATED_SAMPLES));
+    assert_eq!(server.files.len(), 2);
+}
+
+fn tar(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, contents) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(contents.len() as u64);
+        header.set_mode(0o600);
+        builder.append_data(&mut header, format!("./diagnostic.data/{name}"), contents.as_slice()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn gzip(contents: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(contents).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zip(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, contents) in files {
+        writer.start_file(name.as_str(), zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(contents).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn what_a_folder_holds_is_told() {
+    let (scratch, folder, _) = recording();
+    let servers = inventory(&folder);
+    let [server] = servers.as_slice() else { panic!("{servers:?}") };
+    assert_whole(server);
+    let facts = &server.facts;
+    assert_eq!((facts.process.as_deref(), facts.replica_set.as_deref()), (Some("mongod"), Some("rs0")));
+    assert_eq!(
+        (facts.versions.as_slice(), facts.hosts.as_slice()),
+        (&["7.0.12".to_owned()][..], &["db1.example.net:27017".to_owned()][..])
+    );
+    assert_eq!((facts.processors, facts.memory_mib), (Some(4), Some(7963)));
+    assert_eq!(facts.system.as_deref(), Some("Ubuntu 22.04"));
+    let gap = Gap { from_ms: RECORDING_BEGIN_MS + 199_000, to_ms: RECORDING_BEGIN_MS + 205_000 };
+    assert_eq!(server.timeline.gaps(), [gap]);
+    assert_eq!(server.timeline.restarts_ms(), [RECORDING_BEGIN_MS + 405_000]);
+    let periods: Vec<i64> = server.timeline.periods().iter().map(|period| period.period_ms).collect();
+    assert_eq!(periods, [1000, 100]);
+    // The folder above it, and one of its files.
+    assert_whole(&inventory(&scratch.path())[0]);
+    assert_eq!(inventory(&folder.join(ARCHIVE_FILE))[0].timeline.len(), 660);
+}
+
+#[test]
+fn archives_hold_what_the_folder_holds_however_nested() {
+    let (scratch, _, files) = recording();
+    let plain = tar(&files);
+    let zipped = zip(&files);
+    let nested = zip(&[
+        ("case/node.tar.gz".to_owned(), gzip(&plain)),
+        ("case/notes.txt".to_owned(), b"hello".to_vec()),
+    ]);
+    let zip_in_tar = tar(&[("node.zip".to_owned(), zipped.clone())]);
+    let compressed: Vec<(String, Vec<u8>)> =
+        files.iter().map(|(name, contents)| (format!("{name}.gz"), gzip(contents))).collect();
+    for (name, contents) in [
+        ("plain.tar", plain.clone()),
+        ("node.tgz", gzip(&plain)),
+        ("node.tar.zst", zstd::encode_all(plain.as_slice(), 1).unwrap()),
+        ("node.zip", zipped),
+        ("case.zip", nested),
+        ("case.tar.gz", gzip(&zip_in_tar)),
+        ("files.tar", tar(&compressed)),
+        // The contents show the type, not the name.
+        ("upload", gzip(&plain)),
+    ] {
+        let path = scratch.path().join(name);
+        fs::write(&path, contents).unwrap();
+        let servers = inventory(&path);
+        assert_eq!(servers.len(), 1, "{name}: {servers:?}");
+        assert_whole(&servers[0]);
+    }
+}
+
+#[test]
+fn two_servers_in_one_archive_are_two() {
+    let (scratch, _, files) = recording();
+    let both: Vec<(String, Vec<u8>)> = ["db1", "db2"]
+        .iter()
+        .flat_map(|host| {
+            files.iter().map(move |(name, contents)| (format!("{host}/{name}"), contents.clone()))
+        })
+        .collect();
+    let path = scratch.path().join("both.zip");
+    fs::write(&path, zip(&both)).unwrap();
+    let servers = inventory(&path);
+    assert_eq!(servers.len(), 2);
+    servers.iter().for_each(assert_whole);
+}
+
+#[test]
+fn what_is_no_recording_is_refused() {
+    let scratch = Scratch::new().unwrap();
+    let refused = |name: &str, contents: &[u8]| {
+        let path = scratch.path().join(name);
+        fs::write(&path, contents).unwrap();
+        let error = take_inventory(&[path]).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        error.kind()
+    };
+    assert_eq!(refused("notes.txt", b"a text of some length"), Kind::Malformed);
+    assert_eq!(refused("zeros", &[0; 4096]), Kind::Malformed);
+    assert_eq!(refused("empty", b""), Kind::Malformed);
+    assert_eq!(refused("empty.zip", &zip(&[])), Kind::NotFound);
+    assert_eq!(
+        refused("cut.zip", &zip(&[("metrics.interim".to_owned(), vec![1; 99])])[..60]),
+        Kind::Malformed
+    );
+    assert_eq!(refused("other.tar", &tar(&[("notes.txt".to_owned(), vec![1; 99])])), Kind::NotFound);
+    let folder = scratch.path().join("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("collection-0.wt"), [0; 64]).unwrap();
+    assert_eq!(take_inventory(&[folder]).unwrap_err().kind(), Kind::NotFound);
+    assert_eq!(take_inventory(&[scratch.path().join("missing")]).unwrap_err().kind(), Kind::NotFound);
+}
+
+#[test]
+fn what_follows_damage_is_read() {
+    let (scratch, folder, files) = recording();
+    // A chunk whose zlib stream is damaged: the chunks around it are read.
+    let mut contents = files[0].1.clone();
+    let second = contents.len() / 2;
+    contents[second] ^= 0xff;
+    fs::write(folder.join(ARCHIVE_FILE), &contents).unwrap();
+    let server = &inventory(&folder)[0];
+    assert!(server.timeline.len() >= RECORDING_SAMPLES - 300 && server.timeline.len() < RECORDING_SAMPLES);
+    assert_eq!(server.files[0].damages.len(), 1, "{:?}", server.files);
+    // A crash truncates the last document.
+    fs::write(folder.join(ARCHIVE_FILE), &files[0].1[..files[0].1.len() - 7]).unwrap();
+    let server = &inventory(&folder)[0];
+    assert!(server.files[0].cut_off_bytes > 0 && server.timeline.len() >= 600);
+    // An archive truncated by a copy.
+    let archive = gzip(&tar(&files));
+    let path = scratch.path().join("cut.tar.gz");
+    fs::write(&path, &archive[..archive.len() - archive.len() / 4]).unwrap();
+    match take_inventory(&[path]) {
+        Ok((servers, problems)) => {
+            let damages = servers.iter().flat_map(|server| &server.files).map(|file| file.damages.len());
+            assert!(damages.sum::<usize>() + problems.len() > 0, "{servers:?}");
+        }
+        Err(error) => assert_eq!(error.kind(), Kind::Malformed),
+    }
+}
+
+#[test]
+fn values_of_chosen_metrics_come_once() {
+    let (_scratch, folder, _) = recording();
+    let range = RECORDING_BEGIN_MS + 604_000..=RECORDING_BEGIN_MS + 606_000;
+    let (mut starts, mut values) = (Vec::new(), Vec::new());
+    let problems = visit_samples(
+        &[folder],
+        SampleFilter::new(range.clone()),
+        &|path| path.ends_with("opcounters.insert"),
+        &mut |block| {
+            starts.extend_from_slice(block.starts_ms);
+            assert_eq!(block.metrics.len(), 1);
+            values.extend_from_slice(&block.columns[0]);
+            Ok(())
+        },
+    )
+    .unwrap();
+    assert!(problems.is_empty());
+    // One at 604 s, and one every 0.1 s from 605 s to 606 s.
+    assert_eq!((starts.len(), starts[0], starts[11]), (12, *range.start(), *range.end()));
+    assert_eq!((values[0], values[1], values[11]), (60_400, 60_500, 60_600));
+}
+
+/// Samples of two processes in one chunk, as after a crash, and metrics that come and go.
+#[test]
+fn a_chunk_of_two_processes_has_a_restart() {
+    let scratch = Scratch::new().unwrap();
+    let mut writer = RecordingWriter::default();
+    let begin = RECORDING_BEGIN_MS;
+    for (process, from, to) in [
+        (RecordedProcess { pid: 1, started_ms: begin - 9000 }, 0, 50),
+        (RecordedProcess { pid: 2, started_ms: begin + 49_500 }, 50, 90),
+    ] {
+        for second in from..to {
+            let more = if second % 40 == 39 {
+                bson::doc! { "repl": { "lag": second } }
+            } else {
+                bson::Document::new()
+            };
+            let start_ms = begin + second * 1000;
+            writer.sample(start_ms, &process.sample(start_ms, &more)).unwrap();
+        }
+    }
+    writer.end_chunk().unwrap();
+    let path = scratch.path().join("metrics.interim.temp");
+    File::create(&path).unwrap().write_all(&writer.into_bytes()).unwrap();
+    let server = &inventory(&path)[0];
+    assert_eq!((server.timeline.len(), server.timeline.restarts_ms()), (90, vec![begin + 50_000]));
+    let (least, most) = server.metrics.unwrap();
+    assert_eq!(most, least + 1);
+}

@@ -1,0 +1,17 @@
+//! The log of a mongod or mongos: parses lines, and reads the slow operations of whole files.
+//!
+//! The sampler that follows a log and the reader of stored files use the same line parser.
+
+mod json_fields;
+mod log_files;
+mod log_line;
+mod operation_shape;
+mod slow_operations;
+#[cfg(test)]
+mod tests;
+mod wrapping;
+
+pub use log_files::{is_log, logs_beside};
+pub use log_line::{LogLine, LogWhat, LoggedOperation, read_log_line};
+pub(crate) use log_line::{duration_ms, event_of, may_be_slow};
+pub use slow_operations::{LogReading, SlowOperationEvent, read_slow_operations};

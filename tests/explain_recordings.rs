@@ -1,0 +1,280 @@
+//! Tests `fathom explain` on recordings of real servers: it finds the known cause in the known minutes, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, skip, test, write_recording};
+use serde_json::Value;
+
+fn explain(arguments: &[&str], folder: &Path) -> Output {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("explain").args(arguments).current_dir(folder).run()
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/recordings")
+}
+
+/// The folder of recordings that the project may not distribute.
+fn other_recordings() -> PathBuf {
+    let folder = std::env::var_os("FATHOM_RECORDINGS").map(PathBuf::from).filter(|folder| folder.is_dir());
+    folder.unwrap_or_else(|| skip!(Need::Recordings, "FATHOM_RECORDINGS names no folder"))
+}
+
+/// The judgement of the only server, and the exit code.
+fn judged(folder: &Path, name: &str) -> (Value, i32) {
+    let output = explain(&[name, "--json"], folder);
+    let document = output.json();
+    assert_eq!(document["servers"].as_array().unwrap().len(), 1);
+    (document["servers"][0]["judgement"].clone(), output.code)
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// The seconds of a day in UTC at which an incident begins and ends.
+fn seconds_of_day(incident: &Value) -> (i64, i64) {
+    let at = |field: &str| incident[field].as_i64().unwrap() / 1000 % 86_400;
+    (at("begin_ms"), at("end_ms"))
+}
+
+fn clock(hours: i64, minutes: i64, seconds: i64) -> i64 {
+    hours * 3600 + minutes * 60 + seconds
+}
+
+#[test]
+fn a_calm_recording_is_not_held_back() {
+    let (judgement, code) = judged(&fixtures(), "control");
+    assert_eq!((text(&judgement["verdict"], "outcome"), code), ("not_held_back", 0), "{judgement:#}");
+    // The load begins 34 s after the recording: the loading of the data before it may be named.
+    for incident in judgement["incidents"].as_array().unwrap() {
+        assert!(seconds_of_day(incident).1 <= clock(20, 17, 30), "{incident:#}");
+    }
+}
+
+#[test]
+fn reads_that_wait_above_the_disk_are_named() {
+    let (judgement, code) = judged(&fixtures(), "iops-cap");
+    let incident = &judgement["incidents"][0];
+    assert_eq!((text(incident, "cause"), text(incident, "domain"), code), ("storage-reads", "storage", 1));
+    assert!(text(incident, "sentence").contains("waited above vda"), "{incident:#}");
+    let (begin, end) = seconds_of_day(incident);
+    assert!(begin <= clock(20, 22, 25) && begin >= clock(20, 22, 5), "{incident:#}");
+    assert!(end >= clock(20, 23, 0) && end <= clock(20, 24, 0), "{incident:#}");
+    assert!(
+        text(&judgement["verdict"], "sentence").starts_with("Held back by storage for "),
+        "{judgement:#}"
+    );
+}
+
+#[test]
+fn a_neighbour_on_the_disk_is_named_with_its_bytes() {
+    let (judgement, code) = judged(&fixtures(), "noisy-neighbour");
+    let incident = &judgement["incidents"][0];
+    assert_eq!((text(incident, "cause"), code), ("neighbour-io", 1), "{judgement:#}");
+    assert!(text(incident, "sentence").starts_with("Another process kept vda busy"), "{incident:#}");
+    let (begin, end) = seconds_of_day(incident);
+    assert!((clock(20, 29, 55)..=clock(20, 30, 15)).contains(&begin), "{incident:#}");
+    assert!((clock(20, 31, 15)..=clock(20, 31, 45)).contains(&end), "{incident:#}");
+}
+
+#[test]
+fn a_stopped_process_is_named_and_is_not_storage() {
+    let (judgement, code) = judged(&fixtures(), "server-stopped");
+    let incident = &judgement["incidents"][0];
+    assert_eq!((text(incident, "cause"), text(incident, "domain"), code), ("process-stopped", "server", 1));
+    assert_eq!(
+        text(incident, "sentence"),
+        "The process stood still 3 times, for up to 4.22 s, while the host went on."
+    );
+    assert!(
+        text(&judgement["verdict"], "sentence").starts_with("Held back by stops of the mongod process, not")
+    );
+}
+
+#[test]
+fn a_slow_journal_is_named_in_its_minutes_and_not_before() {
+    let (judgement, code) = judged(&fixtures(), "standalone-7.0.0");
+    assert_eq!((text(&judgement["verdict"], "cause"), code), ("storage-journal", 1), "{judgement:#}");
+    assert_eq!(text(&judgement, "disk"), "sda");
+    let costly = |incident: &&Value| incident["lost_share"].as_f64().unwrap() >= 0.2;
+    let incidents = judgement["incidents"].as_array().unwrap();
+    let spans: Vec<(i64, i64)> = incidents.iter().filter(costly).map(seconds_of_day).collect();
+    let [(begin, end)] = spans.as_slice() else { panic!("{judgement:#}") };
+    assert!((clock(19, 28, 0)..=clock(19, 29, 0)).contains(begin), "{judgement:#}");
+    assert!((clock(19, 30, 0)..=clock(19, 31, 30)).contains(end), "{judgement:#}");
+}
+
+#[test]
+fn the_answer_on_a_terminal_is_short() {
+    let output = explain(&["iops-cap"], &fixtures());
+    insta::assert_snapshot!("explain_recording", output.stdout);
+    assert!(output.stdout.lines().count() <= 40, "{}", output.stdout);
+    assert!(output.stdout.lines().all(|line| line.chars().count() <= 80), "{}", output.stdout);
+    // A part of it, in another zone.
+    let part = explain(&["iops-cap", "--to", "2026-11-24T21:22", "--tz", "Etc/GMT-1"], &fixtures());
+    let words = part.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("2026-11-24 21:20:28 to 2026-11-24 21:22:00"), "{}", part.stdout);
+}
+
+#[test]
+fn a_busy_disk_that_nobody_waits_for_holds_nothing_back() {
+    let (judgement, code) = judged(&other_recordings(), "standalone-3.4.2");
+    assert_eq!((text(&judgement["verdict"], "outcome"), code), ("not_held_back", 0), "{judgement:#}");
+    let reasons = judgement["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("Another process kept sdb busy"), "{judgement:#}");
+}
+
+#[test]
+fn a_suspended_host_is_no_incident_of_storage() {
+    let (judgement, _) = judged(&other_recordings().join("traps"), "suspended-host-5.0.5");
+    let incidents = judgement["incidents"].as_array().unwrap();
+    assert!(incidents.iter().any(|incident| text(incident, "cause") == "host-suspended"), "{judgement:#}");
+    assert!(incidents.iter().all(|incident| text(incident, "domain") != "storage"), "{judgement:#}");
+}
+
+#[test]
+fn data_on_other_hosts_get_no_verdict() {
+    let (judgement, code) = judged(&other_recordings().join("traps"), "duplicate-keys-8.0-internal");
+    assert_eq!((text(&judgement["verdict"], "outcome"), code), ("not_examined", 4), "{judgement:#}");
+}
+
+#[test]
+fn members_of_a_set_are_judged_side_by_side() {
+    let output = explain(&["set-7.0.16"], &other_recordings());
+    assert_eq!(output.stdout.matches("Recorded: mongod 7.0.16 on ").count(), 3, "{}", output.stdout);
+    assert!(output.stdout.lines().count() <= 40, "{}", output.stdout);
+    assert_eq!(output.stdout.matches("Compared with the clock of ").count(), 1, "{}", output.stdout);
+    // All three were on one host, so they had one clock.
+    let document = explain(&["set-7.0.16", "--json"], &other_recordings()).json();
+    for server in document["servers"].as_array().unwrap().iter().skip(1) {
+        let bound = |name: &str| server["clock"][name].as_i64().unwrap();
+        assert!((-50..=0).contains(&bound("min_ms")), "{:#}", server["clock"]);
+        assert!((0..=50).contains(&bound("max_ms")), "{:#}", server["clock"]);
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_in_one_sentence() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path();
+    std::fs::create_dir(folder.join("empty")).unwrap();
+    std::fs::create_dir(folder.join("other")).unwrap();
+    std::fs::write(folder.join("other/notes.txt"), "nothing").unwrap();
+    std::fs::create_dir(folder.join("zeros")).unwrap();
+    std::fs::write(folder.join("zeros/metrics.2026-11-24T20-16-45Z-00000"), [0_u8; 4096]).unwrap();
+    write_recording(&folder.join("diagnostic.data")).unwrap();
+    for arguments in [
+        &["empty"][..],
+        &["other"],
+        &["zeros"],
+        &["diagnostic.data", "--from", "2030-01-01"],
+        &["diagnostic.data", "--from", "yesterday"],
+        &["diagnostic.data", "--probe", "x"],
+        &["--tz", "UTC"],
+    ] {
+        let output = explain(arguments, &folder);
+        assert!(matches!(output.code, 2 | 3), "{arguments:?}: {output:?}");
+        assert_eq!(output.stderr.lines().count(), 1, "{arguments:?}: {output:?}");
+        assert_eq!(output.stdout, "", "{arguments:?}");
+        assert!(!output.stderr.contains("panicked"), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn an_imported_part_is_a_run_like_any_other() {
+    let scratch = Scratch::new().unwrap();
+    let runs = scratch.path().join("runs");
+    let fathom = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(arguments)
+            .current_dir(fixtures())
+            .state(scratch.path().join("state"))
+            .run()
+    };
+    let directory = runs.to_str().unwrap();
+    let part = ["import", "iops-cap", "--from", "2026-11-24T20:21:40", "--to", "2026-11-24T20:23:00"];
+    let output = fathom(&[&part[..], &["--runs", directory, "--json"]].concat()).expect_code(0).json();
+    let folder = text(&output, "run_folder").to_owned();
+    assert!(text(&output, "first") == "2026-11-24T20:21:40.000Z" && output["servers"] == 1, "{output:#}");
+    let manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(Path::new(&folder).join("manifest.json")).unwrap())
+            .unwrap();
+    assert_eq!(manifest["started"], "2026-11-24T20:21:40Z");
+    assert_eq!(manifest["environment"]["server.0.version"], "4.0.3");
+    let judged = fathom(&["explain", &folder, "--no-report"]);
+    // The rules for runs see the wait; they learn the usual values only from longer recordings.
+    assert_eq!(judged.code, 4, "{judged:?}");
+    assert!(judged.stdout.contains("wait for pages to be read"), "{}", judged.stdout);
+    fathom(&["report", &folder]).expect_code(0);
+    assert!(Path::new(&folder).join("report.html").exists());
+    // A whole day is too long for a run folder, and nothing is left of the attempt.
+    let long = fathom(&["import", ".", "--runs", directory]);
+    assert_eq!(long.code, 2, "{long:?}");
+    assert!(long.stderr.contains("--from and --to"), "{long:?}");
+    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 1);
+}
+
+#[test]
+fn a_recording_is_replayed_as_if_it_happened_now() {
+    let replay = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["watch", "--replay", "iops-cap", "--speed", "60", "--interval", "250ms"])
+            .args(arguments)
+            .current_dir(fixtures())
+            .run()
+    };
+    // A quarter of a second is 15 s of the recording: the reads of 25 to 48 ms are among its lines.
+    let output = replay(&["--at", "2026-11-24T20:21:40", "--for", "2s", "--json"]).expect_code(0);
+    let lines: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() >= 4, "{}", output.stdout);
+    assert!(lines.iter().any(|line| line.to_string().contains("page read")), "{}", output.stdout);
+    let late = replay(&["--at", "2030-01-01"]);
+    assert_eq!((late.code, late.stdout.as_str()), (2, ""), "{late:?}");
+    let both = replay(&["--uri", "mongodb://127.0.0.1"]);
+    assert_eq!(both.code, 2, "{both:?}");
+}
+
+#[test]
+fn a_recording_has_a_page_of_its_days() {
+    let scratch = Scratch::new().unwrap();
+    let report = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .arg("report")
+            .args(arguments)
+            .current_dir(scratch.path())
+            .run()
+    };
+    let recordings = fixtures();
+    let path = |name: &str| recordings.join(name).display().to_string();
+    let output = report(&[&path("iops-cap"), "--tz", "Etc/GMT-1"]).expect_code(0);
+    assert_eq!(output.stdout, "recording.html\n");
+    let page = std::fs::read_to_string(scratch.path().join("recording.html")).unwrap();
+    for words in [
+        "Held back by storage for ",
+        "waited above vda",
+        "2026-11-24 21:22:",
+        "a sync of the journal",
+        "find { filter: { _id: ? } }",
+        "The hour around it",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    // Members on one axis, and a page without names.
+    let output = report(&[&path("control"), &path("server-stopped"), "--output", "-"]).expect_code(0);
+    assert_eq!(output.stdout.matches("class=\"answer ").count(), 2);
+    assert_eq!(output.stdout.matches("aria-label=\"Figures over the whole recording").count(), 1);
+    let output = report(&[&path("iops-cap"), "--redact", "--output", "-"]).expect_code(0);
+    for name in ["ycsb.usertable", "iops-cap", "xx:27958"] {
+        assert!(!output.stdout.contains(name), "{name}");
+    }
+    for arguments in [
+        &["--tz", "UTC"][..],
+        &["a", "b", "c"],
+        &[&path("iops-cap/mongod.log.gz")],
+        &[&path("control"), &path("iops-cap"), "--log", &path("iops-cap/mongod.log.gz")],
+    ] {
+        let output = report(arguments);
+        assert!(matches!(output.code, 2 | 3), "{arguments:?}: {output:?}");
+        assert_eq!((output.stderr.lines().count(), output.stdout.as_str()), (1, ""), "{output:?}");
+    }
+}
