@@ -1,5 +1,7 @@
 //! Tests `fathom disk --sustain` on disks with a known bucket: a token bucket in front of the kit's disk.
 
+use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use fathom_record::burst_allowance::{BurstAllowance, BurstVerdict};
@@ -48,29 +50,29 @@ fn error(figure: f64, truth: f64) -> f64 {
     (figure / truth - 1.0).abs()
 }
 
-/// A bucket that is empty after 3 s.
+/// The readings of a drive that the folder of its run has so far.
+fn readings_so_far(probe: &Probe) -> usize {
+    let readings =
+        probe.run_folders().last().and_then(|folder| fs::read_to_string(folder.join("series.jsonl")).ok());
+    readings.map_or(0, |lines| lines.lines().filter(|line| line.contains("probe.sustain-randread")).count())
+}
+
+/// Whatever the machine gives meanwhile: the rates are judged in `timed`, and on simulated disks in fathom-probe.
 #[test]
-fn a_bucket_is_emptied_and_told() {
-    let speed = Speed { service: Duration::from_millis(4), parallel: 5 };
-    let allowance = Allowance { requests: 2250.0, refill_per_s: 500.0 };
-    let truth = Truth { speed, allowance: Some(allowance) };
-    let (said, code, probe) = sustain(&truth.disk(), &["20s", "--depth", "10"]);
-    assert_eq!((said.verdict, code), (BurstVerdict::Burst, 1), "{said:#?}");
-    let [high, low] = said.levels.as_slice() else { panic!("{said:#?}") };
-    assert!(error(high.per_s, truth.burst_per_s()) < 0.1, "{said:#?}");
-    assert!(error(low.per_s, allowance.refill_per_s) < 0.1, "{said:#?}");
-    let bucket = said.bucket.unwrap();
-    assert!(error(bucket.requests, allowance.requests) < 0.3, "{bucket:#?}");
-    assert!(error(bucket.refill_per_s, allowance.refill_per_s) < 0.3, "{bucket:#?}");
-    let run = probe.last_run();
-    assert!(run.findings().unwrap().iter().any(|finding| finding.id == "burst-exhausted"));
-    // Each second of the drive is in the folder, and on its page.
-    let readings = run.readings().unwrap();
-    assert!(readings.iter().filter(|one| one.name.starts_with("probe.sustain-randread")).count() >= 13);
+fn each_second_of_a_drive_is_in_the_run_folder_and_on_its_page() {
+    let speed = Speed { service: Duration::from_millis(4), parallel: 2 };
+    let (said, code, probe) = sustain(&Truth { speed, allowance: None }.disk(), &["20s", "--depth", "4"]);
+    assert!(matches!(code, 0 | 1) && said.requests > 0, "{said:#?}");
+    let readings = probe.last_run().readings().unwrap();
+    assert!(readings.iter().any(|one| one.name.starts_with("probe.sustain-randread")));
     let folder = probe.run_folders().pop().unwrap();
     probe.fathom("report").arg(&folder).run().expect_code(0);
-    let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
-    assert!(page.contains("Operations in each second: sustain") && page.contains("In burst: "));
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(
+        page.contains("Operations in each second: sustain") && page.contains(&said.words),
+        "{}",
+        said.words
+    );
 }
 
 #[test]
@@ -99,28 +101,53 @@ fn an_interrupted_drive_keeps_what_it_saw() {
     let probe = Probe::new(disk.path());
     let mut running =
         probe.disk().args(["--size", "16M", "--json", "--depth", "4", "--sustain", "60s"]).spawn();
-    let series = || probe.run_folders().last().is_some_and(|folder| folder.join("series.jsonl").exists());
-    for _ in 0..600 {
-        if running.has_ended() || series() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
+    while !running.has_ended() && readings_so_far(&probe) < 3 {
+        thread::sleep(Duration::from_millis(50));
     }
-    std::thread::sleep(Duration::from_secs(4));
     running.signal(Signal::INT);
     let output = running.wait();
     // A busy machine is a finding of its own.
     assert!(matches!(output.code, 0 | 1), "{output:?}");
     assert_eq!(output.json()["state"], "interrupted");
     let said = burst_allowance(&probe.last_run().results().unwrap()).cloned().unwrap();
-    assert_eq!(said.verdict, BurstVerdict::NoStep, "{said:#?}");
-    assert!(said.seconds < 30.0 && said.words.starts_with("Sustained for "), "{said:#?}");
+    // A drive that was cut short excludes no larger bucket.
+    assert!(said.verdict != BurstVerdict::Sustained && said.requests > 0, "{said:#?}");
     probe.assert_clean();
+}
+
+mod timed {
+    use fathom_testkit::{assert, assert_eq, test};
+
+    use super::*;
+
+    /// A bucket that is empty after 3 s.
+    #[test]
+    fn a_bucket_is_emptied_and_told() {
+        let speed = Speed { service: Duration::from_millis(4), parallel: 5 };
+        let allowance = Allowance { requests: 2250.0, refill_per_s: 500.0 };
+        let truth = Truth { speed, allowance: Some(allowance) };
+        let (said, code, probe) = sustain(&truth.disk(), &["20s", "--depth", "10"]);
+        assert_eq!((said.verdict, code), (BurstVerdict::Burst, 1), "{said:#?}");
+        let [high, low] = said.levels.as_slice() else { panic!("{said:#?}") };
+        assert!(error(high.per_s, truth.burst_per_s()) < 0.1, "{said:#?}");
+        assert!(error(low.per_s, allowance.refill_per_s) < 0.1, "{said:#?}");
+        let bucket = said.bucket.unwrap();
+        assert!(error(bucket.requests, allowance.requests) < 0.3, "{bucket:#?}");
+        assert!(error(bucket.refill_per_s, allowance.refill_per_s) < 0.3, "{bucket:#?}");
+        let run = probe.last_run();
+        assert!(run.findings().unwrap().iter().any(|finding| finding.id == "burst-exhausted"));
+        // Each second of the drive is in the folder, and on its page.
+        let readings = run.readings().unwrap();
+        assert!(readings.iter().filter(|one| one.name.starts_with("probe.sustain-randread")).count() >= 13);
+        let folder = probe.run_folders().pop().unwrap();
+        probe.fathom("report").arg(&folder).run().expect_code(0);
+        let page = fs::read_to_string(folder.join("report.html")).unwrap();
+        assert!(page.contains("Operations in each second: sustain") && page.contains("In burst: "));
+    }
 }
 
 mod proof {
     use std::panic::resume_unwind;
-    use std::thread;
 
     use fathom_stats::SeededRandom;
     use fathom_testkit::{assert, assert_eq, test};

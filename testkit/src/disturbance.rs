@@ -154,9 +154,7 @@ impl Sleeper {
         let thread = thread::spawn(move || {
             let mut worst = Duration::ZERO;
             while !seen.load(Ordering::Relaxed) {
-                let begun = Instant::now();
-                thread::sleep(NAP);
-                worst = worst.max(begun.elapsed().saturating_sub(NAP));
+                worst = worst.max(oversleep(Instant::now, thread::sleep));
             }
             worst
         });
@@ -169,6 +167,13 @@ impl Sleeper {
     }
 }
 
+/// Sleeps for a nap, and returns by how much `clock` passed its end.
+fn oversleep(clock: impl Fn() -> Instant, sleep: impl Fn(Duration)) -> Duration {
+    let begun = clock();
+    sleep(NAP);
+    clock().saturating_duration_since(begun).saturating_sub(NAP)
+}
+
 /// Ends the thread, also if the work panics.
 impl Drop for Sleeper {
     fn drop(&mut self) {
@@ -178,14 +183,13 @@ impl Drop for Sleeper {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
-
-    use rustix::process::{Pid, Signal, kill_process};
+    use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use super::*;
 
     const LIMIT: DisturbanceLimit =
-        DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 1.0 };
+        DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 0.6 };
 
     #[test]
     fn steal_and_waiting_are_shares_of_the_time_between_two_readings() {
@@ -208,33 +212,81 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a part of the test below, in a process of its own"]
-    fn works_for_half_a_second() {
-        let mut tries = 0;
-        undisturbed(LIMIT, || {
-            tries += 1;
-            with_disturbance(|| thread::sleep(Duration::from_millis(500)))
-        });
-        println!("{tries} tries");
+    fn a_nap_that_ends_late_is_a_standstill() {
+        let now = Cell::new(Instant::now());
+        for by in [Duration::ZERO, Duration::from_millis(400)] {
+            let sleep = |nap: Duration| now.set(now.get() + nap + by);
+            assert_eq!(oversleep(|| now.get(), sleep), by);
+        }
+    }
+
+    /// The results of attempts with these disturbances, and the number of attempts; `None` if no attempt counted.
+    fn attempts(disturbances: &[Disturbance]) -> (Option<usize>, usize) {
+        let made = Cell::new(0);
+        let work = || {
+            let attempt = made.get();
+            made.set(attempt + 1);
+            (attempt, disturbances[attempt])
+        };
+        let done = catch_unwind(AssertUnwindSafe(|| undisturbed(LIMIT, work)));
+        if let Err(panic) = &done {
+            let said = panic.downcast_ref::<&str>().copied().unwrap_or_default();
+            assert!(said.starts_with("disturbed"), "{said}");
+        }
+        (done.ok(), made.get())
     }
 
     #[test]
-    fn work_in_which_the_machine_stood_still_is_done_again() {
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--nocapture", "--exact", "disturbance::tests::works_for_half_a_second"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let process = Pid::from_child(&child);
-        thread::sleep(Duration::from_millis(250));
-        kill_process(process, Signal::STOP).unwrap();
-        thread::sleep(Duration::from_millis(400));
-        kill_process(process, Signal::CONT).unwrap();
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (told, noted) = (text(&output.stdout), text(&output.stderr));
-        assert!(noted.contains("disturbed, attempt 1") && !told.contains("1 tries"), "{told}{noted}");
+    fn work_on_a_disturbed_machine_is_done_once_more() {
+        let rest = Disturbance::default();
+        let stood_still = Disturbance { standstill: Duration::from_millis(201), ..rest };
+        let stolen = Disturbance { steal_share: 0.06, ..rest };
+        let waited = Disturbance { wait_share: 0.61, ..rest };
+        assert_eq!(attempts(&[rest]), (Some(0), 1));
+        for disturbed in [stood_still, stolen, waited] {
+            assert_eq!(attempts(&[disturbed, rest]), (Some(1), 2), "{disturbed}");
+            assert_eq!(attempts(&[disturbed, disturbed]), (None, 2), "{disturbed}");
+        }
+    }
+
+    mod timed {
+        use std::process::{Command, Stdio};
+
+        use rustix::process::{Pid, Signal, kill_process};
+
+        use super::*;
+
+        #[test]
+        #[ignore = "a part of the test below, in a process of its own"]
+        fn works_for_half_a_second() {
+            let mut tries = 0;
+            let limit = DisturbanceLimit { wait_share: 1.0, ..LIMIT };
+            undisturbed(limit, || {
+                tries += 1;
+                with_disturbance(|| thread::sleep(Duration::from_millis(500)))
+            });
+            println!("{tries} tries");
+        }
+
+        #[test]
+        fn work_in_which_the_machine_stood_still_is_done_again() {
+            let child = Command::new(std::env::current_exe().unwrap())
+                .args(["--ignored", "--nocapture", "--exact"])
+                .arg("disturbance::tests::timed::works_for_half_a_second")
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let process = Pid::from_child(&child);
+            thread::sleep(Duration::from_millis(250));
+            kill_process(process, Signal::STOP).unwrap();
+            thread::sleep(Duration::from_millis(400));
+            kill_process(process, Signal::CONT).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (told, noted) = (text(&output.stdout), text(&output.stderr));
+            assert!(noted.contains("disturbed, attempt 1") && !told.contains("1 tries"), "{told}{noted}");
+        }
     }
 }

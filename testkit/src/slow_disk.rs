@@ -353,36 +353,76 @@ impl fuser::Filesystem for SlowFile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::{assert, test};
 
     #[test]
-    fn a_request_takes_what_was_asked() {
+    fn requests_are_served_in_parallel_up_to_a_number() {
+        let service_us = Arc::new(AtomicU64::new(1));
+        let bytes = File::from(memfd_create(SOURCE, MemfdFlags::CLOEXEC).unwrap());
+        let file = SlowFile::start(bytes, &service_us, &SharedBucket::default(), 8);
+        let (begun, release) = (Arc::new(Barrier::new(9)), Arc::new(Barrier::new(9)));
+        for _ in 0..8 {
+            let (begun, release) = (Arc::clone(&begun), Arc::clone(&release));
+            file.serve(move || {
+                begun.wait();
+                release.wait();
+            });
+        }
+        begun.wait();
+        let (is_served, (done, waiting)) = (Arc::new(AtomicBool::new(false)), channel());
+        let ninth = Arc::clone(&is_served);
+        file.serve(move || {
+            ninth.store(true, Ordering::Relaxed);
+            done.send(()).unwrap();
+        });
+        // All eight threads are inside a request.
+        assert!(!is_served.load(Ordering::Relaxed), "a ninth request is served beside eight");
+        release.wait();
+        waiting.recv().unwrap();
+    }
+
+    /// The time that a read of a block in no cache takes.
+    fn read_time(device: &Path, offset: u64) -> Duration {
+        let file = File::open(device).unwrap();
+        let begun = Instant::now();
+        file.read_exact_at(&mut [0; 512], offset).unwrap();
+        begun.elapsed()
+    }
+
+    #[test]
+    fn a_request_takes_at_least_its_service_time() {
         let speed = Speed { service: Duration::from_millis(5), parallel: 8 };
         let disk = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed);
         let device = PathBuf::from("/dev").join(disk.device_name());
-        let time = |disk: &SlowDisk, service: Duration, offset: u64| {
-            disk.set_service(service);
-            let file = File::open(&device).unwrap();
-            // The blocks read here have not been read before, so they are in no cache.
-            let begun = Instant::now();
-            file.read_exact_at(&mut [0; 512], offset).unwrap();
-            begun.elapsed()
-        };
-        let slow = time(&disk, Duration::from_millis(50), 40 << 20);
+        disk.set_service(Duration::from_millis(50));
+        let slow = read_time(&device, 40 << 20);
         assert!(slow >= Duration::from_millis(50), "{slow:?}");
-        // Eight in parallel take no longer than one.
-        disk.set_service(Duration::from_millis(100));
-        let begun = Instant::now();
-        thread::scope(|scope| {
-            for place in 0..8_u64 {
-                let device = &device;
-                scope.spawn(move || {
-                    File::open(device).unwrap().read_exact_at(&mut [0; 512], (10 + place) << 20).unwrap();
-                });
-            }
-        });
-        assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
         disk.set_service(Duration::ZERO);
+    }
+
+    mod timed {
+        use super::*;
+        use crate::{assert, test};
+
+        #[test]
+        fn eight_requests_in_parallel_take_as_long_as_one() {
+            let speed = Speed { service: Duration::from_millis(5), parallel: 8 };
+            let disk = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed);
+            let device = PathBuf::from("/dev").join(disk.device_name());
+            disk.set_service(Duration::from_millis(100));
+            let begun = Instant::now();
+            thread::scope(|scope| {
+                for place in 0..8_u64 {
+                    let device = &device;
+                    scope.spawn(move || read_time(device, (10 + place) << 20));
+                }
+            });
+            assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+            disk.set_service(Duration::ZERO);
+        }
     }
 }

@@ -42,6 +42,11 @@ impl FaultyFile {
         FaultyFile { bytes: Mutex::new(bytes), fault, reads: zero(), writes: zero(), syncs: zero() }
     }
 
+    /// The reads, writes and syncs that have begun.
+    pub(crate) fn begun(&self) -> u64 {
+        [&self.reads, &self.writes, &self.syncs].map(|counter| counter.load(Ordering::Relaxed)).iter().sum()
+    }
+
     fn store(&self, block: &[u8], offset: u64) {
         let at = usize::try_from(offset).unwrap();
         let mut bytes = lock(&self.bytes);

@@ -140,8 +140,7 @@ impl ProbeSession<'_> {
         let Some(lowest) = levels.last().map(|level| level.per_s).filter(|per_s| *per_s > 0.0) else {
             return Ok(error);
         };
-        // A little after the step, so that the interval of the change is included.
-        let empty_ns = levels.last().map_or(window_ns.0, |level| level.begin_ns) + 2_000_000_000;
+        let empty_ns = levels.last().map_or(window_ns.0, empty_ns);
         let missing = missing_tokens(&self.passages.passages_until(empty_ns), lowest);
         let highest = levels.first().map(|level| level.per_s).unwrap_or(lowest);
         let earlier = earlier.filter(|_| fell && steps.is_empty());
@@ -291,6 +290,11 @@ impl Rests {
     }
 }
 
+/// A time at which the bucket is empty: a little after the last step, so that the interval of the change is included.
+fn empty_ns(last: &BurstLevel) -> u64 {
+    last.begin_ns + 2_000_000_000
+}
+
 /// The time that a drive reserves for a rest.
 fn reserve_ns(time_ns: u64) -> u64 {
     let (least, most) = RESERVE;
@@ -331,7 +335,10 @@ fn burst_of(step: &Step, lowest: f64) -> Option<BurstLevel> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::burst_allowance::{BurstAllowance, BurstVerdict};
+
     use super::*;
+    use crate::passage_log::PassageLog;
 
     fn rests(missing: f64, deadline_s: u64) -> Rests {
         Rests {
@@ -354,6 +361,113 @@ mod tests {
         assert_eq!(rests.next_s(true, 0), Some(FILL * 18.0));
         assert_eq!(rests.next_s(true, 570_000_000_000), None, "there is no time for that");
         assert!(rests.is_full(9100.0, FILL * 18.0) && !rests.is_full(12_000.0, FILL * 18.0));
+    }
+
+    /// A disk behind a token bucket that is full at first, and a drive that keeps it busy.
+    struct SimulatedDisk {
+        burst_per_s: f64,
+        refill_per_s: f64,
+        size: f64,
+        tokens: f64,
+        passages: PassageLog,
+        now_ns: u64,
+    }
+
+    impl SimulatedDisk {
+        fn new(burst_per_s: f64, refill_per_s: f64, size: f64) -> SimulatedDisk {
+            let mut passages = PassageLog::default();
+            passages.add(0, 0);
+            SimulatedDisk { burst_per_s, refill_per_s, size, tokens: size, passages, now_ns: 0 }
+        }
+
+        fn pass(&mut self, seconds: f64, requests: f64) {
+            self.now_ns += (seconds * 1e9) as u64;
+            self.passages.add(self.now_ns, requests.round() as u64);
+        }
+
+        /// The requests of the next second.
+        fn drive(&mut self) -> f64 {
+            let drain_per_s = self.burst_per_s - self.refill_per_s;
+            let burst_s = (self.tokens / drain_per_s).min(1.0);
+            self.tokens -= drain_per_s * burst_s;
+            let requests = self.burst_per_s * burst_s + self.refill_per_s * (1.0 - burst_s);
+            self.pass(1.0, requests);
+            requests
+        }
+
+        fn rest(&mut self, seconds: f64) {
+            self.tokens = (self.tokens + self.refill_per_s * seconds).min(self.size);
+            self.pass(seconds, 0.0);
+        }
+    }
+
+    /// A drive of a simulated disk with one rest, as `sustain` runs it, and its judgement.
+    fn sustained(disk: &mut SimulatedDisk) -> BurstAllowance {
+        let mut watch = RateWatch::new(0.0, AllowanceLimit::Unknown, 1.0);
+        let mut rates = Vec::new();
+        while rates.len() < 120 {
+            rates.push(disk.drive());
+            if watch.is_over(&rates) {
+                break;
+            }
+        }
+        let (steps, window_ns) = (watch.steps(&rates), (0, disk.now_ns));
+        let levels = judge::levels(&rates, window_ns, &steps);
+        let (first, last) = (levels.first().unwrap(), levels.last().unwrap());
+        let missing = missing_tokens(&disk.passages.passages_until(empty_ns(last)), last.per_s);
+        let mut rests = Rests {
+            highest: first.per_s,
+            lowest: last.per_s,
+            missing,
+            deadline_ns: u64::MAX,
+            rests: Vec::new(),
+            higher: None,
+        };
+        let seconds = rests.next_s(watch.fell(), disk.now_ns).unwrap();
+        disk.rest(seconds);
+        let drive_s = rests.drive_s(seconds).ceil();
+        let driven: f64 = (0..drive_s as usize).map(|_| disk.drive()).sum();
+        let requests = driven - last.per_s * drive_s;
+        rests.rests.push(BucketRest { seconds, requests, is_full: rests.is_full(requests, seconds) });
+        judge::burst(RateReadings {
+            rates: &rates,
+            window_ns,
+            steps: &steps,
+            higher: None,
+            missing,
+            rests: if watch.fell() { rests.rests } else { Vec::new() },
+            class: None,
+            requests: disk.passages.total(),
+            seconds: disk.now_ns as f64 / 1e9,
+            cpu_wait_share: 0.0,
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn simulated_buckets_are_emptied_and_measured() {
+        let is_near = |figure: f64, truth: f64| (figure / truth - 1.0).abs() < 0.05;
+        for burst_per_s in [900.0, 1250.0, 3000.0] {
+            for (refill_share, burst_s) in [(0.2, 3.0), (0.4, 3.0), (0.4, 7.0), (0.6, 5.5)] {
+                let refill_per_s = burst_per_s * refill_share;
+                let size = (burst_per_s - refill_per_s) * burst_s;
+                let told = sustained(&mut SimulatedDisk::new(burst_per_s, refill_per_s, size));
+                assert_eq!(told.verdict, BurstVerdict::Burst, "{told:#?}");
+                let [high, low] = told.levels.as_slice() else { panic!("{told:#?}") };
+                let bucket = told.bucket.as_ref().unwrap();
+                assert!(is_near(high.per_s, burst_per_s) && is_near(low.per_s, refill_per_s), "{told:#?}");
+                assert!(is_near(bucket.requests, size), "{size}: {bucket:#?}");
+                assert!(is_near(bucket.refill_per_s, refill_per_s), "{refill_per_s}: {bucket:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_simulated_disk_without_a_bucket_has_no_step() {
+        let mut disk = SimulatedDisk::new(1000.0, 999.0, 1e9);
+        let told = sustained(&mut disk);
+        assert_eq!((told.verdict, told.bucket), (BurstVerdict::NoStep, None), "{}", told.words);
+        assert!(told.words.starts_with("Sustained for "), "{}", told.words);
     }
 
     #[test]
