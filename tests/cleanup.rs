@@ -13,7 +13,8 @@ use fathom_storage::{
     QueueSettings, TargetSpec, format_and_mount,
 };
 use fathom_testkit::{
-    Fathom, Output, Scratch, assert, assert_eq, is_root, leftovers, need_loop_devices, need_root, test,
+    Fathom, Output, Scratch, TIMEOUT, assert, assert_eq, is_root, leftovers, need_loop_devices, need_root,
+    test,
 };
 use fathom_units::Bytes;
 
@@ -52,7 +53,11 @@ fn helper_process() {
         (device, mounted, inside, cap, target.prepare(&ledger).unwrap())
     });
     fs::write(place.join("ready"), sleeper.id().to_string()).unwrap();
-    thread::sleep(Duration::from_secs(600));
+    // Until it is killed, or the test has hung.
+    let begun = Instant::now();
+    while begun.elapsed() < TIMEOUT {
+        thread::sleep(Duration::from_secs(1));
+    }
     drop((folder, file, process, privileged));
     sleeper.wait().unwrap();
 }
@@ -85,7 +90,7 @@ impl Helper {
                 break id;
             }
             assert!(child.try_wait().unwrap().is_none(), "the helper could not make its things");
-            assert!(start.elapsed() < Duration::from_secs(60), "the helper hangs");
+            assert!(start.elapsed() < TIMEOUT, "the helper hangs");
             thread::sleep(Duration::from_millis(10));
         };
         Helper { child, sleeper, scratch }

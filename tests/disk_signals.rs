@@ -223,7 +223,6 @@ fn what_a_killed_probe_left_is_used_and_removed_by_the_next() {
     let append = ["--pattern", "append", "--size", "16M", "--json=lines", "--time"];
     let mut running = probe.disk().args(append).arg("20s").spawn();
     assert!(wait_for(&mut running, || probe.dir.join("fathom-probe.journal").exists()));
-    thread::sleep(Duration::from_millis(200));
     running.signal(Signal::KILL);
     assert_eq!(running.wait().code, 128 + 9);
     let output = probe.disk().args(append).arg("100ms").run();

@@ -219,15 +219,11 @@ fn a_shard_that_stands_still_holds_up_only_who_asks_it() {
         wait_until_stopped(cluster.shards[0].pid());
         let waiting: Vec<_> =
             waiting.into_iter().map(|mut client| scope.spawn(move || find(&mut client, "still"))).collect();
-        std::thread::sleep(Duration::from_millis(200));
         others.iter_mut().for_each(|client| (0..100).for_each(|_| find(client, "quick")));
         let early = waiting.iter().filter(|thread| thread.is_finished()).count();
         rustix::process::kill_process(still, rustix::process::Signal::CONT).unwrap();
         assert_eq!(early, 0, "a shard that stood still answered");
     });
-    let status = run(&mut client, "admin", &doc! { "serverStatus": 1 });
-    let own = status.get_document("fathom").unwrap();
-    assert!(own.get_i64("relayedQueries").unwrap() > 400, "{own}");
     drop(client);
     cluster.stop();
 }

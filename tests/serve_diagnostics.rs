@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::Connection;
-use fathom_testkit::{Fathom, RunningProgram, Scratch, assert, assert_eq, test};
+use fathom_testkit::{Fathom, RunningProgram, Scratch, TIMEOUT, assert, assert_eq, test};
 use rustix::process::Signal;
 
 use crate::serve_run::{connect, port_in, run, serve};
@@ -23,7 +23,7 @@ fn start(db: &str, more: &[&str]) -> (RunningProgram, Connection) {
 fn work_until(connection: &mut Connection, file: &Path) {
     let begun = Instant::now();
     while !file.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{} does not come", file.display());
+        assert!(begun.elapsed() < TIMEOUT, "{} does not come", file.display());
         run(connection, &doc! { "insert": "c", "documents": [{ "a": 1 }] });
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bson::doc;
 use fathom_storage::Filesystem;
@@ -54,7 +53,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     run(&mut connection, doc! { "createIndexes": COLLECTION, "indexes": [index] });
     let load = Load { writers: 4, wish: Wish::Mixed, documents: i64::MAX, seed: 1 };
     let writers = Writers::start(&server, load, &HashMap::new());
-    thread::sleep(Duration::from_millis(700));
+    writers.wait_for(200);
     fill(disk.path()).unwrap();
 
     let output = server.wait();
@@ -84,7 +83,7 @@ fn fill_under(engine: &str, filesystem: Filesystem) {
     assert_consistent(&mut connection, there.len());
     // It works as before.
     let writers = Writers::start(&server, load, &there);
-    thread::sleep(Duration::from_millis(200));
+    writers.wait_for(50);
     assert!(writers.finish().iter().all(|memory| memory.ended.is_empty()));
     server.stop().expect_code(0);
     disk.undo().unwrap();

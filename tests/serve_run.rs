@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bson::{Document, doc};
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::{Fathom, RunningProgram, Scratch};
+use fathom_testkit::{Fathom, RunningProgram, Scratch, TIMEOUT};
 use rustix::process::Signal;
 
 /// The log text that shows that clients may connect.
@@ -106,7 +106,7 @@ fn a_configuration_file_and_flags_make_one_server() {
             .any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with("log.20"))
     };
     let begun = Instant::now();
-    while !old() && begun.elapsed().as_secs() < 10 {
+    while !old() && begun.elapsed() < TIMEOUT {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     assert!(old(), "no log was moved aside");
@@ -123,7 +123,7 @@ fn a_configuration_file_and_flags_make_one_server() {
 pub(crate) fn wait_for(file: &Path, text: &str) {
     let begun = Instant::now();
     while !fs::read_to_string(file).is_ok_and(|found| found.contains(text)) {
-        assert!(begun.elapsed().as_secs() < 60, "{} without '{text}'", file.display());
+        assert!(begun.elapsed() < TIMEOUT, "{} without '{text}'", file.display());
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -63,20 +63,31 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Writers {
     stop: Arc<AtomicBool>,
+    /// The acknowledged writes of all writers.
+    acknowledged: Arc<AtomicU64>,
     threads: Vec<JoinHandle<Memory>>,
 }
 
 impl Writers {
     /// Starts the writers on the existing documents.
     pub(crate) fn start(server: &LabServer, load: Load, there: &HashMap<(i64, i64), i64>) -> Writers {
-        let stop = Arc::<AtomicBool>::default();
+        let (stop, acknowledged) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
         let start = |writer: i64| {
             let mut connection = server.connect().unwrap();
-            let stop = Arc::clone(&stop);
+            let (stop, acknowledged) = (Arc::clone(&stop), Arc::clone(&acknowledged));
             let mine = there.iter().filter(|(key, _)| key.0 == writer).map(|(&key, &v)| (key, v)).collect();
-            thread::spawn(move || write(&mut connection, writer, load, mine, &stop))
+            thread::spawn(move || write(&mut connection, writer, load, mine, (&stop, &acknowledged)))
         };
-        Writers { threads: (0..load.writers).map(start).collect(), stop }
+        Writers { threads: (0..load.writers).map(start).collect(), stop, acknowledged }
+    }
+
+    /// Waits until this many writes were acknowledged, or a writer has ended.
+    pub(crate) fn wait_for(&self, writes: u64) {
+        while self.acknowledged.load(Ordering::Relaxed) < writes
+            && !self.threads.iter().any(JoinHandle::is_finished)
+        {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Waits until all have stopped, asking them to if the server still lives.
@@ -92,7 +103,7 @@ fn write(
     writer: i64,
     load: Load,
     mut versions: HashMap<(i64, i64), i64>,
-    stop: &AtomicBool,
+    (stop, acknowledged): (&AtomicBool, &AtomicU64),
 ) -> Memory {
     let mut memory = Memory::default();
     let mut random = SeededRandom::from_seed(load.seed).split(writer.unsigned_abs());
@@ -120,6 +131,7 @@ fn write(
                 assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply:?}");
                 versions.insert(key, version);
                 memory.promises.push(Promise { key, version, durable, asked, answered: Instant::now() });
+                acknowledged.fetch_add(1, Ordering::Relaxed);
             }
             Err(error) => {
                 memory.ended = error.to_string();

@@ -19,8 +19,11 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_pro
 use crate::Scratch;
 use crate::skip::count_assertion;
 
-/// Longer than any test should take.
-const DEFAULT_LIMIT: Duration = Duration::from_secs(120);
+/// Only a program that hangs takes this long; shorter than the limit of a test (.config/nextest.toml).
+const DEFAULT_LIMIT: Duration = Duration::from_secs(540);
+
+/// The limit of a wait for an event, which only a program that hangs reaches.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A call that is being built.
 #[derive(Debug)]

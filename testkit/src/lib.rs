@@ -30,7 +30,7 @@ mod token_bucket;
 pub use browser::{Browser, Paper, Tab};
 pub use delay_proxy::DelayProxy;
 pub use disturbance::{Disturbance, DisturbanceLimit, undisturbed, with_disturbance};
-pub use fathom::{Fathom, Output, RunningProgram};
+pub use fathom::{Fathom, Output, RunningProgram, TIMEOUT};
 pub use fathom_testkit_macros::test;
 pub use fuse::FuseMount;
 pub use guest::{Drive, Guest, SERVER_PORT, packed};
