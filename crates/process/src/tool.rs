@@ -171,13 +171,16 @@ mod tests {
     #[test]
     fn a_program_is_known_for_ours_while_it_runs() {
         let me = ProcessId::current().unwrap();
-        let sleeper = std::thread::spawn(|| Tool::new("sleep", "coreutils").unwrap().arg("0.3").run());
-        let start = std::time::Instant::now();
-        while running_for(me).is_none() {
-            assert!(start.elapsed().as_secs() < 10, "never seen");
-        }
+        let sleeper = std::thread::spawn(|| Tool::new("sleep", "coreutils").unwrap().arg("300").run());
+        let program = loop {
+            assert!(!sleeper.is_finished(), "never seen");
+            if let Some(program) = running_for(me) {
+                break program;
+            }
+        };
         assert!(running_for(ProcessId { start_time: me.start_time + 1, ..me }).is_none());
-        sleeper.join().unwrap().unwrap();
+        assert!(program.signal(rustix::process::Signal::KILL).unwrap());
+        sleeper.join().unwrap().unwrap_err();
     }
 
     #[test]

@@ -22,6 +22,9 @@ const VERSION: u32 = 1;
 /// The end of a journal's name.
 const SUFFIX: &str = ".jsonl";
 
+/// A function called before and after each change of a journal on disk, where a test may end the process.
+pub type JournalObserver = fn();
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub(super) enum JournalStep {
@@ -103,16 +106,22 @@ impl JournalContents {
 pub(super) struct LedgerJournal {
     path: PathBuf,
     file: File,
+    observer: JournalObserver,
     /// The length of the complete lines; the remains of a failed write are truncated to this length.
     whole_bytes: u64,
 }
 
 impl LedgerJournal {
     /// Starts a journal for this process in `folder`.
-    pub(super) fn create(folder: &Path, owner: ProcessId) -> Result<LedgerJournal> {
+    pub(super) fn create(
+        folder: &Path,
+        owner: ProcessId,
+        observer: JournalObserver,
+    ) -> Result<LedgerJournal> {
+        observer();
         fs::create_dir_all(folder).map_err(|e| Error::io("create", folder, e).advise(STATE_ADVICE))?;
         let (path, file) = create_locked(folder, owner)?;
-        let mut journal = LedgerJournal { path, file, whole_bytes: 0 };
+        let mut journal = LedgerJournal { path, file, observer, whole_bytes: 0 };
         let boot_id = boot_id()?;
         journal.add(&JournalStep::Owner {
             version: VERSION,
@@ -136,7 +145,12 @@ impl LedgerJournal {
         if locked == Err(rustix::io::Errno::WOULDBLOCK) {
             return Ok(None);
         }
-        Ok(is_linked(&file).then(|| LedgerJournal { path: path.to_owned(), file, whole_bytes: 0 }))
+        Ok(is_linked(&file).then(|| LedgerJournal {
+            path: path.to_owned(),
+            file,
+            observer: || {},
+            whole_bytes: 0,
+        }))
     }
 
     /// The contents; `None` for a journal of a later version.
@@ -160,18 +174,23 @@ impl LedgerJournal {
             Error::new(Kind::Usage, what).because(e).advise("use a path that is valid UTF-8")
         })?;
         line.push(b'\n');
+        (self.observer)();
         if let Err(e) = self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
             // Half a line must not swallow the next one. If this fails too, the file cannot be written at all.
             let _ = self.cut_torn_end();
             return Err(Error::io("write undo journal", &self.path, e).advise(STATE_ADVICE));
         }
         self.whole_bytes += line.len() as u64;
+        (self.observer)();
         Ok(())
     }
 
     /// Deletes the journal when no resource is left to undo.
     pub(super) fn remove(self) -> Result<()> {
-        fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, e))
+        (self.observer)();
+        fs::remove_file(&self.path).map_err(|e| Error::io("remove", &self.path, e))?;
+        (self.observer)();
+        Ok(())
     }
 }
 

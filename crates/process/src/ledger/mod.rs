@@ -19,6 +19,7 @@ use fathom_errors::{Error, Kind, Result};
 pub use dead_processes::{
     CleanupOutcome, DeadEntry, ResourceFate, dead_things, dead_things_in, undo_dead, undo_dead_in,
 };
+pub use journal::JournalObserver;
 use journal::{JournalStep, LedgerJournal};
 pub use state_folder::{StateFolder, state_folder};
 
@@ -37,6 +38,7 @@ pub struct Ledger(Arc<LedgerState>);
 struct LedgerState {
     folder: PathBuf,
     owner: ProcessId,
+    observer: JournalObserver,
     state: Mutex<LedgerContents>,
 }
 
@@ -56,9 +58,13 @@ impl Ledger {
 
     /// The same in a given state folder.
     pub fn open_in(state: &Path) -> Result<Ledger> {
-        let shared =
-            LedgerState { folder: state.join("undo"), owner: ProcessId::current()?, state: Mutex::default() };
-        Ok(Ledger(Arc::new(shared)))
+        Ledger::open_observed(state, || {})
+    }
+
+    /// The same with an observer of its journal.
+    pub fn open_observed(state: &Path, observer: JournalObserver) -> Result<Ledger> {
+        let (folder, owner) = (state.join("undo"), ProcessId::current()?);
+        Ok(Ledger(Arc::new(LedgerState { folder, owner, observer, state: Mutex::default() })))
     }
 
     /// Records that `thing` is about to be made. When this returns, the record survives a power cut.
@@ -67,7 +73,7 @@ impl Ledger {
         let state = &mut *state;
         let journal = match &mut state.journal {
             Some(journal) => journal,
-            empty => empty.insert(LedgerJournal::create(&self.0.folder, self.0.owner)?),
+            empty => empty.insert(LedgerJournal::create(&self.0.folder, self.0.owner, self.0.observer)?),
         };
         let id = state.next_id;
         let at_unix_ns = unix_ns(SystemTime::now());
