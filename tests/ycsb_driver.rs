@@ -1,14 +1,14 @@
 //! Tests `fathom ycsb --driver official`: the same workload through MongoDB's Rust driver, on the same data and with the same report.
 
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use bson::doc;
-use fathom_testkit::{Fathom, LabServer, Output, Scratch};
+use fathom_testkit::{Fathom, LabServer, Output, Ports, Scratch};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
 use crate::disk::assert_sentence;
+use crate::ycsb_faults::{kill_and_restart, serve_on};
 
 fn workload(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name)
@@ -111,7 +111,7 @@ fn what_is_there_already_keeps_its_code() {
 }
 
 #[test]
-fn a_rate_is_kept_and_both_clocks_are_there() {
+fn a_rate_is_not_exceeded_and_both_clocks_are_there() {
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
     ycsb("own", "load", "workloadc", server.port(), &["recordcount=200"]).run().expect_code(0);
@@ -121,17 +121,16 @@ fn a_rate_is_kept_and_both_clocks_are_there() {
         let output = ycsb("official", "run", "workloadc", server.port(), &pairs).run().expect_code(0);
         assert_eq!(returned(&output, "READ", "OK"), 400, "{}", output.stdout);
         let rate = figure(&output, "OVERALL", "Throughput(ops/sec)");
-        // No faster than it should; a busy test machine may be slower.
-        assert!((50.0..=240.0).contains(&rate), "{arrivals}: {rate}");
+        assert!(rate <= 240.0, "{arrivals}: {rate}");
         assert!(output.stdout.contains("[Intended-READ], "), "{}", output.stdout);
     }
     // By time, with a warm-up that is not measured.
     let pairs = ["recordcount=200", "operationcount=0", "maxexecutiontime=1", "warmup=0.5", "threadcount=2"];
     let begun = Instant::now();
     let output = ycsb("official", "run", "workloadc", server.port(), &pairs).run().expect_code(0);
-    assert!(returned(&output, "READ", "OK") > 0 && begun.elapsed() < Duration::from_secs(20));
+    assert!(begun.elapsed() >= Duration::from_millis(1500));
     let run_time = figure(&output, "OVERALL", "RunTime(ms)");
-    assert!((900.0..6000.0).contains(&run_time), "{run_time}");
+    assert!(run_time >= 900.0, "{run_time}");
     stop(server);
 }
 
@@ -153,12 +152,10 @@ fn what_the_driver_cannot_do_is_refused() {
         (vec!["mongodb.url=mongodb://u:n0tit@127.0.0.1/y?authMechanism=nope"], 3, "mechanism nope"),
         (vec!["mongodb.url=mongodb://u:n0tit@127.0.0.1/y?authSource=a&tlsInsecure=x"], 2, "tlsInsecure"),
     ] {
-        let begun = Instant::now();
         let pairs = [&["recordcount=10"], &pairs[..]].concat();
         let output = ycsb("official", "load", "workloada", server.port(), &pairs).run().expect_code(code);
         assert_sentence(&output);
         assert!(output.stderr.contains(words), "{words}: {}", output.stderr);
-        assert!(begun.elapsed() < Duration::from_secs(6), "{words}: {:?}", begun.elapsed());
         let said = format!("{}{}", output.stdout, output.stderr);
         assert!(!said.contains("n0tit") && !said.contains("s3cret"), "{said}");
     }
@@ -171,37 +168,24 @@ fn what_the_driver_cannot_do_is_refused() {
 #[test]
 fn a_server_that_is_killed_and_comes_back_is_survived() {
     let scratch = Scratch::new().unwrap();
-    let server = serve(WIRED_TIGER, &scratch, &[]);
-    let port = server.port();
+    let db = scratch.path().join("db");
+    let ports = Ports::reserve(1).unwrap();
+    let port = ports.first();
+    let server = serve_on(port, &db);
     ycsb("own", "load", "workloada", port, &["recordcount=100"]).run().expect_code(0);
     let pairs = [
         "recordcount=100",
         "operationcount=0",
-        "maxexecutiontime=8",
+        "noprogress=500",
         "threadcount=4",
         "readproportion=0",
         "updateproportion=1",
+        "status.interval=1",
     ];
-    let running = ycsb("official", "run", "workloada", port, &pairs).spawn();
-    thread::sleep(Duration::from_secs(2));
-    server.kill();
-    let db = scratch.path().join("db").display().to_string();
-    let again = Fathom::new(env!("CARGO_BIN_EXE_fathom"));
-    let again = again.args([
-        "serve",
-        "--port",
-        &port.to_string(),
-        "--dbpath",
-        &db,
-        "--wiredTigerCacheSizeGB",
-        "0.25",
-    ]);
-    let mut again = again.spawn();
-    assert!(again.wait_for_stdout("Waiting for connections"), "{}", again.stdout());
-    let begun = Instant::now();
+    let running = ycsb("official", "run", "workloada", port, &pairs).arg("-s").spawn();
+    let again = kill_and_restart(&running, "UPDATE", server, (port, &db));
     // Operations failed, and the exit code shows it.
     let output = running.wait().expect_code(1);
-    assert!(begun.elapsed() < Duration::from_secs(20), "no hang");
     let failed = returned(&output, "UPDATE", "ERROR");
     assert!((1..=100).contains(&failed), "{}{}", output.stdout, output.stderr);
     assert!(output.stderr.contains(" x c"), "by kind: {}", output.stderr);
@@ -210,4 +194,41 @@ fn a_server_that_is_killed_and_comes_back_is_survived() {
     println!("{failed} failed of {done:.0}: {}", output.stderr);
     again.signal(rustix::process::Signal::TERM);
     again.wait().expect_code(0);
+}
+
+mod timed {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept_and_both_clocks_are_there() {
+        let scratch = Scratch::new().unwrap();
+        let server = serve(WIRED_TIGER, &scratch, &[]);
+        ycsb("own", "load", "workloadc", server.port(), &["recordcount=200"]).run().expect_code(0);
+        for arrivals in ["arrivals=uniform", "arrivals=poisson"] {
+            let pairs =
+                ["recordcount=200", "operationcount=400", "target=200", "threadcount=4", arrivals, "seed=5"];
+            let output = ycsb("official", "run", "workloadc", server.port(), &pairs).run().expect_code(0);
+            assert_eq!(returned(&output, "READ", "OK"), 400, "{}", output.stdout);
+            let rate = figure(&output, "OVERALL", "Throughput(ops/sec)");
+            // No faster than it should; a busy test machine may be slower.
+            assert!((50.0..=240.0).contains(&rate), "{arrivals}: {rate}");
+            assert!(output.stdout.contains("[Intended-READ], "), "{}", output.stdout);
+        }
+        // By time, with a warm-up that is not measured.
+        let pairs =
+            ["recordcount=200", "operationcount=0", "maxexecutiontime=1", "warmup=0.5", "threadcount=2"];
+        let begun = Instant::now();
+        let output = ycsb("official", "run", "workloadc", server.port(), &pairs).run().expect_code(0);
+        assert!(returned(&output, "READ", "OK") > 0 && begun.elapsed() < Duration::from_secs(20));
+        let run_time = figure(&output, "OVERALL", "RunTime(ms)");
+        assert!((900.0..6000.0).contains(&run_time), "{run_time}");
+        stop(server);
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_named_within_six_seconds() {
+        let begun = Instant::now();
+        let output = ycsb("official", "load", "workloada", 1, &["recordcount=10"]).run().expect_code(3);
+        assert!(begun.elapsed() < Duration::from_secs(6), "{:?}: {}", begun.elapsed(), output.stderr);
+    }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bson::rawdoc;
 use fathom_record::{Run, State};
 use fathom_testkit::{
-    Bytes, Fathom, Manner, NullResponder, Output, Ports, RunningProgram, Scratch, Tmpfs, assert, assert_eq,
-    fill, test,
+    Bytes, Fathom, Manner, NullResponder, Output, Ports, RunningProgram, Scratch, TIMEOUT, Tmpfs, assert,
+    assert_eq, fill, test,
 };
 use rustix::process::Signal;
 
@@ -16,7 +16,7 @@ use crate::ycsb::{report, ycsb};
 use crate::ycsb_run::loaded;
 
 /// A server on a port, up.
-fn serve_on(port: u16, db: &Path) -> RunningProgram {
+pub(crate) fn serve_on(port: u16, db: &Path) -> RunningProgram {
     let mut running = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
         .args(["serve", "--wiredTigerCacheSizeGB", "0.25", "--port", &port.to_string(), "--dbpath"])
         .arg(db)
@@ -30,15 +30,41 @@ fn to(port: u16) -> String {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut seen: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut seen: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !seen() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{what}");
+        assert!(begun.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Kills the server in the middle of a run and starts it again.
+/// The seconds that a run has printed so far in which operations of a kind ended, or none did.
+fn seconds(load: &RunningProgram, kind: &str, is_busy: bool) -> usize {
+    let text = load.stderr();
+    let lines = text.lines().filter(|line| line.contains(&format!("[{kind}: Count=")));
+    lines.filter(|line| line.contains(&format!("[{kind}: Count=0,")) != is_busy).count()
+}
+
+/// Kills the server in the middle of a run, starts it again once the run has seen that it is gone, and ends the run once it works
+/// again. Operations of `kind` are counted.
+pub(crate) fn kill_and_restart(
+    load: &RunningProgram,
+    kind: &str,
+    server: RunningProgram,
+    (port, db): (u16, &Path),
+) -> RunningProgram {
+    wait_until("it works", || seconds(load, kind, true) > 0);
+    server.signal(Signal::KILL);
+    server.wait();
+    let idle = seconds(load, kind, false);
+    wait_until("it stands still", || seconds(load, kind, false) > idle + 1);
+    let again = serve_on(port, db);
+    let busy = seconds(load, kind, true);
+    wait_until("it works again", || seconds(load, kind, true) > busy + 1);
+    load.signal(Signal::INT);
+    again
+}
+
 fn killed_and_restarted(more: &[&str]) {
     let scratch = Scratch::new().unwrap();
     let db = scratch.path().join("db");
@@ -47,20 +73,14 @@ fn killed_and_restarted(more: &[&str]) {
     let server = serve_on(port, &db);
     let words = ["recordcount=500", "--no-record", "-threads 6", "-s", "status.interval=1"];
     ycsb("load", "workloada", &to(port), &words).run().expect_code(0);
-    let timed = [&words[..], &["maxexecutiontime=5", "operationcount=0"], more].concat();
-    let begun = Instant::now();
-    let load = ycsb("run", "workloada", &to(port), &timed).spawn();
-    wait_until("it works", || load.stderr().contains("[READ: Count="));
-    server.signal(Signal::KILL);
-    server.wait();
-    std::thread::sleep(Duration::from_millis(700));
-    let again = serve_on(port, &db);
+    let endless = [&words[..], &["operationcount=0", "noprogress=500"], more].concat();
+    let load = ycsb("run", "workloada", &to(port), &endless).spawn();
+    let again = kill_and_restart(&load, "READ", server, (port, &db));
     let output = load.wait();
     println!(
         "{more:?}: {}",
         output.stderr.lines().filter(|line| line.starts_with("fathom")).collect::<Vec<_>>().join("\n")
     );
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
     let report = report(&output);
     let failed = report.returned("READ", "ERROR") + report.returned("UPDATE", "ERROR");
     // One operation was in progress on each connection, or with a rate perhaps on none, and a starting server may close some more.
@@ -73,11 +93,6 @@ fn killed_and_restarted(more: &[&str]) {
         output.stderr
     );
     assert!(output.stderr.contains("connections were established again"), "{}", output.stderr);
-    // It worked again at the end.
-    let last = output.stderr.lines().rfind(|line| line.contains(" current ops/sec; ")).unwrap();
-    let seconds: Vec<&str> =
-        output.stderr.lines().filter(|line| line.contains(" current ops/sec; ")).collect();
-    assert!(seconds.iter().rev().take(2).any(|line| !line.contains("[READ: Count=0,")), "{last}");
     drop(connect(port));
     again.signal(Signal::TERM);
     again.wait().expect_code(0);
@@ -100,15 +115,13 @@ fn a_server_that_never_comes_back_ends_the_run() {
         let server = loaded(&scratch, 100, &[]);
         let url = to(server.port());
         let words =
-            ["recordcount=100", "operationcount=0", "noprogress=1", "-s", "status.interval=1", "--no-record"];
+            ["recordcount=100", "operationcount=0", "noprogress=5", "-s", "status.interval=1", "--no-record"];
         let load = ycsb("run", "workloada", &url, &[&words, more].concat()).spawn();
         wait_until("it works", || load.stderr().contains("[READ: Count="));
         server.kill();
-        let begun = Instant::now();
         let output = load.wait().expect_code(1);
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
         assert!(
-            output.stderr.contains("nothing was answered for 1s, so the run was given up"),
+            output.stderr.contains("nothing was answered for 5s, so the run was given up"),
             "{}",
             output.stderr
         );
@@ -120,10 +133,7 @@ fn a_server_that_never_comes_back_ends_the_run() {
 fn against(manner: Manner, words: &[&str]) -> Output {
     let responder = NullResponder::with_manner(&rawdoc! { "_id": "user1", "field0": "x" }, manner).unwrap();
     let words = [&["recordcount=100", "-threads 3", "--no-record"], words].concat();
-    let begun = Instant::now();
-    let output = ycsb("run", "workloadc", &to(responder.port()), &words).run();
-    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    output
+    ycsb("run", "workloadc", &to(responder.port()), &words).run()
 }
 
 #[test]
@@ -159,7 +169,6 @@ fn servers_that_talk_nonsense() {
             assert_eq!(good + failed, 1000);
             assert!((15..=100).contains(&failed), "{failed}");
             assert!(output.stderr.contains(kind), "{kind}: {}", output.stderr);
-            assert!(report.number("OVERALL", "RunTime(ms)") < 30_000.0, "{report:?}");
         }
     }
 }
@@ -174,9 +183,7 @@ fn signals_end_a_run_with_its_report_and_run_folder() {
         let load = ycsb("run", "workloadb", &to(server.port()), &words).state(&state).spawn();
         wait_until("two seconds", || load.stderr().matches("[READ: Count=").count() > 1);
         load.signal(signal);
-        let begun = Instant::now();
         let output = load.wait().expect_code(0);
-        assert!(begun.elapsed() < Duration::from_secs(20));
         let returned = report(&output).all_returned();
         let run = Run::open(folder(&output)).unwrap();
         assert_eq!(run.manifest.state, State::Interrupted);
@@ -217,10 +224,14 @@ fn a_disk_that_fills_under_the_run_folder_does_not_end_the_run() {
     let disk = Tmpfs::new(Bytes::mib(2));
     let scratch = Scratch::new().unwrap();
     let server = loaded(&scratch, 100, &[]);
-    let words = ["recordcount=100", "operationcount=0", "maxexecutiontime=4", "-s", "status.interval=1"];
+    let words = ["recordcount=100", "operationcount=0", "-s", "status.interval=1"];
     let load = ycsb("run", "workloada", &to(server.port()), &words).arg("--runs").arg(disk.path()).spawn();
     wait_until("a second", || load.stderr().contains("[READ: Count="));
     fill(disk.path()).unwrap();
+    wait_until("the disk is full", || load.stderr().contains("No space left"));
+    let busy = seconds(&load, "READ", true);
+    wait_until("it goes on", || seconds(&load, "READ", true) > busy + 1);
+    load.signal(Signal::INT);
     let output = load.wait().expect_code(0);
     assert!(
         output.stderr.contains("fathom: the run folder is") && output.stderr.contains("No space left"),
@@ -228,6 +239,6 @@ fn a_disk_that_fills_under_the_run_folder_does_not_end_the_run() {
         output.stderr
     );
     let report = report(&output);
-    assert!(report.all_returned() > 100 && report.number("OVERALL", "RunTime(ms)") >= 4000.0);
+    assert!(report.all_returned() > 0, "{}", output.stdout);
     assert_eq!(output.stderr.matches("No space left").count(), 1, "{}", output.stderr);
 }

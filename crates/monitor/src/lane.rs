@@ -322,7 +322,62 @@ fn percent(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
+
+    /// A sampler whose only purpose is its ticks.
+    struct Ticks;
+
+    impl Sampler for Ticks {
+        fn name(&self) -> String {
+            "ticks".to_owned()
+        }
+
+        fn sample(&mut self, _: &mut Batch) -> fathom_errors::Result<()> {
+            Ok(())
+        }
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// The due times after samples at these times, in milliseconds, and the ticks that were missed.
+    fn due_ms(period_ms: u64, samples_ms: &[u64]) -> (Vec<u64>, u64) {
+        let clock = Clock::since(std::time::Instant::now());
+        let shared = Arc::new(LaneState::new(channel().0));
+        let plan = SamplerPlan {
+            sampler: Box::new(Ticks),
+            period: Duration::from_millis(period_ms),
+            lane: crate::table::Lane::Fast,
+            without: String::new(),
+        };
+        let mut lane = LaneRun::new(0, vec![plan], clock, &shared, &Arc::default());
+        let slot = lane.slots.first_mut().unwrap();
+        let mut batch = Batch::new(clock);
+        let due = |at_ms: &u64| {
+            slot.take(&mut batch, at_ms * MS);
+            slot.due_ns / MS
+        };
+        let due: Vec<u64> = samples_ms.iter().map(due).collect();
+        (due, slot.total.missed)
+    }
+
+    #[test]
+    fn deadlines_are_multiples_of_the_period_and_do_not_drift() {
+        // Each sample is 3 to 24 ms late.
+        let late: Vec<u64> = (1..=100).map(|tick| tick * 50 + 3 + tick * 7 % 22).collect();
+        let (due, missed) = due_ms(50, &[&[4], late.as_slice()].concat());
+        assert_eq!((due, missed), ((1..=101).map(|tick| tick * 50).collect(), 0));
+        assert_eq!(due_ms(50, &[26]).0, [100], "the first window would be too short");
+    }
+
+    #[test]
+    fn missed_ticks_are_counted_and_not_made_up_for() {
+        let (due, missed) = due_ms(10, &[0, 10, 66, 122, 130]);
+        assert_eq!(due, [10, 20, 70, 130, 140]);
+        // Those of 20 to 60 but one, and of 70 to 120 but one.
+        assert_eq!(missed, 4 + 5);
+    }
 
     #[test]
     fn the_sentence_says_share_and_gaps() {

@@ -69,10 +69,15 @@ impl Monitor {
     }
 
     /// Ends watching: readings are handed over and the sink is dropped within a tenth of a second.
-    pub fn stop(mut self) -> SamplingCost {
+    pub fn stop(self) -> SamplingCost {
+        self.stop_within(STOP_TIMEOUT)
+    }
+
+    /// The same with another limit of the wait for samples that are being taken.
+    pub fn stop_within(mut self, timeout: Duration) -> SamplingCost {
         let elapsed = self.started.elapsed();
         self.shared.stop();
-        let deadline = Instant::now() + STOP_TIMEOUT;
+        let deadline = Instant::now() + timeout;
         let mut samplers = BTreeMap::new();
         while samplers.len() < self.lanes.len() {
             let left = deadline.saturating_duration_since(Instant::now());

@@ -3,8 +3,8 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 use fathom_host::View;
 use fathom_host::diskstats::{self, Counters};
@@ -12,7 +12,7 @@ use fathom_monitor::{Batch, Clock, Devices, Monitor, MonitorPlan, SamplingCost};
 use fathom_record::catalog::kind_of;
 use fathom_record::{Point, SeriesSet};
 use fathom_stats::Histogram;
-use fathom_testkit::{Bytes, Filesystem, Need, RealDisk, assert, assert_eq, skip, test};
+use fathom_testkit::{Bytes, Filesystem, Need, RealDisk, TIMEOUT, assert, assert_eq, skip, test};
 
 /// The kernel's present counters of a device.
 fn counters(name: &str) -> Counters {
@@ -20,18 +20,15 @@ fn counters(name: &str) -> Counters {
     lines.into_iter().find(|line| line.name == name).unwrap().counters
 }
 
-/// Writes 4 KiB at a time, each made durable, for `length`, and returns the number of writes.
-fn write_for(folder: &std::path::Path, length: Duration) -> u64 {
+/// Writes of 4 KiB, each made durable.
+const WRITES: u64 = 300;
+
+fn write(folder: &std::path::Path) {
     let mut file = File::create(folder.join("data")).unwrap();
-    let began = Instant::now();
-    let mut writes = 0;
-    while began.elapsed() < length {
+    for _ in 0..WRITES {
         file.write_all(&[7; 4096]).unwrap();
         file.sync_data().unwrap();
-        writes += 1;
-        std::thread::sleep(Duration::from_millis(1));
     }
-    writes
 }
 
 struct HostReadings {
@@ -39,7 +36,6 @@ struct HostReadings {
     histograms: Vec<(String, (u64, u64), Histogram)>,
     notes: Vec<String>,
     cost: SamplingCost,
-    writes: u64,
     /// Before watching, before writing, after writing, after watching.
     counters: [Counters; 4],
 }
@@ -55,22 +51,41 @@ fn watch(disk: &RealDisk, trace: bool) -> HostReadings {
     let device = disk.device_name();
     let before = counters(&device);
     let (sink, batches) = channel();
-    let monitor = Monitor::start(schedule.samplers, Clock::since(Instant::now()), sink);
-    std::thread::sleep(Duration::from_millis(500));
+    let clock = Clock::since(Instant::now());
+    let monitor = Monitor::start(schedule.samplers, clock, sink);
+    let mut all = Vec::new();
+    // The first samples of every source lie before the writes, and the last after them.
+    receive_until_sampled(&batches, &mut all, &device, clock.now_ns());
     let from = counters(&device);
-    let writes = write_for(disk.path(), Duration::from_millis(1200));
+    write(disk.path());
     let to = counters(&device);
-    std::thread::sleep(Duration::from_millis(1500));
-    let began = Instant::now();
-    let cost = monitor.stop();
-    println!("stop took {:?}", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(1));
+    receive_until_sampled(&batches, &mut all, &device, clock.now_ns());
+    let cost = monitor.stop_within(TIMEOUT);
     let after = counters(&device);
-    let all: Vec<Batch> = batches.iter().collect();
+    all.extend(batches.iter());
     let notes = all.iter().flat_map(|batch| batch.notes.clone()).collect();
     let series = all.iter().flat_map(|batch| &batch.readings).collect();
     let histograms = all.into_iter().flat_map(|batch| batch.histograms).collect();
-    HostReadings { series, histograms, notes, cost, writes, counters: [before, from, to, after] }
+    HostReadings { series, histograms, notes, cost, counters: [before, from, to, after] }
+}
+
+/// Receives batches until each of the readings that the tests look at has a window that began after a time.
+fn receive_until_sampled(batches: &Receiver<Batch>, all: &mut Vec<Batch>, device: &str, since_ns: u64) {
+    let mut missing = vec![
+        format!("device.{device}.written_bytes"),
+        format!("device.{device}.in_flight"),
+        format!("host.journal.{device}.commits"),
+        "server.0.process.written_bytes".to_owned(),
+        "monitor.in_flight.cpu_us".to_owned(),
+        "monitor.devices.acquisition_us".to_owned(),
+    ];
+    while !missing.is_empty() {
+        let batch = batches.recv().unwrap();
+        let late =
+            |name: &String| !batch.readings.iter().any(|one| one.name == *name && one.begin_ns >= since_ns);
+        missing.retain(late);
+        all.push(batch);
+    }
 }
 
 impl HostReadings {
@@ -109,7 +124,7 @@ fn every_source_is_read_and_sums_agree_with_the_kernels() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes(256 << 20));
     let device = disk.device_name();
     let seen = watch(&disk, false);
-    println!("{} writes; notes: {:#?}", seen.writes, seen.notes);
+    println!("notes: {:#?}", seen.notes);
     seen.print_cost();
     seen.check_against_the_catalog();
     let of_device = |what: &str| format!("device.{device}.{what}");
@@ -121,17 +136,17 @@ fn every_source_is_read_and_sums_agree_with_the_kernels() {
         println!("{what}: {sum}, the kernel says {least} to {most}");
         assert!((least as f64..=most as f64).contains(&sum), "{what}: {sum} is not in {least}..{most}");
     };
-    let most = (after.writes - before.writes) as f64;
-    println!("writes: {}, the kernel says {most} with empty flushes", sum("writes"));
+    let (least, most) = ((to.writes - from.writes) as f64, (after.writes - before.writes) as f64);
+    println!("writes: {}, the kernel says {least} to {most} with empty flushes", sum("writes"));
     // Each write here extends the file, so that all flushes are the journal's and no flush is empty.
-    assert!((0.9 * most..=most).contains(&sum("writes")));
+    assert!((0.9 * least..=most).contains(&sum("writes")));
     agree("flushes", sum("flushes"), &flushes);
     agree("bytes", sum("written_bytes"), &|c| c.write_sectors * 512);
     agree("ms", sum("write_ms") + sum("flush_ms"), &|c| c.write_ms);
-    assert!(sum("written_bytes") >= 4096.0 * seen.writes as f64);
+    assert!(sum("written_bytes") >= 4096.0 * WRITES as f64);
 
     let in_flight = seen.points(&of_device("in_flight")).len();
-    assert!(in_flight >= 30, "{in_flight} samples of requests in flight");
+    assert!(in_flight >= 2, "{in_flight} samples of requests in flight");
     // The present value: a loop device keeps a setting for the next user of its number.
     let requests = std::fs::read_to_string(format!("/sys/block/{device}/queue/nr_requests")).unwrap();
     assert_eq!(seen.points(&of_device("queue.requests"))[0].value, requests.trim().parse::<f64>().unwrap());
@@ -154,8 +169,7 @@ fn every_source_is_read_and_sums_agree_with_the_kernels() {
         assert!(!seen.points(name).is_empty(), "{name} was not read");
     }
     let written = seen.sum("server.0.process.written_bytes");
-    assert!(written >= 4096.0 * seen.writes as f64 * 0.9, "{written}");
-    assert!(seen.cost.cpu_share() < 0.05, "{}", seen.cost.sentence());
+    assert!(written >= 4096.0 * WRITES as f64, "{written}");
 }
 
 #[test]
@@ -193,4 +207,18 @@ fn traced_requests_agree_with_the_kernels_counters() {
         "{queued_us} + {served_us} us is less than {await_us} us"
     );
     assert!(!seen.points(&format!("device.{device}.queued.mean_us")).is_empty());
+}
+
+mod timed {
+    use fathom_testkit::{assert, test};
+
+    use super::*;
+
+    #[test]
+    fn all_sources_of_a_host_cost_little() {
+        let disk = RealDisk::new(Filesystem::Ext4, Bytes(256 << 20));
+        let seen = watch(&disk, false);
+        seen.print_cost();
+        assert!(seen.cost.cpu_share() < 0.05, "{}", seen.cost.sentence());
+    }
 }
