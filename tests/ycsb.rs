@@ -88,6 +88,13 @@ pub(crate) fn report(output: &Output) -> Report {
     Report::from_text(&output.stdout)
 }
 
+/// The first complaint of a run. Those that a busy machine causes are left out: the client pauses between operations, or takes long itself.
+pub(crate) fn complaint(output: &Output) -> Option<&str> {
+    const OF_THE_MACHINE: [&str; 2] = ["Little's law", "client-limited"];
+    let mut complaints = output.stderr.lines().filter(|line| line.starts_with("fathom: "));
+    complaints.find(|line| !OF_THE_MACHINE.iter().any(|words| line.contains(words)))
+}
+
 /// All documents of a table, by their keys.
 pub(crate) fn table(
     connection: &mut Connection,

@@ -8,6 +8,7 @@ use fathom_testkit::{Fathom, LabServer, Output, Ports, Scratch};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
 use crate::disk::assert_sentence;
+use crate::ycsb::complaint;
 use crate::ycsb_faults::{kill_and_restart, serve_on};
 
 fn workload(name: &str) -> PathBuf {
@@ -52,9 +53,7 @@ fn same_data_by_both(engine: &str) {
     assert!(others > 0, "batches");
     for driver in ["own", "official"] {
         let output = ycsb(driver, "run", "workloada", server.port(), &pairs).run().expect_code(0);
-        // On a busy machine a short run pauses between operations, and fathom warns that Little's law is off.
-        let complaint = |line: &&str| line.starts_with("fathom: ") && !line.contains("Little's law");
-        assert_eq!(output.stderr.lines().find(complaint), None, "{driver}: {}", output.stderr);
+        assert_eq!(complaint(&output), None, "{driver}: {}", output.stderr);
         let (reads, updates) = (returned(&output, "READ", "OK"), returned(&output, "UPDATE", "OK"));
         assert_eq!(reads + updates, 900, "{driver}: {}", output.stdout);
         assert_eq!(returned(&output, "VERIFY", "OK"), reads, "{driver}");

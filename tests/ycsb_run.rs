@@ -6,7 +6,7 @@ use bson::doc;
 use fathom_testkit::{Fathom, LabServer, Output, Scratch, TIMEOUT};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
-use crate::ycsb::{key, report, table, url, workload, ycsb};
+use crate::ycsb::{complaint, key, report, table, url, workload, ycsb};
 
 /// Each workload with the operations that it has; those of a read-modify-write are counted as its parts.
 const WORKLOADS: [(&str, &[&str]); 11] = [
@@ -32,7 +32,7 @@ fn each_workload(engine: &str) {
         let loaded = ycsb("load", name, &url, &words).run().expect_code(0);
         assert_eq!(report(&loaded).all_returned(), 200, "{name}");
         let output = ycsb("run", name, &url, &words).run().expect_code(0);
-        assert!(!output.stderr.contains("fathom: "), "{name}: {}", output.stderr);
+        assert_eq!(complaint(&output), None, "{name}: {}", output.stderr);
         let report = report(&output);
         let counts: Vec<u64> = operations.iter().map(|one| report.returned(one, "OK")).collect();
         assert_eq!(report.all_returned(), counts.iter().sum::<u64>(), "{name}: {report:?}");
@@ -98,9 +98,13 @@ fn both_launch_forms_and_status_lines() {
     call = call.args(["-p", words[4], "-p", words[5], "-p", "operationcount=0", "-target", "300"]);
     let output = call.run().expect_code(0);
     let lines: Vec<&str> = output.stderr.lines().filter(|line| is_status(line, "run1 ")).collect();
-    assert!((3..=5).contains(&lines.len()), "at the start, each second, at the end: {}", output.stderr);
+    // Those of two seconds are 0.8 s apart or more.
+    let most = 2 + (report(&output).number("OVERALL", "RunTime(ms)") / 800.0) as usize;
+    assert!((3..=most).contains(&lines.len()), "at the start, each second, at the end: {}", output.stderr);
     assert!(lines[0].contains(" 0 sec: 0 operations; "), "{}", lines[0]);
-    assert!(lines[1].contains(" current ops/sec; ") && lines[1].contains("[READ: Count="), "{}", lines[1]);
+    let mut later = lines[1..].iter();
+    let is_busy = |line: &&str| line.contains(" current ops/sec; ") && line.contains("[READ: Count=");
+    assert!(later.any(is_busy), "{}", output.stderr);
 
     for class in ["site.ycsb.db.MongoDbClient", "com.yahoo.ycsb.db.MongoDbClient"] {
         let direct = |phase: &str| {
@@ -152,7 +156,7 @@ fn reports_in_all_their_forms() {
     assert!(percentiles.get("READ", "95thPercentileLatency(us)").is_none());
     let buckets = report(&run(&["measurementtype=histogram"]));
     assert!(buckets.number("READ", "95thPercentileLatency(us)") % 1000.0 == 0.0);
-    let series = report(&run(&["measurementtype=timeseries"]));
+    let series = report(&run(&["measurementtype=timeseries", "timeseries.granularity=3600000"]));
     assert!(series.number("READ", "0") > 0.0, "{series:?}");
     stop(server);
 }
@@ -262,9 +266,9 @@ fn scans_deletes_and_what_nothing_answers() {
     assert!(more.as_i64().or(more.as_i32().map(i64::from)).unwrap() >= 100, "{more:?}");
 
     for depth in ["pipelinedepth=1", "pipelinedepth=8"] {
-        let silent = run("workloadf", "?w=0", &[depth, "operationdeadline=3"]);
+        let silent = run("workloadf", "?w=0", &[depth, "operationdeadline=300"]);
         assert_eq!((silent.returned("READ", "OK"), silent.all_returned() > 250), (200, true));
-        let rate = run("workloada", "?w=0", &[depth, "-target 2000", "operationdeadline=3"]);
+        let rate = run("workloada", "?w=0", &[depth, "-target 2000", "operationdeadline=300"]);
         assert_eq!(rate.all_returned(), 200);
         let deep = run("workloada", "", &[depth]);
         assert_eq!(deep.all_returned(), 200);

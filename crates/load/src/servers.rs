@@ -147,6 +147,8 @@ mod tests {
             let (binding, _) = Binding::from_properties(&properties).unwrap();
             let servers = TargetServers::discover(&binding, true).unwrap();
             assert_eq!(servers.target().connect_timeout, Duration::from_secs(expected_s), "{option}");
+            let discovery = servers.known.lock().deployment.target().connect_timeout;
+            assert_eq!(discovery, Duration::from_secs(expected_s.min(4)), "{option}");
             servers.connect(0).unwrap();
         }
     }

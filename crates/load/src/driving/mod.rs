@@ -12,6 +12,8 @@ mod link;
 mod official;
 mod plan;
 mod recorder;
+#[cfg(test)]
+mod simulation;
 #[cfg(not(feature = "official-driver"))]
 mod without_official;
 
@@ -78,6 +80,8 @@ pub fn run<S: Source>(
                 SeededRandom::from_seed(plan.seed).split(1 << 32 | number as u64),
             ),
             first_connection,
+            #[cfg(test)]
+            simulated: None,
         };
         built.push(ClientLoop::new(place, source, connections)?);
     }

@@ -66,9 +66,13 @@ pub(super) struct LoopsState {
 
 impl LoopsState {
     pub(super) fn new(plan: &DrivingPlan) -> Arc<LoopsState> {
+        LoopsState::with_clock(plan, LoadClock::start())
+    }
+
+    pub(super) fn with_clock(plan: &DrivingPlan, clock: LoadClock) -> Arc<LoopsState> {
         let warm_ns = nanos(plan.warmup);
         Arc::new(LoopsState {
-            clock: LoadClock::start(),
+            clock,
             budget: OperationBudget::new(plan.operations),
             stop: AtomicBool::new(false),
             stopped_by: Mutex::new(None),
@@ -132,16 +136,33 @@ impl OperationBudget {
 
 /// The clock; copies tell the same time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LoadClock(Instant);
+pub(super) enum LoadClock {
+    /// The time since then.
+    Real(Instant),
+    /// Nanoseconds that a test sets.
+    #[cfg(test)]
+    Manual(&'static AtomicU64),
+}
 
 impl LoadClock {
     pub(super) fn start() -> LoadClock {
-        LoadClock(Instant::now())
+        LoadClock::Real(Instant::now())
     }
 
     pub(super) fn now_ns(self) -> u64 {
-        nanos(self.0.elapsed())
+        match self {
+            LoadClock::Real(zero) => nanos(zero.elapsed()),
+            #[cfg(test)]
+            LoadClock::Manual(now_ns) => now_ns.load(Ordering::Relaxed),
+        }
     }
+}
+
+/// A peer in simulated time, which runs while a loop waits.
+#[cfg(test)]
+pub(super) trait SimulatedPeer: Send {
+    /// Moves the manual clock on by `left_ns` at most, to the time at which it sends something.
+    fn wait(&mut self, left_ns: u64);
 }
 
 /// A duration in nanoseconds; 584 years at most.

@@ -50,6 +50,9 @@ pub(super) struct LoopContext {
     pub(super) schedule: Option<ArrivalTimes>,
     /// The number of the first connection.
     pub(super) first_connection: usize,
+    /// The server of a test in simulated time.
+    #[cfg(test)]
+    pub(super) simulated: Option<Box<dyn super::plan::SimulatedPeer>>,
 }
 
 /// An operation that will be sent again.
@@ -203,6 +206,11 @@ impl<S: Source> ClientLoop<S> {
         }
         let mut left_ns = until_ns.saturating_sub(now_ns);
         if !self.ready.is_empty() && !self.draining {
+            left_ns = 0;
+        }
+        #[cfg(test)]
+        if let Some(server) = &mut self.place.simulated {
+            server.wait(left_ns);
             left_ns = 0;
         }
         // epoll's own time-out is in milliseconds on older kernels. For shorter times, the wait for its descriptor has nanoseconds.

@@ -168,8 +168,8 @@ const FIRST_ANSWER: Duration = Duration::from_secs(4);
 /// The connections that the pool opens at once, as many as our own client does.
 const HANDS: u32 = 16;
 
-/// Connects. An error repeats nothing of the connection string except what the driver says is wrong with it.
-async fn connect(url: &str, binding: &Binding, connections: usize) -> Result<Client, Error> {
+/// The driver's options. An error repeats nothing of the connection string except what the driver says is wrong with it.
+async fn client_options(url: &str, binding: &Binding, connections: usize) -> Result<ClientOptions, Error> {
     let options = ClientOptions::parse(url).await;
     let mut options = options.map_err(|error| refused("cannot use the connection string", &error))?;
     options.app_name.get_or_insert_with(|| "fathom".to_owned());
@@ -184,6 +184,12 @@ async fn connect(url: &str, binding: &Binding, connections: usize) -> Result<Cli
         read::<ReadPreference>(binding.read_preference.as_ref())?.map(SelectionCriteria::ReadPreference);
     let level = binding.read_concern.as_deref().map(|level| rawdoc! { "level": level });
     options.read_concern = read::<ReadConcern>(level.as_ref())?;
+    Ok(options)
+}
+
+/// Connects. As little of the connection string is repeated as by [`client_options`].
+async fn connect(url: &str, binding: &Binding, connections: usize) -> Result<Client, Error> {
+    let options = client_options(url, binding, connections).await?;
     let criteria = options.selection_criteria.clone();
     let client =
         Client::with_options(options).map_err(|error| refused("cannot use the connection string", &error))?;
@@ -211,4 +217,27 @@ fn refused(what: &str, error: &mongodb::error::Error) -> Error {
     };
     // Only the kind is used: the whole error repeats itself, with labels and replies.
     Error::new(kind, format!("the official driver {what}")).because(error.kind.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::properties::Properties;
+
+    /// The time limits for choosing a server and for connecting, in milliseconds.
+    fn limits_ms(option: &str) -> [Option<u128>; 2] {
+        let url = format!("mongodb://127.0.0.1:1/y?{option}");
+        let (binding, _) = Binding::from_properties(&Properties::default()).unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let options = runtime.block_on(client_options(&url, &binding, 4)).unwrap();
+        [options.server_selection_timeout, options.connect_timeout].map(|time| Some(time?.as_millis()))
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_given_up_after_four_seconds() {
+        assert_eq!(limits_ms(""), [Some(4000), Some(4000)]);
+        assert_eq!(limits_ms("connectTimeoutMS=60000"), [Some(4000), Some(4000)]);
+        assert_eq!(limits_ms("connectTimeoutMS=2000"), [Some(4000), Some(2000)]);
+        assert_eq!(limits_ms("serverSelectionTimeoutMS=9000"), [Some(9000), Some(4000)]);
+    }
 }

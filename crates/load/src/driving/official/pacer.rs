@@ -147,3 +147,73 @@ impl Pacer {
         spent_ns
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use fathom_stats::SeededRandom;
+
+    use super::*;
+    use crate::driving::{Arrivals, DrivingPlan};
+
+    const MS: u64 = 1_000_000;
+
+    fn pacer(arrivals: Arrivals) -> (Pacer, Arc<TaskPace>) {
+        let plan = DrivingPlan {
+            connections: 4,
+            loops: 1,
+            depth: 1,
+            operations: None,
+            time: None,
+            warmup: Duration::ZERO,
+            arrivals,
+            deadline: None,
+            no_progress: None,
+            batch: 1,
+            seed: 5,
+            points: false,
+        };
+        let schedule = arrivals.schedule(1.0, 0.0, SeededRandom::from_seed(5)).unwrap();
+        let pace = Arc::new(TaskPace::new(schedule.clone()));
+        let pacer = Pacer {
+            shared: LoopsState::new(&plan),
+            lanes: vec![Arc::default()],
+            words: mpsc::channel().0,
+            schedule: Some(schedule),
+            pace: Some(Arc::clone(&pace)),
+            running: Arc::default(),
+            collecting_ns: Arc::default(),
+        };
+        (pacer, pace)
+    }
+
+    /// The due times of the operations that tasks can begin.
+    fn take(pace: &TaskPace) -> Vec<u64> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let count = pace.due.available_permits();
+        (0..count).map(|_| runtime.block_on(pace.next()).unwrap()).collect()
+    }
+
+    #[test]
+    fn operations_are_announced_when_they_are_due_and_keep_their_due_times() {
+        let (mut pacer, pace) = pacer(Arrivals::Uniform(200.0));
+        assert_eq!((pacer.announce(0), take(&pace)), (5 * MS, vec![0]));
+        assert_eq!((pacer.announce(5 * MS - 1), take(&pace)), (5 * MS, vec![]));
+        assert_eq!((pacer.announce(5 * MS), take(&pace)), (10 * MS, vec![5 * MS]));
+        assert!(!pace.is_behind());
+        // After a pause of 400 ms the thread announces at once all operations that were due meanwhile.
+        assert_eq!(pacer.announce(405 * MS), 410 * MS);
+        assert!(pacer.lanes[0].gauge.overdue.load(Ordering::Relaxed));
+        assert_eq!(take(&pace), (2..=81).map(|number| number * 5 * MS).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn random_arrivals_have_their_rate() {
+        let (mut pacer, pace) = pacer(Arrivals::Poisson(200.0));
+        pacer.announce(100_000 * MS);
+        let due_ns = take(&pace);
+        assert!((19_500..20_500).contains(&due_ns.len()), "{}", due_ns.len());
+        assert!(due_ns.is_sorted() && due_ns.last().is_some_and(|last| *last <= 100_000 * MS));
+    }
+}
