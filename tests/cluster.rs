@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bson::doc;
 use fathom_process::ProcessId;
-use fathom_testkit::{Fathom, Output, Ports, Scratch, processes_naming};
+use fathom_testkit::{Fathom, Output, Ports, Scratch, TIMEOUT, processes_naming};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -264,7 +264,7 @@ fn a_kill_in_the_middle_leaves_a_server_that_cleanup_knows() {
                 .is_ok_and(|line| String::from_utf8_lossy(&line).contains("read line"))
         };
         while !servers().iter().any(waits) || !state().contains("\"pid\"") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", running.stderr());
+            assert!(begun.elapsed() < TIMEOUT, "{}", running.stderr());
             std::thread::sleep(Duration::from_millis(5));
         }
         running

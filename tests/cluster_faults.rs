@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::doc;
 use fathom_client::{Address, Connection, Target};
-use fathom_testkit::{Need, assert, assert_eq, assert_ne, need_root, skip, test};
+use fathom_testkit::{Need, TIMEOUT, assert, assert_eq, assert_ne, need_root, skip, test};
 
 use crate::cluster::ClusterFixture;
 use crate::cluster_stub::{Binaries, SHIFT};
@@ -31,15 +31,14 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
     let place = ClusterFixture::new(2);
     place.init(&OWN).arg("--proxied").run().expect_code(0);
     assert_eq!(place.processes().len(), 2, "a server and a proxy");
-    let minute = Duration::from_secs(60);
-    let mut open = connection(place.port, minute).unwrap();
+    let mut open = connection(place.port, TIMEOUT).unwrap();
     ping(&mut open).unwrap();
 
     place.run("delay", &["all", "--round-trip", "300ms"]).expect_code(0);
     let late = |open: &mut Connection| ping(open).unwrap() >= Duration::from_millis(300);
     let begun = Instant::now();
     while !late(&mut open) {
-        assert!(begun.elapsed() < minute, "no delay");
+        assert!(begun.elapsed() < TIMEOUT, "no delay");
     }
     let listed = place.run("list", &[]).expect_code(0).stdout;
     assert!(listed.contains("300 ms further away"), "{listed}");
@@ -49,7 +48,7 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
     // The proxy follows within a moment; then a new connection gets no answer.
     let begun = Instant::now();
     while connection(place.port, Duration::from_millis(500)).is_ok() {
-        assert!(begun.elapsed() < minute, "no cut");
+        assert!(begun.elapsed() < TIMEOUT, "no cut");
     }
     // The program still reaches the server: it runs, but other servers cannot reach it.
     assert_eq!(place.list()[0]["status"], "running");
@@ -59,7 +58,7 @@ fn the_proxy_delays_cuts_and_goes_with_its_cluster() {
     place.run("stop", &[]).expect_code(0);
     assert!(place.processes().is_empty(), "the proxy goes with the last server");
     place.run("start", &[]).expect_code(0);
-    ping(&mut connection(place.port, minute).unwrap()).unwrap();
+    ping(&mut connection(place.port, TIMEOUT).unwrap()).unwrap();
     place.run("destroy", &[]).expect_code(0);
     assert!(place.processes().is_empty() && !place.folder().exists());
 }
@@ -72,19 +71,19 @@ fn members_are_cut_apart_while_clients_reach_both() {
     place.init(&arguments).env(SHIFT, "2").run().expect_code(0);
     place.run("partition", &["primary"]).expect_code(0);
     let asked = |from: u16, to: u16, timeout_ms: i64| {
-        let mut connection = connection(place.port + from, Duration::from_secs(60)).unwrap();
+        let mut connection = connection(place.port + from, TIMEOUT).unwrap();
         let command = doc! { "stubPing": i32::from(place.port + to), "timeoutMS": timeout_ms };
         connection.run("admin", &command).unwrap().get_bool("reached").unwrap()
     };
     let begun = Instant::now();
     while asked(0, 1, 500) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the members still reach each other");
+        assert!(begun.elapsed() < TIMEOUT, "the members still reach each other");
     }
     assert!(!asked(1, 0, 500), "a cut is in both directions");
     place.run("heal", &[]).expect_code(0);
     let begun = Instant::now();
     while !asked(0, 1, 5000) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "the members do not reach each other again");
+        assert!(begun.elapsed() < TIMEOUT, "the members do not reach each other again");
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use fathom_client::Connection;
+use fathom_testkit::TIMEOUT;
 
 use crate::cluster::ClusterFixture;
 
@@ -20,7 +21,7 @@ fn roles(place: &ClusterFixture) -> Vec<String> {
 }
 
 fn insert(connection: &mut Connection, id: i32) -> fathom_client::Result<()> {
-    let command = doc! { "insert": "c", "documents": [{ "_id": id }], "writeConcern": { "w": "majority", "wtimeout": 60_000 } };
+    let command = doc! { "insert": "c", "documents": [{ "_id": id }], "writeConcern": { "w": "majority", "wtimeout": 300_000 } };
     connection.run("test", &command).map(drop)
 }
 
@@ -42,7 +43,7 @@ fn a_set_of_ours_fails_over_and_mends() {
     place.run("kill", &["--signal", "KILL", "primary"]).expect_code(0);
     let begun = Instant::now();
     while !roles(&place).contains(&"primary".to_owned()) {
-        assert!(begun.elapsed() < Duration::from_secs(90), "nobody was elected: {:?}", roles(&place));
+        assert!(begun.elapsed() < TIMEOUT, "nobody was elected: {:?}", roles(&place));
         std::thread::sleep(Duration::from_millis(50));
     }
     let mut connection = connect(&place);
@@ -130,7 +131,7 @@ fn a_secondary_counts_no_documents_that_have_gone_to_another_shard() {
     router.run("admin", &doc! { "moveChunk": "test.c", "find": { "k": 150 }, "to": to }).unwrap();
     let begun = Instant::now();
     while counted(&mut router) != 200 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{} of 200, from {from}", counted(&mut router));
+        assert!(begun.elapsed() < TIMEOUT, "{} of 200, from {from}", counted(&mut router));
         std::thread::sleep(Duration::from_millis(50));
     }
     // The documents still exist.

@@ -306,7 +306,7 @@ fn pressed(mut child: Child, key: &[u8]) -> (String, Option<i32>) {
     let mut out = child.stdout.take().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut is_pressed = key.is_empty();
-    let until = Instant::now() + Duration::from_secs(100);
+    let until = Instant::now() + Duration::from_secs(500);
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = out.read(&mut buffer) {
         text.extend_from_slice(&buffer[..count]);

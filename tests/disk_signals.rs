@@ -36,7 +36,7 @@ fn hang_up_is_ignored() -> bool {
 fn wait_for(running: &mut RunningProgram, seen: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !seen() {
-        if running.has_ended() || start.elapsed() > Duration::from_secs(30) {
+        if running.has_ended() || start.elapsed() > Duration::from_secs(300) {
             return seen();
         }
         thread::sleep(Duration::from_millis(2));

@@ -32,12 +32,13 @@ fn a_load_shows_time_rate_and_tail() {
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let to = url(&server, "y", "");
     on_terminal(&scratch, &format!("ycsb load mongodb -P workloada -p {to}"));
-    let words = format!("ycsb run mongodb -P workloada -p {to} -p operationcount=0 -p maxexecutiontime=3");
+    let words = format!("ycsb run mongodb -P workloada -p {to} -p operationcount=0 -p maxexecutiontime=6");
     let text = on_terminal(&scratch, &words);
-    assert!(
-        text.contains("1 of 3 s, ") && text.contains("/s, p99 ") && text.contains("2 s left"),
-        "{text:?}"
-    );
+    // A busy machine may not draw each second.
+    let is_drawn = |second| {
+        text.contains(&format!("{second} of 6 s, ")) && text.contains(&format!("{} s left", 6 - second))
+    };
+    assert!((1..6).any(is_drawn) && text.contains("/s, p99 "), "{text:?}");
     // Status lines take its place.
     let text = on_terminal(&scratch, &format!("{words} -s"));
     assert!(text.contains("[READ: Count=") && !text.contains(" s left"), "{text:?}");

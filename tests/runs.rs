@@ -200,7 +200,7 @@ fn a_run_is_running_until_its_process_is_gone() {
     let words = ["--pattern", "randread", "--size", "64M", "--depth", "1..1024", "--time", "60s"];
     let going = disk.disk().args(words).arg("--runs").arg(&place).spawn();
     let begun = std::time::Instant::now();
-    while names(&place).is_empty() && begun.elapsed().as_secs() < 60 {
+    while names(&place).is_empty() && begun.elapsed().as_secs() < 300 {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let state = |expected: &str| {

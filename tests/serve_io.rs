@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bson::{RawDocument, doc};
 use fathom_client::Connection;
-use fathom_testkit::{LabServer, Scratch};
+use fathom_testkit::{LabServer, Scratch, TIMEOUT};
 
 use crate::proof::serve_durability::{PROGRAM, run};
 
@@ -43,17 +43,18 @@ fn the_interval_of_checkpoints_changes_at_run_time() {
     let mut connection = server.connect().unwrap();
     // With mongod's 60 s no checkpoint occurs in the first seconds.
     assert_eq!(checkpoints_in(&mut connection, Duration::from_secs(6)), 0);
-    let reply = connection.run("admin", &doc! { "setParameter": 1, "syncdelay": 5 }).unwrap();
-    assert_eq!(number_or_float(&reply, "was"), 60.0, "{reply:?}");
-    // Each begins 5 s after the last one's end, and a busy disk makes one long: two take 10 s at least, and with 60 s between them
-    // no second one occurs.
+    for (seconds, was) in [(3600, 60.0), (5, 3600.0)] {
+        let reply = connection.run("admin", &doc! { "setParameter": 1, "syncdelay": seconds }).unwrap();
+        assert_eq!(number_or_float(&reply, "was"), was, "{reply:?}");
+    }
+    // Each begins 5 s after the last one's end; with an hour between them no second one occurs.
     let begun = Instant::now();
     let mut made = 0;
-    while made < 2 && begun.elapsed() < Duration::from_secs(60) {
+    while made < 2 && begun.elapsed() < TIMEOUT {
         made += checkpoints_in(&mut connection, Duration::from_millis(500));
     }
     let elapsed_s = begun.elapsed().as_secs_f64();
-    assert!(made == 2 && elapsed_s > 5.0, "{made} checkpoints in {elapsed_s:.1} s at one each 5 s");
+    assert!(made >= 2 && elapsed_s > 5.0, "{made} checkpoints in {elapsed_s:.1} s at one each 5 s");
     server.stop().expect_code(0);
 }
 

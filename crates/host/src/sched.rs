@@ -209,7 +209,7 @@ mod tests {
         });
         let tid = told.recv().unwrap();
         let asleep = || ThreadStatus::read(tid).is_some_and(|status| status.state == 'S');
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(300);
         while !asleep() && std::time::Instant::now() < until {
             std::thread::yield_now();
         }

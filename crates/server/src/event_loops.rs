@@ -35,7 +35,8 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
     let loops = instance.executor.stages.len();
     let mut threads = Vec::new();
     for place in 0..loops {
-        threads.push(spawn_thread("EventLoop", instance, move |instance| run_loop(instance, place))?);
+        let run = move |instance: &Arc<Instance>| run_loop(instance, place, Some(Meter::new()));
+        threads.push(spawn_thread("EventLoop", instance, run)?);
     }
     if loops > 0 {
         threads.push(spawn_thread("EventLoopWatch", instance, watch)?);
@@ -76,17 +77,28 @@ impl LoopSample {
     /// Checks a loop; returns whether its operations wait.
     fn look(&mut self, stage: &WatchedLoop<Instance>, counts: bool) -> bool {
         let progress = &stage.progress;
-        let step = progress.step();
+        self.look_at(progress.step(), counts, || {
+            let rests = progress.rests();
+            let status = progress.thread().and_then(ThreadStatus::read)?;
+            Some((status, rests, progress.step()))
+        })
+    }
+
+    /// The same for a loop at this step. `read` reads the status of its thread, its waits for events, and its step after that.
+    fn look_at(
+        &mut self,
+        step: u64,
+        counts: bool,
+        read: impl FnOnce() -> Option<(ThreadStatus, u64, u64)>,
+    ) -> bool {
         let works = step % 2 == 1;
         self.stood = if works && step == self.step { self.stood + 1 } else { 0 };
         self.step = step;
         if self.stood == 0 && !counts {
             return false;
         }
-        let rests = progress.rests();
-        let Some(status) = progress.thread().and_then(ThreadStatus::read) else { return false };
-        let stands =
-            self.stood > 0 && (status.state != 'R' || self.stood >= LONG_TICKS) && progress.step() == step;
+        let Some((status, rests, after)) = read() else { return false };
+        let stands = self.stood > 0 && (status.state != 'R' || self.stood >= LONG_TICKS) && after == step;
         stands || (counts && self.count(status.voluntary_switches.saturating_sub(rests)))
     }
 
@@ -105,7 +117,11 @@ impl Reads {
     /// Whether the process has read next to nothing since the last count; `None` at the first. If the kernel does not report it,
     /// only the other signs are used.
     fn are_few(&mut self) -> Option<bool> {
-        let now = ProcessIo::read(&View::live(), std::process::id()).map_or(0, |io| io.read_bytes);
+        self.are_few_at(ProcessIo::read(&View::live(), std::process::id()).map_or(0, |io| io.read_bytes))
+    }
+
+    /// The same for a process that has read this many bytes so far.
+    fn are_few_at(&mut self, now: u64) -> Option<bool> {
         let before = self.0.replace(now)?;
         Some(now.saturating_sub(before) <= READ_BYTES)
     }
@@ -158,11 +174,17 @@ impl Watch<'_> {
         }
         self.idle = if works { 0 } else { self.idle + 1 };
         let few_reads = if counts { self.reads.are_few() } else { None };
+        self.decide(waits, few_reads)
+    }
+
+    /// Decides on the loops and the gate. `few_reads` is `None` between two counts.
+    fn decide(&self, waits: bool, few_reads: Option<bool>) -> Option<&'static str> {
+        let gate = &self.instance.executor.gate;
         match few_reads {
             _ if waits => return Some("operations wait"),
             Some(false) => return Some("devices are read"),
             Some(true) if self.instance.parameters.tickets_are_scarce() => return Some("tickets are scarce"),
-            Some(true) if executor.gate.was_asked_by_many() => executor.gate.open(),
+            Some(true) if gate.was_asked_by_many() => gate.open(),
             _ => {}
         }
         None
@@ -195,15 +217,15 @@ enum ConnectionOwner {
     End,
 }
 
-/// Runs one of the loops until the server stops.
-fn run_loop(instance: &Arc<Instance>, place: usize) {
+/// Runs one of the loops until the server stops. Without a meter it never gives connections up.
+fn run_loop(instance: &Arc<Instance>, place: usize, meter: Option<Meter>) {
     let executor = &instance.executor;
     let loops = executor.loops.all();
     let (Some(own), Some(stage)) = (loops.get(place), executor.stages.get(place)) else { return };
     let _ending = own.ending();
     let before = place.checked_sub(1).and_then(|before| loops.get(before)).map(EventLoop::load);
     stage.progress.begin();
-    let mut running = LoopThread { instance, own, stage, before, meter: Meter::new() };
+    let mut running = LoopThread { instance, own, stage, before, meter };
     running.run();
     let left = stage.members.dissolve(own.epoll());
     // If the server is stopping, they end here. Otherwise the kernel has refused to wait, which threads do not need.
@@ -218,7 +240,7 @@ struct LoopThread<'l> {
     stage: &'l WatchedLoop<Instance>,
     /// The load of the loop before this one, which takes this loop's connections when both have little to do.
     before: Option<&'l LoopLoad>,
-    meter: Meter,
+    meter: Option<Meter>,
 }
 
 impl LoopThread<'_> {
@@ -231,16 +253,19 @@ impl LoopThread<'_> {
                     number => self.attend_to(number),
                 }
             }
-            if let Some(percent) = self.meter.measure(self.own.load()) {
-                let excess = excess(percent, self.before.map(LoopLoad::percent), self.stage.members.count());
-                // The first loop with room takes them from here.
-                self.stage
-                    .members
-                    .give_up(self.own.epoll(), excess)
-                    .into_iter()
-                    .for_each(|one| give_thread(*one));
+            let load = self.own.load();
+            if let Some(percent) = self.meter.as_mut().and_then(|meter| meter.measure(load)) {
+                self.give_up(percent);
             }
         }
+    }
+
+    /// Gives up the connections that are too many for a loop that takes this percentage of a processor. The first loop with room takes them
+    /// over from their threads.
+    fn give_up(&self, percent: u64) {
+        let members = &self.stage.members;
+        let excess = excess(percent, self.before.map(LoopLoad::percent), members.count());
+        members.give_up(self.own.epoll(), excess).into_iter().for_each(|one| give_thread(*one));
     }
 
     /// Waits for events; false if the kernel refuses. Only a wait that may put the thread to sleep is counted, so that the watch
@@ -337,3 +362,6 @@ fn give_thread(mut connection: IdleConnection<Instance>) {
     connection.peer_mut().leave_loop();
     connection.attend();
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,10 +14,10 @@ use fathom_wire::{Codec, Compressor, Header, Message, OpCode, OpMsgWriter, flag}
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A socket that waits for no more than ten seconds.
+/// A socket whose waits end only if the server hangs.
 fn socket(server: &Server) -> TcpStream {
     let socket = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(300))).unwrap();
     socket.set_nodelay(true).unwrap();
     socket
 }
@@ -240,7 +240,7 @@ fn slow_clients_cost_little() {
         socket.write_all(bytes).unwrap();
         open.push(socket);
     }
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(300);
     while usage().1 + 8 < threads + open.len() as u64 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -250,7 +250,7 @@ fn slow_clients_cost_little() {
     assert!(per_connection < 64, "{per_connection} KB each");
     answers(&server);
     drop(open);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(300);
     while usage().1 > threads + 8 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -265,7 +265,7 @@ fn too_many_connections_are_turned_away_and_come_back() {
     let held: Vec<Connection> = (0..3).map(|_| connect(&server)).collect();
     assert_eq!(send(&server, &message(&ping())), Outcome::Closed);
     drop(held);
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(300);
     while Connection::connect(&crate::served::target(&server)).is_err() {
         assert!(Instant::now() < until, "nobody is let in again");
         std::thread::sleep(Duration::from_millis(10));

@@ -190,7 +190,7 @@ fn the_time_of_a_cursor_is_that_of_all_its_batches() {
     let find =
         doc! { "find": "c", "filter": { "$expr": { "$eq": [{ "$strLenCP": "$pad" }, 1] } }, "maxTimeMS": 1 };
     assert_eq!(code(&mut connection, "test", &find), Code::MaxTimeMSExpired);
-    let find = doc! { "find": "c", "maxTimeMS": 10_000, "batchSize": 10 };
+    let find = doc! { "find": "c", "maxTimeMS": 3_600_000, "batchSize": 10 };
     let id = run(&mut connection, "test", &find).get_document("cursor").unwrap().get_i64("id").unwrap();
     let more = doc! { "getMore": id, "collection": "c", "batchSize": 10 };
     assert!(run(&mut connection, "test", &more).get_document("cursor").unwrap().get_i64("id").unwrap() != 0);

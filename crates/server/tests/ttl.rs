@@ -8,7 +8,7 @@ use fathom_client::Connection;
 
 /// Waits until the collection holds exactly these `_id`s.
 fn wait_for(connection: &mut Connection, collection: &str, ids: &[&str]) {
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(300);
     loop {
         let find = doc! { "find": collection, "sort": { "_id": 1 }, "projection": { "_id": 1 } };
         let found = listed(connection, &find);

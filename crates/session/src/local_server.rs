@@ -334,7 +334,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(server.port(), 4711);
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(300);
         while Instant::now() < until && processes(&scratch).iter().any(|pid| ProcessId::read(*pid).is_some())
         {
             thread::sleep(Duration::from_millis(5));

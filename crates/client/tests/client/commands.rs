@@ -1,7 +1,7 @@
 //! Tests of commands, failures and cursors, and of network faults during them.
 
 use std::net::TcpListener;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bson::{RawDocumentBuf, doc, rawdoc};
 use fathom_client::{Address, Code, Connection, Error, Target};
@@ -210,9 +210,7 @@ fn nobody_there() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut target = Target::at(Address::new("localhost", silent.local_addr().unwrap().port()));
     target.connect_timeout = Duration::from_millis(60);
-    let began = Instant::now();
     assert!(Connection::connect(&target).unwrap_err().to_string().contains("no progress for 60ms"));
-    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub(crate) fn killed_child(
 
 /// Waits until no dropped table takes space any more.
 pub(crate) fn wait_for_drops(engine: &RocksEngine) {
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(300);
     while engine.unfinished_drops() > 0 {
         assert!(std::time::Instant::now() < patience, "the dropped tables were not reclaimed");
         std::thread::sleep(std::time::Duration::from_millis(10));

@@ -63,8 +63,13 @@ impl Desk {
     }
 
     pub(crate) fn with_vote(config: &ReplicaSetConfig, vote: Option<LastVote>) -> Desk {
+        Desk::seeded(config, vote, 7)
+    }
+
+    /// The same with another seed of its random numbers.
+    pub(crate) fn seeded(config: &ReplicaSetConfig, vote: Option<LastVote>, seed: u64) -> Desk {
         let own = both(at(1000, 1));
-        let mut c = Coordinator::new(CoordinatorOptions::new("rs", 7), vote, own);
+        let mut c = Coordinator::new(CoordinatorOptions::new("rs", seed), vote, own);
         let now = MonotonicTime(Duration::from_secs(5000));
         c.config_installed(now, config.clone(), Some(0));
         c.set_follower_mode(now, FollowerMode::Secondary);

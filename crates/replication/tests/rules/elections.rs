@@ -29,6 +29,41 @@ fn without_a_primary_a_secondary_stands_after_the_election_timeout() {
 }
 
 #[test]
+fn the_election_timeout_is_the_configured_one_and_up_to_15_percent_more_at_random() {
+    let config = config(&[(); 3].map(|()| Document::new()), doc! { "electionTimeoutMillis": 2_000 });
+    let mut waits_ms: Vec<u64> = (0..50)
+        .map(|seed| {
+            let mut desk = Desk::seeded(&config, None, seed);
+            let stands = |desk: &mut Desk| {
+                desk.run(1);
+                desk.vote_requests().len() == 2
+            };
+            (1..).find(|_| stands(&mut desk)).unwrap()
+        })
+        .collect();
+    waits_ms.sort_unstable();
+    assert!(waits_ms[0] >= 2_000 && waits_ms[49] <= 2_301, "{waits_ms:?}");
+    // They are spread: two members seldom stand at the same time.
+    assert!(waits_ms[0] < 2_060 && waits_ms[49] > 2_240, "{waits_ms:?}");
+    waits_ms.dedup();
+    assert!(waits_ms.len() > 30, "{waits_ms:?}");
+}
+
+#[test]
+fn a_primary_that_falls_silent_is_followed_after_the_election_timeout() {
+    let mut desk = Desk::new(&plain(3));
+    desk.has_primary(1);
+    desk.run(60_000);
+    desk.replies[1] = None;
+    // The last answer came up to a heartbeat interval, 2 s, before.
+    desk.run(7_999);
+    assert!(desk.vote_requests().is_empty());
+    desk.run(3_502);
+    assert_eq!(desk.vote_requests().len(), 2);
+    assert_eq!(desk.c.standing_for(), Some(ElectionReason::Timeout));
+}
+
+#[test]
 fn a_primary_that_answers_puts_it_off() {
     let mut desk = Desk::new(&plain(3));
     desk.has_primary(1);

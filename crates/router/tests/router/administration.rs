@@ -119,6 +119,7 @@ fn a_collection_is_sharded_while_it_is_written() {
     client.insert(vec![doc! { "_id": -1 }]);
     client.ok("admin", doc! { "enableSharding": "a" });
     let stop = std::sync::atomic::AtomicBool::new(false);
+    let begun = std::sync::Barrier::new(2);
     let order = std::sync::atomic::Ordering::Relaxed;
     let written = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -127,10 +128,13 @@ fn a_collection_is_sharded_while_it_is_written() {
             while !stop.load(order) {
                 client.insert(vec![doc! { "_id": id }]);
                 id += 1;
+                if id == 50 {
+                    begun.wait();
+                }
             }
             id
         });
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        begun.wait();
         client.ok("admin", doc! { "shardCollection": "a.b", "key": { "_id": 1 } });
         client.ok("admin", doc! { "split": "a.b", "middle": { "_id": 20 } });
         let from =

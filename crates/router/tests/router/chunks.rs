@@ -152,7 +152,7 @@ fn the_balancer_spreads_chunks_and_drains_a_shard() {
     assert_eq!(client.ok("admin", doc! { "balancerStatus": 1 }).get_str("mode").unwrap(), "off");
     client.ok("admin", doc! { "balancerStart": 1 });
     let balancing = cluster.add_router(true);
-    let until = Instant::now() + Duration::from_secs(240);
+    let until = Instant::now() + Duration::from_secs(300);
     let per_shard = |client: &mut super::cluster::Client| -> Vec<usize> {
         ["s1", "s2", "s3"]
             .map(|shard| client.all("config", doc! { "find": "chunks", "filter": { "shard": shard } }).len())
@@ -221,7 +221,7 @@ fn a_cursor_reads_on_what_was_there_when_it_began() {
         client.ok("admin", away.clone());
     }
     client.ok("admin", doc! { "moveChunk": "a.b", "find": { "k": 150 }, "to": "s1" });
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_secs(300);
     while cluster.counts() != [300, 0] {
         assert!(Instant::now() < until, "{:?}", cluster.counts());
         std::thread::sleep(Duration::from_millis(50));

@@ -72,7 +72,7 @@ impl ClusterMembers {
         self.shards.push(member);
         let config = doc! { "_id": &name, "version": 1, "members": [{ "_id": 0, "host": &host }] };
         direct.ok("admin", doc! { "replSetInitiate": config });
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(300);
         while direct.ok("admin", doc! { "hello": 1 }).get_bool("isWritablePrimary").ok() != Some(true) {
             assert!(Instant::now() < end, "{host} does not become a primary");
             std::thread::sleep(Duration::from_millis(20));

@@ -187,7 +187,7 @@ fn a_cluster_time_beyond_the_clock_is_rejected_by_the_shards() {
     }
     let insert = doc! {
         "insert": "b", "documents": [{ "_id": 20 }],
-        "writeConcern": { "w": "majority", "wtimeout": 60_000 },
+        "writeConcern": { "w": "majority", "wtimeout": 300_000 },
     };
     let reply = client.ok("a", insert);
     assert!(!reply.contains_key("writeConcernError"), "{reply}");

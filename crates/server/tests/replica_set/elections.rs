@@ -12,7 +12,7 @@ fn when_the_primary_goes_another_takes_over_with_all_that_a_majority_has() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
         let mut set = Set::of_three(engine);
         let mut id = 0;
-        for _ in 0..3 {
+        for turn in 0..3 {
             let primary = set.primary();
             let mut connection = set.connect(primary);
             for _ in 0..20 {
@@ -25,6 +25,10 @@ fn when_the_primary_goes_another_takes_over_with_all_that_a_majority_has() {
             }
             drop(connection);
             set.stop(primary);
+            // At first the others wait for the election timeout.
+            if turn > 0 {
+                set.elect(&[(primary + 1) % 3, (primary + 2) % 3]);
+            }
             let next = set.primary();
             assert_ne!(next, primary);
             assert_eq!(set.documents(next).len(), usize::try_from(id).unwrap());
@@ -49,7 +53,7 @@ fn a_step_down_hands_over_and_closes_clients() {
     run(&mut idle, "admin", &doc! { "ping": 1 });
     let mut connection = set.connect(primary);
     // The reply may come before the connection ends, or not at all.
-    let _ = connection.run("admin", &doc! { "replSetStepDown": 30, "secondaryCatchUpPeriodSecs": 20 });
+    let _ = connection.run("admin", &doc! { "replSetStepDown": 3600, "secondaryCatchUpPeriodSecs": 300 });
     let next = until("another is primary", || Some(set.primary()).filter(|next| *next != primary));
     assert_ne!(next, primary);
     assert!(idle.run("admin", &doc! { "ping": 1 }).is_err());
@@ -64,28 +68,19 @@ fn a_requested_step_down_does_not_wait_for_the_election_timeout() {
     let set = Set::of_three(EngineName::Ephemeral);
     let primary = set.primary();
     let mut connection = set.connect(primary);
-    let mut config = run(&mut connection, "admin", &doc! { "replSetGetConfig": 1 });
-    let config = config.get_document_mut("config").unwrap();
-    config.insert("version", config.get_i32("version").unwrap() + 1);
-    config.get_document_mut("settings").unwrap().insert("electionTimeoutMillis", 600_000);
     // The one of the two with the higher priority should follow.
     let heir = (primary + 2) % 3;
-    let members = config.get_array_mut("members").unwrap();
-    for place in [primary, heir] {
-        members[place].as_document_mut().unwrap().insert("priority", 2);
-    }
-    run(&mut connection, "admin", &doc! { "replSetReconfig": config.clone() });
-    for other in (0..3).filter(|other| *other != primary) {
-        until("all have the configuration", || {
-            let reply = run(&mut set.connect(other), "admin", &doc! { "replSetGetConfig": 1 });
-            let version = reply.get_document("config").unwrap().get_i32("version").unwrap();
-            (version == config.get_i32("version").unwrap()).then_some(())
-        });
-        set.wait_secondary(other);
-    }
+    set.reconfigure(primary, |config| {
+        config.get_document_mut("settings").unwrap().insert("electionTimeoutMillis", 600_000);
+        let members = config.get_array_mut("members").unwrap();
+        for place in [primary, heir] {
+            members[place].as_document_mut().unwrap().insert("priority", 2);
+        }
+    });
+    (0..3).filter(|other| *other != primary).for_each(|other| set.wait_secondary(other));
     let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "writeConcern": { "w": 3 } };
     run(&mut connection, "test", &insert);
-    let _ = connection.run("admin", &doc! { "replSetStepDown": 60, "secondaryCatchUpPeriodSecs": 20 });
+    let _ = connection.run("admin", &doc! { "replSetStepDown": 3600, "secondaryCatchUpPeriodSecs": 300 });
     assert_eq!(until("another is primary", || Some(set.primary()).filter(|next| *next != primary)), heir);
     set.end();
 }
@@ -94,8 +89,6 @@ fn a_requested_step_down_does_not_wait_for_the_election_timeout() {
 fn what_only_the_old_primary_had_is_rolled_back_into_files() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
         let mut set = Set::start(&[engine; 3]);
-        // Long enough for an isolated primary to accept some writes.
-        set.election_timeout_ms = 6000;
         set.initiate(&[doc! {}, doc! {}, doc! {}]);
         let primary = set.primary();
         let mut connection = set.connect(primary);
@@ -121,6 +114,7 @@ fn what_only_the_old_primary_had_is_rolled_back_into_files() {
         for other in &others {
             set.restart(*other);
         }
+        set.elect(&others);
         let next = set.primary();
         let mut connection = set.connect(next);
         let insert = doc! {

@@ -16,7 +16,7 @@ fn retryable(command: Document, number: i64) -> Document {
     command
         .into_iter()
         .chain(doc! {
-            "lsid": session(7), "txnNumber": number, "writeConcern": { "w": "majority", "wtimeout": 60_000 },
+            "lsid": session(7), "txnNumber": number, "writeConcern": { "w": "majority", "wtimeout": 300_000 },
         })
         .collect()
 }
@@ -60,6 +60,7 @@ fn a_write_that_is_sent_again_is_done_once() {
     assert_eq!(code(&mut connection, "test", &old), Code::TransactionTooOld);
     // The next primary knows it too, and the old one after its return.
     set.stop(primary);
+    set.elect(&[(primary + 1) % 3, (primary + 2) % 3]);
     let next = set.primary();
     let last = retryable(writes[6].clone(), 6);
     assert_eq!(said(run(&mut set.connect(next), "test", &last)), first[6]);

@@ -55,7 +55,7 @@ fn a_change_of_the_schema_is_on_the_other_members_when_its_write_concern_is_fulf
         ("test", doc! { "dropDatabase": 1 }, ""),
     ];
     for (database, mut command, wanted) in steps {
-        command.insert("writeConcern", doc! { "w": 2, "wtimeout": 60_000 });
+        command.insert("writeConcern", doc! { "w": 2, "wtimeout": 300_000 });
         let reply = run(&mut primary, database, &command);
         assert!(!reply.contains_key("writeConcernError"), "{command}: {reply}");
         let found = schema(&mut secondary);
@@ -83,7 +83,7 @@ fn a_new_primary_drops_what_an_interrupted_out_left_behind() {
     let out = doc! { "aggregate": "c", "pipeline": [{ "$out": "target" }], "cursor": {} };
     let blocked = std::thread::spawn(move || writer.run("test", &out).is_err());
     until("the temporary collection is there", || (schema(&mut connection).len() == 2).then_some(()));
-    run(&mut connection, "admin", &doc! { "replSetStepDown": 120, "force": true });
+    run(&mut connection, "admin", &doc! { "replSetStepDown": 3600, "force": true });
     let mut connection = set.connect(0);
     run(&mut connection, "admin", &doc! { "fsyncUnlock": 1 });
     assert!(blocked.join().unwrap(), "$out wrote on a secondary");

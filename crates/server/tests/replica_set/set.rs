@@ -1,4 +1,5 @@
-//! A replica set for tests: members on any free ports of the loopback, with short timeouts.
+//! A replica set for tests: members on any free ports of the loopback. Elections are called by name, so that no test waits for the election
+//! timeout unless it is about that.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,8 +11,11 @@ use fathom_server::{ClusterRole, Config, Server};
 
 use crate::served;
 
-/// The maximum time for any step on a busy machine.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// The limit of a wait for an event, which only a set that hangs reaches.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The time without a primary after which a member calls an election by itself: mongod's default, and longer than any pause of the machine.
+const ELECTION_TIMEOUT_MS: i32 = 10_000;
 
 pub(crate) struct Set {
     directory: tempfile::TempDir,
@@ -19,8 +23,6 @@ pub(crate) struct Set {
     pub(crate) ports: Vec<u16>,
     engines: Vec<EngineName>,
     role: ClusterRole,
-    /// `electionTimeoutMillis` of the set.
-    pub(crate) election_timeout_ms: i32,
 }
 
 impl Set {
@@ -32,14 +34,8 @@ impl Set {
     /// The same for members of a sharded cluster.
     pub(crate) fn start_as(role: ClusterRole, engines: &[EngineName]) -> Set {
         let directory = tempfile::tempdir().unwrap();
-        let mut set = Set {
-            directory,
-            members: Vec::new(),
-            ports: Vec::new(),
-            engines: engines.to_vec(),
-            role,
-            election_timeout_ms: 1000,
-        };
+        let mut set =
+            Set { directory, members: Vec::new(), ports: Vec::new(), engines: engines.to_vec(), role };
         for place in 0..engines.len() {
             let server = Server::start_quiet(set.config(place, 0)).unwrap();
             set.ports.push(server.port());
@@ -75,8 +71,8 @@ impl Set {
         format!("127.0.0.1:{}", self.ports[place])
     }
 
-    /// The configuration with these extra fields for each member.
-    pub(crate) fn document(&self, extra: &[Document]) -> Document {
+    /// The first configuration, with these extra fields for each member.
+    fn document(&self, extra: &[Document]) -> Document {
         let members: Vec<Bson> = extra
             .iter()
             .enumerate()
@@ -91,15 +87,43 @@ impl Set {
             "_id": "rs",
             "version": 1,
             "members": members,
-            "settings": {
-                "electionTimeoutMillis": self.election_timeout_ms, "heartbeatIntervalMillis": 100, "heartbeatTimeoutSecs": 2,
-            },
+            "settings": { "electionTimeoutMillis": ELECTION_TIMEOUT_MS, "heartbeatIntervalMillis": 100 },
         }
     }
 
+    /// Initiates the set, and lets the first member be elected.
     pub(crate) fn initiate(&self, extra: &[Document]) {
         let mut first = self.connect(0);
         served::run(&mut first, "admin", &doc! { "replSetInitiate": self.document(extra) });
+        self.elect(&[0]);
+    }
+
+    /// Lets one of these members be elected now. Those that lack an entry which a majority has are refused.
+    pub(crate) fn elect(&self, places: &[usize]) {
+        until(&format!("one of {places:?} is elected"), || {
+            places.iter().find(|place| {
+                let stands = self.connect(**place).run("admin", &doc! { "replSetStepUp": 1 });
+                stands.is_ok() || self.state(**place) == 1
+            })
+        });
+    }
+
+    /// Changes the configuration by its primary, and waits until all members that run have it.
+    pub(crate) fn reconfigure(&self, primary: usize, change: impl FnOnce(&mut Document)) {
+        let config = |place: usize| {
+            let reply = self.connect(place).run("admin", &doc! { "replSetGetConfig": 1 }).ok()?;
+            Document::try_from(reply.get_document("config").unwrap()).ok()
+        };
+        let mut changed = config(primary).unwrap();
+        let version = changed.get_i32("version").unwrap() + 1;
+        changed.insert("version", version);
+        change(&mut changed);
+        served::run(&mut self.connect(primary), "admin", &doc! { "replSetReconfig": changed });
+        for place in self.running() {
+            until(&format!("member {place} has the configuration"), || {
+                (config(place)?.get_i32("version").unwrap() >= version).then_some(())
+            });
+        }
     }
 
     pub(crate) fn connect(&self, place: usize) -> Connection {

@@ -1,6 +1,6 @@
 //! A secondary that is stopped while it applies entries stops cleanly, and its next start applies all of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bson::doc;
 use fathom_server::config::EngineName;
@@ -45,33 +45,38 @@ fn a_secondary_that_is_stopped_while_it_builds_an_index_builds_it_after_its_next
 /// A delayed member still has data that was deleted by mistake; stopping it once made it apply everything that it had fetched.
 #[test]
 fn a_delayed_member_that_is_stopped_applies_nothing_before_its_time() {
-    const DELAY_SECONDS: u32 = 5;
     let mut set = Set::start(&[EngineName::WiredTiger; 2]);
-    set.initiate(&[
-        doc! {},
-        doc! { "votes": 0, "priority": 0, "secondaryDelaySecs": i64::from(DELAY_SECONDS) },
-    ]);
+    set.initiate(&[doc! {}, doc! { "votes": 0, "priority": 0 }]);
     set.primary();
     set.wait_secondary(1);
     let mut connection = set.connect(0);
-    // A machine that was suspended for too long gets another attempt.
-    for turn in 0..5 {
-        served::insert(&mut connection, "c", vec![doc! { "_id": turn }]);
-        until("the delayed member has it", || (!set.documents(1).is_empty()).then_some(()));
-        let begun = Instant::now();
-        run(&mut connection, "test", &doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] });
-        // It fetches the deletion and waits with it.
-        std::thread::sleep(Duration::from_millis(500));
-        set.stop(1);
-        set.restart(1);
-        let found = set.documents(1).len();
-        // Times of entries are whole seconds.
-        let is_early = begun.elapsed() + Duration::from_secs(1) < Duration::from_secs(DELAY_SECONDS.into());
-        assert!(found == 1 || !is_early, "it was deleted before its time");
-        until("the delayed member deletes it in its time", || set.documents(1).is_empty().then_some(()));
-        if is_early {
-            break;
-        }
-    }
+    served::insert(&mut connection, "c", vec![doc! { "_id": 1 }]);
+    set.wait_equal(0);
+    let delay = |set: &Set, seconds: i64| {
+        set.reconfigure(0, |config| {
+            let members = config.get_array_mut("members").unwrap();
+            members[1].as_document_mut().unwrap().insert("slaveDelay", seconds);
+        });
+    };
+    delay(&set, 3600);
+    run(&mut connection, "test", &doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] });
+    // It fetches the deletion, at the latest together with a later entry, and waits with it.
+    let fetched = |set: &Set| {
+        let status = run(&mut set.connect(1), "admin", &doc! { "serverStatus": 1 });
+        let metrics = status.get_document("metrics").unwrap().get_document("repl").unwrap();
+        metrics.get_document("network").unwrap().get_i64("ops").unwrap()
+    };
+    let before = fetched(&set);
+    until("the delayed member has fetched an entry", || {
+        served::insert(&mut connection, "other", vec![doc! {}]);
+        (fetched(&set) > before).then_some(())
+    });
+    set.stop(1);
+    set.restart(1);
+    assert_eq!(set.documents(1), [doc! { "_id": 1 }], "it was deleted before its time");
+    delay(&set, 0);
+    set.stop(1);
+    set.restart(1);
+    until("the member deletes it in its time", || set.documents(1).is_empty().then_some(()));
     set.end();
 }

@@ -8,7 +8,8 @@ use fathom_server::Server;
 
 use super::{connect, run};
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+/// The limit of a wait for an event, which only a server that hangs reaches.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The executor's figures in `serverStatus`, read on a connection that no loop ever serves.
 pub(crate) fn figures(server: &Server) -> Document {
