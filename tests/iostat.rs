@@ -1,14 +1,12 @@
 //! Tests `fathom iostat` against Debian's iostat on the same device and load, and its behaviour as a command.
 //!
-//! The exact figures and columns are tested on recorded counters in `fathom-host`; here the two programs read one
+//! The exact figures and columns are tested on recorded counters in `fathom-host`; in `timed` the two programs read one
 //! live device. The load begins after both have taken their first reading and ends before their second, so
 //! both see the same requests and differ only by their clocks.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use fathom_host::{View, diskstats};
 use fathom_testkit::{Fathom, Filesystem, Need, RealDisk, RunningProgram, assert, assert_eq, skip, test};
@@ -17,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 fn fathom(arguments: &[&str]) -> Fathom {
-    Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("iostat").args(arguments).limit(Duration::from_secs(60))
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).arg("iostat").args(arguments)
 }
 
 /// Ends the test as skipped where Debian's sysstat is missing.
@@ -47,68 +45,6 @@ fn some_device() -> String {
         Some(line) => line.name,
         None => skip!(Need::Kernel, "no block device of this machine has done I/O"),
     }
-}
-
-/// The probe itself: reads and writes past the page cache, each write flushed.
-fn load(folder: &Path) {
-    let shape = ["--pattern", "randrw", "--block", "16K", "--depth", "2", "--durable", "fdatasync"];
-    let output = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
-        .args(["disk", "--no-record", "--time", "1s", "--size", "16M", "--dir"])
-        .arg(folder)
-        .args(shape)
-        .run();
-    assert!(matches!(output.code, 0 | 1), "{}", output.stderr);
-}
-
-fn disk_of(document: &Value) -> Value {
-    document["sysstat"]["hosts"][0]["statistics"][0]["disk"][0].clone()
-}
-
-/// Both programs' report of the same interval and load; `None` if the machine was too slow for the load to fit.
-fn both_watch(disk: &RealDisk) -> Option<(Value, Value)> {
-    let name = disk.device_name();
-    let arguments = ["-d", "-x", "-y", "-o", "JSON", &name, "4", "1"];
-    rustix::fs::sync();
-    let start = Instant::now();
-    let theirs = sysstat(&arguments);
-    let mut ours = fathom(&arguments).spawn();
-    assert!(ours.wait_for_stdout("statistics"), "{}", ours.stderr());
-    thread::sleep(Duration::from_millis(700));
-    load(disk.path());
-    let fits = start.elapsed() < Duration::from_millis(3500);
-    let theirs: Value = serde_json::from_slice(&theirs.wait_with_output().unwrap().stdout).unwrap();
-    let ours = ours.wait().expect_code(0).json();
-    fits.then(|| (disk_of(&ours), disk_of(&theirs)))
-}
-
-#[test]
-fn sees_what_sysstat_sees_under_a_real_load() {
-    need_sysstat();
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
-    let mut last = None;
-    // A busy machine may delay one of the programs past the load's start, or the load past the interval's end.
-    let alike = (0..4).any(|_| {
-        let Some((ours, theirs)) = both_watch(&disk) else { return false };
-        last = difference(&ours, &theirs);
-        last.is_none()
-    });
-    assert!(alike, "four times not alike: {}", last.unwrap_or_default());
-}
-
-/// The difference between two reports of the same load, or a note that they lack the load.
-fn difference(ours: &Value, theirs: &Value) -> Option<String> {
-    let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
-    assert_eq!(ours["disk_device"], theirs["disk_device"]);
-    // sysstat's interval is exact to 1/100 s at both ends, and rounds to two decimals.
-    let near = |key: &str| {
-        let (ours, theirs) = (figure(ours, key), figure(theirs, key));
-        (ours - theirs).abs() <= 0.03 * theirs + 0.3
-    };
-    let keys = ["r/s", "w/s", "f/s", "rkB/s", "wkB/s", "rareq-sz", "wareq-sz"];
-    let differing: Vec<&str> = keys.into_iter().filter(|key| !near(key)).collect();
-    let loaded = figure(ours, "r/s") >= 49.0 && figure(ours, "w/s") >= 49.0;
-    let alike = differing.is_empty() && loaded;
-    (!alike).then(|| format!("{differing:?} differ, or the load is missing:\n{ours}\n{theirs}"))
 }
 
 #[test]
@@ -202,7 +138,7 @@ fn a_signal_ends_the_document_properly() {
         assert!(!statistics.as_array().unwrap().is_empty());
     }
     let before_the_first = {
-        let mut running = fathom(&["-y", "--json", "30"]).spawn();
+        let mut running = fathom(&["-y", "--json", "3600"]).spawn();
         assert!(running.wait_for_stdout("statistics"));
         running.signal(Signal::INT);
         running.wait().expect_code(0).json()
@@ -266,4 +202,76 @@ fn the_tree_puts_a_loop_device_above_its_disk() {
     }
     assert_eq!(disks[1]["disk_device"], disks[0]["below"][0]);
     assert_eq!(statistics["total"]["disks"], 1, "{statistics}");
+}
+
+/// The figures are those of sysstat for the same counters in `iostat::golden_tests` of fathom-host.
+mod timed {
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use fathom_testkit::{assert, assert_eq, test};
+
+    use super::*;
+
+    /// The probe itself: reads and writes past the page cache, each write flushed.
+    fn load(folder: &Path) {
+        let shape = ["--pattern", "randrw", "--block", "16K", "--depth", "2", "--durable", "fdatasync"];
+        let output = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(["disk", "--no-record", "--time", "1s", "--size", "16M", "--dir"])
+            .arg(folder)
+            .args(shape)
+            .run();
+        assert!(matches!(output.code, 0 | 1), "{}", output.stderr);
+    }
+
+    fn disk_of(document: &Value) -> Value {
+        document["sysstat"]["hosts"][0]["statistics"][0]["disk"][0].clone()
+    }
+
+    /// Both programs' report of the same interval and load; `None` if the machine was too slow for the load to fit.
+    fn both_watch(disk: &RealDisk) -> Option<(Value, Value)> {
+        let name = disk.device_name();
+        let arguments = ["-d", "-x", "-y", "-o", "JSON", &name, "4", "1"];
+        rustix::fs::sync();
+        let start = Instant::now();
+        let theirs = sysstat(&arguments);
+        let mut ours = fathom(&arguments).spawn();
+        assert!(ours.wait_for_stdout("statistics"), "{}", ours.stderr());
+        thread::sleep(Duration::from_millis(700));
+        load(disk.path());
+        let fits = start.elapsed() < Duration::from_millis(3500);
+        let theirs: Value = serde_json::from_slice(&theirs.wait_with_output().unwrap().stdout).unwrap();
+        let ours = ours.wait().expect_code(0).json();
+        fits.then(|| (disk_of(&ours), disk_of(&theirs)))
+    }
+
+    #[test]
+    fn sees_what_sysstat_sees_under_a_real_load() {
+        need_sysstat();
+        let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
+        let mut last = None;
+        // A busy machine may delay one of the programs past the load's start, or the load past the interval's end.
+        let alike = (0..4).any(|_| {
+            let Some((ours, theirs)) = both_watch(&disk) else { return false };
+            last = difference(&ours, &theirs);
+            last.is_none()
+        });
+        assert!(alike, "four times not alike: {}", last.unwrap_or_default());
+    }
+
+    /// The difference between two reports of the same load, or a note that they lack the load.
+    fn difference(ours: &Value, theirs: &Value) -> Option<String> {
+        let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
+        assert_eq!(ours["disk_device"], theirs["disk_device"]);
+        // sysstat's interval is exact to 1/100 s at both ends, and rounds to two decimals.
+        let near = |key: &str| {
+            let (ours, theirs) = (figure(ours, key), figure(theirs, key));
+            (ours - theirs).abs() <= 0.03 * theirs + 0.3
+        };
+        let keys = ["r/s", "w/s", "f/s", "rkB/s", "wkB/s", "rareq-sz", "wareq-sz"];
+        let differing: Vec<&str> = keys.into_iter().filter(|key| !near(key)).collect();
+        let loaded = figure(ours, "r/s") >= 49.0 && figure(ours, "w/s") >= 49.0;
+        let alike = differing.is_empty() && loaded;
+        (!alike).then(|| format!("{differing:?} differ, or the load is missing:\n{ours}\n{theirs}"))
+    }
 }

@@ -8,14 +8,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_record::Run;
-use fathom_testkit::{Bytes, Fathom, LabServer, Scratch, Tmpfs, assert, assert_eq, test};
+use fathom_testkit::{
+    Bytes, Fathom, LabServer, RunningProgram, Scratch, TIMEOUT, Tmpfs, assert, assert_eq, test,
+};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
 use crate::ycsb::{url, ycsb};
+use crate::ycsb_faults::wait_until;
 
 fn fathom(arguments: &[&str]) -> Fathom {
-    Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(arguments).limit(Duration::from_secs(120))
+    Fathom::new(env!("CARGO_BIN_EXE_fathom")).args(arguments)
 }
 
 fn uri(server: &LabServer) -> String {
@@ -29,18 +33,35 @@ fn only_run(runs: &Path) -> PathBuf {
     folders[0].clone()
 }
 
+/// Waits until a program has printed this number of lines.
+#[track_caller]
+fn wait_for_lines(running: &mut RunningProgram, count: usize) {
+    while running.stdout().lines().count() < count {
+        assert!(!running.has_ended(), "{}{}", running.stdout(), running.stderr());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Returns whether the only run folder below a folder has this number of points of each series by now.
+pub(crate) fn has_points(runs: &Path, names: &[&str], count: usize) -> bool {
+    let folder = std::fs::read_dir(runs).ok().and_then(|mut entries| entries.next()?.ok());
+    let series = folder.and_then(|folder| Run::open(folder.path()).ok()?.series().ok());
+    let points = |name: &&str| series.as_ref()?.get(name).map(|one| one.points.len());
+    names.iter().all(|name| points(name) >= Some(count))
+}
+
 #[test]
 fn lines_have_fixed_columns_and_the_run_is_kept() {
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let runs = scratch.path().join("runs");
-    let output = fathom(&["watch", "--uri", &uri(&server), "--for", "4s", "--record", "--plain"])
-        .arg("--runs")
-        .arg(&runs)
-        .run()
-        .expect_code(0);
+    let words = ["watch", "--uri", &uri(&server), "--record", "--plain", "--runs"];
+    let mut watching = fathom(&words).arg(&runs).spawn();
+    wait_for_lines(&mut watching, 4);
+    watching.signal(Signal::TERM);
+    let output = watching.wait().expect_code(0);
     let columns: Vec<usize> = output.stdout.lines().map(|line| line.split_whitespace().count()).collect();
-    assert!(columns.len() >= 3 && columns.iter().all(|count| *count == columns[0]), "{}", output.stdout);
+    assert!(columns.len() >= 4 && columns.iter().all(|count| *count == columns[0]), "{}", output.stdout);
     let run = Run::open(only_run(&runs)).unwrap();
     let series = run.series().unwrap();
     for name in ["server.0.up", "server.0.cache.used_bytes", "host.cpu.idle_pct"] {
@@ -59,8 +80,8 @@ fn the_page_of_metrics_has_the_servers_series() {
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let watching =
-        fathom(&["watch", "--uri", &uri(&server), "--for", "20s", "--json", "--metrics", "0"]).spawn();
-    let until = Instant::now() + Duration::from_secs(15);
+        fathom(&["watch", "--uri", &uri(&server), "--for", "600s", "--json", "--metrics", "0"]).spawn();
+    let until = Instant::now() + TIMEOUT;
     let mut page = String::new();
     while Instant::now() < until && !page.contains("fathom_server_up{member=\"0\"} 1") {
         thread::sleep(Duration::from_millis(200));
@@ -74,7 +95,7 @@ fn the_page_of_metrics_has_the_servers_series() {
         socket.read_to_string(&mut page).unwrap();
     }
     assert!(page.contains("# TYPE fathom_server_reads_operations counter"), "{page}");
-    watching.signal(rustix::process::Signal::TERM);
+    watching.signal(Signal::TERM);
     let output = watching.wait().expect_code(0);
     for line in output.stdout.lines() {
         let screen: Value = serde_json::from_str(line).unwrap();
@@ -87,7 +108,7 @@ fn the_page_of_metrics_has_the_servers_series() {
 #[test]
 fn the_terminal_is_given_back() {
     let scratch = Scratch::new().unwrap();
-    for (time, signalled) in [("2s", false), ("60s", true)] {
+    for (time, ended_by_key) in [("1s", false), ("600s", true)] {
         let dir = scratch.path();
         let command = format!(
             "stty rows 24 cols 80; exec {} watch --dir {} --for {time}",
@@ -101,17 +122,24 @@ fn the_terminal_is_given_back() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        if signalled {
-            thread::sleep(Duration::from_secs(3));
-            // The key, as a user would press it.
+        let (mut screen, mut piece) = (Vec::new(), [0; 4096]);
+        let mut terminal = child.stdout.take().unwrap();
+        while ended_by_key && !String::from_utf8_lossy(&screen).contains("device") {
+            let count = terminal.read(&mut piece).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&screen));
+            screen.extend(&piece[..count]);
+        }
+        if ended_by_key {
+            // The keys, as a user would press them.
             child.stdin.as_mut().unwrap().write_all(b"mq").unwrap();
         }
+        terminal.read_to_end(&mut screen).unwrap();
         let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
+        let text = String::from_utf8_lossy(&screen);
         let (entered, left) = (text.find("\u{1b}[?1049h"), text.rfind("\u{1b}[?1049l"));
         assert!(entered.is_some() && left > entered, "{text:?}");
         assert!(output.status.success(), "{output:?}");
-        assert!(text.contains("device"), "{text:?}");
+        assert!(!ended_by_key || text.contains("device"), "{text:?}");
     }
 }
 
@@ -123,22 +151,22 @@ fn a_watched_load_is_explained() {
         let runs = scratch.path().join("runs");
         let url = url(&server, "ycsb", "");
         ycsb("load", "workloada", &url, &["recordcount=2000", "--no-record"]).run().expect_code(0);
-        let words = ["recordcount=2000", "operationcount=0", "maxexecutiontime=8", "-threads 4", "--watch"];
-        ycsb("run", "workloada", &url, &words).arg("--runs").arg(&runs).run().expect_code(0);
-        let folder = only_run(&runs);
-        let series = Run::open(&folder).unwrap().series().unwrap();
-        for name in [
+        let words = ["recordcount=2000", "operationcount=0", "-threads 4", "--watch"];
+        let load = ycsb("run", "workloada", &url, &words).arg("--runs").arg(&runs).spawn();
+        let names = [
             "client.user_bytes",
             "client.connections",
             "client.read.service.mean_ns",
             "server.0.reads.operations",
-        ] {
-            assert!(series.get(name).is_some_and(|series| series.points.len() >= 5), "{engine}: {name}");
-        }
+        ];
+        wait_until("eight points of each series", || has_points(&runs, &names, 8));
+        load.signal(Signal::INT);
+        load.wait().expect_code(0);
+        let folder = only_run(&runs);
         let output = fathom(&["explain", "--json"]).arg(&folder).run();
         assert!(matches!(output.code, 0 | 1 | 4), "{output:?}");
         let document = output.json();
-        assert_eq!(document["state"], "complete");
+        assert_eq!(document["state"], "interrupted");
         assert!(document["layers"].is_array() && document["findings"].is_array(), "{document}");
         assert!(document["cost"]["core_share"].as_f64().unwrap() > 0.0, "{document}");
         // A later call that was killed before its first figure is not the newest run.
@@ -153,6 +181,8 @@ fn a_watched_load_is_explained() {
         ycsb("run", "workloada", &url, &words).arg("--runs").arg(&alone).run().expect_code(0);
         let text = fathom(&["explain", "--runs"]).arg(&alone).run().expect_code(4).stdout;
         assert!(text.starts_with("Not examined: no server was watched in this run."), "{text}");
+        let output = fathom(&["explain", "--json"]).arg(only_run(&alone)).run().expect_code(4);
+        assert_eq!(output.json()["state"], "complete");
         stop(server);
     }
 }
@@ -163,7 +193,7 @@ fn a_deployment_is_explained_as_it_is() {
     let server = serve(WIRED_TIGER, &scratch, &[]);
     let runs = scratch.path().join("runs");
     let output =
-        fathom(&["explain", "--uri", &uri(&server), "--for", "6s", "--json", "--runs"]).arg(&runs).run();
+        fathom(&["explain", "--uri", &uri(&server), "--for", "20s", "--json", "--runs"]).arg(&runs).run();
     assert!(matches!(output.code, 0 | 1 | 4), "{output:?}");
     let document = output.json();
     assert_eq!(document["run_folder"], only_run(&runs).display().to_string());
@@ -176,11 +206,18 @@ fn a_record_that_does_not_fit_is_an_error_and_the_watching_goes_on() {
     let memory = Tmpfs::new(Bytes(64 << 10));
     let scratch = Scratch::new().unwrap();
     let server = serve(WIRED_TIGER, &scratch, &[]);
-    let words = ["watch", "--uri", &uri(&server), "--for", "12s", "--plain", "--record", "--runs"];
-    let output = fathom(&words).arg(memory.path()).run().expect_code(3);
+    let words = ["watch", "--uri", &uri(&server), "--plain", "--record", "--runs"];
+    let mut watching = fathom(&words).arg(memory.path()).spawn();
+    while !watching.stderr().contains("No space left") {
+        assert!(!watching.has_ended(), "{}", watching.stderr());
+        thread::sleep(Duration::from_millis(5));
+    }
+    let shown = watching.stdout().lines().count();
+    wait_for_lines(&mut watching, shown + 3);
+    watching.signal(Signal::TERM);
+    let output = watching.wait().expect_code(3);
     assert!(output.stderr.contains("No space left"), "{}", output.stderr);
     assert!(output.stderr.contains("not kept"), "{}", output.stderr);
-    assert!(output.stdout.lines().count() >= 11, "{}", output.stdout);
     stop(server);
 }
 

@@ -9,8 +9,6 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::{Batch, Clock, Sampler, SamplerPlan};
 
 /// The period at which readings are handed over and the cost is counted.
@@ -50,8 +48,7 @@ impl LaneState {
             if *stopped || left_ns == 0 {
                 return !*stopped;
             }
-            let waited = self.wake.wait_timeout(stopped, Duration::from_nanos(left_ns));
-            stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
+            stopped = clock.wait(&self.wake, stopped, left_ns);
         }
     }
 
@@ -194,7 +191,7 @@ impl LaneRun {
     }
 
     fn write_cost(&mut self, batch: &mut Batch, window_ns: (u64, u64)) {
-        self.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
+        self.cpu_ns.store(self.clock.thread_cpu_ns(), Ordering::Relaxed);
         if window_ns.1 <= window_ns.0 {
             return;
         }
@@ -216,10 +213,11 @@ impl SamplerSlot {
     /// Takes one sample; returns `false` when the sampler is broken and must not be called again.
     fn take(&mut self, batch: &mut Batch, now_ns: u64) -> bool {
         self.plan_next(now_ns);
-        let cpu_before = thread_cpu_ns();
+        let clock = batch.clock;
+        let cpu_before_ns = clock.thread_cpu_ns();
         let result = catch_unwind(AssertUnwindSafe(|| self.sampler.sample(batch)));
-        let cpu_ns = thread_cpu_ns().saturating_sub(cpu_before);
-        self.last_acquisition_ns = batch.clock.now_ns().saturating_sub(now_ns);
+        let cpu_ns = clock.thread_cpu_ns().saturating_sub(cpu_before_ns);
+        self.last_acquisition_ns = clock.now_ns().saturating_sub(now_ns);
         self.total.cpu += Duration::from_nanos(cpu_ns);
         self.total.samples += 1;
         self.total.slowest = self.total.slowest.max(Duration::from_nanos(self.last_acquisition_ns));
@@ -262,13 +260,6 @@ impl SamplerSlot {
 /// The first multiple of `period_ns` after `now_ns`.
 fn next_tick(now_ns: u64, period_ns: u64) -> u64 {
     (now_ns / period_ns).saturating_add(1).saturating_mul(period_ns)
-}
-
-/// Processor time of the calling thread.
-fn thread_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0).saturating_mul(SECOND_NS)
-        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
 /// The cost of one sampler.
@@ -343,7 +334,7 @@ mod tests {
 
     /// The due times after samples at these times, in milliseconds, and the ticks that were missed.
     fn due_ms(period_ms: u64, samples_ms: &[u64]) -> (Vec<u64>, u64) {
-        let clock = Clock::since(std::time::Instant::now());
+        let clock = Clock::simulated(&[]);
         let shared = Arc::new(LaneState::new(channel().0));
         let plan = SamplerPlan {
             sampler: Box::new(Ticks),

@@ -4,8 +4,11 @@
 //! A series that a source lacks is left out, never zero, and noted once. Nothing here judges, and nothing here changes what it
 //! watches.
 
+mod clock;
 mod host;
 mod lane;
+#[cfg(test)]
+mod lane_tests;
 mod log;
 mod plan;
 mod recording;
@@ -15,6 +18,7 @@ mod server;
 pub mod table;
 mod trace;
 
+pub use clock::Clock;
 pub use host::Devices;
 pub use lane::{SamplerCost, SamplingCost};
 pub use log::{
@@ -24,5 +28,5 @@ pub use log::{
 pub use plan::{MonitorPlan, SamplerPlan, Schedule};
 pub use recording::{RecordedSegment, RecordedServers, RecordingOwner, read_recorded_series};
 pub use runner::Monitor;
-pub use sampler::{Batch, Clock, Notes, Sampler, Sums};
+pub use sampler::{Batch, Notes, Sampler, Sums};
 pub use server::{Namespace, Servers, WatchedRole, WatchedServer, server_samplers, state_name};

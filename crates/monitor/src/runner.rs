@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fathom_errors::Result;
 use fathom_host::cgroup::Cgroups;
@@ -33,7 +33,7 @@ struct SamplerThread {
 
 pub struct Monitor {
     clock: Clock,
-    started: Instant,
+    started_ns: u64,
     shared: Arc<LaneState>,
     lanes: Vec<SamplerThread>,
     ends: Receiver<LaneEnd>,
@@ -65,7 +65,7 @@ impl Monitor {
                 }
             }
         }
-        Monitor { clock, started: Instant::now(), shared, lanes, ends }
+        Monitor { clock, started_ns: clock.now_ns(), shared, lanes, ends }
     }
 
     /// Ends watching: readings are handed over and the sink is dropped within a tenth of a second.
@@ -75,13 +75,15 @@ impl Monitor {
 
     /// The same with another limit of the wait for samples that are being taken.
     pub fn stop_within(mut self, timeout: Duration) -> SamplingCost {
-        let elapsed = self.started.elapsed();
+        let stopped_ns = self.clock.now_ns();
+        let elapsed = Duration::from_nanos(stopped_ns.saturating_sub(self.started_ns));
         self.shared.stop();
-        let deadline = Instant::now() + timeout;
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let deadline_ns = stopped_ns.saturating_add(timeout_ns);
         let mut samplers = BTreeMap::new();
         while samplers.len() < self.lanes.len() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let Ok(end) = self.ends.recv_timeout(left) else { break };
+            let left_ns = deadline_ns.saturating_sub(self.clock.now_ns());
+            let Some(end) = self.clock.receive(&self.ends, left_ns) else { break };
             samplers.insert(end.lane, end.samplers);
         }
         let mut cost = SamplingCost { elapsed, ..SamplingCost::default() };
@@ -197,5 +199,70 @@ impl Sampler for Watcher {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane_tests::plan;
+
+    /// Notes of all batches that have come.
+    fn notes(batches: &Receiver<Batch>) -> Vec<String> {
+        batches.iter().flat_map(|batch| batch.notes).collect()
+    }
+
+    #[test]
+    fn a_stop_waits_a_tenth_of_a_second_for_one_that_hangs() {
+        let clock = Clock::simulated(&[]);
+        let (sink, batches) = channel();
+        let (end, ends) = channel();
+        let (release, hung) = channel::<()>();
+        let lane = |name: &str, thread| SamplerThread {
+            samplers: vec![name.to_owned()],
+            cpu_ns: Arc::new(AtomicU64::new(2_000_000)),
+            thread,
+        };
+        let hangs = lane("hangs", std::thread::spawn(move || hung.recv().unwrap_or_default()));
+        let whole = lane("whole", std::thread::spawn(|| ()));
+        end.send(LaneEnd { lane: 1, samplers: Vec::new() }).unwrap();
+        let shared = Arc::new(LaneState::new(sink));
+        let monitor = Monitor { clock, started_ns: 0, shared, lanes: vec![hangs, whole], ends };
+        clock.pass(Duration::from_secs(5));
+        let cost = monitor.stop();
+        assert_eq!(clock.now_ns(), 5_100_000_000);
+        assert_eq!(cost.left_behind, ["hangs"]);
+        assert_eq!((cost.elapsed, cost.cpu), (Duration::from_secs(5), Duration::from_millis(4)));
+        assert_eq!(notes(&batches), ["hangs did not answer at the end; its last samples are missing."]);
+        drop(release);
+    }
+
+    #[test]
+    fn one_that_hangs_stalls_nobody_and_is_left_behind() {
+        let (release, hung) = channel::<()>();
+        let hang = move |_: &mut Batch| {
+            let _ = hung.recv();
+            Ok(())
+        };
+        let (told, samples) = channel();
+        let whole = move |_: &mut Batch| {
+            let _ = told.send(());
+            Ok(())
+        };
+        let (sink, batches) = channel();
+        let samplers = vec![plan("hangs", 1000, Lane::Own, hang), plan("whole", 10, Lane::Fast, whole)];
+        let monitor = Monitor::start(samplers, Clock::since(std::time::Instant::now()), sink);
+        (0..6).for_each(|_| samples.recv().unwrap());
+        monitor.shared.stop();
+        let ends = |lane: &SamplerThread| lane.samplers == ["hangs"] || lane.thread.is_finished();
+        while !monitor.lanes.iter().all(ends) {
+            std::thread::yield_now();
+        }
+        let cost = monitor.stop_within(Duration::ZERO);
+        assert_eq!(cost.left_behind, ["hangs"]);
+        assert!(cost.samplers.iter().any(|one| one.name == "whole" && one.samples >= 6), "{cost:?}");
+        let left = "hangs did not answer at the end; its last samples are missing.";
+        assert_eq!(notes(&batches), [left], "a thread left behind holds no sink");
+        drop(release);
     }
 }

@@ -4,12 +4,14 @@
 //! growth in each window, a note is made once and not each second, and a part may be due less often than its sampler.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fathom_errors::Result;
 use fathom_record::Reading;
 use fathom_record::disk::Entry;
 use fathom_stats::Histogram;
+
+use crate::Clock;
 
 /// One source of readings. It runs on its own thread or with others of its period, never on a thread of the load.
 pub trait Sampler: Send {
@@ -62,24 +64,6 @@ impl Batch {
     /// Adds a reading over a window.
     pub fn put(&mut self, name: impl Into<String>, unit: &str, window_ns: (u64, u64), value: f64) {
         self.readings.push(Reading::new(name, unit, window_ns, value));
-    }
-}
-
-/// The clock of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    zero: Instant,
-}
-
-impl Clock {
-    /// The clock of the run that started at `zero` (`RunWriter::started`).
-    pub fn since(zero: Instant) -> Clock {
-        Clock { zero }
-    }
-
-    /// Nanoseconds since the run's start.
-    pub fn now_ns(&self) -> u64 {
-        u64::try_from(self.zero.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
@@ -152,14 +136,11 @@ impl Every {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
-    use crate::Clock;
 
     #[test]
     fn a_total_that_fell_leaves_a_gap() {
-        let mut batch = Batch::new(Clock::since(Instant::now()));
+        let mut batch = Batch::new(Clock::simulated(&[]));
         let mut sums = Sums::default();
         for (at_ns, total) in [(1, 10.0), (2, 15.0), (3, 2.0), (4, 5.0)] {
             sums.put(&mut batch, "a", "1", at_ns, total);

@@ -9,6 +9,26 @@ pub(crate) fn now_ns() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
+/// The time by which a loop waits: the monotonic clock, or simulated time in tests.
+pub(crate) trait Clock: Sync {
+    fn now_ns(&self) -> u64;
+
+    /// Sleeps until `deadline_ns`; returns at once if it has passed.
+    fn sleep_until(&self, deadline_ns: u64);
+}
+
+pub(crate) struct MonotonicClock;
+
+impl Clock for MonotonicClock {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn sleep_until(&self, deadline_ns: u64) {
+        sleep_until(deadline_ns);
+    }
+}
+
 /// Sleeps until `deadline_ns`; returns at once if it has passed.
 pub(crate) fn sleep_until(deadline_ns: u64) {
     let now = now_ns();

@@ -1,7 +1,7 @@
 //! Made-up machines for the tests of samplers: folders that stand for `/proc` and `/sys`.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fathom_host::View;
 use tempfile::TempDir;
@@ -25,12 +25,12 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, View) {
 
 /// Takes two samples with a change between them, and returns the readings of the second by name.
 pub(crate) fn run_twice(sampler: &mut dyn Sampler, change: impl FnOnce()) -> Vec<(String, f64)> {
-    let clock = Clock::since(Instant::now());
+    let clock = Clock::simulated(&[]);
     let mut batch = Batch::new(clock);
     sampler.sample(&mut batch).unwrap();
     assert!(batch.readings.is_empty(), "the first sample has no window");
     change();
-    std::thread::sleep(Duration::from_millis(1));
+    clock.pass(Duration::from_millis(1));
     let mut batch = Batch::new(clock);
     sampler.sample(&mut batch).unwrap();
     for reading in &batch.readings {

@@ -246,7 +246,7 @@ impl Sampler for TopProcesses {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::time::Instant;
+    use std::time::Duration;
 
     use super::*;
     use crate::Clock;
@@ -256,7 +256,7 @@ mod tests {
         let mut batch = Batch::new(clock);
         sampler.next_ns = 0;
         sampler.sample(&mut batch).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        clock.pass(Duration::from_millis(10));
         batch.facts
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
         // The server is kept apart from another program of the same name.
         let mut sampler = TopProcesses::new(&view, &[], &[99999993]);
-        let clock = Clock::since(Instant::now());
+        let clock = Clock::simulated(&[]);
         assert_eq!(facts(&mut sampler, clock), [], "nothing is known of the time before");
         put("proc/stat", &times(100, 5));
         assert_eq!(facts(&mut sampler, clock), [], "the first walk has none to be compared with");

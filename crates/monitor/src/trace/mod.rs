@@ -214,6 +214,45 @@ fn monotonic_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Clock;
+    use records::{RequestKind, RequestStage};
+
+    #[test]
+    fn every_request_and_flush_is_counted_with_its_times() {
+        const MS: u64 = 1_000_000;
+        let mut requests = RequestTracks::new(1, HashMap::from([(5, 0)]));
+        for number in 0..300 {
+            let mut add = |after_us: u64, stage, sectors, operation| {
+                let (at_ns, sector) = (number * MS + after_us * 1000, 8 * number);
+                requests.add(&TraceEvent { at_ns, stage, device: 5, sector, sectors, operation });
+            };
+            add(0, RequestStage::Queued, 8, RequestKind::Write);
+            add(100, RequestStage::Issued, 8, RequestKind::Write);
+            add(400, RequestStage::Done, 8, RequestKind::Write);
+            add(500, RequestStage::Issued, 0, RequestKind::Flush);
+            add(700, RequestStage::Done, 0, RequestKind::Flush);
+        }
+        let mut batch = Batch::new(Clock::simulated(&[]));
+        assert_eq!(put(&mut batch, "sda", (0, 300 * MS), requests.take().remove(0)), 300);
+        let readings: Vec<_> = batch.readings.iter().map(|one| (one.name.as_str(), one.value)).collect();
+        assert_eq!(
+            readings,
+            [
+                ("device.sda.traced", 300.0),
+                ("device.sda.queued.mean_us", 100.0),
+                ("device.sda.served.mean_us", 300.0)
+            ]
+        );
+        let times = batch.histograms.iter().map(|(name, _, all)| (name.as_str(), all.len(), all.mean_ns()));
+        assert_eq!(
+            times.collect::<Vec<_>>(),
+            [
+                ("device.sda.queued", 300, Some(100_000.0)),
+                ("device.sda.served.write", 300, Some(300_000.0)),
+                ("device.sda.served.flush", 300, Some(200_000.0)),
+            ]
+        );
+    }
 
     #[test]
     fn numbers_and_lists_of_the_kernel() {

@@ -9,6 +9,8 @@ mod config;
 mod document;
 mod lines;
 mod run;
+#[cfg(test)]
+mod simulation_tests;
 mod test_file;
 mod worker;
 

@@ -5,7 +5,6 @@
 
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, Scope};
-use std::time::Duration;
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::sched;
@@ -17,7 +16,7 @@ use fathom_units::Bytes;
 use super::config::MongoperfPlan;
 use super::lines::{MongoperfEvent, MongoperfStep, Second, Sync, figures, seconds};
 use super::worker::{self, Medium, WorkerState};
-use crate::clock::now_ns;
+use crate::clock::MonotonicClock;
 use crate::engine::mapping::Mapping;
 use crate::layout::{self, LayoutPlan};
 use crate::stamp::Stamper;
@@ -70,7 +69,8 @@ pub fn run(
     let size = options.file_bytes.get();
     let mapping = options.mapped.then(|| Mapping::new(&file, size, options.writes)).transpose()?;
     let medium = mapping.as_ref().map_or(Medium::Direct(&file), Medium::Mapped);
-    let shared = WorkerState::new(options, medium, target.path(), &stamper, target.alignment());
+    let shared =
+        WorkerState::new(&MonotonicClock, options, medium, target.path(), &stamper, target.alignment());
     let mut ramp = Ramp::new(&shared, plan, signals, tell);
     let seed = SeededRandom::from_seed(plan.seed);
     let climbed = std::thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn spawn<'s>(
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The interval at which the watching thread checks for errors and syncs.
+/// The interval at which the watching thread checks for signals, errors and syncs.
 const GLANCE_NS: u64 = 20_000_000;
 
 /// The watch over one run.
@@ -133,7 +133,7 @@ impl<'a> Ramp<'a> {
         signals: &'a Signals,
         tell: &'a mut dyn FnMut(&MongoperfEvent<'_>) -> Result<()>,
     ) -> Self {
-        let now = now_ns();
+        let now = shared.clock.now_ns();
         Ramp {
             shared,
             plan,
@@ -151,14 +151,14 @@ impl<'a> Ramp<'a> {
 
     /// Climbs until the time is over, a signal arrives or an operation fails. `start` starts thread number N.
     pub(super) fn climb(&mut self, mut start: impl FnMut(u32) -> Result<()>) -> Result<()> {
-        self.began_ns = now_ns();
+        self.began_ns = self.now_ns();
         (self.last_ns, self.step_began_ns) = (self.began_ns, self.began_ns);
         self.grow(1, &mut start)?;
         let mut ticks: u32 = 0;
         while self.pass_second()? {
             self.tick()?;
             ticks = ticks.saturating_add(1);
-            if self.plan.seconds.is_some_and(|length| now_ns() - self.began_ns >= length.get()) {
+            if self.plan.seconds.is_some_and(|length| self.now_ns() - self.began_ns >= length.get()) {
                 break;
             }
             let (running, most) = (self.running(), self.plan.options.threads);
@@ -170,6 +170,10 @@ impl<'a> Ramp<'a> {
         self.drain();
         self.end_step();
         Ok(())
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.shared.clock.now_ns()
     }
 
     fn running(&self) -> u32 {
@@ -188,18 +192,18 @@ impl<'a> Ramp<'a> {
 
     /// Waits for the next tick; returns false if the run is over before it.
     fn pass_second(&mut self) -> Result<bool> {
-        let passed = (now_ns() - self.began_ns) / SECOND_NS;
+        let passed = (self.now_ns() - self.began_ns) / SECOND_NS;
         let tick_ns = self.began_ns + (passed + 1) * SECOND_NS;
         loop {
             self.tell_syncs()?;
-            let now = now_ns();
+            let now = self.now_ns();
             if self.signals.stopped() || self.shared.stopping() {
                 return Ok(false);
             }
             if now >= tick_ns {
                 return Ok(true);
             }
-            self.signals.wait(Duration::from_nanos((tick_ns - now).min(GLANCE_NS)));
+            self.shared.clock.sleep_until(tick_ns.min(now + GLANCE_NS));
         }
     }
 
@@ -223,7 +227,7 @@ impl<'a> Ramp<'a> {
         let mut tracks = Tracks::default();
         self.shared.shards.drain(&mut tracks, &mut self.spare);
         self.step.merge(&tracks);
-        let now = now_ns();
+        let now = self.now_ns();
         let length_ns = now - self.last_ns;
         self.last_ns = now;
         (tracks, length_ns)

@@ -13,7 +13,7 @@ use fathom_stats::SeededRandom;
 use super::config::{MongoperfOptions, PAGE};
 use super::test_file::keeps_content;
 use crate::buffer::AlignedBuffer;
-use crate::clock::{now_ns, sleep_until};
+use crate::clock::{Clock, now_ns};
 use crate::engine::failed;
 use crate::engine::mapping::Mapping;
 use crate::file::BlockFile;
@@ -34,6 +34,8 @@ pub(super) enum Medium<'a> {
 
 /// The state that all threads share.
 pub(super) struct WorkerState<'a> {
+    /// The time by which the ramp, the pauses and the background sync wait; operations read the monotonic clock itself.
+    pub(super) clock: &'a dyn Clock,
     pub(super) options: &'a MongoperfOptions,
     pub(super) medium: Medium<'a>,
     pub(super) path: &'a Path,
@@ -54,6 +56,7 @@ pub(super) struct WorkerState<'a> {
 impl<'a> WorkerState<'a> {
     /// For a file aligned to `align` bytes.
     pub(super) fn new(
+        clock: &'a dyn Clock,
         options: &'a MongoperfOptions,
         medium: Medium<'a>,
         path: &'a Path,
@@ -64,6 +67,7 @@ impl<'a> WorkerState<'a> {
         let room = options.file_bytes.get().saturating_sub(options.record_room());
         WorkerState {
             shards: Shards::new(options.threads as usize),
+            clock,
             options,
             medium,
             path,
@@ -100,8 +104,8 @@ impl<'a> WorkerState<'a> {
 
     /// Sleeps, in naps, until `deadline_ns` or the end of the run.
     fn pause(&self, deadline_ns: u64) {
-        while !self.stopping() && now_ns() < deadline_ns {
-            sleep_until(deadline_ns.min(now_ns() + NAP_NS));
+        while !self.stopping() && self.clock.now_ns() < deadline_ns {
+            self.clock.sleep_until(deadline_ns.min(self.clock.now_ns() + NAP_NS));
         }
     }
 }
@@ -125,7 +129,7 @@ pub(super) fn work(shared: &WorkerState<'_>, index: u32, random: SeededRandom) -
         }
         let running = u64::from(shared.running.load(Ordering::Relaxed)).max(1);
         if options.sleep_us / running > 0 {
-            shared.pause(now_ns() + options.sleep_us / running * 1_000);
+            shared.pause(shared.clock.now_ns() + options.sleep_us / running * 1_000);
         }
     }
     Ok(())
@@ -200,9 +204,9 @@ impl Worker<'_> {
 pub(super) fn sync(shared: &WorkerState<'_>, file: &dyn BlockFile) -> Result<()> {
     let delay_ns = u64::from(shared.options.sync_delay_s) * 1_000_000_000;
     while !shared.stopping() {
-        let begin = now_ns();
+        let begin = shared.clock.now_ns();
         file.sync_data().map_err(|e| failed("fdatasync", shared.path, 0, e))?;
-        let end = now_ns();
+        let end = shared.clock.now_ns();
         lock(&shared.syncs).push((begin, end - begin));
         shared.pause(end + delay_ns);
     }
@@ -216,6 +220,7 @@ mod tests {
     use std::io;
     use std::sync::atomic::AtomicBool;
 
+    use crate::clock::MonotonicClock;
     use crate::tracks::Tracks;
 
     /// Records its calls, and fails from the hundredth write on.
@@ -262,7 +267,8 @@ mod tests {
         let mut tracks = Tracks::default();
         let error = {
             let path = Path::new("/the/file");
-            let shared = WorkerState::new(&options, Medium::Direct(&script), path, &stamper, 512);
+            let shared =
+                WorkerState::new(&MonotonicClock, &options, Medium::Direct(&script), path, &stamper, 512);
             shared.running.store(1, Ordering::Relaxed);
             if let Err(error) = work(&shared, 0, SeededRandom::from_seed(7)) {
                 shared.fail(error);
@@ -300,7 +306,8 @@ mod tests {
     fn reads_alone_never_write() {
         let options = MongoperfOptions::parse("{r:1,nThreads:4,sleepMicros:4000}").unwrap().options;
         let (script, stamper) = (FailingFile::default(), Stamper::new(1, false));
-        let shared = WorkerState::new(&options, Medium::Direct(&script), Path::new("/f"), &stamper, 1);
+        let medium = Medium::Direct(&script);
+        let shared = WorkerState::new(&MonotonicClock, &options, medium, Path::new("/f"), &stamper, 1);
         shared.running.store(4, Ordering::Relaxed);
         std::thread::scope(|scope| {
             let work = || work(&shared, 0, SeededRandom::from_seed(7));

@@ -27,6 +27,30 @@ pub(in crate::verbs) enum FollowEnd {
     Stopped,
 }
 
+/// The moments at which new data are shown. After a pause of the whole machine, moments that were missed are not made up for.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    interval: Duration,
+    due: Instant,
+}
+
+impl Pace {
+    /// The time left until the next moment; zero once it has come.
+    fn left(self, now: Instant) -> Duration {
+        self.due.saturating_duration_since(now)
+    }
+
+    /// Returns whether a moment has come; then the next one is an interval later.
+    fn take(&mut self, now: Instant) -> bool {
+        let has_come = self.left(now).is_zero();
+        if has_come {
+            let next = self.due + self.interval;
+            self.due = if next > now { next } else { now + self.interval };
+        }
+        has_come
+    }
+}
+
 /// The sources that a loop follows, and its output.
 pub(in crate::verbs) struct Following<'f, S> {
     pub(in crate::verbs) feed: &'f mut S,
@@ -67,21 +91,15 @@ impl<S: Feed> Following<'_, S> {
         let mut terminal = Terminal::take(paint)?;
         let mut mode = DisplayMode::default();
         let mut screen = self.screen();
-        let mut due = Instant::now();
+        let mut pace = Pace { interval: self.interval, due: Instant::now() };
         loop {
             if let Some(ended) = self.ended() {
                 return Ok(ended);
             }
             self.feed.gather(Duration::ZERO);
-            let mut changed = false;
-            if Instant::now() >= due {
-                due += self.interval;
-                // After a pause of the whole machine it does not make up for missed frames.
-                due = due.max(Instant::now());
-                if !mode.is_paused {
-                    screen = self.screen();
-                }
-                changed = true;
+            let changed = pace.take(Instant::now());
+            if changed && !mode.is_paused {
+                screen = self.screen();
             }
             match terminal.key(TICK)? {
                 Some(KeyCommand::Quit) => return Ok(FollowEnd::Quit),
@@ -103,15 +121,14 @@ impl<S: Feed> Following<'_, S> {
         let mut told = 0;
         let mut several = false;
         let mut changed: Vec<String> = Vec::new();
-        let mut due = Instant::now() + self.interval;
+        let mut pace = Pace { interval: self.interval, due: Instant::now() + self.interval };
         loop {
-            while self.ended().is_none() && Instant::now() < due {
-                self.feed.gather(TICK.min(due.saturating_duration_since(Instant::now())));
+            while self.ended().is_none() && !pace.take(Instant::now()) {
+                self.feed.gather(TICK.min(pace.left(Instant::now())));
             }
             if let Some(ended) = self.ended() {
                 return Ok(ended);
             }
-            due = (due + self.interval).max(Instant::now());
             let screen = self.screen();
             for note in screen.notes.iter().skip(told).filter(|_| !json) {
                 output::note(&format!("fathom: {note}"));
@@ -134,5 +151,47 @@ impl<S: Feed> Following<'_, S> {
             moments += 1;
             text_view::lines(&screen, several).iter().try_for_each(|line| output::line(line))?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seconds at which a loop shows something that looks at the clock every 100 ms for 45 s, except in a pause: its begin and length,
+    /// in milliseconds.
+    fn shown_s(still: (u64, u64)) -> Vec<u64> {
+        let begun = Instant::now();
+        let mut pace = Pace { interval: Duration::from_secs(1), due: begun + Duration::from_secs(1) };
+        let mut shown = Vec::new();
+        let mut now_ms = 0;
+        while now_ms <= 45_000 {
+            let now = begun + Duration::from_millis(now_ms);
+            if pace.take(now) {
+                shown.push(now_ms / 1000);
+            } else {
+                now_ms += TICK.min(pace.left(now)).as_millis() as u64;
+            }
+            if now_ms >= still.0 && now_ms < still.0 + 100 {
+                now_ms += still.1;
+            }
+        }
+        shown
+    }
+
+    #[test]
+    fn each_second_is_shown_without_a_gap() {
+        assert_eq!(shown_s((0, 0)), (1..=45).collect::<Vec<_>>());
+        assert_eq!(
+            shown_s((5_950, 400)),
+            (1..=45).collect::<Vec<_>>(),
+            "a pause of less than a second is no gap"
+        );
+    }
+
+    #[test]
+    fn moments_that_were_missed_are_not_made_up_for() {
+        let shown = shown_s((6_050, 3_000));
+        assert_eq!(shown, (1..=6).chain(9..=44).collect::<Vec<_>>());
     }
 }
