@@ -11,7 +11,10 @@ PATH=$nextest:$PATH
 summary=()
 begin=$SECONDS
 skipped=$(mktemp)
-trap 'rm -f "$skipped"' EXIT
+quarantine=$(mktemp)
+junit=target/nextest/default/junit.xml
+rm -f "$junit"
+trap 'rm -f "$skipped" "$quarantine"' EXIT
 
 # The tests that could not run, each with its need and its reason.
 list_skipped() {
@@ -25,6 +28,12 @@ list_skipped() {
     fi
 }
 
+# The tests in quarantine that passed only at a later attempt.
+list_flaky() {
+    { grep -B 1 '<flakyFailure' "$junit" 2>/dev/null || true; } |
+        sed -n 's/.*<testcase name="\([^"]*\)" classname="\([^"]*\)".*/flaky (xtask\/quarantine.toml): \2 \1/p' | sort -u
+}
+
 step() {
     local name=$1 start=$SECONDS
     shift
@@ -36,6 +45,7 @@ step() {
         local code=$?
         printf '\n'
         list_skipped
+        list_flaky
         printf 'make test: FAILED at %s (exit %s) after %s s\n' "$name" "$code" "$((SECONDS - begin))"
         exit "$code"
     fi
@@ -53,9 +63,11 @@ export PROPTEST_RNG_SEED=20261125
 # What the compiler wrote goes to the disk first: a server that syncs its journal meanwhile stands still for seconds.
 timeout 120 sync || true
 # To the end even where one fails: a run on a machine that is gone afterwards tells all that do.
-FATHOM_SKIPPED=$skipped step test cargo nextest run --workspace --locked --cargo-quiet
+cargo xtask quarantine >"$quarantine"
+FATHOM_SKIPPED=$skipped step test cargo nextest run --workspace --locked --cargo-quiet --tool-config-file "quarantine:$quarantine"
 
 joined=$(printf ', %s' "${summary[@]}")
 printf '\n'
 list_skipped
+list_flaky
 printf 'make test: passed in %s s (%s)\n' "$((SECONDS - begin))" "${joined:2}"

@@ -4,5 +4,6 @@
 //! import it.
 
 pub mod proof;
+pub mod quarantine;
 pub mod tasks;
 pub mod tidy;

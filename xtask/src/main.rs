@@ -3,13 +3,18 @@
 use std::process::ExitCode;
 
 use xtask::tasks::{self, Task};
-use xtask::{proof, tidy};
+use xtask::{proof, quarantine, tidy};
 
 static TASKS: &[Task] = &[
     Task {
         name: "proof",
         about: "the tests that are slow by nature, as one table (make proof)",
         run: proof::run,
+    },
+    Task {
+        name: "quarantine",
+        about: "the configuration of cargo-nextest that repeats the tests in quarantine",
+        run: quarantine::run,
     },
     Task { name: "tidy", about: "check the rules of the tree (CONTRIBUTING.md)", run: tidy::run },
 ];

@@ -61,7 +61,7 @@ fn asserting(functions: &[Function]) -> BTreeSet<String> {
 }
 
 /// Returns whether the whole file is test code.
-fn is_test_file(file: &SourceFile) -> bool {
+pub(super) fn is_test_file(file: &SourceFile) -> bool {
     let path = &file.path;
     path.starts_with("tests/")
         || path.starts_with("testkit/")

@@ -23,7 +23,9 @@ mod markdown;
 mod module_layers;
 mod modules;
 mod notes;
+mod quarantine;
 mod rules;
+mod timed_tests;
 mod tree;
 mod type_names;
 mod unreached;
@@ -79,6 +81,8 @@ static CHECKS: &[Check] = &[
     Check { name: "unsafe code", run: unsafe_code::check },
     Check { name: "exits", run: exits::check },
     Check { name: "empty tests", run: empty_tests::check },
+    Check { name: "quarantine", run: quarantine::check },
+    Check { name: "timed tests", run: timed_tests::check },
     Check { name: "notes", run: notes::check },
     Check { name: "doc comments", run: doc_comments::check },
     Check { name: "type names", run: type_names::check },

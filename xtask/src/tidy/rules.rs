@@ -22,6 +22,9 @@ pub(super) struct Floors {
     /// Files that may hold unsafe code, with the reason.
     #[serde(default)]
     pub(super) unsafe_code: BTreeMap<String, String>,
+    /// Files with tests that sleep once, with the reason why their outcome does not depend on the machine's speed.
+    #[serde(default)]
+    pub(super) sleeping_tests: BTreeMap<String, String>,
     /// The layers of the modules of a package, the lowest first.
     #[serde(default)]
     pub(super) modules: BTreeMap<String, Vec<Vec<String>>>,

@@ -84,6 +84,8 @@ pub(super) struct Tree {
     pub(super) ratchet: Ratchet,
     /// The ratchet as it was before its last change, where git remembers.
     pub(super) ratchet_before: Option<Ratchet>,
+    /// The day of the last commit, as `2026-11-28`.
+    pub(super) commit_day: String,
     pub(super) graphs: OnceCell<BTreeMap<String, ModuleGraph>>,
 }
 
@@ -110,6 +112,7 @@ impl Tree {
         tree.packages = workspace::read(root)?;
         tree.floors = tree.rules(super::FLOORS)?;
         tree.ratchet = tree.rules(super::function_length::RATCHET)?;
+        tree.commit_day = git(root, &["log", "-1", "--format=%cs"])?.trim().to_owned();
         tree.ratchet_before = ratchet_before(root, &tree.ratchet);
         Ok(tree)
     }
