@@ -37,7 +37,7 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build tool dist checkup package book test proof verdicts lint fmt bench fuzz soak clean
+.PHONY: help setup build tool dist checkup package book test proof verdicts lint fmt refresh bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
@@ -128,6 +128,12 @@ lint: ## format check, clippy and tidy
 fmt: ## format the code
 	cargo fmt --all
 	cargo fmt --manifest-path fuzz/Cargo.toml
+
+# One test at a time, since two of them write the same page.
+refresh: setup fmt ## bring up to date: tables and pictures of the docs, limits that improved, the changelog's order, the format
+	cargo xtask refresh
+	PATH="$$(setup/nextest.sh):$$PATH" FATHOM_UPDATE_DOCS=1 cargo nextest run --workspace --test tests --locked --cargo-quiet \
+		--test-threads 1 -E 'test(/^(verdicts|capacity|doctor)::/)'
 
 # The packaged program is measured; the program of `make build` is built first, to be measured beside it.
 bench: build dist ## the disk probe beside fio, the lab server and the load generator beside go-ycsb, reading recordings, the cost of watching

@@ -12,9 +12,10 @@ summary=()
 begin=$SECONDS
 skipped=$(mktemp)
 quarantine=$(mktemp)
+stale=$(mktemp)
 junit=target/nextest/default/junit.xml
 rm -f "$junit"
-trap 'rm -f "$skipped" "$quarantine"' EXIT
+trap 'rm -f "$skipped" "$quarantine" "$stale"' EXIT
 
 # The tests that could not run, each with its need and its reason.
 list_skipped() {
@@ -32,6 +33,11 @@ list_skipped() {
 list_flaky() {
     { grep -B 1 '<flakyFailure' "$junit" 2>/dev/null || true; } |
         sed -n 's/.*<testcase name="\([^"]*\)" classname="\([^"]*\)".*/flaky (xtask\/quarantine.toml): \2 \1/p' | sort -u
+}
+
+# The pages that are behind what the tests found, and not wrong.
+list_stale() {
+    sort -u "$stale" | while read -r page; do echo "out of date, make refresh writes it: $page"; done
 }
 
 step() {
@@ -64,10 +70,11 @@ export PROPTEST_RNG_SEED=20261125
 timeout 120 sync || true
 # To the end even where one fails: a run on a machine that is gone afterwards tells all that do.
 cargo xtask quarantine >"$quarantine"
-FATHOM_SKIPPED=$skipped step test cargo nextest run --workspace --locked --cargo-quiet --tool-config-file "quarantine:$quarantine"
+FATHOM_SKIPPED=$skipped FATHOM_STALE=$stale step test cargo nextest run --workspace --locked --cargo-quiet --tool-config-file "quarantine:$quarantine"
 
 joined=$(printf ', %s' "${summary[@]}")
 printf '\n'
 list_skipped
 list_flaky
+list_stale
 printf 'make test: passed in %s s (%s)\n' "$((SECONDS - begin))" "${joined:2}"

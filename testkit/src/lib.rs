@@ -47,7 +47,7 @@ pub use recording::{
     write_recording,
 };
 pub use scratch::{Scratch, fill, fill_to, is_root, need_root, note_process};
-pub use skip::{Need, OrSkip, count_assertion, end_as_skipped, run_test};
+pub use skip::{Need, OrSkip, count_assertion, end_as_skipped, note_stale, run_test};
 pub use slow_disk::{SlowDisk, Speed};
 pub use tmpfs::Tmpfs;
 pub use token_bucket::Allowance;

@@ -145,6 +145,12 @@ pub(crate) fn note_in(variable: &str, line: &str) {
     }
 }
 
+/// Notes in the file that `FATHOM_STALE` names that `make refresh` would bring a file up to date. The test passes.
+pub fn note_stale(path: &str) {
+    count_assertion();
+    note_in("FATHOM_STALE", &format!("{path}\n"));
+}
+
 /// The name of the running test; empty outside of one with the attribute.
 pub(crate) fn test_name() -> &'static str {
     TEST.get().map_or("", |test| test.name)

@@ -6,6 +6,7 @@
 
 mod cell;
 mod cells;
+mod draw;
 mod faults;
 mod guest;
 mod hold_out;
@@ -107,7 +108,7 @@ fn assert_none_wrong(judged: &[CellVerdict]) {
 fn recorded_cells_are_judged_right_or_not_at_all() {
     let judged = judge();
     assert_none_wrong(&judged);
-    page::check(&judged, &truths().into_values().collect::<Vec<_>>());
+    page::check(&judged, &truths().into_values().collect::<Vec<_>>(), &draw::draws());
 }
 
 /// A rule that fires everywhere or nowhere tells nothing; one that no recording shows says in its output that it is provisional.
@@ -173,8 +174,9 @@ fn record() {
 mod proof {
     use std::process::Command;
 
+    use super::draw::Draw;
     use fathom_stats::SeededRandom;
-    use fathom_testkit::{DisturbanceLimit, Scratch, assert, test, with_disturbance};
+    use fathom_testkit::{DisturbanceLimit, Scratch, assert, assert_eq, test, with_disturbance};
 
     use super::*;
 
@@ -182,12 +184,15 @@ mod proof {
     const LIMIT: DisturbanceLimit =
         DisturbanceLimit { standstill: Duration::from_millis(500), wait_share: 1.0 };
 
+    /// The first 16 digits of the commit's hash.
+    fn commit() -> String {
+        let hash = Command::new("git").args(["rev-parse", "HEAD"]).output().unwrap();
+        String::from_utf8_lossy(&hash.stdout).chars().take(16).collect()
+    }
+
     /// Two of the cells that are recorded, drawn with the commit's hash: controls, and faults that cost something when they were recorded.
-    fn drawn() -> Vec<&'static Cell> {
-        let hash = Command::new("git").args(["rev-parse", "HEAD"]).output();
-        let hash =
-            hash.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let seed = hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0);
+    fn drawn(commit: &str) -> Vec<&'static Cell> {
+        let seed = u64::from_str_radix(commit, 16).unwrap();
         let truths = truths();
         let is_recorded = |cell: &&Cell| {
             let truth = truths.get(&(cell.name.to_owned(), 0));
@@ -199,22 +204,32 @@ mod proof {
         cells
     }
 
+    /// A wrong verdict is listed, and counts in the rate of docs/known-truth.md. Only "not held back" over a fault fails.
     #[test]
     fn two_cells_that_the_commit_draws_are_judged_right_or_not_at_all() {
-        let cells = drawn();
+        let commit = commit();
+        let cells = drawn(&commit);
+        assert_eq!(cells.len(), 2);
         let names: Vec<&str> = cells.iter().map(|cell| cell.name).collect();
-        println!("again with: make verdicts ONLY={}", names.join(","));
+        println!("drawn by {commit}; again with: make verdicts ONLY={}", names.join(","));
         let scratch = Scratch::new().unwrap();
         let bundle = scratch.path().join("bundle.tar.zst");
         for cell in cells {
             let (truth, disturbance) = with_disturbance(|| recording::record(cell, &bundle));
             let judged = CellVerdict::new(cell, truth, answer_of(&bundle), &truths());
             print!("{}", judged.row());
-            if disturbance.exceeds(LIMIT) {
+            let draw = Draw::new(&commit, &judged, disturbance.exceeds(LIMIT));
+            draw.save();
+            if draw.is_disturbed {
                 println!("{}: the machine was disturbed, so nothing follows: {disturbance}", cell.name);
-                continue;
+            } else if judged.score.is_wrong() {
+                println!(
+                    "{}: judged wrong; its bundle is {}",
+                    cell.name,
+                    draw.save_bundle(&bundle).display()
+                );
+                assert!(judged.score != Score::Green, "{}", judged.row());
             }
-            assert!(!judged.score.is_wrong(), "{}", judged.row());
         }
     }
 }

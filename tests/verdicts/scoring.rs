@@ -85,7 +85,8 @@ impl Answer {
 }
 
 /// How right it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Score {
     Right,
     /// The cause is right, and the cost is off.
@@ -154,6 +155,27 @@ impl Score {
             Score::NoControl => "no control: faster storage makes it faster",
             Score::NotMade => "fault not made here: cannot tell",
         }
+    }
+
+    /// All scores, the best first.
+    const ALL: [Score; 7] = [
+        Score::Right,
+        Score::NotMade,
+        Score::NoControl,
+        Score::CannotTell,
+        Score::WrongCost,
+        Score::WrongCause,
+        Score::Green,
+    ];
+
+    /// The inverse of [`Score::words`].
+    pub(crate) fn from_words(words: &str) -> Option<Score> {
+        Score::ALL.into_iter().find(|score| score.words() == words)
+    }
+
+    /// The order of scores, 0 for the best.
+    pub(crate) fn rank(self) -> usize {
+        Score::ALL.iter().position(|score| *score == self).unwrap_or(Score::ALL.len())
     }
 
     /// A verdict that must not be given.

@@ -16,6 +16,11 @@ static TASKS: &[Task] = &[
         about: "the configuration of cargo-nextest that repeats the tests in quarantine",
         run: quarantine::run,
     },
+    Task {
+        name: "refresh",
+        about: "lower the limits of the tree that improved, and order the changelog (make refresh)",
+        run: tidy::refresh,
+    },
     Task { name: "tidy", about: "check the rules of the tree (CONTRIBUTING.md)", run: tidy::run },
 ];
 

@@ -24,6 +24,7 @@ mod module_layers;
 mod modules;
 mod notes;
 mod quarantine;
+mod refresh;
 mod rules;
 mod timed_tests;
 mod tree;
@@ -38,6 +39,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
+pub use refresh::run as refresh;
 use tree::Tree;
 
 /// The path of the floors' file from the root; it also identifies the root.
@@ -50,11 +52,19 @@ struct Complaint {
     line: usize,
     what: String,
     advice: String,
+    /// True if nothing is wrong, and `make refresh` brings the file up to date.
+    is_stale: bool,
 }
 
 impl Complaint {
     fn new(path: &str, line: usize, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Complaint { path: path.to_owned(), line, what: what.into(), advice: advice.into() }
+        Complaint { path: path.to_owned(), line, what: what.into(), advice: advice.into(), is_stale: false }
+    }
+
+    /// A note on something that improved.
+    fn stale(path: &str, line: usize, what: impl Into<String>) -> Self {
+        let advice = "make refresh brings the file up to date";
+        Complaint { is_stale: true, ..Complaint::new(path, line, what, advice) }
     }
 }
 
@@ -113,7 +123,7 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     for check in CHECKS {
         let mut found = (check.run)(&tree);
         found.sort();
-        complaints += found.len();
+        complaints += found.iter().filter(|complaint| !complaint.is_stale).count();
         for complaint in found {
             writeln!(out, "{complaint} [{}]", check.name)?;
         }
