@@ -248,45 +248,4 @@ mod tests {
             assert_eq!(attempts(&[disturbed, disturbed]), (None, 2), "{disturbed}");
         }
     }
-
-    mod timed {
-        use std::process::{Command, Stdio};
-
-        use rustix::process::{Pid, Signal, kill_process};
-
-        use super::*;
-
-        #[test]
-        #[ignore = "a part of the test below, in a process of its own"]
-        fn works_for_half_a_second() {
-            let mut tries = 0;
-            let limit = DisturbanceLimit { wait_share: 1.0, ..LIMIT };
-            undisturbed(limit, || {
-                tries += 1;
-                with_disturbance(|| thread::sleep(Duration::from_millis(500)))
-            });
-            println!("{tries} tries");
-        }
-
-        #[test]
-        fn work_in_which_the_machine_stood_still_is_done_again() {
-            let child = Command::new(std::env::current_exe().unwrap())
-                .args(["--ignored", "--nocapture", "--exact"])
-                .arg("disturbance::tests::timed::works_for_half_a_second")
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let process = Pid::from_child(&child);
-            thread::sleep(Duration::from_millis(250));
-            kill_process(process, Signal::STOP).unwrap();
-            thread::sleep(Duration::from_millis(400));
-            kill_process(process, Signal::CONT).unwrap();
-            let output = child.wait_with_output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-            let (told, noted) = (text(&output.stdout), text(&output.stderr));
-            assert!(noted.contains("disturbed, attempt 1") && !told.contains("1 tries"), "{told}{noted}");
-        }
-    }
 }

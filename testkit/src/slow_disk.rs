@@ -403,26 +403,4 @@ mod tests {
         assert!(slow >= Duration::from_millis(50), "{slow:?}");
         disk.set_service(Duration::ZERO);
     }
-
-    mod timed {
-        use super::*;
-        use crate::{assert, test};
-
-        #[test]
-        fn eight_requests_in_parallel_take_as_long_as_one() {
-            let speed = Speed { service: Duration::from_millis(5), parallel: 8 };
-            let disk = SlowDisk::new(Filesystem::Ext4, Bytes(64 << 20), speed);
-            let device = PathBuf::from("/dev").join(disk.device_name());
-            disk.set_service(Duration::from_millis(100));
-            let begun = Instant::now();
-            thread::scope(|scope| {
-                for place in 0..8_u64 {
-                    let device = &device;
-                    scope.spawn(move || read_time(device, (10 + place) << 20));
-                }
-            });
-            assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
-            disk.set_service(Duration::ZERO);
-        }
-    }
 }

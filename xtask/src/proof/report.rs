@@ -1,17 +1,25 @@
-//! The report of `make proof`: the table of steps, the lists below it, and whether all of it passed.
+//! The report of `make proof`: the table of steps, the lists below it, and the command that repeats what failed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use super::join;
+use super::step::Step;
+
 /// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Outcome {
     Passed,
     /// A test or the command failed.
     Failed,
-    /// It took more than half again its budget.
-    Overrun,
-    /// The deadline came first.
+    /// The machine disturbed a study twice; nothing failed.
+    Disturbed,
+    /// None of its tests could run on this machine.
+    Skipped,
+    /// It was killed at the limit that only a step that hangs reaches.
+    Hung,
+    /// The run was interrupted before its end.
     NotReached,
 }
 
@@ -23,27 +31,33 @@ pub(super) struct SkippedTest {
     pub(super) reason: String,
 }
 
+/// A step with its outcome.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
+    /// The words of `ONLY` that select it.
+    pub(super) selection: String,
     pub(super) proves: String,
     pub(super) seconds: u64,
+    /// The usual time, for comparison.
     pub(super) budget_seconds: u64,
-    pub(super) verdict: Verdict,
+    pub(super) outcome: Outcome,
     pub(super) passed: u64,
+    /// The number of tests that failed for another reason than a disturbance.
     pub(super) failed: u64,
+    /// Their names, as far as the runner gave them.
+    pub(super) failures: BTreeSet<String>,
     pub(super) skipped: Vec<SkippedTest>,
-    /// Studies that found the machine disturbed in each attempt.
-    pub(super) disturbed: Vec<String>,
+    /// Studies that found the machine disturbed.
+    pub(super) disturbed: BTreeSet<String>,
 }
 
+/// All steps with their outcomes.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
     pub(super) total: Duration,
-    pub(super) max_total: Duration,
-    /// The number of disturbed studies that do not fail the whole.
-    pub(super) max_disturbed: usize,
+    pub(super) is_interrupted: bool,
 }
 
 impl SkippedTest {
@@ -54,32 +68,70 @@ impl SkippedTest {
     }
 }
 
-impl Row {
-    /// Returns whether all failures are studies that the machine disturbed.
-    fn is_only_disturbed(&self) -> bool {
-        self.verdict == Verdict::Failed
-            && !self.disturbed.is_empty()
-            && self.failed == self.disturbed.len() as u64
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "FAILED",
+            Outcome::Disturbed => "disturbed",
+            Outcome::Skipped => "skipped",
+            Outcome::Hung => "HUNG",
+            Outcome::NotReached => "not reached",
+        }
     }
 
-    fn word(&self) -> &'static str {
-        match self.verdict {
-            Verdict::Passed => "passed",
-            Verdict::Failed if self.is_only_disturbed() => "disturbed",
-            Verdict::Failed => "FAILED",
-            Verdict::Overrun => "OVERRUN",
-            Verdict::NotReached => "not reached",
+    fn is_failure(self) -> bool {
+        matches!(self, Outcome::Failed | Outcome::Hung)
+    }
+}
+
+impl Row {
+    /// The row of a step of which nothing is known yet but its outcome.
+    pub(super) fn new(step: &Step, outcome: Outcome) -> Row {
+        Row {
+            name: step.name.clone(),
+            selection: step.selection(),
+            proves: step.proves.clone(),
+            seconds: 0,
+            budget_seconds: step.budget_seconds,
+            outcome,
+            passed: 0,
+            failed: 0,
+            failures: BTreeSet::new(),
+            skipped: Vec::new(),
+            disturbed: BTreeSet::new(),
+        }
+    }
+
+    /// Adds the second attempt of the studies that the machine disturbed.
+    pub(super) fn add_repetition(&mut self, again: Row) {
+        self.seconds += again.seconds;
+        self.passed += again.passed;
+        self.failed += again.failed;
+        self.failures.extend(again.failures);
+        self.skipped.extend(again.skipped);
+        self.disturbed = again.disturbed;
+        if self.outcome == Outcome::Disturbed {
+            self.outcome = again.outcome;
+        } else if again.outcome.is_failure() {
+            self.outcome = Outcome::Failed;
+        }
+    }
+
+    /// The words of `ONLY` that repeat what failed: the tests, or the step if their names are unknown.
+    fn repetition(&self) -> String {
+        if self.failed > 0 && self.failures.len() as u64 == self.failed {
+            join(&self.failures)
+        } else {
+            self.selection.clone()
         }
     }
 }
 
 impl Report {
-    /// Returns whether the proof holds.
+    /// Returns whether nothing failed and all steps were reached.
     pub(super) fn is_passed(&self) -> bool {
-        let disturbed: usize = self.rows.iter().map(|row| row.disturbed.len()).sum();
-        let may_end_so = |row: &Row| row.is_only_disturbed() && disturbed <= self.max_disturbed;
-        self.total <= self.max_total
-            && self.rows.iter().all(|row| row.verdict == Verdict::Passed || may_end_so(row))
+        !self.is_interrupted && !self.rows.iter().any(|row| row.outcome.is_failure())
     }
 
     /// The table and the lists below it.
@@ -89,113 +141,173 @@ impl Report {
         let _ = writeln!(
             text,
             "{:width$}  {:11} {:>6} {:>6} {:>6} {:>6} {:>7}  proves",
-            "step", "", "s", "budget", "passed", "failed", "skipped"
+            "step", "", "s", "usual", "passed", "failed", "skipped"
         );
         for row in &self.rows {
             let _ = writeln!(
                 text,
                 "{:width$}  {:11} {:>6} {:>6} {:>6} {:>6} {:>7}  {}",
                 row.name,
-                row.word(),
+                row.outcome.word(),
                 row.seconds,
-                row.budget_seconds,
+                usual(row.budget_seconds),
                 row.passed,
                 row.failed,
                 row.skipped.len(),
                 row.proves
             );
         }
-        self.add_lists(&mut text);
-        let total = self.total.as_secs();
-        if self.total > self.max_total {
-            let _ =
-                writeln!(text, "proof: {total} s are more than the {} s allowed", self.max_total.as_secs());
-        }
-        let word = if self.is_passed() { "passed" } else { "FAILED" };
-        let _ = writeln!(text, "make proof: {word} in {total} s");
+        self.add_skipped(&mut text);
+        self.add_disturbed(&mut text);
+        self.add_end(&mut text);
         text
     }
 
-    fn add_lists(&self, text: &mut String) {
+    fn add_skipped(&self, text: &mut String) {
         let skipped: Vec<&SkippedTest> = self.rows.iter().flat_map(|row| &row.skipped).collect();
-        let _ = writeln!(
-            text,
-            "\n{} tests were skipped{}",
-            skipped.len(),
-            if skipped.is_empty() { "" } else { ":" }
-        );
+        let colon = if skipped.is_empty() { "" } else { ":" };
+        let _ = writeln!(text, "\n{} tests were skipped{colon}", skipped.len());
         for test in skipped {
             let _ = writeln!(text, "  {} (needs {}): {}", test.test, test.need, test.reason);
         }
-        for study in self.rows.iter().flat_map(|row| &row.disturbed) {
-            let _ = writeln!(text, "disturbed in every attempt: {study}");
-        }
-        for row in self.rows.iter().filter(|row| row.verdict == Verdict::NotReached) {
-            let _ = writeln!(text, "not reached before the deadline: {}", row.name);
-        }
     }
+
+    fn add_disturbed(&self, text: &mut String) {
+        let disturbed: BTreeSet<String> =
+            self.rows.iter().flat_map(|row| row.disturbed.iter().cloned()).collect();
+        if disturbed.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "\nThe machine was disturbed in every attempt, so nothing follows from:");
+        for study in &disturbed {
+            let _ = writeln!(text, "  {study}");
+        }
+        let _ = writeln!(text, "On a machine at rest: make proof ONLY={}", join(&disturbed));
+    }
+
+    /// The last lines: the outcome, and how to repeat what failed.
+    fn add_end(&self, text: &mut String) {
+        let failed: Vec<&Row> = self.rows.iter().filter(|row| row.outcome.is_failure()).collect();
+        text.push('\n');
+        for row in &failed {
+            let names = row.failures.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let failure = match row.outcome {
+                Outcome::Hung => "killed, because it hung",
+                _ if names.is_empty() => "the command failed",
+                _ => &names,
+            };
+            let _ = writeln!(text, "failed in {}: {failure}", row.name);
+        }
+        let total = self.total.as_secs();
+        let _ = match (failed.is_empty(), self.is_interrupted) {
+            (true, true) => writeln!(text, "make proof: interrupted after {total} s"),
+            (true, false) => writeln!(text, "make proof: passed in {total} s"),
+            (false, _) => {
+                let only: Vec<String> = failed.iter().map(|row| row.repetition()).collect();
+                writeln!(
+                    text,
+                    "make proof: FAILED after {total} s; again: make proof ONLY={}",
+                    only.join(",")
+                )
+            }
+        };
+    }
+}
+
+/// The usual time of a step; selected tests have none.
+fn usual(seconds: u64) -> String {
+    if seconds == 0 { String::new() } else { seconds.to_string() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn row(name: &str, verdict: Verdict, failed: u64, disturbed: &[&str]) -> Row {
-        Row {
-            name: name.to_owned(),
-            proves: "something".to_owned(),
-            seconds: 5,
-            budget_seconds: 10,
-            verdict,
-            passed: 3,
-            failed,
-            skipped: Vec::new(),
-            disturbed: disturbed.iter().map(|name| (*name).to_owned()).collect(),
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn row(name: &str, outcome: Outcome) -> Row {
+        let step = Step { name: name.to_owned(), ..Step::of_tests(&[]) };
+        Row { passed: 3, seconds: 5, ..Row::new(&step, outcome) }
+    }
+
+    fn failed(name: &str, tests: &[&str]) -> Row {
+        Row { failed: tests.len() as u64, failures: names(tests), ..row(name, Outcome::Failed) }
+    }
+
+    fn report(rows: Vec<Row>) -> Report {
+        Report { rows, total: Duration::from_secs(5), is_interrupted: false }
+    }
+
+    #[test]
+    fn only_what_the_code_is_to_blame_for_fails_the_whole() {
+        for outcome in [Outcome::Passed, Outcome::Disturbed, Outcome::Skipped] {
+            assert!(report(vec![row("a", outcome)]).is_passed(), "{outcome:?}");
+        }
+        for outcome in [Outcome::Failed, Outcome::Hung] {
+            assert!(!report(vec![row("a", Outcome::Passed), row("b", outcome)]).is_passed(), "{outcome:?}");
+        }
+        assert!(!Report { is_interrupted: true, ..report(vec![row("a", Outcome::Passed)]) }.is_passed());
+    }
+
+    #[test]
+    fn a_step_over_its_usual_time_passes() {
+        let slow = Row { seconds: 100_000, ..row("a", Outcome::Passed) };
+        assert!(report(vec![slow]).is_passed());
+    }
+
+    #[test]
+    fn a_second_attempt_decides_about_a_disturbed_study_and_about_no_other() {
+        let disturbed = Row { disturbed: names(&["x"]), ..row("faults", Outcome::Disturbed) };
+        for (again, expected) in [
+            (row("faults", Outcome::Passed), Outcome::Passed),
+            (disturbed.clone(), Outcome::Disturbed),
+            (failed("faults", &["x"]), Outcome::Failed),
+        ] {
+            let mut first = disturbed.clone();
+            first.add_repetition(again.clone());
+            assert_eq!((first.outcome, &first.disturbed), (expected, &again.disturbed));
+            let mut other = Row { disturbed: names(&["x"]), ..failed("faults", &["y"]) };
+            other.add_repetition(again);
+            assert_eq!(other.outcome, Outcome::Failed);
         }
     }
 
-    fn report(rows: Vec<Row>, max_disturbed: usize) -> Report {
-        Report { rows, total: Duration::from_secs(5), max_total: Duration::from_secs(10), max_disturbed }
-    }
-
     #[test]
-    fn a_step_that_failed_overran_or_was_not_reached_fails_the_whole() {
-        assert!(report(vec![row("a", Verdict::Passed, 0, &[])], 0).is_passed());
-        for verdict in [Verdict::Failed, Verdict::Overrun, Verdict::NotReached] {
-            assert!(!report(vec![row("a", verdict, 1, &[])], 2).is_passed(), "{verdict:?}");
-        }
-    }
-
-    #[test]
-    fn so_many_disturbed_studies_are_borne_and_no_more_and_no_other_failure() {
-        let disturbed = row("faults", Verdict::Failed, 2, &["x", "y"]);
-        assert!(report(vec![disturbed.clone()], 2).is_passed());
-        assert!(!report(vec![disturbed], 1).is_passed());
-        assert!(!report(vec![row("faults", Verdict::Failed, 3, &["x", "y"])], 2).is_passed());
-    }
-
-    #[test]
-    fn a_total_over_the_limit_fails() {
-        let mut over = report(vec![row("a", Verdict::Passed, 0, &[])], 0);
-        over.total = Duration::from_secs(11);
-        assert!(!over.is_passed());
-        assert!(over.text().contains("11 s are more than the 10 s allowed"));
-    }
-
-    #[test]
-    fn the_text_names_what_was_skipped_disturbed_and_not_reached() {
-        let mut first = row("a", Verdict::Passed, 0, &[]);
-        first.skipped.extend(SkippedTest::parse("disk\tt::one\tno loop device"));
+    fn the_text_names_what_was_skipped_and_disturbed_and_repeats_what_failed() {
+        let mut skipped = row("a", Outcome::Passed);
+        skipped.skipped.extend(SkippedTest::parse("disk\tt::one\tno loop device"));
+        let disturbed = Row { disturbed: names(&["d::x"]), ..row("faults", Outcome::Disturbed) };
+        let fuzz = Row { failed: 1, ..row("fuzz", Outcome::Failed) };
         let rows =
-            vec![first, row("faults", Verdict::Failed, 1, &["x"]), row("late", Verdict::NotReached, 0, &[])];
-        let text = report(rows, 2).text();
+            vec![skipped, disturbed, failed("timed", &["t::y", "t::z"]), fuzz, row("guest", Outcome::Hung)];
+        let text = report(rows).text();
         for line in [
-            "1 tests were skipped:\n  t::one (needs disk): no loop device",
-            "disturbed in every attempt: x",
-            "not reached before the deadline: late",
-            "make proof: FAILED in 5 s",
+            "\n1 tests were skipped:\n  t::one (needs disk): no loop device\n",
+            "\nThe machine was disturbed in every attempt, so nothing follows from:\n  d::x\nOn a machine at rest: make proof ONLY=d::x\n",
+            "\nfailed in timed: t::y, t::z\nfailed in fuzz: the command failed\nfailed in guest: killed, because it hung\n",
+            "make proof: FAILED after 5 s; again: make proof ONLY=t::y,t::z,fuzz,guest\n",
         ] {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
+        assert!(report(vec![row("a", Outcome::Passed)]).text().ends_with("make proof: passed in 5 s\n"));
+    }
+
+    #[test]
+    fn tests_that_do_not_compile_are_repeated_by_their_paths() {
+        let step = Step::of_tests(&[&"t::y".to_owned()]);
+        let text = report(vec![Row::new(&step, Outcome::Failed)]).text();
+        assert!(text.ends_with("again: make proof ONLY=t::y\n"), "{text}");
+    }
+
+    #[test]
+    fn an_interrupted_run_says_so() {
+        let rows = vec![row("a", Outcome::Passed), row("b", Outcome::NotReached)];
+        let text = Report { is_interrupted: true, ..report(rows) }.text();
+        assert!(
+            text.contains("not reached") && text.ends_with("make proof: interrupted after 5 s\n"),
+            "{text}"
+        );
     }
 }

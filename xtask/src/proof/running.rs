@@ -1,28 +1,43 @@
-//! Runs one step of `make proof`: its tests under cargo-nextest or its command, within its time, and collects their output.
+//! Runs one step of `make proof`: its tests under cargo-nextest or its command, within its limit, and collects their output.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process_group};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use super::report::{Row, SkippedTest, Verdict};
-use super::step::Step;
+use super::report::{Outcome, Row, SkippedTest};
+use super::step::{self, Step};
 
-/// The time that a step has to end its tests after its limit.
+/// The time that a step has to end its tests after SIGTERM.
 const GRACE: Duration = Duration::from_secs(15);
+/// The time after the end of a step in which the rest of its output is read. A child that the step left behind may keep its output
+/// open for longer.
+const DRAIN: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Runs steps in the tree at `root`.
 pub(super) struct Runner {
     root: PathBuf,
     notes: TempDir,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// The results that a runner of tests printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Results {
+    counts: Counts,
+    failures: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,66 +46,88 @@ struct Counts {
     failed: u64,
 }
 
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Success,
+    Failure,
+    Killed,
+    Interrupted,
+}
+
 impl Runner {
+    /// Ctrl-C and SIGTERM interrupt the runner from then on.
     pub(super) fn new(root: PathBuf) -> Result<Runner> {
-        Ok(Runner { root, notes: tempfile::tempdir().context("cannot create a folder for temporary files")? })
+        let interrupted = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("cannot handle signals")?;
+        }
+        let notes = tempfile::tempdir().context("cannot create a folder for temporary files")?;
+        Ok(Runner { root, notes, interrupted })
     }
 
-    /// Runs a step to its end, its limit or the deadline.
-    pub(super) fn run(&self, step: &Step, left: Duration) -> Result<Row> {
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Runs a step to its end or its limit.
+    pub(super) fn run(&self, step: &Step) -> Result<Row> {
         let command = match (&step.command, &step.tests) {
             (Some(words), _) => plain(words),
             (None, tests) => nextest(step, tests.as_deref().unwrap_or("none()")),
         };
-        self.carry_out(step, command, left)
+        self.carry_out(step, command)
     }
 
-    /// Runs tests of a step by their names.
-    pub(super) fn run_tests_again(&self, step: &Step, tests: &[String], left: Duration) -> Result<Row> {
-        let names: Vec<String> = tests.iter().map(|name| format!("test(={})", local_name(name))).collect();
-        self.carry_out(step, nextest(step, &names.join(" | ")), left)
+    /// Runs tests of a step by their paths.
+    pub(super) fn run_tests(&self, step: &Step, tests: &BTreeSet<String>) -> Result<Row> {
+        self.carry_out(step, nextest(step, &step::filter(tests)))
     }
 
-    fn carry_out(&self, step: &Step, mut command: Command, left: Duration) -> Result<Row> {
+    fn carry_out(&self, step: &Step, mut command: Command) -> Result<Row> {
         let (skipped, disturbed) = (self.notes.path().join("skipped"), self.notes.path().join("disturbed"));
         for file in [&skipped, &disturbed] {
             File::create(file).with_context(|| format!("cannot create {}", file.display()))?;
         }
         command.current_dir(&self.root).env("FATHOM_SKIPPED", &skipped).env("FATHOM_DISTURBED", &disturbed);
         let begun = Instant::now();
-        let (is_success, counts) = watch(command, step.limit().min(left))?;
-        let seconds = begun.elapsed();
-        let verdict = if seconds >= left {
-            Verdict::NotReached
-        } else if seconds >= step.limit() {
-            Verdict::Overrun
-        } else if is_success {
-            Verdict::Passed
-        } else {
-            Verdict::Failed
-        };
-        let skipped: Vec<SkippedTest> =
-            lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
-        let counts = match (&step.command, counts) {
-            // A command without counts is one test that passes or fails.
-            (Some(_), Counts { passed: 0, failed: 0 }) => {
-                Counts { passed: u64::from(is_success), failed: u64::from(!is_success) }
-            }
-            _ => counts,
-        };
-        Ok(Row {
-            name: step.name.clone(),
-            proves: step.proves.clone(),
-            seconds: seconds.as_secs(),
-            budget_seconds: step.budget().as_secs(),
-            verdict,
-            // The runners count a skipped test as passed.
-            passed: counts.passed.saturating_sub(skipped.len() as u64),
-            failed: counts.failed,
-            skipped,
-            disturbed: lines(&disturbed)?,
-        })
+        let (end, results) = watch(command, step.limit(), &self.interrupted)?;
+        let seconds = begun.elapsed().as_secs();
+        let skipped = lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
+        let disturbed = lines(&disturbed)?.iter().map(|name| local_name(name).to_owned()).collect();
+        Ok(Row { seconds, ..row(step, end, results, skipped, disturbed) })
     }
+}
+
+/// The row of a step that ended so.
+fn row(
+    step: &Step,
+    end: End,
+    results: Results,
+    skipped: Vec<SkippedTest>,
+    disturbed: BTreeSet<String>,
+) -> Row {
+    let Results { counts: Counts { mut passed, mut failed }, mut failures } = results;
+    // A command without counts is one test that passes or fails.
+    if step.command.is_some() && passed + failed == 0 {
+        (passed, failed) = (u64::from(end == End::Success), u64::from(end == End::Failure));
+    }
+    // A study that the machine disturbed panics, which the runner counts as a failure.
+    let before = failures.len();
+    failures.retain(|name| !disturbed.contains(name));
+    failed = failed.saturating_sub((before - failures.len()) as u64);
+    // The runners count a skipped test as passed.
+    passed = passed.saturating_sub(skipped.len() as u64);
+    let outcome = match end {
+        End::Killed => Outcome::Hung,
+        End::Interrupted => Outcome::NotReached,
+        _ if failed > 0 => Outcome::Failed,
+        End::Failure if disturbed.is_empty() => Outcome::Failed,
+        _ if !disturbed.is_empty() => Outcome::Disturbed,
+        _ if passed == 0 && !skipped.is_empty() => Outcome::Skipped,
+        _ => Outcome::Passed,
+    };
+    Row { passed, failed, failures, skipped, disturbed, ..Row::new(step, outcome) }
 }
 
 fn plain(words: &[String]) -> Command {
@@ -143,8 +180,8 @@ fn forget_package(command: &mut Command) {
     }
 }
 
-/// Runs a command, passes on its output, and kills it with all its children at its time limit.
-fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
+/// Runs a command and passes on its output. At its limit, or once `interrupted` is set, it is killed with its process group.
+fn watch(mut command: Command, limit: Duration, interrupted: &AtomicBool) -> Result<(End, Results)> {
     let words = format!("{command:?}");
     forget_package(&mut command);
     let mut child = command
@@ -154,50 +191,88 @@ fn watch(mut command: Command, limit: Duration) -> Result<(bool, Counts)> {
         .process_group(0)
         .spawn()
         .with_context(|| format!("cannot run {words}"))?;
-    let (group, ended) = (Pid::from_child(&child), AtomicBool::new(false));
-    let streams = (child.stdout.take(), child.stderr.take());
-    let counts = thread::scope(|scope| {
-        scope.spawn(|| end_after(group, limit, &ended));
-        let stdout = streams.0;
-        let copied = scope.spawn(|| stdout.map(|stream| pass_on(stream, std::io::stdout())));
-        let errors = streams.1.map(|stream| pass_on(stream, std::io::stderr()));
-        let output = copied.join().ok().flatten();
-        ended.store(true, Ordering::Relaxed);
-        // nextest counts on standard error, the standard runner on standard output.
-        [errors, output].into_iter().flatten().fold(Counts::default(), |sum, one| Counts {
-            passed: sum.passed + one.passed,
-            failed: sum.failed + one.failed,
-        })
-    });
-    let status = child.wait().with_context(|| format!("cannot wait for {words}"))?;
-    Ok((status.success(), counts))
+    let results = Arc::new(Mutex::new(Results::default()));
+    let (sender, ended) = mpsc::channel();
+    if let Some(stdout) = child.stdout.take() {
+        pass_on(stdout, std::io::stdout(), Arc::clone(&results), sender.clone());
+    }
+    if let Some(stderr) = child.stderr.take() {
+        pass_on(stderr, std::io::stderr(), Arc::clone(&results), sender);
+    }
+    let end = wait(&mut child, limit, interrupted).with_context(|| format!("cannot wait for {words}"))?;
+    // The channel closes when both streams have ended.
+    let _ = ended.recv_timeout(DRAIN);
+    let results = results.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((end, results))
 }
 
-/// Ends a process group at its limit. SIGTERM first: nextest then ends its tests, which have their own process groups.
-fn end_after(group: Pid, limit: Duration, ended: &AtomicBool) {
-    for (signal, wait) in [(Signal::TERM, limit), (Signal::KILL, GRACE)] {
-        let begun = Instant::now();
-        while begun.elapsed() < wait {
-            if ended.load(Ordering::Relaxed) {
-                return;
+/// Waits for the end of a child.
+fn wait(child: &mut Child, limit: Duration, interrupted: &AtomicBool) -> std::io::Result<End> {
+    let begun = Instant::now();
+    let end = loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(if status.success() { End::Success } else { End::Failure });
+        } else if interrupted.load(Ordering::Relaxed) {
+            break End::Interrupted;
+        } else if begun.elapsed() >= limit {
+            break End::Killed;
+        }
+        thread::sleep(POLL);
+    };
+    kill(child)?;
+    Ok(end)
+}
+
+/// Ends the process group of a child. SIGTERM first: nextest then ends its tests, which have their own process groups.
+fn kill(child: &mut Child) -> std::io::Result<ExitStatus> {
+    let group = Pid::from_child(child);
+    let _ = kill_process_group(group, Signal::TERM);
+    let begun = Instant::now();
+    while begun.elapsed() < GRACE {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(POLL);
+    }
+    let _ = kill_process_group(group, Signal::KILL);
+    child.wait()
+}
+
+/// Copies lines and takes the results from them, in a thread of its own, which drops `sender` at the end of the stream.
+fn pass_on(
+    from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+    results: Arc<Mutex<Results>>,
+    sender: mpsc::Sender<()>,
+) {
+    thread::spawn(move || {
+        for line in BufReader::new(from).split(b'\n').map_while(std::io::Result::ok) {
+            let text = String::from_utf8_lossy(&line);
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            // nextest prints one summary, the standard runner one for each program.
+            if let Some(Counts { passed, failed }) = summary(&text) {
+                results.counts.passed += passed;
+                results.counts.failed += failed;
             }
-            thread::sleep(Duration::from_millis(50));
+            results.failures.extend(failure(&text).map(str::to_owned));
+            // A closed output does not end the tests.
+            let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
         }
-        let _ = kill_process_group(group, signal);
-    }
+        drop(sender);
+    });
 }
 
-/// Copies lines and takes nextest's summary from them.
-fn pass_on(from: impl std::io::Read, mut to: impl Write) -> Counts {
-    let mut counts = Counts::default();
-    for line in BufReader::new(from).split(b'\n').map_while(std::io::Result::ok) {
-        if let Some(seen) = summary(&String::from_utf8_lossy(&line)) {
-            counts = seen;
-        }
-        // A closed output does not end the tests.
-        let _ = to.write_all(&line).and_then(|()| to.write_all(b"\n"));
+/// The path of a test that failed, from nextest's `        FAIL [   0.004s] (1/2) fathom::tests a::b` or the standard runner's
+/// `---- a::b stdout ----`.
+fn failure(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix("---- ") {
+        return rest.strip_suffix(" stdout ----");
     }
-    counts
+    let (status, rest) = line.split_once('[')?;
+    let status = status.trim_start();
+    let is_failure = ["FAIL", "TIMEOUT", "ABORT", "SIG"].iter().any(|word| status.starts_with(word));
+    let (_, path) = rest.split_once("s] ").filter(|_| is_failure)?;
+    path.split_whitespace().next_back()
 }
 
 /// The numbers of nextest's `     Summary [  12.345s] 10 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2301 skipped`, or of
@@ -238,6 +313,19 @@ fn lines(path: &Path) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
+    /// Only a hang takes so long.
+    const TIMEOUT: Duration = Duration::from_secs(300);
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
     #[test]
     fn what_a_runner_counted_is_read_from_its_summary() {
         let line = "     Summary [  12.345s] 10 tests run: 7 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 2301 skipped";
@@ -252,23 +340,87 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_failed_are_read_from_the_lines_of_both_runners() {
+        for line in [
+            "        FAIL [   0.004s] (1/2) fathom::tests a::b",
+            "     TIMEOUT [ 900.004s] ( 1/22) fathom::tests a::b",
+            "     SIGABRT [   0.004s] fathom::tests a::b",
+            "---- a::b stdout ----",
+        ] {
+            assert_eq!(failure(line), Some("a::b"), "{line}");
+        }
+        for line in [
+            "        PASS [   0.004s] (1/2) fathom::tests a::b",
+            "     Summary [   0.1s] 1 test run: 0 passed, 1 failed",
+            "        SLOW [> 60.000s] (---) fathom::tests a::b",
+            "FAILED a::b",
+        ] {
+            assert_eq!(failure(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_disturbed_study_is_no_failure_and_another_one_is() {
+        let step = Step::of_tests(&[]);
+        let outcome = |failures: &[&str], disturbed: &[&str]| {
+            let counts = Counts { passed: 1, failed: failures.len() as u64 };
+            let results = Results { counts, failures: names(failures) };
+            let row = row(&step, End::Failure, results, Vec::new(), names(disturbed));
+            (row.outcome, row.failed)
+        };
+        assert_eq!(outcome(&["a", "b"], &["a", "b"]), (Outcome::Disturbed, 0));
+        assert_eq!(outcome(&["a", "b"], &["a"]), (Outcome::Failed, 1));
+        assert_eq!(outcome(&["a"], &[]), (Outcome::Failed, 1));
+        // The tests did not compile.
+        assert_eq!(outcome(&[], &[]), (Outcome::Failed, 0));
+    }
+
+    #[test]
+    fn a_step_whose_tests_were_all_skipped_is_skipped() {
+        let step = Step::of_tests(&[]);
+        let results = |passed| Results { counts: Counts { passed, failed: 0 }, ..Results::default() };
+        let skipped = || vec![SkippedTest::parse("guest\ta::b\tno QEMU").unwrap()];
+        let outcome = |passed| row(&step, End::Success, results(passed), skipped(), names(&[])).outcome;
+        assert_eq!((outcome(1), outcome(2)), (Outcome::Skipped, Outcome::Passed));
+    }
+
+    #[test]
     fn a_command_does_not_learn_the_package_of_its_parent() {
         assert!(
             std::env::var_os("CARGO_MANIFEST_DIR").is_some() && std::env::var_os("CARGO_PKG_NAME").is_some()
         );
-        let mut command = Command::new("sh");
-        command.args(["-c", "test -z \"${CARGO_MANIFEST_DIR-}${CARGO_PKG_NAME-}\""]);
-        let (is_success, _) = watch(command, Duration::from_secs(60)).unwrap();
-        assert!(is_success);
+        let command = shell("test -z \"${CARGO_MANIFEST_DIR-}${CARGO_PKG_NAME-}\"");
+        assert_eq!(watch(command, TIMEOUT, &AtomicBool::new(false)).unwrap().0, End::Success);
     }
 
     #[test]
-    fn a_command_that_takes_too_long_is_killed_with_its_children() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "sleep 100 & wait"]);
+    fn a_command_that_hangs_is_killed_with_its_children() {
         let begun = Instant::now();
-        let (is_success, _) = watch(command, Duration::from_millis(200)).unwrap();
-        assert!(!is_success);
-        assert!(begun.elapsed() < Duration::from_secs(50));
+        let (end, _) = watch(shell("sleep 1000 & wait"), Duration::ZERO, &AtomicBool::new(false)).unwrap();
+        assert_eq!(end, End::Killed);
+        assert!(begun.elapsed() < TIMEOUT);
+    }
+
+    #[test]
+    fn an_interruption_ends_the_command() {
+        let begun = Instant::now();
+        let (end, _) = watch(shell("sleep 1000 & wait"), TIMEOUT, &AtomicBool::new(true)).unwrap();
+        assert_eq!(end, End::Interrupted);
+        assert!(begun.elapsed() < TIMEOUT);
+    }
+
+    #[test]
+    fn a_child_in_another_group_that_keeps_the_output_open_is_not_waited_for() {
+        let begun = Instant::now();
+        let process = tempfile::NamedTempFile::new().unwrap();
+        let script = format!(
+            "echo 'test result: ok. 2 passed; 0 failed;'; setsid sleep 1000 & echo $! >{}",
+            process.path().display()
+        );
+        let (end, results) = watch(shell(&script), TIMEOUT, &AtomicBool::new(false)).unwrap();
+        let process: i32 = fs::read_to_string(process.path()).unwrap().trim().parse().unwrap();
+        rustix::process::kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+        assert_eq!((end, results.counts), (End::Success, Counts { passed: 2, failed: 0 }));
+        assert!(begun.elapsed() < TIMEOUT);
     }
 }
