@@ -26,6 +26,8 @@ ONLY ?=
 # 1 lets the fault studies of `make proof` write the bundles that `make test` checks.
 RECORD ?=
 export ONLY RECORD
+# The revision whose changes `make quick` tests; the upstream branch, or the last commit, where none is given.
+SINCE ?=
 
 # In front of what uses the target directory: it exists, and unused ones of older lists are removed (the latest two, and any
 # that was used within two hours, stay). Cargo tells clones apart by the times of their files alone, and programs hold the path of
@@ -37,7 +39,7 @@ prepare = mkdir -p "$(CARGO_TARGET_DIR)" && touch "$(CARGO_TARGET_DIR)" && \
 	{ ls -1dt "$(FATHOM_CACHE)"/target-* 2>/dev/null || true; } | tail -n +3 | \
 	while read -r old; do find "$$old" -maxdepth 0 -mmin +120 -exec rm -rf {} +; done
 
-.PHONY: help setup build tool dist checkup package book test proof verdicts lint fmt refresh bench fuzz soak clean
+.PHONY: help setup build tool dist checkup package book test quick proof verdicts lint fmt refresh bench fuzz soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name about; do \
@@ -108,6 +110,11 @@ book: ## the pages of docs/ as a website, at bin/book
 
 test: setup ## what every change must pass
 	@setup/test.sh
+
+quick: ## tidy, and the tests of the crates that changed since SINCE, within a minute; make test runs everything
+	@setup/install.sh build
+	@$(prepare)
+	@PATH="$$(setup/nextest.sh):$$PATH" cargo xtask quick $(SINCE)
 
 proof: ## what is slow by nature, as a report: faults, kill loops, foreign clients, fuzzing (ONLY=faults,guest)
 	@for target in build test proof fuzz; do setup/install.sh $$target; done

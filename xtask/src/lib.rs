@@ -5,5 +5,6 @@
 
 pub mod proof;
 pub mod quarantine;
+pub mod quick;
 pub mod tasks;
 pub mod tidy;

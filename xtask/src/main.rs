@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use xtask::tasks::{self, Task};
-use xtask::{proof, quarantine, tidy};
+use xtask::{proof, quarantine, quick, tidy};
 
 static TASKS: &[Task] = &[
     Task {
@@ -20,6 +20,11 @@ static TASKS: &[Task] = &[
         name: "refresh",
         about: "lower the limits of the tree that improved, and order the changelog (make refresh)",
         run: tidy::refresh,
+    },
+    Task {
+        name: "quick",
+        about: "tidy, and the tests of what changed since a revision (make quick)",
+        run: quick::run,
     },
     Task { name: "tidy", about: "check the rules of the tree (CONTRIBUTING.md)", run: tidy::run },
 ];

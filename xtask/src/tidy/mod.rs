@@ -40,7 +40,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 pub use refresh::run as refresh;
-use tree::Tree;
+pub(crate) use tree::Tree;
+pub(crate) use workspace::Package;
+#[cfg(test)]
+pub(crate) use workspace::{Need, package};
 
 /// The path of the floors' file from the root; it also identifies the root.
 pub(crate) const FLOORS: &str = "xtask/floors.toml";

@@ -16,43 +16,43 @@ use super::rules::{Floors, Ratchet};
 use super::workspace::{self, Package};
 
 /// Larger files are complained about, and never read.
-pub(super) const MAX_FILE_SIZE: u64 = 1 << 20;
+pub(crate) const MAX_FILE_SIZE: u64 = 1 << 20;
 
 /// One file of the tree.
-pub(super) struct SourceFile {
+pub(crate) struct SourceFile {
     /// From the root, with `/` between folders.
-    pub(super) path: String,
-    pub(super) size: u64,
+    pub(crate) path: String,
+    pub(crate) size: u64,
     /// The text; empty for other files.
-    pub(super) text: String,
+    pub(crate) text: String,
     syntax: OnceCell<syn::Result<syn::File>>,
 }
 
 impl SourceFile {
-    pub(super) fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         let size = text.len() as u64;
         SourceFile { path: path.to_owned(), size, text: text.to_owned(), syntax: OnceCell::new() }
     }
 
-    pub(super) fn is_rust(&self) -> bool {
+    pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    pub(super) fn is_markdown(&self) -> bool {
+    pub(crate) fn is_markdown(&self) -> bool {
         self.path.ends_with(".md")
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
     /// Lines with their number, from 1.
-    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
     /// The text of the lines of Rust that are comments, with their number.
-    pub(super) fn comments(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn comments(&self) -> impl Iterator<Item = (usize, &str)> {
         self.lines().filter(|_| self.is_rust()).filter_map(|(number, line)| {
             let text = line.trim_start().strip_prefix("//")?;
             Some((number, text.strip_prefix(['/', '!']).unwrap_or(text).trim()))
@@ -60,26 +60,26 @@ impl SourceFile {
     }
 
     /// The number of the first line that holds `needle`, else 1.
-    pub(super) fn line_with(&self, needle: &str) -> usize {
+    pub(crate) fn line_with(&self, needle: &str) -> usize {
         self.lines().find(|(_, line)| line.contains(needle)).map_or(1, |(number, _)| number)
     }
 
     /// The parsed file, if it is Rust.
-    pub(super) fn syntax(&self) -> Option<&syn::Result<syn::File>> {
+    pub(crate) fn syntax(&self) -> Option<&syn::Result<syn::File>> {
         self.is_rust().then(|| self.syntax.get_or_init(|| syn::parse_file(&self.text)))
     }
 
     /// The parsed file, if it is valid Rust; the function length check reports files that do not.
-    pub(super) fn parsed(&self) -> Option<&syn::File> {
+    pub(crate) fn parsed(&self) -> Option<&syn::File> {
         self.syntax()?.as_ref().ok()
     }
 }
 
 /// All the data that the checks use.
 #[derive(Default)]
-pub(super) struct Tree {
-    pub(super) files: Vec<SourceFile>,
-    pub(super) packages: Vec<Package>,
+pub(crate) struct Tree {
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) packages: Vec<Package>,
     pub(super) floors: Floors,
     pub(super) ratchet: Ratchet,
     /// The ratchet as it was before its last change, where git remembers.
@@ -90,7 +90,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn read(root: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path) -> Result<Self> {
         let mut files = Vec::new();
         for path in list(root)? {
             let full = root.join(&path);
@@ -119,7 +119,7 @@ impl Tree {
 
     /// A tree of these files and nothing else, for the tests of checks.
     #[cfg(test)]
-    pub(super) fn from_texts(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn from_texts(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
         Tree { files, ..Tree::default() }
     }
@@ -137,20 +137,20 @@ impl Tree {
         graphs.get(package)
     }
 
-    pub(super) fn file(&self, path: &str) -> Option<&SourceFile> {
+    pub(crate) fn file(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(super) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    pub(super) fn markdown(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn markdown(&self) -> impl Iterator<Item = &SourceFile> {
         self.files.iter().filter(|file| file.is_markdown())
     }
 
     /// The line of `path` that holds `needle`; 1 if the file does not exist.
-    pub(super) fn line_with(&self, path: &str, needle: &str) -> usize {
+    pub(crate) fn line_with(&self, path: &str, needle: &str) -> usize {
         self.file(path).map_or(1, |file| file.line_with(needle))
     }
 

@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// The purpose of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(crate) enum Need {
     /// To build or run the package.
     Run,
     /// Only for its tests.
@@ -18,27 +18,27 @@ pub(super) enum Need {
 
 /// One dependency that a manifest declares.
 #[derive(Clone, Debug)]
-pub(super) struct Import {
-    pub(super) name: String,
-    pub(super) need: Need,
+pub(crate) struct Import {
+    pub(crate) name: String,
+    pub(crate) need: Need,
 }
 
 /// One package of the tree.
 #[derive(Clone, Debug)]
-pub(super) struct Package {
-    pub(super) name: String,
+pub(crate) struct Package {
+    pub(crate) name: String,
     /// Its `Cargo.toml`, from the root of the tree.
-    pub(super) manifest: String,
+    pub(crate) manifest: String,
     /// The first file of each library, program, test and build script, from the root of the tree.
-    pub(super) roots: Vec<String>,
-    pub(super) imports: Vec<Import>,
+    pub(crate) roots: Vec<String>,
+    pub(crate) imports: Vec<Import>,
     /// True if it is a member of the main workspace.
-    pub(super) member: bool,
+    pub(crate) member: bool,
 }
 
 impl Package {
     /// The first file of its library, or of its program.
-    pub(super) fn main_root(&self) -> Option<&str> {
+    pub(crate) fn main_root(&self) -> Option<&str> {
         let is_main = |root: &&String| root.ends_with("/src/lib.rs") || root.ends_with("/src/main.rs");
         self.roots.iter().find(is_main).map(String::as_str)
     }
@@ -48,7 +48,7 @@ impl Package {
 const OTHER_WORKSPACES: [&str; 2] = ["fuzz/Cargo.toml", "bench/mprobe/Cargo.toml"];
 
 /// Asks cargo about the workspace and the packages outside it that exist. Needs no network.
-pub(super) fn read(root: &Path) -> Result<Vec<Package>> {
+pub(crate) fn read(root: &Path) -> Result<Vec<Package>> {
     let mut packages = packages_of(root, "Cargo.toml", true)?;
     for manifest in OTHER_WORKSPACES.iter().filter(|manifest| root.join(manifest).is_file()) {
         packages.extend(packages_of(root, manifest, false)?);
@@ -86,7 +86,7 @@ fn packages_of(root: &Path, manifest: &str, member: bool) -> Result<Vec<Package>
 
 /// A member with these imports, for the tests of checks.
 #[cfg(test)]
-pub(super) fn package(name: &str, imports: &[(&str, Need)]) -> Package {
+pub(crate) fn package(name: &str, imports: &[(&str, Need)]) -> Package {
     Package {
         name: name.to_owned(),
         manifest: format!("crates/{name}/Cargo.toml"),
