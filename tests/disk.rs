@@ -4,8 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_record::Run;
-use fathom_testkit::{Fathom, Output, RealDisk, Scratch, leftovers};
+use fathom_testkit::{Fathom, Output, RealDisk, RunningProgram, Scratch, leftovers};
 use serde_json::Value;
+
+use crate::ycsb_faults::wait_until;
 
 /// One directory to probe, and the program's state folder for it.
 pub(crate) struct Probe {
@@ -33,6 +35,22 @@ impl Probe {
     /// Runs `fathom disk` with these arguments.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.disk().args(arguments).run()
+    }
+
+    /// Starts a call with `--json=lines` and waits until its run folder holds a step. The program waits in the line of that step until
+    /// [`RunningProgram::wait`] or [`RunningProgram::release_stdout`] reads it.
+    #[track_caller]
+    pub(crate) fn hold_after_a_step(&self, call: Fathom) -> RunningProgram {
+        let earlier = self.run_folders();
+        let has_step = || {
+            let mut folders = self.run_folders().into_iter().filter(|folder| !earlier.contains(folder));
+            let results = folders.find_map(|folder| fs::read_to_string(folder.join("results.jsonl")).ok());
+            results.is_some_and(|results| results.contains(r#""type":"step""#))
+        };
+        let mut running = call.hold_stdout().spawn();
+        wait_until("a step", || running.has_ended() || has_step());
+        assert!(has_step() && !running.has_ended(), "{}", running.stderr());
+        running
     }
 
     pub(crate) fn state(&self) -> PathBuf {

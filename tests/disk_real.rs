@@ -4,8 +4,6 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use fathom_storage::{Cap, CapLimits, Filesystem};
 use fathom_testkit::{Need, OrSkip, RealDisk, Scratch, assert, assert_eq, test};
@@ -29,7 +27,7 @@ const SHAPES: &[(&str, &str, &[u64])] = &[
 ];
 
 fn profile_of(filesystem: Filesystem) {
-    let disk = RealDisk::new(filesystem, Bytes::mib(512));
+    let disk = RealDisk::in_memory(filesystem, Bytes::mib(512));
     let probe = Probe::new(disk.path());
     let document = assert_probed(&probe.run(&["--quick", "--size", "64M", "--json"]));
     assert_eq!(document["state"], "complete");
@@ -67,7 +65,7 @@ fn the_profile_runs_on_ext4() {
 /// Whether a cap is reached is judged in `timed`, and on simulated disks in fathom-probe.
 #[test]
 fn a_cap_of_the_kernel_is_named_and_gone_when_lifted() {
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
+    let disk = RealDisk::in_memory(Filesystem::Ext4, Bytes::mib(128));
     let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
     let probe = Probe::new(disk.path());
     let arguments = ["--pattern", "randread", "--depth", "4", "--size", "16M", "--json", "--time", "1s"];
@@ -96,7 +94,7 @@ fn makes_sense(engine: &str, pattern: &str, durable: &str) -> bool {
 }
 
 fn every_shape_of(engine: &str) {
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
+    let disk = RealDisk::in_memory(Filesystem::Ext4, Bytes::mib(64));
     let probe = Probe::new(disk.path());
     for pattern in ["randread", "randwrite", "randrw", "append", "checkpoint"] {
         for durable in ["none", "fdatasync", "dsync"] {
@@ -138,7 +136,7 @@ fn every_shape_of_mmap_holds_what_it_wrote() {
 }
 
 /// A kept file of 16 MiB in a folder of its own. Where stamps tell that a file is ours (its start and every
-/// sixteenth of it) a damaged one is laid out again, so damage goes elsewhere.
+/// sixteenth of it) a damaged one is laid out again, so damage is put elsewhere.
 fn kept_file(seed: &str) -> (Scratch, Probe) {
     let scratch = Scratch::new().unwrap();
     let probe = Probe::new(&scratch.path());
@@ -208,15 +206,13 @@ fn a_lost_write_is_found_in_its_own_run_and_not_in_a_later_one() {
     let (_scratch, probe) = kept_file("7");
     let path = probe.data_file();
     let before = fs::read(&path).unwrap();
-    let writes = ["--pattern", "randwrite", "--depth", "1", "--rate", "200", "--time", "4s", "--verify"];
-    let mut running = probe.disk().args(writes).arg("--json=lines").spawn();
-    // Whatever is written is forgotten until the run ends; a block written before its last second is seldom written again.
-    while !running.has_ended() {
-        thread::sleep(Duration::from_millis(20));
-        let now = fs::read(&path).unwrap();
-        let changed = (0..4096).filter(|&number| chunk(&before, number) != chunk(&now, number));
-        changed.for_each(|number| overwrite_only(&path, number, chunk(&before, number)));
-    }
+    let writes = ["--pattern", "randwrite", "--depth", "1", "--rate", "200", "--time", "1s", "--verify"];
+    let running = probe.hold_after_a_step(probe.disk().args(writes).arg("--json=lines"));
+    // The writes have ended, and nothing is read back yet: all of them are forgotten.
+    let now = fs::read(&path).unwrap();
+    let changed = (0..4096).filter(|&number| chunk(&before, number) != chunk(&now, number));
+    let forgotten = changed.map(|number| overwrite(&path, number, chunk(&before, number))).count();
+    assert!(forgotten > 0, "{}", running.stderr());
     let output = running.wait().expect_code(1);
     assert!(output.stderr.contains("lost write") && output.stderr.contains("offset"), "{}", output.stderr);
     assert!(output.stderr.contains("holds generation 1 of run 0000000000000007"), "{}", output.stderr);
@@ -227,10 +223,6 @@ fn a_lost_write_is_found_in_its_own_run_and_not_in_a_later_one() {
 fn chunk(bytes: &[u8], number: u64) -> &[u8] {
     let at = usize::try_from(number).unwrap() * 4096;
     &bytes[at..at + 4096]
-}
-
-fn overwrite_only(path: &Path, number: u64, block: &[u8]) {
-    File::options().write(true).open(path).unwrap().write_all_at(block, number * 4096).unwrap();
 }
 
 mod timed {
@@ -253,7 +245,7 @@ mod timed {
         let mut depths = Vec::new();
         for step in results(&document, "step") {
             let depth = step["streams"][0]["depth"].as_u64().unwrap();
-            // The step as a whole never exceeds the cap; it reaches it in some interval, even where the machine stands still in others.
+            // The step as a whole never exceeds the cap; it reaches it in some interval, even if the machine stalls in others.
             let (all, best) = (per_s(step), best_interval(step));
             assert!(
                 all <= 110.0 && (depth < 2 || best >= 90.0),

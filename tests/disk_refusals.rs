@@ -4,8 +4,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
-use std::time::Duration;
 
 use bson::rawdoc;
 use fathom_record::State;
@@ -17,9 +15,12 @@ use fathom_testkit::{
 use fathom_units::Bytes;
 
 use crate::disk::{Probe, assert_probed, assert_sentence, finding, results};
+use crate::ycsb_faults::wait_until;
 
 /// A short probe, for tests in which something else is wrong.
 const SHORT: [&str; 7] = ["--pattern", "randrw", "--depth", "2", "--time", "100ms", "--json"];
+/// The duration of a probe that the test ends.
+const ENDLESS: [&str; 2] = ["--time", "1h"];
 
 #[track_caller]
 fn refused(output: Output, code: i32, words: &str) {
@@ -198,8 +199,7 @@ fn a_file_system_in_user_space_is_refused_unless_asked_for() {
     let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
     assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
     // FUSE hides a file that is removed while open, and removes it a moment after the last close.
-    (0..200).take_while(|_| !probe.left().is_empty()).for_each(|_| sleep(Duration::from_millis(10)));
-    probe.assert_clean();
+    wait_until("FUSE removes the file", || probe.left().is_empty());
 }
 
 #[test]
@@ -258,9 +258,9 @@ fn what_is_not_ours_stays_as_it_was() {
 fn two_probes_in_one_directory_do_not_meet() {
     let scratch = Scratch::new().unwrap();
     let first = Probe::new(&scratch.path());
-    let long = ["--pattern", "randrw", "--depth", "2", "--size", "16M", "--time", "2s", "--json=lines"];
-    let mut running = first.disk().args(long).args(["--verify"]).spawn();
-    assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
+    let short = ["--pattern", "randrw", "--depth", "2", "--size", "16M", "--time", "200ms", "--json=lines"];
+    let running = first.hold_after_a_step(first.disk().args(short).arg("--verify"));
+    // The first has its files, and reads them back only after the second was refused.
     let second = Probe::new(&scratch.path());
     refused(second.run(&SHORT), 3, "another probe is at work");
     assert_eq!(second.left(), Vec::<String>::new());
@@ -371,8 +371,8 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
         FilesystemOptions { mkfs: vec!["-O".into(), "^has_journal".into()], ..Default::default() };
     let mounted = format_and_mount(&ledger, &device, Filesystem::Ext4, &filesystem).unwrap();
     let probe = Probe::new(mounted.path());
-    let long = ["--pattern", "randrw", "--depth", "4", "--size", "16M", "--time", "30s", "--json=lines"];
-    let mut running = probe.disk().args(long).spawn();
+    let shape = ["--pattern", "randrw", "--depth", "4", "--size", "16M", "--json=lines"];
+    let mut running = probe.disk().args(shape).args(ENDLESS).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
     // The file system fails from now on, as one does whose controller died.
     below.power_off();
@@ -397,8 +397,8 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
 fn a_file_system_that_dies_is_an_error_and_no_crash() {
     let disk = RealDisk::new(Filesystem::Xfs, Bytes::mib(300));
     let probe = Probe::new(disk.path());
-    let long = ["--pattern", "append", "--size", "16M", "--time", "30s", "--json=lines"];
-    let mut running = probe.disk().args(long).spawn();
+    let shape = ["--pattern", "append", "--size", "16M", "--json=lines"];
+    let mut running = probe.disk().args(shape).args(ENDLESS).spawn();
     assert!(running.wait_for_stdout("layout"), "{}", running.stderr());
     disk.power_off();
     let output = running.wait().expect_code(1);
@@ -436,11 +436,11 @@ fn a_thin_disk_that_runs_out_is_told_and_cleaned_up() {
 
 #[test]
 fn a_disk_that_fills_up_midway_is_told_and_cleaned_up() {
-    let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(128));
+    let disk = RealDisk::in_memory(Filesystem::Ext4, Bytes::mib(128));
     let probe = Probe::new(disk.path());
-    let mut running = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]).spawn();
-    assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());
-    // The append file comes late in the profile; its space is used up before.
+    let call = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]);
+    let running = probe.hold_after_a_step(call);
+    // The append file comes late in the profile, and the probe waits in its first step's line until the space is used up.
     fill(disk.path()).unwrap();
     let output = running.wait().expect_code(3);
     assert_sentence(&output);

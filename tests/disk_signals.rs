@@ -7,13 +7,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fathom_record::{Run, State};
-use fathom_testkit::{Fathom, Output, RunningProgram, Scratch};
+use fathom_testkit::{
+    Bytes, Cap, CapLimits, Fathom, Filesystem, Need, OrSkip, Output, RealDisk, RunningProgram, Scratch,
+    TIMEOUT, assert, assert_eq, test,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::disk::Probe;
 
-/// Long enough that no signal of these tests comes after its end.
+/// With steps of a minute, or without a reader of its lines, no signal of these tests comes after its end.
 const LONG: [&str; 9] =
     ["--pattern", "randrw", "--depth", "1..1024", "--block", "4K", "--size", "64M", "--verify"];
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
@@ -32,11 +35,11 @@ fn hang_up_is_ignored() -> bool {
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
 }
 
-/// Waits for `seen`; returns false if the program ended or half a minute passed first.
+/// Waits for `seen`; returns false if the program ended or hung first.
 fn wait_for(running: &mut RunningProgram, seen: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !seen() {
-        if running.has_ended() || start.elapsed() > Duration::from_secs(300) {
+        if running.has_ended() || start.elapsed() > TIMEOUT {
             return seen();
         }
         thread::sleep(Duration::from_millis(2));
@@ -78,7 +81,10 @@ fn assert_interrupted(probe: &Probe, output: &Output) {
 fn interrupt_after(delay: Duration, signal: Signal, format: &str) {
     let scratch = Scratch::new().unwrap();
     let probe = Probe::new(&scratch.path());
-    let mut running = probe.disk().args(LONG).args(["--time", "1s", format]).spawn();
+    let call = probe.disk().args(LONG).arg(format);
+    let is_lines = format == "--json=lines";
+    let call = if is_lines { call.args(["--time", "1s"]).hold_stdout() } else { call.args(["--time", "1m"]) };
+    let mut running = call.spawn();
     // Before that, nothing is made, and a signal may end it in its default way.
     assert!(wait_for(&mut running, || probe.data_file().exists()), "{}", running.stderr());
     thread::sleep(delay);
@@ -109,7 +115,7 @@ fn the_profile_and_every_format_end_early_too() {
     let scratch = Scratch::new().unwrap();
     for format in ["--json", "--json=lines", "--json=fio"] {
         let probe = Probe::new(&scratch.path());
-        let mut running = probe.disk().args(["--quick", "--size", "32M", format]).spawn();
+        let mut running = probe.disk().args(["--size", "32M", format]).spawn();
         let begun =
             || probe.run_folders().last().is_some_and(|run| is_file_begun(&run.join("results.jsonl")));
         assert!(wait_for(&mut running, begun), "{}", running.stderr());
@@ -124,7 +130,7 @@ fn the_profile_and_every_format_end_early_too() {
         }
     }
     let probe = Probe::new(&scratch.path());
-    let mut running = probe.disk().args(["--quick", "--size", "32M"]).spawn();
+    let mut running = probe.disk().args(["--size", "32M"]).spawn();
     assert!(running.wait_for_stdout("random reads"), "{}", running.stderr());
     running.signal(Signal::TERM);
     let output = running.wait();
@@ -132,33 +138,44 @@ fn the_profile_and_every_format_end_early_too() {
     probe.assert_clean();
 }
 
+/// A disk, and a cap under which all its bytes take more than ten minutes.
+fn slow_disk() -> (RealDisk, Cap) {
+    let disk = RealDisk::in_memory(Filesystem::Ext4, Bytes::mib(700));
+    let per_s = Some(1 << 20);
+    let limits = CapLimits { read_bytes_per_s: per_s, write_bytes_per_s: per_s, ..CapLimits::default() };
+    let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
+    (disk, cap)
+}
+
 #[test]
 fn a_signal_during_the_layout_pass_ends_it() {
-    let scratch = Scratch::new().unwrap();
-    let probe = Probe::new(&scratch.path());
-    let size = ["--size", "2G", "--pattern", "randread", "--depth", "1", "--time", "30s", "--json"];
-    let mut running = probe.disk().args(size).args(["--verify"]).spawn();
+    let (disk, cap) = slow_disk();
+    let probe = Probe::new(disk.path());
+    let size = ["--size", "512M", "--pattern", "randread", "--depth", "1", "--time", "1h", "--json"];
+    let mut running = probe.disk().args(size).args(["--verify"]).under_cap(cap.processes_file()).spawn();
     assert!(wait_for(&mut running, || is_file_begun(&probe.data_file())), "{}", running.stderr());
     running.signal(Signal::INT);
     let output = running.wait();
     assert_interrupted(&probe, &output);
     let document = output.json();
     let layout = &crate::disk::results(&document, "layout")[0];
-    assert!(layout["cut_short"] == true && layout["bytes"].as_u64().unwrap() < 2 << 30, "{layout}");
+    assert!(layout["cut_short"] == true && layout["bytes"].as_u64().unwrap() < 512 << 20, "{layout}");
     assert!(crate::disk::results(&document, "step").is_empty());
 }
 
 #[test]
 fn a_signal_while_all_is_read_back_ends_that() {
-    let scratch = Scratch::new().unwrap();
-    let probe = Probe::new(&scratch.path());
-    let size = ["--size", "1G", "--pattern", "randwrite", "--depth", "4", "--time", "50ms", "--json=lines"];
-    let mut running = probe.disk().args(size).args(["--verify"]).spawn();
+    let (disk, cap) = slow_disk();
+    let probe = Probe::new(disk.path());
+    let size = ["--size", "512M", "--pattern", "randwrite", "--depth", "4", "--time", "50ms", "--json=lines"];
+    let mut running = probe.hold_after_a_step(probe.disk().args(size).args(["--verify"]));
+    cap.adopt_process(running.pid()).unwrap();
+    running.release_stdout();
     assert!(running.wait_for_stdout("\"step\""), "{}", running.stderr());
     running.signal(Signal::TERM);
     let output = running.wait();
     assert_interrupted(&probe, &output);
-    assert!(!output.stderr.contains("262144 blocks"), "{}", output.stderr);
+    assert!(!output.stderr.contains("131072 blocks"), "{}", output.stderr);
 }
 
 #[test]
@@ -192,11 +209,18 @@ fn a_reader_that_went_away_is_no_failure() {
 #[test]
 fn after_kill_9_the_run_is_readable_and_cleanup_takes_the_rest() {
     let scratch = Scratch::new().unwrap();
-    for delay in [0, 400, 1500] {
+    for delay in [Some(0), Some(400), None] {
         let probe = Probe::new(&scratch.path());
-        let mut running = probe.disk().args(["--quick", "--size", "16M", "--json"]).spawn();
-        assert!(wait_for(&mut running, || is_file_begun(&probe.data_file())), "{}", running.stderr());
-        thread::sleep(Duration::from_millis(delay));
+        let call = probe.disk().args(["--quick", "--size", "16M", "--json=lines"]);
+        // The third has a result, and waits to print it.
+        let running = if let Some(delay) = delay {
+            let mut running = call.hold_stdout().spawn();
+            assert!(wait_for(&mut running, || is_file_begun(&probe.data_file())), "{}", running.stderr());
+            thread::sleep(Duration::from_millis(delay));
+            running
+        } else {
+            probe.hold_after_a_step(call)
+        };
         running.signal(Signal::KILL);
         assert_eq!(running.wait().code, 128 + 9);
         assert!(probe.data_file().exists());
@@ -208,7 +232,7 @@ fn after_kill_9_the_run_is_readable_and_cleanup_takes_the_rest() {
         run.readings().unwrap();
         run.findings().unwrap();
         run.latency_names().unwrap().iter().for_each(|name| drop(run.latency(name).unwrap()));
-        assert!(delay < 1500 || !run.results().unwrap().is_empty());
+        assert!(delay.is_some() || !run.results().unwrap().is_empty());
 
         let output = probe.fathom("cleanup").run().expect_code(0);
         assert!(output.stdout.contains("fathom-probe.dat"), "{}", output.stdout);
@@ -221,7 +245,7 @@ fn what_a_killed_probe_left_is_used_and_removed_by_the_next() {
     let scratch = Scratch::new().unwrap();
     let probe = Probe::new(&scratch.path());
     let append = ["--pattern", "append", "--size", "16M", "--json=lines", "--time"];
-    let mut running = probe.disk().args(append).arg("20s").spawn();
+    let mut running = probe.disk().args(append).arg("1h").spawn();
     assert!(wait_for(&mut running, || probe.dir.join("fathom-probe.journal").exists()));
     running.signal(Signal::KILL);
     assert_eq!(running.wait().code, 128 + 9);

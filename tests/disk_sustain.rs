@@ -1,7 +1,6 @@
 //! Tests `fathom disk --sustain` on disks with a known bucket: a token bucket in front of the kit's disk.
 
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use fathom_record::burst_allowance::{BurstAllowance, BurstVerdict};
@@ -11,6 +10,7 @@ use fathom_units::Bytes;
 use rustix::process::Signal;
 
 use crate::disk::{Probe, assert_sentence};
+use crate::ycsb_faults::wait_until;
 
 /// A disk with a bucket.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +35,7 @@ impl Truth {
 /// The probe's judgement of a disk, its exit code, and the probe with its run folder.
 fn sustain(disk: &SlowDisk, words: &[&str]) -> (BurstAllowance, i32, Probe) {
     let probe = Probe::new(disk.path());
-    let limit = Duration::from_secs(120);
-    let output = probe.disk().args(["--size", "16M", "--sustain"]).args(words).limit(limit).run();
+    let output = probe.disk().args(["--size", "16M", "--sustain"]).args(words).run();
     let said = burst_allowance(&probe.last_run().results().unwrap()).cloned();
     let said = said.unwrap_or_else(|| panic!("nothing of a burst in {output:?}"));
     let printed = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -100,10 +99,8 @@ fn an_interrupted_drive_keeps_what_it_saw() {
     let disk = SlowDisk::new(Filesystem::Ext4, Bytes::mib(128), speed);
     let probe = Probe::new(disk.path());
     let mut running =
-        probe.disk().args(["--size", "16M", "--json", "--depth", "4", "--sustain", "60s"]).spawn();
-    while !running.has_ended() && readings_so_far(&probe) < 3 {
-        thread::sleep(Duration::from_millis(50));
-    }
+        probe.disk().args(["--size", "16M", "--json", "--depth", "4", "--sustain", "1h"]).spawn();
+    wait_until("three seconds", || running.has_ended() || readings_so_far(&probe) >= 3);
     running.signal(Signal::INT);
     let output = running.wait();
     // A busy machine is a finding of its own.
@@ -148,6 +145,7 @@ mod timed {
 
 mod proof {
     use std::panic::resume_unwind;
+    use std::thread;
 
     use fathom_stats::SeededRandom;
     use fathom_testkit::{assert, assert_eq, test};

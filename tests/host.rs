@@ -1,23 +1,22 @@
 //! Tests the facts that `fathom-host` reads of newly made devices, caps and file systems.
 
-use std::process::Command;
-
 use fathom_host::cgroup::{Cgroups, LimitKind};
 use fathom_host::{View, environment};
-use fathom_testkit::{Bytes, Cap, CapLimits, Filesystem, Need, OrSkip, RealDisk, assert, assert_eq, test};
+use fathom_testkit::{
+    Bytes, Cap, CapLimits, Fathom, Filesystem, Need, OrSkip, RealDisk, assert, assert_eq, test,
+};
 
 #[test]
 fn a_cap_is_seen_with_the_file_that_sets_it() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes(64 << 20));
     let cap = Cap::new(disk.ledger(), disk.device_number(), CapLimits::iops(100)).or_skip(Need::Cgroup);
-    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
-    let joined = cap.adopt_process(sleeper.id());
-    let groups = Cgroups::read(&View::live(), Some(sleeper.id()));
+    // The kit kills it and waits for its end, after a panic too.
+    let sleeper = Fathom::new("sleep").arg("600").spawn();
+    cap.adopt_process(sleeper.pid()).unwrap();
+    let groups = Cgroups::read(&View::live(), Some(sleeper.pid()));
     let limits = groups.io_limits(disk.device_number());
     let own = Cgroups::read(&View::live(), None).io_limits(disk.device_number());
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
-    joined.unwrap();
+    drop(sleeper);
     let found: Vec<_> = limits.iter().map(|limit| (limit.kind, limit.value)).collect();
     assert_eq!(found, [(LimitKind::ReadIops, 100), (LimitKind::WriteIops, 100)], "{limits:?}");
     assert!(limits.iter().all(|limit| std::path::Path::new(&limit.file).is_file()), "{limits:?}");

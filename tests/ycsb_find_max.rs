@@ -60,6 +60,9 @@ fn assert_recorded(document: &Value, slo: &str) -> Vec<Load> {
 }
 
 /// No rate holds the objective, so each step has a third of the last rate. The rate that holds is found in simulated time, in fathom-load.
+///
+/// A slow machine is no limit of the client: the first step has a quarter of the operations that the client's processors did in the closed
+/// loop, so that it takes about a quarter of their time at most.
 #[test]
 fn every_step_of_the_search_is_in_the_run_folder() {
     let scratch = Scratch::new().unwrap();
@@ -81,18 +84,18 @@ fn every_step_of_the_search_is_in_the_run_folder() {
     assert!(rate < 50.0, "fewer operations than 50 decide nothing: {rate}");
 }
 
-/// A step that must miss the objective is not driven to its end.
+/// A step that must miss the objective is not driven to its end: a step of an hour would outlast the wait for its result. One slow
+/// operation in a thousand, of those that an hour has, is too many.
 #[test]
 fn a_step_that_cannot_hold_ends_early() {
-    let seconds = first_step_s();
-    assert!(seconds < 60.0, "{seconds}");
+    first_step_s("p99.9<1us", "1h");
 }
 
-/// Returns how long the first step of 60 s takes, whose objective cannot hold.
-fn first_step_s() -> f64 {
+/// Waits for the end of the first step, whose objective cannot hold, and returns how long it took.
+fn first_step_s(slo: &str, step: &str) -> f64 {
     let scratch = Scratch::new().unwrap();
     let responder = responder(Duration::from_millis(20));
-    let mut search = search(&responder, "p95<1us", "60s", &scratch.path()).spawn();
+    let mut search = search(&responder, slo, step, &scratch.path()).spawn();
     let driven = || {
         let folder = std::fs::read_dir(scratch.path()).unwrap().next()?.unwrap().path();
         loads(&Run::open(&folder).ok()?)
@@ -126,7 +129,7 @@ mod timed {
 
     #[test]
     fn a_step_that_cannot_hold_ends_within_twenty_seconds() {
-        let seconds = first_step_s();
+        let seconds = first_step_s("p95<1us", "60s");
         assert!(seconds < 20.0, "{seconds}");
     }
 }

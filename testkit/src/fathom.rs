@@ -4,7 +4,7 @@
 //! remains are undone.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,6 +14,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fathom_process::ledger;
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::param::page_size;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 
 use crate::Scratch;
@@ -35,6 +37,7 @@ pub struct Fathom {
     folder: Option<PathBuf>,
     state: Option<PathBuf>,
     processes_file: Option<PathBuf>,
+    holds_stdout: bool,
     limit: Duration,
 }
 
@@ -83,6 +86,7 @@ impl Fathom {
             folder: None,
             state: None,
             processes_file: None,
+            holds_stdout: false,
             limit: DEFAULT_LIMIT,
         }
     }
@@ -134,6 +138,14 @@ impl Fathom {
         self
     }
 
+    /// Leaves room for 768 bytes of standard output: the program waits in the write for which there is no room, until
+    /// [`RunningProgram::release_stdout`] or its end is asked for.
+    #[must_use]
+    pub fn hold_stdout(mut self) -> Fathom {
+        self.holds_stdout = true;
+        self
+    }
+
     /// The time after which it is killed.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Fathom {
@@ -163,6 +175,11 @@ impl Fathom {
         };
         command.args(&self.arguments).env("FATHOM_STATE", &state).envs(self.variables);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let held = self.holds_stdout.then(|| {
+            let (held, writer) = HeldPipe::new().unwrap_or_else(|e| panic!("cannot make a pipe: {e}"));
+            command.stdout(writer);
+            held
+        });
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
@@ -175,7 +192,7 @@ impl Fathom {
         }
         let (stdout, stderr) = (Stream::new(child.stdout.take()), Stream::new(child.stderr.take()));
         let deadline = Instant::now() + self.limit;
-        RunningProgram { child, status: None, stdout, stderr, deadline, state, scratch }
+        RunningProgram { child, status: None, stdout, stderr, held, deadline, state, scratch }
     }
 }
 
@@ -185,6 +202,7 @@ pub struct RunningProgram {
     status: Option<ExitStatus>,
     stdout: Stream,
     stderr: Stream,
+    held: Option<HeldPipe>,
     deadline: Instant,
     state: PathBuf,
     scratch: Scratch,
@@ -209,6 +227,14 @@ impl RunningProgram {
     /// Closes our end of its standard output, as `| head -1` does after its line.
     pub fn close_stdout(&mut self) {
         self.stdout.close();
+    }
+
+    /// Reads on from standard output that was held.
+    pub fn release_stdout(&mut self) {
+        if let Some(held) = self.held.take() {
+            let pipe = held.release().unwrap_or_else(|e| panic!("cannot read a pipe: {e}"));
+            self.stdout = Stream::new(Some(pipe));
+        }
     }
 
     /// Standard output so far.
@@ -250,6 +276,7 @@ impl RunningProgram {
 
     /// Waits for its end, or kills it when its time is over.
     pub fn wait(mut self) -> Output {
+        self.release_stdout();
         let mut pause = Duration::from_millis(1);
         while !self.has_ended() && Instant::now() < self.deadline {
             thread::sleep(pause);
@@ -285,6 +312,44 @@ impl Drop for RunningProgram {
         if self.state == self.scratch.path() {
             let _ = ledger::undo_dead_in(&self.state);
         }
+    }
+}
+
+/// A pipe that has room for a few bytes, because the rest of it holds blank bytes of ours.
+#[derive(Debug)]
+struct HeldPipe {
+    reader: PipeReader,
+    blank_bytes: usize,
+}
+
+impl HeldPipe {
+    /// Enough for the first lines of a program, and too little for a result.
+    const ROOM: usize = 768;
+
+    fn new() -> io::Result<(HeldPipe, PipeWriter)> {
+        let (mut reader, mut writer) = io::pipe()?;
+        let mut page = vec![0; page_size()];
+        let mut blank_bytes = 0;
+        fcntl_setfl(&writer, OFlags::NONBLOCK)?;
+        loop {
+            match writer.write(&page) {
+                Ok(count) => blank_bytes += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // The kernel adds a write to the last page if it has room for the whole of it.
+        reader.read_exact(&mut page)?;
+        page.truncate(page.len() - Self::ROOM);
+        writer.write_all(&page)?;
+        fcntl_setfl(&writer, OFlags::empty())?;
+        Ok((HeldPipe { reader, blank_bytes: blank_bytes - Self::ROOM }, writer))
+    }
+
+    /// The pipe without the blank bytes, for a reader.
+    fn release(mut self) -> io::Result<PipeReader> {
+        self.reader.read_exact(&mut vec![0; self.blank_bytes])?;
+        Ok(self.reader)
     }
 }
 
@@ -371,6 +436,22 @@ mod tests {
         let mut running = shell("while echo line; do :; done 2> /dev/null; exit 7").spawn();
         running.close_stdout();
         assert!(running.wait().code > 0);
+    }
+
+    #[test]
+    fn a_held_program_waits_in_its_output() {
+        let scratch = Scratch::new().unwrap();
+        let script = "echo first; touch begun; printf '%1000d\\n' 5; touch over; echo last";
+        let running = shell(script).current_dir(scratch.path()).hold_stdout().spawn();
+        while !scratch.path().join("begun").exists() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!scratch.path().join("over").exists());
+        let output = running.wait().expect_code(0);
+        assert_eq!(output.stdout, format!("first\n{:>1000}\nlast\n", 5));
+        assert!(scratch.path().join("over").exists());
+        // A program that is never read ends with its test.
+        shell("exec yes").hold_stdout().spawn();
     }
 
     #[test]

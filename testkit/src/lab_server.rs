@@ -10,7 +10,7 @@ use std::time::Duration;
 use fathom_client::{Address, Connection, Target};
 use rustix::process::Signal;
 
-use crate::{Fathom, Output, RunningProgram};
+use crate::{Fathom, Output, RunningProgram, TIMEOUT};
 
 /// The text of the log line that says that the server accepts clients.
 const READY: &str = "Waiting for connections";
@@ -83,10 +83,11 @@ impl LabServer {
         self.running.pid()
     }
 
-    /// A new connection; waits at most a minute for any reply.
+    /// A new connection, whose waits only a server that hangs outlasts.
     pub fn connect(&self) -> fathom_client::Result<Connection> {
         let mut target = Target::at(Address::new("127.0.0.1", self.port));
-        target.socket_timeout = Some(Duration::from_secs(60));
+        target.connect_timeout = TIMEOUT;
+        target.socket_timeout = Some(TIMEOUT);
         Connection::connect(&target)
     }
 

@@ -13,7 +13,7 @@ use bson::{RawDocument, RawDocumentBuf, doc};
 use fathom_client::Connection;
 use fathom_stats::SeededRandom;
 use fathom_storage::Filesystem;
-use fathom_testkit::{LabServer, RealDisk, Scratch, assert, assert_eq, assert_ne, test};
+use fathom_testkit::{LabServer, RealDisk, Scratch, TIMEOUT, assert, assert_eq, assert_ne, test};
 use fathom_units::Bytes;
 
 use crate::serve_writers::{COLLECTION, DATABASE, Load, Loss, Memory, Wish, Writers, check, read_back};
@@ -255,7 +255,7 @@ pub(crate) fn assert_consistent(connection: &mut Connection, documents: usize) {
         if count.get_i32("n").unwrap() == documents {
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "count says {count:?}, there are {documents}");
+        assert!(begun.elapsed() < TIMEOUT, "count says {count:?}, there are {documents}");
         thread::sleep(Duration::from_millis(20));
     }
     let lists = run(connection, doc! { "listCollections": 1, "nameOnly": true });

@@ -70,6 +70,14 @@ pub(super) fn is_test_file(file: &SourceFile) -> bool {
         || path.ends_with("_tests.rs")
 }
 
+/// Returns whether a module is compiled for tests alone.
+pub(super) fn is_cfg_test(item: &syn::ItemMod) -> bool {
+    let names_test = |one: &syn::Attribute| {
+        one.meta.require_list().is_ok_and(|list| list.tokens.to_string().contains("test"))
+    };
+    item.attrs.iter().any(|one| one.path().is_ident("cfg") && names_test(one))
+}
+
 /// A function of test code, or a macro of it.
 struct Function {
     path: String,
@@ -114,10 +122,7 @@ impl Finder<'_> {
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         let outer = self.in_tests;
-        let text = |one: &syn::Attribute| {
-            one.meta.require_list().is_ok_and(|list| list.tokens.to_string().contains("test"))
-        };
-        self.in_tests |= item.attrs.iter().any(|one| one.path().is_ident("cfg") && text(one));
+        self.in_tests |= is_cfg_test(item);
         visit::visit_item_mod(self, item);
         self.in_tests = outer;
     }

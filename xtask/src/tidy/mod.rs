@@ -24,6 +24,7 @@ mod module_layers;
 mod modules;
 mod notes;
 mod quarantine;
+mod real_machine;
 mod refresh;
 mod rules;
 mod timed_tests;
@@ -96,6 +97,7 @@ static CHECKS: &[Check] = &[
     Check { name: "empty tests", run: empty_tests::check },
     Check { name: "quarantine", run: quarantine::check },
     Check { name: "timed tests", run: timed_tests::check },
+    Check { name: "real machine", run: real_machine::check },
     Check { name: "notes", run: notes::check },
     Check { name: "doc comments", run: doc_comments::check },
     Check { name: "type names", run: type_names::check },

@@ -25,6 +25,10 @@ pub(super) struct Floors {
     /// Files with tests that sleep once, with the reason why their outcome does not depend on the machine's speed.
     #[serde(default)]
     pub(super) sleeping_tests: BTreeMap<String, String>,
+    /// Files with tests on a real disk, network, guest or browser, with the reason why their outcome does not depend on the machine's
+    /// speed.
+    #[serde(default)]
+    pub(super) real_machine_tests: BTreeMap<String, String>,
     /// The layers of the modules of a package, the lowest first.
     #[serde(default)]
     pub(super) modules: BTreeMap<String, Vec<Vec<String>>>,

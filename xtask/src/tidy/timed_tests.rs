@@ -5,10 +5,12 @@
 //! that hangs reaches. A sleep in a closure is the delay of a simulated peer. `xtask/floors.toml` lists the files with other sleeps,
 //! each with the reason why the outcome does not depend on the machine's speed.
 
+use std::collections::BTreeMap;
+
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
-use super::empty_tests::is_test_file;
+use super::empty_tests::{is_cfg_test, is_test_file};
 use super::tree::{SourceFile, Tree};
 use super::{Complaint, FLOORS};
 
@@ -30,31 +32,45 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
             complaints.extend(finder.complaints.into_iter().filter(|one| !is_listed || one.what != SLEEP));
         }
     }
-    for (path, reason) in &tree.floors.sleeping_tests {
-        if tree.file(path).is_none() || reason.trim().is_empty() {
-            let what = format!("{path} does not exist or gives no reason");
-            complaints.push(Complaint::new(
-                FLOORS,
-                tree.line_with(FLOORS, path),
-                what,
-                "remove it or say why",
-            ));
-        }
-    }
+    let exists = |path: &str| tree.file(path).is_some();
+    complaints.extend(check_entries(tree, &tree.floors.sleeping_tests, exists, "does not exist"));
     complaints
 }
 
+/// Checks a table of files with their reasons: names each entry that is not needed, in the words `fault`, or gives no reason.
+pub(super) fn check_entries(
+    tree: &Tree,
+    entries: &BTreeMap<String, String>,
+    is_needed: impl Fn(&str) -> bool,
+    fault: &str,
+) -> Vec<Complaint> {
+    let check_entry = |(path, reason): (&String, &String)| {
+        let (what, advice) = match () {
+            () if !is_needed(path) => (fault, "remove it"),
+            () if reason.trim().is_empty() => ("gives no reason", "say why"),
+            () => return None,
+        };
+        Some(Complaint::new(FLOORS, tree.line_with(FLOORS, path), format!("{path} {what}"), advice))
+    };
+    entries.iter().filter_map(check_entry).collect()
+}
+
 /// Returns whether the file belongs to the test kit, whose fixtures are slow on purpose.
-fn is_kit(file: &SourceFile) -> bool {
+pub(super) fn is_kit(file: &SourceFile) -> bool {
     file.path.starts_with("testkit/")
 }
 
 /// Returns whether the whole file belongs to `make proof` or `make bench`.
-fn is_outside_make_test(file: &SourceFile) -> bool {
+pub(super) fn is_outside_make_test(file: &SourceFile) -> bool {
     file.path.split('/').any(|part| matches!(part, "proof" | "proof.rs" | "timed" | "timed.rs"))
         || ["tests/faults/", "tests/capacity/", "tests/verdicts/", "bench/"]
             .iter()
             .any(|folder| file.path.starts_with(folder))
+}
+
+/// Returns whether the module belongs to `make proof`.
+pub(super) fn is_of_proof(item: &syn::ItemMod) -> bool {
+    item.ident == "timed" || item.ident == "proof"
 }
 
 #[derive(Default)]
@@ -104,15 +120,11 @@ fn upper_bound(tokens: TokenStream) -> Option<usize> {
 
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
-        if item.ident == "timed" || item.ident == "proof" {
+        if is_of_proof(item) {
             return;
         }
         let outer = self.in_tests;
-        let is_cfg_test = |one: &syn::Attribute| {
-            one.path().is_ident("cfg")
-                && one.meta.require_list().is_ok_and(|list| list.tokens.to_string().contains("test"))
-        };
-        self.in_tests |= item.attrs.iter().any(is_cfg_test);
+        self.in_tests |= is_cfg_test(item);
         visit::visit_item_mod(self, item);
         self.in_tests = outer;
     }

@@ -26,7 +26,7 @@ use fathom_errors::Kind;
 use fathom_storage::{
     Array, ArrayKind, Base, Filesystem, LoopDevice, LoopOptions, PreparedTarget, TargetSpec,
 };
-use fathom_testkit::{Ledger, Need, Scratch, assert_eq, leftovers, need_loop_devices, skip};
+use fathom_testkit::{Ledger, Need, Scratch, TIMEOUT, assert_eq, leftovers, need_loop_devices, skip};
 use fathom_units::Bytes;
 
 /// A folder and a ledger for one test.
@@ -64,7 +64,7 @@ impl TargetFolder {
     /// Asserts that nothing is left. A program that looks at every device (udev, another test) may have one open for a
     /// moment, and the kernel detaches it when that program closes it.
     pub(crate) fn assert_empty(&self) {
-        let deadline = Instant::now() + Duration::from_secs(300);
+        let deadline = Instant::now() + TIMEOUT;
         let left = || leftovers(&self.path(), None).unwrap();
         while !left().is_empty() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(50));
