@@ -24,6 +24,9 @@ const MIN_SPREADS_ALONE: f64 = 8.0;
 const MIN_RATIO_ALONE: f64 = 3.0;
 /// The least factor by which a stretch is slower than the normal of the whole recording, because hours of the day differ.
 const MIN_RATIO_OF_ALL: f64 = 2.0;
+/// The least share of the largest growth in a stretch that a bin has, to be a part of it: else a bin in front of it that is slower by an
+/// eighth would belong to a stretch that is slower by a hundred times.
+const MIN_GROWTH_SHARE: f64 = 0.05;
 /// The least spread, as a logarithm: if a mean hardly varies, a rise of a hundredth is no incident.
 const MIN_SPREAD: f64 = 0.03;
 /// The quantiles from which the normal is computed, and their distance below the median of a normal distribution, in standard deviations.
@@ -71,8 +74,11 @@ pub(super) fn excesses(signal: &Signal, means_us: &[Option<(f64, f64)>]) -> Vec<
                 .filter_map(|bin| Some((bin, logs.get(bin).copied().flatten()?)))
                 .collect();
             let Some(normal) = normal_if_exceeded(signal, &stretch, near, all) else { continue };
+            let growth = |log: f64| log.exp() - normal.log.exp();
+            let largest = stretch.iter().map(|(_, log)| growth(*log)).fold(0.0, f64::max);
             for (bin, log) in &stretch {
                 if *log - normal.log >= signal.min_ratio.ln() / 2.0
+                    && growth(*log) >= MIN_GROWTH_SHARE * largest
                     && let Some(slot) = found.get_mut(*bin)
                 {
                     *slot = Some(normal.log.exp());
@@ -109,4 +115,21 @@ fn normal_if_exceeded(
     }
     let ratio = MIN_RATIO_OF_ALL.max(signal.min_ratio);
     (is_whole && exceeds(mean, all, MIN_SPREADS, ratio)).then_some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signals::SIGNALS;
+    use super::*;
+
+    #[test]
+    fn a_bin_that_is_a_little_slow_is_no_part_of_a_long_wait_after_it() {
+        // Of reads, alternately 215 and 220 us, then 255 us, 20 ms for 30 s, and as before.
+        let mut means_us: Vec<f64> = (0..20).map(|bin| if bin % 2 == 0 { 215.0 } else { 220.0 }).collect();
+        means_us[9] = 255.0;
+        means_us[10..13].fill(20_000.0);
+        let means_us: Vec<Option<(f64, f64)>> = means_us.into_iter().map(|us| Some((us, 3_000.0))).collect();
+        let bins: Vec<usize> = excesses(&SIGNALS[0], &means_us).iter().map(|one| one.bin).collect();
+        assert_eq!(bins, [10, 11, 12]);
+    }
 }
