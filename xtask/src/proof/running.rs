@@ -138,23 +138,9 @@ fn plain(words: &[String]) -> Command {
 
 fn nextest(step: &Step, filter: &str) -> Command {
     let mut command = Command::new("cargo");
-    // Only integration tests have a second tier, and fewer programs are linked without the others.
-    command.args([
-        "nextest",
-        "run",
-        "--workspace",
-        "--test",
-        "tests",
-        "--test",
-        "targets",
-        "--test",
-        "simulation",
-        "--locked",
-        "--profile",
-        "proof",
-    ]);
-    command.arg("--no-fail-fast");
-    command.args(["--cargo-quiet", "-E", filter]);
+    // The programs of make test: a list of some of them would leave out the tests of the next one.
+    command.args(["nextest", "run", "--workspace", "--locked", "--profile", "proof"]);
+    command.args(["--no-fail-fast", "--cargo-quiet", "-E", filter]);
     if let Some(threads) = step.threads {
         command.arg("--test-threads").arg(threads.to_string());
     }
