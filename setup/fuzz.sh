@@ -42,10 +42,32 @@ touch "$begun"
 trap 'trap - EXIT; kill $(jobs -p) 2>/dev/null || true; rm -rf "$logs"' EXIT
 failed=()
 
+number() { od -An -tu4 -j "$2" -N 4 "$1" | tr -d ' '; }
+
+# The first chunk of a recording, inflated. A document of type 1 has its field `data` at byte 27: a type byte, the name, a length and a
+# subtype, the chunk's length inflated, and a zlib stream, which gzip reads with its own header in place of zlib's.
+real_chunk() {
+    local file=$1 at=0 length
+    while [ "$(tail -c +$((at + 28)) "$file" | head -c 6 | tr '\0' '.')" != $'\x05data.' ]; do
+        length=$(number "$file" "$at")
+        [ "${length:-0}" -gt 4 ] || { echo "fuzz: $file has no chunk" >&2; return 1; }
+        at=$((at + length))
+    done
+    length=$(number "$file" "$((at + 33))")
+    # The checksum at the end is zlib's, which gzip reports after all is written.
+    { printf '\x1f\x8b\x08\0\0\0\0\0\0\0'; tail -c +$((at + 45)) "$file" | head -c $((length - 6)); } | gzip -dcq 2>/dev/null || true
+}
+
 fuzz() {
+    local max_len=4096
     mkdir -p "fuzz/corpus/$1" "fuzz/artifacts/$1"
+    if [ "$1" = ftdc_chunk ]; then
+        # A reference document alone has 76 to 210 kB.
+        max_len=1048576
+        real_chunk tests/fixtures/recordings/standalone-7.0.0/metrics.interim >"fuzz/corpus/$1/real_chunk"
+    fi
     FATHOM_FUZZ_TARGET=$1 cargo fuzz run --fuzz-dir fuzz target "fuzz/corpus/$1" "fuzz/seeds/$1" -- \
-        -artifact_prefix="fuzz/artifacts/$1/" -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 \
+        -artifact_prefix="fuzz/artifacts/$1/" -max_total_time="$seconds" -max_len=$max_len -print_final_stats=1 \
         -print_funcs=0 -verbosity=0
 }
 

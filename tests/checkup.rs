@@ -151,10 +151,19 @@ fn flags_that_make_no_sense_together_are_refused() {
         &["--load", "--slo", "p99<5ms"],
         &["--load", "--no-load"],
         &["--yes"],
+        // A directory is not examined if a deployment alone is watched.
+        &["--slo", "p99<5ms"],
+        &["--storageEngine", "rocksdb"],
+        &["--no-load"],
+        &["--size", "1G"],
+        &["--mongodb", "7.0"],
+        &["--no-record", "--runs", "x"],
     ] {
         fathom().args(URI).args(flags).run().expect_code(2);
     }
     fathom().args(["checkup", "--load"]).run().expect_code(2);
+    let twice = ["checkup", "--need", "reads=5,p99=10ms", "--slo", "p99<5ms"];
+    fathom().args(twice).run().expect_code(2);
 }
 
 fn serve(scratch: &Scratch, flags: &[&str]) -> LabServer {
@@ -201,7 +210,8 @@ fn a_deployment_is_watched_by_a_user_who_may_only_look() {
     }
     assert!(!output.stdout.contains("secret"), "{}", output.stdout);
     assert!(output.stdout.lines().count() <= 45, "{}", output.stdout);
-    let document = checkup(&["--json", "--no-record"]).run().expect_code(4).json();
+    let unrecorded = ["checkup", "--for", "6s", "--json", "--no-record", "--uri", &uri("watcher")];
+    let document = fathom().args(unrecorded).run().expect_code(4).json();
     assert_eq!(document["deployment"]["verdict"]["outcome"], "not_examined", "{document:#}");
     assert_eq!((&document["host"], &document["loads"]), (&Value::Null, &Value::Array(Vec::new())));
     assert_eq!(written(&mut root), before, "a checkup wrote to the deployment");

@@ -1,6 +1,7 @@
 //! Tests `fathom cluster` with our own server: a cluster of one, from its creation to its end.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -67,6 +68,17 @@ impl Drop for ClusterFixture {
             let _ = process.signal(Signal::KILL);
         }
     }
+}
+
+/// A small server of this program.
+const SMALL: [&str; 5] = ["--single", "--binarypath", "fathom", "--storageEngine", "ephemeralForTest"];
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 fn pid(server: &Value) -> u32 {
@@ -158,6 +170,119 @@ fn a_single_server_lives_from_init_to_destroy() {
     let left: Vec<_> =
         fs::read_dir(place.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["notes"]);
+}
+
+#[test]
+fn tags_select_in_every_form_of_the_list() {
+    let place = ClusterFixture::new(1);
+    let port = place.port.to_string();
+    place.init(&SMALL).run().expect_code(0);
+    let servers = |tags: &[&str]| {
+        let listed = place.run("list", &[tags, &["--json"]].concat()).expect_code(0).json();
+        listed["servers"].as_array().unwrap().len()
+    };
+    assert_eq!([servers(&[]), servers(&[&port]), servers(&["single", "running"])], [1, 1, 1]);
+    assert_eq!([servers(&["down"]), servers(&["secondary"])], [0, 0]);
+    let uri = format!("mongodb://localhost:{port}/\n");
+    assert_eq!(place.run("list", &["--uri", &port]).expect_code(0).stdout, uri);
+    let none = place.run("list", &["--uri", "down"]).expect_code(3);
+    assert!(none.stderr.contains("no server has all of these tags"), "{}", none.stderr);
+    for form in [&[][..], &["--json"], &["--uri"], &["--tags"]] {
+        let refused = place.run("list", &[form, &["singel"]].concat()).expect_code(2);
+        assert!(refused.stderr.contains("'singel' is no tag of this cluster"), "{}", refused.stderr);
+    }
+    for action in ["start", "stop", "kill", "restart", "pause", "resume", "partition"] {
+        place.run(action, &["singel"]).expect_code(2);
+    }
+    place.run("delay", &["singel", "--round-trip", "1ms"]).expect_code(2);
+    assert_eq!(place.list()[0]["status"], "running");
+}
+
+/// The user's folders keep their mode and stay the same folders; what `init` made in them is removed.
+#[test]
+fn folders_that_were_there_before_stay_as_they_were() {
+    let place = ClusterFixture::new(1);
+    let data = place.folder().join("db");
+    let about = |path: &Path| {
+        let about = fs::metadata(path).unwrap();
+        (about.ino(), about.uid(), about.mode())
+    };
+    fs::create_dir(place.folder()).unwrap();
+    fs::set_permissions(place.folder(), fs::Permissions::from_mode(0o2751)).unwrap();
+    let before = about(&place.folder());
+    place.init(&SMALL).run().expect_code(0);
+    let destroyed = place.run("destroy", &[]).expect_code(0);
+    assert_eq!(destroyed.stderr, "");
+    assert_eq!(about(&place.folder()), before);
+    assert_eq!(names(&place.folder()), [""; 0]);
+
+    fs::create_dir(&data).unwrap();
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o700)).unwrap();
+    let before = [about(&place.folder()), about(&data)];
+    place.init(&SMALL).run().expect_code(0);
+    assert!(!names(&data).is_empty());
+    place.run("destroy", &[]).expect_code(0);
+    assert_eq!([about(&place.folder()), about(&data)], before);
+    assert_eq!((names(&place.folder()), names(&data)), (vec!["db".to_owned()], Vec::new()));
+
+    // An attempt that fails leaves them as well.
+    let nonsense = [&SMALL[..], &["--setParameter", "nonsense=1"]].concat();
+    place.init(&nonsense).run().expect_code(3);
+    assert_eq!([about(&place.folder()), about(&data)], before);
+    // A file in the way of a server's would be removed with it.
+    fs::write(place.folder().join("mongod.log"), "mine").unwrap();
+    let refused = place.init(&SMALL).run().expect_code(3);
+    assert!(refused.stderr.contains("mongod.log exists, and belongs to no cluster"), "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(place.folder().join("mongod.log")).unwrap(), "mine");
+}
+
+#[test]
+fn a_stray_file_of_mlaunch_does_not_keep_a_cluster_of_ours_from_its_end() {
+    let place = ClusterFixture::new(1);
+    place.init(&SMALL).run().expect_code(0);
+    let stray = place.folder().join(".mlaunch_startup");
+    fs::write(&stray, "{\"protocol_version\": 2}").unwrap();
+    assert_eq!(place.list()[0]["status"], "running");
+    let destroyed = place.run("destroy", &[]).expect_code(0);
+    assert!(destroyed.stderr.contains("it holds .mlaunch_startup"), "{}", destroyed.stderr);
+    assert!(place.processes().is_empty());
+    assert_eq!(names(&place.folder()), [".mlaunch_startup"]);
+}
+
+/// Files that the user or another program left in the folder are not the cluster's.
+#[test]
+fn a_key_file_that_was_there_before_is_used_and_stays() {
+    let place = ClusterFixture::new(1);
+    let key = place.folder().join("keyfile");
+    fs::create_dir(place.folder()).unwrap();
+    fs::write(&key, "bWVtYmVycw==").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    place.init(&[&SMALL[..], &["--auth"]].concat()).run().expect_code(0);
+    place.run("destroy", &[]).expect_code(0);
+    assert_eq!(fs::read_to_string(&key).unwrap(), "bWVtYmVycw==");
+    assert_eq!(names(&place.folder()), ["keyfile"]);
+}
+
+#[test]
+fn what_is_said_of_parts_that_are_not_made_is_refused() {
+    let place = ClusterFixture::new(1);
+    for (arguments, sentence) in [
+        (&["--single", "--name", "x"][..], "--name belongs to a set"),
+        (&["--single", "--mongos", "2"], "--config and --mongos belong to a sharded cluster"),
+        (&["--single", "--username", "me"], "--username belongs to a cluster whose clients log in"),
+        (&["--single", "--password", "p"], "--password belongs to a cluster whose clients log in"),
+        (&["--single", "--no-initial-user"], "--no-initial-user belongs to a cluster whose clients log in"),
+        (&["--single", "--auth", "--no-initial-user", "--username", "me"], "cannot be used with"),
+        (&["--single", "--dry-run", "--json"], "cannot be used with"),
+        (
+            &["--sharded", "1", "--single", "--shard-collection", "a.b={x: 1}", "--initial-chunks", "4"],
+            "--initial-chunks belongs to a hashed key",
+        ),
+    ] {
+        let refused = place.init(arguments).run().expect_code(2);
+        assert!(refused.stderr.contains(sentence), "{arguments:?}: {}", refused.stderr);
+        assert!(!place.folder().exists());
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use fathom_client::Connection;
-use fathom_testkit::TIMEOUT;
+use fathom_testkit::{Fathom, TIMEOUT};
 
 use crate::cluster::ClusterFixture;
 
@@ -53,6 +53,55 @@ fn a_set_of_ours_fails_over_and_mends() {
     assert_eq!(roles(&place), ["primary", "secondary", "secondary"]);
     place.run("destroy", &[]).expect_code(0);
     assert!(place.processes().is_empty() && !place.folder().exists());
+}
+
+/// The printed connection string names every member that holds data, and a program may read from any of them at once. The arbiter has
+/// neither data nor users, so nothing can be watched there.
+#[test]
+fn after_init_every_member_knows_the_user_and_the_arbiter_is_not_watched() {
+    let place = ClusterFixture::new(3);
+    let arguments = [
+        "--replicaset",
+        "--nodes",
+        "2",
+        "--arbiter",
+        "--binarypath",
+        "fathom",
+        "--wiredTigerCacheSizeGB",
+        "0.25",
+    ];
+    place.init(&arguments).args(["--auth", "--password", "p@ss/w?rd"]).run().expect_code(0);
+    let uri = |hosts: &str, options: &str| {
+        format!("mongodb://user:p%40ss%2Fw%3Frd@{hosts}/?authSource=admin&{options}")
+    };
+    let hosts = [0, 1, 2].map(|number| format!("localhost:{}", place.port + number));
+    for host in &hosts[..2] {
+        let direct = uri(host, "directConnection=true").parse().unwrap();
+        Connection::connect(&direct).unwrap().run("admin", &doc! { "listDatabases": 1 }).unwrap();
+    }
+    let fathom = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(arguments)
+            .state(place.scratch.path().join("state"))
+            .run()
+    };
+    let why = format!("{} is not watched: it is an arbiter, which holds no data and no users", hosts[2]);
+    let direct = uri(&hosts[2], "directConnection=true");
+    let without_user = format!("mongodb://{}/?directConnection=true", hosts[2]);
+    for arguments in [
+        ["watch", "--plain", "--for", "5s", "--uri", &direct],
+        ["watch", "--json", "--for", "5s", "--uri", &without_user],
+        ["explain", "--json", "--for", "5s", "--uri", &direct],
+        ["checkup", "--quick", "--for", "5s", "--uri", &without_user],
+    ] {
+        let output = fathom(&arguments).expect_code(3);
+        assert!(output.stderr.contains(&why), "{arguments:?}: {}", output.stderr);
+    }
+    let of_set = uri(&hosts[..2].join(","), "replicaSet=replset");
+    let output = fathom(&["watch", "--plain", "--for", "3s", "--uri", &of_set]).expect_code(0);
+    assert!(output.stderr.contains(&why), "{}", output.stderr);
+    assert!(!output.stderr.contains("does not run on this host"), "{}", output.stderr);
+    place.run("destroy", &[]).expect_code(0);
 }
 
 #[test]

@@ -3,67 +3,64 @@
 use std::fs;
 use std::net::TcpListener;
 
+use fathom_testkit::{Output, RefusalList};
+
 use crate::cluster::ClusterFixture;
 
 #[test]
 fn bad_input_is_one_sentence() {
     let place = ClusterFixture::new(1);
-    for (arguments, code, part) in [
-        (&["init"][..], 2, "nothing says what to make"),
-        (&["init", "--single", "--arbiter"], 2, "--arbiter belongs to a set"),
-        (&["init", "--single", "--sharded", "2", "--nodes", "2"], 2, "--nodes belongs to a set"),
-        (&["init", "--replicaset", "--name", "a b"], 2, "cannot be the name of a set"),
-        (&["init", "--replicaset", "--name", "admin"], 2, "cannot be the name of a set"),
-        (&["init", "--replicaset", "--mongos", "2"], 2, "belong to a sharded cluster"),
-        (&["init", "--replicaset", "--nodes", "51"], 2, "more than 50 members"),
-        (&["init", "--replicaset", "--nodes", "0"], 2, "no member that holds data"),
-        (&["init", "--replicaset", "--member", "4={priority: 0}"], 2, "there is no member 4"),
-        (&["init", "--replicaset", "--member", "1={priorty: 0}"], 2, "priorty"),
-        (&["init", "--replicaset", "--hostname", "db1.example.net"], 2, "add --bind_ip_all"),
-        (&["init", "--replicaset", "--sharded", "1", "--shard-collection", "a.b"], 2, "has no shard key"),
-        (&["init", "--single", "--shard-collection", "a.b={x: 1}"], 2, "in a sharded cluster only"),
-        (&["init", "--single", "--port", "0"], 2, "do not exist"),
-        (
-            &["init", "--single", "--binarypath", "/no/such/folder"],
-            3,
-            "there is no program mongod in /no/such",
-        ),
-        (&["init", "--single", "--binarypath", "/bin/true"], 3, "there is no program mongod in /bin"),
-        (
-            &["init", "--single", "--dbpath", "/x", "--binarypath", "fathom"],
-            2,
-            "--dbpath is chosen for each server",
-        ),
-        (&["init", "--single", "--slowmz", "1", "--binarypath", "fathom"], 2, "has no option --slowmz"),
-        (&["init", "--single", "--tlsMode", "always"], 2, "--tlsMode is disabled"),
-        (&["init", "--single", "--tlsCAFile", "/no/such/file"], 2, "does not exist"),
-        (&["init", "--file", "/no/such/file.yaml"], 3, "read the description"),
-        (&["list"], 3, "there is no cluster in"),
-        (&["stop"], 3, "there is no cluster in"),
-        (&["destroy"], 3, "there is no cluster in"),
-        (&["kill", "--signal", "SIGNONE"], 2, "is no signal"),
+    let mut refusals = RefusalList::new().hiding(place.folder().display(), "DIR");
+    for (arguments, code, id) in [
+        (&["init"][..], 2, "bad-topology"),
+        (&["init", "--single", "--arbiter"], 2, "bad-topology"),
+        (&["init", "--single", "--sharded", "2", "--nodes", "2"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--name", "a b"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--name", "admin"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--mongos", "2"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--nodes", "51"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--nodes", "0"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--member", "4={priority: 0}"], 2, "bad-topology"),
+        (&["init", "--replicaset", "--member", "1={priorty: 0}"], 2, "usage"),
+        (&["init", "--replicaset", "--hostname", "db1.example.net"], 2, "usage"),
+        (&["init", "--replicaset", "--sharded", "1", "--shard-collection", "a.b"], 2, "bad-topology"),
+        (&["init", "--single", "--shard-collection", "a.b={x: 1}"], 2, "bad-topology"),
+        (&["init", "--single", "--port", "0"], 2, "usage"),
+        (&["init", "--single", "--binarypath", "/no/such/folder"], 3, "no-program"),
+        (&["init", "--single", "--binarypath", "/bin/true"], 3, "no-program"),
+        (&["init", "--single", "--dbpath", "/x", "--binarypath", "fathom"], 2, "usage"),
+        (&["init", "--single", "--slowmz", "1", "--binarypath", "fathom"], 2, "unknown-server-option"),
+        (&["init", "--single", "--tlsMode", "always"], 2, "usage"),
+        (&["init", "--single", "--tlsCAFile", "/no/such/file"], 2, "usage"),
+        (&["init", "--file", "/no/such/file.yaml"], 3, "not-found"),
+        (&["list"], 3, "no-cluster"),
+        (&["stop"], 3, "no-cluster"),
+        (&["destroy"], 3, "no-cluster"),
+        (&["kill", "--signal", "SIGNONE"], 2, "unknown-signal"),
     ] {
         let (action, rest) = arguments.split_first().unwrap();
-        let output = place.run(action, rest).expect_code(code);
-        assert!(output.stderr.contains(part), "{arguments:?}: {}", output.stderr);
+        // `init` hands `-v` to the servers.
+        let output = place.run(action, &[rest, &["--verbose"]].concat());
+        let output = refusals.expect(arguments, output, code, id);
         assert_eq!(output.stderr.lines().count(), 1, "{arguments:?}: {}", output.stderr);
         assert!(!place.folder().exists(), "{arguments:?}");
     }
+    insta::assert_snapshot!("cluster_refusals", refusals.text());
+}
+
+/// `init` of one server of this program, with ids.
+fn init(place: &ClusterFixture) -> Output {
+    place.init(&["--single", "--binarypath", "fathom", "--verbose"]).run()
 }
 
 #[test]
 fn a_port_in_use_is_named_with_its_owner() {
     let place = ClusterFixture::new(1);
     let _taken = TcpListener::bind(("127.0.0.1", place.port)).unwrap();
-    let output = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
-    let expected = format!("port {} is in use", place.port);
+    let output = init(&place).expect_refusal(3, "port-taken");
     let owner = format!("process {}", std::process::id());
-    assert!(
-        output.stderr.contains(&expected) || output.stderr.contains(&format!("port {} (by", place.port)),
-        "{}",
-        output.stderr
-    );
-    assert!(output.stderr.contains(&owner), "{}", output.stderr);
+    let port = format!("port {}", place.port);
+    assert!(output.stderr.contains(&owner) && output.stderr.contains(&port), "{}", output.stderr);
     assert!(!place.folder().exists());
 }
 
@@ -72,8 +69,7 @@ fn data_of_a_cluster_whose_state_is_lost_is_not_touched() {
     let place = ClusterFixture::new(1);
     fs::create_dir_all(place.folder().join("db")).unwrap();
     fs::write(place.folder().join("db/WiredTiger"), "x").unwrap();
-    let output = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
-    assert!(output.stderr.contains("belongs to no cluster"), "{}", output.stderr);
+    init(&place).expect_refusal(3, "directory-not-ours");
     assert_eq!(fs::read_to_string(place.folder().join("db/WiredTiger")).unwrap(), "x");
     for text in ["{", "{\"format\": 99}"] {
         fs::write(place.folder().join(".fathom_cluster"), text).unwrap();
@@ -108,10 +104,8 @@ fn an_environment_of_mlaunch_is_read_and_not_written() {
     assert!(listed.contains("down") && listed.contains("--dbpath") && !listed.contains("--fork"), "{listed}");
     assert!(!listed.contains("hunter2"));
     assert!(place.run("stop", &[]).expect_code(0).stdout.contains("0 servers stopped"));
-    let refused = place.init(&["--single", "--binarypath", "fathom"]).run().expect_code(3);
-    assert!(refused.stderr.contains("that mlaunch made"), "{}", refused.stderr);
-    let refused = place.run("destroy", &[]).expect_code(3);
-    assert!(refused.stderr.contains("not ours to remove"), "{}", refused.stderr);
+    init(&place).expect_refusal(3, "made-by-mlaunch");
+    place.run("destroy", &["-v"]).expect_refusal(3, "made-by-mlaunch");
     // With our server in place of its mongod.
     place.run("start", &["--binarypath", "fathom", "--storageEngine", "ephemeralForTest"]).expect_code(0);
     assert_eq!(place.list()[0]["status"], "running");

@@ -88,7 +88,10 @@ fn a_sharded_cluster_is_set_up_step_by_step() {
     assert!(output.stdout.contains("sharded cluster of 2 shards is ready"), "{}", output.stdout);
     let mut lines = binaries.recorded("line");
     lines.sort();
-    let commands = binaries.recorded("command");
+    let (asked, commands): (Vec<String>, Vec<String>) =
+        binaries.recorded("command").into_iter().partition(|command| command.contains("usersInfo"));
+    // Each server but the arbiters was asked again until it had the user.
+    assert_eq!(offsets_of(&asked, place.port), [0, 0, 1, 1, 2, 2, 4, 4, 6, 6]);
     insta::assert_snapshot!(
         "cluster_set_up",
         plain(&format!("{}\n\n{}\n", lines.join("\n"), in_order(&commands)), &place)
@@ -125,6 +128,14 @@ fn a_sharded_cluster_is_set_up_step_by_step() {
     assert_eq!(place.processes().len(), 7);
     place.run("destroy", &[]).expect_code(0);
     assert!(place.processes().is_empty() && !place.folder().exists());
+}
+
+/// The distances of the ports at the begin of recorded commands from the first port, in order.
+fn offsets_of(commands: &[String], first: u16) -> Vec<u16> {
+    let port = |command: &String| command.split(' ').next().unwrap().parse::<u16>().unwrap();
+    let mut offsets: Vec<u16> = commands.iter().map(|command| port(command) - first).collect();
+    offsets.sort_unstable();
+    offsets
 }
 
 /// Sets are initiated at the same time, so their commands arrive in any order.

@@ -149,7 +149,7 @@ fn helper_process() {
         is_router: value("--configdb").is_some(),
         set: value("--replSet").filter(|_| given_set.as_deref() != Some("")),
         given_set: given_set.filter(|set| !set.is_empty()),
-        state: Mutex::new(State { config: memory.and_then(|path| remembered(&path)), shards: Vec::new() }),
+        state: Mutex::new(State { config: memory.and_then(|path| remembered(&path)), ..State::default() }),
     });
     for socket in TcpListener::bind(("127.0.0.1", port)).unwrap().incoming().flatten() {
         let server = Arc::clone(&server);
@@ -178,6 +178,8 @@ struct State {
     /// The set's configuration, and whether this member is the primary.
     config: Option<(Document, bool)>,
     shards: Vec<Document>,
+    /// How often it was asked for users; it has them from the second time on, as a member that applies them late.
+    users_asked: u32,
 }
 
 impl Stub {
@@ -220,6 +222,12 @@ impl Stub {
                 Ok(doc! { "ok": 1.0 })
             }
             "serverStatus" => Ok(doc! { "process": "stub", "ok": 1.0 }),
+            "usersInfo" => {
+                state.users_asked += 1;
+                let users: Vec<Document> =
+                    (state.users_asked > 1).then(|| doc! { "user": "user" }).into_iter().collect();
+                Ok(doc! { "users": users, "ok": 1.0 })
+            }
             "listShards" if self.is_router => Ok(doc! { "shards": state.shards.clone(), "ok": 1.0 }),
             "addShard" if self.is_router => {
                 let id = command.get_str("name").unwrap();

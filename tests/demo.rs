@@ -76,7 +76,7 @@ fn without_a_terminal_it_is_lines_then_findings_then_the_change_then_the_page() 
         parts.iter().map(|what| text.find(what).unwrap_or_else(|| panic!("no '{what}' in {text}"))).collect();
     assert!(places.is_sorted(), "{places:?}: {text}");
     assert!(!text.contains('\u{1b}'), "no colours and no cursor where there is no terminal: {text:?}");
-    assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 140), "{text}");
     let page = scratch.path().join("state/demo.html");
     assert!(text.contains(&page.display().to_string()) && is_page(&page), "{text}");
     // No run folder and no temporary file is left.

@@ -115,7 +115,8 @@ pub(crate) fn operations<'a>(step: &'a Value, kind: &str) -> Option<&'a Value> {
 pub(crate) fn assert_sentence(output: &Output) {
     let stderr = &output.stderr;
     assert!(!stderr.contains("panicked") && !stderr.contains("RUST_BACKTRACE"), "{stderr}");
-    let errors = stderr.lines().filter(|line| line.starts_with("fathom: ") || line.starts_with("error: "));
+    let is_error = |line: &&str| line.starts_with("fathom: ") || line.starts_with("error: ");
+    let errors = stderr.lines().filter(is_error).filter(|line| !line.starts_with("fathom: refusal ["));
     assert_eq!(errors.count(), 1, "one sentence: {stderr}");
 }
 

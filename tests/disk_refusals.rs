@@ -9,8 +9,8 @@ use bson::rawdoc;
 use fathom_record::State;
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
 use fathom_testkit::{
-    Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, Scratch, Tmpfs, assert, assert_eq,
-    fill, is_root, need_loop_devices, skip, test,
+    Fathom, FuseMount, Ledger, Need, NullResponder, Output, RealDisk, RefusalList, Scratch, Tmpfs, assert,
+    assert_eq, fill, is_root, need_loop_devices, skip, test,
 };
 use fathom_units::Bytes;
 
@@ -18,74 +18,76 @@ use crate::disk::{Probe, assert_probed, assert_sentence, finding, results};
 use crate::ycsb_faults::wait_until;
 
 /// A short probe, for tests in which something else is wrong.
-const SHORT: [&str; 7] = ["--pattern", "randrw", "--depth", "2", "--time", "100ms", "--json"];
+const SHORT: [&str; 8] = ["--pattern", "randrw", "--depth", "2", "--time", "100ms", "--json", "-v"];
 /// The duration of a probe that the test ends.
 const ENDLESS: [&str; 2] = ["--time", "1h"];
 
+/// A refusal in one sentence, with this exit code and id, of a call with `-v`.
 #[track_caller]
-fn refused(output: Output, code: i32, words: &str) {
-    let output = output.expect_code(code);
+fn refused(output: Output, code: i32, id: &str) -> Output {
+    let output = output.expect_refusal(code, id);
     assert_sentence(&output);
-    assert!(output.stderr.contains(words), "{words}: {}", output.stderr);
     assert_eq!(output.stdout, "");
+    output
 }
 
 #[test]
 fn nonsense_on_the_command_line_is_refused_before_anything_is_made() {
     let scratch = Scratch::new().unwrap();
     let probe = Probe::new(&scratch.path());
-    let nonsense: &[&[&str]] = &[
-        &["--depth", "0"],
-        &["--depth", "1025"],
-        &["--depth", "8..4"],
-        &["--depth", "-1"],
-        &["--depth", "x"],
-        &["--block", "0"],
-        &["--block", "100"],
-        &["--block", "4097"],
-        &["--block", "1P"],
-        &["--time", "0"],
-        &["--time", "5s"],
-        &["--time", "0", "--pattern", "randread"],
-        &["--time", "9ms", "--depth", "4"],
-        &["--time", "1000000h", "--depth", "4"],
-        &["--time", "soon"],
-        &["--rate", "0"],
-        &["--rate", "-1"],
-        &["--rate", "nan"],
-        &["--rate", "inf"],
-        &["--rate", "1e300"],
-        &["--rate", "fast"],
-        &["--size", "-5"],
-        &["--size", "99999999999999999999"],
-        &["--pattern", "randomread"],
-        &["--engine", "libaio"],
-        &["--profile", "postgres"],
-        &["--durable", "fsync"],
-        &["--slo", "nonsense"],
-        &["--slo", "p99<0ms"],
-        &["--slo", "p200<5ms"],
-        &["--slo", "p99<5ms", "--rate", "5"],
-        &["--slo", "p99<5ms", "--depth", "1..4"],
-        &["--slo", "p99<5ms", "--pattern", "checkpoint"],
-        &["--rate", "5", "--depth", "1..4"],
-        &["--rate", "5", "--pattern", "checkpoint"],
-        &["--durable", "fdatasync", "--pattern", "randread"],
-        &["--durable", "fdatasync", "--pattern", "checkpoint"],
-        &["--durable", "dsync", "--engine", "mmap"],
-        &["--documents", "0"],
-        &["--document-size", "0"],
-        &["--seed", "x"],
-        &["--json=xml"],
-        &["--dir"],
-        &["more"],
+    let nonsense: &[(&[&str], &str)] = &[
+        (&["--depth", "0"], "usage.invalid-value"),
+        (&["--depth", "1025"], "usage.invalid-value"),
+        (&["--depth", "8..4"], "usage.invalid-value"),
+        (&["--depth", "-1"], "usage.unknown-argument"),
+        (&["--depth", "x"], "usage.invalid-value"),
+        (&["--block", "0"], "usage"),
+        (&["--block", "100"], "usage"),
+        (&["--block", "4097"], "usage"),
+        (&["--block", "1P"], "usage"),
+        (&["--time", "0"], "usage"),
+        (&["--time", "5s"], "usage"),
+        (&["--time", "0", "--pattern", "randread"], "usage"),
+        (&["--time", "9ms", "--depth", "4"], "usage"),
+        (&["--time", "1000000h", "--depth", "4"], "usage.invalid-value"),
+        (&["--time", "soon"], "usage.invalid-value"),
+        (&["--rate", "0"], "usage"),
+        (&["--rate", "-1"], "usage"),
+        (&["--rate", "nan"], "usage"),
+        (&["--rate", "inf"], "usage"),
+        (&["--rate", "1e300"], "usage"),
+        (&["--rate", "fast"], "usage.invalid-value"),
+        (&["--size", "-5"], "usage.unknown-argument"),
+        (&["--size", "99999999999999999999"], "usage.invalid-value"),
+        (&["--pattern", "randomread"], "usage.invalid-value"),
+        (&["--engine", "libaio"], "usage.invalid-value"),
+        (&["--profile", "postgres"], "usage.invalid-value"),
+        (&["--durable", "fsync"], "usage.invalid-value"),
+        (&["--slo", "nonsense"], "usage.invalid-value"),
+        (&["--slo", "p99<0ms"], "usage.invalid-value"),
+        (&["--slo", "p200<5ms"], "usage.invalid-value"),
+        (&["--slo", "p99<5ms", "--rate", "5"], "usage.argument-conflict"),
+        (&["--slo", "p99<5ms", "--depth", "1..4"], "usage"),
+        (&["--slo", "p99<5ms", "--pattern", "checkpoint"], "usage"),
+        (&["--rate", "5", "--depth", "1..4"], "usage"),
+        (&["--rate", "5", "--pattern", "checkpoint"], "usage"),
+        (&["--durable", "fdatasync", "--pattern", "randread"], "usage"),
+        (&["--durable", "fdatasync", "--pattern", "checkpoint"], "usage"),
+        (&["--durable", "dsync", "--engine", "mmap"], "usage"),
+        (&["--documents", "0"], "usage.invalid-value"),
+        (&["--document-size", "0"], "usage"),
+        (&["--seed", "x"], "usage.invalid-value"),
+        (&["--json=xml"], "usage.invalid-value"),
+        (&["--dir"], "usage.invalid-value"),
+        (&["more"], "usage.unknown-argument"),
     ];
-    for arguments in nonsense {
-        let output = probe.run(arguments).expect_code(2);
-        assert_sentence(&output);
-        assert_eq!(output.stdout, "", "{arguments:?}");
+    let mut refusals = RefusalList::new();
+    for (arguments, id) in nonsense {
+        let output = refused(probe.disk().arg("-v").args(*arguments).run(), 2, id);
+        refusals.add(arguments, &output, 2, id);
         assert!(probe.run_folders().is_empty(), "{arguments:?} left a run folder");
     }
+    insta::assert_snapshot!("disk_refusals", refusals.text());
     assert_eq!(probe.left(), Vec::<String>::new());
 }
 
@@ -94,16 +96,16 @@ fn what_does_not_fit_the_file_is_refused_before_it_is_laid_out() {
     let scratch = Scratch::new().unwrap();
     let probe = Probe::new(&scratch.path());
     let misfits: &[(&[&str], &str)] = &[
-        (&["--block", "1M", "--depth", "1024"], "too few blocks"),
-        (&["--block", "64K", "--depth", "1..1024"], "too few blocks"),
-        (&["--block", "512", "--verify"], "multiple of 4K"),
-        (&["--block", "16M"], "too few blocks"),
-        (&["--size", "1"], "too small"),
-        (&["--size", "0"], "too small"),
+        (&["--block", "1M", "--depth", "1024"], "file-too-small"),
+        (&["--block", "64K", "--depth", "1..1024"], "file-too-small"),
+        (&["--block", "512", "--verify"], "usage"),
+        (&["--block", "16M"], "file-too-small"),
+        (&["--size", "1"], "file-too-small"),
+        (&["--size", "0"], "file-too-small"),
     ];
-    for (arguments, words) in misfits {
+    for (arguments, id) in misfits {
         let size: &[&str] = if arguments.contains(&"--size") { &[] } else { &["--size", "16M"] };
-        refused(probe.disk().args(size).args(*arguments).run(), 2, words);
+        refused(probe.disk().arg("-v").args(size).args(*arguments).run(), 2, id);
         probe.assert_clean();
     }
     // A ladder without a requested depth ends where the file has no more blocks.
@@ -119,11 +121,11 @@ fn what_is_no_directory_to_probe_is_refused() {
     let scratch = Scratch::new().unwrap();
     let file = scratch.path().join("file");
     fs::write(&file, "theirs").unwrap();
-    refused(Probe::new(&scratch.path().join("missing")).run(&SHORT), 3, "No such file");
-    refused(Probe::new(&file).run(&SHORT), 3, "is a file");
-    refused(Probe::new(&file.join("below")).run(&SHORT), 3, "Not a directory");
-    refused(Probe::new(Path::new("/dev/null")).run(&SHORT), 3, "not a directory");
-    refused(Probe::new(Path::new("/proc")).run(&SHORT), 3, "/proc");
+    refused(Probe::new(&scratch.path().join("missing")).run(&SHORT), 3, "not-found");
+    refused(Probe::new(&file).run(&SHORT), 3, "not-a-directory");
+    refused(Probe::new(&file.join("below")).run(&SHORT), 3, "not-found");
+    refused(Probe::new(Path::new("/dev/null")).run(&SHORT), 3, "not-a-directory");
+    refused(Probe::new(Path::new("/proc")).run(&SHORT), 3, "not-found");
     assert_eq!(fs::read_to_string(&file).unwrap(), "theirs");
 }
 
@@ -156,8 +158,7 @@ fn a_call_that_measured_nothing_leaves_no_run_folder() {
         assert!([2, 3].contains(&output.code), "{verb} {arguments:?}: {output:?}");
         assert_eq!(probe.run_folders(), Vec::<PathBuf>::new(), "{verb} {arguments:?} left a run folder");
     }
-    let output = probe.fathom("explain").run().expect_code(3);
-    assert!(output.stderr.contains("there is no run folder"), "{}", output.stderr);
+    probe.fathom("explain").arg("-v").run().expect_refusal(3, "no-run-folder");
 }
 
 #[test]
@@ -170,14 +171,14 @@ fn a_file_system_mounted_read_only_is_refused() {
 fn a_full_file_system_is_refused_for_the_file_and_for_the_state() {
     let disk = RealDisk::full(Filesystem::Ext4, Bytes::mib(64));
     let probe = Probe::new(disk.path());
-    refused(probe.run(&SHORT), 3, "free");
-    refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "does not fit");
+    refused(probe.run(&SHORT), 3, "file-does-not-fit");
+    refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 3, "file-does-not-fit");
     probe.assert_clean();
     // A state folder on it does not work either; this is an error of the environment, not a crash.
     let elsewhere = Scratch::new().unwrap();
     let call = Probe::new(&elsewhere.path()).disk().args(SHORT).args(["--size", "16M"]);
-    let output = call.state(disk.path().join("state")).run().expect_code(3);
-    assert!(output.stderr.contains("No space left") && !output.stderr.contains("panicked"));
+    let output = call.state(disk.path().join("state")).run().expect_refusal(3, "no-space");
+    assert!(!output.stderr.contains("panicked"));
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
@@ -186,7 +187,7 @@ fn a_file_larger_than_what_is_free_is_refused() {
     let disk = RealDisk::new(Filesystem::Ext4, Bytes::mib(64));
     let probe = Probe::new(disk.path());
     for size in ["60M", "10G", "9000P"] {
-        refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "does not fit");
+        refused(probe.disk().args(SHORT).args(["--size", size]).run(), 3, "file-does-not-fit");
     }
     probe.assert_clean();
 }
@@ -195,7 +196,7 @@ fn a_file_larger_than_what_is_free_is_refused() {
 fn a_file_system_in_user_space_is_refused_unless_asked_for() {
     let mount = FuseMount::mount();
     let probe = Probe::new(mount.path());
-    refused(probe.run(&SHORT), 3, "fuse");
+    refused(probe.run(&SHORT), 3, "not-a-local-disk");
     let insisted = probe.disk().args(SHORT).args(["--size", "16M", "--any-fs", "--buffered"]).run();
     assert_eq!(results(&assert_probed(&insisted), "step").len(), 1);
     // FUSE hides a file that is removed while open, and removes it a moment after the last close.
@@ -209,7 +210,8 @@ fn memory_is_probed_and_called_memory() {
     let mut output = probe.disk().args(SHORT).args(["--size", "16M"]).run();
     if output.stderr.contains("no direct I/O") {
         // Before Linux 6.6; the sentence says what to do.
-        refused(output, 3, "--buffered");
+        let refusal = refused(output, 3, "no-direct-io");
+        assert!(refusal.stderr.contains("--buffered"), "{}", refusal.stderr);
         output = probe.disk().args(SHORT).args(["--size", "16M", "--buffered"]).run();
     }
     let document = assert_probed(&output.expect_code(1));
@@ -223,10 +225,10 @@ fn what_is_not_ours_stays_as_it_was() {
     for name in ["fathom-probe.dat", "fathom-probe.journal"] {
         let scratch = Scratch::new().unwrap();
         let path = scratch.path().join(name);
-        let append = ["--pattern", "append", "--time", "100ms", "--size", "16M"];
+        let append = ["--pattern", "append", "--time", "100ms", "--size", "16M", "-v"];
         let refuse = || {
             let probe = Probe::new(&scratch.path());
-            refused(probe.run(&append), 3, "is not a file of ours");
+            refused(probe.run(&append), 3, "file-not-ours");
             probe.assert_clean();
         };
         for content in ["theirs".to_owned(), "theirs, and long ".repeat(10_000)] {
@@ -262,7 +264,7 @@ fn two_probes_in_one_directory_do_not_meet() {
     let running = first.hold_after_a_step(first.disk().args(short).arg("--verify"));
     // The first has its files, and reads them back only after the second was refused.
     let second = Probe::new(&scratch.path());
-    refused(second.run(&SHORT), 3, "another probe is at work");
+    refused(second.run(&SHORT), 3, "probe-running");
     assert_eq!(second.left(), Vec::<String>::new());
     assert!(first.data_file().exists());
     let output = running.wait();
@@ -290,7 +292,7 @@ fn a_folder_without_permission_is_refused() {
     let allow = |folder: &Path, mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
     // Root runs the program as another user and closes its own folders; any other user closes them to himself too.
     let (read_only, closed) = if is_root() { (0o755, 0o700) } else { (0o555, 0o000) };
-    // The user `nobody` may open the test's files; only the folder to probe is closed.
+    // An unprivileged user may open the test's files; only the folder to probe is closed.
     allow(&state.path(), 0o777);
     let folder = theirs.path();
     allow(&folder, read_only);
@@ -306,13 +308,13 @@ fn a_folder_without_permission_is_refused() {
     if output.stderr.contains("setpriv:") {
         skip!(Need::Root, "{}", output.stderr);
     }
-    refused(output, 3, "Permission denied");
+    refused(output, 3, "permission");
     allow(&folder, closed);
     let output = call().arg("--dir").arg(&folder).args(SHORT).args(["--size", "16M"]).run();
     allow(&folder, 0o700);
-    refused(output, 3, "Permission denied");
+    refused(output, 3, "permission");
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
-    // Where it may, it works without root.
+    // If it may, it works without root.
     let own = state.path().join("own");
     fs::create_dir(&own).unwrap();
     allow(&own, 0o777);
@@ -330,8 +332,9 @@ fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
     let probe = Probe::new(device.path());
     let destroy = |name: &str| probe.disk().args(SHORT).args(["--destroy", name]).run();
     // Blank, but not named, or not by its name.
-    refused(probe.run(&SHORT), 3, &format!("--destroy {}", device.name()));
-    refused(destroy("sda"), 2, "is not the device");
+    let output = refused(probe.run(&SHORT), 3, "device-not-named");
+    assert!(output.stderr.contains(&format!("--destroy {}", device.name())), "{}", output.stderr);
+    refused(destroy("sda"), 2, "device-not-named");
     assert!(fs::read(device.path()).unwrap().iter().all(|byte| *byte == 0));
     let document = assert_probed(&destroy(&device.name()));
     assert_eq!(results(&document, "subject")[0]["file_system"], "block device");
@@ -340,21 +343,22 @@ fn a_block_device_is_written_to_only_when_it_is_blank_and_named() {
     // With a file system it is not written to, even when named.
     assert!(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(device.path()).status().unwrap().success());
     let before = fs::read(device.path()).unwrap();
-    refused(destroy(&device.name()), 3, "ext4");
-    refused(probe.run(&SHORT), 3, "ext4");
-    refused(probe.run(&["--quick"]), 3, "ext4");
-    let reads = ["--pattern", "randread", "--depth", "2", "--time", "100ms", "--json"];
+    let output = refused(destroy(&device.name()), 3, "device-not-blank");
+    assert!(output.stderr.contains("ext4"), "{}", output.stderr);
+    refused(probe.run(&SHORT), 3, "device-not-blank");
+    refused(probe.run(&["--quick", "-v"]), 3, "device-not-blank");
+    let reads = ["--pattern", "randread", "--depth", "2", "--time", "100ms", "--json", "-v"];
     let document = assert_probed(&probe.run(&reads));
     assert_eq!(results(&document, "step").len(), 1);
     assert!(results(&document, "layout").is_empty());
-    refused(probe.disk().args(reads).arg("--verify").run(), 2, "--verify");
-    refused(probe.disk().args(reads).args(["--size", "64M"]).run(), 2, "more than the device has");
+    refused(probe.disk().args(reads).arg("--verify").run(), 2, "usage");
+    refused(probe.disk().args(reads).args(["--size", "64M"]).run(), 2, "file-does-not-fit");
     assert!(fs::read(device.path()).unwrap() == before, "the device was written to");
 
     // Mounted, it is in use; reading does it no harm.
     let mounted =
         format_and_mount(&ledger, &device, Filesystem::Ext4, &FilesystemOptions::default()).unwrap();
-    refused(destroy(&device.name()), 3, "in use");
+    refused(destroy(&device.name()), 3, "device-in-use");
     assert_probed(&probe.run(&reads));
     mounted.undo().unwrap();
     assert_eq!(probe.left(), Vec::<String>::new());
@@ -389,7 +393,7 @@ fn an_input_output_error_midway_is_told_and_cleaned_up() {
     assert_eq!(probe.last_run().manifest.state, State::Failed);
     probe.assert_clean();
     // The layout pass of the next probe fails too.
-    refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 1, "Input/output error");
+    refused(probe.disk().args(SHORT).args(["--size", "16M"]).run(), 1, "io");
     probe.assert_clean();
 }
 

@@ -153,6 +153,40 @@ fn each_change_for_the_worse_is_seen() {
     );
 }
 
+/// The read-ahead of its devices has no effect on btrfs.
+#[test]
+fn the_read_ahead_of_btrfs_is_its_own() {
+    let mounts = fs::read_to_string(Path::new(&host("nvme")).join("proc/self/mountinfo")).unwrap();
+    let mounts =
+        mounts.replace("259:2 / /var/lib/mongodb", "0:41 / /var/lib/mongodb").replace(" - xfs ", " - btrfs ");
+    let read_ahead = |of_file_system: &str, of_device: &str| {
+        let scratch = changed(
+            "nvme",
+            &[
+                ("proc/self/mountinfo", mounts.as_str()),
+                ("sys/fs/btrfs/1e2f/devices/nvme0n1p1", ""),
+                ("sys/fs/btrfs/1e2f/devices/sda", ""),
+                ("sys/fs/btrfs/1e2f/bdi/read_ahead_kb", of_file_system),
+                ("sys/block/sda/dev", "8:0"),
+                ("sys/class/bdi/259:0/read_ahead_kb", of_device),
+                ("sys/block/nvme0n1/queue/read_ahead_kb", of_device),
+            ],
+        );
+        let document = doctor(&["--json", "--snapshot", &scratch.path().display().to_string()]).json();
+        let findings = document["findings"].as_array().unwrap().clone();
+        let finding = findings.into_iter().find(|finding| finding["id"] == "read-ahead").unwrap();
+        (document["subject"]["devices"].to_string(), finding)
+    };
+    let (devices, finding) = read_ahead("4096", "16");
+    assert_eq!(devices, r#"["nvme0n1p1","sda","nvme0n1"]"#);
+    assert_eq!(finding["severity"], "warning");
+    let claim = finding["claim"].as_str().unwrap();
+    assert!(claim.contains("btrfs on /var/lib/mongodb is 4096 KiB"), "{claim}");
+    let command = finding["command"].as_str().unwrap();
+    assert!(command.starts_with("echo 16 > /sys/fs/btrfs/1e2f/bdi/read_ahead_kb"), "{command}");
+    assert_eq!(read_ahead("16", "4096").1["severity"], "ok");
+}
+
 #[test]
 fn a_verdict_on_the_kernel_shows_the_version_that_was_read() {
     let scratch = changed("nvme", &[("proc/sys/kernel/osrelease", "6.19.2")]);

@@ -1,8 +1,14 @@
 //! Tests `fathom explain` on recordings of real servers: it finds the known cause in the known minutes, and nothing else.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use fathom_testkit::{Fathom, Need, Output, Scratch, assert, assert_eq, skip, test, write_recording};
+use bson::Document;
+use fathom_testkit::{
+    Fathom, Need, Output, RECORDING_BEGIN_MS, RecordedProcess, RecordingTrap, RecordingWriter, Scratch,
+    assert, assert_eq, is_root, skip, test, write_recording, write_trap,
+};
 use serde_json::Value;
 
 fn explain(arguments: &[&str], folder: &Path) -> Output {
@@ -136,6 +142,296 @@ fn a_suspended_host_is_no_incident_of_storage() {
 fn data_on_other_hosts_get_no_verdict() {
     let (judgement, code) = judged(&other_recordings().join("traps"), "duplicate-keys-8.0-internal");
     assert_eq!((text(&judgement["verdict"], "outcome"), code), ("not_examined", 4), "{judgement:#}");
+}
+
+/// The document on a generated recording, and the exit code.
+fn trapped(trap: RecordingTrap, arguments: &[&str]) -> (Value, i32) {
+    let scratch = Scratch::new().unwrap();
+    write_trap(&scratch.path().join("diagnostic.data"), trap).unwrap();
+    let output = explain(&[&["diagnostic.data", "--json"], arguments].concat(), &scratch.path());
+    let server = output.json()["servers"][0].clone();
+    (server, output.code)
+}
+
+/// The causes of incidents, each once.
+fn causes(judgement: &Value) -> Vec<String> {
+    let incidents = judgement["incidents"].as_array().unwrap();
+    let mut causes: Vec<String> =
+        incidents.iter().map(|incident| text(incident, "cause").to_owned()).collect();
+    causes.sort();
+    causes.dedup();
+    causes
+}
+
+#[test]
+fn generated_data_on_other_hosts_get_no_verdict() {
+    let (server, code) = trapped(RecordingTrap::DisaggregatedStorage, &[]);
+    let judgement = &server["judgement"];
+    assert_eq!((text(&judgement["verdict"], "outcome"), code), ("not_examined", 4), "{judgement:#}");
+    let incidents = judgement["incidents"].as_array().unwrap();
+    assert!(incidents.iter().all(|incident| text(incident, "domain") != "storage"), "{judgement:#}");
+}
+
+#[test]
+fn disks_of_windows_are_read() {
+    let (server, code) = trapped(RecordingTrap::WindowsDisks, &[]);
+    let judgement = &server["judgement"];
+    assert_eq!((text(judgement, "disk"), code), ("0 C: D:", 1), "{judgement:#}");
+    assert_eq!(causes(judgement), ["storage-journal"], "{judgement:#}");
+    let incident = &judgement["incidents"][0];
+    assert!(text(incident, "sentence").contains(" on 0 C: D:"), "{incident:#}");
+    let length_s = (incident["end_ms"].as_i64().unwrap() - incident["begin_ms"].as_i64().unwrap()) / 1000;
+    assert!((50..=80).contains(&length_s), "{incident:#}");
+}
+
+#[test]
+fn an_interim_file_and_its_successor_count_each_sample_once() {
+    let scratch = Scratch::new().unwrap();
+    write_trap(&scratch.path().join("diagnostic.data"), RecordingTrap::InterimTemp).unwrap();
+    let info = Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+        .args(["ftdc", "info", "diagnostic.data", "--json"])
+        .current_dir(scratch.path())
+        .run()
+        .expect_code(0)
+        .json();
+    let server = &info["servers"][0];
+    assert_eq!((server["samples"].as_i64(), server["repeated_samples"].as_i64()), (Some(700), Some(150)));
+    let (server, _) = trapped(RecordingTrap::InterimTemp, &[]);
+    // 699 seconds of 1,000 operations, less those beyond the last whole window of a stretch.
+    assert_eq!(server["judgement"]["recorded_s"], 699.0, "{server:#}");
+    let operations = server["judgement"]["operations"].as_f64().unwrap();
+    assert!((690_000.0..=699_000.0).contains(&operations), "{server:#}");
+}
+
+#[test]
+fn a_generated_suspended_host_is_no_incident_of_storage() {
+    let (server, code) = trapped(RecordingTrap::SuspendedHost, &[]);
+    let judgement = &server["judgement"];
+    assert_eq!((causes(judgement), code), (vec!["host-suspended".to_owned()], 0), "{judgement:#}");
+}
+
+#[test]
+fn a_generated_busy_disk_that_is_not_the_databases_holds_nothing_back() {
+    let (server, code) = trapped(RecordingTrap::BusyForeignDisk, &[]);
+    let judgement = &server["judgement"];
+    assert_eq!((text(judgement, "disk"), code), ("sda", 0), "{judgement:#}");
+    let reasons = judgement["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("Another process kept sdb busy"), "{judgement:#}");
+}
+
+#[test]
+fn the_disk_of_the_database_may_be_named() {
+    let device =
+        |name: &str| trapped(RecordingTrap::BusyForeignDisk, &["--device", name]).0["judgement"].clone();
+    assert_eq!(text(&device("/dev/sdb1"), "disk"), "sdb");
+    let judgement = device("dm-0");
+    assert_eq!(judgement["disk"], Value::Null);
+    let missing = judgement["missing"].to_string();
+    assert!(missing.contains("dm-0, which was named as the database's disk, was not recorded"), "{missing}");
+    for arguments in [
+        &["iops-cap", "--device", "vda", "--device", "vdb"][..],
+        &["iops-cap/mongod.log.gz", "--device", "vda"],
+        &["last", "--device", "vda"],
+    ] {
+        let output = explain(arguments, &fixtures());
+        assert_eq!((output.code, output.stderr.lines().count()), (2, 1), "{arguments:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_full_file_system_is_the_verdict() {
+    let (server, code) = trapped(RecordingTrap::FullFileSystem, &[]);
+    let verdict = &server["judgement"]["verdict"];
+    assert_eq!((text(verdict, "cause"), text(verdict, "domain"), code), ("file-system-full", "storage", 1));
+    let sentence = text(verdict, "sentence");
+    // A gauge is read at the end of a second, so the first bin and the last have a second with free space each.
+    assert!(sentence.starts_with("Held back by a full file system of the data for 50.0 s of "), "{sentence}");
+}
+
+#[test]
+fn a_stop_after_which_clients_catch_up_is_one_and_a_long_sample_is_none() {
+    let (server, code) = trapped(RecordingTrap::StopWithBacklog, &[]);
+    assert_eq!((causes(&server["judgement"]), code), (vec!["process-stopped".to_owned()], 1), "{server:#}");
+    let (server, code) = trapped(RecordingTrap::LongSample, &[]);
+    assert_eq!((causes(&server["judgement"]), code), (vec!["recorder-stalled".to_owned()], 0), "{server:#}");
+}
+
+#[test]
+fn a_clock_that_jumps_leaves_the_smaller_part_out() {
+    for (trap, begin_s) in
+        [(RecordingTrap::ClockFromZero, 5_i64), (RecordingTrap::ClockFarAhead, 4_102_445_100)]
+    {
+        let (server, code) = trapped(trap, &[]);
+        let judgement = &server["judgement"];
+        assert_eq!(code, 0, "{judgement:#}");
+        let left_out = judgement["left_out"].as_array().unwrap();
+        assert_eq!(left_out.len(), 1, "{judgement:#}");
+        assert_eq!(left_out[0]["begin_ms"], begin_s * 1000, "{judgement:#}");
+        assert_eq!(left_out[0]["recorded_s"], 29.0, "{judgement:#}");
+        let begin_ms = judgement["begin_ms"].as_i64().unwrap();
+        assert!((0..=30_000).contains(&(begin_ms - RECORDING_BEGIN_MS)), "{judgement:#}");
+        assert!(judgement["recorded_s"].as_f64().unwrap() >= 860.0, "{judgement:#}");
+        assert_eq!(causes(judgement), Vec::<String>::new(), "{judgement:#}");
+    }
+}
+
+#[test]
+fn a_clock_that_runs_backwards_is_named() {
+    let scratch = Scratch::new().unwrap();
+    write_trap(&scratch.path().join("diagnostic.data"), RecordingTrap::ClockSetBack).unwrap();
+    let output = explain(&["diagnostic.data"], &scratch.path());
+    let words = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("The host's clock ran backwards once at 2025-07-10 19:32:59, by 99.5 s"),
+        "{words}"
+    );
+    let (server, _) = trapped(RecordingTrap::ClockFarAhead, &[]);
+    assert_eq!(server["clock_steps"].as_array().unwrap().len(), 1, "{server:#}");
+    let (server, _) = trapped(RecordingTrap::BusyForeignDisk, &[]);
+    assert_eq!(server["clock_steps"], Value::Null, "{server:#}");
+}
+
+/// The files of an archive that was made in the order of a directory come in any order.
+#[test]
+fn files_in_another_order_are_the_same_recording() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path().join("diagnostic.data");
+    fs::create_dir(&folder).unwrap();
+    let process = RecordedProcess { pid: 1, started_ms: RECORDING_BEGIN_MS };
+    let names = ["metrics.2025-07-10T19-28-00Z-00000", "metrics.2025-07-10T19-38-00Z-00000"];
+    for (name, seconds) in names.iter().zip([0..600, 600..1200]) {
+        let mut writer = RecordingWriter::default();
+        for second in seconds {
+            let start_ms = RECORDING_BEGIN_MS + second * 1000;
+            let counted = |each: i64| each * second;
+            let more =
+                bson::doc! { "opLatencies": { "reads": { "ops": counted(50), "latency": counted(9000) } } };
+            writer.sample(start_ms, &process.sample(start_ms, &more)).unwrap();
+        }
+        writer.end_chunk().unwrap();
+        fs::write(folder.join(name), writer.into_bytes()).unwrap();
+    }
+    // Named one by one, they are read in the order in which they are named.
+    let judged = |order: [&str; 2]| {
+        let document = explain(&[order[0], order[1], "--json"], &folder).json();
+        document["servers"][0].clone()
+    };
+    let (forward, backward) = (judged(names), judged([names[1], names[0]]));
+    assert_eq!(backward["clock_steps"], Value::Null, "{backward:#}");
+    for field in ["begin_ms", "end_ms", "incidents"] {
+        assert_eq!(forward["judgement"][field], backward["judgement"][field], "{field}");
+    }
+    // The second between the files is in none of them.
+    let recorded_s = |server: &Value| server["judgement"]["recorded_s"].as_f64().unwrap();
+    assert_eq!((recorded_s(&forward), recorded_s(&backward)), (1199.0, 1198.0));
+}
+
+#[test]
+fn a_closed_folder_above_a_recording_is_named_with_the_servers_user() {
+    let (theirs, state) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    let allow = |folder: &Path, mode| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    let (above, folder) = (theirs.path().join("mongodb"), theirs.path().join("mongodb/diagnostic.data"));
+    write_recording(&folder).unwrap();
+    // Root runs the program as another user; any other user closes the folders to himself too.
+    let (closed, listed) = if is_root() { (0o700, 0o744) } else { (0o000, 0o400) };
+    allow(&state.path(), 0o777);
+    allow(&theirs.path(), 0o755);
+    let program = state.path().join("program");
+    fs::copy(env!("CARGO_BIN_EXE_fathom"), &program).unwrap();
+    let other = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+    let call = |words: &[&str]| {
+        let call =
+            if is_root() { Fathom::new("setpriv").args(other).arg(&program) } else { Fathom::new(&program) };
+        call.args(words).arg(&folder).state(state.path()).current_dir(state.path()).run()
+    };
+    let refused = |output: Output| {
+        if output.stderr.contains("setpriv:") {
+            allow(&above, 0o700);
+            allow(&folder, 0o700);
+            skip!(Need::Root, "{}", output.stderr);
+        }
+        assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output:?}");
+        assert!(output.stderr.contains("Permission denied"), "{output:?}");
+        assert!(output.stderr.contains("sudo -u mongodb fathom"), "{output:?}");
+    };
+    // The names of a folder may be listed without the right to open its files.
+    for (place, mode) in [(&above, closed), (&folder, closed), (&folder, listed)] {
+        allow(&above, if place == &above { mode } else { 0o755 });
+        allow(&folder, if place == &folder { mode } else { 0o755 });
+        for words in [&["explain"][..], &["report", "--output", "-"], &["ftdc", "info"]] {
+            refused(call(words));
+        }
+        allow(&above, 0o755);
+        allow(&folder, 0o755);
+    }
+    assert_eq!(call(&["ftdc", "info"]).code, 0);
+}
+
+#[test]
+fn the_answer_on_many_members_is_short() {
+    let scratch = Scratch::new().unwrap();
+    for member in 1..=8 {
+        let name = if member == 8 { "iops-cap" } else { "server-stopped" };
+        let (from, to) =
+            (fixtures().join(name).join("diagnostic.data"), scratch.path().join(format!("m{member}")));
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let output = explain(&["."], &scratch.path()).expect_code(1);
+    assert!(output.stdout.lines().count() <= 40, "{}", output.stdout);
+    assert!(
+        output.stdout.contains("Recorded: ") && output.stdout.contains("Other servers:"),
+        "{}",
+        output.stdout
+    );
+    let document = explain(&[".", "--json"], &scratch.path()).json();
+    let causes: Vec<&str> = document["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| text(&server["judgement"]["verdict"], "cause"))
+        .collect();
+    assert_eq!(causes, [["process-stopped"; 7].as_slice(), &["storage-reads"]].concat());
+}
+
+#[test]
+fn a_replay_of_a_long_recording_shows_its_first_hours() {
+    let scratch = Scratch::new().unwrap();
+    let mut writer = RecordingWriter::default();
+    let process = RecordedProcess { pid: 1, started_ms: RECORDING_BEGIN_MS };
+    for number in 0..2600 {
+        let start_ms = RECORDING_BEGIN_MS + number * 10_000;
+        writer.sample(start_ms, &process.sample(start_ms, &Document::new())).unwrap();
+    }
+    writer.end_chunk().unwrap();
+    fs::write(scratch.path().join("metrics.interim"), writer.into_bytes()).unwrap();
+    let replay = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args([
+                "watch",
+                "--replay",
+                "metrics.interim",
+                "--speed",
+                "600",
+                "--interval",
+                "250ms",
+                "--for",
+                "1s",
+                "--json",
+            ])
+            .args(arguments)
+            .current_dir(scratch.path())
+            .run()
+            .expect_code(0)
+    };
+    let output = replay(&[]);
+    assert!(output.stderr.contains("these are its first six"), "{output:?}");
+    assert!(!output.stdout.is_empty(), "{output:?}");
+    let output = replay(&["--at", "2025-07-10T22:00"]);
+    assert!(!output.stderr.contains("first six"), "{output:?}");
 }
 
 #[test]

@@ -1,11 +1,16 @@
 //! Tests `fathom ftdc`: the contents of a recording, and its values in four formats.
 
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bson::{RawBsonRef, RawDocument, doc};
+use fathom_ftdc::{ChunkBuffer, Document, DocumentReader, MetricChunk};
 use fathom_testkit::{
-    Fathom, Need, Output, RECORDING_SAMPLES, Scratch, assert, assert_eq, skip, test, write_recording,
+    Fathom, Need, Output, RECORDING_BEGIN_MS, RECORDING_SAMPLES, RecordedProcess, RecordingWriter, Scratch,
+    assert, assert_eq, skip, test, write_recording,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use serde_json::Value;
@@ -164,4 +169,199 @@ fn a_scrubbed_copy_has_the_numbers_and_not_the_names() {
     let missing = scratch.path().join("other");
     ftdc(&["scrub", "/no/such/folder", "-o", missing.to_str().unwrap()]).run().expect_code(3);
     assert!(!missing.exists());
+}
+
+/// Fields whose text says which software and which kind of host it is.
+const PUBLIC_FIELDS: [&str; 21] = [
+    "version",
+    "gitVersion",
+    "stateStr",
+    "javascriptEngine",
+    "allocator",
+    "openssl",
+    "distmod",
+    "distarch",
+    "target_arch",
+    "target_os",
+    "cpuArch",
+    "cpuString",
+    "cpuFeatures",
+    "cpuFrequencyMHz",
+    "kernelVersion",
+    "libcVersion",
+    "featureCompatibilityVersion",
+    "engine",
+    "compressors",
+    "clusterRole",
+    "readConcernLevel",
+];
+
+/// All text of the recordings below a folder, field names included, and a hash for the columns of each chunk.
+#[derive(Default)]
+struct RecordingText {
+    public: HashSet<String>,
+    owners: HashSet<String>,
+    keys: HashSet<String>,
+    chunks: Vec<u64>,
+}
+
+impl RecordingText {
+    fn below(folder: &Path) -> RecordingText {
+        let mut text = RecordingText::default();
+        text.add_folder(folder);
+        text.chunks.sort_unstable();
+        text
+    }
+
+    fn add_folder(&mut self, folder: &Path) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                self.add_folder(&path);
+            } else if path.file_name().unwrap().to_string_lossy().starts_with("metrics.") {
+                self.add_file(&path);
+            }
+        }
+    }
+
+    fn add_file(&mut self, path: &Path) {
+        let mut reader = DocumentReader::new(File::open(path).unwrap());
+        let mut buffer = ChunkBuffer::default();
+        while let Some(document) = reader.next_document().unwrap() {
+            match document {
+                Document::Metadata { replies, .. } | Document::Parameters { replies, .. } => {
+                    self.add(replies, "");
+                }
+                Document::Metrics { payload, .. } => {
+                    let chunk = MetricChunk::parse(payload, &mut buffer).unwrap();
+                    let mut hasher = DefaultHasher::new();
+                    chunk.columns(|_| true, |_, column| column.hash(&mut hasher)).unwrap();
+                    self.chunks.push(hasher.finish());
+                    self.add(chunk.reference(), "");
+                }
+                Document::Unknown => {}
+            }
+        }
+    }
+
+    fn add(&mut self, document: &RawDocument, parent: &str) {
+        for element in document.iter_elements() {
+            let element = element.unwrap();
+            let key = element.key().as_str();
+            self.keys.insert(key.to_owned());
+            match element.value() {
+                Ok(RawBsonRef::Document(inner)) => self.add(inner, key),
+                Ok(RawBsonRef::Array(inner)) => {
+                    self.add(RawDocument::from_bytes(inner.as_bytes()).unwrap(), key);
+                }
+                Ok(RawBsonRef::String(text)) => {
+                    let is_public = PUBLIC_FIELDS.contains(&key) || ["storageEngine", "os"].contains(&parent);
+                    let (directory, program) = text.rsplit_once(['/', '\\']).unwrap_or(("", text));
+                    match (is_public, key) {
+                        (true, _) => _ = self.public.insert(text.to_owned()),
+                        (false, "process") => {
+                            self.owners.insert(directory.to_owned());
+                            self.public.insert(program.to_owned());
+                        }
+                        (false, _) => _ = self.owners.insert(text.to_owned()),
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn words(&self) -> impl Iterator<Item = &String> {
+        self.public.iter().chain(&self.owners).chain(&self.keys)
+    }
+}
+
+/// The names in texts: hosts, namespaces, parts of paths.
+fn names<'t>(texts: impl Iterator<Item = &'t String>) -> HashSet<&'t str> {
+    let is_name = |c: char| c.is_alphanumeric() || ".-_$%@".contains(c);
+    let is_long = |name: &&str| name.len() >= 4 && name.contains(char::is_alphabetic);
+    texts.flat_map(|text| text.split(move |c: char| !is_name(c)).filter(is_long)).collect()
+}
+
+#[test]
+fn a_scrubbed_copy_has_no_name_of_the_owner_in_any_text_or_field() {
+    let scratch = Scratch::new().unwrap();
+    let mut writer = RecordingWriter::default();
+    let program = "C:\\Acme Corp\\bin\\mongod.exe";
+    let replies = doc! {
+        "buildInfo": { "version": "7.0.12" },
+        "process": program,
+        "getCmdLineOpts": {
+            "argv": [program, "--dbpath", "D:\\payments\\db"],
+            "parsed": { "storage": { "dbPath": "D:\\payments\\db" }, "replication": { "replSetName": "invoices" } },
+        },
+        "comment": "tenants on db1.example.net:27017",
+    };
+    writer.metadata_of(RECORDING_BEGIN_MS, &replies);
+    let process = RecordedProcess { pid: 1, started_ms: RECORDING_BEGIN_MS };
+    for second in 0..20 {
+        let start_ms = RECORDING_BEGIN_MS + second * 1000;
+        let more = doc! { "process": program, "tenants": { "count": second }, "invoices": second };
+        let mut sample = process.sample(start_ms, &more);
+        sample.insert("local.payments.stats", doc! { "count": 3 * second });
+        writer.sample(start_ms, &sample).unwrap();
+    }
+    writer.end_chunk().unwrap();
+    writer.parameters(
+        RECORDING_BEGIN_MS,
+        0,
+        &doc! { "getParameter": { "tlsCAFile": "C:\\Acme Corp\\ca.pem" } },
+    );
+    let folder = scratch.path().join("diagnostic.data");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("metrics.interim"), writer.into_bytes()).unwrap();
+    // A name that mongod does not give is the owner's too.
+    let named = scratch.path().join("metrics.acme");
+    fs::write(&named, fs::read(folder.join("metrics.interim")).unwrap()).unwrap();
+
+    let copy = scratch.path().join("copy");
+    let arguments =
+        ["scrub", folder.to_str().unwrap(), named.to_str().unwrap(), "-o", copy.to_str().unwrap()];
+    ftdc(&arguments).run().expect_code(0);
+    let (original, scrubbed) = (RecordingText::below(&folder), RecordingText::below(&copy));
+    assert_eq!(scrubbed.chunks, [original.chunks.clone(), original.chunks].concat());
+    for word in scrubbed.words() {
+        let word = word.to_lowercase();
+        for name in ["acme", "corp", "payments", "invoices", "tenants", "example", "db1", "ca.pem", "27017"] {
+            assert!(!word.contains(name), "{name} in {word}");
+        }
+    }
+    // The words of mongod's own stay, so that readers find them.
+    for word in ["serverStatus", "opcounters", "mongod.exe", "wiredTiger", "log sync operations"] {
+        assert!(scrubbed.words().any(|one| one == word), "{word}");
+    }
+    let files = ["server-1", "server-2"].map(|server| fs::read_dir(copy.join(server)).unwrap().count());
+    assert_eq!(files, [1, 1]);
+    assert!(!copy.join("server-2/metrics.acme").exists());
+}
+
+#[test]
+fn real_recordings_keep_their_columns_and_lose_their_names() {
+    let folder = std::env::var_os("FATHOM_RECORDINGS").map(PathBuf::from).filter(|folder| folder.is_dir());
+    let folder = folder.unwrap_or_else(|| skip!(Need::Recordings, "FATHOM_RECORDINGS names no folder"));
+    let scratch = Scratch::new().unwrap();
+    for name in ["cluster-8.0.12", "member-5.0.9", "set-7.0.16", "standalone-3.4.2", "traps"] {
+        let copy = scratch.path().join(name);
+        ftdc(&["scrub", folder.join(name).to_str().unwrap(), "-o", copy.to_str().unwrap()])
+            .run()
+            .expect_code(0);
+        let (original, scrubbed) = (RecordingText::below(&folder.join(name)), RecordingText::below(&copy));
+        assert!(!original.chunks.is_empty() && original.chunks == scrubbed.chunks, "{name}");
+        let public = names(original.public.iter());
+        let mut left = names(scrubbed.public.iter().chain(&scrubbed.owners));
+        left.extend(scrubbed.keys.iter().map(String::as_str));
+        // Words that mongod uses as field names too.
+        let shared = ["version", "running", "root", "deprecated", "mongod", "mongos"];
+        let kept: Vec<&str> = names(original.owners.iter())
+            .intersection(&left)
+            .filter(|name| !public.contains(**name) && !shared.contains(name))
+            .copied()
+            .collect();
+        assert!(kept.is_empty(), "{name}: {kept:?}");
+    }
 }

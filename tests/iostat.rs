@@ -155,11 +155,85 @@ fn a_closed_pipe_is_a_quiet_end() {
 }
 
 #[test]
+fn options_are_taken_as_people_type_them() {
+    let device = some_device();
+    let heading = |arguments: &[&str]| {
+        let output = fathom(arguments).run().expect_code(0).stdout;
+        output.lines().find(|line| line.contains("Device")).unwrap().to_owned()
+    };
+    // An alias such as `iostat -x` repeats options.
+    assert!(heading(&["-x", "-d", "-x", &device]).starts_with("Device            r/s "));
+    assert_eq!(heading(&["-p", &device, "-p", &device]), heading(&[&device]));
+    assert!(heading(&["-xh", &device]).ends_with(" rareq-sz Device"));
+    assert!(heading(&["-s", "--pretty", &device]).ends_with("kB_w+d Device"));
+    let total = fathom(&["-d", "-H", "-g", "all of them", &device]).run().expect_code(0).stdout;
+    assert_eq!(total.lines().filter(|line| line.starts_with(" all of them ")).count(), 1, "{total}");
+    let places = fathom(&["-c", "--dec=0"]).run().expect_code(0).stdout;
+    assert!(!places.lines().nth(3).unwrap().contains('.'), "{places}");
+    let stamp = fathom(&["-c", "-U"]).run().expect_code(0).stdout;
+    assert!(stamp.lines().nth(2).unwrap().parse::<u64>().is_ok(), "{stamp}");
+    let version = fathom(&["-V"]).run().expect_code(0).stdout;
+    assert!(version.contains("sysstat version 12.7."), "{version}");
+    let help = fathom(&["--help"]).run().expect_code(0).stdout;
+    assert!(help.contains("EXAMPLES:"), "{help}");
+}
+
+#[test]
+fn an_omitted_report_leaves_one_empty_line() {
+    let output = fathom(&["-c", "-y", "0.1", "1"]).run().expect_code(0).stdout;
+    let starts: Vec<&str> =
+        output.lines().take(3).map(|line| line.split_whitespace().next().unwrap_or("")).collect();
+    assert_eq!(starts, ["Linux", "", "avg-cpu:"], "{output}");
+}
+
+#[test]
+fn posix_counts_blocks() {
+    let device = some_device();
+    for (words, heading) in [(&["-d"][..], "Blk_read/s"), (&["-x"], "rsec/s"), (&["-x", "-m"], "rMB/s")] {
+        let output = fathom(words).arg(&device).env("POSIXLY_CORRECT", "").run().expect_code(0).stdout;
+        assert!(output.contains(heading), "{output}");
+    }
+    let document = fathom(&["-o", "JSON", &device]).env("POSIXLY_CORRECT", "").run().expect_code(0).json();
+    let disk = &document["sysstat"]["hosts"][0]["statistics"][0]["disk"][0];
+    assert!(disk["Blk_read/s"].is_number(), "{disk}");
+}
+
+#[test]
+fn counters_of_a_folder_are_shown() {
+    let scratch = fathom_testkit::Scratch::new().unwrap();
+    let stat = scratch.path().join("block/nvme77n1");
+    fs::create_dir_all(&stat).unwrap();
+    fs::write(stat.join("stat"), "100 0 800 50 0 0 0 0 0 50 50\n").unwrap();
+    let folder = scratch.path().to_str().unwrap().to_owned();
+    let names = |arguments: &[&str]| {
+        let output = fathom(arguments).run().expect_code(0).stdout;
+        output
+            .lines()
+            .skip(3)
+            .filter_map(|line| line.split(' ').next().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["-d", "-f", &folder])[0], "nvme77n1");
+    assert!(names(&["-d", "+f", &folder]).contains(&"nvme77n1".to_owned()));
+    fathom(&["+f", "/no/such/folder"]).run().expect_code(2);
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let absent = fathom(&["-x", "no-such-disk"]).run().expect_code(3);
     assert!(absent.stderr.contains("there is no block device 'no-such-disk'"), "{}", absent.stderr);
     assert_eq!(absent.stdout, "");
-    for arguments in [&["5s"][..], &["1", "0"], &["-1"], &["1", "2", "3"], &["-o", "XML"], &["-k", "-m"]] {
+    for arguments in [
+        &["5s"][..],
+        &["1", "0"],
+        &["-1"],
+        &["1", "2", "3"],
+        &["-o", "XML"],
+        &["-k", "-m"],
+        &["-H"],
+        &["--dec=3"],
+        &["-j", "foobar"],
+    ] {
         let output = fathom(arguments).run().expect_code(2);
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }

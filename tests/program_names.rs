@@ -59,6 +59,11 @@ fn iostat_and_mongoperf_take_their_old_command_lines() {
     let scratch = Scratch::new().unwrap();
     let output = linked(&scratch, "iostat").args(["-x", "1", "1"]).run().expect_code(0);
     assert!(output.stdout.contains("%util"), "{}", output.stdout);
+    let human = Scratch::new().unwrap();
+    let output = linked(&human, "iostat").args(["-xh", "1", "1"]).run().expect_code(0);
+    assert!(output.stdout.contains("rareq-sz Device"), "{}", output.stdout);
+    let version = linked(&Scratch::new().unwrap(), "iostat").arg("-V").run().expect_code(0);
+    assert!(version.stdout.contains("sysstat version 12.7."), "{}", version.stdout);
     let output = linked(&scratch, "mongoperf").current_dir(scratch.path()).stdin("{nThreads:16}").run();
     assert!(output.code == 2 && output.stderr.contains("neither r nor w"), "{output:?}");
     let version = linked(&scratch, "mongoperf2").arg("--version").run().expect_code(0);

@@ -9,6 +9,7 @@ use fathom_client::Connection;
 use fathom_testkit::{Fathom, LabServer, Output, Scratch};
 
 use crate::clients::{ROCKSDB, WIRED_TIGER, serve, stop};
+use crate::ycsb_faults::wait_until;
 
 /// The keys of facts that were seen in YCSB's own output: number, key, and the key of 20 digits.
 const KEYS: [(u64, &str, &str); 5] = [
@@ -265,7 +266,7 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
         let delete = doc! { "q": { "_id": { "$in": (300..310).map(key).collect::<Vec<_>>() } }, "limit": 0 };
         connection.run("y", &doc! { "delete": "usertable", "deletes": [delete] }).unwrap();
     }
-    // An operation whose retry fails too counts once.
+    // Each attempt counts, as in YCSB.
     let words = [
         "recordcount=3",
         "--no-record",
@@ -273,7 +274,29 @@ fn a_second_load_of_the_same_keys_says_why_it_stops() {
         "core_workload_insertion_retry_interval=0.1",
     ];
     let retried = ycsb("load", "workloada", &url, &words).run().expect_code(1);
-    assert_eq!(report(&retried).returned("INSERT", "ERROR"), 1);
+    assert_eq!(report(&retried).returned("INSERT", "ERROR"), 3);
+    assert_eq!(report(&retried).get("INSERT-FAILED", "Operations"), Some("3"));
     assert!(retried.stderr.contains("3 x DuplicateKey"), "{}", retried.stderr);
+    assert!(retried.stderr.contains("fathom: 2 failed inserts were tried again"), "{}", retried.stderr);
+    // An insert that succeeds in the end is no failed operation.
+    let key_of_two = doc! { "q": { "_id": key(2) }, "limit": 1 };
+    let words = [
+        "recordcount=3",
+        "insertstart=2",
+        "--no-record",
+        "core_workload_insertion_retry_limit=1000000",
+        "core_workload_insertion_retry_interval=0.1",
+        "-s",
+        "status.interval=1",
+    ];
+    let load = ycsb("load", "workloada", &url, &words).spawn();
+    wait_until("an attempt fails", || load.stderr().contains("[INSERT-FAILED: Count="));
+    let mut connection = server.connect().unwrap();
+    connection.run("y", &doc! { "delete": "usertable", "deletes": [key_of_two] }).unwrap();
+    let output = load.wait().expect_code(0);
+    let report = report(&output);
+    assert_eq!((report.returned("INSERT", "OK"), report.get("INSERT", "Operations")), (1, Some("1")));
+    assert!(report.returned("INSERT", "ERROR") > 0, "{}", output.stdout);
+    drop(connection);
     stop(server);
 }

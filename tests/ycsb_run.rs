@@ -184,9 +184,38 @@ fn each_latency_by_itself_and_logs_of_histograms() {
     let points = std::fs::read_to_string(&points).unwrap();
     let rows = points.lines().filter(|line| line.starts_with("READ,") || line.starts_with("UPDATE,"));
     assert_eq!(rows.count(), 200, "{points}");
-    for name in ["READ", "UPDATE"] {
-        let log = std::fs::read_to_string(format!("{}{name}.hdr", logs.display())).unwrap();
-        assert!(log.contains("HISTFAAAA"), "{log}");
+    assert_eq!(all.number("CLEANUP", "Total Operations"), 1.0, "{}", output.stdout);
+    let summary = "[READ], Below is a summary of latency in microseconds:, -1\n[READ], Average, ";
+    assert!(output.stdout.contains(summary), "{}", output.stdout);
+    let log_of = |name: &str| std::fs::read_to_string(format!("{}{name}.hdr", logs.display())).unwrap();
+    for name in ["READ", "UPDATE", "CLEANUP"] {
+        assert!(log_of(name).contains("HISTFAAAA"), "{}", log_of(name));
+    }
+    // Records that are missing, and a file of points that is continued.
+    let more = [words, vec!["recordcount=9000", "readproportion=1", "updateproportion=0"]].concat();
+    let missing = report(&ycsb("run", "workloada", &url, &more).run().expect_code(1));
+    assert!(missing.number("READ-FAILED", "Total Operations") > 100.0, "{missing:?}");
+    assert!(log_of("READ-FAILED").contains("HISTFAAAA"));
+    let continued = std::fs::read_to_string(scratch.path().join("points")).unwrap();
+    assert!(continued.starts_with(&points) && continued.contains("\nREAD-FAILED,"), "{continued}");
+    stop(server);
+}
+
+#[test]
+fn scans_have_a_latency_for_each_record_and_connections_an_end() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 300, &[]);
+    let words =
+        ["recordcount=300", "operationcount=200", "-threads 3", "--no-record", "measurement.interval=both"];
+    let output = ycsb("run", "workloade", &url(&server, "y", ""), &words).run().expect_code(0);
+    let report = report(&output);
+    let records = "SCAN-LATENCY-PER-RECORD";
+    assert_eq!(report.get(records, "Operations"), report.get("SCAN", "Operations"));
+    assert!(report.number(records, "AverageLatency(us)") < report.number("SCAN", "AverageLatency(us)"));
+    assert_eq!(report.get(records, "Return=OK"), None);
+    assert_eq!(report.get(&format!("Intended-{records}"), "Operations"), None);
+    for name in ["CLEANUP", "Intended-CLEANUP"] {
+        assert_eq!((report.get(name, "Operations"), report.get(name, "Return=OK")), (Some("3"), None));
     }
     stop(server);
 }
@@ -233,6 +262,70 @@ fn a_second_run_that_inserts_goes_on_behind_the_first() {
     assert!(failed > 10 && collide.stderr.contains(&told), "{}", collide.stderr);
     assert!(collide.stderr.contains("leave insertresume=false out"), "{}", collide.stderr);
     run(&["insertresume=false", "--ycsb-exit-codes"]).expect_code(0);
+    stop(server);
+}
+
+/// Two clients with inserts, each with its half of the records: in YCSB all but the first of each number fail.
+#[test]
+fn clients_with_their_own_parts_insert_different_records() {
+    let scratch = Scratch::new().unwrap();
+    let server = serve(WIRED_TIGER, &scratch, &[]);
+    let mut connection = server.connect().unwrap();
+    let parts = [["insertstart=0", "insertcount=1500"], ["insertstart=1500", "insertcount=500"]];
+    for database in ["uniform", "zipfian", "latest"] {
+        let url = url(&server, database, "");
+        let distribution = format!("requestdistribution={database}");
+        let words = ["recordcount=2000", "--no-record", "-threads 2", distribution.as_str()];
+        for part in parts {
+            ycsb("load", "workloada", &url, &[&words[..], &part].concat()).run().expect_code(0);
+        }
+        let mix = ["operationcount=2000", "readproportion=0.5", "updateproportion=0", "insertproportion=0.5"];
+        let mut inserted = 2000;
+        // In the second round each continues behind its own.
+        for _ in 0..2 {
+            let run =
+                |part: [&str; 2]| ycsb("run", "workloada", &url, &[&words[..], &mix, &part].concat()).spawn();
+            for client in parts.map(run) {
+                let output = client.wait().expect_code(0);
+                assert_eq!(report(&output).all_returned(), 2000, "{}", output.stdout);
+                inserted += report(&output).returned("INSERT", "OK");
+            }
+        }
+        let counted = connection.run(database, &doc! { "count": "usertable" }).unwrap();
+        assert_eq!(counted.get_i32("n").unwrap(), i32::try_from(inserted).unwrap());
+    }
+    drop(connection);
+    stop(server);
+}
+
+#[test]
+fn a_client_that_meets_the_records_of_another_is_told_to_take_its_own_part() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 1000, &[]);
+    // A record that another client inserts meanwhile.
+    let insert = doc! { "insert": "usertable", "documents": [{ "_id": key(1400) }] };
+    server.connect().unwrap().run("y", &insert).unwrap();
+    let words =
+        ["operationcount=500", "readproportion=0", "updateproportion=0", "insertproportion=1", "--no-record"];
+    let output = ycsb("run", "workloada", &url(&server, "y", ""), &words).run().expect_code(1);
+    assert_eq!(
+        (report(&output).returned("INSERT", "OK"), report(&output).returned("INSERT", "ERROR")),
+        (499, 1)
+    );
+    let told = "another client inserts with the same insertstart=0 and insertcount=1000, or has; give each client its own part";
+    assert!(output.stderr.contains(told), "{}", output.stderr);
+    stop(server);
+}
+
+/// Workload E as YCSB's users run it for some seconds: hardly any number of YCSB's range would exist.
+#[test]
+fn a_run_that_ends_by_time_draws_among_the_records_that_exist() {
+    let scratch = Scratch::new().unwrap();
+    let server = loaded(&scratch, 1000, &[]);
+    let words = ["operationcount=150000000", "maxexecutiontime=1", "-threads 8", "--no-record", "--json"];
+    let output = ycsb("run", "workloade", &url(&server, "y", ""), &words).run().expect_code(0);
+    let told = "fathom: operationcount=150000000 forecasts 15,000,000 new records, where 1,000 exist";
+    assert!(output.stderr.contains(told) && !output.stderr.contains("draws a key"), "{}", output.stderr);
     stop(server);
 }
 

@@ -67,6 +67,18 @@ impl Output {
         self
     }
 
+    /// The same output without the line of the id, if the program, called with `-v`, refused with this exit code and id; else the test
+    /// fails.
+    #[track_caller]
+    pub fn expect_refusal(self, code: i32, id: &str) -> Output {
+        let output = self.expect_code(code);
+        let line = format!("fathom: refusal [{id}], exit {code}\n");
+        let Some(stderr) = output.stderr.strip_suffix(&line).map(str::to_owned) else {
+            panic!("[{id}] was expected\n--- stderr\n{}", output.stderr)
+        };
+        Output { stderr, ..output }
+    }
+
     /// Standard output as one JSON document; the test fails if it is not one.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {

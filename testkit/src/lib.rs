@@ -21,6 +21,8 @@ mod null_responder;
 mod ports;
 mod real_disk;
 mod recording;
+mod recording_traps;
+mod refusal_list;
 mod scratch;
 mod skip;
 mod slow_disk;
@@ -46,6 +48,8 @@ pub use recording::{
     RECORDING_BEGIN_MS, RECORDING_SAMPLES, REPEATED_SAMPLES, RecordedProcess, RecordingWriter,
     write_recording,
 };
+pub use recording_traps::{RecordingTrap, write_trap};
+pub use refusal_list::RefusalList;
 pub use scratch::{Scratch, fill, fill_to, is_root, need_root, note_process};
 pub use skip::{Need, OrSkip, count_assertion, end_as_skipped, note_stale, run_test};
 pub use slow_disk::{SlowDisk, Speed};

@@ -63,8 +63,19 @@ impl RecordingWriter {
                 "os": { "type": "Linux", "name": "Ubuntu", "version": "22.04" },
             },
         };
-        let replies = RawDocumentBuf::try_from(&replies).unwrap_or_default();
+        self.metadata_of(at_ms, &replies);
+    }
+
+    /// The same with other replies of commands.
+    pub fn metadata_of(&mut self, at_ms: i64, replies: &Document) {
+        let replies = RawDocumentBuf::try_from(replies).unwrap_or_default();
         self.bytes.extend(FtdcDocument::Metadata { at_ms, replies: &replies }.encode());
+    }
+
+    /// Adds a document of periodic metadata; all parameters have the count 0.
+    pub fn parameters(&mut self, at_ms: i64, count: i64, replies: &Document) {
+        let replies = RawDocumentBuf::try_from(replies).unwrap_or_default();
+        self.bytes.extend(FtdcDocument::Parameters { at_ms, count, replies: &replies }.encode());
     }
 
     /// Adds a sample.

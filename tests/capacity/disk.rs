@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Requests a second that the throttle in front of the capped disk lets pass.
 pub(crate) const CAP_IOPS: u64 = 300;
-/// What each request takes on the slow disk, and how many are served side by side: 2,000 requests a second. A journaled write is several
+/// The time of a request on the slow disk, and the number served at once: 2,000 requests a second. A journaled write is several
 /// requests one after another, and must take less than the objective.
 const SLOW: Speed = Speed { service: Duration::from_micros(500), parallel: 1 };
 /// Bytes of the disks that are made. Both are in memory: only what is made here slows them.

@@ -1,4 +1,4 @@
-//! What stands written and may not change unseen: one of each record, the form of a latency log, columns, fio's document, tables of docs.
+//! Formats that must not change unnoticed: one of each record, the form of a latency log, columns, fio's document, tables of docs.
 
 use std::collections::BTreeSet;
 use std::fs;

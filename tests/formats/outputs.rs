@@ -222,9 +222,8 @@ mod proof {
         let server = serve(WIRED_TIGER, &scratch, &[]);
         let uri = format!("mongodb://127.0.0.1:{}", server.port());
         let runs = scratch.path().join("runs");
-        let checkup =
-            |json: &str| fathom(&["checkup", "--for", "5s", "--uri", &uri, json, "--runs"]).arg(&runs);
-        assert_valid("checkup", &parsed(&said(checkup("--json"))));
+        let checkup = |json: &str| fathom(&["checkup", "--for", "5s", "--uri", &uri, json]);
+        assert_valid("checkup", &parsed(&said(checkup("--json").arg("--runs").arg(&runs))));
         assert_folder(&only(&runs));
         assert_valid_lines("checkup-line", &said(checkup("--json=lines").arg("--no-record")));
         stop(server);

@@ -7,16 +7,14 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use fathom_stats::wilson_interval;
 use serde::{Deserialize, Serialize};
 
 use super::scoring::{self, Answer, Score, Truth};
 use super::{CELLS, CellVerdict};
-use fathom_testkit::{assert, assert_eq, test};
+use fathom_testkit::{assert, test};
 
-/// The 97.5th percentile of the standard normal distribution.
-const Z: f64 = 1.96;
-
-/// A cell that was recorded anew, and the verdict on it.
+/// A cell that was recorded again, and the verdict on it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Draw {
     /// The first digits of the commit whose hash drew it.
@@ -87,7 +85,7 @@ pub(crate) fn table(truths: &[Truth], draws: &[Draw]) -> String {
 fn row(name: &str, scores: &[Score]) -> String {
     let count = |is: fn(Score) -> bool| scores.iter().filter(|score| is(**score)).count();
     let wrong = count(Score::is_wrong);
-    let interval = wilson(wrong, scores.len())
+    let interval = wilson_interval(wrong as u64, scores.len() as u64)
         .map_or_else(String::new, |(low, high)| format!("{:.1} to {:.1} %", 100.0 * low, 100.0 * high));
     format!(
         "| {name} | {} | {} | {} | {} | {wrong} | {interval} |\n",
@@ -96,29 +94,6 @@ fn row(name: &str, scores: &[Score]) -> String {
         count(|score| matches!(score, Score::CannotTell | Score::NotMade)),
         count(|score| score == Score::WrongCost),
     )
-}
-
-/// The interval of a rate by Wilson's score (E. B. Wilson, 1927, doi:10.1080/01621459.1927.10502953); `None` without a trial.
-fn wilson(count: usize, trials: usize) -> Option<(f64, f64)> {
-    if trials == 0 {
-        return None;
-    }
-    let (n, share) = (trials as f64, count as f64 / trials as f64);
-    let scale = 1.0 + Z * Z / n;
-    let center = (share + Z * Z / (2.0 * n)) / scale;
-    let half = Z / scale * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    Some(((center - half).max(0.0), (center + half).min(1.0)))
-}
-
-#[test]
-fn wilsons_interval_has_the_values_of_its_tables() {
-    let rounded = |count, trials| {
-        let (low, high) = wilson(count, trials).unwrap();
-        ((low * 1e3).round(), (high * 1e3).round())
-    };
-    // Newcombe 1998, doi:10.1002/(SICI)1097-0258(19980430)17:8<857::AID-SIM777>3.0.CO;2-E, table I, method 3.
-    assert_eq!((rounded(81, 263), rounded(0, 20)), ((255.0, 366.0), (0.0, 161.0)));
-    assert!(wilson(0, 0).is_none());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The hold-out: a third of the cells, whose scores nobody looked at while the rules were written, until they were scored once on 2026-11-26
+//! The hold-out: a third of the cells, whose scores were not looked at while the rules were written, until they were scored once on 2026-11-26
 //! (docs/journal/2026-11-26-verdicts.md).
 //!
 //! They are drawn with the hash of the commit that first held all cells. Cells whose verdicts were seen before are never among them.

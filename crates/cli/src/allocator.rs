@@ -20,6 +20,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use crate::command_line;
+
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGE_PAGES: &str = "glibc.malloc.hugetlb";
 const ARENAS: &str = "glibc.malloc.arena_max";
@@ -57,7 +59,9 @@ pub(crate) fn settle() {
         processors: std::thread::available_parallelism().map_or(MIN_ARENAS, usize::from),
     };
     let Some(tunables) = situation.wanted() else { return };
-    let (Ok(program), mut words) = (std::env::current_exe(), std::env::args_os()) else { return };
+    let (Ok(program), mut words) = (std::env::current_exe(), command_line::words().into_iter()) else {
+        return;
+    };
     let mut command = Command::new(program);
     if let Some(name) = words.next() {
         command.arg0(name);

@@ -24,7 +24,7 @@ pub(crate) struct MonitorArgs {
     dir: Option<PathBuf>,
     /// A device to watch, by the kernel's name; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "dir")]
-    device: Vec<String>,
+    pub(crate) device: Vec<String>,
     /// Only count this collection's latency [default: all operations]
     #[arg(long, value_name = "DATABASE.COLLECTION", requires = "uri")]
     namespace: Option<String>,
@@ -68,13 +68,13 @@ impl MonitorArgs {
     }
 }
 
-/// The documents that the sentences speak of.
+/// The database whose operations the sentences estimate.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DocumentArgs {
-    /// Documents to speak of in sentences
+    /// Number of documents of the database for which the sentences estimate times
     #[arg(long, default_value_t = DatasetSize::default().count, value_parser = clap::value_parser!(u64).range(1..))]
     documents: u64,
-    /// Bytes of each of them
+    /// Size of each of these documents
     #[arg(long, default_value = "1K")]
     document_size: Bytes,
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fathom_explain::{Evidence, Judgement, MonitoringCost};
 use fathom_record::disk::Entry;
+use fathom_record::verdict::Verdict;
 use fathom_record::{Finding, ServerEventKind, State};
 use fathom_report::{
     amplification_lines, budget_blocks, findings_text, member_lines, queue_lines, verdict_lines,
@@ -11,20 +12,23 @@ use fathom_report::{
 use fathom_session::{Assessment, ranked_findings};
 use serde_json::{Map, Value, json};
 
-use crate::output::WIDTH;
+use crate::output::{self, WIDTH};
 
 const SECOND_NS: f64 = 1e9;
+
+fn verdict_block(verdict: &Verdict) -> String {
+    verdict_lines(verdict, WIDTH, output::shows_ids()).join("\n")
+}
 
 /// The text of an assessed run or of a monitored deployment; `folder` is the run folder, if it was recorded.
 pub(crate) fn text(assessment: &Assessment, state: State, folder: Option<&Path>) -> String {
     let Assessment { subject, evidence, judgement, notes } = assessment;
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
-    let mut blocks: Vec<String> =
-        judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
+    let mut blocks: Vec<String> = judgement.verdict.iter().map(verdict_block).collect();
     blocks.push(format!("{subject}: watched for {seconds:.0} s{}", state_word(state)));
     blocks.extend(members(evidence));
     blocks.extend(figures(judgement));
-    let findings = findings_text(&judgement.findings, WIDTH, false);
+    let findings = findings_text(&judgement.findings, WIDTH, output::shows_ids());
     blocks.extend((!findings.is_empty()).then_some(findings));
     if !notes.is_empty() {
         let lines = notes.iter().flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH));
@@ -49,13 +53,12 @@ pub(crate) fn brief_text(assessment: &Assessment) -> String {
     const MAX_LINES: usize = 3;
     let Assessment { subject, evidence, judgement, notes } = assessment;
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / SECOND_NS;
-    let mut blocks: Vec<String> =
-        judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n")).collect();
+    let mut blocks: Vec<String> = judgement.verdict.iter().map(verdict_block).collect();
     blocks.push(format!("{subject}: watched for {seconds:.0} s, nothing was written there"));
     blocks.extend(members(evidence));
     let first: Vec<Finding> =
         judgement.findings.iter().filter(|one| one.is_alarm()).take(MAX_LINES).cloned().collect();
-    blocks.extend((!first.is_empty()).then(|| findings_text(&first, WIDTH, false)));
+    blocks.extend((!first.is_empty()).then(|| findings_text(&first, WIDTH, output::shows_ids())));
     let unread = notes.iter().take(MAX_LINES);
     let mut lines: Vec<String> =
         unread.flat_map(|note| fathom_report::wrapped(note, "  ? ", "    ", WIDTH)).collect();
@@ -171,13 +174,13 @@ pub(crate) fn document(assessment: &Assessment, state: State, folder: Option<&Pa
 pub(crate) fn text_under_load(assessments: &[Assessment]) -> String {
     let mut blocks = Vec::new();
     for one in assessments {
-        let verdict = one.judgement.verdict.iter().map(|verdict| verdict_lines(verdict, WIDTH).join("\n"));
+        let verdict = one.judgement.verdict.iter().map(verdict_block);
         let parts: Vec<String> = verdict.chain(figures(&one.judgement)).collect();
         if !parts.is_empty() {
             blocks.push(format!("{} under load\n{}", one.subject, parts.join("\n")));
         }
     }
-    let findings = findings_text(&ranked_findings(assessments), WIDTH, false);
+    let findings = findings_text(&ranked_findings(assessments), WIDTH, output::shows_ids());
     if !findings.is_empty() {
         blocks.push(format!("Found under load\n{findings}"));
     }

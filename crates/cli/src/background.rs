@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use fathom_errors::{Error, Kind};
 
+use crate::command_line;
 use crate::outcome::VerbOutcome;
 use crate::output;
 
@@ -83,7 +84,7 @@ impl Parent {
 /// Starts this program again as a child in the background.
 fn start() -> Result<ChildStart> {
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
-    command.args(std::env::args_os().skip(1)).env(MARK, "1");
+    command.args(command_line::words().into_iter().skip(1)).env(MARK, "1");
     started(command, EXIT_TIMEOUT)
 }
 

@@ -3,16 +3,19 @@
 //! The page is read only. [`LoadMetrics`] serves the figures of a load, which are updated once a second, so that a scrape does not slow the
 //! load down. [`SeriesMetrics`] serves all current series under names that follow from the catalog: `server.{member}.wait.ticket_us` is
 //! `fathom_server_wait_ticket_us_total{member="0"}`. A word in braces becomes a label. A sum becomes a counter of all that was added
-//! since the page was opened; a gauge has its last value. A series without new readings is removed after a while.
+//! since the page was opened; a gauge has its last value. A series that is not read now is left out, also a counter: a
+//! constant one would say that nothing happened. `fathom_server_condition` says whether a server is up, stalled or down.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use fathom_errors::Result;
 use fathom_load::driving::SecondMeasurements;
 use fathom_load::measurements::Status;
+use fathom_monitor::Clock;
 use fathom_record::Reading;
 use fathom_record::catalog::{Additivity, SeriesKind, words_of};
 use fathom_stats::Histogram;
@@ -151,8 +154,12 @@ impl LoadMetrics {
     }
 }
 
-/// A gauge without a new reading expires after this time, in nanoseconds: a few of the longest periods of samplers.
-const STALE_NS: u64 = 30_000_000_000;
+/// The shortest period of a series: readings come once a second, however often they are taken.
+const MIN_PERIOD_NS: u64 = 1_000_000_000;
+/// The longest period of samplers: that of a series whose period is not known yet, since it was read once.
+const LONGEST_PERIOD_NS: u64 = 10_000_000_000;
+/// The series that says whether a server answered, by its name in the catalog.
+const UP: &str = "server.{member}.up";
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -160,6 +167,37 @@ type Labels = Vec<(&'static str, String)>;
 struct LatestValue {
     value: f64,
     end_ns: u64,
+    /// The time between two readings, as far as that is known: a gap makes it at most twice as long.
+    period_ns: Option<u64>,
+}
+
+impl LatestValue {
+    /// Takes the end of a reading's window.
+    fn read_at(&mut self, end_ns: u64) {
+        let passed_ns = end_ns.saturating_sub(self.end_ns);
+        if self.end_ns > 0 && passed_ns > 0 {
+            self.period_ns = Some(self.period_ns.map_or(passed_ns, |period_ns| passed_ns.min(2 * period_ns)));
+        }
+        self.end_ns = self.end_ns.max(end_ns);
+    }
+
+    /// Whether it is read now. A reading may come half a period late.
+    fn is_read(&self, now_ns: u64, interval_ns: u64) -> bool {
+        let period_ns = self.period_ns.map_or(LONGEST_PERIOD_NS, |period_ns| period_ns.max(interval_ns));
+        self.end_ns.saturating_add(period_ns + period_ns / 2) >= now_ns
+    }
+
+    /// The condition of a server that this value says to be up or not.
+    fn condition(&self, now_ns: u64, interval_ns: u64) -> &'static str {
+        let period_ns = self.period_ns.map_or(interval_ns, |period_ns| period_ns.max(interval_ns));
+        if self.value == 0.0 {
+            "down"
+        } else if self.end_ns.saturating_add(2 * period_ns) <= now_ns {
+            "stalled"
+        } else {
+            "up"
+        }
+    }
 }
 
 /// All series' numbers by name and labels, behind the page.
@@ -172,6 +210,18 @@ pub(crate) struct SeriesMetrics {
 struct MetricFamilies {
     families: BTreeMap<&'static str, (&'static SeriesKind, BTreeMap<Labels, LatestValue>)>,
     newest_ns: u64,
+    /// The interval at which servers are read; 0 before it is known.
+    interval_ns: u64,
+    /// The clock of the readings; before it is known, time follows the readings.
+    clock: Option<Clock>,
+}
+
+impl MetricFamilies {
+    /// The present moment, and the interval at which servers are read.
+    fn now(&self) -> (u64, u64) {
+        let now_ns = self.clock.map_or(0, |clock| clock.now_ns()).max(self.newest_ns);
+        (now_ns, self.interval_ns.max(MIN_PERIOD_NS))
+    }
 }
 
 impl SeriesMetrics {
@@ -180,6 +230,13 @@ impl SeriesMetrics {
         let metrics = SeriesMetrics::default();
         listen(address, Arc::new(metrics.registry()))?;
         Ok(metrics)
+    }
+
+    /// Measures the age of readings by their clock. Servers are read at `interval`.
+    pub(crate) fn follow(&self, clock: Clock, interval: Duration) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        held.clock = Some(clock);
     }
 
     fn registry(&self) -> Registry {
@@ -196,12 +253,13 @@ impl SeriesMetrics {
             let labels: Labels = words.into_iter().map(|(name, word)| (name, label(word))).collect();
             held.newest_ns = held.newest_ns.max(reading.end_ns);
             let (_, numbers) = held.families.entry(kind.name).or_insert_with(|| (kind, BTreeMap::new()));
-            let number = numbers.entry(labels).or_insert(LatestValue { value: 0.0, end_ns: 0 });
+            let number =
+                numbers.entry(labels).or_insert(LatestValue { value: 0.0, end_ns: 0, period_ns: None });
             number.value = match kind.kind {
                 Additivity::Sum => number.value + reading.value,
                 Additivity::Gauge => reading.value,
             };
-            number.end_ns = number.end_ns.max(reading.end_ns);
+            number.read_at(reading.end_ns);
         }
     }
 }
@@ -219,19 +277,31 @@ struct Page(Arc<Mutex<MetricFamilies>>);
 impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (now_ns, interval_ns) = held.now();
         for (kind, numbers) in held.families.values() {
             let is_sum = kind.kind == Additivity::Sum;
-            let fresh = |number: &&LatestValue| is_sum || number.end_ns + STALE_NS >= held.newest_ns;
             let metric_type = if is_sum { MetricType::Counter } else { MetricType::Gauge };
             let name = metric_name(kind);
             let mut family = encoder.encode_descriptor(&name, kind.meaning, None, metric_type)?;
-            for (labels, number) in numbers.iter().filter(|(_, number)| fresh(number)) {
+            for (labels, number) in numbers.iter().filter(|(_, number)| number.is_read(now_ns, interval_ns)) {
                 let mut metric = family.encode_family(labels)?;
                 if is_sum {
                     metric.encode_counter::<NoLabelSet, f64, u64>(&number.value, None)?;
                 } else {
                     metric.encode_gauge(&number.value)?;
                 }
+            }
+        }
+        let Some((_, servers)) = held.families.get(UP) else { return Ok(()) };
+        let meaning =
+            "1 for the condition that the server is in: stalled if its answer is late by two intervals";
+        let mut family = encoder.encode_descriptor("server_condition", meaning, None, MetricType::Gauge)?;
+        for (labels, number) in servers {
+            for condition in ["up", "stalled", "down"] {
+                let mut labels = labels.clone();
+                labels.push(("condition", condition.to_owned()));
+                let is_in = number.condition(now_ns, interval_ns) == condition;
+                family.encode_family(&labels)?.encode_gauge(&f64::from(u8::from(is_in)))?;
             }
         }
         Ok(())
@@ -245,15 +315,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_add_up_gauges_stand_and_stale_ones_go() {
+    fn sums_add_up_and_a_series_that_is_not_read_now_is_left_out() {
         let metrics = SeriesMetrics::default();
         let second = 1_000_000_000;
         let read =
             |name: &str, at: u64, value| Reading::new(name, "1", ((at - 1) * second, at * second), value);
         metrics.take(&[
-            read("server.0.wait.ticket_us", 1, 10.0),
-            read("server.0.wait.ticket_us", 2, 5.0),
-            read("server.1.cache.dirty_bytes", 1, 7.0),
+            read("server.0.wait.ticket_us", 59, 10.0),
+            read("server.0.wait.ticket_us", 60, 5.0),
+            read("server.1.wait.ticket_us", 30, 1.0),
+            read("server.1.cache.dirty_bytes", 30, 7.0),
             read("device.vda.in_flight", 60, 3.0),
             read("nobody.knows", 1, 1.0),
         ]);
@@ -261,8 +332,47 @@ mod tests {
         encode(&mut text, &metrics.registry()).unwrap();
         assert!(text.contains("fathom_server_wait_ticket_us_total{member=\"0\"} 15.0\n"), "{text}");
         assert!(text.contains("fathom_device_in_flight{device=\"vda\"} 3.0\n"), "{text}");
-        assert!(!text.contains("fathom_server_cache_dirty_bytes{") && !text.contains("nobody"), "{text}");
+        assert!(!text.contains("member=\"1\"") && !text.contains("nobody"), "{text}");
         assert!(text.contains("# TYPE fathom_server_wait_ticket_us counter"), "{text}");
+    }
+
+    /// A server that is read each second up to the fifth; another reading says which second it is.
+    #[test]
+    fn a_server_that_is_not_read_is_stalled_after_two_intervals() {
+        let metrics = SeriesMetrics::default();
+        let page_at = |now_ms: u64| {
+            let now_ns = now_ms * 1_000_000;
+            metrics.take(&[Reading::new("host.cpu.idle_pct", "%", (now_ns, now_ns), 50.0)]);
+            let mut text = String::new();
+            encode(&mut text, &metrics.registry()).unwrap();
+            text
+        };
+        let server = |second: u64, up: f64| {
+            let window = ((second - 1) * 1_000_000_000, second * 1_000_000_000);
+            metrics.take(&[
+                Reading::new("server.0.up", "1", window, up),
+                Reading::new("server.0.reads.operations", "1", window, 300.0 * up),
+            ]);
+        };
+        let condition = |text: &str| {
+            let is_in = |name: &&str| {
+                text.contains(&format!("fathom_server_condition{{member=\"0\",condition=\"{name}\"}} 1.0\n"))
+            };
+            ["up", "stalled", "down"].into_iter().filter(is_in).collect::<Vec<_>>().join(" ")
+        };
+        (1..=5).for_each(|second| server(second, 1.0));
+        let read = "fathom_server_reads_operations_total{member=\"0\"} 1500.0\n";
+        for (now_ms, is_read, expected) in
+            [(6400, true, "up"), (6600, false, "up"), (7000, false, "stalled"), (40_000, false, "stalled")]
+        {
+            let text = page_at(now_ms);
+            assert_eq!((text.contains(read), condition(&text)), (is_read, expected.to_owned()), "{text}");
+            assert_eq!(text.contains("fathom_server_up{member=\"0\"} 1.0\n"), is_read, "{text}");
+        }
+        server(41, 0.0);
+        assert_eq!(condition(&page_at(41_100)), "down");
+        server(42, 1.0);
+        assert_eq!(condition(&page_at(42_100)), "up");
     }
 
     /// The page as scrapers receive it; prometheus_client's parser of OpenMetrics accepts the text of the snapshot.

@@ -2,7 +2,7 @@
 
 use fathom_explain::{ConditionAnswer, FailCondition};
 use fathom_record::disk::Entry;
-use fathom_record::verdict::Verdict;
+use fathom_record::verdict::{Outcome, Verdict};
 
 use crate::output;
 
@@ -19,7 +19,13 @@ pub(crate) enum VerbOutcome {
 
 impl From<&Verdict> for VerbOutcome {
     fn from(verdict: &Verdict) -> Self {
-        match verdict.exit_code() {
+        VerbOutcome::from(verdict.outcome)
+    }
+}
+
+impl From<Outcome> for VerbOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome.exit_code() {
             0 => VerbOutcome::Clean,
             1 => VerbOutcome::Findings,
             _ => VerbOutcome::Unjudged,
@@ -28,6 +34,23 @@ impl From<&Verdict> for VerbOutcome {
 }
 
 impl VerbOutcome {
+    /// The stable id of the outcome, which docs/exits.md lists.
+    pub(crate) fn id(self) -> &'static str {
+        match self {
+            VerbOutcome::Clean => "ok",
+            VerbOutcome::Findings => "findings",
+            VerbOutcome::Unjudged => "not-judged",
+        }
+    }
+
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            VerbOutcome::Clean => 0,
+            VerbOutcome::Findings => 1,
+            VerbOutcome::Unjudged => 4,
+        }
+    }
+
     /// The outcome with `--fail-if`: the condition alone decides, and standard error has the reason.
     pub(crate) fn or_by(self, condition: Option<&FailCondition>, results: &[Entry]) -> VerbOutcome {
         let Some(condition) = condition else { return self };
@@ -38,15 +61,5 @@ impl VerbOutcome {
             ConditionAnswer::No => VerbOutcome::Clean,
             ConditionAnswer::Unknown => VerbOutcome::Unjudged,
         }
-    }
-}
-
-impl From<VerbOutcome> for std::process::ExitCode {
-    fn from(outcome: VerbOutcome) -> Self {
-        std::process::ExitCode::from(match outcome {
-            VerbOutcome::Clean => 0,
-            VerbOutcome::Findings => 1,
-            VerbOutcome::Unjudged => 4,
-        })
     }
 }

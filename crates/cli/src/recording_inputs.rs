@@ -1,5 +1,6 @@
 //! Recordings and logs on a command line, and their judgement, for `fathom explain` and `fathom report`.
 
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -16,13 +17,18 @@ use fathom_units::count;
 pub(crate) struct RecordingInputs {
     recordings: Vec<PathBuf>,
     logs: Vec<PathBuf>,
+    /// The device of the database.
+    device: Option<String>,
 }
 
 impl RecordingInputs {
     /// `None` if the paths name a run folder, or nothing that exists.
     pub(crate) fn from_paths(paths: &[PathBuf], named_logs: &[PathBuf]) -> Option<RecordingInputs> {
-        let is_input = |path: &PathBuf| {
-            path == Path::new("-") || (path.exists() && !path.join("manifest.json").exists())
+        let is_input = |path: &PathBuf| match path.try_exists() {
+            _ if path == Path::new("-") => true,
+            Ok(exists) => exists && !path.join("manifest.json").exists(),
+            // A folder above it is closed. Reading it gives the error.
+            Err(cause) => cause.kind() == ErrorKind::PermissionDenied,
         };
         if !paths.iter().all(is_input) {
             return None;
@@ -33,7 +39,25 @@ impl RecordingInputs {
             // A path that follows --log on a command line may be the recording.
             if path.is_dir() { recordings.push(path.clone()) } else { logs.push(path.clone()) }
         }
-        (!recordings.is_empty() || !logs.is_empty()).then_some(RecordingInputs { recordings, logs })
+        let device = None;
+        (!recordings.is_empty() || !logs.is_empty()).then_some(RecordingInputs { recordings, logs, device })
+    }
+
+    /// The same for servers whose database is on one of these devices.
+    ///
+    /// # Errors
+    /// If several devices were named, or no recording.
+    pub(crate) fn with_device(mut self, devices: &[String]) -> Result<RecordingInputs> {
+        self.device = match devices {
+            [] => None,
+            [device] if !self.recordings.is_empty() => Some(device.clone()),
+            [_] => return Err(Error::usage("--device is the disk of a recording, and only logs are named")),
+            [_, second, ..] => {
+                let what = format!("a recorded database has one disk, and {second} is a second one");
+                return Err(Error::usage(what));
+            }
+        };
+        Ok(self)
     }
 
     /// The logs, if no recording was named.
@@ -53,7 +77,8 @@ impl RecordingInputs {
         if self.has_standard_input() && self.logs.iter().any(|path| path == Path::new("-")) {
             return Err(Error::usage("standard input can be read once, and two arguments name it"));
         }
-        let (mut servers, mut problems) = judge_recordings(&self.recordings, SampleFilter::new(range_ms))?;
+        let filter = SampleFilter::new(range_ms);
+        let (mut servers, mut problems) = judge_recordings(&self.recordings, filter, self.device.as_deref())?;
         let is_named = !self.logs.is_empty();
         let [server] = servers.as_mut_slice() else {
             if is_named {

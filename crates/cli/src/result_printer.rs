@@ -36,7 +36,7 @@ impl ResultText {
     /// The lines of the next result. A verdict has none, since it follows the findings.
     pub(crate) fn lines(&mut self, entry: &Entry) -> Vec<String> {
         let heading = match entry {
-            Entry::Verdict(_) => return Vec::new(),
+            Entry::Fitness(_) => return Vec::new(),
             Entry::Step(step) => phase_heading(step),
             Entry::Meaning(_) => "meaning".to_owned(),
             Entry::Load(load) => load.server.clone(),
@@ -126,13 +126,13 @@ impl Events for ResultPrinter {
 
 /// The verdict on a disk among results, as text.
 pub(crate) fn verdict_text(results: &[Entry]) -> Option<String> {
-    let verdict = results.iter().find(|entry| matches!(entry, Entry::Verdict(_)))?;
+    let verdict = results.iter().find(|entry| matches!(entry, Entry::Fitness(_)))?;
     Some(entry_lines(verdict, false, WIDTH).join("\n"))
 }
 
 /// The findings of a probe and the verdict on the disk, as text.
 pub(crate) fn disk_answer(results: &[Entry], findings: &[Finding]) -> Vec<String> {
-    let findings = findings_text(findings, WIDTH, false);
+    let findings = findings_text(findings, WIDTH, output::shows_ids());
     let findings = (!findings.is_empty()).then(|| format!("\n{findings}"));
     findings.into_iter().chain(verdict_text(results)).collect()
 }

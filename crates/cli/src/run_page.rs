@@ -15,7 +15,7 @@ use fathom_record::disk::Entry;
 use fathom_record::folders::{self, RunFolder};
 use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
-use fathom_record::{Finding, Manifest, Redaction, Run};
+use fathom_record::{Finding, FindingOrigin, Manifest, Redaction, Run};
 use fathom_report::{OverTime, PageSource, page, pair_page, printable};
 
 use crate::output;
@@ -61,6 +61,14 @@ impl PageArgs {
 }
 
 impl PageStyle {
+    /// Refuses `--open` if no file could be opened.
+    ///
+    /// # Errors
+    /// When the page is to be opened.
+    pub(crate) fn refuse_open(&self, why: &str) -> Result<(), Error> {
+        if self.open { Err(Error::usage(format!("--open opens the page's file, and {why}"))) } else { Ok(()) }
+    }
+
     /// Opens a page if `--open` was given. A failure is a note on standard error.
     pub(crate) fn open(&self, file: &Path) {
         if self.open
@@ -193,8 +201,9 @@ impl RunContent {
             // Judged by the current rules, as `explain` does, whatever an older version concluded from the same series.
             results.retain(|entry| !is_judged(entry));
             results.extend(judgement.results());
-            // Settings of the host and findings of a probe do not rest on series.
-            findings.retain(|finding| is_checkup && finding.series.is_empty());
+            let stays =
+                |finding: &Finding| matches!(finding.origin(), FindingOrigin::Host | FindingOrigin::Disk);
+            findings.retain(|finding| is_checkup && stays(finding));
             findings.extend(judgement.findings);
         }
         // Measured findings come before settings; within each group the order by cost stays.

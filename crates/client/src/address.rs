@@ -23,23 +23,40 @@ impl Address {
     }
 }
 
-impl FromStr for Address {
-    type Err = Error;
+/// The reason why a text is no address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AddressFault {
+    Form,
+    UnixSocket,
+}
 
-    /// Reads `host`, `host:port`, `[ipv6]` or `[ipv6]:port`; paths of Unix sockets are refused.
-    fn from_str(text: &str) -> Result<Address> {
-        let invalid = || {
-            Error::usage(format!("'{text}' is not an address"))
-                .advise("write host:port, or [address]:port for IPv6")
-        };
+impl AddressFault {
+    /// The error for a text that `subject` names.
+    pub(crate) fn error(self, subject: &str) -> Error {
+        match self {
+            AddressFault::Form => Error::usage(format!("{subject} is not an address"))
+                .advise("write host:port, or [address]:port for IPv6"),
+            AddressFault::UnixSocket => {
+                Error::usage(format!("{subject} is a Unix socket, which is not supported"))
+            }
+        }
+    }
+}
+
+impl Address {
+    /// As [`Address::from_str`], for callers whose errors must not repeat the text.
+    pub(crate) fn read(text: &str) -> Result<Address, AddressFault> {
         if text.to_ascii_lowercase().ends_with(".sock") {
-            return Err(Error::usage(format!("'{text}' is a Unix socket, which is not supported")));
+            return Err(AddressFault::UnixSocket);
         }
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
-                let (host, after) = rest.split_once(']').ok_or_else(invalid)?;
-                let port =
-                    if after.is_empty() { None } else { Some(after.strip_prefix(':').ok_or_else(invalid)?) };
+                let (host, after) = rest.split_once(']').ok_or(AddressFault::Form)?;
+                let port = if after.is_empty() {
+                    None
+                } else {
+                    Some(after.strip_prefix(':').ok_or(AddressFault::Form)?)
+                };
                 (host, port)
             }
             None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
@@ -52,16 +69,27 @@ impl FromStr for Address {
                 && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
         };
         if !is_host {
-            return Err(invalid());
+            return Err(AddressFault::Form);
         }
         let port = match port {
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                digits.parse().ok().filter(|&port| port > 0).ok_or_else(invalid)?
+                digits.parse().ok().filter(|&port| port > 0).ok_or(AddressFault::Form)?
             }
-            Some(_) => return Err(invalid()),
+            Some(_) => return Err(AddressFault::Form),
             None => DEFAULT_PORT,
         };
         Ok(Address::new(host, port))
+    }
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    /// Reads `host`, `host:port`, `[ipv6]` or `[ipv6]:port`; paths of Unix sockets are refused. A text with an at sign may hold a
+    /// password, so the error does not repeat it.
+    fn from_str(text: &str) -> Result<Address> {
+        let subject = || if text.contains('@') { "a text with an @".to_owned() } else { format!("'{text}'") };
+        Address::read(text).map_err(|fault| fault.error(&subject()))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Parses `mongodb://user:password@host:port,host:port/database?option=value`, and `mongodb+srv://`, which names one host.
 //!
 //! Options that concern a connection are checked here and refused if invalid; options for drivers (write concern, pools, retries)
-//! are kept by name. No error message repeats text that might be a password.
+//! are kept by name.
+//!
+//! The last at sign ends the login. Neither servers nor options may hold one unescaped, so whatever precedes it may be secret. No
+//! error message repeats a part of the string, except the name or the value of an option that it rejects.
 
 use std::str::FromStr;
 
@@ -9,6 +12,7 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_wire::Compressor;
 use fathom_wire::scram::Mechanism;
 
+use crate::address::AddressFault;
 use crate::options::{UriOptions, decoded, load_balanced};
 use crate::seed_list::SeedList;
 use crate::tls::ClientTls;
@@ -18,51 +22,49 @@ impl FromStr for Target {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Target> {
-        let (rest, by_name) = match (text.strip_prefix("mongodb://"), text.strip_prefix("mongodb+srv://")) {
-            (Some(rest), _) => (rest, false),
-            (_, Some(rest)) => (rest, true),
-            // An empty result of a shell substitution must not be taken for a server.
-            _ if text.trim().is_empty() => {
-                return Err(Error::usage("the connection string is empty")
-                    .advise("name the servers: mongodb://HOST:PORT"));
-            }
-            _ => {
-                let what = "a connection string starts with mongodb:// or mongodb+srv://";
-                return Err(Error::usage(what));
-            }
-        };
-        let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-        // An unescaped slash in a password would end the list of servers here; the at sign after it reveals the mistake.
-        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
-        if database.contains('@') {
-            return Err(unescaped());
-        }
-        let (login, hosts) = match authority.rsplit_once('@') {
-            Some((login, hosts)) => (Some(login), hosts),
-            None => (None, authority),
-        };
-        let mut options = UriOptions::read(options)?;
-        let mut target = Target { addresses: Vec::new(), ..Target::at(Address::new("", 0)) };
-        if by_name {
-            target.seed_list = Some(SeedList::read(&decoded(hosts)?, &mut options)?);
-        } else {
-            target.addresses = hosts.split(',').map(|host| decoded(host)?.parse()).collect::<Result<_>>()?;
-        }
-        target.database = Some(decoded(database)?).filter(|name| !name.is_empty());
-        target.credential = credential(login, &mut options, target.database.as_deref())?;
-        target.tls = tls(&mut options, by_name)?;
-        target.compressors = compressors(&mut options);
-        target.replica_set = options.take("replicaSet");
-        target.app_name = options.take("appName");
-        target.direct_connection = options.truth("directConnection")?.unwrap_or(false);
-        if let Some(timeout) = options.milliseconds("connectTimeoutMS")? {
-            target.connect_timeout = timeout;
-        }
-        target.socket_timeout = options.milliseconds("socketTimeoutMS")?;
-        refuse_contradictions(&target, &mut options)?;
-        target.other_options = options.0;
-        Ok(target)
+        read_target(text).map_err(|error| error.or_id("bad-connection-string"))
     }
+}
+
+fn read_target(text: &str) -> Result<Target> {
+    let (rest, by_name) = match (text.strip_prefix("mongodb://"), text.strip_prefix("mongodb+srv://")) {
+        (Some(rest), _) => (rest, false),
+        (_, Some(rest)) => (rest, true),
+        // An empty result of a shell substitution must not be taken for a server.
+        _ if text.trim().is_empty() => {
+            return Err(Error::usage("the connection string is empty")
+                .advise("name the servers: mongodb://HOST:PORT"));
+        }
+        _ => {
+            let what = "a connection string starts with mongodb:// or mongodb+srv://";
+            return Err(Error::usage(what));
+        }
+    };
+    let (login, rest) = rest.rsplit_once('@').map_or((None, rest), |(login, rest)| (Some(login), rest));
+    let login = login.map(read_login).transpose()?;
+    let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let (hosts, database) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut options = UriOptions::read(options)?;
+    let mut target = Target { addresses: Vec::new(), ..Target::at(Address::new("", 0)) };
+    if by_name {
+        target.seed_list = Some(SeedList::read(&decoded(hosts)?, &mut options)?);
+    } else {
+        target.addresses = hosts.split(',').map(read_server).collect::<Result<_>>()?;
+    }
+    target.database = Some(decoded(database)?).filter(|name| !name.is_empty());
+    target.credential = credential(login, &mut options, target.database.as_deref())?;
+    target.tls = tls(&mut options, by_name)?;
+    target.compressors = compressors(&mut options);
+    target.replica_set = options.take("replicaSet");
+    target.app_name = options.take("appName");
+    target.direct_connection = options.truth("directConnection")?.unwrap_or(false);
+    if let Some(timeout) = options.milliseconds("connectTimeoutMS")? {
+        target.connect_timeout = timeout;
+    }
+    target.socket_timeout = options.milliseconds("socketTimeoutMS")?;
+    refuse_contradictions(&target, &mut options)?;
+    target.other_options = options.0;
+    Ok(target)
 }
 
 /// Refuses options that contradict each other, as the drivers do.
@@ -83,8 +85,39 @@ fn refuse_contradictions(target: &Target, options: &mut UriOptions) -> Result<()
     Ok(())
 }
 
+/// One server of the list. The text may be a login whose at sign is missing or escaped, so it is not repeated.
+fn read_server(text: &str) -> Result<Address> {
+    let fault = |fault: AddressFault| fault.error("a server in the connection string");
+    Address::read(&decoded(text)?).map_err(fault)
+}
+
+/// Table: the characters that separate the parts of a connection string, with their escapes.
+const RESERVED: [(char, &str); 4] = [('/', "%2F"), ('?', "%3F"), ('@', "%40"), (':', "%3A")];
+
+/// The user and the password before the last at sign.
+fn read_login(text: &str) -> Result<(String, String)> {
+    let (user, password) = text.split_once(':').map_or((text, None), |(user, rest)| (user, Some(rest)));
+    let is_there = |character: char| match character {
+        ':' => password.is_some_and(|password| password.contains(':')),
+        _ => text.contains(character),
+    };
+    let mut plain: Vec<(char, &str)> =
+        RESERVED.into_iter().filter(|(character, _)| is_there(*character)).collect();
+    if !plain.is_empty() {
+        plain.extend(decoded(text).is_err().then_some(('%', "%25")));
+        return Err(unescaped(&plain));
+    }
+    let password =
+        password.ok_or_else(|| Error::usage("the connection string has a user and no password"))?;
+    let (user, password) = (decoded(user)?, decoded(password)?);
+    if user.is_empty() {
+        return Err(Error::usage("the user in the connection string has no name"));
+    }
+    Ok((user, password))
+}
+
 fn credential(
-    login: Option<&str>,
+    login: Option<(String, String)>,
     options: &mut UriOptions,
     database: Option<&str>,
 ) -> Result<Option<Credential>> {
@@ -96,22 +129,12 @@ fn credential(
         })?),
     };
     let source = options.take("authSource");
-    let Some(login) = login else {
+    let Some((user, password)) = login else {
         return match mechanism {
             Some(_) => Err(Error::usage("the connection string has an authMechanism and no user")),
             None => Ok(None),
         };
     };
-    let (user, password) = login
-        .split_once(':')
-        .ok_or_else(|| Error::usage("the connection string has a user and no password"))?;
-    if password.contains([':', '@']) || user.contains('@') {
-        return Err(unescaped());
-    }
-    let (user, password) = (decoded(user)?, decoded(password)?);
-    if user.is_empty() {
-        return Err(Error::usage("the user in the connection string has no name"));
-    }
     let source = source.or_else(|| database.map(str::to_owned)).unwrap_or_else(|| "admin".to_owned());
     Ok(Some(Credential { user, password, source, mechanism }))
 }
@@ -148,7 +171,17 @@ fn compressors(options: &mut UriOptions) -> Vec<Compressor> {
     known
 }
 
-fn unescaped() -> Error {
-    Error::usage("the user or the password in the connection string holds a character that must be escaped")
-        .advise("write %3A for :, %2F for /, %40 for @")
+/// The error for characters of the login that must be escaped; they are named, and nothing else of it.
+fn unescaped(plain: &[(char, &str)]) -> Error {
+    let characters: Vec<String> = plain.iter().map(|(character, _)| format!("'{character}'")).collect();
+    let escapes: Vec<String> =
+        plain.iter().map(|(character, escape)| format!("{escape} for {character}")).collect();
+    // The at sign may belong to an option or to the database instead.
+    let has_parts = plain.iter().any(|(character, _)| "/?".contains(*character));
+    let other = if has_parts { "; if an at sign is not the end of the login, write %40 for it" } else { "" };
+    let what = format!(
+        "the user or the password in the connection string holds {}, which must be escaped",
+        characters.join(" and ")
+    );
+    Error::usage(what).advise(format!("write {}{other}", escapes.join(", ")))
 }

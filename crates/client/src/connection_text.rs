@@ -35,9 +35,29 @@ pub fn with_options(uri: &str, options: impl IntoIterator<Item = (&'static str, 
     uri
 }
 
+/// A connection string with every delimiter of its login escaped (RFC 3986, section 2.2): some drivers refuse a plain `#`, `[` or `]` there.
+pub fn with_escaped_login(uri: &str) -> String {
+    let Some(((scheme, login), rest)) =
+        uri.rsplit_once('@').and_then(|(start, rest)| Some((start.split_once("://")?, rest)))
+    else {
+        return uri.to_owned();
+    };
+    let escaped = login.replace('#', "%23").replace('[', "%5B").replace(']', "%5D");
+    format!("{scheme}://{escaped}@{rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_login_is_escaped_and_the_rest_stays() {
+        assert_eq!(
+            with_escaped_login("mongodb://u:p#[x]%2F@[::1]:1/d?w=1"),
+            "mongodb://u:p%23%5Bx%5D%2F@[::1]:1/d?w=1"
+        );
+        assert_eq!(with_escaped_login("mongodb://[::1]/d"), "mongodb://[::1]/d");
+    }
 
     #[test]
     fn the_database_is_ours_and_the_user_stays_known() {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use fathom_errors::Kind;
-use fathom_wire::Failure;
+use fathom_wire::{Code, Failure};
 
 /// The reason why a command did not succeed.
 #[derive(Debug)]
@@ -58,8 +58,10 @@ impl From<Error> for fathom_errors::Error {
         match error {
             Error::Network(error) => error,
             Error::Server(failure) => {
-                let what = format!("the server refused ({:?})", failure.code());
-                fathom_errors::Error::new(Kind::Io, what).because(failure)
+                let code = failure.code();
+                let error = fathom_errors::Error::new(Kind::Io, format!("the server refused ({code:?})"));
+                let error = error.because(failure);
+                if code == Code::AuthenticationFailed { error.with_id("login-refused") } else { error }
             }
         }
     }

@@ -83,7 +83,10 @@ pub(crate) fn decoded(text: &str) -> Result<String> {
         bytes.push(u8::from_str_radix(digits, 16).map_err(|_| invalid())?);
         bytes.extend_from_slice(rest.as_bytes());
     }
-    String::from_utf8(bytes).map_err(|_| Error::usage("an escape in the connection string is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| {
+        Error::usage("an escape in the connection string is not UTF-8")
+            .advise("write %25 for a % that begins no escape")
+    })
 }
 
 /// The error for a load balancer in front of routers, which requires service ids that this client does not keep.

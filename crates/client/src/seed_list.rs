@@ -39,7 +39,9 @@ impl SeedList {
             return Err(Error::usage(what));
         }
         if !is_name(host) || host.parse::<Ipv4Addr>().is_ok() {
-            let what = format!("'{host}' is not a name that the name service could list servers under");
+            // The text may be a login whose at sign is missing or escaped, so it is not repeated.
+            let what =
+                "the host of mongodb+srv:// is not a name that the name service could list servers under";
             return Err(Error::usage(what).advise("list servers themselves with mongodb://host:port"));
         }
         let service = options.take("srvServiceName").unwrap_or_else(|| "mongodb".to_owned());

@@ -152,6 +152,11 @@ impl FromStr for AddressList {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<AddressList> {
+        // A login would be split at its commas and slashes, and an error would repeat a part of it.
+        if text.contains('@') {
+            return Err(Error::usage("a list of servers has no user, no password and no @")
+                .advise("write SET/HOST:PORT,HOST:PORT"));
+        }
         let (set, hosts) = text.split_once('/').map_or((None, text), |(set, hosts)| (Some(set), hosts));
         if set == Some("") {
             return Err(Error::usage(format!("'{text}' names no replica set before the slash")));
@@ -191,6 +196,10 @@ mod tests {
         assert_eq!("rs/a:1".parse::<AddressList>().unwrap().target().replica_set.as_deref(), Some("rs"));
         for refused in ["", "/a:1", "a:1,b:1", "rs/", "rs/a:x"] {
             assert!(refused.parse::<AddressList>().is_err(), "{refused}");
+        }
+        for login in ["us3r:s3cret@a:1", "rs/us3r:s3cret,s3cret@a:1", "mongodb://us3r:s3cret/s3cret@a:1"] {
+            let refused = login.parse::<AddressList>().unwrap_err().to_string();
+            assert!(!refused.contains("s3cret") && refused.contains("no password"), "{refused}");
         }
     }
 }

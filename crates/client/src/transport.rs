@@ -223,7 +223,7 @@ impl TransportStream {
         let header = self.buffer.get(self.start..).and_then(|bytes| bytes.first_chunk());
         let header = header.map(Header::parse).transpose().map_err(|failure| {
             let what = format!("{} does not speak MongoDB's protocol", self.address);
-            Error::new(Kind::Malformed, what).because(failure)
+            Error::new(Kind::Malformed, what).because(failure).with_id("not-mongodb")
         })?;
         Ok(header.map_or(0, |header| header.length_bytes))
     }
@@ -326,10 +326,11 @@ fn shake_hands(
 /// The only connection error that is [`Kind::NotFound`].
 fn unresolved(address: &Address, cause: io::Error) -> Error {
     let what = format!("cannot connect to {address}, whose name cannot be resolved");
-    Error::new(Kind::NotFound, what).because(cause).advise("check the name")
+    Error::new(Kind::NotFound, what).because(cause).with_id("no-server").advise("check the name")
 }
 
 fn connect_failed(address: &Address, cause: io::Error) -> Error {
     let advice = "check that the server runs and listens there";
-    Error::new(Kind::Io, format!("cannot connect to {address}")).because(cause).advise(advice)
+    let what = format!("cannot connect to {address}");
+    Error::new(Kind::Io, what).because(cause).with_id("no-server").advise(advice)
 }

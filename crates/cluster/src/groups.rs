@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::cgroup::Cgroups;
-use fathom_host::{BlockTree, DeviceNumber, Mounts, View};
+use fathom_host::{BlockTree, DeviceNumber, DeviceStack, Mounts, View};
 use fathom_process::{Guard, Ledger, Resource};
 use fathom_units::Bytes;
 
@@ -47,11 +47,11 @@ pub(crate) fn make(ledger: &Ledger, limits: &Limits, db_path: Option<&Path>) -> 
         return Ok(groups);
     }
     let view = View::live();
-    let device = if has_io(limits) { Some(disk_of(&view, db_path)?) } else { None };
+    let devices = if has_io(limits) { disks_of(&view, db_path)? } else { Vec::new() };
     let unified = unified_parent(&view, limits)?;
     let settings = match &unified {
-        Some(_) => version_2(limits, device)?,
-        None => version_1(limits, device)?,
+        Some(_) => version_2(limits, &devices)?,
+        None => version_1(limits, &devices)?,
     };
     let name = ledger.unique_name();
     for setting in &settings {
@@ -107,7 +107,7 @@ fn quota_us(cpus: f64) -> u64 {
     (cpus * PERIOD_US as f64).round() as u64
 }
 
-fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<ControllerSetting>> {
+fn version_2(limits: &Limits, devices: &[DeviceNumber]) -> Result<Vec<ControllerSetting>> {
     let setting =
         |controller, file: &str, text| ControllerSetting { controller, file: file.to_owned(), text };
     let mut settings = Vec::new();
@@ -117,7 +117,7 @@ fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Contro
     if let Some(memory) = &limits.memory {
         settings.push(setting("memory", "memory.max", memory.parse::<Bytes>()?.get().to_string()));
     }
-    if let Some(device) = device {
+    for device in devices {
         let io: Vec<String> =
             io(limits)?.into_iter().map(|(limit, _, name)| format!("{name}={limit}")).collect();
         settings.push(setting("io", "io.max", format!("{device} {}", io.join(" "))));
@@ -125,7 +125,7 @@ fn version_2(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Contro
     Ok(settings)
 }
 
-fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<ControllerSetting>> {
+fn version_1(limits: &Limits, devices: &[DeviceNumber]) -> Result<Vec<ControllerSetting>> {
     let setting = |controller, file: String, text| ControllerSetting { controller, file, text };
     let mut settings = Vec::new();
     if let Some(cpus) = limits.cpus {
@@ -136,7 +136,7 @@ fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Contro
         let bytes = memory.parse::<Bytes>()?.get().to_string();
         settings.push(setting("memory", "memory.limit_in_bytes".to_owned(), bytes));
     }
-    if let Some(device) = device {
+    for device in devices {
         settings.extend(io(limits)?.into_iter().map(|(limit, name, _)| {
             setting("blkio", format!("blkio.throttle.{name}_device"), format!("{device} {limit}"))
         }));
@@ -144,19 +144,23 @@ fn version_1(limits: &Limits, device: Option<DeviceNumber>) -> Result<Vec<Contro
     Ok(settings)
 }
 
-/// The disk under the data: a whole disk, since the kernel limits no partitions.
-fn disk_of(view: &View, db_path: Option<&Path>) -> Result<DeviceNumber> {
+/// The disks under the data: whole disks, since the kernel limits no partitions. Each has the limit.
+fn disks_of(view: &View, db_path: Option<&Path>) -> Result<Vec<DeviceNumber>> {
     let path = db_path.ok_or_else(|| Error::usage("a router has no disk whose I/O could be limited"))?;
     let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     let existing = existing.canonicalize().map_err(|cause| Error::io("find", existing, cause))?;
     let (mounts, tree) = (Mounts::read(view)?, BlockTree::read(view));
-    let device = mounts.containing(&existing).and_then(|mount| tree.written_under(mount, &mounts));
-    let disk =
-        device.map(|device| device.disk.as_deref().and_then(|disk| tree.by_name(disk)).unwrap_or(device));
-    disk.map(|disk| disk.number).ok_or_else(|| {
-        let what = format!("{} is on no disk whose I/O could be limited", existing.display());
-        Error::new(Kind::Unsupported, what).advise("put the member's 'directory' on a disk of its own")
-    })
+    let stack = DeviceStack::under(view, &mounts, &tree, &existing);
+    if let Some(absence) = stack.absence() {
+        let what = format!("{} is on no disk whose I/O could be limited: {absence}", existing.display());
+        return Err(
+            Error::new(Kind::Unsupported, what).advise("put the member's 'directory' on a disk of its own")
+        );
+    }
+    let mut disks: Vec<DeviceNumber> = stack.tops.iter().map(|device| tree.whole(device).number).collect();
+    disks.sort_unstable();
+    disks.dedup();
+    Ok(disks)
 }
 
 /// The version 2 group below which ours can be created, if that version has all required controllers.
@@ -199,7 +203,7 @@ fn version_1_parent(view: &View, controller: &str) -> Result<PathBuf> {
     Cgroups::read(view, None).controller_folder(controller).filter(|folder| folder.is_dir()).ok_or_else(
         || {
             let what = format!("no control group tree with the controller {controller} is mounted");
-            Error::new(Kind::Unsupported, what).advise("limits need one, and root")
+            Error::new(Kind::Unsupported, what).advise("mount it, and run as root: limits need both")
         },
     )
 }
@@ -229,32 +233,35 @@ mod tests {
 
     #[test]
     fn limits_are_written_as_each_version_wants_them() {
-        let device = Some(DeviceNumber { major: 8, minor: 16 });
+        let devices = [DeviceNumber { major: 8, minor: 16 }, DeviceNumber { major: 8, minor: 32 }];
         let texts = |settings: Vec<ControllerSetting>| -> Vec<String> {
             settings.into_iter().map(|one| format!("{} {} {}", one.controller, one.file, one.text)).collect()
         };
         assert_eq!(
-            texts(version_2(&limits(), device).unwrap()),
+            texts(version_2(&limits(), &devices).unwrap()),
             [
                 "cpu cpu.max 50000 100000",
                 "memory memory.max 268435456",
-                "io io.max 8:16 wiops=100 rbps=1048576"
+                "io io.max 8:16 wiops=100 rbps=1048576",
+                "io io.max 8:32 wiops=100 rbps=1048576",
             ]
         );
         assert_eq!(
-            texts(version_1(&limits(), device).unwrap()),
+            texts(version_1(&limits(), &devices).unwrap()),
             [
                 "cpu cpu.cfs_period_us 100000",
                 "cpu cpu.cfs_quota_us 50000",
                 "memory memory.limit_in_bytes 268435456",
                 "blkio blkio.throttle.write_iops_device 8:16 100",
                 "blkio blkio.throttle.read_bps_device 8:16 1048576",
+                "blkio blkio.throttle.write_iops_device 8:32 100",
+                "blkio blkio.throttle.read_bps_device 8:32 1048576",
             ]
         );
     }
 
     #[test]
     fn a_router_has_no_disk() {
-        assert_eq!(disk_of(&View::live(), None).unwrap_err().kind(), Kind::Usage);
+        assert_eq!(disks_of(&View::live(), None).unwrap_err().kind(), Kind::Usage);
     }
 }

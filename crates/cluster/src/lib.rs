@@ -33,7 +33,7 @@ pub use mlaunch::{Environment, MLAUNCH_FILE, quoted, shard_names};
 pub use network::{Rules, serve as serve_proxy};
 pub use programs::{OWN, Programs};
 pub use server_process::signal;
-pub use set_config::connection_string;
+pub use set_config::{connection_string, connection_strings};
 pub use state::{ClusterState, CreationPhase, STATE_FILE, ServerState};
 pub use tags::{ServerCondition, TagSelection, tags_of};
 pub use tls_arguments::TlsArguments;

@@ -30,7 +30,9 @@ pub(crate) fn check_free(ports: &[u16]) -> Result<()> {
         1 => format!("port {} is in use", named.join("")),
         _ => format!("ports {}{more} are in use", named.join(", ")),
     };
-    Err(Error::new(Kind::Busy, what).advise("choose others with --port, or stop what uses them"))
+    Err(Error::new(Kind::Busy, what)
+        .with_id("port-taken")
+        .advise("choose others with --port, or stop what uses them"))
 }
 
 /// The listening sockets, by port.

@@ -71,6 +71,7 @@ impl Programs {
                     let what =
                         format!("there is no program {name} in {}", file.parent().unwrap_or(path).display());
                     return Err(Error::new(Kind::NotFound, what)
+                        .with_id("no-program")
                         .advise(format!("name a folder that has one, or '{OWN}' for the built-in server")));
                 }
                 let file = std::path::absolute(&file).map_err(|cause| Error::io("find", &file, cause))?;
@@ -83,6 +84,7 @@ impl Programs {
                 (Some(mongod), None) => {
                     let what = format!("{} is on the path, and no {name} beside it", mongod.display());
                     Err(Error::new(Kind::NotFound, what)
+                        .with_id("no-program")
                         .advise(format!("install it, or use '--binarypath {OWN}'")))
                 }
             },

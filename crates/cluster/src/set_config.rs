@@ -55,26 +55,42 @@ pub(crate) fn seed_list(set: &str, nodes: &[Node], host: &str) -> String {
     format!("{set}/{}", hosts.join(","))
 }
 
-/// The connection string for clients. If users must log in, it has `<password>` in place of the password.
+/// The connection string for clients; empty without a permanent router. If users must log in, it has `<password>` in place of the password.
 pub fn connection_string(topology: &Topology, nodes: &[Node]) -> String {
     let wanted = |node: &&Node| match topology.shape {
         ClusterShape::Single(_) => true,
         ClusterShape::ReplicaSet(_) => node.purpose == Purpose::Data,
         ClusterShape::Sharded { .. } => node.purpose == Purpose::Router && !node.temporary,
     };
-    let hosts: Vec<String> =
-        nodes.iter().filter(wanted).map(|node| format!("{}:{}", topology.host, node.port)).collect();
-    if hosts.is_empty() {
+    let option = match &topology.shape {
+        ClusterShape::ReplicaSet(set) => Some(format!("replicaSet={}", set.name)),
+        _ => None,
+    };
+    address(topology, &nodes.iter().filter(wanted).collect::<Vec<_>>(), option)
+}
+
+/// The connection strings of some of the servers, each of its own server alone; that of the cluster for all of them.
+pub fn connection_strings(topology: &Topology, nodes: &[Node], chosen: &[usize]) -> Vec<String> {
+    let strings: Vec<String> = if chosen.len() == nodes.len() {
+        vec![connection_string(topology, nodes)]
+    } else {
+        let servers = chosen.iter().filter_map(|at| nodes.get(*at)).filter(|node| !node.temporary);
+        let direct = |node: &Node| node.set.is_some().then(|| "directConnection=true".to_owned());
+        servers.map(|node| address(topology, &[node], direct(node))).collect()
+    };
+    strings.into_iter().filter(|text| !text.is_empty()).collect()
+}
+
+fn address(topology: &Topology, servers: &[&Node], option: Option<String>) -> String {
+    if servers.is_empty() {
         return String::new();
     }
-    let mut options = Vec::new();
-    if let ClusterShape::ReplicaSet(set) = &topology.shape {
-        options.push(format!("replicaSet={}", set.name));
-    }
+    let hosts: Vec<String> = servers.iter().map(|node| format!("{}:{}", topology.host, node.port)).collect();
+    let mut options: Vec<String> = option.into_iter().collect();
     options.extend(topology.tls.client_options());
     let user = topology.auth.as_ref().and_then(|auth| Some((auth.user.as_ref()?, auth)));
     let login = user.map(|(user, auth)| {
-        options.push(format!("authSource={}", auth.database));
+        options.push(format!("authSource={}", tls_arguments::escaped(&auth.database)));
         format!("{}:<password>@", tls_arguments::escaped(user))
     });
     let options = if options.is_empty() { String::new() } else { format!("?{}", options.join("&")) };
@@ -148,5 +164,25 @@ mod tests {
         let topology = Topology { shape, ..Topology::default() };
         let nodes = layout(&topology, Path::new("/c")).unwrap();
         assert_eq!(connection_string(&topology, &nodes), "mongodb://localhost:27017,localhost:27018/");
+    }
+
+    #[test]
+    fn chosen_servers_have_a_connection_string_each() {
+        let set = Topology { shape: ClusterShape::ReplicaSet(set()), ..Topology::default() };
+        let nodes = layout(&set, Path::new("/c")).unwrap();
+        let one = |port: u16| format!("mongodb://localhost:{port}/?directConnection=true");
+        assert_eq!(connection_strings(&set, &nodes, &[1, 3]), [one(27018), one(27020)]);
+        assert_eq!(connection_strings(&set, &nodes, &[]), [""; 0]);
+        assert_eq!(connection_strings(&set, &nodes, &[0, 1, 2, 3]), [connection_string(&set, &nodes)]);
+        let shape = ClusterShape::Sharded {
+            shards: vec![ReplicaSet::plain("a", 1, 0)],
+            config: ReplicaSet::plain("c", 1, 0),
+            routers: Vec::new(),
+        };
+        let sharded = Topology { shape, ..Topology::default() };
+        let nodes = layout(&sharded, Path::new("/c")).unwrap();
+        // The router is there only while the cluster is made.
+        assert_eq!(connection_strings(&sharded, &nodes, &[0, 1]), [one(27018)]);
+        assert_eq!(connection_strings(&sharded, &nodes, &[0, 1, 2]), [""; 0]);
     }
 }

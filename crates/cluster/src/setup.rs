@@ -219,7 +219,38 @@ impl ClusterSetup<'_> {
             let what = format!("the user '{user}' cannot be made on {}", node.title());
             self.command(node, &auth.database, &command, &what, &[USER_EXISTS])?;
         }
+        self.copied(user, &auth.database)
+    }
+
+    /// Waits until every server has the user that its set took. A majority acknowledges the user, while the other members refuse the login
+    /// still, and the printed connection string names them too. A delayed member is not waited for: it has the user after its delay.
+    fn copied(&self, user: &str, database: &str) -> Result<()> {
+        let question = doc! {
+            "usersInfo": { "user": user, "db": database },
+            "$readPreference": { "mode": "primaryPreferred" },
+        };
+        for node in
+            self.nodes.iter().filter(|node| node.purpose != Purpose::Arbiter && !self.is_delayed(node))
+        {
+            let what = format!("{} does not have the user '{user}'", node.title());
+            self.command_until(node, "admin", &question, &what, &[], |reply| {
+                let has_user = reply.get_array("users").is_ok_and(|users| !users.is_empty());
+                if has_user {
+                    Ok(())
+                } else {
+                    Err(Error::new(Kind::Busy, "its set has not copied it there yet"))
+                }
+            })?;
+        }
         Ok(())
+    }
+
+    fn is_delayed(&self, node: &Node) -> bool {
+        self.topology.sets().into_iter().any(|set| {
+            let mut members = set.members.iter().zip(self.members(set));
+            members
+                .any(|(one, member)| member.port == node.port && one.delay_secs.is_some_and(|secs| secs > 0))
+        })
     }
 
     fn primary(&self, set: &ReplicaSet) -> Result<&Node> {
@@ -243,10 +274,23 @@ impl ClusterSetup<'_> {
         what: &str,
         done: &[i32],
     ) -> Result<()> {
+        self.command_until(node, database, command, what, done, |_| Ok(()))
+    }
+
+    /// As [`ClusterSetup::command`], until its reply is also the one that is waited for.
+    fn command_until(
+        &self,
+        node: &Node,
+        database: &str,
+        command: &Document,
+        what: &str,
+        done: &[i32],
+        check: impl Fn(&Document) -> Result<()>,
+    ) -> Result<()> {
         let mut final_error = None;
         let result =
             self.patience(what.to_owned()).until(|| match self.contact.run(node, database, command) {
-                Ok(_) => Ok(()),
+                Ok(reply) => check(&reply),
                 Err(fathom_client::Error::Server(failure)) if done.contains(&failure.code().0) => Ok(()),
                 Err(fathom_client::Error::Server(failure)) if !MAY_COME_TRUE.contains(&failure.code().0) => {
                     let why =

@@ -43,8 +43,12 @@ pub struct ClusterState {
     pub servers: Vec<ServerState>,
     /// The proxy in front of its servers, if there is one.
     pub proxy: Option<ProcessId>,
-    /// Folders that were created outside of the cluster's, and are removed with it.
-    pub folders: Vec<PathBuf>,
+    /// Folders and files that were made for it, outer ones first, and are removed with it. A folder that was there before is not listed.
+    #[serde(default)]
+    pub made: Vec<PathBuf>,
+    /// Whether mlaunch made it; a state of an older version does not say.
+    #[serde(default)]
+    pub made_by_mlaunch: Option<bool>,
 }
 
 /// A server with its last command line.
@@ -103,7 +107,8 @@ impl ClusterState {
             topology,
             servers,
             proxy: None,
-            folders: Vec::new(),
+            made: Vec::new(),
+            made_by_mlaunch: Some(false),
         }
     }
 

@@ -201,6 +201,10 @@ impl Topology {
 
     /// Refuses invalid topologies, and those that MongoDB would refuse after everything was started.
     pub fn check(&self) -> Result<()> {
+        self.checked().map_err(|error| error.or_id("bad-topology"))
+    }
+
+    fn checked(&self) -> Result<()> {
         if let ClusterShape::Sharded { shards, .. } = &self.shape {
             if shards.is_empty() {
                 return Err(Error::usage("a sharded cluster needs at least one shard"));

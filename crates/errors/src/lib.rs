@@ -60,11 +60,33 @@ impl Kind {
             _ => 3,
         }
     }
+
+    /// The id of a refusal of this kind that has no id of its own. Scripts and docs/exits.md name it, so it never changes.
+    pub fn id(self) -> &'static str {
+        match self {
+            Kind::Usage => "usage",
+            Kind::Malformed => "malformed",
+            Kind::NotFound => "not-found",
+            Kind::Permission => "permission",
+            Kind::ReadOnly => "read-only",
+            Kind::NoSpace => "no-space",
+            Kind::Unsupported => "unsupported",
+            Kind::NotOurs => "not-ours",
+            Kind::Busy => "busy",
+            Kind::Io => "io",
+            Kind::Corruption => "corruption",
+            Kind::WriteConflict => "write-conflict",
+            Kind::Duplicate => "duplicate",
+            Kind::Stopped => "stopped",
+            Kind::OutputClosed => "output-closed",
+        }
+    }
 }
 
 #[derive(Debug)]
 struct ErrorBody {
     kind: Kind,
+    id: Option<&'static str>,
     what: String,
     advice: Option<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -76,7 +98,7 @@ pub struct Error(Box<ErrorBody>);
 impl Error {
     /// An error of `kind`; `what` names the action and its object, without a full stop.
     pub fn new(kind: Kind, what: impl Into<String>) -> Self {
-        Error(Box::new(ErrorBody { kind, what: what.into(), advice: None, source: None }))
+        Error(Box::new(ErrorBody { kind, id: None, what: what.into(), advice: None, source: None }))
     }
 
     /// Shorthand for a [`Kind::Usage`] error.
@@ -110,6 +132,30 @@ impl Error {
     pub fn with_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
+    }
+
+    /// Gives the error an id of its own, in lower case with hyphens. It never changes, and docs/exits.md lists it.
+    #[must_use]
+    pub fn with_id(mut self, id: &'static str) -> Self {
+        self.0.id = Some(id);
+        self
+    }
+
+    /// Gives the error an id unless it has one, for callers that know only the part that failed.
+    #[must_use]
+    pub fn or_id(self, id: &'static str) -> Self {
+        if self.own_id().is_some() { self } else { self.with_id(id) }
+    }
+
+    /// The stable id of the error: its own, else that of a cause of the same kind, else that of the kind.
+    pub fn id(&self) -> &'static str {
+        self.own_id().unwrap_or_else(|| self.0.kind.id())
+    }
+
+    fn own_id(&self) -> Option<&'static str> {
+        let cause =
+            || self.0.source.as_deref()?.downcast_ref::<Error>().filter(|cause| cause.kind() == self.kind());
+        self.0.id.or_else(|| cause()?.own_id())
     }
 
     /// The kind of the error.
@@ -172,7 +218,58 @@ impl StdError for Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    const KINDS: [Kind; 15] = [
+        Kind::Usage,
+        Kind::Malformed,
+        Kind::NotFound,
+        Kind::Permission,
+        Kind::ReadOnly,
+        Kind::NoSpace,
+        Kind::Unsupported,
+        Kind::NotOurs,
+        Kind::Busy,
+        Kind::Io,
+        Kind::Corruption,
+        Kind::WriteConflict,
+        Kind::Duplicate,
+        Kind::Stopped,
+        Kind::OutputClosed,
+    ];
+
+    #[test]
+    fn ids_are_unique_words_with_hyphens() {
+        let ids: BTreeSet<&str> = KINDS.iter().map(|kind| kind.id()).collect();
+        assert_eq!(ids.len(), KINDS.len());
+        for id in ids {
+            assert!(id.split('-').all(|word| !word.is_empty()), "{id}");
+            assert!(id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_id_of_its_own_takes_precedence_and_is_not_in_the_sentence() {
+        let error = Error::new(Kind::NotFound, "there is no run folder");
+        assert_eq!(error.id(), "not-found");
+        let error = error.with_id("no-run-folder").with_kind(Kind::Usage);
+        assert_eq!((error.id(), error.to_string().as_str()), ("no-run-folder", "there is no run folder"));
+        assert_eq!(format!("{error:?}"), "Usage: there is no run folder");
+        assert_eq!(error.or_id("other").id(), "no-run-folder");
+    }
+
+    #[test]
+    fn an_error_takes_the_id_of_a_cause_of_its_kind() {
+        let cause = || Error::new(Kind::NotFound, "no program").with_id("no-program");
+        assert_eq!(Error::new(Kind::NotFound, "the cell cannot be made").because(cause()).id(), "no-program");
+        assert_eq!(Error::usage("the study is refused").because(cause()).id(), "usage");
+        assert_eq!(
+            Error::usage("the study is refused").because(cause()).or_id("bad-study").id(),
+            "bad-study"
+        );
+    }
 
     #[test]
     fn display_is_one_sentence_with_cause_and_advice() {

@@ -7,8 +7,8 @@ use fathom_record::capacity::{CapacityLimit, CapacityLoad, CheckpointCost};
 use fathom_units::decimal;
 
 use crate::guard::PROCESSOR_SHORTAGES;
-use crate::path::leaves;
 use crate::processors::Processors;
+use crate::server_devices::{leaves, tops};
 use crate::{Evidence, Judgement, caps};
 
 /// The most processor time that other programs may take while the server and its load fill the rest, in percent. It includes the kernel's own
@@ -138,8 +138,8 @@ pub fn device_reads_per_s(evidence: &Evidence) -> Option<f64> {
 }
 
 fn reads_of_devices(evidence: &Evidence, member: &str) -> Option<f64> {
-    let top = evidence.fact(&format!("server.{member}.device"));
-    let devices = top.map_or_else(|| leaves(evidence, member), |top| vec![top.to_owned()]);
+    let tops = tops(evidence, member);
+    let devices = if tops.is_empty() { leaves(evidence, member) } else { tops };
     let counted: Vec<f64> =
         devices.iter().filter_map(|device| evidence.rate_per_s(&format!("device.{device}.reads"))).collect();
     (!counted.is_empty()).then(|| counted.iter().sum())

@@ -9,11 +9,10 @@ use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{SeededRandom, bootstrap_mean, coefficient_of_variation, median, quantile};
 use fathom_units::{count, decimal};
 
-use crate::path::{
-    DeviceSeconds, Seconds, client_gauge, client_mean_us, leaves, operation_us, waiting_for_pages,
-};
+use crate::path::{DeviceSeconds, Seconds, client_gauge, client_mean_us, operation_us, waiting_for_pages};
 use crate::queue::{curve_of_reads, waiting_share};
 use crate::seconds::{SecondGrid, mean, zip};
+use crate::server_devices::{leaves, tops};
 use crate::{Evidence, Judgement};
 
 /// The series that caps are seen in.
@@ -39,8 +38,10 @@ const REACHED: f64 = 0.9;
 const MIN_REACHED_SHARE: f64 = 0.1;
 /// A rate above this part of the cap is not held by it: version 1 of control groups counts no buffered writes.
 const NOT_HELD: f64 = 1.1;
-/// From this number of seconds on one of them may be above that.
-const MIN_SECONDS_WITH_BURST: usize = 4;
+/// Seconds over which a rate is averaged before it is compared with that: within one second a throttle's count jitters by a fifth around its cap.
+const HELD_WINDOW_S: usize = 5;
+/// From this number of such windows on one of them may be above that.
+const MIN_WINDOWS_WITH_BURST: usize = 4;
 /// A time has grown if it is this many times as long while the cap is reached.
 const GROWN: f64 = 1.5;
 /// The share of a second in which some task waited for input or output, from which on the second counts.
@@ -112,13 +113,17 @@ impl<'k> CapUse<'k> {
     ) -> Option<CapUse<'k>> {
         let name = format!("device.{device}.cap.{}", kind.name);
         let limit = mean(grid.means_of(evidence, &name)?.into_iter().flatten()).filter(|cap| *cap > 0.0)?;
-        let of_throttle = format!("device.{device}.throttle_{}", kind.counter);
-        let of_device = format!("device.{device}.{}", kind.counter);
-        let counted = grid.sums_of(evidence, &of_throttle);
-        let is_counted = counted.is_some();
-        let used = counted.or_else(|| grid.sums_of(evidence, &of_device))?;
-        let used_name = if is_counted { of_throttle } else { of_device };
-        Some(CapUse { kind, name, used_name, limit, used, is_counted })
+        let counted = |used_name: String, is_counted| {
+            let used = grid.sums_of(evidence, &used_name)?;
+            Some(CapUse { kind, name: name.clone(), used_name, limit, used, is_counted })
+        };
+        let of_throttle = counted(format!("device.{device}.throttle_{}", kind.counter), true);
+        // Version 1 of control groups counts buffered writes when they are submitted, long before the device is held to the cap.
+        let passes_by = of_throttle.as_ref().is_none_or(|cap| !cap.holds());
+        let of_device =
+            passes_by.then(|| counted(format!("device.{device}.{}", kind.counter), false)).flatten();
+        let is_better = of_throttle.is_none() || of_device.as_ref().is_some_and(CapUse::holds);
+        if is_better { of_device } else { of_throttle }
     }
 
     fn reached(&self) -> Vec<bool> {
@@ -131,12 +136,14 @@ impl<'k> CapUse<'k> {
         self.reached().iter().filter(|reached| **reached).count() as f64 / measured.max(1) as f64
     }
 
-    /// Whether it holds these requests at all. A single second above it does not decide, since a throttle allows more after a rest.
+    /// Whether it holds these requests at all. A single window above it does not decide, since a throttle allows more after a rest.
     fn holds(&self) -> bool {
-        let measured = self.used.iter().flatten().count();
-        let beyond = self.used.iter().flatten().filter(|used| **used > NOT_HELD * self.limit).count();
-        let exempt = if measured >= MIN_SECONDS_WITH_BURST { 1.0 } else { 0.0 };
-        beyond as f64 <= (MIN_REACHED_SHARE * measured as f64).max(exempt)
+        let windows =
+            self.used.chunks(HELD_WINDOW_S).filter_map(|window| mean(window.iter().flatten().copied()));
+        let means: Vec<f64> = windows.collect();
+        let beyond = means.iter().filter(|used| **used > NOT_HELD * self.limit).count();
+        let exempt = if means.len() >= MIN_WINDOWS_WITH_BURST { 1.0 } else { 0.0 };
+        beyond as f64 <= (MIN_REACHED_SHARE * means.len() as f64).max(exempt)
     }
 
     /// Its used share, on average and in the busiest seconds, in words.
@@ -190,8 +197,7 @@ fn devices(evidence: &Evidence) -> Vec<String> {
 fn member_of(evidence: &Evidence, device: &str) -> String {
     let members = evidence.members();
     let its = |member: &&String| {
-        leaves(evidence, member).iter().any(|leaf| leaf == device)
-            || evidence.environment.get(&format!("server.{member}.device")).is_some_and(|one| one == device)
+        leaves(evidence, member).iter().chain(&tops(evidence, member)).any(|one| one == device)
     };
     members.iter().find(its).or(members.first()).cloned().unwrap_or_else(|| "0".to_owned())
 }

@@ -16,6 +16,7 @@ use fathom_record::figure::{Figure, figures};
 use fathom_record::folders::{Condition, RunFolder};
 use fathom_record::{Finding, Manifest, Run, Severity};
 
+use self::failure_change::{FailureChange, failure_changes};
 use crate::Fingerprint;
 use crate::run_noise::run_noise;
 
@@ -25,14 +26,16 @@ const NOTE: &str = "note.";
 /// Compares `b` with `a`.
 pub fn compare(a: &ReadRun, b: &ReadRun) -> Comparison {
     let (figures_a, figures_b) = (figures(&a.results), figures(&b.results));
+    let failures = failure_changes(&a.results, &b.results);
     let changes: Vec<FigureChange> = figures_a
         .iter()
         .filter_map(|one| {
             let two = figures_b.iter().find(|two| two.key() == one.key() && two.unit == one.unit)?;
-            Some(change(one, two, (a, b)))
+            Some(change(one, two, (a, b), &failures))
         })
         .collect();
     let mut obstacles = obstacles(a, b);
+    obstacles.extend(failures.iter().filter_map(FailureChange::obstacle));
     if changes.is_empty() {
         obstacles.insert(0, "They have no figure in common: they did not measure the same thing.".to_owned());
     }
@@ -50,10 +53,17 @@ pub fn compare(a: &ReadRun, b: &ReadRun) -> Comparison {
     }
 }
 
-fn change(one: &Figure, two: &Figure, (a, b): (&ReadRun, &ReadRun)) -> FigureChange {
+fn change(
+    one: &Figure,
+    two: &Figure,
+    (a, b): (&ReadRun, &ReadRun),
+    failures: &[FailureChange],
+) -> FigureChange {
     let noise_a = run_noise(&a.run, &a.results, one);
     let noise_b = run_noise(&b.run, &b.results, two);
     let apart = noise_a.zip(noise_b).map(|(a, b)| a.high < b.low || b.high < a.low);
+    let failures = failures.iter().find(|failures| failures.subject == one.subject);
+    let of_kind = failures.and_then(|failures| failures.of_metric(&one.metric));
     FigureChange {
         subject: one.subject.clone(),
         metric: one.metric.clone(),
@@ -64,7 +74,8 @@ fn change(one: &Figure, two: &Figure, (a, b): (&ReadRun, &ReadRun)) -> FigureCha
         ratio: (one.value != 0.0).then(|| two.value / one.value),
         noise_a,
         noise_b,
-        beyond_noise: apart,
+        beyond_noise: of_kind.map_or(apart, |of_kind| of_kind.beyond_noise(one.better, one.value, two.value)),
+        withheld: failures.filter(|_| of_kind.is_none()).and_then(FailureChange::obstacle),
     }
 }
 
@@ -307,5 +318,6 @@ impl ReadRun {
     }
 }
 
+mod failure_change;
 #[cfg(test)]
 mod tests;

@@ -105,7 +105,7 @@ impl BudgetLoad {
     /// The cost of `us` microseconds of the mean operation, with their bounds. `work_us` of them are processor time or a wait for a processor. `None` if
     /// `us` is zero.
     pub(crate) fn cost(&self, us: f64, interval_us: (f64, f64), work_us: f64, basis: &str) -> Option<Cost> {
-        if !(us > 0.0 && self.whole_us > 0.0) {
+        if !(us > 0.0 && self.is_timed()) {
             return None;
         }
         let most = self.most_share(us, work_us);
@@ -121,10 +121,10 @@ impl BudgetLoad {
         })
     }
 
-    /// The same if the share of all waiting by the response clock is known already.
-    pub(crate) fn cost_of_share(&self, share: f64, interval: (f64, f64), basis: &str) -> Cost {
+    /// The same if the share of all waiting by the response clock is known already. `None` if the share is zero or no operation was timed.
+    pub(crate) fn cost_of_share(&self, share: f64, interval: (f64, f64), basis: &str) -> Option<Cost> {
         let within = |share: f64| share.clamp(0.0, 1.0);
-        Cost {
+        (share > 0.0 && self.is_timed()).then(|| Cost {
             clock: self.clock,
             share: within(share),
             interval: (within(interval.0), within(interval.1)),
@@ -132,11 +132,16 @@ impl BudgetLoad {
             p99_us: self.p99_us,
             unserved_per_s: None,
             basis: basis.to_owned(),
-        }
+        })
+    }
+
+    /// Whether the mean time of an operation is known.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.whole_us > 0.0
     }
 
     /// The cost of stops, whose share is of the clients' response time. Without a watched client the server's own mean is the remainder of it.
-    pub(crate) fn cost_of_stops(&self, share: f64, interval: (f64, f64), basis: &str) -> Cost {
+    pub(crate) fn cost_of_stops(&self, share: f64, interval: (f64, f64), basis: &str) -> Option<Cost> {
         match self.clock {
             LatencyClock::Server if share < 1.0 => {
                 let whole_us = self.whole_us / (1.0 - share);
@@ -310,10 +315,22 @@ mod tests {
     #[test]
     fn stops_cost_what_clients_wait_though_none_was_watched() {
         let server = BudgetLoad { clock: LatencyClock::Server, ..load(0.0, 100.0, 400.0, 8.0) };
-        let cost = server.cost_of_stops(0.99, (0.25, 0.99), "x");
+        let cost = server.cost_of_stops(0.99, (0.25, 0.99), "x").unwrap();
         assert_eq!(cost.clock, LatencyClock::Response);
         assert!((cost.mean_us - 9_900.0).abs() < 1e-6, "{cost:?}");
-        assert_eq!(load(0.0, 100.0, 400.0, 8.0).cost_of_stops(0.5, (0.5, 0.5), "x").mean_us, 50.0);
+        let of_client = load(0.0, 100.0, 400.0, 8.0);
+        assert_eq!(of_client.cost_of_stops(0.5, (0.5, 0.5), "x").unwrap().mean_us, 50.0);
+    }
+
+    #[test]
+    fn nothing_measured_costs_nothing() {
+        let load = load(0.0, 100.0, 400.0, 8.0);
+        let untimed = BudgetLoad { whole_us: 0.0, ..load.clone() };
+        assert_eq!(load.cost_of_share(0.0, (0.0, 0.0), "x"), None);
+        assert_eq!(load.cost_of_share(f64::NAN, (0.0, 0.0), "x"), None);
+        assert_eq!(untimed.cost_of_share(0.5, (0.4, 0.6), "x"), None);
+        assert_eq!(untimed.cost_of_stops(0.5, (0.4, 0.6), "x"), None);
+        assert_eq!(untimed.cost(10.0, (5.0, 15.0), 0.0, "x"), None);
     }
 
     #[test]

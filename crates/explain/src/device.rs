@@ -9,9 +9,10 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_stats::median;
 use fathom_units::{Nanos, count, decimal};
 
-use crate::path::{DeviceSeconds, leaves};
+use crate::path::DeviceSeconds;
 use crate::queue::curve_of_reads;
 use crate::seconds::{SecondGrid, mean};
+use crate::server_devices::leaves;
 use crate::{Evidence, Judgement};
 
 /// The series that it is judged by.

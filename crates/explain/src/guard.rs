@@ -261,12 +261,12 @@ fn client_share(evidence: &Evidence, client: &ClientLoads) -> (f64, String) {
 }
 
 fn client_under_quota(throttled_pct: f64, evidence: &Evidence) -> Finding {
-    Finding::new("client-limited", Severity::Warning, "A processor quota holds the client back that makes the load.")
+    Finding::new("client-limited", Severity::Warning, "A processor quota limits the client that makes the load.")
         .confidence(Confidence::Likely)
         .evidence(format!(
-            "The quota of Fathom's control group held it back for {throttled_pct:.0} % of the time (cpu.max, cpu.cfs_quota_us)."
+            "The quota of Fathom's control group stopped it for {throttled_pct:.0} % of the time (cpu.max, cpu.cfs_quota_us)."
         ))
-        .advice("Raise the quota of the client, or offer less, before changing anything on the server.")
+        .advice("Raise the quota of the client or reduce the load before you change anything on the server.")
         .next_look("Run the load again without the quota.")
         .undo("Nothing is changed on the server.")
         .window(evidence.window_ns)
@@ -277,11 +277,11 @@ fn client_limited(share: f64, series: String, evidence: &Evidence) -> Finding {
     Finding::new("client-limited", Severity::Warning, "The client that makes the load is the limit, not the server.")
         .confidence(Confidence::Likely)
         .evidence(format!(
-            "The client's loops use {:.0} % of the processors they can have; above {:.0} % they measure themselves.",
+            "The client's loops use {:.0} % of the processors that they may use; above {:.0} % they measure themselves.",
             100.0 * share,
             100.0 * MAX_CLIENT_CPU_SHARE
         ))
-        .advice("Run the client on another host or with more loops, or offer less, before changing anything on the server.")
+        .advice("Run the client on another host or with more loops, or reduce the load, before you change anything on the server.")
         .next_look("Compare the client's share of its processors at half the load.")
         .undo("Nothing is changed on the server.")
         .window(evidence.window_ns)

@@ -40,6 +40,7 @@ mod removable;
 mod rules;
 mod run_noise;
 mod seconds;
+mod server_devices;
 mod slow_operations;
 mod spikes;
 mod stalls;

@@ -7,7 +7,7 @@
 use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::decimal;
 
-use crate::path::leaves;
+use crate::server_devices::leaves;
 use crate::{Evidence, Judgement};
 
 /// The series that it is judged by.

@@ -11,37 +11,6 @@ use crate::seconds::{SecondGrid, mean, total, zip};
 /// Values of a grid's seconds.
 pub(crate) type Seconds = Vec<Option<f64>>;
 
-/// The devices at the bottom under a server's data: those that the environment names, else the one device that was watched.
-/// Empty if several were watched and nothing says which are stacked on which: their figures must not be added.
-pub(crate) fn leaves(evidence: &Evidence, member: &str) -> Vec<String> {
-    // A router stores nothing.
-    if crate::member::is_router(evidence, member) {
-        return Vec::new();
-    }
-    let named = |key: String| {
-        let text = evidence.environment.get(&key)?;
-        let names: Vec<String> = text
-            .split(|c: char| c == ',' || c.is_whitespace())
-            .filter(|name| !name.is_empty())
-            .map(str::to_owned)
-            .collect();
-        (!names.is_empty()).then_some(names)
-    };
-    named(format!("server.{member}.device.leaves"))
-        .or_else(|| named(format!("server.{member}.device")))
-        .unwrap_or_else(|| {
-            let mut watched: Vec<String> = Vec::new();
-            for (name, _) in evidence.series.starting("device.") {
-                if let Some(device) = name.strip_suffix(".reads").or_else(|| name.strip_suffix(".in_flight"))
-                    && !watched.iter().any(|one| one == device)
-                {
-                    watched.push(device.to_owned());
-                }
-            }
-            if watched.len() == 1 { watched } else { Vec::new() }
-        })
-}
-
 /// The client's series of a name, whatever their tags.
 pub(crate) fn client_names<'e>(evidence: &'e Evidence, name: &'e str) -> impl Iterator<Item = String> + 'e {
     evidence.series.starting("client.").filter_map(move |(rest, _)| {

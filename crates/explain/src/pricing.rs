@@ -134,11 +134,11 @@ impl PricedPart {
             let share = unsent_us / self.load.whole_us;
             let basis = "The wait to be sent, as far as the server bears more at once.";
             let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
-            cost = Some(cost.filter(|cost| cost.share > alone.share).unwrap_or(alone));
+            cost = [cost, alone].into_iter().flatten().max_by(|one, other| one.share.total_cmp(&other.share));
         }
         let stopped_share = stops.then(|| self.stopped_share()).filter(|share| *share > 0.0);
         let cost = match stopped_share.or_else(|| self.stalled_share(waits)) {
-            Some(share) => Some(self.with_stalls(cost, share)),
+            Some(share) => self.with_stalls(cost, share),
             None => cost,
         };
         cost.map(|cost| weighted(cost, self.weight))
@@ -159,7 +159,7 @@ impl PricedPart {
         (self.load.stop_us() - WAKE_US).max(0.0) / self.load.whole_us
     }
 
-    fn with_stalls(&self, cost: Option<Cost>, share: f64) -> Cost {
+    fn with_stalls(&self, cost: Option<Cost>, share: f64) -> Option<Cost> {
         let (own, (low, high)) = cost.map_or((0.0, (0.0, 0.0)), |cost| (cost.share, cost.interval));
         let basis = "The layers' means less one access on storage of its class, and the wait to be sent behind stalls that they fill.";
         self.load.cost_of_share(own + share, (low + share, high + share), basis)
@@ -181,9 +181,9 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
         GainBase::Waiting => {
             let rest = 1.0 - explained_share(finding, parts);
             let (low, high) = gain.interval;
-            Some(load.cost_of_share(rest * gain.share, (rest * low, rest * high), &gain.basis))
+            load.cost_of_share(rest * gain.share, (rest * low, rest * high), &gain.basis)
         }
-        GainBase::ClientWaiting => Some(load.cost_of_stops(gain.share, gain.interval, &gain.basis)),
+        GainBase::ClientWaiting => load.cost_of_stops(gain.share, gain.interval, &gain.basis),
     });
     let is_explained_above = |wait: Wait| match wait {
         Wait::CacheMiss => above_device.contains(&Wait::PageRead),
@@ -211,9 +211,16 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
     // A quota stops the server at times, and operations that become due meanwhile wait to be sent.
     let stops = finding.series.iter().any(|name| name.ends_with(".process.throttled_us"));
     // The wait that was measured while a quota held the server back is a better estimate than the layers.
-    let uses_layers = !stops || of_gain.is_none();
-    let of_waits = its.iter().filter(|_| uses_layers).filter_map(|part| part.cost(&waits, stops));
-    finding.cost = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    let has_gain = finding.gain.is_some() && load.is_some() && cause.gain != GainBase::None;
+    let of_waits = its.iter().filter(|_| !stops || !has_gain).filter_map(|part| part.cost(&waits, stops));
+    let most = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    // A share of zero is no cost: the reason is said in its place.
+    if most.as_ref().is_some_and(|cost| cost.share <= 0.0) {
+        finding.evidence.push("Without it, operations of this run would not have been faster.".to_owned());
+    } else if finding.is_alarm() && !load.is_some_and(BudgetLoad::is_timed) {
+        finding.evidence.push("No operation was timed, so its cost is not known.".to_owned());
+    }
+    finding.cost = most.filter(|cost| cost.share > 0.0);
     if let Some(cost) = &finding.cost
         && finding.confidence != Confidence::CannotTell
         && cost.share >= MIN_COST_SHARE

@@ -200,7 +200,7 @@ fn device_share_of_sync(evidence: &Evidence, budget: &Budget) -> Option<f64> {
     let member = &budget.member;
     let sync_us =
         evidence.sum_within(&format!("server.{member}.journal.sync_us"), budget.window_ns).unwrap_or(0.0);
-    let device_ms: Vec<f64> = crate::path::leaves(evidence, member)
+    let device_ms: Vec<f64> = crate::server_devices::leaves(evidence, member)
         .iter()
         .flat_map(|device| ["write_ms", "flush_ms"].map(|time| format!("device.{device}.{time}")))
         .filter_map(|name| evidence.sum_within(&name, budget.window_ns))
@@ -215,7 +215,7 @@ fn one_access_each_us(evidence: &Evidence, budget: &Budget) -> f64 {
     let sum = |name: &str| evidence.sum_within(name, budget.window_ns);
     let member = &budget.member;
     let Some(pages) = sum(&format!("server.{member}.pages.read")) else { return 0.0 };
-    let devices = crate::path::leaves(evidence, member);
+    let devices = crate::server_devices::leaves(evidence, member);
     let reads: f64 = devices.iter().filter_map(|device| sum(&format!("device.{device}.reads"))).sum();
     let from_device = match ServerMemory::from_evidence(evidence, member) {
         Some(memory) if memory.is_held_back_by_limit() => 0.0,
@@ -276,7 +276,7 @@ fn is_in_set(evidence: &Evidence, member: &str) -> bool {
 /// The time that the requests of a write may wait for a processor within the device. Threads of the kernel serve a loop device
 /// (torvalds/linux:drivers/block/loop.c), and they wait at least as long as the server's threads.
 fn waits_within_device_us(evidence: &Evidence, budget: &Budget) -> f64 {
-    let devices = crate::path::leaves(evidence, &budget.member);
+    let devices = crate::server_devices::leaves(evidence, &budget.member);
     let is_loop = !devices.is_empty() && devices.iter().all(|device| device.starts_with("loop"));
     let waited_us = waited_for_processor_us(evidence, budget).filter(|_| is_loop);
     waited_us.unwrap_or(0.0)

@@ -1,10 +1,11 @@
 //! Table: every rule, in the order in which they run; a later rule may read the findings of an earlier one. Also runs them.
 
-use fathom_record::verdict::Verdict;
+use fathom_record::verdict::{Domain, Verdict};
+use fathom_record::{Finding, FindingOrigin};
 
 use crate::{
-    Evidence, Judgement, amplification, caps, cluster, device, fsync_lock, guard, journal_rate, ladder,
-    layers, little, neighbour, queue, spikes, stalls, standstill, verdict,
+    Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, journal_rate,
+    ladder, layers, little, neighbour, queue, spikes, stalls, standstill, verdict,
 };
 
 /// One rule that judges a run.
@@ -127,7 +128,18 @@ pub fn judge(evidence: &Evidence) -> Judgement {
     for rule in RULES {
         (rule.judge)(evidence, &mut judgement);
     }
+    for finding in &mut judgement.findings {
+        finding.set_origin(origin(finding));
+    }
     judgement
+}
+
+fn origin(finding: &Finding) -> FindingOrigin {
+    match causes::ranked_cause(finding).map(|(_, cause)| cause.domain) {
+        Some(Domain::Client) => FindingOrigin::Client,
+        Some(Domain::Members) => FindingOrigin::Set,
+        _ => FindingOrigin::Server,
+    }
 }
 
 /// Judges each server over the time in which it was watched, for loads on several servers one after another, which must not be taken for one

@@ -157,12 +157,12 @@ impl StalledSeconds {
             ))
             .evidence(format!("When: {}{more} after the run's start.", moments.join(", ")))
             .advice(
-                "Judge the layers of the mean on a run without such a stop: here their shares are those of the stop, and most of it \
+                "Judge the layers of the mean on a run without such a stop. In this run their shares are those of the stop, most of which \
                  is the wait to be sent.",
             )
             .next_look(
-                "Look what the server, its host and its storage did at these moments: the server's log of slow operations, the \
-                 kernel's log, snapshots, backups, a pause of the virtual machine; and whether it comes again.",
+                "Find what the server, its host and its storage did at these moments. The server's log has the slow operations. The \
+                 kernel's log, and the times of snapshots, backups and pauses of the virtual machine, show the rest. Look whether the stop comes again.",
             );
         let finding = finding.gain(Gain {
             of: format!("mean {of}"),

@@ -105,16 +105,15 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[St
     let mut finding = Finding::new("server-stood-still", Severity::Warning, claim)
         .confidence(Confidence::Certain)
         .evidence(format!("{}{more}, since the run's start.", moments.join(", ")))
-        .advice("Look what stopped the process at these moments: a debugger or a signal, a pause of its container, swapping, a snapshot.")
-        .next_look("The kernel's log, the service manager's, and the server's own log around these moments.")
+        .advice("Find what stopped the process at these moments: a debugger or a signal, a pause of its container, swapping, or a snapshot.")
+        .next_look("Read the logs of the kernel, the service manager and the server around these moments.")
         .series([format!("server.{member}.reads.operations"), format!("server.{member}.ping_us")]);
     finding = match stops.iter().filter_map(|stop| stop.host_went_on).collect::<Vec<bool>>().as_slice() {
-        [] => finding.evidence("The host was not watched, so whether it stood still too is not known."),
+        [] => finding.evidence("The host was not watched, so it is unknown whether it stopped too."),
         went_on if went_on.iter().all(|went_on| *went_on) => {
-            finding.evidence("The samplers on its host were on time meanwhile: the server alone stood still.")
+            finding.evidence("The samplers on its host were on time meanwhile: only the server stopped.")
         }
-        _ => finding
-            .evidence("The samplers on this host came late too: the host stood still, or Fathom on it."),
+        _ => finding.evidence("The samplers on this host came late too: the host stopped, or Fathom on it."),
     };
     let windows: Vec<Window> = stops.iter().map(|stop| stop.window_ns).collect();
     let lengths_s: Vec<f64> = stops.iter().map(|stop| stop.length_s).collect();
@@ -233,10 +232,10 @@ mod tests {
         let found = judged(&[20, 30, 40], false, false);
         let [finding] = found.as_slice() else { panic!("{found:#?}") };
         assert!(finding.claim.contains("stood still 3 times, for up to 4.0 s"), "{finding:#?}");
-        assert!(finding.evidence[1].contains("the server alone stood still"), "{finding:#?}");
+        assert!(finding.evidence[1].contains("only the server stopped"), "{finding:#?}");
         assert_eq!(finding.windows_ns.len(), 3);
         let host = judged(&[20], true, false);
-        assert!(host[0].evidence[1].contains("the host stood still"), "{host:#?}");
+        assert!(host[0].evidence[1].contains("the host stopped"), "{host:#?}");
     }
 
     #[test]

@@ -124,11 +124,26 @@ fn not_examined(evidence: &Evidence) -> Verdict {
         };
     }
     let seconds = evidence.window_ns.1.saturating_sub(evidence.window_ns.0) as f64 / 1e9;
-    let operations: f64 = members
+    let counters = members
         .iter()
-        .flat_map(|member| ["reads", "writes"].map(|kind| format!("server.{member}.{kind}.operations")))
-        .filter_map(|name| evidence.sum(&name))
-        .sum();
+        .flat_map(|member| ["reads", "writes"].map(|kind| format!("server.{member}.{kind}.operations")));
+    let read: Vec<f64> =
+        counters.filter_map(|name| evidence.read_s(&name).and(evidence.sum(&name))).collect();
+    if read.is_empty() {
+        // A server that refused its counters is not one at rest.
+        let servers = if members.len() == 1 { "the server were" } else { "any server were" };
+        return Verdict {
+            next: Some(
+                "The notes of the run say why. The role clusterMonitor is enough to read counters; two readings are needed."
+                    .to_owned(),
+            ),
+            ..Verdict::new(
+                Outcome::NotExamined,
+                format!("Not examined: no counters of operations of {servers} read."),
+            )
+        };
+    }
+    let operations: f64 = read.iter().sum();
     let per_s = if seconds > 0.0 { operations / seconds } else { 0.0 };
     let (what, next) = if per_s < IDLE_PER_S {
         (

@@ -6,7 +6,7 @@ use fathom_errors::{Error, Result};
 use serde::Serialize;
 
 use crate::chunk::{ChunkBuffer, MetricChunk};
-use crate::recording_file::visit_recordings;
+use crate::recording_file::{SearchEvent, search_recordings};
 use crate::recording_reader::{RecordingEvent, read_recording};
 use crate::sample_filter::SampleFilter;
 use crate::server_facts::{ROLES, ServerFacts};
@@ -43,7 +43,8 @@ pub struct ServerInventory {
     pub repeated_samples: usize,
     /// The fewest and the most metrics of a sample.
     pub metrics: Option<(usize, usize)>,
-    samples: Vec<SampleTime>,
+    /// The samples of each file.
+    samples: Vec<Vec<SampleTime>>,
 }
 
 /// Reads the contents of recordings. Returns the servers in the order in which they were found, and the errors of unreadable parts.
@@ -54,7 +55,14 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
     let mut servers: Vec<ServerInventory> = Vec::new();
     let mut filter = SampleFilter::new(i64::MIN..=i64::MAX);
     let mut buffer = ChunkBuffer::default();
-    let mut problems = visit_recordings(inputs, &mut |file| {
+    let mut problems = search_recordings(inputs, &mut |event| {
+        let file = match event {
+            SearchEvent::File(file) => file,
+            SearchEvent::End { directory } => {
+                filter.forget(directory);
+                return Ok(());
+            }
+        };
         let at = servers.iter().position(|server| server.directory == file.directory);
         let at = at.unwrap_or_else(|| {
             servers
@@ -62,6 +70,7 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
             servers.len() - 1
         });
         let Some(server) = servers.get_mut(at) else { return Ok(()) };
+        server.samples.push(Vec::new());
         let mut entry = FileInventory { name: file.name.to_owned(), ..FileInventory::default() };
         let end = read_recording(file.contents, &mut buffer, &mut |event| {
             match event {
@@ -71,7 +80,7 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
                     entry.samples += chunk.samples();
                     server.add(chunk, &mut filter)?;
                 }
-                RecordingEvent::Parameters { .. } => {}
+                RecordingEvent::Parameters { replies, .. } => server.facts.add_parameters(replies),
             }
             Ok(())
         })?;
@@ -82,7 +91,8 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
         Ok(())
     })?;
     servers.retain(|server| {
-        let is_recording = !server.samples.is_empty() || server.files.iter().any(|file| file.bytes > 0);
+        let is_recording = server.samples.iter().any(|samples| !samples.is_empty())
+            || server.files.iter().any(|file| file.bytes > 0);
         if !is_recording {
             let names: Vec<&str> = server.files.iter().map(|file| file.name.as_str()).collect();
             let what = format!("{} of {} is no recording of a mongod", names.join(", "), server.directory);
@@ -124,7 +134,8 @@ impl ServerInventory {
         )?;
         for (row, start_ms) in found.rows.iter().zip(found.starts_ms) {
             let value = |column: &[i64]| column.get(*row).copied();
-            self.samples.push(SampleTime { start_ms, pid: value(&pids), uptime_ms: value(&uptimes) });
+            let sample = SampleTime { start_ms, pid: value(&pids), uptime_ms: value(&uptimes) };
+            self.samples.last_mut().into_iter().for_each(|samples| samples.push(sample));
         }
         Ok(())
     }

@@ -3,7 +3,11 @@
 //! A `diagnostic.data` directory has `metrics.<time>-<number>`, one for each start of the server and for each 10 MiB, and `metrics.interim` with the
 //! newest samples. Support cases hand over archives of such directories, often one inside another. All inputs are read as streams in their order.
 //! Only a zip file inside another archive is copied to an unnamed temporary file first, since its table of contents is at its end.
+//!
+//! A running mongod moves samples from the interim file to the newest archive file. The interim file is therefore read before the end of that
+//! archive file, and passed on after it.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Cursor, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -15,6 +19,10 @@ use flate2::read::MultiGzDecoder;
 const MAX_NESTING: usize = 12;
 /// The mark of a tar archive is at byte 257 of its first block.
 const HEAD_BYTES: u64 = 512;
+/// The file with the newest samples, which mongod replaces every ten samples.
+const INTERIM: &str = "metrics.interim";
+/// A larger interim file is not kept in memory. Real ones hold one chunk.
+const MAX_INTERIM_BYTES: u64 = 64 << 20;
 /// Endings of archives and of compressed files.
 const ARCHIVE_ENDINGS: [&str; 6] = [".tar", ".tgz", ".gz", ".zst", ".tzst", ".zip"];
 
@@ -28,6 +36,15 @@ pub struct RecordingFile<'f> {
     pub contents: &'f mut dyn Read,
 }
 
+/// A step of the search for recordings.
+pub enum SearchEvent<'f> {
+    File(RecordingFile<'f>),
+    /// No more file of this directory follows. A directory in an archive, or of files that were named one by one, has no such event.
+    End {
+        directory: &'f str,
+    },
+}
+
 /// Passes each file of a recording in `inputs` to `visit`; `-` is standard input. Returns the errors of files that could not be read if others could.
 ///
 /// # Errors
@@ -36,7 +53,21 @@ pub fn visit_recordings(
     inputs: &[PathBuf],
     visit: &mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
 ) -> Result<Vec<Error>> {
-    let mut search = RecordingSearch { visit, files: 0, problems: Vec::new() };
+    search_recordings(inputs, &mut |event| match event {
+        SearchEvent::File(file) => visit(file),
+        SearchEvent::End { .. } => Ok(()),
+    })
+}
+
+/// The same, and says when a directory was read whole.
+///
+/// # Errors
+/// As [`visit_recordings`].
+pub fn search_recordings(
+    inputs: &[PathBuf],
+    visit: &mut dyn FnMut(SearchEvent<'_>) -> Result<()>,
+) -> Result<Vec<Error>> {
+    let mut search = RecordingSearch::new(visit);
     for input in inputs {
         let (files, problems) = (search.files, search.problems.len());
         search.input(input)?;
@@ -53,14 +84,19 @@ pub fn visit_stream(
     contents: &mut dyn Read,
     visit: &mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
 ) -> Result<Vec<Error>> {
-    let mut search = RecordingSearch { visit, files: 0, problems: Vec::new() };
+    let mut visit_file = |event: SearchEvent<'_>| match event {
+        SearchEvent::File(file) => visit(file),
+        SearchEvent::End { .. } => Ok(()),
+    };
+    let mut search = RecordingSearch::new(&mut visit_file);
     search.stream(&StreamPath::standard_input(), contents, 0)?;
     search.end(0, 0, Path::new("-"))?;
     Ok(search.problems)
 }
 
 fn no_recording(input: &Path) -> Error {
-    Error::new(Kind::NotFound, format!("no recording of a mongod is in {}", input.display())).advise(
+    let what = format!("no recording of a mongod is in {}", input.display());
+    Error::new(Kind::NotFound, what).with_id("no-recording").advise(
         "name a diagnostic.data directory, which is in the server's dbPath, one of its files, or an archive of it",
     )
 }
@@ -125,8 +161,12 @@ fn may_hold_recordings(name: &str) -> bool {
 
 /// Returns whether a file has a name that mongod gives: `metrics.2025-07-10T15-58-48Z-00000`, `metrics.interim`, `metrics.interim.temp`.
 fn is_recording(name: &str) -> bool {
-    name.strip_prefix("metrics.")
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with("interim"))
+    is_archive_file(name) || name.starts_with(INTERIM)
+}
+
+/// Returns whether a file has the name of one that mongod appends chunks to.
+fn is_archive_file(name: &str) -> bool {
+    name.strip_prefix("metrics.").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// The format of a stream, by its first bytes.
@@ -152,13 +192,48 @@ impl StreamFormat {
     }
 }
 
-struct RecordingSearch<'v> {
-    visit: &'v mut dyn FnMut(RecordingFile<'_>) -> Result<()>,
-    files: usize,
-    problems: Vec<Error>,
+/// The newest archive file of a directory. At its end it reads the interim file, and then returns the bytes by which it has grown: a chunk that
+/// mongod moves from the one to the other meanwhile is in one of them.
+struct GrowingFile<'g> {
+    file: File,
+    interim_path: &'g Path,
+    /// Its contents once they were read.
+    interim: &'g mut Option<Vec<u8>>,
+    is_at_end: bool,
 }
 
-impl RecordingSearch<'_> {
+impl Read for GrowingFile<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        if read > 0 || buffer.is_empty() || self.is_at_end {
+            return Ok(read);
+        }
+        self.is_at_end = true;
+        *self.interim = interim_contents(self.interim_path);
+        self.file.read(buffer)
+    }
+}
+
+/// `None` if it cannot be read, or is too large to be an interim file.
+fn interim_contents(path: &Path) -> Option<Vec<u8>> {
+    let mut contents = Vec::new();
+    File::open(path).ok()?.take(MAX_INTERIM_BYTES + 1).read_to_end(&mut contents).ok()?;
+    (contents.len() as u64 <= MAX_INTERIM_BYTES).then_some(contents)
+}
+
+struct RecordingSearch<'v> {
+    visit: &'v mut dyn FnMut(SearchEvent<'_>) -> Result<()>,
+    files: usize,
+    problems: Vec<Error>,
+    /// Directories that were read whole. If one is named again, its files are passed over.
+    ended: HashSet<String>,
+}
+
+impl<'v> RecordingSearch<'v> {
+    fn new(visit: &'v mut dyn FnMut(SearchEvent<'_>) -> Result<()>) -> RecordingSearch<'v> {
+        RecordingSearch { visit, files: 0, problems: Vec::new(), ended: HashSet::new() }
+    }
+
     fn input(&mut self, input: &Path) -> Result<()> {
         if input == Path::new("-") {
             return self.stream(&StreamPath::standard_input(), &mut io::stdin().lock(), 0);
@@ -168,7 +243,7 @@ impl RecordingSearch<'_> {
             return self.directory(input, 0);
         }
         let file = File::open(input).map_err(|cause| unreadable(input, cause))?;
-        self.file(&StreamPath::of_file(input, true), file)
+        self.file(&StreamPath::of_file(input, true), file, None)
     }
 
     /// Checks that an input had a file of a recording, by how many files and problems there were before it.
@@ -181,40 +256,71 @@ impl RecordingSearch<'_> {
     }
 
     fn directory(&mut self, directory: &Path, depth: usize) -> Result<()> {
-        let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut entries = match entries {
+        let entries = match entries(directory) {
             Ok(entries) => entries,
             Err(cause) => {
                 self.problems.push(unreadable(directory, cause));
                 return Ok(());
             }
         };
-        // The names of mongod sort in the order of time, the interim file last.
-        entries.sort_by_key(fs::DirEntry::file_name);
+        let interim_path = directory.join(INTERIM);
+        let newest = entries.iter().map(name_of).rfind(|name| is_archive_file(name));
+        let mut interim: Option<Vec<u8>> = None;
         for entry in entries {
             let path = entry.path();
-            let kind = entry.file_type();
-            if kind.as_ref().is_ok_and(fs::FileType::is_dir) {
+            if entry.file_type().as_ref().is_ok_and(fs::FileType::is_dir) {
                 if depth < MAX_NESTING {
                     self.directory(&path, depth + 1)?;
                 }
                 continue;
             }
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !may_hold_recordings(&name) || !fs::metadata(&path).is_ok_and(|found| found.is_file()) {
+            let name = name_of(&entry);
+            if name == INTERIM && interim.is_some() {
                 continue;
             }
-            match File::open(&path) {
-                Ok(file) => self.file(&StreamPath::of_file(&path, false), file)?,
-                // A running mongod replaces its interim file every ten seconds.
-                Err(cause) if cause.kind() == ErrorKind::NotFound => {}
-                Err(cause) => self.problems.push(unreadable(&path, cause)),
+            let growth = (newest.as_ref() == Some(&name)).then_some((interim_path.as_path(), &mut interim));
+            self.entry(&path, &name, growth)?;
+        }
+        if let Some(contents) = interim {
+            self.files_after(directory, &newest.unwrap_or_default())?;
+            self.stream(&StreamPath::of_file(&interim_path, false), &mut Cursor::new(contents), 0)?;
+        }
+        let name = StreamPath::of_file(&interim_path, false).directory;
+        (self.visit)(SearchEvent::End { directory: &name })?;
+        self.ended.insert(name);
+        Ok(())
+    }
+
+    /// Reads the archive files of a directory that mongod began since the one with this name.
+    fn files_after(&mut self, directory: &Path, newest: &str) -> Result<()> {
+        for entry in entries(directory).unwrap_or_default() {
+            let name = name_of(&entry);
+            if is_archive_file(&name) && name.as_str() > newest {
+                self.entry(&entry.path(), &name, None)?;
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, at: &StreamPath, mut file: File) -> Result<()> {
+    /// Reads a file of a directory, if it may hold recordings.
+    fn entry(&mut self, path: &Path, name: &str, growth: Option<FileGrowth<'_>>) -> Result<()> {
+        if !may_hold_recordings(name) {
+            return Ok(());
+        }
+        let opened =
+            fs::metadata(path).and_then(|found| found.is_file().then(|| File::open(path)).transpose());
+        match opened {
+            Ok(Some(file)) => self.file(&StreamPath::of_file(path, false), file, growth),
+            // A running mongod replaces its interim file every ten seconds.
+            Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                self.problems.push(unreadable(path, cause));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, at: &StreamPath, mut file: File, growth: Option<FileGrowth<'_>>) -> Result<()> {
         let mut head = Vec::new();
         let read = Read::by_ref(&mut file).take(HEAD_BYTES).read_to_end(&mut head);
         if let Err(cause) = read.and_then(|_| file.rewind()) {
@@ -225,10 +331,12 @@ impl RecordingSearch<'_> {
             }
             return self.stream(at, &mut Cursor::new(head).chain(file), 0);
         }
-        if StreamFormat::new(&head) == StreamFormat::Zip {
-            self.zip(at, file, 1)
-        } else {
-            self.stream(at, &mut file, 0)
+        match growth {
+            _ if StreamFormat::new(&head) == StreamFormat::Zip => self.zip(at, file, 1),
+            Some((interim_path, interim)) => {
+                self.stream(at, &mut GrowingFile { file, interim_path, interim, is_at_end: false }, 0)
+            }
+            None => self.stream(at, &mut file, 0),
         }
     }
 
@@ -266,11 +374,14 @@ impl RecordingSearch<'_> {
             },
             StreamFormat::Plain if at.is_named || is_recording(&at.name) => {
                 self.files += 1;
-                (self.visit)(RecordingFile {
+                if is_recording(&at.name) && self.ended.contains(&at.directory) {
+                    return Ok(());
+                }
+                (self.visit)(SearchEvent::File(RecordingFile {
                     directory: &at.directory,
                     name: &at.name,
                     contents: &mut contents,
-                })
+                }))
             }
             StreamFormat::Plain => Ok(()),
         }
@@ -335,6 +446,20 @@ impl RecordingSearch<'_> {
     fn problem(&mut self, at: &StreamPath, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
         self.problems.push(Error::new(Kind::Malformed, format!("cannot read {at} whole")).because(cause));
     }
+}
+
+/// The path of the interim file of an archive file's directory, and where to put its contents.
+type FileGrowth<'g> = (&'g Path, &'g mut Option<Vec<u8>>);
+
+/// The entries of a directory. The names of mongod sort in the order of time, the interim file last.
+fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
+    let mut entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    Ok(entries)
+}
+
+fn name_of(entry: &fs::DirEntry) -> String {
+    entry.file_name().to_string_lossy().into_owned()
 }
 
 /// Copies a stream to a temporary file that has no name.

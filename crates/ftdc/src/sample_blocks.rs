@@ -8,7 +8,7 @@ use fathom_errors::{Error, Result};
 
 use crate::chunk::ChunkBuffer;
 use crate::metric::Metric;
-use crate::recording_file::visit_recordings;
+use crate::recording_file::{SearchEvent, search_recordings};
 use crate::recording_reader::{RecordingEvent, read_recording};
 use crate::sample_filter::SampleFilter;
 use crate::server_facts::ServerFacts;
@@ -18,6 +18,8 @@ use crate::server_facts::ServerFacts;
 pub struct SampleBlock<'b> {
     /// The directory of the recording, which identifies its server.
     pub directory: &'b str,
+    /// The name of the file in it.
+    pub file: &'b str,
     /// The facts on the server so far.
     pub facts: &'b ServerFacts,
     /// The first sample of its chunk as the server wrote it, text included.
@@ -29,6 +31,16 @@ pub struct SampleBlock<'b> {
     pub columns: &'b [Vec<i64>],
 }
 
+/// A step in reading the samples of several servers.
+#[derive(Debug)]
+pub enum SampleEvent<'b> {
+    Block(SampleBlock<'b>),
+    /// No more samples of this directory follow. Directories in archives have no such event.
+    End {
+        directory: &'b str,
+    },
+}
+
 /// Passes the samples of recordings to `visit` in the order in which they were written, each once. `is_wanted` chooses metrics by their paths.
 /// Returns the errors of unreadable parts.
 ///
@@ -36,14 +48,38 @@ pub struct SampleBlock<'b> {
 /// If an input does not exist or has no recording, and those of `visit`.
 pub fn visit_samples(
     inputs: &[PathBuf],
-    mut filter: SampleFilter,
+    filter: SampleFilter,
     is_wanted: &dyn Fn(&str) -> bool,
     visit: &mut dyn FnMut(SampleBlock<'_>) -> Result<()>,
+) -> Result<Vec<Error>> {
+    visit_servers(inputs, filter, is_wanted, &mut |event| match event {
+        SampleEvent::Block(block) => visit(block),
+        SampleEvent::End { .. } => Ok(()),
+    })
+}
+
+/// The same, and says when a directory was read whole.
+///
+/// # Errors
+/// As [`visit_samples`].
+pub fn visit_servers(
+    inputs: &[PathBuf],
+    mut filter: SampleFilter,
+    is_wanted: &dyn Fn(&str) -> bool,
+    visit: &mut dyn FnMut(SampleEvent<'_>) -> Result<()>,
 ) -> Result<Vec<Error>> {
     let mut buffer = ChunkBuffer::default();
     let mut damages = Vec::new();
     let mut known: HashMap<String, ServerFacts> = HashMap::new();
-    let mut problems = visit_recordings(inputs, &mut |file| {
+    let mut problems = search_recordings(inputs, &mut |event| {
+        let file = match event {
+            SearchEvent::File(file) => file,
+            SearchEvent::End { directory } => {
+                filter.forget(directory);
+                known.remove(directory);
+                return visit(SampleEvent::End { directory });
+            }
+        };
         let facts = known.entry(file.directory.to_owned()).or_default();
         let end = read_recording(file.contents, &mut buffer, &mut |event| {
             let chunk = match event {
@@ -52,7 +88,10 @@ pub fn visit_samples(
                     facts.add_metadata(replies);
                     return Ok(());
                 }
-                RecordingEvent::Parameters { .. } => return Ok(()),
+                RecordingEvent::Parameters { replies, .. } => {
+                    facts.add_parameters(replies);
+                    return Ok(());
+                }
             };
             facts.add_sample(chunk.reference());
             let found = filter.rows(file.directory, chunk)?;
@@ -74,14 +113,15 @@ pub fn visit_samples(
                     columns.push(found.rows.iter().filter_map(|row| column.get(*row).copied()).collect());
                 },
             )?;
-            visit(SampleBlock {
+            visit(SampleEvent::Block(SampleBlock {
                 directory: file.directory,
+                file: file.name,
                 facts,
                 reference: chunk.reference(),
                 starts_ms: &found.starts_ms,
                 metrics: &metrics,
                 columns: &columns,
-            })
+            }))
         })?;
         let name =
             |damage: &Error| Error::new(damage.kind(), format!("{}/{}: {damage}", file.directory, file.name));

@@ -34,6 +34,11 @@ impl SampleFilter {
         SampleFilter { range_ms, seen: HashMap::new() }
     }
 
+    /// Frees the memory of a directory that was read whole.
+    pub fn forget(&mut self, directory: &str) {
+        self.seen.remove(directory);
+    }
+
     /// The samples of a chunk that are within the range and were not seen before in a file of this directory.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Removes the owner's text from a recording: host names, paths, arguments and namespaces become masks, the same mask for the same name.
 //!
 //! All text is masked but what describes the software and the kind of host ([`PUBLIC_TEXTS`]). Field names are masked where a server makes them of its owner's
-//! names ([`OWNER_FIELDS`]), where they look like a path or an address, and where they contain a name that was masked as text. Numbers stay as they are, in
-//! their order, so that the metrics of each sample are the same.
+//! names ([`OWNER_FIELDS`]), where they look like a path or an address, and where they contain a name that was masked as text, but for mongod's own words
+//! ([`SERVER_WORDS`]). Numbers stay as they are, in their order, so that the metrics of each sample are the same.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,12 +11,14 @@ use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf};
 use fathom_errors::Result;
 
 use crate::metric::{MAX_DEPTH, malformed};
+use crate::server_words::SERVER_WORDS;
 
+/// The field with the name of the server's program. On Windows it is a path, whose directories are the owner's.
+const PROGRAM: &str = "process";
 /// The last names of fields whose text describes the software and the kind of host.
-const PUBLIC_TEXTS: [&str; 22] = [
+const PUBLIC_TEXTS: [&str; 21] = [
     "version",
     "gitVersion",
-    "process",
     "stateStr",
     "javascriptEngine",
     "allocator",
@@ -44,6 +46,8 @@ const OWNER_FIELDS: [&str; 8] =
     ["mounts", "hosts", "pools", "replicaSets", "indexSizes", "indexDetails", "tags", "shards"];
 /// Shorter names do not identify an owner, and would occur within other words.
 const MIN_NAME_BYTES: usize = 4;
+/// The least length of a name of letters alone that is masked as a field name. A single letter is a lock mode.
+const MIN_WORD_BYTES: usize = 2;
 
 /// Masks for the names of a recording.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +55,8 @@ pub struct Scrubber {
     masks: HashMap<String, String>,
     /// Masked names that are also looked for within field names.
     names: HashSet<String>,
+    /// Masked names of letters alone, which are masked if they are a field name, or a part of one between dots.
+    words: HashSet<String>,
 }
 
 impl Scrubber {
@@ -73,7 +79,10 @@ impl Scrubber {
             match element.value() {
                 Ok(RawBsonRef::Document(inner)) => self.learn_below(inner, key, depth + 1)?,
                 Ok(RawBsonRef::Array(inner)) => self.learn_below(as_document(inner)?, key, depth + 1)?,
-                Ok(RawBsonRef::String(text)) if !is_public(parent, key) => self.add_names(text),
+                Ok(RawBsonRef::String(text)) => {
+                    let owners = text.strip_suffix(public_part(parent, key, text));
+                    self.add_names(owners.unwrap_or(text));
+                }
                 _ => {}
             }
         }
@@ -86,9 +95,13 @@ impl Scrubber {
                 let mask = format!("x{}", self.masks.len() + 1);
                 self.masks.insert(name.to_owned(), mask);
             }
-            // A plain word may be a word of mongod's too; a host name or a namespace has more than letters.
-            if name.len() >= MIN_NAME_BYTES && name.contains(|c: char| !c.is_ascii_alphabetic()) {
-                self.names.insert(name.to_owned());
+            // A plain word occurs in the phrases of mongod's counters too; a host name or a namespace has more than letters.
+            if name.contains(|c: char| !c.is_alphabetic()) {
+                if name.len() >= MIN_NAME_BYTES {
+                    self.names.insert(name.to_owned());
+                }
+            } else if name.len() >= MIN_WORD_BYTES && !SERVER_WORDS.contains(&name) {
+                self.words.insert(name.to_owned());
             }
         }
     }
@@ -116,8 +129,10 @@ impl Scrubber {
                 Ok(RawBsonRef::Array(inner)) => {
                     scrubbed.append(name, self.scrub_array(inner, key, depth + 1)?)
                 }
-                Ok(RawBsonRef::String(text)) if is_public(parent, key) => scrubbed.append(name, text),
-                Ok(RawBsonRef::String(text)) => scrubbed.append(name, self.mask(text).as_str()),
+                Ok(RawBsonRef::String(text)) => match public_part(parent, key, text) {
+                    "" => scrubbed.append(name, self.mask(text).as_str()),
+                    public => scrubbed.append(name, public),
+                },
                 Ok(
                     RawBsonRef::Symbol(_)
                     | RawBsonRef::JavaScriptCode(_)
@@ -164,10 +179,17 @@ impl Scrubber {
 
     /// A field name with the names that it contains as masks.
     fn mask_within(&self, key: &str) -> String {
-        match key.split(|c: char| !is_name(c)).any(|part| self.names.contains(part)) {
-            true => self.mask(key),
-            false => key.to_owned(),
+        if key.split(|c: char| !is_name(c)).any(|part| self.names.contains(part)) {
+            return self.mask(key);
         }
+        if key.contains(' ') {
+            return key.to_owned();
+        }
+        let masked = |part: &str| match self.masks.get(part).filter(|_| self.words.contains(part)) {
+            Some(mask) => mask.clone(),
+            None => part.to_owned(),
+        };
+        key.split('.').map(masked).collect::<Vec<_>>().join(".")
     }
 }
 
@@ -184,8 +206,15 @@ fn is_address_or_path(key: &str) -> bool {
         || key.rsplit_once(':').is_some_and(|(_, port)| is_port(port))
 }
 
-fn is_public(parent: &str, key: &str) -> bool {
-    PUBLIC_TEXTS.contains(&key) || PUBLIC_PARENTS.contains(&parent)
+/// The end of a text that stays: all of it if it describes the software, and of a program's path the name of the program.
+fn public_part<'t>(parent: &str, key: &str, text: &'t str) -> &'t str {
+    if key == PROGRAM {
+        text.rsplit(['/', '\\']).next().unwrap_or_default()
+    } else if PUBLIC_TEXTS.contains(&key) || PUBLIC_PARENTS.contains(&parent) {
+        text
+    } else {
+        ""
+    }
 }
 
 fn check(depth: usize) -> Result<()> {
@@ -236,6 +265,28 @@ mod tests {
         let pools = scrubbed.get_document("connPoolStats").unwrap().get_document("hosts").unwrap();
         assert_eq!(pools.iter().next().unwrap().unwrap().0.as_str(), host, "the same name has the same mask");
         assert!(scrubbed.get_document(get(&["namespace"])).is_ok());
+    }
+
+    #[test]
+    fn a_program_keeps_its_name_and_a_word_is_masked_as_a_field_too() {
+        let replies = rawdoc! {
+            "serverStatus": { "process": "C:\\Acme Corp\\bin\\mongod.exe", "metrics": { "commands": { "find": 3 } } },
+            "parsed": { "setName": "payments", "comment": "metrics of payments" },
+            "payments": { "count": 4 }, "local.payments.stats": { "count": 5 },
+            "Corp": 7,
+        };
+        let mut scrubber = Scrubber::default();
+        scrubber.learn(&replies).unwrap();
+        let scrubbed = scrubber.scrub(&replies).unwrap();
+        let status = scrubbed.get_document("serverStatus").unwrap();
+        assert_eq!(status.get_str("process").unwrap(), "mongod.exe");
+        // A word of mongod's own stays a field name although a text holds it.
+        assert!(status.get_document("metrics").is_ok_and(|metrics| metrics.get_document("commands").is_ok()));
+        let keys: Vec<String> =
+            scrubbed.iter().map(|element| element.unwrap().0.as_str().to_owned()).collect();
+        let mask = scrubbed.get_document("parsed").unwrap().get_str("setName").unwrap().to_owned();
+        assert_eq!(keys[2..4], [mask.clone(), format!("local.{mask}.stats")]);
+        assert!(!keys.contains(&"Corp".to_owned()), "{keys:?}");
     }
 
     #[test]

@@ -8,6 +8,10 @@ use serde::Serialize;
 /// Members of a sharded cluster since 8.0 nest all metrics under the role that they concern.
 pub const ROLES: [&str; 3] = ["common", "shard", "router"];
 
+/// The names of the threshold and of the sample rate of slow operations, as the profiler, the configuration file and parameters spell them.
+const SLOW_MS_NAMES: [&str; 3] = ["slowms", "slowMS", "slowOpThresholdMs"];
+const SAMPLE_RATE_NAMES: [&str; 2] = ["sampleRate", "slowOpSampleRate"];
+
 /// Facts on a server. Those that change while it is recorded have several values, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ServerFacts {
@@ -31,10 +35,10 @@ pub struct ServerFacts {
     /// The file of its log.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_path: Option<String>,
-    /// Operations that take less are not logged, in milliseconds (`slowms`), if it was set at the start.
+    /// Operations that take less are not logged, in milliseconds (`slowms`), if it was set at the start or among the recorded parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_ms: Option<i64>,
-    /// The part of slow operations that is logged, 0 to 1, if it was set at the start.
+    /// The part of slow operations that is logged, 0 to 1, if it was set in the same places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_sample_rate: Option<f64>,
     /// True if the data are on other hosts: a build with disaggregated storage.
@@ -60,8 +64,6 @@ impl ServerFacts {
         let profiling =
             |name: &str| value(replies, &["getCmdLineOpts", "parsed", "operationProfiling", name]);
         self.slow_ms = profiling("slowOpThresholdMs").and_then(integer).or(self.slow_ms);
-        let number =
-            |value: RawBsonRef<'_>| value.as_f64().or_else(|| integer(value).map(|value| value as f64));
         self.slow_sample_rate = profiling("slowOpSampleRate").and_then(number).or(self.slow_sample_rate);
         let enabled = ["getCmdLineOpts", "parsed", "setParameter", "disaggregatedStorageEnabled"];
         self.is_disaggregated |= value(replies, &enabled).is_some_and(|value| !is_false(value));
@@ -73,6 +75,16 @@ impl ServerFacts {
         {
             self.hosts.push(host);
         }
+    }
+
+    /// Adds the facts of a document of type 2: parameters as they are at its time. A document after the first one of a file holds those that changed.
+    pub fn add_parameters(&mut self, replies: &RawDocument) {
+        let parameter =
+            |names: &[&str]| names.iter().find_map(|name| value(replies, &["getParameter", name]));
+        self.slow_ms = parameter(&SLOW_MS_NAMES).and_then(integer).or(self.slow_ms);
+        self.slow_sample_rate = parameter(&SAMPLE_RATE_NAMES).and_then(number).or(self.slow_sample_rate);
+        let enabled = parameter(&["disaggregatedStorageEnabled"]);
+        self.is_disaggregated |= enabled.is_some_and(|value| !is_false(value));
     }
 
     /// Adds the facts of the first sample of a chunk.
@@ -127,6 +139,10 @@ fn integer(value: RawBsonRef<'_>) -> Option<i64> {
         .as_i64()
         .or_else(|| value.as_i32().map(i64::from))
         .or_else(|| value.as_f64().map(|value| value as i64))
+}
+
+fn number(value: RawBsonRef<'_>) -> Option<f64> {
+    value.as_f64().or_else(|| integer(value).map(|value| value as f64))
 }
 
 /// Parameters on a command line are text.

@@ -34,7 +34,7 @@ pub struct Gap {
 impl Gap {
     /// Its length in milliseconds.
     pub fn length_ms(&self) -> i64 {
-        self.to_ms - self.from_ms
+        self.to_ms.saturating_sub(self.from_ms)
     }
 }
 
@@ -57,10 +57,11 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// A timeline of samples in the order in which they were written, each once.
-    pub fn new(mut samples: Vec<SampleTime>) -> Timeline {
-        let steps_back =
-            samples.windows(2).filter(|pair| matches!(pair, [a, b] if b.start_ms < a.start_ms)).count();
+    /// A timeline of the samples of files, each once, in the order in which they were written. Files may come in any order.
+    pub fn new(files: Vec<Vec<SampleTime>>) -> Timeline {
+        let is_step = |pair: &&[SampleTime]| matches!(pair, [a, b] if b.start_ms < a.start_ms);
+        let steps_back = files.iter().map(|samples| samples.windows(2).filter(is_step).count()).sum();
+        let mut samples = files.concat();
         samples.sort();
         Timeline { samples, steps_back }
     }
@@ -83,7 +84,7 @@ impl Timeline {
     /// Intervals in milliseconds: the one at `n` lies between the samples `n` and `n + 1`.
     fn intervals(&self) -> Vec<i64> {
         let interval = |pair: &[SampleTime]| match pair {
-            [before, after] => after.start_ms - before.start_ms,
+            [before, after] => after.start_ms.saturating_sub(before.start_ms),
             _ => 0,
         };
         self.samples.windows(2).map(interval).collect()
@@ -178,20 +179,20 @@ mod tests {
     #[test]
     fn a_gap_is_longer_than_what_is_usual_around_it() {
         let written = [samples(0, 1000, 60, 1), samples(64_000, 1000, 60, 1)].concat();
-        let timeline = Timeline::new(written);
+        let timeline = Timeline::new(vec![written]);
         assert_eq!(timeline.gaps(), [Gap { from_ms: 59_000, to_ms: 64_000 }]);
         assert_eq!(timeline.gaps()[0].length_ms(), 5000);
         assert_eq!(timeline.span_ms(), Some((0, 123_000)));
         // A sample that is a second late is not a gap.
         let late = [samples(0, 1000, 60, 1), samples(61_000, 1000, 60, 1)].concat();
-        assert_eq!(Timeline::new(late).gaps(), []);
+        assert_eq!(Timeline::new(vec![late]).gaps(), []);
     }
 
     #[test]
     fn a_new_period_is_no_gap() {
         let written =
             [samples(0, 1000, 60, 1), samples(60_000, 100, 600, 1), samples(130_000, 10_000, 60, 1)].concat();
-        let timeline = Timeline::new(written);
+        let timeline = Timeline::new(vec![written]);
         assert_eq!(timeline.gaps(), []);
         let periods: Vec<i64> = timeline.periods().iter().map(|period| period.period_ms).collect();
         assert_eq!(periods, [1000, 100, 10_000]);
@@ -201,15 +202,18 @@ mod tests {
     #[test]
     fn a_restart_is_another_process_or_a_younger_one() {
         let written = [samples(0, 1000, 20, 1), samples(30_000, 1000, 20, 2), samples(60_000, 1000, 20, 2)];
-        let timeline = Timeline::new(written.concat());
+        let timeline = Timeline::new(vec![written.concat()]);
         assert_eq!(timeline.restarts_ms(), [30_000, 60_000]);
     }
 
     #[test]
     fn a_clock_that_steps_back_is_counted() {
-        let written = [samples(10_000, 1000, 5, 1), samples(2000, 1000, 5, 1)].concat();
-        let timeline = Timeline::new(written);
+        let written = vec![samples(10_000, 1000, 5, 1), samples(2000, 1000, 5, 1)];
+        let timeline = Timeline::new(vec![written.concat()]);
         assert_eq!((timeline.steps_back, timeline.span_ms()), (1, Some((2000, 14_000))));
+        // An archive may hold the files of a folder in any order.
+        let timeline = Timeline::new(written);
+        assert_eq!((timeline.steps_back, timeline.span_ms()), (0, Some((2000, 14_000))));
         assert!(!timeline.is_empty() && Timeline::default().is_empty());
         assert_eq!((Timeline::default().gaps(), Timeline::default().periods()), (vec![], vec![]));
     }

@@ -2,12 +2,15 @@
 //! in a sentence.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
 use fathom_errors::Kind;
-use fathom_ftdc::{Gap, SampleFilter, ServerInventory, take_inventory, visit_samples};
+use fathom_ftdc::{
+    ChunkBuffer, Gap, RecordingEvent, SampleEvent, SampleFilter, ServerInventory, read_recording,
+    take_inventory, visit_recordings, visit_samples, visit_servers,
+};
 use fathom_testkit::{
     RECORDING_BEGIN_MS, RECORDING_SAMPLES, REPEATED_SAMPLES, RecordedProcess, RecordingWriter, Scratch,
     write_recording,
@@ -237,4 +240,154 @@ fn a_chunk_of_two_processes_has_a_restart() {
     assert_eq!((server.timeline.len(), server.timeline.restarts_ms()), (90, vec![begin + 50_000]));
     let (least, most) = server.metrics.unwrap();
     assert_eq!(most, least + 1);
+}
+
+/// A file with one sample a second.
+fn file_of(seconds: std::ops::Range<i64>) -> Vec<u8> {
+    let process = RecordedProcess { pid: 1, started_ms: RECORDING_BEGIN_MS };
+    let mut writer = RecordingWriter::default();
+    // A shorter file would be at its end when its type is read.
+    writer.metadata(RECORDING_BEGIN_MS);
+    for second in seconds {
+        let start_ms = RECORDING_BEGIN_MS + second * 1000;
+        writer.sample(start_ms, &process.sample(start_ms, &bson::Document::new())).unwrap();
+    }
+    writer.end_chunk().unwrap();
+    let bytes = writer.into_bytes();
+    assert!(bytes.len() > 512, "{}", bytes.len());
+    bytes
+}
+
+/// The time at which mongod moves samples while a reader is at its first archive file.
+#[derive(Clone, Copy, PartialEq)]
+enum MoveTime {
+    WithinFile,
+    AtEndOfFile,
+}
+
+/// The seconds of samples that a reader sees, in their order. A folder has 300 samples in its archive file and 100 in the interim file, and mongod
+/// moves samples at a time.
+fn seconds_seen(time: MoveTime, move_samples: &dyn Fn(&Path)) -> Vec<i64> {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path().join("diagnostic.data");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join(ARCHIVE_FILE), file_of(0..300)).unwrap();
+    fs::write(folder.join("metrics.interim"), file_of(300..400)).unwrap();
+    let (mut seen, mut buffer, mut moves) = (Vec::new(), ChunkBuffer::default(), 0);
+    let problems = visit_recordings(std::slice::from_ref(&folder), &mut |file| {
+        let mut move_once = |now: MoveTime| {
+            if now == time && moves == 0 && file.name == ARCHIVE_FILE {
+                moves += 1;
+                move_samples(&folder);
+            }
+        };
+        read_recording(file.contents, &mut buffer, &mut |event| {
+            let RecordingEvent::Chunk { chunk, .. } = event else { return Ok(()) };
+            let start = chunk.metrics().iter().position(|metric| metric.path == "start");
+            chunk.columns(
+                |number| Some(number) == start,
+                |_, starts_ms| {
+                    seen.extend(starts_ms.iter().map(|ms| (ms - RECORDING_BEGIN_MS) / 1000));
+                },
+            )?;
+            move_once(MoveTime::WithinFile);
+            Ok(())
+        })?;
+        move_once(MoveTime::AtEndOfFile);
+        Ok(())
+    })
+    .unwrap();
+    assert!(problems.is_empty() && moves == 1, "{problems:?}");
+    seen
+}
+
+#[test]
+fn samples_that_move_while_a_folder_is_read_are_seen_in_their_order() {
+    // The chunk is full: it moves to the archive file, and the interim file begins again.
+    let fill = |folder: &Path| {
+        let mut archive = OpenOptions::new().append(true).open(folder.join(ARCHIVE_FILE)).unwrap();
+        archive.write_all(&file_of(300..600)).unwrap();
+        fs::write(folder.join("metrics.interim"), file_of(600..610)).unwrap();
+    };
+    // The server starts again, so another archive file takes the samples.
+    let start_again = |folder: &Path| {
+        fs::write(folder.join("metrics.2025-07-10T19-38-00Z-00000"), file_of(300..600)).unwrap();
+        fs::write(folder.join("metrics.interim"), file_of(600..610)).unwrap();
+    };
+    let moves: [&dyn Fn(&Path); 2] = [&fill, &start_again];
+    for move_samples in moves {
+        let seen = seconds_seen(MoveTime::WithinFile, move_samples);
+        assert_eq!(seen, (0..610).collect::<Vec<i64>>());
+        let mut seen = seconds_seen(MoveTime::AtEndOfFile, move_samples);
+        // The samples of the interim file as it was may be in an archive file too by then.
+        seen.sort_unstable();
+        seen.dedup();
+        let last = *seen.last().unwrap();
+        assert!(last >= 399, "{last}");
+        assert_eq!(seen, (0..=last).collect::<Vec<i64>>());
+    }
+}
+
+#[test]
+fn a_folder_that_was_read_has_an_end_and_is_not_read_again() {
+    let (scratch, _, files) = recording();
+    let second = scratch.path().join("db2/diagnostic.data");
+    fs::create_dir_all(&second).unwrap();
+    for (name, contents) in &files {
+        fs::write(second.join(name), contents).unwrap();
+    }
+    let root = scratch.path();
+    let (mut samples, mut ended) = (0, Vec::new());
+    visit_servers(
+        &[root.clone(), root.join("db2")],
+        SampleFilter::new(i64::MIN..=i64::MAX),
+        &|_| false,
+        &mut |event| {
+            match event {
+                SampleEvent::Block(block) => {
+                    samples += block.starts_ms.len();
+                    assert!(!ended.contains(&block.directory.to_owned()), "{ended:?}");
+                }
+                SampleEvent::End { directory } => ended.push(directory.to_owned()),
+            }
+            Ok(())
+        },
+    )
+    .unwrap();
+    assert_eq!(samples, 2 * RECORDING_SAMPLES);
+    for folder in [root.join("db1/diagnostic.data"), second] {
+        assert!(ended.contains(&folder.display().to_string()), "{ended:?}");
+    }
+}
+
+#[test]
+fn parameters_that_change_while_a_server_runs_are_known() {
+    for roles in [false, true] {
+        let document = |parameters: bson::Document| {
+            let reply = bson::doc! { "getParameter": parameters };
+            if roles {
+                bson::doc! { "common": {}, "shard": reply }
+            } else {
+                reply
+            }
+        };
+        let scratch = Scratch::new().unwrap();
+        let mut writer = RecordingWriter::default();
+        let begin = RECORDING_BEGIN_MS;
+        writer.parameters(
+            begin,
+            0,
+            &document(bson::doc! { "slowms": 100, "sampleRate": 1.0, "port": 27017 }),
+        );
+        let process = RecordedProcess { pid: 1, started_ms: begin };
+        writer.sample(begin, &process.sample(begin, &bson::Document::new())).unwrap();
+        writer.end_chunk().unwrap();
+        writer.parameters(begin + 300_000, 1, &document(bson::doc! { "slowms": 20 }));
+        writer.parameters(begin + 600_000, 2, &document(bson::doc! { "sampleRate": 0.5 }));
+        let path = scratch.path().join("metrics.interim");
+        fs::write(&path, writer.into_bytes()).unwrap();
+        let facts = &inventory(&path)[0].facts;
+        assert_eq!((facts.slow_ms, facts.slow_sample_rate), (Some(20), Some(0.5)));
+        assert!(!facts.is_disaggregated);
+    }
 }

@@ -3,39 +3,13 @@
 //! Advice and counters belong to one layer each: read-ahead counts at the top device, the scheduler at the bottom one,
 //! and adding up a stack's layers counts every request twice. All code therefore asks this tree for the layer of a
 //! device. Read from `sys/block` (torvalds/linux:Documentation/ABI/stable/sysfs-block).
+//!
+//! Two kinds of stack are not in `slaves/`. Native NVMe multipath shows a namespace (`nvme0n1`, the head) and hides a disk
+//! without a device node for each path to it (`nvme0c1n1`: subsystem 0, controller 1); the paths have the queues, and on
+//! many kernels only they count requests (torvalds/linux:drivers/nvme/host/multipath.c). A bcache device lies on its
+//! backing device and on the cache of its set (torvalds/linux:drivers/md/bcache/super.c).
 
-use std::fmt;
-use std::str::FromStr;
-
-use fathom_errors::Error;
-
-use crate::View;
-
-/// A device number, written `major:minor`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceNumber {
-    pub major: u32,
-    /// The device within the driver.
-    pub minor: u32,
-}
-
-impl FromStr for DeviceNumber {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        let parse = || {
-            let (major, minor) = text.trim().split_once(':')?;
-            Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
-        };
-        parse().ok_or_else(|| Error::usage(format!("'{text}' is not a device number (major:minor)")))
-    }
-}
-
-impl fmt::Display for DeviceNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
+use crate::{DeviceNumber, View, diskstats};
 
 /// The kind of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +36,7 @@ pub struct Device {
     pub disk: Option<String>,
     /// For device mapper, the name people know (`vg0-data`).
     pub mapper_name: Option<String>,
-    /// The devices that this one is stacked on (`slaves/`), or a partition's disk.
+    /// The devices that this one is stacked on (`slaves/`, paths, a cache), or a partition's disk.
     pub below: Vec<String>,
 }
 
@@ -78,6 +52,19 @@ impl Device {
     /// The folder of its request queue; a partition shares its disk's.
     pub fn queue(&self) -> String {
         format!("sys/block/{}/queue", self.disk.as_deref().unwrap_or(&self.name))
+    }
+
+    /// The number of its NVMe controller (`nvme0c1n1`: 1); `None` for other devices.
+    pub fn nvme_controller(&self) -> Option<&str> {
+        let disk = self.disk.as_deref().unwrap_or(&self.name);
+        let numbers = disk.strip_prefix("nvme")?;
+        let controller = numbers.split_once('c').map_or(numbers, |(_, path)| path);
+        controller.split_once('n').map(|(number, _)| number)
+    }
+
+    /// Whether its counters are switched off (`queue/iostats` is 0).
+    pub fn is_frozen(&self, view: &View) -> bool {
+        view.number(&format!("{}/iostats", self.queue())) == Some(0)
     }
 
     /// Returns whether the kernel takes its write cache for volatile (`write back`): then each flush is counted among its writes too.
@@ -98,9 +85,8 @@ impl BlockTree {
         let mut devices = Vec::new();
         for name in view.list("sys/block") {
             let folder = format!("sys/block/{name}");
-            let Some(number) = view.value(&format!("{folder}/dev")).and_then(|dev| dev.parse().ok()) else {
-                continue;
-            };
+            let number = view.value(&format!("{folder}/dev")).and_then(|dev| dev.parse().ok());
+            let Some(number) = number.or_else(|| hidden_number(view, &name)) else { continue };
             for part in view.list(&folder).iter().filter(|part| part.starts_with(&name)) {
                 let number = view.value(&format!("{folder}/{part}/dev")).and_then(|dev| dev.parse().ok());
                 devices.extend(number.map(|number| Device {
@@ -121,6 +107,15 @@ impl BlockTree {
                 name,
             });
         }
+        let hidden: Vec<(String, String)> =
+            devices.iter().filter_map(|device| Some((head_of(&device.name)?, device.name.clone()))).collect();
+        let caches = caches(view, &devices);
+        for (above, below) in hidden.into_iter().chain(caches) {
+            let above = devices.iter_mut().find(|device| device.name == above);
+            if let Some(above) = above.filter(|above| !above.below.contains(&below)) {
+                above.below.push(below);
+            }
+        }
         BlockTree { devices }
     }
 
@@ -132,33 +127,103 @@ impl BlockTree {
     pub fn by_name(&self, name: &str) -> Option<&Device> {
         let name = name.strip_prefix("/dev/").unwrap_or(name);
         let name = name.strip_prefix("mapper/").unwrap_or(name);
-        self.devices.iter().find(|device| device.name == name || device.mapper_name.as_deref() == Some(name))
+        // The kernel writes '!' in sysfs for a '/' in a device's name (`cciss/c0d0`).
+        let kernel_name = name.replace('/', "!");
+        let is_called = |device: &&Device| {
+            device.name == kernel_name || device.mapper_name.as_deref().is_some_and(|mapper| mapper == name)
+        };
+        self.devices.iter().find(is_called)
     }
 
     /// The device with this number.
     pub fn by_number(&self, number: DeviceNumber) -> Option<&Device> {
-        self.devices.iter().find(|device| device.number == number)
+        self.devices.iter().find(|device| device.number == number && !number.is_anonymous())
     }
 
-    /// `top` and all devices below it, top first, each once.
-    pub fn layers<'a>(&'a self, top: &'a Device) -> Vec<&'a Device> {
-        let mut layers = vec![top];
+    /// A partition's disk; any other device itself.
+    pub fn whole<'d>(&'d self, device: &'d Device) -> &'d Device {
+        device.disk.as_deref().and_then(|disk| self.by_name(disk)).unwrap_or(device)
+    }
+
+    /// `tops` and all devices below them, tops first, each once.
+    pub fn layers<'a>(&'a self, tops: impl IntoIterator<Item = &'a Device>) -> Vec<&'a Device> {
+        let mut layers: Vec<&Device> = Vec::new();
+        let add = |layers: &mut Vec<&'a Device>, device: &'a Device| {
+            if !layers.iter().any(|seen| seen.name == device.name) {
+                layers.push(device);
+            }
+        };
+        tops.into_iter().for_each(|top| add(&mut layers, top));
         let mut next = 0;
         while let Some(device) = layers.get(next).copied() {
             next += 1;
-            for below in device.below.iter().filter_map(|name| self.by_name(name)) {
-                if !layers.iter().any(|seen| seen.name == below.name) {
-                    layers.push(below);
-                }
-            }
+            device
+                .below
+                .iter()
+                .filter_map(|name| self.by_name(name))
+                .for_each(|below| add(&mut layers, below));
         }
         layers
     }
 
-    /// The bottom devices under `top`: the only layer whose counters may be summed.
-    pub fn leaves<'a>(&'a self, top: &'a Device) -> Vec<&'a Device> {
-        self.layers(top).into_iter().filter(|device| device.below.is_empty()).collect()
+    /// The bottom devices under `tops`: the only layer whose counters may be summed.
+    pub fn leaves<'a>(&'a self, tops: impl IntoIterator<Item = &'a Device>) -> Vec<&'a Device> {
+        self.layers(tops).into_iter().filter(|device| device.below.is_empty()).collect()
     }
+
+    /// Whether zeros in a device's counters say nothing about its use: they are switched off, or it never counted a request
+    /// although a device below it alone did. A partition is counted together with its disk.
+    ///
+    /// `is_frozen` tells whether a device's counters are switched off, `has_counted` whether the device of that name ever
+    /// counted a request.
+    pub fn is_silent(
+        &self,
+        device: &Device,
+        is_frozen: &dyn Fn(&Device) -> bool,
+        has_counted: &dyn Fn(&str) -> bool,
+    ) -> bool {
+        if is_frozen(device) {
+            return true;
+        }
+        if has_counted(&device.name) {
+            return false;
+        }
+        let explains = |other: &Device, below: &Device| {
+            other.name != device.name && other.below.contains(&below.name) && has_counted(&other.name)
+        };
+        device.below.iter().filter_map(|name| self.by_name(name)).any(|below| match device.kind {
+            DeviceKind::Partition => self.is_silent(below, is_frozen, has_counted),
+            _ => has_counted(&below.name) && !self.devices.iter().any(|other| explains(other, below)),
+        })
+    }
+}
+
+/// The namespace (`nvme0n1`) that a hidden path of NVMe multipath (`nvme0c1n1`) leads to; `None` for other devices.
+fn head_of(name: &str) -> Option<String> {
+    let (subsystem, path) = name.strip_prefix("nvme")?.split_once('c')?;
+    let (controller, namespace) = path.split_once('n')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_path = [subsystem, controller, namespace].into_iter().all(is_number);
+    is_path.then(|| format!("nvme{subsystem}n{namespace}"))
+}
+
+/// The number of a hidden path, which has no `dev` file: that of its counters, which is 0:0 on older kernels.
+fn hidden_number(view: &View, name: &str) -> Option<DeviceNumber> {
+    head_of(name)?;
+    let line = diskstats::read(view).unwrap_or_default().into_iter().find(|line| line.name == name);
+    Some(line.map_or(DeviceNumber { major: 0, minor: 0 }, |line| line.number))
+}
+
+/// Each bcache device with each cache of its set.
+fn caches(view: &View, devices: &[Device]) -> Vec<(String, String)> {
+    let set = |device: &Device, link: &str| view.link_name(&format!("{}/bcache/{link}", device.sysfs()));
+    let mut found = Vec::new();
+    for above in devices.iter().filter(|device| device.name.starts_with("bcache")) {
+        let Some(its) = set(above, "cache") else { continue };
+        let caches = devices.iter().filter(|device| set(device, "set").as_ref() == Some(&its));
+        found.extend(caches.map(|cache| (above.name.clone(), cache.name.clone())));
+    }
+    found
 }
 
 fn kind_of(view: &View, folder: &str, name: &str) -> DeviceKind {

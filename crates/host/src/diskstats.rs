@@ -4,134 +4,38 @@
 //! flushes (torvalds/linux:Documentation/admin-guide/iostats.rst). A group that the kernel does not have is `None`,
 //! never zero. Sectors are 512 bytes, whatever the device's block size. [`crate::rates`] computes differences and
 //! rates. A line that does not follow the grammar is skipped.
+//!
+//! A container may hide the file, or lines of it, while sysfs shows the devices: then their counters are read there
+//! ([`DiskSampler`]), since a device that one file does not list may well exist.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Result};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::{DeviceNumber, View};
+pub use crate::disk_counters::{Counters, Discards, Flushes, Line};
+use crate::{DeviceNumber, View, sysfs_counters};
 
 /// Bytes in the sector that every counter of sectors counts, whatever the device's block size.
 pub const SECTOR_BYTES: u64 = 512;
 
 const PATH: &str = "proc/diskstats";
+const SYSFS: &str = "sys";
 
-/// The counters of a device since it appeared. Times are in milliseconds and wrap at 2^32 on every kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Field 1: reads completed.
-    pub reads: u64,
-    /// Field 2: reads that were merged into a queued neighbour.
-    pub read_merges: u64,
-    /// Field 3: sectors read.
-    pub read_sectors: u64,
-    /// Field 4: milliseconds that reads took, summed over reads.
-    pub read_ms: u64,
-    /// Field 5: writes completed. Since 5.5 an empty flush counts here and in field 16.
-    pub writes: u64,
-    /// Field 6: writes that were merged.
-    pub write_merges: u64,
-    /// Field 7: sectors written.
-    pub write_sectors: u64,
-    /// Field 8: milliseconds that writes took, summed over writes.
-    pub write_ms: u64,
-    /// Field 9: requests that are with the device now; the only one that is not a running total.
-    pub in_flight: u64,
-    /// Field 10: milliseconds with at least one request in flight (its meaning varies: see `docs/iostat.md`).
-    pub io_ms: u64,
-    /// Field 11: milliseconds of all requests, summed over requests.
-    pub weighted_ms: u64,
-    /// Fields 12 to 15, kernel 4.18 and later.
-    pub discards: Option<Discards>,
-    /// Fields 16 and 17, kernel 5.5 and later. A partition always shows zeros here.
-    pub flushes: Option<Flushes>,
-}
+/// The sentence if no device has counters: the reason, and the parts that still work.
+pub const NO_COUNTERS: &str = "this container hides the block devices: /proc/diskstats has no line and /sys/block no \
+     counters. The figures of processors (iostat -c), of servers (watch --uri) and the latencies that 'fathom disk' \
+     measures itself still work; for those of devices run fathom on the host";
 
-/// Counters of discard (TRIM, UNMAP) requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Discards {
-    /// Field 12: discards completed.
-    pub discards: u64,
-    /// Field 13: discards that were merged.
-    pub merges: u64,
-    /// Field 14: sectors discarded.
-    pub sectors: u64,
-    /// Field 15: milliseconds that discards took.
-    pub ms: u64,
-}
-
-/// Counters of cache flushes, which the kernel merges and sends one at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flushes {
-    /// Field 16: flushes completed.
-    pub flushes: u64,
-    /// Field 17: milliseconds that flushes took.
-    pub ms: u64,
-}
-
-impl Counters {
-    /// Returns whether the device has ever completed a request.
-    pub fn any_io(&self) -> bool {
-        let discards = self.discards.map_or(0, |d| d.discards);
-        let flushes = self.flushes.map_or(0, |f| f.flushes);
-        self.reads != 0 || self.writes != 0 || discards != 0 || flushes != 0
-    }
-
-    /// The counters of a `stat` file in sysfs, or the tail of a diskstats line.
-    pub fn parse(text: &str) -> Option<Counters> {
-        let mut fields = Vec::with_capacity(17);
-        for word in text.split_ascii_whitespace() {
-            fields.push(number(word)?);
-        }
-        let &[reads, read_merges, read_sectors, read_ms, writes, write_merges, write_sectors, write_ms, ..] =
-            fields.as_slice()
-        else {
-            return None;
-        };
-        let &[in_flight, io_ms, weighted_ms, ref later @ ..] = fields.get(8..)? else { return None };
-        let discards = match *later {
-            [discards, merges, sectors, ms, ..] => Some(Discards { discards, merges, sectors, ms }),
-            _ => None,
-        };
-        let flushes = match *later {
-            [_, _, _, _, flushes, ms, ..] => Some(Flushes { flushes, ms }),
-            _ => None,
-        };
-        Some(Counters {
-            reads,
-            read_merges,
-            read_sectors,
-            read_ms,
-            writes,
-            write_merges,
-            write_sectors,
-            write_ms,
-            in_flight,
-            io_ms,
-            weighted_ms,
-            discards,
-            flushes,
-        })
-    }
-}
-
-/// Parses a number. Some kernels let the count in flight fall below zero and print it so; that counts as 0.
-fn number(word: &str) -> Option<u64> {
-    match word.strip_prefix('-') {
-        Some(digits) => digits.parse::<u64>().ok().map(|_| 0),
-        None => word.parse().ok(),
-    }
-}
-
-/// One line: a device and its counters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub number: DeviceNumber,
-    /// The kernel's name for it.
-    pub name: String,
-    pub counters: Counters,
+/// The sentence for devices that exist but have no counters here.
+pub fn no_counters_of(devices: &[&str]) -> String {
+    let devices = devices.join(", ");
+    format!(
+        "neither /proc/diskstats nor /sys/block has counters of {devices}, as in a container that hides them"
+    )
 }
 
 /// Parses the text of `/proc/diskstats`.
@@ -155,9 +59,15 @@ fn word(text: &str) -> Option<(&str, &str)> {
     (!word.is_empty()).then_some((word, rest))
 }
 
-/// Reads every device's counters once.
+/// Reads every device's counters once, from sysfs where `/proc/diskstats` is missing or empty.
 pub fn read(view: &View) -> Result<Vec<Line>> {
-    Ok(parse(&view.required(PATH)?))
+    let text = view.required(PATH);
+    let lines = text.as_deref().map(parse).unwrap_or_default();
+    if !lines.is_empty() {
+        return Ok(lines);
+    }
+    let lines = sysfs_counters::read(&view.root().join(SYSFS));
+    if lines.is_empty() { text.map(|_| lines) } else { Ok(lines) }
 }
 
 /// All counters and when they were read.
@@ -182,45 +92,95 @@ impl Sample {
     }
 }
 
-/// Keeps `/proc/diskstats` open, so that a sample costs only the reads.
+/// Keeps `/proc/diskstats` open, so that a sample costs only the reads. If that file lacks a device whose counters sysfs
+/// shows, all counters are read from sysfs, one file for each device.
 #[derive(Debug)]
 pub struct DiskSampler {
-    file: File,
-    path: std::path::PathBuf,
+    /// `None` if the counters are read from sysfs.
+    file: Option<File>,
+    path: PathBuf,
+    sysfs: PathBuf,
     buffer: Vec<u8>,
+    /// The devices that `/proc/diskstats` lacked at the start.
+    unlisted: Vec<String>,
 }
 
 impl DiskSampler {
     /// Opens the counters of the live machine, or of a snapshot (which never move).
+    ///
+    /// # Errors
+    /// If `/proc/diskstats` cannot be opened and sysfs has no counters either.
     pub fn open(view: &View) -> Result<Self> {
-        let path = view.root().join(PATH);
-        let file = File::open(&path).map_err(|e| Error::io("open", &path, e))?;
-        Ok(DiskSampler { file, path, buffer: vec![0; 16 * 1024] })
+        let (path, sysfs) = (view.root().join(PATH), view.root().join(SYSFS));
+        // Sysfs is listed first, and its counters are looked for last: a device that appears or disappears meanwhile is not unlisted.
+        let folders = sysfs_counters::folders(&sysfs);
+        let file = File::open(&path).map_err(|e| Error::io("open", &path, e));
+        let (file, error) = match file {
+            Ok(file) => (Some(file), None),
+            Err(error) => (None, Some(error)),
+        };
+        let mut sampler = DiskSampler { file, path, sysfs, buffer: vec![0; 16 * 1024], unlisted: Vec::new() };
+        let listed = sampler.listed()?;
+        sampler.unlisted = unlisted(folders, &listed);
+        if !sampler.unlisted.is_empty() {
+            sampler.file = None;
+        } else if let Some(error) = error {
+            return Err(error);
+        }
+        Ok(sampler)
     }
 
     pub fn sample(&mut self) -> Result<Sample> {
         let before = monotonic_ns();
-        let length = self.fill()?;
-        let after = monotonic_ns();
-        let text = String::from_utf8_lossy(self.buffer.get(..length).unwrap_or_default());
-        let half = after.saturating_sub(before) / 2;
-        Ok(Sample { taken_ns: before.saturating_add(half), uncertainty_ns: half, lines: parse(&text) })
+        let lines = if self.file.is_some() { self.listed()? } else { sysfs_counters::read(&self.sysfs) };
+        let half = monotonic_ns().saturating_sub(before) / 2;
+        Ok(Sample { taken_ns: before.saturating_add(half), uncertainty_ns: half, lines })
     }
 
-    /// Reads from the start to the end; the kernel hands out about a page at a time.
-    fn fill(&mut self) -> Result<usize> {
-        let mut length = 0;
-        loop {
-            if length == self.buffer.len() {
-                self.buffer.resize(length.saturating_mul(2), 0);
-            }
-            let free = self.buffer.get_mut(length..).unwrap_or_default();
-            match self.file.read_at(free, length as u64) {
-                Ok(0) => return Ok(length),
-                Ok(count) => length += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("read", &self.path, error)),
-            }
+    /// A sentence on devices that `/proc/diskstats` does not list here, and on the source of their counters.
+    pub fn note(&self) -> Option<String> {
+        let [first, others @ ..] = self.unlisted.as_slice() else { return None };
+        let others = match others.len() {
+            0 => String::new(),
+            1 => " and one other device".to_owned(),
+            count => format!(" and {count} other devices"),
+        };
+        Some(format!(
+            "/proc/diskstats does not list {first}{others}, as in a container that hides them; counters are read from \
+             /sys/block, and are those of the whole host"
+        ))
+    }
+
+    /// The lines of the file; empty without a file.
+    fn listed(&mut self) -> Result<Vec<Line>> {
+        let Some(file) = &self.file else { return Ok(Vec::new()) };
+        let length = fill(file, &self.path, &mut self.buffer)?;
+        Ok(parse(&String::from_utf8_lossy(self.buffer.get(..length).unwrap_or_default())))
+    }
+}
+
+/// The devices of sysfs with counters that `listed` lacks.
+fn unlisted(folders: Vec<(String, PathBuf)>, listed: &[Line]) -> Vec<String> {
+    let names: HashSet<&str> = listed.iter().map(|line| line.name.as_str()).collect();
+    let lacks = |(name, folder): &(String, PathBuf)| {
+        !names.contains(name.as_str()) && sysfs_counters::counters(folder).is_some()
+    };
+    folders.into_iter().filter(lacks).map(|(name, _)| name).collect()
+}
+
+/// Reads a file from its start to its end; the kernel hands out about a page at a time.
+fn fill(file: &File, path: &Path, buffer: &mut Vec<u8>) -> Result<usize> {
+    let mut length = 0;
+    loop {
+        if length == buffer.len() {
+            buffer.resize(length.saturating_mul(2), 0);
+        }
+        let free = buffer.get_mut(length..).unwrap_or_default();
+        match file.read_at(free, length as u64) {
+            Ok(0) => return Ok(length),
+            Ok(count) => length += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Error::io("read", path, error)),
         }
     }
 }
@@ -299,6 +259,56 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(lines.len(), 2000);
         assert_eq!(lines.last().unwrap().name, "sd1999");
+    }
+
+    /// A machine whose sysfs shows vda with one partition, with this `/proc/diskstats`.
+    fn container(diskstats: Option<&str>) -> (tempfile::TempDir, View) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let part = folder.path().join("sys/block/vda/vda1");
+        std::fs::create_dir_all(folder.path().join("proc")).unwrap();
+        std::fs::create_dir_all(&part).unwrap();
+        for (folder, dev, reads) in [(part.parent().unwrap(), "254:0\n", 70), (&part, "254:1\n", 60)] {
+            std::fs::write(folder.join("dev"), dev).unwrap();
+            let stat = format!("{reads} 0 800 9 0 0 0 0 0 1 1 0 0 0 0 0 0\n");
+            std::fs::write(folder.join("stat"), stat).unwrap();
+        }
+        if let Some(text) = diskstats {
+            std::fs::write(folder.path().join("proc/diskstats"), text).unwrap();
+        }
+        let view = View::snapshot(folder.path()).unwrap();
+        (folder, view)
+    }
+
+    #[test]
+    fn a_hidden_device_is_read_from_sysfs() {
+        let partly = "254 1 vda1 6 0 48 1 0 0 0 0 0 1 1\n";
+        for hidden in [None, Some(""), Some(partly)] {
+            let (_folder, view) = container(hidden);
+            let mut sampler = DiskSampler::open(&view).unwrap();
+            let sample = sampler.sample().unwrap();
+            let reads = sample.lines.iter().map(|line| (line.name.as_str(), line.counters.reads));
+            assert_eq!(reads.collect::<Vec<_>>(), [("vda", 70), ("vda1", 60)], "{hidden:?}");
+            assert_eq!(sample.by_number("254:1".parse().unwrap()).unwrap().reads, 60);
+            let note = sampler.note().unwrap();
+            assert!(
+                note.starts_with("/proc/diskstats does not list vda") && note.contains("container"),
+                "{note}"
+            );
+        }
+        let (_folder, view) = container(Some(""));
+        assert_eq!(read(&view).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_whole_file_is_preferred_to_sysfs() {
+        let whole = "254 0 vda 7 0 80 9 0 0 0 0 0 1 1\n254 1 vda1 6 0 48 1 0 0 0 0 0 1 1\n";
+        let (folder, view) = container(Some(whole));
+        let mut sampler = DiskSampler::open(&view).unwrap();
+        assert_eq!(sampler.note(), None);
+        assert_eq!(sampler.sample().unwrap().by_name("vda").unwrap().reads, 7);
+        std::fs::remove_dir_all(folder.path().join("sys/block")).unwrap();
+        std::fs::remove_file(folder.path().join("proc/diskstats")).unwrap();
+        assert!(DiskSampler::open(&view).is_err() && read(&view).is_err());
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cgroup::Cgroups;
-use crate::{BlockTree, Device, DeviceKind, Mount, Mounts, View};
+use crate::{BlockTree, Device, DeviceKind, DeviceStack, Mount, Mounts, View};
 
 /// The names and values.
 pub type Facts = BTreeMap<String, String>;
@@ -100,16 +100,12 @@ fn storage(view: &View, dir: &Path, facts: &mut Facts) {
     put(facts, "fs.type", Some(mount.fs_type.clone()));
     put(facts, "fs.options", Some(public_options(mount)));
     put(facts, "fs.mount_point", Some(mount.mount_point.display().to_string()));
-    let tree = BlockTree::read(view);
-    let Some(top) = tree.under(mount) else { return };
-    let layers = tree.layers(top);
-    put(
-        facts,
-        "device.stack",
-        Some(layers.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(" ")),
-    );
+    let stack = DeviceStack::of_mount(view, &mounts, &BlockTree::read(view), mount);
+    put(facts, "fs.read_ahead_kb", stack.read_ahead.map(|setting| setting.kib.to_string()));
+    let names: Vec<&str> = stack.layers.iter().map(|device| device.name.as_str()).collect();
+    put(facts, "device.stack", Some(names.join(" ")));
     let groups = Cgroups::read(view, None);
-    for device in layers {
+    for device in &stack.layers {
         device_facts(view, device, facts);
         for limit in groups.io_limits(device.number) {
             facts
@@ -177,6 +173,7 @@ const QUEUE_FACTS: &[&str] = &[
 /// Returns whether a mount option names a host, a user or a secret.
 pub(crate) fn is_private(option: &str) -> bool {
     let Some((key, _)) = option.split_once('=') else { return false };
+    let key = key.trim_end_matches('+');
     PRIVATE_OPTIONS.contains(&key) || key.ends_with("addr") || key.ends_with("dir")
 }
 

@@ -6,6 +6,9 @@
 
 mod block;
 pub mod cgroup;
+mod device_number;
+mod device_stack;
+mod disk_counters;
 pub mod diskstats;
 pub mod doctor;
 pub mod environment;
@@ -21,9 +24,12 @@ pub mod process;
 pub mod rates;
 pub mod run_queue;
 pub mod sched;
+mod sysfs_counters;
 mod view;
 
-pub use block::{BlockTree, Device, DeviceKind, DeviceNumber};
+pub use block::{BlockTree, Device, DeviceKind};
+pub use device_number::DeviceNumber;
+pub use device_stack::{DeviceStack, ReadAhead};
 pub use machine_size::MachineSize;
 pub use mounts::{Mount, Mounts};
 pub use view::View;

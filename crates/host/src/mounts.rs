@@ -1,11 +1,31 @@
-//! Mounted file systems from `/proc/self/mountinfo` (proc(5); torvalds/linux:Documentation/filesystems/proc.rst), and the devices
-//! under them.
+//! Mounted file systems from `/proc/self/mountinfo` (proc(5); torvalds/linux:Documentation/filesystems/proc.rst).
+//! [`crate::DeviceStack`] finds the devices under them.
 
 use std::path::{Path, PathBuf};
 
 use fathom_errors::Result;
 
-use crate::{BlockTree, Device, DeviceNumber, View};
+use crate::{DeviceNumber, View};
+
+/// File systems whose data are on a network or behind a process; those of FUSE (`fuse.sshfs`, `fuseblk`) come on top.
+const REMOTE: [&str; 14] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "ceph",
+    "glusterfs",
+    "lustre",
+    "afs",
+    "9p",
+    "virtiofs",
+    "ocfs2",
+    "gfs2",
+    "beegfs",
+];
+/// File systems that keep their data in memory.
+const IN_MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
 /// One mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +55,32 @@ impl Mount {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
             (key == name).then_some(value)
         })
+    }
+
+    /// Whether its data are on a network or behind a process. fuseblk is a local disk behind a process (ntfs-3g).
+    pub fn is_remote(&self) -> bool {
+        REMOTE.contains(&self.fs_type.as_str()) || self.fs_type.starts_with("fuse")
+    }
+
+    /// Whether its data are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        IN_MEMORY.contains(&self.fs_type.as_str())
+    }
+
+    /// The directories that an overlay shows: the upper one, which receives all writes, or, if it is read-only, the lower ones.
+    /// Empty for other file systems.
+    pub(crate) fn overlaid(&self) -> Vec<&str> {
+        if self.fs_type != "overlay" {
+            return Vec::new();
+        }
+        if let Some(upper) = self.option("upperdir") {
+            return vec![upper];
+        }
+        let lower = self.super_options.iter().filter_map(|option| match option.split_once('=')? {
+            ("lowerdir" | "lowerdir+", paths) => Some(paths.split(':')),
+            _ => None,
+        });
+        lower.flatten().collect()
     }
 }
 
@@ -66,22 +112,6 @@ impl Mounts {
     }
 }
 
-impl BlockTree {
-    /// The device under a mounted file system: by number, or, for file systems with anonymous numbers (btrfs), by the
-    /// mounted source.
-    pub fn under(&self, mount: &Mount) -> Option<&Device> {
-        self.by_number(mount.number).or_else(|| self.by_name(&mount.source))
-    }
-
-    /// The device that receives the writes under a mount: for an overlay, the one under its upper directory.
-    pub fn written_under(&self, mount: &Mount, mounts: &Mounts) -> Option<&Device> {
-        match mount.option("upperdir").filter(|_| mount.fs_type == "overlay") {
-            None => self.under(mount),
-            Some(upper) => self.under(mounts.containing(Path::new(upper))?),
-        }
-    }
-}
-
 fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(2);
@@ -96,11 +126,20 @@ fn parse_line(line: &str) -> Option<Mount> {
 }
 
 fn split_options(text: &str) -> Vec<String> {
-    text.split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect()
+    text.split(',').filter(|option| !option.is_empty()).map(unescape).collect()
 }
 
-/// Undoes the kernel's octal escapes for space, tab, newline and backslash.
-fn unescape(text: &str) -> String {
+/// A name as the kernel writes it among the fields and options of a line.
+pub(crate) fn escape(name: &str) -> String {
+    let escaped = |c: char| match c {
+        ' ' | '\t' | '\n' | '\\' | ',' => format!("\\{:03o}", u32::from(c)),
+        _ => c.to_string(),
+    };
+    name.chars().map(escaped).collect()
+}
+
+/// Undoes the kernel's octal escapes for space, tab, newline and backslash, and in options for a comma.
+pub(crate) fn unescape(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
@@ -137,5 +176,17 @@ nonsense
         assert_eq!(mounts.containing(Path::new("/database")).unwrap().source, "/dev/sda1");
         assert_eq!(mounts.containing(Path::new("/data/with space/x")).unwrap().fs_type, "tmpfs");
         assert_eq!(mounts.iter().count(), 3);
+    }
+
+    #[test]
+    fn names_are_escaped_as_the_kernel_does() {
+        let name = "/my data, \\old\tü";
+        assert_eq!(escape(name), "/my\\040data\\054\\040\\134old\\011ü");
+        assert_eq!(unescape(&escape(name)), name);
+        let line =
+            "40 1 0:50 / /m rw - overlay overlay rw,lowerdir=/l,upperdir=/my\\040data\\054,workdir=/w\n";
+        assert_eq!(Mounts::parse(line).iter().next().unwrap().overlaid(), ["/my data,"]);
+        let line = "40 1 0:50 / /m ro - overlay overlay ro,lowerdir+=/a,lowerdir+=/b\n";
+        assert_eq!(Mounts::parse(line).iter().next().unwrap().overlaid(), ["/a", "/b"]);
     }
 }

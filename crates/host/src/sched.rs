@@ -127,7 +127,7 @@ pub struct CpuTimes {
     pub guest: u64,
 }
 
-/// Shares of an interval, in percent of all CPUs; they add up to 100, or are all 0 if no tick passed.
+/// Shares of an interval, in percent of all CPUs; they add up to 100, or are all 0 if nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuShares {
     /// Percent of time in user code.
@@ -161,22 +161,40 @@ impl CpuTimes {
             .ok_or_else(|| Error::new(Kind::Malformed, "proc/stat has no line of CPU times"))
     }
 
-    /// The shares of the time since `earlier`. A counter that fell counts as 0, as in sysstat.
-    pub fn shares_since(&self, earlier: &CpuTimes) -> CpuShares {
+    /// The shares of the time since `earlier`; `None` where the sum of all times did not grow: no tick passed, or the
+    /// counters began again. Neither an idle nor a full processor follows from that.
+    ///
+    /// Where the sum grew, a part that fell (`iowait` may) counts as 0, and the others are shares of what grew.
+    pub fn shares_since(&self, earlier: &CpuTimes) -> Option<CpuShares> {
+        if self.sum() <= earlier.sum() {
+            return None;
+        }
         let step = |of: fn(&CpuTimes) -> u64| of(self).saturating_sub(of(earlier)) as f64;
         let (user, nice, idle) = (step(|t| t.user), step(|t| t.nice), step(|t| t.idle));
         let (iowait, steal) = (step(|t| t.iowait), step(|t| t.steal));
-        let system = step(|t| t.system) + step(|t| t.irq) + step(|t| t.softirq);
+        let system = step(CpuTimes::kernel);
         let total = user + nice + system + idle + iowait + steal;
-        let share = |part: f64| if total > 0.0 { 100.0 * part / total } else { 0.0 };
-        CpuShares {
+        let share = |part: f64| 100.0 * part / total;
+        Some(CpuShares {
             user_pct: share(user),
             nice_pct: share(nice),
             system_pct: share(system),
             iowait_pct: share(iowait),
             steal_pct: share(steal),
             idle_pct: share(idle),
-        }
+        })
+    }
+
+    /// The kernel's time with that of all interrupts.
+    fn kernel(&self) -> u64 {
+        self.system.saturating_add(self.irq).saturating_add(self.softirq)
+    }
+
+    /// All times; guests are in `user` and `nice`.
+    fn sum(&self) -> u64 {
+        [self.user, self.nice, self.idle, self.iowait, self.steal]
+            .into_iter()
+            .fold(self.kernel(), u64::saturating_add)
     }
 }
 
@@ -227,11 +245,24 @@ mod tests {
         let before = CpuTimes::parse("cpu  100 0 50 1000 10 1 2 3 0 0\ncpu0 1 2 3 4\n").unwrap();
         let after =
             CpuTimes { user: 130, system: 58, irq: 2, softirq: 3, steal: 8, idle: 1055, iowait: 9, ..before };
-        let shares = after.shares_since(&before);
+        let shares = after.shares_since(&before).unwrap();
         assert_eq!((shares.user_pct, shares.system_pct, shares.steal_pct), (30.0, 10.0, 5.0));
         assert_eq!((shares.idle_pct, shares.iowait_pct), (55.0, 0.0));
-        assert_eq!(before.shares_since(&before), CpuShares::default());
+        assert_eq!(before.shares_since(&before), None);
         assert_eq!(CpuTimes::parse("cpu  1 2 3 4").unwrap().steal, 0);
         assert!(CpuTimes::parse("cpu0 1 2 3 4").is_none());
+    }
+
+    #[test]
+    fn a_sum_that_falls_is_no_full_processor() {
+        let times = |text: &str| CpuTimes::parse(text).unwrap();
+        let before = times("cpu  1000 0 500 8000 400 0 0 0 0 0");
+        for after in
+            ["cpu  900 0 450 7000 426 0 0 0 0 0", "cpu  1026 0 500 8000 374 0 0 0 0 0", "cpu  1 0 0 9 0"]
+        {
+            assert_eq!(times(after).shares_since(&before), None, "{after}");
+        }
+        let grown = times("cpu  1050 0 500 8050 380 0 0 0 0 0").shares_since(&before).unwrap();
+        assert_eq!((grown.user_pct, grown.idle_pct, grown.iowait_pct), (50.0, 50.0, 0.0));
     }
 }

@@ -83,6 +83,11 @@ impl View {
         chosen.map(str::to_owned).or_else(|| (!text.contains(char::is_whitespace)).then(|| text.clone()))
     }
 
+    /// The last name in the target of a symbolic link; `None` if the path is no link.
+    pub(crate) fn link_name(&self, path: &str) -> Option<String> {
+        fs::read_link(self.root.join(path)).ok()?.file_name()?.to_str().map(str::to_owned)
+    }
+
     /// The names in a folder, sorted; empty if it does not exist.
     pub fn list(&self, path: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Vec::new() };

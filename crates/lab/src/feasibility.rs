@@ -152,9 +152,9 @@ impl Bench {
                 self.work.display(),
                 Bytes(free)
             );
-            return Err(
-                Error::new(Kind::NoSpace, what).advise("choose a smaller size, or another folder with --dir")
-            );
+            return Err(Error::new(Kind::NoSpace, what)
+                .with_id("trial-does-not-fit")
+                .advise("choose a smaller size, or another folder with --dir"));
         }
         Ok(())
     }

@@ -268,6 +268,21 @@ mod tests {
         assert_eq!(binding(&[]).0.database, "ycsb");
     }
 
+    /// The first half of the password was taken for an address, and the second for an option, which a warning named.
+    #[test]
+    fn a_login_that_must_be_escaped_is_repeated_nowhere() {
+        for rest in ["h:1/x", "h:1/x?w=1", "h:1", "h:1?w=1"] {
+            for password in ["4711?s3cret", "4711?s3cret=1", "4711/?s3cret", "4711/s3cret", "4711@s3cret"] {
+                let mut properties = Properties::default();
+                properties.set("mongodb.url", &format!("mongodb://us3r:{password}@{rest}"), "-p");
+                let read = Binding::from_properties(&properties).map(|(binding, _)| binding.database);
+                let refused = read.unwrap_err().to_string();
+                assert!(refused.contains("must be escaped"), "{refused}");
+                assert!(!refused.contains("4711") && !refused.contains("s3cret"), "{refused}");
+            }
+        }
+    }
+
     #[test]
     fn tags_that_no_message_can_hold_are_rejected() {
         for tags in ["d%00c:ny", "dc:n%00y", "dc"] {

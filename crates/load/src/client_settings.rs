@@ -132,7 +132,9 @@ fn within(properties: &Properties, name: &str, least: u64, most: u64) -> Result<
 fn seconds(properties: &Properties, name: &str) -> Result<Option<Duration>, Error> {
     let seconds = properties.number(name)?.unwrap_or_else(|| default_number(name));
     if seconds > MAX_SECONDS as f64 {
-        return Err(Error::usage(format!("{name}={seconds} is more seconds than a century has")));
+        return Err(Error::usage(format!(
+            "{name}={seconds} is more than {MAX_SECONDS} seconds, the limit of a hundred years"
+        )));
     }
     Ok(Some(Duration::from_secs_f64(seconds)).filter(|time| !time.is_zero()))
 }

@@ -8,10 +8,20 @@ use std::time::Duration;
 use bson::RawDocument;
 use fathom_wire::{Failure, OpMsgWriter};
 
+use crate::generators::KeyDraws;
 use crate::measurements::Status;
 
-/// The place of a kind of operation in [`Source::metrics`].
+/// The place of a metric: those of [`Source::metrics`] come first, then [`Source::report_only`], then [`CLEANUP`].
 pub type MetricIndex = usize;
+
+/// The metric of closing connections, which each run has for YCSB's report.
+pub const CLEANUP: &str = "CLEANUP";
+
+/// The names of all metrics of a run with this source.
+pub(crate) fn all_metrics(source: &impl Source) -> Vec<String> {
+    let extra = source.report_only().iter().copied().chain([CLEANUP]);
+    source.metrics().into_iter().chain(extra.map(str::to_owned)).collect()
+}
 
 /// A source of operations, which are done one after another.
 pub trait Source: Send {
@@ -20,6 +30,11 @@ pub trait Source: Send {
 
     /// The names of the kinds of operations in the report.
     fn metrics(&self) -> Vec<String>;
+
+    /// The names of metrics that only YCSB's report has, as they are no operations.
+    fn report_only(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Writes the first message of the next operation. `most` is the number of records that it may still touch, for operations
     /// in batches. `None` if no operation is left.
@@ -46,6 +61,11 @@ pub trait Source: Send {
     /// user stores, with which the disk's writes are compared.
     fn take_user_bytes(&mut self) -> u64;
 
+    /// How keys were drawn since the last call.
+    fn take_key_draws(&mut self) -> KeyDraws {
+        KeyDraws::default()
+    }
+
     /// Handles an operation whose last message will get no reply; returns what the operation counts as.
     fn lost(&mut self, state: &mut Self::State) -> ReplyOutcome;
 }
@@ -70,6 +90,8 @@ pub struct ReplyOutcome {
     pub whole: Option<(MetricIndex, Status)>,
     /// An additional measurement by the client, in nanoseconds.
     pub aside: Option<(MetricIndex, Status, u64)>,
+    /// A metric of the time of the whole operation for each of its records, and their number, above 0.
+    pub for_each_record: Option<(MetricIndex, u64)>,
     /// Whether another message was written and the operation continues.
     pub more: bool,
     /// The metrics of that message and of the whole operation without a reply (`w:0`).
@@ -78,7 +100,7 @@ pub struct ReplyOutcome {
     pub failed_documents: u64,
     /// The server's error, if it failed.
     pub failure: Option<Failure>,
-    /// The last message is to be sent again after this pause; `whole` then counts only if that is not possible.
+    /// The last message is to be sent again after this pause; `whole` is then that of the attempt, as in YCSB.
     pub again_after: Option<Duration>,
     /// Whether the whole load is to stop here.
     pub stop: bool,

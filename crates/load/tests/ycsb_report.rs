@@ -6,8 +6,8 @@ use fancy_regex::Regex;
 use fathom_load::measurements::{OperationMeasurements, Status};
 use fathom_load::properties::Properties;
 use fathom_load::ycsb_report::{
-    MetricSeries, RawPoints, ReportSettings, RunProgress, RunTotals, report, seconds_left, status_line,
-    write_raw_points,
+    MetricSeries, RawPoints, ReportSettings, RunProgress, RunTotals, latencies_by_name, report, seconds_left,
+    status_line, write_raw_points,
 };
 
 fn settings(flags: &[&str]) -> ReportSettings {
@@ -147,6 +147,9 @@ fn each_latency_by_itself() {
     };
     let both = settings(&["measurementtype=hdrhistogram+raw"]);
     insta::assert_snapshot!("hdrhistogram_and_raw", report(&both, &totals));
+    let raw_alone = report(&settings(&["measurementtype=raw"]), &totals);
+    let start = "[READ], Total Operations, 200\n[READ], Below is a summary of latency in microseconds:, -1\n[READ], Average, 1095.0\n";
+    assert!(raw_alone.contains(start), "{raw_alone}");
     let silent = report(&settings(&["measurementtype=raw", "measurement.raw.no_summary=true"]), &totals);
     assert!(silent.ends_with("[READ], Total Operations, 200\n[READ], Return=OK, 200\n"), "{silent}");
     let mut rows = Vec::new();
@@ -155,6 +158,37 @@ fn each_latency_by_itself() {
     assert_eq!(rows.lines().count(), 201);
     let start = "RawREAD latency raw data: op, timestamp(ms), latency(us)\nRawREAD,1700000000199,2090\n";
     assert!(rows.starts_with(start), "{rows}");
+    // The metrics are in the report's order.
+    let one = |metric: &str| RawPoints { metric: metric.to_owned(), points: vec![(1, 2)] };
+    let several = ["Intended-READ", "INSERT", "CLEANUP", "READ", "UPDATE-FAILED"].map(one);
+    let mut rows = Vec::new();
+    write_raw_points(&mut rows, &settings(&["measurementtype=raw"]), &several).unwrap();
+    let rows = String::from_utf8(rows).unwrap();
+    let order: Vec<&str> = rows
+        .lines()
+        .filter_map(|row| row.split_once(',').filter(|(name, _)| !name.contains(' ')))
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(order, ["READ", "UPDATE-FAILED", "CLEANUP", "INSERT", "Intended-READ"]);
+}
+
+#[test]
+fn histogram_logs_have_ycsbs_names() {
+    let metrics = mixed();
+    let names = |flags: &[&str]| {
+        let settings = settings(flags);
+        let named = latencies_by_name(&settings, &metrics);
+        let counts: Vec<String> = named.iter().map(|(name, one)| format!("{name}:{}", one.len())).collect();
+        counts.join(" ")
+    };
+    assert_eq!(
+        names(&[]),
+        "READ:1000 SCAN-FAILED:1 READ-MODIFY-WRITE:5 CLEANUP:1 INSERT:10 READ-FAILED:4 SCAN:0"
+    );
+    let both = names(&["measurement.interval=both", "latencytrackederrors=NOT_FOUND"]);
+    assert!(both.contains("READ-NOT_FOUND:3") && both.contains("Intended-READ-FAILED:1"), "{both}");
+    let two = names(&["measurementtype=hdrhistogram+raw"]);
+    assert!(two.starts_with("HdrREAD:1000 HdrSCAN-FAILED:1 "), "{two}");
 }
 
 #[test]

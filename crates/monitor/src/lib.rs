@@ -26,7 +26,7 @@ pub use log::{
     read_slow_operations,
 };
 pub use plan::{MonitorPlan, SamplerPlan, Schedule};
-pub use recording::{RecordedSegment, RecordedServers, RecordingOwner, read_recorded_series};
+pub use recording::{ClockStep, RecordedEvent, RecordedSegment, RecordingOwner, read_recorded_series};
 pub use runner::Monitor;
 pub use sampler::{Batch, Notes, Sampler, Sums};
 pub use server::{Namespace, Servers, WatchedRole, WatchedServer, server_samplers, state_name};

@@ -59,7 +59,7 @@ pub static SAMPLERS: &[SamplerRow] = &[
         period: SECOND,
         lane: Lane::Second,
         series: &["device.{device}.reads", "device.{device}.write_ms", "device.{device}.flushes"],
-        source: "/proc/diskstats",
+        source: "/proc/diskstats; where it lacks a device, /sys/block/*/stat",
         cost: CostClass::Fixed,
         without: "no share of the device in the mean and no amplification at the disk",
     },

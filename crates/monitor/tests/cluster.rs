@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -193,6 +194,76 @@ fn a_hidden_member_is_watched_too() {
     assert_eq!(found, all);
     assert_eq!(servers.watched[3].role, WatchedRole::Secondary);
     assert!(servers.notes[0].starts_with("server 5 ("), "{:?}", servers.notes);
+}
+
+/// An arbiter of a set of these ports.
+fn arbiter(set: &'static str, hosts: Vec<String>, arbiters: Vec<String>) -> Arc<Script> {
+    Arc::new(move |command, _| match command {
+        "hello" | "isMaster" => doc! {
+            "ismaster": false, "secondary": false, "arbiterOnly": true, "setName": set, "setVersion": 1,
+            "hosts": hosts.clone(), "arbiters": arbiters.clone(), "minWireVersion": 0, "maxWireVersion": 9, "ok": 1,
+        },
+        "ping" => doc! { "ok": 1 },
+        _ => doc! { "ok": 0, "code": 13, "errmsg": "not authorized on admin to execute command" },
+    })
+}
+
+/// A connection string with a user, whom an arbiter does not know, must end in the same note.
+#[test]
+fn an_arbiter_is_not_watched_and_the_note_says_why() {
+    let (listener, port) = listen();
+    let own = format!("127.0.0.1:{port}");
+    serve(listener, arbiter("rs0", vec!["127.0.0.1:1".to_owned()], vec![own.clone()]));
+    for login in ["", "mon:s3c@"] {
+        let target: Target = format!("mongodb://{login}{own}/?directConnection=true").parse().unwrap();
+        let servers = Servers::find(&target, 0).unwrap();
+        assert!(servers.watched.is_empty());
+        let expected = format!("{own} is not watched: it is an arbiter, which holds no data and no users");
+        assert_eq!(servers.notes, [expected]);
+    }
+}
+
+/// A script, in which a command is refused with this code; hello is refused only after the first time.
+fn refusing(refused: &'static str, code: i32, script: Arc<Script>) -> Arc<Script> {
+    let greeted = AtomicBool::new(false);
+    Arc::new(move |command, value| {
+        let is_first = command == "hello" && !greeted.swap(true, Ordering::Relaxed);
+        if command == refused && !is_first {
+            return doc! { "ok": 0, "code": code, "errmsg": "Authentication failed." };
+        }
+        let mut reply = script(command, value);
+        if command == "hello" {
+            reply.insert("arbiters", vec!["127.0.0.1:2"]);
+        }
+        reply
+    })
+}
+
+#[test]
+fn every_member_that_is_not_watched_has_a_note() {
+    let (listeners, ports): (Vec<_>, Vec<_>) = (0..3).map(|_| listen()).unzip();
+    let refusals = [("hello", 18), ("serverStatus", 13), ("serverStatus", 8000)];
+    for (number, (listener, (command, code))) in listeners.into_iter().zip(refusals).enumerate() {
+        serve(listener, refusing(command, code, member("rs0", ports.clone(), number)));
+    }
+    // No program listens on ports 1 and 2; the second is the arbiter that the members list.
+    let uri = format!("mongodb://127.0.0.1:{},127.0.0.1:1/?replicaSet=rs0", ports[0]);
+    let servers = Servers::find(&uri.parse().unwrap(), 0).unwrap();
+    let note = |address: String, words: &[&str]| {
+        let found: Vec<&String> = servers.notes.iter().filter(|note| note.contains(&address)).collect();
+        let is_whole = |note: &&String| words.iter().all(|word| note.contains(word));
+        assert_eq!(found.iter().filter(|note| is_whole(note)).count(), 1, "{address}: {:?}", servers.notes);
+        let elsewhere = found.iter().filter(|note| note.contains("does not run on this host"));
+        assert_eq!(elsewhere.count(), 0, "{address}: {:?}", servers.notes);
+    };
+    let local = |port: u16| format!("127.0.0.1:{port}");
+    note(local(ports[0]), &["cannot be asked (Authentication failed", "watched once it answers"]);
+    note(local(ports[1]), &["may not run serverStatus", "clusterMonitor", "on this host is not known"]);
+    note(local(ports[2]), &["refuses serverStatus (Authentication failed)", "on this host is not known"]);
+    note("127.0.0.1:1 ".to_owned(), &["is not watched: ", "Connection refused"]);
+    note("127.0.0.1:2 ".to_owned(), &["does not answer", "Connection refused"]);
+    let watched: Vec<u16> = servers.watched.iter().map(|watched| watched.address.port).collect();
+    assert!(ports.iter().all(|port| watched.contains(port)), "{watched:?}");
 }
 
 /// A router of shards on these ports.

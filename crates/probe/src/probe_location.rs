@@ -13,29 +13,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::{BlockTree, Device, DeviceNumber, Mount, Mounts, View};
+use fathom_host::{BlockTree, Device, DeviceNumber, DeviceStack, Mount, Mounts, View};
 use rustix::fs::{AtFlags, StatxFlags, statvfs, statx};
 use serde::{Deserialize, Serialize};
-
-/// File systems whose data are on a network or behind a process.
-const REMOTE: [&str; 14] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "ceph",
-    "glusterfs",
-    "lustre",
-    "afs",
-    "9p",
-    "virtiofs",
-    "ocfs2",
-    "gfs2",
-    "beegfs",
-];
-/// File systems that keep their data in memory.
-const MEMORY: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
 
 /// The location that the probe uses and the devices under it.
 #[derive(Clone, Debug)]
@@ -48,8 +28,10 @@ pub struct ProbeLocation {
     pub file_system: String,
     /// The mount it lies on, for a directory.
     pub mount: Option<Mount>,
-    /// The top device, by the kernel's name.
-    pub device: Option<String>,
+    /// The mount whose file system has its data: another one than `mount` under an overlay.
+    pub holder: Option<Mount>,
+    /// The devices that it is on, by the kernel's names: several for btrfs.
+    pub devices: Vec<String>,
     /// The devices at the bottom of its stack, whose counters may be summed.
     pub leaves: Vec<String>,
     /// Bytes that may still be written there; for a device, its size.
@@ -83,6 +65,7 @@ impl ProbeLocation {
         if !metadata.is_dir() {
             let what = format!("{} is a file, not a directory", path.display());
             return Err(Error::new(Kind::NotOurs, what)
+                .with_id("not-a-directory")
                 .advise("name the directory; the probe makes its own files there"));
         }
         let place = look_at_directory(canonical, &view, permits)?;
@@ -95,9 +78,14 @@ impl ProbeLocation {
         Ok(place)
     }
 
-    /// Whether its data are kept in memory, so that it is not a disk at all.
-    pub fn is_memory(&self) -> bool {
-        MEMORY.contains(&self.file_system.as_str())
+    /// The file system that keeps its data in memory; `None` on a disk.
+    pub fn in_memory(&self) -> Option<&str> {
+        self.holder.as_ref().filter(|holder| holder.is_in_memory()).map(|holder| holder.fs_type.as_str())
+    }
+
+    /// The names of the devices that it is on, for a report; `None` if none is visible.
+    pub fn device_names(&self) -> Option<String> {
+        (!self.devices.is_empty()).then(|| self.devices.join(", "))
     }
 
     /// The alignment that direct I/O on `file` needs, in bytes: the value of statx(2) (Linux 6.1), otherwise the device's logical
@@ -109,9 +97,9 @@ impl ProbeLocation {
             .map(|statx| u64::from(statx.stx_dio_offset_align))
             .filter(|align| *align > 0);
         let logical = || {
-            let tree = BlockTree::read(&View::live());
-            let queue = tree.by_name(self.device.as_deref()?)?.queue();
-            View::live().number(&format!("{queue}/logical_block_size"))
+            let (view, tree) = (View::live(), BlockTree::read(&View::live()));
+            let devices = self.devices.iter().filter_map(|name| tree.by_name(name));
+            devices.filter_map(|device| view.number(&format!("{}/logical_block_size", device.queue()))).max()
         };
         said.or_else(logical).unwrap_or(4096)
     }
@@ -125,24 +113,22 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pr
     let mounts = Mounts::read(view).unwrap_or_default();
     let mount = mounts.containing(&path).cloned();
     let file_system = mount.as_ref().map_or_else(|| "unknown".to_owned(), |mount| mount.fs_type.clone());
-    let remote = REMOTE.contains(&file_system.as_str()) || file_system.starts_with("fuse");
-    // fuseblk is a local disk behind a process (ntfs-3g): the measurement would be of the process.
-    if remote && !permits.any_file_system {
+    if mount.as_ref().is_some_and(Mount::is_remote) && !permits.any_file_system {
         let what = format!(
             "{} is on {file_system}, so the figures would be a network's or a process's, not a disk's",
             path.display()
         );
-        return Err(
-            Error::new(Kind::Unsupported, what).advise("probe the disk where it is, or insist with --any-fs")
-        );
+        return Err(Error::new(Kind::Unsupported, what)
+            .with_id("not-a-local-disk")
+            .advise("probe the disk where it is, or insist with --any-fs"));
     }
     let room = statvfs(&path).map_err(|e| Error::io("look at", &path, e))?;
-    let tree = BlockTree::read(view);
-    let device = mount.as_ref().and_then(|mount| tree.written_under(mount, &mounts));
+    let stack = DeviceStack::under(view, &mounts, &BlockTree::read(view), &path);
     Ok(ProbeLocation {
         is_device: false,
-        leaves: device.map_or_else(Vec::new, |device| names(&tree.leaves(device))),
-        device: device.map(|device| device.name.clone()),
+        leaves: stack.leaf_names(),
+        devices: stack.top_names(),
+        holder: stack.mount,
         free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
         total_bytes: room.f_blocks.saturating_mul(room.f_frsize),
         file_system,
@@ -151,8 +137,8 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pr
     })
 }
 
-fn names(devices: &[&Device]) -> Vec<String> {
-    devices.iter().map(|device| device.name.clone()).collect()
+fn names<'d>(devices: impl IntoIterator<Item = &'d Device>) -> Vec<String> {
+    devices.into_iter().map(|device| device.name.clone()).collect()
 }
 
 fn look_at_device(
@@ -170,6 +156,7 @@ fn look_at_device(
     options.read(true).custom_flags(if writes { rustix::fs::OFlags::EXCL.bits() as i32 } else { 0 });
     let mut file = options.open(&path).map_err(|e| {
         Error::io("open", &path, e)
+            .with_id("device-in-use")
             .advise("a device that is mounted or part of a RAID or LVM is in use; name a directory on it")
     })?;
     let size = file.seek(SeekFrom::End(0)).map_err(|e| Error::io("measure", &path, e))?;
@@ -180,8 +167,9 @@ fn look_at_device(
         is_device: true,
         file_system: "block device".into(),
         mount: None,
-        leaves: device.map_or_else(Vec::new, |device| names(&tree.leaves(device))),
-        device: device.map(|device| device.name.clone()),
+        holder: None,
+        leaves: names(tree.leaves(device)),
+        devices: names(device),
         free_bytes: size,
         total_bytes: size,
         path,
@@ -194,18 +182,20 @@ fn refuse_to_destroy(file: &mut File, path: &Path, name: &str, size: u64, permit
     file.rewind().and_then(|()| file.read_exact(&mut head)).map_err(|e| Error::io("read", path, e))?;
     if let Some(found) = find(&head) {
         let what = format!("{} holds {found}, which writing would destroy", path.display());
-        return Err(Error::new(Kind::NotOurs, what).advise(
+        return Err(Error::new(Kind::NotOurs, what).with_id("device-not-blank").advise(
             "name a directory on it, probe it with --pattern randread, or wipe it yourself (wipefs -a) first",
         ));
     }
     match &permits.destroy {
         Some(typed) if typed == name => Ok(()),
         Some(typed) => {
-            Err(Error::usage(format!("--destroy {typed} is not the device at {} ({name})", path.display())))
+            let what = format!("--destroy {typed} is not the device at {} ({name})", path.display());
+            Err(Error::usage(what).with_id("device-not-named"))
         }
         None => {
             let what = format!("writing to the device {} would destroy what is on it", path.display());
             Err(Error::new(Kind::NotOurs, what)
+                .with_id("device-not-named")
                 .advise(format!("to probe it and lose what is on it, add --destroy {name}")))
         }
     }

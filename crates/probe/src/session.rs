@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use fathom_errors::{Error, Result};
-use fathom_host::diskstats::DiskSampler;
+use fathom_host::diskstats::{DiskSampler, NO_COUNTERS, no_counters_of};
 use fathom_host::{BlockTree, View};
 use fathom_process::Signals;
 use fathom_record::Reading;
@@ -94,7 +94,7 @@ impl<'a> ProbeSession<'a> {
             schedule: StepSchedule::default(),
             passages: PassageLog::default(),
             signals,
-            // Without counters (a container without /proc/diskstats) the probe still works.
+            // Without counters, as in a container that hides them, the probe still works.
             sampler: DiskSampler::open(&view).ok(),
             sink,
             zero,
@@ -112,6 +112,18 @@ impl<'a> ProbeSession<'a> {
     /// Whether a signal asked the probe to end.
     pub fn interrupted(&self) -> bool {
         self.signals.stopped()
+    }
+
+    /// A sentence on counters of devices that are missing here, or that do not come from `/proc/diskstats`.
+    pub fn counter_note(&mut self) -> Option<String> {
+        let Some(sampler) = &mut self.sampler else { return Some(NO_COUNTERS.to_owned()) };
+        let sample = sampler.sample().ok()?;
+        if sample.lines.is_empty() {
+            return Some(NO_COUNTERS.to_owned());
+        }
+        let leaves = self.target.place().leaves.iter().map(String::as_str);
+        let missing: Vec<&str> = leaves.filter(|leaf| sample.by_name(leaf).is_none()).collect();
+        if missing.is_empty() { sampler.note() } else { Some(no_counters_of(&missing)) }
     }
 
     /// Whether the device under the target has a volatile cache that a flush must empty.
@@ -167,7 +179,7 @@ impl<'a> ProbeSession<'a> {
         let subject = ProbeSubject {
             directory: place.path.display().to_string(),
             file_system: place.file_system.clone(),
-            device: place.device.clone(),
+            device: place.device_names(),
             size_bytes: self.target.size().get(),
             direct: self.target.is_direct(),
             alignment_bytes: self.target.alignment(),

@@ -197,7 +197,7 @@ impl Meters {
 
     /// Busy share of all CPUs since `before`, percent, steal included.
     pub(crate) fn busy_pct_since(&self, before: &Meters) -> Option<f64> {
-        let shares = self.cpus.as_ref()?.shares_since(before.cpus.as_ref()?);
+        let shares = self.cpus.as_ref()?.shares_since(before.cpus.as_ref()?)?;
         Some(100.0 - shares.idle_pct - shares.iowait_pct)
     }
 

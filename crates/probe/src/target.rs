@@ -227,6 +227,7 @@ fn open(path: &Path, access: FileAccess) -> Result<File> {
         if access.direct && e.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) {
             let what = format!("the file system of {} has no direct I/O", path.display());
             return Error::new(Kind::Unsupported, what)
+                .with_id("no-direct-io")
                 .advise("--buffered measures it through the page cache");
         }
         Error::io("open", path, e)
@@ -279,7 +280,9 @@ fn adopt(held: &File, path: &Path, ledger: &Ledger) -> Result<Guard> {
 
 fn not_ours(path: &Path) -> Error {
     let what = format!("{} exists and is not a file of ours", path.display());
-    Error::new(Kind::NotOurs, what).advise("move it away, or probe another directory")
+    Error::new(Kind::NotOurs, what)
+        .with_id("file-not-ours")
+        .advise("move it away, or probe another directory")
 }
 
 /// Whether the ledger of a killed run lists this file: it is then deleted at the end, unlike a file that a user kept.
@@ -293,7 +296,9 @@ fn lock(file: &File, path: &Path) -> Result<()> {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let what = format!("another probe is at work on {}", path.display());
-            Err(Error::new(Kind::Busy, what).advise("wait for it, or take another directory"))
+            Err(Error::new(Kind::Busy, what)
+                .with_id("probe-running")
+                .advise("wait for it, or take another directory"))
         }
         // A file system without locks: two probes there would only disturb each other's figures.
         Err(TryLockError::Error(_)) => Ok(()),
@@ -353,7 +358,7 @@ fn decide_size(
                 Bytes(size),
                 Bytes(place.total_bytes)
             );
-            return Err(Error::usage(what));
+            return Err(Error::usage(what).with_id("file-does-not-fit"));
         }
         return Ok(whole_chunks(size));
     }
@@ -365,12 +370,15 @@ fn decide_size(
         Some(size) if size < MIN_SIZE => {
             let advice = "smaller files fit into any cache and say nothing about a disk";
             Err(Error::usage(format!("a size of {size} is too small; take at least {MIN_SIZE}"))
+                .with_id("file-too-small")
                 .advise(advice))
         }
         Some(size) if size.get().saturating_add(beside(size)) > room => {
             let and = if journal { " with a journal file beside it" } else { "" };
             let what = format!("a size of {size}{and} does not fit: {where_} has {} free", Bytes(room));
-            Err(Error::new(Kind::NoSpace, what).advise("take a smaller --size or free some room"))
+            Err(Error::new(Kind::NoSpace, what)
+                .with_id("file-does-not-fit")
+                .advise("take a smaller --size or free some room"))
         }
         Some(size) => Ok(whole_chunks(size.get())),
         None => {
@@ -383,9 +391,9 @@ fn decide_size(
                     "{where_} has only {} free, too little to probe without filling it up",
                     Bytes(room)
                 );
-                return Err(
-                    Error::new(Kind::NoSpace, what).advise("free some room, or insist with --size 16M")
-                );
+                return Err(Error::new(Kind::NoSpace, what)
+                    .with_id("file-does-not-fit")
+                    .advise("free some room, or insist with --size 16M"));
             }
             Ok(whole_chunks(quarter.min(Bytes::gib(2).get()) >> 20 << 20))
         }

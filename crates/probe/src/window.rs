@@ -108,9 +108,9 @@ impl ProbeSession<'_> {
         if job.depth > self.depth_max(job) || size.get() / job.block.get() < 2 {
             let what =
                 format!("a file of {size} has too few blocks of {} for a depth of {}", job.block, job.depth);
-            return Err(
-                Error::usage(what).advise("take a larger --size, a smaller --block or a smaller --depth")
-            );
+            return Err(Error::usage(what)
+                .with_id("file-too-small")
+                .advise("take a larger --size, a smaller --block or a smaller --depth"));
         }
         let ragged =
             !job.block.get().is_multiple_of(crate::stamp::CHUNK as u64) && job.pattern != Pattern::Append;

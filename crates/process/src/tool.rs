@@ -35,7 +35,9 @@ impl Tool {
     pub fn new(name: &str, package: &str) -> Result<Tool> {
         let Some(path) = find(name) else {
             let what = format!("the program {name} is not installed");
-            return Err(Error::new(Kind::Unsupported, what).advise(format!("apt-get install {package}")));
+            return Err(Error::new(Kind::Unsupported, what)
+                .with_id("no-program")
+                .advise(format!("apt-get install {package}")));
         };
         let mut command = Command::new(path);
         command.env("LC_ALL", "C").env(OWNER, mark(ProcessId::current()?)).stdin(Stdio::null());

@@ -53,6 +53,11 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("client.{operation}.response.p99_ns", "ns", "99th percentile of the time from when it was due"),
     // Each server: the path of an operation. The sources are opLatencies, and latencyStats of the namespace under load.
     gauge("server.{member}.up", "1", "1 where it answered within the window, else 0"),
+    gauge(
+        "server.{member}.recorder.sample_ms",
+        "ms",
+        "of recordings: how long the server took for the sample at the window's begin",
+    ),
     gauge("server.{member}.ping_us", "us", "round trip of a ping: the network and the client's socket"),
     sum("server.{member}.reads.operations", "1", "opLatencies.reads.ops"),
     sum("server.{member}.reads.latency_us", "us", "opLatencies.reads.latency"),

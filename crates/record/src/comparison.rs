@@ -72,6 +72,16 @@ pub struct FigureChange {
     pub noise_b: Option<RunNoise>,
     /// Whether the two differ by more than the noise within each, if that is known.
     pub beyond_noise: Option<bool>,
+    /// The reason why the two get no verdict, if there is one: a server that fails operations may be faster for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
+}
+
+impl FigureChange {
+    /// Whether the second is better; `None` if they are equal, or if the verdict is withheld.
+    pub fn is_better(&self) -> Option<bool> {
+        self.better.is_better(self.a, self.b).filter(|_| self.withheld.is_none())
+    }
 }
 
 /// A finding that only one run has, or that is worse in one.

@@ -313,10 +313,10 @@ pub struct Meaning {
     pub arithmetic: String,
 }
 
-/// The outcome of a verdict.
+/// Whether a disk is fit to be judged by its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum VerdictOutcome {
+pub enum FitnessOutcome {
     /// The probe found nothing that spoils the disk.
     Sound,
     /// A cap, a burst bucket, false answers to syncs or a wrong place spoils it.
@@ -325,10 +325,10 @@ pub enum VerdictOutcome {
     CannotTell,
 }
 
-/// The answer to "does anything spoil this disk?".
+/// The probe's judgement of a disk: the answer to "does anything spoil this disk?". It is evidence for the verdict of a run ([`crate::RunVerdict`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DiskVerdict {
-    pub outcome: VerdictOutcome,
+pub struct DiskFitness {
+    pub outcome: FitnessOutcome,
     /// The answer in a sentence.
     pub words: String,
 }

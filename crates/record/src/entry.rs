@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::burst_allowance::BurstAllowance;
 use crate::capacity::{Capacity, NeedAnswer};
-use crate::disk::{DiskVerdict, Knee, Layout, Meaning, Objective, ProbeSubject, Step};
+use crate::disk::{DiskFitness, Knee, Layout, Meaning, Objective, ProbeSubject, Step};
 
 /// One line of `results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,9 @@ pub enum Entry {
     Need(Box<NeedAnswer>),
     /// The meaning of a figure for a user's data.
     Meaning(Meaning),
-    Verdict(DiskVerdict),
+    /// The probe's judgement of a disk.
+    #[serde(rename = "verdict")]
+    Fitness(DiskFitness),
     /// A load on a server.
     Load(crate::load::Load),
     /// The layers of the mean time of operations.

@@ -53,11 +53,7 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
 
     let mut figures = Vec::new();
     let mut seen: BTreeMap<String, u32> = BTreeMap::new();
-    let mut name = |subject: String| {
-        let times = seen.entry(subject.clone()).or_default();
-        *times += 1;
-        if *times == 1 { subject } else { format!("{subject} ({times})") }
-    };
+    let mut name = |subject: String| numbered(&mut seen, subject);
     for entry in results {
         match entry {
             Entry::Load(load) => of_load(&name(load_subject(load)), load, &mut figures),
@@ -99,6 +95,21 @@ pub fn figures(results: &[Entry]) -> Vec<Figure> {
     }
     figures.retain(|figure| figure.value.is_finite());
     figures
+}
+
+/// The subject, or `subject (2)` if it was seen before.
+fn numbered(seen: &mut BTreeMap<String, u32>, subject: String) -> String {
+    let times = seen.entry(subject.clone()).or_default();
+    *times += 1;
+    if *times == 1 { subject } else { format!("{subject} ({times})") }
+}
+
+/// The loads among results, with the subjects of their figures.
+pub fn named_loads(results: &[Entry]) -> Vec<(String, &Load)> {
+    let mut seen = BTreeMap::new();
+    let loads =
+        results.iter().filter_map(|entry| if let Entry::Load(load) = entry { Some(load) } else { None });
+    loads.map(|load| (numbered(&mut seen, load_subject(load)), load)).collect()
 }
 
 /// The metric of the rate that a disk sustains.

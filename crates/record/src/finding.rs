@@ -44,6 +44,22 @@ pub enum Confidence {
     CannotTell,
 }
 
+/// The examination that made a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingOrigin {
+    /// The settings of the host were compared with advice; nothing was measured.
+    Host,
+    /// A probe of the disk.
+    Disk,
+    /// A server was watched, with the host under it.
+    Server,
+    /// The program that makes the load was watched.
+    Client,
+    /// Several members of a set or a cluster were compared.
+    Set,
+}
+
 /// The gain of a change, as far as the evidence shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
@@ -69,6 +85,9 @@ pub struct Finding {
     pub priority: Option<Priority>,
     /// The confidence of the finding.
     pub confidence: Confidence,
+    /// The examination that made it; absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<FindingOrigin>,
     /// The claim as one sentence.
     pub claim: String,
     /// The evidence, a sentence each, with numbers and their sources.
@@ -111,6 +130,7 @@ impl Finding {
             severity,
             priority: None,
             confidence: Confidence::Certain,
+            origin: None,
             claim: claim.into(),
             evidence: Vec::new(),
             advice: None,
@@ -202,12 +222,26 @@ impl Finding {
         self
     }
 
-    /// Whether it rests only on settings of the host, and on no measurement. Evidence of a setting begins with the file that
-    /// it was read from.
-    pub fn is_setting(&self) -> bool {
+    /// Sets the examination that made it, unless it is set.
+    pub fn set_origin(&mut self, origin: FindingOrigin) {
+        self.origin.get_or_insert(origin);
+    }
+
+    /// The examination that made it. For records of older versions it is derived: evidence of settings begins with the file that was read,
+    /// and findings of a server rest on series.
+    pub fn origin(&self) -> FindingOrigin {
         let is_read =
             |sentence: &String| ["/proc/", "/sys/", "/etc/"].iter().any(|root| sentence.starts_with(root));
-        !self.evidence.is_empty() && self.evidence.iter().all(is_read)
+        self.origin.unwrap_or_else(|| match self.series.is_empty() {
+            _ if !self.evidence.is_empty() && self.evidence.iter().all(is_read) => FindingOrigin::Host,
+            true => FindingOrigin::Disk,
+            false => FindingOrigin::Server,
+        })
+    }
+
+    /// Whether it rests only on settings of the host, and on no measurement.
+    pub fn is_setting(&self) -> bool {
+        self.origin() == FindingOrigin::Host
     }
 
     /// The worth of acting on it; `None` for a finding that asks for no action. A measured cost counts more than the severity that a rule

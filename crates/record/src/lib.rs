@@ -40,6 +40,7 @@ mod redact;
 mod redaction;
 mod run;
 mod run_lock;
+mod run_verdict;
 mod seal;
 mod series;
 mod series_parts;
@@ -52,7 +53,7 @@ mod writer;
 #[cfg(test)]
 mod series_tests;
 
-pub use finding::{Confidence, Finding, Gain, Priority, Severity};
+pub use finding::{Confidence, Finding, FindingOrigin, Gain, Priority, Severity};
 pub use heartbeat_times::{HeartbeatTimes, PeerTimes};
 pub use latency::{LatencyLog, LatencyMap};
 pub use manifest::{Manifest, SCHEMA, State};
@@ -60,6 +61,7 @@ pub use redact::{text_without_credentials, without_secrets};
 pub use redaction::Redaction;
 pub use run::Run;
 pub use run_lock::RunLock;
+pub use run_verdict::{RunVerdict, VerdictBasis, storage_causes};
 pub use series::{Point, Reading, Series, SeriesSet, read_together};
 pub use server_event::{ServerEvent, ServerEventKind, SlowOperation};
 pub use slow_operation_table::{ShapeTotals, SlowOperationTable, most_frequent};

@@ -45,6 +45,9 @@ pub struct Manifest {
     /// The error that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The stable id of that error. Older versions recorded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_id: Option<String>,
     /// The seed of every random stream.
     #[serde(default)]
     pub seed: u64,
@@ -65,6 +68,7 @@ impl Manifest {
             finished: None,
             state: State::Running,
             error: None,
+            error_id: None,
             seed: 0,
             environment: BTreeMap::new(),
         }

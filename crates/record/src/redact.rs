@@ -27,27 +27,31 @@ pub fn without_secrets(arguments: impl IntoIterator<Item = String>) -> Vec<Strin
         let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
         // `-p mongodb.password=x` is a property, so the last dotted part decides.
         let last = name.rsplit('.').next().unwrap_or(name);
-        let secret = SECRET_FLAGS.iter().any(|s| s.eq_ignore_ascii_case(last));
+        // The `=` of a connection string separates an option, or belongs to a password.
+        let secret = !name.contains(':') && SECRET_FLAGS.iter().any(|s| s.eq_ignore_ascii_case(last));
         if secret && !value.is_empty() {
             let kept = argument.split('=').next().unwrap_or_default();
             clean.push(format!("{kept}=***"));
         } else {
-            hide_next = secret && argument.starts_with('-');
+            hide_next = secret && argument.starts_with('-') && !argument.contains('=');
             clean.push(without_credentials(&argument));
         }
     }
     clean
 }
 
-/// Replaces `user:password@` after `://` by `***@`. The last `@` before the options ends the credentials, even
-/// after a slash: a password with an unescaped `/` must be removed completely.
+/// Replaces `user:password@` by `***@`: after `://`, or in an argument without it from the value on, since a user may forget the
+/// scheme. The last `@` ends the credentials, even after a slash or a question mark: a password with one of them that is not
+/// escaped must be removed completely.
 fn without_credentials(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    let options = rest.find('?').unwrap_or(rest.len());
-    match rest.get(..options).and_then(|authority| authority.rfind('@')) {
-        Some(at) => format!("{scheme}://***{}", rest.get(at..).unwrap_or_default()),
-        None => text.to_owned(),
-    }
+    let Some((login, rest)) = text.rsplit_once('@') else { return text.to_owned() };
+    let start = match (login.find("://"), login.find('='), login.find(':')) {
+        (Some(scheme), ..) => scheme + "://".len(),
+        (None, Some(equals), Some(colon)) if equals < colon => equals + 1,
+        (None, _, Some(_)) => 0,
+        (None, _, None) => return text.to_owned(),
+    };
+    format!("{}***@{rest}", login.get(..start).unwrap_or_default())
 }
 
 /// A text, such as a line of a log, with the credentials of every connection string in it replaced. A string ends at white
@@ -83,7 +87,13 @@ mod tests {
                 "--token=abc",
                 "-p",
                 "mongodb.password=x",
-                "mongodb://u:p/ss@h/db?appName=a@b",
+                "mongodb://u:p/ss@h/db",
+                "-p",
+                "mongodb.url=mongodb://u:p?s/?s@ss@h/db?w=1",
+                "--uri=u:p=ss@h",
+                "mongodb.url=u:p@h",
+                "mongodb://u:p.token=1@h",
+                "a@b",
                 "--dir",
                 "/data",
             ]
@@ -98,7 +108,13 @@ mod tests {
             "--token=***",
             "-p",
             "mongodb.password=***",
-            "mongodb://***@h/db?appName=a@b",
+            "mongodb://***@h/db",
+            "-p",
+            "mongodb.url=mongodb://***@h/db?w=1",
+            "--uri=***@h",
+            "mongodb.url=***@h",
+            "mongodb://***@h",
+            "a@b",
             "--dir",
             "/data",
         ];

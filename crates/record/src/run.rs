@@ -46,9 +46,9 @@ impl Run {
                 "{} was written by a newer version (schema {schema}, we read up to {SCHEMA})",
                 folder.display()
             );
-            return Err(
-                Error::new(Kind::Unsupported, what).advise("open it with that version or a newer one")
-            );
+            return Err(Error::new(Kind::Unsupported, what)
+                .with_id("newer-run")
+                .advise("open it with that version or a newer one"));
         }
         let manifest = serde_json::from_value(head).map_err(malformed)?;
         Ok(Run { folder, manifest })

@@ -21,6 +21,27 @@ pub enum Outcome {
     NotExamined,
 }
 
+impl Outcome {
+    /// The exit code of a program that gives it: 0 not held back, 1 held back by a named cause, 4 neither.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Outcome::NotHeldBack => 0,
+            Outcome::HeldBack => 1,
+            Outcome::CannotTell | Outcome::NotExamined => 4,
+        }
+    }
+
+    /// The order of several outcomes, the worst first.
+    pub(crate) fn rank(self) -> u8 {
+        match self {
+            Outcome::HeldBack => 0,
+            Outcome::CannotTell => 1,
+            Outcome::NotHeldBack => 2,
+            Outcome::NotExamined => 3,
+        }
+    }
+}
+
 /// The part of the system that a cause belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +85,9 @@ pub struct Verdict {
     /// The remedy, or the measurement that would decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// True for a closed loop that measures a capacity. It is meant to be held back, so it does not decide the verdict of the run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_closed_loop: bool,
 }
 
 impl Verdict {
@@ -78,27 +102,19 @@ impl Verdict {
             confidence: Confidence::Likely,
             reasons: Vec::new(),
             next: None,
+            is_of_closed_loop: false,
         }
     }
 
     /// The worst of several verdicts: held back, then cannot tell, then not held back, then not examined. Of two that
     /// are as bad the first counts.
     pub fn worst(verdicts: impl IntoIterator<Item = Verdict>) -> Option<Verdict> {
-        verdicts.into_iter().min_by_key(|verdict| match verdict.outcome {
-            Outcome::HeldBack => 0,
-            Outcome::CannotTell => 1,
-            Outcome::NotHeldBack => 2,
-            Outcome::NotExamined => 3,
-        })
+        verdicts.into_iter().min_by_key(|verdict| verdict.outcome.rank())
     }
 
     /// The exit code of a program that gives it: 0 not held back, 1 held back by a named cause, 4 neither.
     pub fn exit_code(&self) -> u8 {
-        match self.outcome {
-            Outcome::NotHeldBack => 0,
-            Outcome::HeldBack => 1,
-            Outcome::CannotTell | Outcome::NotExamined => 4,
-        }
+        self.outcome.exit_code()
     }
 
     /// Whether storage holds the system back.

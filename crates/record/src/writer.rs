@@ -51,7 +51,8 @@ impl RunWriter {
     /// When the folder cannot be read or written.
     pub fn resume(lock: RunLock) -> Result<Self> {
         let mut manifest = Run::open(&lock.folder)?.manifest;
-        (manifest.state, manifest.finished, manifest.error) = (State::Running, None, None);
+        (manifest.state, manifest.finished) = (State::Running, None);
+        (manifest.error, manifest.error_id) = (None, None);
         let writer = RunWriter::begin(lock, manifest, EmptyFolder(None))?;
         writer.results.set_len(0).map_err(|e| writer.failed(RESULTS, e))?;
         Ok(writer)

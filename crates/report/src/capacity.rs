@@ -51,7 +51,7 @@ fn objective(capacity: &Capacity) -> String {
 }
 
 /// A rate to two significant figures: a search is no more precise.
-fn about(rate: f64) -> String {
+pub(crate) fn about(rate: f64) -> String {
     let magnitude = 10f64.powf(rate.max(1.0).log10().floor() - 1.0).max(1.0);
     count((rate / magnitude).round() * magnitude)
 }
@@ -87,7 +87,7 @@ pub fn capacity_sentences(capacities: &[&Capacity]) -> Vec<String> {
 }
 
 /// The capacity in words: the rate that held, or both it and the next rate tried, if that is far above it.
-fn stated(capacity: &Capacity) -> Option<String> {
+pub(crate) fn stated(capacity: &Capacity) -> Option<String> {
     let (lower, upper) = capacity.stated_per_s()?;
     Some(match capacity.broken_per_s {
         Some(_) if upper > lower => format!("between {} and {}", about(lower), about(upper)),

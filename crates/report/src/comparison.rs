@@ -3,7 +3,7 @@
 use fathom_record::Severity;
 use fathom_record::comparison::{Comparison, FactChange, FigureChange, FindingChange, Side};
 
-use crate::run_list::{is_better, value_of};
+use crate::run_list::value_of;
 use crate::terminal_text::{cut, printable, wrap};
 
 /// A ratio this close to 1 is written as no change.
@@ -74,13 +74,15 @@ fn figures(changes: &[FigureChange], width: usize, lines: &mut Vec<String>) {
 fn row(change: &FigureChange) -> String {
     let value = |value: f64| value_of(value, &change.unit);
     let ratio = change.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
-    let way = match change.ratio.filter(|ratio| (ratio - 1.0).abs() >= SAME) {
+    let is_same = change.ratio.is_some_and(|ratio| (ratio - 1.0).abs() < SAME);
+    let way = match change.is_better().filter(|_| !is_same) {
         Some(_) if change.beyond_noise == Some(false) => "noise",
-        Some(ratio) if is_better(change.better, ratio) == Some(true) => "better",
-        Some(_) => "worse",
+        Some(true) => "better",
+        Some(false) => "worse",
         None => "",
     };
-    let mark = if change.beyond_noise == Some(true) { '>' } else { ' ' };
+    let is_beyond = change.beyond_noise == Some(true) && change.withheld.is_none();
+    let mark = if is_beyond { '>' } else { ' ' };
     let noise = match (change.noise_a, change.noise_b) {
         (Some(a), Some(b)) => format!("±{:.0} % ±{:.0} %", a.half_pct(), b.half_pct()),
         _ => String::new(),
@@ -155,6 +157,7 @@ mod tests {
             noise_a: noise,
             noise_b: noise,
             beyond_noise: Some(true),
+            withheld: None,
         };
         let mut within = figure.clone();
         (within.metric, within.beyond_noise) = ("within".to_owned(), Some(false));

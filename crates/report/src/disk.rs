@@ -39,8 +39,8 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Amplification(one) => amplification_lines(one, width),
         Entry::Member(row) => member_lines(std::slice::from_ref(row), header, width),
         Entry::Study(study) => study_lines(study, width),
-        Entry::Judged(verdict) => verdict_lines(verdict, width),
-        Entry::Verdict(verdict) => {
+        Entry::Judged(verdict) => verdict_lines(verdict, width, false),
+        Entry::Fitness(verdict) => {
             let mut lines = vec![String::new()];
             lines.extend(wrap(&format!("Verdict: {}", verdict.words), "", "  ", width));
             lines

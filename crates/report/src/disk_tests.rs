@@ -1,8 +1,8 @@
 //! Expected texts of the probe's output at 80 columns.
 
 use fathom_record::disk::{
-    DeviceView, DiskVerdict, Entry, Knee, Latency, Layout, Objective, Operations, ProbeSubject, RewriteTimes,
-    Step, Stream, VerdictOutcome,
+    DeviceView, DiskFitness, Entry, FitnessOutcome, Knee, Latency, Layout, Objective, Operations,
+    ProbeSubject, RewriteTimes, Step, Stream,
 };
 
 use crate::entry_lines;
@@ -165,6 +165,6 @@ Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MiB/s. The time for it ran
         words: "It holds.".into(),
     };
     assert_eq!(text(&Entry::Objective(objective), false), "\nIt holds.");
-    let verdict = DiskVerdict { outcome: VerdictOutcome::Sound, words: "Sound.".into() };
-    assert_eq!(text(&Entry::Verdict(verdict), false), "\nVerdict: Sound.");
+    let verdict = DiskFitness { outcome: FitnessOutcome::Sound, words: "Sound.".into() };
+    assert_eq!(text(&Entry::Fitness(verdict), false), "\nVerdict: Sound.");
 }

@@ -15,8 +15,8 @@ use crate::terminal_text::{wrap, wrapped};
 /// The number of reasons that are shown; the findings and the JSON document have all of them.
 const MAX_REASONS: usize = 3;
 
-/// The lines of a verdict.
-pub fn verdict_lines(verdict: &Verdict, width: usize) -> Vec<String> {
+/// The lines of a verdict; with `verbose` also the id of its cause.
+pub fn verdict_lines(verdict: &Verdict, width: usize, verbose: bool) -> Vec<String> {
     let mut lines = wrapped(&verdict.sentence, "", "", width);
     let reasons = match verdict.outcome {
         // The finding follows with its evidence, so its claim is enough here.
@@ -29,6 +29,8 @@ pub fn verdict_lines(verdict: &Verdict, width: usize) -> Vec<String> {
     if let Some(next) = &verdict.next {
         lines.extend(wrapped(next, "  Next: ", "        ", width));
     }
+    let cause = verdict.cause.iter().filter(|_| verbose);
+    lines.extend(cause.flat_map(|cause| wrapped(cause, "  cause: ", "  ", width)));
     lines
 }
 
@@ -36,7 +38,7 @@ pub fn verdict_lines(verdict: &Verdict, width: usize) -> Vec<String> {
 const MIN_WIDTH: usize = 40;
 
 /// All findings: critical ones, those worth doing, hygiene, notes, undecided ones, and settings that match the advice. Without `verbose`, hygiene has
-/// only claims, matching settings are a count, and settings come without their undo. Ends without a newline; empty for no findings.
+/// only claims, matching settings are a count, and settings come without their undo; with it, claims end with the id of the finding. Ends without a newline; empty for no findings.
 pub fn findings_text(findings: &[Finding], width: usize, verbose: bool) -> String {
     let width = width.max(MIN_WIDTH);
     let mut blocks = Vec::new();
@@ -53,7 +55,7 @@ pub fn findings_text(findings: &[Finding], width: usize, verbose: bool) -> Strin
         let mut lines = vec![format!("{} ({})", group.title, members.len())];
         for finding in members {
             match group.rank == Rank::Due(Priority::Hygiene) && !verbose {
-                true => lines.extend(claim_lines(finding, group.mark, width)),
+                true => lines.extend(claim_lines(finding, group.mark, width, false)),
                 false => write(&mut lines, finding, group.mark, width, verbose),
             }
         }
@@ -67,7 +69,7 @@ pub fn findings_brief(findings: &[Finding], width: usize) -> String {
     let mut lines = Vec::new();
     for group in GROUPS.iter().take(2) {
         let members = findings.iter().filter(|finding| group.holds(finding));
-        members.for_each(|finding| lines.extend(claim_lines(finding, group.mark, width)));
+        members.for_each(|finding| lines.extend(claim_lines(finding, group.mark, width, false)));
     }
     let of = |rank| findings.iter().filter(|finding| Rank::from_finding(finding) == rank).count();
     lines.push(format!(
@@ -97,7 +99,7 @@ pub fn findings_first<'f>(
     let mut lines = Vec::new();
     for finding in due.into_iter().take(count) {
         let mark = if finding.priority() == Some(Priority::Critical) { "x" } else { "!" };
-        lines.extend(claim_lines(finding, mark, width));
+        lines.extend(claim_lines(finding, mark, width, false));
         match (&finding.command, &finding.advice) {
             (Some(command), _) if command.lines().count() == 1 => lines.push(format!("      $ {command}")),
             (_, Some(advice)) => lines.extend(wrap(advice, "    > ", "      ", width)),
@@ -159,15 +161,17 @@ impl FindingGroup {
     }
 }
 
-/// The claim, with its confidence unless it is certain.
-fn claim_lines(finding: &Finding, mark: &str, width: usize) -> Vec<String> {
+/// The claim, with its confidence unless it is certain, and its id on request.
+fn claim_lines(finding: &Finding, mark: &str, width: usize, shows_id: bool) -> Vec<String> {
     let likely = if finding.confidence == Confidence::Likely { " (likely)" } else { "" };
-    wrap(&format!("{}{likely}", finding.claim), &format!("  {mark} "), "    ", width)
+    let id = if shows_id { format!(" [{}]", finding.id) } else { String::new() };
+    wrap(&format!("{}{likely}{id}", finding.claim), &format!("  {mark} "), "    ", width)
 }
 
 fn write(lines: &mut Vec<String>, finding: &Finding, mark: &str, width: usize, verbose: bool) {
-    lines.extend(claim_lines(finding, mark, width));
-    if let Some(cost) = &finding.cost {
+    lines.extend(claim_lines(finding, mark, width, verbose));
+    // Older versions recorded costs of zero if no operation was timed.
+    if let Some(cost) = finding.cost.as_ref().filter(|cost| cost.share > 0.0) {
         lines.extend(wrap(&cost_sentence(cost), "      ", "        ", width));
     }
     for evidence in &finding.evidence {
@@ -274,9 +278,10 @@ mod tests {
             confidence: Confidence::Likely,
             reasons: vec!["Writes wait for the journal to reach the disk.".into(), "Second.".into()],
             next: Some("Put the journal on a device with power-loss protection.".into()),
+            is_of_closed_loop: false,
         };
         assert_eq!(
-            verdict_lines(&verdict, 80),
+            verdict_lines(&verdict, 80, false),
             [
                 "Held back by slow syncs of the journal: 14.9 ms of the mean response time of",
                 "18.4 ms, 81 % (74 to 85 %).",
@@ -284,6 +289,7 @@ mod tests {
                 "  Next: Put the journal on a device with power-loss protection.",
             ]
         );
+        assert_eq!(verdict_lines(&verdict, 80, true).last().unwrap(), "  cause: journal-on-path");
     }
 
     fn sample() -> Vec<Finding> {
@@ -330,9 +336,10 @@ Cannot tell (1)
 1 check is as wanted.";
         assert_eq!(text, expected);
         let all = findings_text(&sample(), 60, true);
-        assert!(all.ends_with("As wanted (1)\n  + All is well."), "{all}");
+        assert!(all.ends_with("As wanted (1)\n  + All is well. [a]"), "{all}");
+        assert!(all.contains("  x No barriers. (likely) [d]\n"), "{all}");
         let hygiene = "
-  ~ kernel.pid_max is 32768, below 64000.
+  ~ kernel.pid_max is 32768, below 64000. [e]
       /proc/sys/kernel/pid_max = 32768
     > Recommended: 64000 or more.
       $ sysctl -w kernel.pid_max=64000

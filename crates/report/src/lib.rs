@@ -12,6 +12,7 @@ mod fio;
 mod history;
 mod page;
 mod run_list;
+mod run_verdict;
 mod runs_page;
 mod study;
 mod terminal_text;
@@ -27,7 +28,8 @@ pub use history::{history_lines, sparkline};
 pub use page::{
     OverTime, PageSource, RecordedServer, RecordingSource, Strip, page, pair_page, recording_page,
 };
-pub use run_list::{Headline, is_better, run_table, took, value_of};
+pub use run_list::{Headline, run_table, took, value_of};
+pub use run_verdict::verdict_sentence;
 pub use runs_page::{ListedRun, RunsPage, problem_page, runs_page};
 pub use study::study_lines;
 pub use terminal_text::{printable, wrapped};

@@ -1,13 +1,14 @@
 //! Runs as a table: a line of facts each, and lines with the result: the error, the main figure, the verdict.
 
-use fathom_record::disk::{Entry, VerdictOutcome};
-use fathom_record::figure::{BetterDirection, Figure, figures, main_figure, tail_beside};
+use fathom_record::disk::Entry;
+use fathom_record::figure::{Figure, figures, main_figure, tail_beside};
 use fathom_record::folders::RunFolder;
-use fathom_record::verdict::{Outcome, Verdict};
-use fathom_record::{Finding, Severity};
+use fathom_record::verdict::Outcome;
+use fathom_record::{Finding, RunVerdict, Severity};
 use fathom_units::{Bytes, Nanos, count, decimal, hours};
 use serde::Serialize;
 
+use crate::run_verdict::verdict_sentence;
 use crate::terminal_text::{cut, printable};
 
 /// A run in a list: the reason for its failure, its main figure, and the verdict or the worst finding.
@@ -43,7 +44,7 @@ impl Headline {
         let alarms = || findings.iter().filter(|finding| finding.is_alarm());
         let severity = alarms().map(|finding| finding.severity).max();
         let worst = alarms().find(|finding| Some(finding.severity) == severity);
-        let (mark, verdict) = verdict(results).unzip();
+        let (mark, verdict) = verdict(results, findings).unzip();
         Headline {
             error: error.map(str::to_owned),
             figure: main_figure(&figures).map(|main| main_words(main, &figures)),
@@ -74,31 +75,15 @@ impl Headline {
     }
 }
 
-/// The verdict on the watched servers, else that on the disk, with its mark.
-fn verdict(results: &[Entry]) -> Option<(&'static str, String)> {
-    let judged = results.iter().filter_map(|entry| match entry {
-        Entry::Judged(verdict) => Some((**verdict).clone()),
-        _ => None,
-    });
-    if let Some(verdict) = Verdict::worst(judged) {
-        let mark = match verdict.outcome {
-            Outcome::HeldBack => "! ",
-            Outcome::CannotTell | Outcome::NotExamined => "? ",
-            Outcome::NotHeldBack => "",
-        };
-        return Some((mark, verdict.sentence));
-    }
-    results.iter().find_map(|entry| match entry {
-        Entry::Verdict(verdict) => Some((
-            match verdict.outcome {
-                VerdictOutcome::Spoiled => "! ",
-                VerdictOutcome::CannotTell => "? ",
-                VerdictOutcome::Sound => "",
-            },
-            verdict.words.clone(),
-        )),
-        _ => None,
-    })
+/// The verdict of the run with its mark.
+fn verdict(results: &[Entry], findings: &[Finding]) -> Option<(&'static str, String)> {
+    let verdict = RunVerdict::new(results, findings)?;
+    let mark = match verdict.outcome {
+        Outcome::HeldBack => "! ",
+        Outcome::CannotTell | Outcome::NotExamined => "? ",
+        Outcome::NotHeldBack => "",
+    };
+    Some((mark, verdict_sentence(&verdict)))
 }
 
 /// The share of the operations of all loads that failed; `None` if all succeeded.
@@ -132,15 +117,6 @@ pub fn value_of(value: f64, unit: &str) -> String {
         "1/s" => format!("{}/s", decimal(value)),
         "1" => count(value),
         unit => format!("{} {unit}", decimal(value)),
-    }
-}
-
-/// Whether a change by this factor is an improvement, or `None` without a change.
-pub fn is_better(better: BetterDirection, ratio: f64) -> Option<bool> {
-    match better {
-        _ if ratio == 1.0 || !ratio.is_finite() => None,
-        BetterDirection::Higher => Some(ratio > 1.0),
-        BetterDirection::Lower => Some(ratio < 1.0),
     }
 }
 
@@ -201,6 +177,7 @@ mod tests {
 
     use fathom_record::folders::look;
     use fathom_record::load::{Load, LoadOperation};
+    use fathom_record::verdict::Verdict;
     use fathom_record::{Manifest, RunWriter, State};
 
     use super::*;

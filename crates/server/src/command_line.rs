@@ -61,7 +61,8 @@ fn of_flags(flags: &[TypedFlag]) -> Result<DistinctValues> {
     let mut by: BTreeMap<&str, &str> = BTreeMap::new();
     for given in flags {
         let Some((setting, flag)) = flag_of(&given.flag) else {
-            return Err(Error::usage(format!("--{} is no option of fathom serve", given.flag)));
+            let what = format!("--{} is no option of fathom serve", given.flag);
+            return Err(Error::usage(what).with_id("unknown-server-option"));
         };
         let name = format!("--{}", flag.name);
         if let Some(other) = by.insert(setting.key, flag.name) {
@@ -251,7 +252,8 @@ fn scalar(value: &Value) -> Option<String> {
 
 fn unknown(key: &str) -> Error {
     let last = key.rsplit('.').next().unwrap_or(key);
-    let error = Error::usage(format!("'{key}' is no option of fathom serve"));
+    let what = format!("'{key}' is no option of fathom serve");
+    let error = Error::usage(what).with_id("unknown-server-option");
     let same = |setting: &&Setting| {
         setting.key.rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case(last))
             || setting.flags.iter().any(|flag| flag.name.eq_ignore_ascii_case(last))

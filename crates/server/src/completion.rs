@@ -3,20 +3,23 @@
 //! Every operation ends here, and a fast one only adds to counters. A slow or profiled one gets a line in the log in mongod's form
 //! ("Slow query", 51803) and a document in `system.profile`.
 //!
+//! As in mongod, a wait for new data is in no figure, and the wait for the write concern only in those of the whole command.
+//!
 //! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to [`SHOWN_BYTES`],
 //! and the omitted fields are listed with their types and sizes, as in mongod.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::{Bson, DateTime, Document, RawDocument, doc};
 use fathom_query::Failure;
 
 use crate::instance::Instance;
 use crate::log::LogSeverity;
-use crate::operation_context::OperationContext;
+use crate::operation_context::{OperationContext, OutsideWaits};
 use crate::request::Request;
 use crate::stats::output::signed;
-use crate::stats::{Use, elapsed_micros};
+use crate::stats::{Use, micros};
 use crate::storage::CollectionOptions;
 
 /// The number of bytes of a command that a log line holds (`maxLogSizeKB`).
@@ -37,16 +40,35 @@ pub(crate) struct Completion<'a> {
     pub(crate) reply_bytes: usize,
 }
 
+/// The time that an operation took, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Latency {
+    /// The time of the command: in `opLatencies`, and in its line of the log.
+    command_us: u64,
+    /// The time of its work, before the wait for the write concern: in `top`, `latencyStats` and what is said of a single write.
+    work_us: u64,
+}
+
+impl Latency {
+    fn new(elapsed: Duration, waits: OutsideWaits) -> Latency {
+        let command = elapsed.saturating_sub(waits.data);
+        Latency {
+            command_us: micros(command),
+            work_us: micros(command.saturating_sub(waits.acknowledgement)),
+        }
+    }
+}
+
 /// Counts the operation in all counters, and logs it if it was slow.
 pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
-    let micros = elapsed_micros(op.begun);
+    let latency = Latency::new(op.begun.elapsed(), op.waits);
     let counters = &op.instance.counters;
     if let Some(failure) = finished.failure {
         counters.asserts.count(failure.code());
     }
     let Some(request) = finished.request else { return };
     let command = request.command;
-    counters.latency(command.kind).record(micros);
+    counters.latency(command.kind).record(latency.command_us);
     counters.commands.count(command.row(), finished.failure.is_some());
     let figures = &op.figures;
     counters.scanned(figures.keys_examined, figures.docs_examined);
@@ -61,14 +83,14 @@ pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
         counters.operations.commands.add(1);
     }
     if let Some(collection) = &op.collection {
-        collection.usage().add(what, command.kind, micros);
+        collection.usage().add(what, command.kind, latency.work_us);
     } else if !figures.namespace.is_empty()
         && let Some(collection) = op.instance.catalog.get(&figures.namespace)
     {
-        collection.usage().add(what, command.kind, micros);
+        collection.usage().add(what, command.kind, latency.work_us);
     }
-    if op.instance.profiler.may_care(micros) {
-        report(op, request, finished, micros);
+    if op.instance.profiler.may_care(latency.command_us) {
+        report(op, request, finished, latency);
     }
 }
 
@@ -87,21 +109,26 @@ struct ValidationReport<'a> {
 }
 
 /// Logs and records an operation that ended, as the settings require.
+///
+/// A single write is judged by the time of its work. If only the wait for its write concern was long, its command is logged in its place.
 #[cold]
-fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Completion<'_>, micros: u64) {
-    let verdict = op.instance.profiler.judge(request.database, micros);
-    if !verdict.log && !verdict.profile {
-        return;
+fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Completion<'_>, latency: Latency) {
+    let single = single_write(Use::for_command(request.command.name), request);
+    let own_us = if single.is_some() { latency.work_us } else { latency.command_us };
+    let profiler = &op.instance.profiler;
+    let verdict = profiler.judge(request.database, own_us);
+    let waited_only = !profiler.is_slow(own_us) && profiler.judge(request.database, latency.command_us).log;
+    if verdict.log || verdict.profile {
+        let report = ValidationReport::new(op, request, finished, single, own_us);
+        if verdict.log {
+            report.log(op);
+        }
+        if verdict.profile {
+            keep(op, request.database, &report.entry(op));
+        }
     }
-    let report = ValidationReport::new(op, request, finished, micros);
-    if verdict.log {
-        let component = if report.single { "WRITE" } else { "COMMAND" };
-        let context = format!("conn{}", op.client.id);
-        let attributes = report.attributes(op);
-        op.instance.log.write(LogSeverity::Info, component, 51803, &context, "Slow query", attributes);
-    }
-    if verdict.profile {
-        keep(op, request.database, &report.entry(op));
+    if waited_only {
+        ValidationReport::new(op, request, finished, None, latency.command_us).log(op);
     }
 }
 
@@ -110,10 +137,10 @@ impl<'a> ValidationReport<'a> {
         op: &OperationContext<'_>,
         request: &Request<'_>,
         finished: &'a Completion<'a>,
+        single: Option<&RawDocument>,
         micros: u64,
     ) -> ValidationReport<'a> {
         let what = Use::for_command(request.command.name);
-        let single = single_write(what, request);
         let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body())) };
         let (command, cut) = match shown {
             Some(shown) => shorten(shown),
@@ -136,6 +163,13 @@ impl<'a> ValidationReport<'a> {
         }
     }
 
+    fn log(&self, op: &OperationContext<'_>) {
+        let component = if self.single { "WRITE" } else { "COMMAND" };
+        let context = format!("conn{}", op.client.id);
+        let attributes = self.attributes(op);
+        op.instance.log.write(LogSeverity::Info, component, 51803, &context, "Slow query", attributes);
+    }
+
     /// The attributes of the line in the log.
     fn attributes(&self, op: &OperationContext<'_>) -> Document {
         let mut out = doc! {
@@ -156,6 +190,10 @@ impl<'a> ValidationReport<'a> {
         out.insert("reslen", self.reply_bytes());
         out.insert("locks", locks(op));
         out.insert("storage", storage(op));
+        let waited_ms = micros(op.waits.acknowledgement) / 1000;
+        if waited_ms > 0 && !self.single {
+            out.insert("waitForWriteConcernDurationMillis", signed(waited_ms));
+        }
         out.insert("remote", &op.client.remote);
         out.insert("protocol", self.protocol());
         out.insert("durationMillis", signed(self.micros / 1000));
@@ -359,5 +397,27 @@ pub(crate) fn prepare_profile(instance: &Arc<Instance>, database: &str) -> crate
     match instance.catalog.create(&namespace, options) {
         Err(failure) if failure.code() != fathom_query::Code::NamespaceExists => Err(failure),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_data_is_in_no_latency_and_one_for_the_write_concern_in_the_commands_alone() {
+        let latency = |elapsed_ms: u64, data_ms: u64, acknowledgement_ms: u64| {
+            let waits = OutsideWaits {
+                data: Duration::from_millis(data_ms),
+                acknowledgement: Duration::from_millis(acknowledgement_ms),
+            };
+            let Latency { command_us, work_us } = Latency::new(Duration::from_millis(elapsed_ms), waits);
+            (command_us, work_us)
+        };
+        assert_eq!(latency(5, 0, 0), (5000, 5000));
+        assert_eq!(latency(1002, 1000, 0), (2000, 2000));
+        assert_eq!(latency(163, 0, 160), (163_000, 3000));
+        // Clocks that are read at different moments never make a time of less than nothing.
+        assert_eq!(latency(10, 11, 12), (0, 0));
     }
 }

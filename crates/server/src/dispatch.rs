@@ -225,15 +225,11 @@ fn answer(
         commands::CommandFunction::Login(run) => run(op, request, conversation, &mut reply)?,
     }
     crate::consistency::after_read(op, request)?;
-    if op.instance.set.is_some() {
-        if command.kind == OperationClass::Write || changes_a_catalog || op.last.is_some() {
-            crate::consistency::after_write(op, request, &mut reply);
-        }
-    } else if command.kind == OperationClass::Write
-        && request.generic.write_concern.journal
-        && op.instance.config.storage.journal
-    {
-        op.instance.journal.wait_for_operation()?;
+    if command.kind == OperationClass::Write || changes_a_catalog || op.last.is_some() {
+        let begun = Instant::now();
+        let acknowledged = acknowledge(op, request, &mut reply);
+        op.waits.acknowledgement = begun.elapsed();
+        acknowledged?;
     }
     op.instance.fail_points.after_write(request, op.last.is_some())?;
     if let Some(injected) = &injected {
@@ -241,6 +237,23 @@ fn answer(
     }
     reply.f64("ok", 1.0);
     crate::consistency::write_times(op, Some(request), &mut reply);
+    Ok(())
+}
+
+/// Waits until a write is as safe as its client requires.
+fn acknowledge(
+    op: &OperationContext<'_>,
+    request: &Request<'_>,
+    reply: &mut DocumentWriter<'_>,
+) -> Result<()> {
+    if op.instance.set.is_some() {
+        crate::consistency::after_write(op, request, reply);
+    } else if request.command.kind == OperationClass::Write
+        && request.generic.write_concern.journal
+        && op.instance.config.storage.journal
+    {
+        op.instance.journal.wait_for_operation()?;
+    }
     Ok(())
 }
 

@@ -53,6 +53,15 @@ pub(crate) struct TicketUse {
     pub(crate) write: u32,
 }
 
+/// The time that an operation waited for events outside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OutsideWaits {
+    /// For documents that did not exist yet: in no latency, as in mongod.
+    pub(crate) data: Duration,
+    /// For the journal and for other members, after the write: in the latency of the command, not of the write.
+    pub(crate) acknowledgement: Duration,
+}
+
 /// The locks that a read holds.
 #[derive(Debug)]
 pub(crate) struct ReadPass<'a> {
@@ -69,6 +78,7 @@ pub(crate) struct OperationContext<'a> {
     pub(crate) begun: Instant,
     pub(crate) deadline: Option<Instant>,
     pub(crate) figures: Figures,
+    pub(crate) waits: OutsideWaits,
     /// The collection that it works on, if the command looked it up: saves a second look-up at its end.
     pub(crate) collection: Option<Arc<Collection>>,
     /// The command that opened the cursor that this operation continued, if that cursor is now closed.
@@ -107,6 +117,7 @@ impl<'a> OperationContext<'a> {
             begun: Instant::now(),
             deadline: None,
             figures: Figures::default(),
+            waits: OutsideWaits::default(),
             collection: None,
             originating: None,
             ownership: None,

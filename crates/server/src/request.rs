@@ -21,7 +21,7 @@ pub(crate) enum OperationClass {
     Command,
 }
 
-/// The rights required to run a command. Additional requirements of single commands are in `auth::needs`.
+/// The kind of users that a command is for. The actions that it requires are in `auth::needs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandAccess {
     /// Any connection, logged in or not.
@@ -45,7 +45,7 @@ pub(crate) enum CommandAccess {
 /// The server's facts on a command apart from its names.
 #[derive(Debug)]
 pub(crate) struct CommandRules {
-    /// The rights required to run it.
+    /// The users that it is for.
     pub(crate) access: CommandAccess,
     /// Its fields apart from the generic ones.
     pub(crate) fields: &'static [&'static str],

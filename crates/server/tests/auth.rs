@@ -234,6 +234,110 @@ fn roles_give_what_they_say() {
     server.stop().unwrap();
 }
 
+/// Every privilege of every built-in role is that of MongoDB 4.4, which `data/built-in-roles.json` has, and there is no other.
+#[test]
+fn the_privileges_of_each_built_in_role_are_mongodbs() {
+    let (server, mut root) = with_root();
+    let expected: serde_json::Value = serde_json::from_str(include_str!("data/built-in-roles.json")).unwrap();
+    let shown = doc! { "rolesInfo": 1, "showBuiltinRoles": true, "showPrivileges": true };
+    let reply = run(&mut root, "admin", &shown);
+    let mut found = serde_json::Map::new();
+    for role in reply.get_array("roles").unwrap().iter().map(|role| role.as_document().unwrap()) {
+        let mut privileges = serde_json::Map::new();
+        for privilege in role.get_array("privileges").unwrap().iter().map(|one| one.as_document().unwrap()) {
+            let actions: Vec<&str> = privilege
+                .get_array("actions")
+                .unwrap()
+                .iter()
+                .map(|action| action.as_str().unwrap())
+                .collect();
+            let key = resource_name(privilege.get_document("resource").unwrap());
+            let earlier = privileges.insert(key.clone(), actions.join(" ").into());
+            assert!(earlier.is_none(), "{role}: {key} twice");
+        }
+        found.insert(role.get_str("role").unwrap().to_owned(), privileges.into());
+    }
+    let expected = expected["roles"].as_object().unwrap();
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (role, wanted) in expected {
+        assert_eq!(&found[role], wanted, "{role}");
+    }
+    server.stop().unwrap();
+}
+
+/// The name of a privilege's resource in `data/built-in-roles.json`.
+fn resource_name(resource: &Document) -> String {
+    for name in ["cluster", "anyResource"] {
+        if resource.contains_key(name) {
+            return name.to_owned();
+        }
+    }
+    match (resource.get_str("db").unwrap(), resource.get_str("collection").unwrap()) {
+        ("", "") => "*".to_owned(),
+        (database, "") => database.to_owned(),
+        ("", collection) => format!("*.{collection}"),
+        (database, collection) => format!("{database}.{collection}"),
+    }
+}
+
+/// Commands of roles whose rights overlap: who may monitor, who may manage the set, who may manage the host.
+#[test]
+fn roles_of_the_cluster_may_do_their_part_of_it() {
+    let (server, mut root) = with_root();
+    let roles = ["clusterMonitor", "clusterManager", "hostManager", "clusterAdmin", "backup", "restore"];
+    for role in roles {
+        create_user(&mut root, role, vec![role.into()]);
+    }
+    let config = doc! { "find": "system.replset" };
+    let step_down = doc! { "replSetStepDown": 1 };
+    let heartbeat = doc! { "replSetHeartbeat": "rs" };
+    let status = doc! { "serverStatus": 1 };
+    let rotate = doc! { "logRotate": 1 };
+    let insert = doc! { "insert": "c", "documents": [{}] };
+    let delete = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] };
+    let chunks = doc! { "find": "chunks" };
+    let expected = [
+        ("clusterMonitor", [true, false, false, true, false, false, false, true]),
+        ("clusterManager", [true, true, false, false, false, false, false, true]),
+        ("hostManager", [false, false, false, false, true, false, false, false]),
+        ("clusterAdmin", [true, true, false, true, true, false, false, true]),
+        ("backup", [false, false, false, true, false, false, false, true]),
+        ("restore", [false, false, false, false, false, true, false, false]),
+        ("root", [true, true, false, true, true, true, true, true]),
+    ];
+    for (name, wanted) in expected {
+        let mut user = login(&server, name, "secret").unwrap();
+        let got = [
+            may(&mut user, "local", &config),
+            may(&mut user, "admin", &step_down),
+            may(&mut user, "admin", &heartbeat),
+            may(&mut user, "admin", &status),
+            may(&mut user, "admin", &rotate),
+            may(&mut user, "a", &insert),
+            may(&mut user, "a", &delete),
+            may(&mut user, "config", &chunks),
+        ];
+        assert_eq!(got, wanted, "{name}");
+    }
+    server.stop().unwrap();
+}
+
+#[test]
+fn who_administers_the_users_of_a_database_grants_its_roles_alone() {
+    let (server, mut root) = with_root();
+    create_user(&mut root, "keeper", vec![doc! { "role": "userAdmin", "db": "a" }.into()]);
+    let mut keeper = login(&server, "keeper", "secret").unwrap();
+    let create = |name: &str, role: Document| doc! { "createUser": name, "pwd": "p", "roles": [role] };
+    assert!(may(&mut keeper, "a", &create("x", doc! { "role": "readWrite", "db": "a" })));
+    assert!(!may(&mut keeper, "a", &create("y", doc! { "role": "read", "db": "b" })));
+    assert!(!may(&mut keeper, "a", &create("y", doc! { "role": "root", "db": "admin" })));
+    let grant = doc! { "grantRolesToUser": "x", "roles": [{ "role": "root", "db": "admin" }] };
+    assert!(!may(&mut keeper, "a", &grant));
+    assert!(may(&mut keeper, "a", &doc! { "updateUser": "x", "pwd": "q" }));
+    assert!(!may(&mut keeper, "a", &doc! { "updateUser": "x", "roles": [] }));
+    server.stop().unwrap();
+}
+
 #[test]
 fn users_change_and_connections_notice() {
     let (server, mut root) = with_root();
@@ -290,7 +394,7 @@ fn users_that_make_no_sense_are_refused() {
     assert_eq!(refused(doc! { "updateUser": "root" }), Code::BadValue);
     assert_eq!(refused(doc! { "createRole": "r", "privileges": [], "roles": [] }), Code::CommandNotSupported);
     let roles = run(&mut root, "admin", &doc! { "rolesInfo": 1, "showBuiltinRoles": true });
-    assert_eq!(roles.get_array("roles").unwrap().len(), 17);
+    assert_eq!(roles.get_array("roles").unwrap().len(), 19);
     let one = doc! { "rolesInfo": { "role": "read", "db": "a" }, "showPrivileges": true };
     assert_eq!(run(&mut root, "admin", &one).get_array("roles").unwrap().len(), 1);
     server.stop().unwrap();

@@ -165,7 +165,7 @@ fn what_makes_no_sense_is_one_sentence_that_names_it() {
         (vec![given("fork", &[])], "--fork needs --logpath"),
         (vec![given("journal", &[]), given("nojournal", &[])], "cannot both be given"),
         (vec![given("bind_ip", &["::1"]), given("bind_ip_all", &[])], "cannot both be given"),
-        (vec![given("claimedVersion", &["7.0"])], "later ones promise drivers what this server has not"),
+        (vec![given("claimedVersion", &["7.0"])], "drivers expect commands of later versions"),
         (vec![given("networkMessageCompressors", &["lz4"])], "not 'lz4'"),
         (vec![given("setParameter", &["syncdelay"])], "--setParameter takes name=value"),
         (vec![given("setParameter", &["nope=1"])], "Unknown --setParameter 'nope'"),

@@ -76,7 +76,8 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         } else {
             "check --bind_ip and --port"
         };
-        Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice)
+        let error = Error::new(kind, format!("cannot listen on {address}")).because(error).advise(advice);
+        if kind == Kind::Busy { error.with_id("port-taken") } else { error }
     })?;
     // The standard library lets 128 connections wait to be accepted; a pool that opens more at once would wait for seconds.
     // If the kernel refuses, the default stays.

@@ -22,7 +22,7 @@ pub fn claimed(text: &str) -> Result<String> {
         Error::usage(format!(
             "--claimedVersion takes a version of 4.0, 4.2 or 4.4, such as 4.4.29, not '{text}'"
         ))
-        .advise("later ones promise drivers what this server has not")
+        .advise("drivers expect commands of later versions that this server does not have")
     })
 }
 

@@ -6,7 +6,8 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_explain::{Evidence, Judgement, judge, judge_in_turn};
 use fathom_record::disk::Entry;
 use fathom_record::verdict::Verdict;
-use fathom_record::{Finding, Run, State};
+use fathom_record::{Finding, FindingOrigin, Run, RunVerdict, State, VerdictBasis};
+use fathom_report::verdict_sentence;
 
 use crate::RecentWindow;
 
@@ -64,6 +65,19 @@ pub fn ranked_findings(assessments: &[Assessment]) -> Vec<Finding> {
     findings
 }
 
+/// The verdict of a run as one on a system.
+fn recorded_verdict(verdict: &RunVerdict<'_>) -> Verdict {
+    match &verdict.basis {
+        VerdictBasis::Server(verdict) => verdict.clone(),
+        _ => Verdict::new(verdict.outcome, verdict_sentence(verdict)),
+    }
+}
+
+/// Whether a finding was made under load, and is no setting of the host or result of a probe.
+fn is_under_load(finding: &Finding) -> bool {
+    !matches!(finding.origin(), FindingOrigin::Host | FindingOrigin::Disk)
+}
+
 /// The recorded judgement of a checkup. Its loads ran one after another, so each server was judged by itself. A checkup without recorded
 /// verdicts is judged again in the same way.
 fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
@@ -79,9 +93,9 @@ fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
             _ => {}
         }
     }
-    judgement.verdict = Verdict::worst(verdicts);
     judgement.findings = run.findings()?;
-    // Settings of the host and findings of the probe are the checkup's own; findings under load rest on series.
-    judgement.findings.retain(|finding| !finding.series.is_empty());
+    judgement.verdict = RunVerdict::with_servers(&evidence.results, &judgement.findings, &verdicts)
+        .map(|verdict| recorded_verdict(&verdict));
+    judgement.findings.retain(is_under_load);
     Ok(if judgement.verdict.is_some() { judgement } else { judge_in_turn(evidence) })
 }

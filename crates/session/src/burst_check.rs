@@ -26,7 +26,7 @@ impl ReadCount {
     /// Begins to count; `None` if the directory has no device on this host, or its counters cannot be read.
     pub(crate) fn start(directory: &Path) -> Option<ReadCount> {
         let view = View::live();
-        let leaves = device_stack::stack(&view, directory)?.leaves;
+        let leaves = device_stack::stack(&view, directory)?.leaf_names();
         let sampler = DiskSampler::open(&view).ok()?;
         let mut count = ReadCount { sampler, leaves, begin: 0, since: Instant::now() };
         count.begin = count.total()?;

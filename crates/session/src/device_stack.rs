@@ -1,26 +1,17 @@
 //! The devices under the servers of this host, for the samplers and for the facts of a run.
 //!
-//! A judgement must know which device belongs to which server. `server.0.device` is the device of the data's file system;
-//! `server.0.device.leaves` are the devices at the bottom of its stack, which have queues of their own.
+//! A judgement must know which device belongs to which server. `server.0.device` names the device of the data's file system, or
+//! all of them with commas between (btrfs); `server.0.device.leaves` are the devices at the bottom of their stack, which have
+//! queues of their own.
 
 use std::path::{Path, PathBuf};
 
-use fathom_host::{BlockTree, Mounts, View};
-
-/// The device under a directory, and the bottom devices below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeviceStack {
-    pub(crate) top: String,
-    pub(crate) leaves: Vec<String>,
-}
+use fathom_host::{DeviceStack, View};
 
 /// The devices under a directory, or `None` if it is not on a block device.
 pub(crate) fn stack(view: &View, directory: &Path) -> Option<DeviceStack> {
     let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    let (tree, mounts) = (BlockTree::read(view), Mounts::read(view).ok()?);
-    let top = tree.written_under(mounts.containing(&path)?, &mounts)?;
-    let leaves = tree.leaves(top).into_iter().map(|device| device.name.clone()).collect();
-    Some(DeviceStack { top: top.name.clone(), leaves })
+    DeviceStack::read(view, &path).ok().filter(|stack| !stack.tops.is_empty())
 }
 
 /// The data directory of each server, with the server's number. A server on this host has its own. A named directory belongs to the
@@ -42,8 +33,8 @@ pub(crate) fn facts(view: &View, directories: &[(usize, PathBuf)]) -> Vec<(Strin
     let mut facts = Vec::new();
     for (number, directory) in directories {
         if let Some(stack) = stack(view, directory) {
-            facts.push((format!("server.{number}.device"), stack.top));
-            facts.push((format!("server.{number}.device.leaves"), stack.leaves.join(",")));
+            facts.push((format!("server.{number}.device"), stack.top_names().join(",")));
+            facts.push((format!("server.{number}.device.leaves"), stack.leaf_names().join(",")));
         }
     }
     facts

@@ -16,7 +16,6 @@ use fathom_load::servers::TargetServers;
 use fathom_load::source::Source;
 use fathom_record::disk::Entry;
 use fathom_record::load::{Load, LoadOperation};
-use fathom_stats::MAX_CLIENT_CPU_SHARE;
 
 use crate::context::SessionContext;
 use crate::load_seconds::{self, LoadSecond};
@@ -405,7 +404,6 @@ fn load_entry(part: LoadPart<'_>, ended: &LoadResult) -> Entry {
         let batched = measured.returned(Status::BatchedOk);
         LoadOperation::new(name, service.len() + batched, measured.failures(), service, response)
     });
-    let share = ended.cpu.as_secs_f64() / (seconds * ended.loops as f64).max(1e-9);
     Entry::Load(Load {
         server: part.server.to_owned(),
         workload: part.name.to_owned(),
@@ -415,7 +413,7 @@ fn load_entry(part: LoadPart<'_>, ended: &LoadResult) -> Entry {
         per_s: ended.operations as f64 / seconds.max(1e-9),
         offered_per_s: part.settings.plan.arrivals.rate_per_s(),
         by_operation: by_operation.collect(),
-        client_cpu_share: share,
-        client_limited: share > MAX_CLIENT_CPU_SHARE,
+        client_cpu_share: ended.cpu_share(),
+        client_limited: ended.is_client_limited(),
     })
 }

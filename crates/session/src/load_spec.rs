@@ -183,12 +183,17 @@ impl CoreLoad {
     ///
     /// # Errors `Kind::Usage` with one sentence for the first invalid property.
     pub fn plan(&self) -> Result<LoadPlan<CoreWorkload>> {
+        self.planned().map_err(|error| error.or_id("bad-property"))
+    }
+
+    fn planned(&self) -> Result<LoadPlan<CoreWorkload>> {
         let properties = self.all_properties();
         let phase = phase_of(&properties);
         let workload = CoreWorkload::from_properties(&properties, phase, operation_count(&properties)?)?;
         let mut warnings = properties.unknown();
         if phase == Phase::Run {
             warnings.extend(Mix::surprise(&properties));
+            warnings.extend(workload.narrowed_range(&properties)?);
         }
         let (binding, more) = Binding::from_properties(&properties)?;
         warnings.extend(more);
@@ -206,7 +211,7 @@ impl DocumentLoad {
     pub fn plan(&self) -> Result<LoadPlan<DocumentWorkload>> {
         let (file, properties) = (self.file.display(), self.properties.clone());
         let workload = DocumentWorkload::parse(&self.text)
-            .map_err(|error| Error::new(error.kind(), format!("{file}: {error}")))?;
+            .map_err(|error| Error::new(error.kind(), format!("{file}: {error}")).with_id("bad-workload"))?;
         let phase = phase_of(&properties);
         if phase == Phase::Run && workload.phases().is_empty() {
             return Err(Error::usage(format!("{file} has no phases to run")));

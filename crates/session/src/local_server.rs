@@ -223,6 +223,7 @@ impl LocalServer {
 pub fn missing(what: &str) -> Error {
     let what = format!("{what} is not in this build of fathom, which measures and judges only");
     Error::new(Kind::Unsupported, what)
+        .with_id("not-in-this-build")
         .advise("take the program that `make build` makes, or name a server with --uri")
 }
 

@@ -85,6 +85,11 @@ impl<'l> LiveFeed<'l> {
         LiveFeed { session, recorder, listener: None }
     }
 
+    /// The clock of the readings.
+    pub fn clock(&self) -> Clock {
+        self.session.clock
+    }
+
     /// Also passes all later readings to a listener.
     pub fn listen(&mut self, listener: impl Fn(&[Reading]) + 'static) {
         self.listener = Some(Box::new(listener));
@@ -103,6 +108,7 @@ impl Feed for LiveFeed<'_> {
         }
         // Ended samplers must not turn this into a busy loop.
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        self.session.window.pass(self.session.clock.now_ns());
     }
 
     fn window(&self) -> &RecentWindow {

@@ -152,7 +152,8 @@ impl MonitorSpec {
         Ok((Monitor::start(schedule.samplers, clock, sink), batches))
     }
 
-    /// The servers behind the connection strings, with their numbers in the run.
+    /// The servers behind the connection strings, with their numbers in the run. None of a deployment that was named is an error: a view of
+    /// nothing would pass for a view of a server at rest.
     fn servers(&self, first: &mut Batch) -> Result<Vec<WatchedServer>> {
         let mut watched: Vec<WatchedServer> = Vec::new();
         for target in &self.targets()? {
@@ -169,6 +170,10 @@ impl MonitorSpec {
             }
             first.notes.extend(servers.notes);
             watched.extend(servers.watched);
+        }
+        if watched.is_empty() && !self.uris.is_empty() {
+            let what = format!("no server is left to watch: {}", first.notes.join("; "));
+            return Err(Error::new(Kind::NotFound, what).advise("name a server that holds data, or a router"));
         }
         match (&self.log, watched.iter_mut().find(|one| one.pid.is_some() && one.role.has_engine())) {
             (Some(log), Some(one)) => one.log = Some(log.clone()),
@@ -194,7 +199,7 @@ impl MonitorSpec {
         let mut names: Vec<String> = directories
             .iter()
             .filter_map(|(_, directory)| device_stack::stack(view, directory))
-            .map(|stack| stack.top)
+            .flat_map(|stack| stack.top_names())
             .collect();
         names.sort();
         names.dedup();

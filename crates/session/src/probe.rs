@@ -42,6 +42,9 @@ pub(crate) fn run(spec: &ProbeSpec, context: &mut SessionContext<'_>) -> Result<
     let (signals, zero) = (context.tools.signals.clone(), context.recorder.started());
     let note = context.tools.note;
     let mut session = ProbeSession::new(target, spec.seed, spec.is_verified, signals, zero, context);
+    if let Some(text) = session.counter_note() {
+        note(&format!("fathom: note: {text}"));
+    }
     let second_pass = if matches!(spec.plan, ProbePlan::Profile(..)) { Bytes::mib(64) } else { Bytes(0) };
     let layout_plan = LayoutPlan { budget_ns: spec.layout_budget.map(Nanos::get), second_pass };
     spec.plan.named_jobs().iter().try_for_each(|job| session.check(job))?;
@@ -113,13 +116,13 @@ fn judge(
         limits: limits(place),
         cache_is_volatile,
         medium: medium(place),
-        in_memory: place.is_memory().then_some(place.file_system.as_str()),
+        in_memory: place.in_memory(),
     };
     outcome.findings = judge::findings(&evidence);
     // A single window has no knee and no verdict; only a ladder or a profile has.
     if matches!(spec.plan, ProbePlan::Profile(..) | ProbePlan::Ladder(..)) {
-        let verdict = judge::verdict(&outcome.findings, context.knee());
-        context.result(&Entry::Verdict(verdict))?;
+        let fitness = judge::fitness(&outcome.findings, context.knee());
+        context.result(&Entry::Fitness(fitness))?;
     }
     Ok(())
 }
@@ -134,9 +137,8 @@ fn medium(place: &ProbeLocation) -> Option<Medium> {
 fn limits(place: &ProbeLocation) -> Vec<(String, Limit)> {
     let view = View::live();
     let (tree, groups) = (BlockTree::read(&view), Cgroups::read(&view, None));
-    let Some(top) = place.device.as_deref().and_then(|name| tree.by_name(name)) else { return Vec::new() };
     let mut limits = Vec::new();
-    for device in tree.layers(top) {
+    for device in tree.layers(place.devices.iter().filter_map(|name| tree.by_name(name))) {
         limits.extend(groups.io_limits(device.number).into_iter().map(|limit| (device.name.clone(), limit)));
     }
     limits

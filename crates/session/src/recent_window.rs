@@ -20,18 +20,33 @@ pub struct RecentWindow {
     pub notes: Vec<String>,
     /// The length of the window; without a limit if absent.
     hindsight_ns: Option<u64>,
+    now_ns: u64,
 }
 
 impl RecentWindow {
     /// An empty window that reaches back over `hindsight`, or over everything. `seed` is that of the judgement's random streams.
     pub fn new(hindsight: Option<Duration>, seed: u64) -> RecentWindow {
         let hindsight_ns = hindsight.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        RecentWindow { evidence: Evidence { seed, ..Evidence::default() }, notes: Vec::new(), hindsight_ns }
+        RecentWindow {
+            evidence: Evidence { seed, ..Evidence::default() },
+            hindsight_ns,
+            ..RecentWindow::default()
+        }
     }
 
     /// The end of the newest window, on the run's clock.
     pub fn newest_ns(&self) -> u64 {
         self.evidence.window_ns.1
+    }
+
+    /// The present moment on the run's clock: that of the last [`RecentWindow::pass`], or of a reading after it.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns.max(self.newest_ns())
+    }
+
+    /// Lets the time go on to a moment, also if nothing was read since.
+    pub fn pass(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
     }
 
     /// Adds a batch of a sampler.

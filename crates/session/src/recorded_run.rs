@@ -7,8 +7,8 @@ use std::time::Duration;
 use fathom_errors::{Error, Result};
 use fathom_explain::Evidence;
 use fathom_explain::recording::{RecordingJudge, SEGMENT_MS};
-use fathom_ftdc::SampleFilter;
-use fathom_monitor::{RecordedSegment, read_recorded_series};
+use fathom_ftdc::{SampleFilter, visit_samples};
+use fathom_monitor::{RecordedEvent, RecordedSegment, read_recorded_series};
 use fathom_record::{Manifest, Reading, RunWriter, SeriesSet, State};
 
 use crate::recording::{NO_SAMPLE, recorded_facts};
@@ -68,7 +68,8 @@ impl RecordedRun {
     pub fn read(inputs: &[PathBuf], filter: SampleFilter) -> Result<RecordedRun> {
         let mut run = RecordedRun { window_ns: (u64::MAX, 0), ..RecordedRun::default() };
         let mut servers: Vec<ServerRecording> = Vec::new();
-        let read = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |segment| {
+        run.problems = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |event| {
+            let RecordedEvent::Segment(segment) = event else { return Ok(()) };
             while servers.len() <= segment.member {
                 let judge = RecordingJudge::new(servers.len());
                 servers.push(ServerRecording { judge, ..ServerRecording::default() });
@@ -86,7 +87,6 @@ impl RecordedRun {
             run.segments.push(own_series(segment));
             Ok(())
         })?;
-        run.problems = read.problems;
         run.servers = servers.len();
         if servers.is_empty() {
             return Err(Error::usage(NO_SAMPLE).advise("'fathom ftdc info' shows its span"));
@@ -101,6 +101,20 @@ impl RecordedRun {
             run.notes.push(note.to_owned());
         }
         Ok(run)
+    }
+
+    /// The same for the first six hours.
+    ///
+    /// # Errors
+    /// If an input holds no recording.
+    pub fn read_first(inputs: &[PathBuf]) -> Result<RecordedRun> {
+        let mut first_ms = i64::MAX;
+        visit_samples(inputs, SampleFilter::new(i64::MIN..=i64::MAX), &|_| false, &mut |block| {
+            first_ms = block.starts_ms.iter().copied().fold(first_ms, i64::min);
+            Ok(())
+        })?;
+        let last_ms = first_ms.saturating_add(MAX_RECORDED_S as i64 * 1000);
+        RecordedRun::read(inputs, SampleFilter::new(first_ms..=last_ms))
     }
 
     /// Begin and end, in milliseconds since 1970 in UTC.

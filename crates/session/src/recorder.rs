@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use fathom_errors::Result;
+use fathom_errors::{Error, Result};
 use fathom_explain::Judgement;
 use fathom_host::{MachineSize, View};
 use fathom_monitor::{Batch, Clock};
@@ -129,6 +129,11 @@ impl RunRecorder {
     /// Writes the figures of a judgement as results.
     pub fn judgement(&mut self, judgement: &Judgement) {
         self.write(|run| judgement.results().iter().try_for_each(|entry| run.result(entry)));
+    }
+
+    /// Writes the id of the error that ends the run.
+    pub fn error_id(&mut self, error: &Error) {
+        self.write(|run| run.amend(|manifest| manifest.error_id = Some(error.id().to_owned())));
     }
 
     /// Writes the findings of a run that looked for any, and closes the folder. Returns its path if it is complete. A run that ended early

@@ -1,11 +1,12 @@
 //! Judges the recordings that servers made of themselves, segment by segment as they are read.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fathom_errors::{Error, Result};
 use fathom_explain::recording::{ClockOffset, RecordedFacts, RecordingJudge, RecordingJudgement, SEGMENT_MS};
 use fathom_ftdc::{SampleFilter, ServerFacts};
-use fathom_monitor::{RecordingOwner, read_recorded_series};
+use fathom_monitor::{ClockStep, RecordedEvent, RecordingOwner, read_recorded_series};
 use fathom_record::SlowOperationTable;
 use serde::Serialize;
 
@@ -22,6 +23,8 @@ pub struct JudgedRecording {
     pub judgement: RecordingJudgement,
     /// Its clock, if an earlier server is a member of the same set.
     pub clock: Option<MemberClock>,
+    /// The steps of its host's clock to an earlier time.
+    pub clock_steps: Vec<ClockStep>,
     /// The slow operations of its log, if that was read.
     pub slow_operations: Option<SlowOperationTable>,
 }
@@ -36,7 +39,7 @@ pub struct MemberClock {
     pub offset: ClockOffset,
 }
 
-/// Judges the samples of recordings that pass a filter. Returns the servers in the order in which they were found, and the errors of parts that
+/// Judges the samples of recordings that pass a filter; `device` is the database's, if it is known. Returns the servers in the order in which they were found, and the errors of parts that
 /// could not be read.
 ///
 /// # Errors
@@ -44,38 +47,37 @@ pub struct MemberClock {
 pub fn judge_recordings(
     inputs: &[PathBuf],
     filter: SampleFilter,
+    device: Option<&str>,
 ) -> Result<(Vec<JudgedRecording>, Vec<Error>)> {
-    let mut judges: Vec<RecordingJudge> = Vec::new();
-    let read = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |segment| {
-        while judges.len() <= segment.member {
-            judges.push(RecordingJudge::new(judges.len()));
-        }
-        if let Some(judge) = judges.get_mut(segment.member) {
-            judge.add_segment(recorded_facts(segment.facts), segment.series, segment.window_ns);
+    let mut judges: BTreeMap<usize, RecordingJudge> = BTreeMap::new();
+    let mut judged: Vec<(RecordingOwner, RecordingJudgement)> = Vec::new();
+    let problems = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |event| {
+        match event {
+            RecordedEvent::Segment(segment) => {
+                let new = || RecordingJudge::new(segment.member).with_device(device);
+                let judge = judges.entry(segment.member).or_insert_with(new);
+                judge.add_segment(recorded_facts(segment.facts), segment.series, segment.window_ns);
+            }
+            RecordedEvent::End(owner) => {
+                let judgement = judges.remove(&owner.member).and_then(RecordingJudge::finish);
+                judged.extend(judgement.map(|judgement| (owner, judgement)));
+            }
         }
         Ok(())
     })?;
-    let judged: Vec<(RecordingOwner, RecordingJudgement)> = read
-        .servers
-        .into_iter()
-        .zip(judges)
-        .filter_map(|(owner, judge)| Some((owner, judge.finish()?)))
-        .collect();
+    judged.sort_by_key(|(owner, _)| owner.member);
     let clocks = member_clocks(&judged);
     let judged = judged.into_iter().zip(clocks);
-    let servers: Vec<JudgedRecording> = judged
-        .map(|((RecordingOwner { directory, facts, .. }, judgement), clock)| JudgedRecording {
-            directory,
-            facts,
-            judgement,
-            clock,
-            slow_operations: None,
-        })
-        .collect();
+    let servers: Vec<JudgedRecording> =
+        judged
+            .map(|((RecordingOwner { directory, facts, clock_steps, .. }, judgement), clock)| {
+                JudgedRecording { directory, facts, judgement, clock, clock_steps, slow_operations: None }
+            })
+            .collect();
     if servers.is_empty() {
         return Err(Error::usage(NO_SAMPLE).advise("'fathom ftdc info' shows its span"));
     }
-    Ok((servers, read.problems))
+    Ok((servers, problems))
 }
 
 /// The clock of each server, compared with the first member of its set that gives an answer for it.

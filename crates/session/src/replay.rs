@@ -73,6 +73,7 @@ impl Replay {
         let come = self.readings.partition_point(|reading| reading.end_ns <= now_ns);
         self.window.readings(self.readings.get(self.come..come).unwrap_or_default());
         self.come = come;
+        self.window.pass(now_ns);
         let come = self.logged.partition_point(|(at_ns, _)| *at_ns <= now_ns);
         self.window.evidence.results.extend(self.logged.drain(..come).map(|(_, entry)| entry));
     }

@@ -25,6 +25,7 @@ pub fn named_or_newest(named: Option<&Path>, parent: Option<&Path>) -> Result<Pa
     folders.filter(|path| holds_figures(path)).max().ok_or_else(|| {
         let what = format!("there is no run folder under {}", parent.display());
         Error::new(Kind::Unsupported, what)
+            .with_id("no-run-folder")
             .advise("'fathom checkup' makes one, 'fathom ycsb run --watch' and 'fathom watch --record' too")
     })
 }
@@ -69,7 +70,9 @@ pub fn previous(folder: &Path) -> Result<PathBuf> {
             printable(verb.unwrap_or_default()),
             folder.display()
         );
-        Error::new(Kind::NotFound, what).advise("name two runs; 'fathom runs' lists them")
+        Error::new(Kind::NotFound, what)
+            .with_id("no-such-run")
+            .advise("name two runs; 'fathom runs' lists them")
     })
 }
 
@@ -86,7 +89,7 @@ pub fn find(named: &Path, parent: Option<&Path>) -> Result<PathBuf> {
         return runs.nth(back).map(|run| run.path.clone()).ok_or_else(|| {
             let what =
                 format!("there is no run '{text}': {} holds {count} runs with results", place.display());
-            Error::new(Kind::NotFound, what).advise("'fathom runs' lists them")
+            Error::new(Kind::NotFound, what).with_id("no-such-run").advise("'fathom runs' lists them")
         });
     }
     let mut alike: Vec<&str> = scan.runs.iter().map(|run| run.name.as_str()).collect();
@@ -99,12 +102,12 @@ pub fn find(named: &Path, parent: Option<&Path>) -> Result<PathBuf> {
         [one] => Ok(place.join(one)),
         [] => {
             let what = format!("there is no run '{}' under {}", printable(&text), place.display());
-            Err(Error::new(Kind::NotFound, what).advise("'fathom runs' lists them"))
+            Err(Error::new(Kind::NotFound, what).with_id("no-such-run").advise("'fathom runs' lists them"))
         }
         several => {
             let names = several.iter().take(4).map(|name| printable(name)).collect::<Vec<_>>().join(", ");
             let what = format!("'{}' matches {} runs: {names}", printable(&text), several.len());
-            Err(Error::usage(what).advise("write more of it"))
+            Err(Error::usage(what).with_id("ambiguous-run").advise("write more of it"))
         }
     }
 }

@@ -10,7 +10,7 @@ use fathom_errors::{Error, Result};
 use fathom_record::burst_allowance::BurstVerdict;
 use fathom_record::capacity::NeedAnswer;
 use fathom_record::disk::{Entry, capacities};
-use fathom_record::{Finding, State};
+use fathom_record::{Finding, RunVerdict, State};
 use serde::{Deserialize, Serialize};
 
 use crate::burst_check::{ReadCount, unknown};
@@ -57,6 +57,14 @@ pub struct SessionResult {
     pub error: Option<Error>,
 }
 
+impl SessionResult {
+    /// The one verdict of the session; `None` if nothing was judged.
+    pub fn verdict(&self) -> Option<RunVerdict<'_>> {
+        let servers = self.assessments.iter().filter_map(|one| one.judgement.verdict.as_ref());
+        RunVerdict::with_servers(&self.results, &self.probe_findings, servers)
+    }
+}
+
 /// The outcome of the parts of a session.
 #[derive(Default)]
 struct SessionOutcome {
@@ -84,7 +92,10 @@ pub fn run(spec: &SessionSpec, tools: &SessionTools, events: &mut dyn Events) ->
     let mut context =
         SessionContext { tools, events, recorder, results: Vec::new(), assessments: Vec::new() };
     let measured = measure(spec, &mut context);
-    let SessionContext { recorder, results, assessments, .. } = context;
+    let SessionContext { mut recorder, results, assessments, .. } = context;
+    if let Some(error) = measured.as_ref().map_or_else(Some, |outcome| outcome.error.as_ref()) {
+        recorder.error_id(error);
+    }
     let outcome = match measured {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -156,23 +167,24 @@ fn measure(spec: &SessionSpec, context: &mut SessionContext<'_>) -> Result<Sessi
         }
         _ => false,
     };
-    if !context.is_stopped() {
-        answer_needs(spec, is_sustained, context)?;
-    }
+    answer_needs(spec, is_sustained, context)?;
     Ok(outcome)
 }
 
-/// Records for each server whether its capacities cover the need, if there is one.
+/// Records for each server whether its capacities cover the need, if there is one. An interrupted search leaves the answer to what was measured.
 fn answer_needs(spec: &SessionSpec, is_sustained: bool, context: &mut SessionContext<'_>) -> Result<()> {
     let need = spec.loads.iter().find_map(|load| match &load.workload {
         WorkloadSpec::Capacity(capacity) => capacity.need.as_ref(),
         _ => None,
     });
     let Some(need) = need else { return Ok(()) };
-    let answers: Vec<NeedAnswer> = capacities(&context.results)
+    let mut answers: Vec<NeedAnswer> = capacities(&context.results)
         .chunk_by(|one, next| one.server == next.server)
         .map(|of_server| need.answer(&of_server[0].server, of_server, is_sustained))
         .collect();
+    if answers.is_empty() {
+        answers.push(need.answer("the server", &[], false));
+    }
     answers.into_iter().try_for_each(|answer| context.result(&Entry::Need(Box::new(answer))))
 }
 

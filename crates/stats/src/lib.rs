@@ -19,6 +19,7 @@ mod models;
 mod multiple;
 mod paired_events;
 mod periodicity;
+mod proportion;
 mod random;
 mod rank;
 mod rhythm;
@@ -43,6 +44,7 @@ pub use models::{AICC_MARGIN, Curve, Fit, Level, Model, ModelComparison, Peak, f
 pub use multiple::{benjamini_hochberg, holm};
 pub use paired_events::{EventCycle, EventEffect, EventVerdict, LatencyReading, MIN_EVENTS, paired_events};
 pub use periodicity::{MIN_CYCLES, MIN_PERIOD_S, MIN_SECONDS, Periodicity, find_period};
+pub use proportion::wilson_interval;
 pub use random::SeededRandom;
 pub use rank::{RankCorrelation, Trend, mann_kendall, spearman};
 pub use rhythm::{Echo, Rhythm};

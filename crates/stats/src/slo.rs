@@ -21,6 +21,13 @@ pub struct Slo {
     limit: Nanos,
 }
 
+/// The objective where the user states none.
+impl Default for Slo {
+    fn default() -> Slo {
+        Slo { text: "p99<10ms".to_owned(), quantile: 0.99, limit: Nanos::millis(10) }
+    }
+}
+
 impl FromStr for Slo {
     type Err = Error;
 
@@ -127,6 +134,7 @@ mod tests {
     fn objectives_parse() {
         let slo: Slo = "p99<5ms".parse().unwrap();
         assert_eq!((slo.quantile, slo.limit), (0.99, Nanos::millis(5)));
+        assert_eq!(Slo::default(), "p99<10ms".parse().unwrap());
         assert!(("p99.9 < 20ms".parse::<Slo>().unwrap().quantile - 0.999).abs() < 1e-9);
         assert_eq!("max<1s".parse::<Slo>().unwrap().quantile, 1.0);
         assert_eq!("p99 <= 10ms".parse::<Slo>().unwrap().words(), "p99 below 10 ms");

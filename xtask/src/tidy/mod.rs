@@ -14,8 +14,10 @@ mod file_length;
 mod file_size;
 mod floors;
 mod function_length;
+mod glossary;
 mod headers;
 mod idioms;
+mod ids;
 mod links;
 mod machine_names;
 mod manifests;
@@ -102,6 +104,8 @@ static CHECKS: &[Check] = &[
     Check { name: "doc comments", run: doc_comments::check },
     Check { name: "type names", run: type_names::check },
     Check { name: "idioms", run: idioms::check },
+    Check { name: "ids", run: ids::check },
+    Check { name: "glossary", run: glossary::check },
     Check { name: "file size", run: file_size::check },
     Check { name: "machine names", run: machine_names::check },
     Check { name: "links", run: links::check },

@@ -1,5 +1,6 @@
 //! `fathom disk`: measures what a disk can do for a database, finds its knee, and names the causes that spoil it.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -49,7 +50,7 @@ pub(crate) struct Config {
     #[arg(long)]
     size: Option<Bytes>,
     /// The shapes to run in turn, unless --pattern picks one
-    #[arg(long, value_enum, default_value = "mongodb")]
+    #[arg(long, value_enum, default_value = "mongodb", conflicts_with = "pattern")]
     profile: ProfileName,
     /// One shape: randread, randwrite, randrw, append or checkpoint
     #[arg(long)]
@@ -108,7 +109,7 @@ pub(crate) struct Config {
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "document", value_name = "SHAPE")]
     json: Option<Json>,
     /// Directory for run folders [default: the state folder's runs/]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_record")]
     runs: Option<PathBuf>,
     /// Keep no run folder
     #[arg(long)]
@@ -248,6 +249,14 @@ impl Config {
             let what =
                 "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
             return Err(Error::usage(what).into());
+        }
+        if self.destroy.is_some()
+            && std::fs::metadata(&self.dir).is_ok_and(|found| !found.file_type().is_block_device())
+        {
+            let what = format!("--destroy is for a block device, and {} is none", self.dir.display());
+            return Err(Error::usage(what)
+                .advise("name the device with --dir, or leave --destroy out")
+                .into());
         }
         let documents = self.documents.documents()?;
         let pace = self.pace();

@@ -32,7 +32,7 @@ mod ycsb;
 use std::ffi::{OsStr, OsString};
 
 use anyhow::Result;
-use clap::{ArgMatches, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 
 use crate::outcome::VerbOutcome;
 
@@ -96,7 +96,7 @@ static VERBS: &[Verb] = &[
 /// The command line, with the names and options of the replaced tools translated into those of Fathom.
 pub(crate) fn plain(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let is_verb = |word: &OsStr| VERBS.iter().any(|verb| word == (verb.command)().get_name());
-    cluster::plain(ycsb::plain(program_name::with_verb(words, is_verb)))
+    iostat::plain(cluster::plain(ycsb::plain(program_name::with_verb(words, is_verb))))
 }
 
 /// The whole command line.
@@ -108,7 +108,29 @@ pub(crate) fn command() -> Command {
         .max_term_width(80)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands(VERBS.iter().map(|verb| (verb.command)()))
+        .subcommands(VERBS.iter().map(|verb| with_verbose((verb.command)())))
+}
+
+/// The verb and those below it with `-v` and `--verbose`, by which ids are shown. An option that has one of the two names keeps its meaning. A verb that
+/// passes options to servers gets no `-v`, because that is an option of theirs.
+///
+/// A global option would collide with that of verbs that count it.
+fn with_verbose(verb: Command) -> Command {
+    const NAME: &str = "verbose";
+    let verb = verb.mut_subcommands(with_verbose);
+    let has_long = verb.get_arguments().any(|argument| argument.get_long() == Some(NAME));
+    let has_short = verb.get_arguments().any(|argument| argument.get_short() == Some('v'));
+    let passes_options = verb.get_arguments().any(Arg::is_last_set);
+    match (has_long, has_short) {
+        (true, false) if !passes_options => verb.mut_arg(NAME, |argument| argument.short('v')),
+        (false, false) => {
+            let argument = Arg::new(NAME).long(NAME).action(ArgAction::SetTrue);
+            let argument =
+                argument.help("Print the ids of findings, refusals and exits").help_heading(None::<&str>);
+            verb.arg(if passes_options { argument } else { argument.short('v') })
+        }
+        _ => verb,
+    }
 }
 
 /// Runs the named verb.
@@ -164,6 +186,30 @@ mod tests {
             found.extend(undescribed(verb, &path, comments));
         }
         found
+    }
+
+    /// The verbs below a command that refuse an option, as their paths.
+    fn without_option(command: &Command, path: &str, has: &impl Fn(&Command) -> bool) -> Vec<String> {
+        let mut found = Vec::new();
+        for verb in command.get_subcommands() {
+            let path = format!("{path} {}", verb.get_name());
+            found.extend((!has(verb)).then(|| path.clone()));
+            found.extend(without_option(verb, &path, has));
+        }
+        found
+    }
+
+    #[test]
+    fn every_verb_can_show_ids() {
+        let command = command();
+        let long =
+            |verb: &Command| verb.get_arguments().any(|argument| argument.get_long() == Some("verbose"));
+        assert_eq!(without_option(&command, "fathom", &long), Vec::<String>::new());
+        let short = |verb: &Command| verb.get_arguments().any(|argument| argument.get_short() == Some('v'));
+        let without = without_option(&command, "fathom", &short);
+        // mlaunch and this program hand `-v` to the servers of these.
+        assert!(without.iter().all(|verb| verb.starts_with("fathom cluster ")), "{without:?}");
+        command.debug_assert();
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub(super) fn with_verb(
     let called = words.first().and_then(|program| Path::new(program).file_name()).and_then(OsStr::to_str);
     let verb = PROGRAMS.iter().find(|(program, _)| Some(*program) == called).map(|(_, verb)| *verb);
     // A command line with a verb, or one that asks for the version, needs no verb from the name.
-    let is_version = words.len() == 2 && words.get(1).is_some_and(|word| word == "-V" || word == "--version");
+    // In iostat -V is an option like others.
+    let asks = |word: &OsString| word == "--version" || (word == "-V" && verb != Some("iostat"));
+    let is_version = words.len() == 2 && words.get(1).is_some_and(asks);
     let has_verb = words.get(1).is_some_and(|word| is_verb(word));
     if let Some(verb) = verb.filter(|_| !is_version && !has_verb) {
         words.splice(..1, ["fathom".into(), verb.into()]);
@@ -45,6 +47,7 @@ mod tests {
         assert_eq!(after("/opt/ycsb/bin/ycsb load mongodb -s"), "fathom ycsb load mongodb -s");
         assert_eq!(after("./mlaunch init --single"), "fathom cluster init --single");
         assert_eq!(after("iostat -x 1 3"), "fathom iostat -x 1 3");
+        assert_eq!(after("iostat -V"), "fathom iostat -V");
         assert_eq!(after("mongoperf"), "fathom mongoperf");
     }
 

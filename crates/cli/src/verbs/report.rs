@@ -73,6 +73,9 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     let style = &config.style;
+    if config.output.as_ref().is_some_and(|file| file.as_os_str() == "-") {
+        style.refuse_open("--output - writes no file")?;
+    }
     let (text, place) = match RecordingInputs::from_paths(&config.paths, &config.log) {
         Some(inputs) => (of_recordings(&config, &inputs)?, PathBuf::from(RECORDING_PAGE)),
         None => of_runs(&config)?,
@@ -117,6 +120,10 @@ fn of_recordings(config: &Config, inputs: &RecordingInputs) -> Result<String> {
     if inputs.only_logs().is_some() {
         let what = "a page of recordings needs a recording, and only logs are named";
         return Err(Error::usage(what).advise("'fathom explain' reads logs alone").into());
+    }
+    if config.runs.is_some() {
+        let what = "--runs is the place of run folders, and recordings are named";
+        return Err(Error::usage(what).into());
     }
     let zone = config.tz.clone().unwrap_or(TimeZone::UTC);
     let (servers, problems) = inputs.judge(config.time_range.range_ms(&zone)?)?;

@@ -84,10 +84,10 @@ pub(crate) struct Config {
     /// Print the claimed version, and that of the program
     #[arg(long)]
     version: bool,
-    /// Refused: the router knows no users
+    /// Refused: the router has no users
     #[arg(long = "keyFile", value_name = "FILE", hide = true)]
     key_file: Option<PathBuf>,
-    /// Refused: the command line says it all
+    /// Refused: the router takes its options from the command line alone
     #[arg(short = 'f', long = "config", value_name = "FILE", hide = true)]
     config: Option<PathBuf>,
     /// Refused: the router has no parameters to start with
@@ -112,9 +112,13 @@ impl Config {
     /// The router's configuration; an error if a required argument is missing.
     fn router(self) -> Result<(RouterConfig, bool)> {
         for (given, name, why) in [
-            (self.key_file.is_some(), "--keyFile", "it knows no users, and must stay on loopback"),
-            (self.config.is_some(), "--config", "the command line says it all"),
-            (!self.set_parameter.is_empty(), "--setParameter", "it has no parameters to start with"),
+            (self.key_file.is_some(), "--keyFile", "the router has no users, and must stay on loopback"),
+            (self.config.is_some(), "--config", "the router takes its options from the command line alone"),
+            (
+                !self.set_parameter.is_empty(),
+                "--setParameter",
+                "the router has no parameters to set at its start",
+            ),
         ] {
             if given {
                 return Err(Error::usage(format!("fathom route has no {name}: {why}")).into());

@@ -31,6 +31,7 @@ pub struct Deployment {
     seeds: Vec<Address>,
     kind: DeploymentKind,
     members: Vec<DeploymentServer>,
+    strangers: Vec<DeploymentServer>,
     newest: Option<ElectionRank>,
 }
 
@@ -56,12 +57,12 @@ impl Deployment {
         target.addresses.clone_from(&seeds);
         let mut newest = None;
         let answers = survey::survey(&target, &seeds, SurveyEnd::Writable, deadline);
-        let DeploymentTopology { kind, members } =
+        let DeploymentTopology { kind, members, strangers } =
             topology::conclude(&target, &seeds, &answers, &mut newest)?;
         if let DeploymentKind::ReplicaSet { name } = &kind {
             target.replica_set = Some(name.clone());
         }
-        let deployment = Deployment { target, seeds, kind, members, newest };
+        let deployment = Deployment { target, seeds, kind, members, strangers, newest };
         deployment.try_login(deadline)?;
         Ok(deployment)
     }
@@ -88,6 +89,11 @@ impl Deployment {
     /// All servers that belong to it, including those that did not answer.
     pub fn members(&self) -> &[DeploymentServer] {
         &self.members
+    }
+
+    /// The servers that the target named at discovery and that do not belong to the deployment, each with its fault.
+    pub fn strangers(&self) -> &[DeploymentServer] {
+        &self.strangers
     }
 
     /// The target for [`Connection::open`]: its seed list is resolved and its replica set named.
@@ -175,7 +181,8 @@ impl Deployment {
                 let what = format!(
                     "{address} does not let in the user '{user}' of the database '{source}': {reason}"
                 );
-                Err(Error::new(Kind::Permission, what).advise("check the user, the password and authSource"))
+                let advice = "check the user, the password and authSource";
+                Err(Error::new(Kind::Permission, what).with_id("login-refused").advise(advice))
             }
             None => {
                 let timeout = self.target.connect_timeout;

@@ -103,7 +103,7 @@ impl SurveyRound {
                 Some(at) => self.answers.swap_remove(at),
                 None => {
                     let what = format!("no answer from {address} within {} ms", waited.as_millis());
-                    (address, Err(Error::new(Kind::Io, what)))
+                    (address, Err(Error::new(Kind::Io, what).with_id("no-server")))
                 }
             });
         }

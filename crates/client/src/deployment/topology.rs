@@ -15,6 +15,15 @@ use crate::{Address, Target};
 pub(super) struct DeploymentTopology {
     pub(super) kind: DeploymentKind,
     pub(super) members: Vec<DeploymentServer>,
+    /// The seeds that are no members, with the reason of each. A seed that answers as a member under another name is none of them.
+    pub(super) strangers: Vec<DeploymentServer>,
+}
+
+impl DeploymentTopology {
+    /// A deployment whose members are its seeds.
+    fn of_seeds(kind: DeploymentKind, seeds: &[Address], answers: &[SurveyAnswer]) -> DeploymentTopology {
+        DeploymentTopology { kind, members: members_of(seeds, answers), strangers: Vec::new() }
+    }
 }
 
 /// The address of a server that answered, and its reply.
@@ -40,17 +49,14 @@ pub(super) fn conclude(
     }
     let of_role = |role: Role| said.iter().all(|(_, description)| description.role == role);
     if of_role(Role::Router) {
-        return Ok(DeploymentTopology { kind: DeploymentKind::Sharded, members: members_of(seeds, answers) });
+        return Ok(DeploymentTopology::of_seeds(DeploymentKind::Sharded, seeds, answers));
     }
     if of_role(Role::Uninitiated) {
         let what = format!("there is no replica set yet: {}", listed(answers));
         return Err(Error::new(Kind::NotFound, what).advise("initiate it with rs.initiate()"));
     }
     if of_role(Role::Standalone) && seeds.len() == 1 {
-        return Ok(DeploymentTopology {
-            kind: DeploymentKind::Standalone,
-            members: members_of(seeds, answers),
-        });
+        return Ok(DeploymentTopology::of_seeds(DeploymentKind::Standalone, seeds, answers));
     }
     let name = target.replica_set.as_ref().or(first.set.as_ref());
     let is_one_set = said.iter().all(|(_, description)| description.set.as_ref() == name);
@@ -75,7 +81,7 @@ fn replica_set(
 ) -> Result<DeploymentTopology> {
     let kind = DeploymentKind::ReplicaSet { name: name.to_owned() };
     if target.direct_connection {
-        return Ok(DeploymentTopology { kind, members: members_of(seeds, answers) });
+        return Ok(DeploymentTopology::of_seeds(kind, seeds, answers));
     }
     let ours = answers.iter().filter_map(|(address, answer)| {
         let description = answer.as_ref().ok()?;
@@ -103,20 +109,31 @@ fn replica_set(
     if members.iter().all(|member| member.role == Role::Unknown) {
         return Err(out_of_reach(name, &ours, answers, &listed));
     }
-    Ok(DeploymentTopology { kind, members })
+    let is_ours = |seed: &&Address| ours.iter().any(|(address, _)| address == seed);
+    let others: Vec<Address> =
+        seeds.iter().filter(|seed| !listed.contains(seed) && !is_ours(seed)).cloned().collect();
+    let mut strangers = members_of(&others, answers);
+    for stranger in &mut strangers {
+        stranger.fault.get_or_insert_with(|| not_of(name));
+    }
+    Ok(DeploymentTopology { kind, members, strangers })
 }
 
 /// Overrides the claims of a member of another set, or of a deposed primary.
 fn judge(member: &mut DeploymentServer, answer: &HelloReply, name: &str, primary: Option<MemberReply<'_>>) {
     if answer.set.as_deref() != Some(name) {
         member.role = Role::Other;
-        member.fault = Some(format!("it does not belong to the replica set '{name}'"));
+        member.fault = Some(not_of(name));
     } else if answer.role == Role::Primary
         && primary.is_none_or(|(_, newer)| newer.rank.compare(&answer.rank) != Ordering::Equal)
     {
         member.role = Role::Other;
         member.fault = Some("it takes itself for the primary, and a newer one was elected".to_owned());
     }
+}
+
+fn not_of(name: &str) -> String {
+    format!("it does not belong to the replica set '{name}'")
 }
 
 /// The primary that was elected last, unless it is older than one seen before.
@@ -192,7 +209,13 @@ fn nobody(answers: &[SurveyAnswer]) -> Error {
         [one] => one.clone(),
         several => format!("none of the servers can be used: {}", several.join("; ")),
     };
-    let error = Error::new(kind.unwrap_or(Kind::Usage), what);
+    let id = answers.iter().find_map(|(_, answer)| Some(answer.as_ref().err()?.id()));
+    let kind = kind.unwrap_or(Kind::Usage);
+    let error = Error::new(kind, what);
+    let error = match id.filter(|id| *id != kind.id()) {
+        Some(id) => error.with_id(id),
+        None => error,
+    };
     match advice {
         Some(advice) => error.advise(advice),
         None => error,

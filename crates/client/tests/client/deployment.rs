@@ -79,6 +79,23 @@ fn a_replica_set_from_one_of_its_members() {
 }
 
 #[test]
+fn servers_that_are_no_members_are_named_with_the_reason() {
+    let members = FakeMember::set_of_three();
+    let (alone, dead) = (FakeMember::start(), FakeMember::start());
+    dead.stop();
+    let seeds = target(&[&members[1], &alone, &dead], "replicaSet=rs");
+    let deployment = Deployment::discover(&seeds).unwrap();
+    assert_eq!(deployment.members().len(), 3);
+    let fault = |server: &FakeMember| {
+        let found = deployment.strangers().iter().find(|stranger| stranger.address == server.address());
+        found.and_then(|stranger| stranger.fault.clone()).unwrap()
+    };
+    assert_eq!(deployment.strangers().len(), 2);
+    assert_eq!(fault(&alone), "it does not belong to the replica set 'rs'");
+    assert!(fault(&dead).contains("Connection refused"), "{}", fault(&dead));
+}
+
+#[test]
 fn the_new_primary_after_a_failover() {
     let members = FakeMember::set_of_three();
     let mut deployment = Deployment::discover(&target(&[&members[0]], "replicaSet=rs")).unwrap();

@@ -60,7 +60,21 @@ fn credentials() {
 
 #[test]
 fn secrets_are_never_shown() {
-    let rests = ["u:geh:eim@h", "u:geh/eim@h", "u:geh@eim@h", "u:geheim%zz@h"];
+    let rests = [
+        "u:geh:eim@h",
+        "u:geh/eim@h",
+        "u:geh?eim@h",
+        "u:geh/?eim@h/x?w=1",
+        "u:geh@eim@h",
+        "u:geh@eim?eim=geh@h",
+        "u:geheim%zz@h",
+        "u:geheim%40h",
+        "u:geh%2Ceim%40h.sock",
+        "u:4711?geheim@h:27018/x?w=1",
+        "geh?eim:p@h",
+        "geh/eim@h",
+        "u:p@h/?appName=geh@eim",
+    ];
     let schemes = ["mongodb://", "mongodb+srv://"];
     for text in schemes.iter().flat_map(|scheme| rests.map(|rest| format!("{scheme}{rest}"))) {
         let refused = refused(&text);
@@ -69,6 +83,63 @@ fn secrets_are_never_shown() {
     let shown = target("mongodb://u:geheim@h/?tlsCertificateKeyFilePassword=geheim");
     assert!(!format!("{shown:?} {shown}").contains("geheim"));
     assert_eq!(shown.unused_options().collect::<Vec<_>>(), ["tlsCertificateKeyFilePassword"]);
+}
+
+#[test]
+fn the_characters_to_escape_are_named() {
+    let several = refused("mongodb://u:a/b?c%@h");
+    assert!(several.contains("holds '/' and '?' and '%', which must be escaped"), "{several}");
+    assert!(several.contains("write %2F for /, %3F for ?, %25 for %"), "{several}");
+    let option = refused("mongodb://h/?appName=a@b");
+    assert!(option.contains("if an at sign is not the end of the login, write %40 for it"), "{option}");
+    assert!(refused("mongodb://u:100%ff@h").contains("write %25 for a %"));
+}
+
+fn escaped(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Every printable ASCII character and some others, in the user and in the password, plain and escaped, before every form of the
+/// rest: the login is read as it was meant, or the error names the escape and repeats nothing. No other host is ever named.
+#[test]
+fn every_character_of_a_login() {
+    let characters = (' '..='~').chain("\t\n\0\u{7f}äß€語🙂\u{a0}\u{202e}".chars());
+    let rests = [
+        "h.example",
+        "h.example/",
+        "h.example/x",
+        "h.example?w=1",
+        "h.example/?w=1",
+        "h.example/x?w=1&appName=a",
+    ];
+    for (character, rest) in characters.flat_map(|one| rests.map(|rest| (one, rest))) {
+        let secret = format!("geh{character}eim");
+        for (scheme, (user, password)) in ["mongodb", "mongodb+srv"]
+            .into_iter()
+            .flat_map(|scheme| [(scheme, ("u", &*secret)), (scheme, (&*secret, "p"))])
+        {
+            let strict = target(&format!("{scheme}://{}:{}@{rest}", escaped(user), escaped(password)));
+            let read = strict.credential.as_ref().unwrap();
+            assert_eq!((read.user.as_str(), read.password.as_str()), (user, password));
+            let plain = format!("{scheme}://{user}:{password}@{rest}");
+            match plain.parse::<Target>() {
+                Ok(read) => {
+                    let hosts = |target: &Target| (target.addresses.clone(), target.seed_list.clone());
+                    assert_eq!(hosts(&read), hosts(&strict), "{plain:?}");
+                    let read = read.credential.unwrap();
+                    assert_eq!((read.user.as_str(), read.password.as_str()), (user, password));
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    let mut buffer = [0; 4];
+                    let escape = escaped(character.encode_utf8(&mut buffer));
+                    assert!(error.contains(&format!("write {escape} for {character}")), "{plain:?}: {error}");
+                    assert!(!error.contains("geh") && !error.contains("eim"), "{plain:?}: {error}");
+                    assert!("/?@:%".contains(character), "{plain:?}: {error}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl CommandLinePlan<'_> {
         self.place(node, program, &mut line)?;
         if let Some(key_file) = self.key_file {
             if !program.options.contains("--keyFile") {
-                let what = format!("{} knows no users, and clients are to log in", program.title());
+                let what = format!("{} has no users, but the cluster requires a login", program.title());
                 return Err(Error::new(Kind::Unsupported, what).advise("it has no option --keyFile"));
             }
             line.pair("--keyFile", key_file.to_string_lossy());

@@ -233,7 +233,8 @@ pub(super) fn keep(
             }
         } else {
             let what = format!("{} has no option {name}", program.title());
-            return Err(Error::usage(what).advise(format!("see {} --help", program.title())));
+            let error = Error::usage(what).with_id("unknown-server-option");
+            return Err(error.advise(format!("see {} --help", program.title())));
         }
     }
     Ok(())

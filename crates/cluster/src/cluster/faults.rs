@@ -1,6 +1,6 @@
 //! Controls the proxy in front of a cluster's servers: starts it before them, stops it after them, and sets its cuts and delays.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use fathom_errors::{Error, Kind, Result};
@@ -91,11 +91,15 @@ impl Cluster {
     }
 
     fn console(&self) -> PathBuf {
-        self.folder.join("proxy.console")
+        console(&self.folder)
     }
+}
 
-    /// The files of the proxy.
-    pub(super) fn network_files(&self) -> Vec<PathBuf> {
-        vec![self.console(), Rules::path(&self.folder)]
-    }
+fn console(folder: &Path) -> PathBuf {
+    folder.join("proxy.console")
+}
+
+/// The files of a cluster's proxy.
+pub(super) fn proxy_files(folder: &Path) -> [PathBuf; 2] {
+    [console(folder), Rules::path(folder)]
 }

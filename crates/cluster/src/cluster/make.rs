@@ -9,7 +9,9 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::{Guard, Ledger};
 use rustix::process::Signal;
 
+use super::faults::proxy_files;
 use super::start::StartedServers;
+use super::stop::server_files;
 use super::{Cluster, Tools, servers};
 use crate::arguments::split_secrets;
 use crate::layout::{Node, layout};
@@ -71,13 +73,19 @@ impl ClusterPlan {
     /// Creates the cluster, completes it if its creation was interrupted, or starts it if it exists.
     pub fn make(self, tools: &Tools<'_>, password: &str, keep_failed: bool) -> Result<Cluster> {
         let (topology, servers) = self.open()?;
-        match ClusterState::read(&self.folder)? {
+        let state = ClusterState::read(&self.folder)?;
+        let is_mlaunch = match &state {
+            Some(state) => state.made_by_mlaunch == Some(true),
+            None => self.folder.join(MLAUNCH_FILE).exists(),
+        };
+        if is_mlaunch {
+            let what = format!("{} holds an environment that mlaunch made", self.folder.display());
+            return Err(Error::new(Kind::NotOurs, what)
+                .with_id("made-by-mlaunch")
+                .advise("'fathom cluster start' starts it; choose another --dir for init"));
+        }
+        match state {
             Some(state) => self.take_up(tools, state, &topology, password),
-            None if self.folder.join(MLAUNCH_FILE).exists() => {
-                let what = format!("{} holds an environment that mlaunch made", self.folder.display());
-                Err(Error::new(Kind::NotOurs, what)
-                    .advise("'fathom cluster start' starts it; choose another --dir for init"))
-            }
             None => self.make_new(tools, ClusterState::new(topology, servers), password, keep_failed),
         }
     }
@@ -116,7 +124,7 @@ impl ClusterPlan {
         password: &str,
         keep_failed: bool,
     ) -> Result<(Cluster, StartedServers, FileGuard)> {
-        check_vacant(&self.nodes)?;
+        check_vacant(&self.folder, &self.nodes)?;
         ports::check_free(&self.all_ports())?;
         let mut made = FileGuard::default();
         made.folder(&tools.ledger, &self.folder)?;
@@ -124,12 +132,13 @@ impl ClusterPlan {
         for path in needed(&self.nodes) {
             made.folder(&tools.ledger, &path)?;
         }
-        let outside = |path: &PathBuf| !path.starts_with(&self.folder);
-        state.folders = self.nodes.iter().filter_map(|node| node.db_path.clone()).filter(outside).collect();
+        state.made.clone_from(&made.paths);
         let own_key = state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none());
         let key = servers::key_file(&state.topology, &self.folder);
-        if let Some(path) = key.iter().find(|_| own_key) {
-            servers::make_key_file(path)?;
+        if let Some(path) = key.filter(|_| own_key)
+            && servers::make_key_file(&path)?
+        {
+            state.made.push(path);
         }
         let ClusterPlan { folder, nodes, servers, .. } = self;
         let mut cluster = Cluster { folder, nodes, state, is_mlaunch: false, _lock: Some(lock) };
@@ -161,6 +170,7 @@ impl ClusterPlan {
         if state.topology != *topology {
             let what = format!("a different cluster exists at {}", self.folder.display());
             return Err(Error::new(Kind::NotOurs, what)
+                .with_id("other-cluster")
                 .advise("choose another --dir, or remove that one with 'fathom cluster destroy'"));
         }
         let lock = Lock::take(&self.folder)?;
@@ -179,7 +189,7 @@ impl ClusterPlan {
             } else {
                 "start the others with 'fathom cluster start'"
             };
-            return Err(Error::new(Kind::Busy, what).advise(advice));
+            return Err(Error::new(Kind::Busy, what).with_id("cluster-running").advise(advice));
         }
         let places: Vec<usize> = (0..cluster.nodes.len()).collect();
         cluster.check_ports(&places)?;
@@ -285,27 +295,44 @@ fn check_host(topology: &Topology) -> Result<()> {
     Err(Error::usage(what).advise("add --bind_ip_all, or --bind_ip with the addresses to listen on"))
 }
 
-/// Created folders and files, which are removed when this is dropped.
+/// Created folders, which are removed when this is dropped.
 #[derive(Debug, Default)]
-pub(super) struct FileGuard(Vec<Guard>);
+pub(super) struct FileGuard {
+    guards: Vec<Guard>,
+    /// Each folder that was created, outer ones first, without symbolic links.
+    paths: Vec<PathBuf>,
+}
 
 impl FileGuard {
     /// Creates a folder and its missing parents; the topmost new one is removed with everything in it.
     pub(super) fn folder(&mut self, ledger: &Ledger, path: &Path) -> Result<()> {
-        let missing = path.ancestors().take_while(|folder| !folder.exists()).last().map(Path::to_owned);
-        let Some(topmost) = missing else { return Ok(()) };
-        self.0.push(ledger.create_tree(&topmost)?.guard());
-        fs::create_dir_all(path).map_err(|cause| Error::io("create", path, cause))
+        let mut missing: Vec<PathBuf> =
+            path.ancestors().take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        missing.reverse();
+        let Some(topmost) = missing.first() else { return Ok(()) };
+        self.guards.push(ledger.create_tree(topmost)?.guard());
+        fs::create_dir_all(path).map_err(|cause| Error::io("create", path, cause))?;
+        for path in missing {
+            self.paths.push(path.canonicalize().map_err(|cause| Error::io("find", &path, cause))?);
+        }
+        Ok(())
     }
 
-    /// Keeps the servers running on drop.
+    /// Keeps the folders on drop.
     pub(super) fn keep(self) -> Result<()> {
-        self.0.into_iter().try_for_each(Guard::keep)
+        self.guards.into_iter().try_for_each(Guard::keep)
     }
 }
 
-/// Refuses a non-empty folder at the path of a server, such as an earlier cluster whose state is lost.
-pub(super) fn check_vacant(nodes: &[Node]) -> Result<()> {
+/// Refuses what would be taken for the cluster's own and removed with it: a non-empty folder at the path of a server's data, such as an
+/// earlier cluster's whose state is lost, and a file at the path of one that a server or the proxy writes.
+pub(super) fn check_vacant(folder: &Path, nodes: &[Node]) -> Result<()> {
+    let refuse = |path: &Path, how: &str| {
+        let what = format!("{} {how}, and belongs to no cluster that {STATE_FILE} knows of", path.display());
+        Err(Error::new(Kind::NotOurs, what)
+            .with_id("directory-not-ours")
+            .advise("choose another --dir, or move it elsewhere"))
+    };
     for path in nodes.iter().filter_map(|node| node.db_path.as_deref()) {
         let is_vacant = match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_none(),
@@ -313,14 +340,11 @@ pub(super) fn check_vacant(nodes: &[Node]) -> Result<()> {
             Err(cause) => return Err(Error::io("look into", path, cause)),
         };
         if !is_vacant {
-            let what = format!(
-                "{} holds data, and belongs to no cluster that {STATE_FILE} knows of",
-                path.display()
-            );
-            return Err(Error::new(Kind::NotOurs, what).advise("choose another --dir, or move it elsewhere"));
+            return refuse(path, "holds data");
         }
     }
-    Ok(())
+    let mut files = nodes.iter().flat_map(server_files).chain(proxy_files(folder));
+    files.find(|path| path.symlink_metadata().is_ok()).map_or(Ok(()), |path| refuse(&path, "exists"))
 }
 
 /// The folders that a cluster needs.

@@ -26,7 +26,7 @@ use crate::launch::Launcher;
 use crate::layout::{Node, layout};
 use crate::mlaunch::MLAUNCH_FILE;
 use crate::server_process::{Mark, is_paused};
-use crate::set_config::connection_string;
+use crate::set_config::{connection_string, connection_strings};
 use crate::state::{ClusterState, CreationPhase, Lock, ServerState};
 use crate::tags::{ServerCondition, TagSelection};
 use crate::topology::{ReplicaSet, Topology};
@@ -77,12 +77,16 @@ impl Cluster {
         let none = || {
             let what = format!("there is no cluster in {}", folder.display());
             Error::new(Kind::NotFound, what)
+                .with_id("no-cluster")
                 .advise("make one with 'fathom cluster init', or name its folder with --dir")
         };
         let folder = folder.canonicalize().map_err(|_| none())?;
         let lock = for_work.then(|| Lock::take(&folder)).transpose()?;
         let (state, is_mlaunch) = match ClusterState::read(&folder)? {
-            Some(state) => (state, folder.join(MLAUNCH_FILE).exists()),
+            Some(state) => {
+                let is_mlaunch = state.made_by_mlaunch;
+                (state, is_mlaunch.unwrap_or_else(|| folder.join(MLAUNCH_FILE).exists()))
+            }
             None => (servers::imported(&folder, own)?.ok_or_else(none)?, true),
         };
         let nodes = layout(&state.topology, &folder)?;
@@ -119,6 +123,11 @@ impl Cluster {
     /// The connection string for clients; empty without a permanent router.
     pub fn connection_string(&self) -> String {
         connection_string(&self.state.topology, &self.nodes)
+    }
+
+    /// The connection strings of the chosen servers, each of its own server alone; that of the cluster for all of them.
+    pub fn connection_strings(&self, chosen: &[usize]) -> Vec<String> {
+        connection_strings(&self.state.topology, &self.nodes, chosen)
     }
 
     /// The processes of its servers; `None` for one that is not running.

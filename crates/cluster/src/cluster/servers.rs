@@ -83,6 +83,7 @@ pub(super) fn imported(folder: &Path, own: &Path) -> Result<Option<ClusterState>
     }
     let mut state = ClusterState::new(topology, servers);
     state.phase = CreationPhase::Made;
+    state.made_by_mlaunch = Some(true);
     Ok(Some(state))
 }
 
@@ -95,10 +96,10 @@ pub(super) fn key_file(topology: &Topology, folder: &Path) -> Option<PathBuf> {
     Some(auth.key_file.clone().unwrap_or_else(|| folder.join("keyfile")))
 }
 
-/// Creates the key file, unless it exists.
-pub(super) fn make_key_file(path: &Path) -> Result<()> {
+/// Creates the key file, unless it exists; returns whether it did.
+pub(super) fn make_key_file(path: &Path) -> Result<bool> {
     if path.exists() {
-        return Ok(());
+        return Ok(false);
     }
     let mut key = vec![0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|cause| {
@@ -108,5 +109,6 @@ pub(super) fn make_key_file(path: &Path) -> Result<()> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened
         .and_then(|mut file| writeln!(file, "{text}"))
-        .map_err(|cause| Error::io("write the key file", path, cause))
+        .map_err(|cause| Error::io("write the key file", path, cause))?;
+    Ok(true)
 }

@@ -9,9 +9,10 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_process::ProcessId;
 use rustix::process::Signal;
 
-use super::{Cluster, Tools, servers};
+use super::faults::proxy_files;
+use super::{Cluster, Tools};
 use crate::groups;
-use crate::layout::{Node, Purpose};
+use crate::layout::Node;
 use crate::server_process::{is_final, is_paused, wait_until_ended};
 use crate::state::STATE_FILE;
 
@@ -115,53 +116,64 @@ impl Cluster {
                 self.folder.display()
             );
             return Err(Error::new(Kind::NotOurs, what)
+                .with_id("made-by-mlaunch")
                 .advise("stop it with 'fathom cluster stop', and remove it by hand"));
         }
         let all: Vec<usize> = (0..self.nodes.len()).collect();
         // Their data is deleted as well, so they need not shut down cleanly.
         self.stop(tools, &all, StopOptions::with(Signal::KILL))?;
-        for path in self.made() {
-            remove(&path)?;
-        }
-        remove(&self.folder.join(STATE_FILE))?;
-        match fs::remove_dir(&self.folder) {
-            Ok(()) => Ok(Vec::new()),
-            Err(cause) if cause.kind() == ErrorKind::DirectoryNotEmpty => {
-                let entries =
-                    fs::read_dir(&self.folder).map_err(|cause| Error::io("list", &self.folder, cause))?;
-                Ok(entries.flatten().map(|entry| entry.path()).collect())
-            }
-            // A mount point, or a folder whose parent we may not change.
-            Err(_) => Ok(Vec::new()),
-        }
+        self.remove_made()?;
+        Ok(self.others())
     }
 
-    /// Removes the entries of a folder that existed before an attempt that failed; entries that cannot be removed stay.
+    /// Removes the files of an attempt that failed; entries that cannot be removed stay.
     pub(super) fn forget_files(&self) {
-        for path in self.made().into_iter().chain([self.folder.join(STATE_FILE)]) {
-            let _ = remove(&path);
-        }
+        let _ = self.remove_made();
     }
 
-    /// All created files and folders, except the state file.
-    fn made(&self) -> Vec<PathBuf> {
-        let mut made = self.state.folders.clone();
-        made.extend(self.state.topology.sets().iter().map(|set| self.folder.join(&set.name)));
+    /// Removes the data and the files of the servers, and then what was made for them. A folder that was there before stays as it was, and so
+    /// does one that holds anything else.
+    fn remove_made(&self) -> Result<()> {
+        for path in self.nodes.iter().filter_map(|node| node.db_path.as_deref()) {
+            entries(path)?.iter().try_for_each(|entry| remove(entry))?;
+        }
         for node in &self.nodes {
-            made.extend(node.db_path.clone());
-            made.push(node.console_path());
-            made.extend(node.diagnostics_path());
-            made.extend(logs(&node.log_path));
+            server_files(node).into_iter().chain(logs(&node.log_path)).try_for_each(|path| remove(&path))?;
         }
-        if self.nodes.iter().filter(|node| node.purpose == Purpose::Router).count() > 1 {
-            made.push(self.folder.join("mongos"));
-        }
-        if self.state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none()) {
-            made.extend(servers::key_file(&self.state.topology, &self.folder));
-        }
-        made.extend(self.network_files());
-        made
+        proxy_files(&self.folder).iter().try_for_each(|path| remove(path))?;
+        let remove_folders = || self.state.made.iter().rev().try_for_each(|path| remove_if_empty(path));
+        remove_folders()?;
+        // The state is removed late, so that a removal that failed can be repeated. The folder of the cluster is empty without it.
+        remove(&self.folder.join(STATE_FILE))?;
+        remove_folders()
     }
+
+    /// The entries of its folders that are not the cluster's.
+    fn others(&self) -> Vec<PathBuf> {
+        let made = &self.state.made;
+        let inner = made.iter().filter(|path| path.starts_with(&self.folder) && **path != self.folder);
+        let folders = [&self.folder].into_iter().chain(inner);
+        let found = folders.flat_map(|folder| entries(folder).unwrap_or_default());
+        found.filter(|path| !made.contains(path)).collect()
+    }
+}
+
+/// The entries of a folder; empty if it does not exist.
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
+        Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Vec::new())
+        }
+        Err(cause) => Err(Error::io("list", folder, cause)),
+    }
+}
+
+/// The files that a server writes, apart from its data and older logs.
+pub(super) fn server_files(node: &Node) -> Vec<PathBuf> {
+    let mut files = vec![node.log_path.clone(), node.console_path()];
+    files.extend(node.diagnostics_path());
+    files
 }
 
 /// A log and its rotated files, such as `mongod.log.2026-11-22T10-00-00`.
@@ -192,5 +204,16 @@ fn remove(path: &Path) -> Result<()> {
             Err(Error::io("remove", path, cause))
         }
         _ => Ok(()),
+    }
+}
+
+/// Removes a file, or a folder that has become empty. One that is in use, or in a folder that we may not change, stays.
+fn remove_if_empty(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let _ = fs::remove_dir(path);
+            Ok(())
+        }
+        _ => remove(path),
     }
 }

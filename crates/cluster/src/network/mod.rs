@@ -54,14 +54,16 @@ struct Link {
 
 /// Runs the proxy in front of all servers of the cluster in `folder`, until its process ends.
 pub fn serve(folder: &Path) -> Result<()> {
-    let missing = || Error::new(Kind::NotFound, format!("there is no cluster in {}", folder.display()));
+    let what = || format!("there is no cluster in {}", folder.display());
+    let missing = || Error::new(Kind::NotFound, what()).with_id("no-cluster");
     let state = ClusterState::read(folder)?.ok_or_else(missing)?;
     let shared =
         Arc::new(ProxyState { rules: RwLock::new(Rules::read(folder)?), sources: Sources::new(folder) });
     for node in layout(&state.topology, folder)? {
         let address = SocketAddr::from(([127, 0, 0, 1], node.port));
         let listener = TcpListener::bind(address).map_err(|cause| {
-            Error::new(Kind::Busy, format!("cannot listen on port {}", node.port)).because(cause)
+            let what = format!("cannot listen on port {}", node.port);
+            Error::new(Kind::Busy, what).because(cause).with_id("port-taken")
         })?;
         let behind = SocketAddr::from(([127, 0, 0, 1], node.own_port));
         let shared = Arc::clone(&shared);

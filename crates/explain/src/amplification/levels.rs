@@ -9,7 +9,8 @@ use fathom_stats::{coefficient_of_variation, theil_sen_slope};
 use fathom_units::decimal;
 
 use crate::Evidence;
-use crate::path::{client_names, leaves};
+use crate::path::client_names;
+use crate::server_devices::{leaves, tops};
 
 /// The number of equal parts for an engine without checkpoints, and the shortest such part in nanoseconds.
 const PARTS: u64 = 10;
@@ -112,9 +113,8 @@ fn names(evidence: &Evidence, member: &str, notes: &mut Vec<String>) -> Names {
     let of = |leaves: &[String], counter: &str| {
         leaves.iter().map(|leaf| format!("device.{leaf}.{counter}")).collect::<Vec<_>>()
     };
-    let top = evidence.environment.get(&format!("server.{member}.device"));
-    let volume =
-        top.filter(|top| leaves.as_slice() != [(*top).clone()]).into_iter().cloned().collect::<Vec<_>>();
+    let tops = tops(evidence, member);
+    let volume = if tops == leaves { Vec::new() } else { tops };
     Names {
         user: user(evidence, member, notes),
         journal: vec![format!("server.{member}.journal.written_bytes")],

@@ -10,7 +10,7 @@ use fathom_record::members::MemberRow;
 
 use self::levels::{sum, sums};
 use crate::member::follows;
-use crate::path::leaves;
+use crate::server_devices::leaves;
 use crate::{Evidence, Judgement};
 
 /// The series that amplification is computed from.

@@ -89,6 +89,33 @@ fn a_burst_in_the_first_second_hides_no_cap() {
     assert_eq!(judgement.findings[0].id, "capped-by-throttle", "{:#?}", judgement.findings);
 }
 
+/// A real mongod's count under a cap of 120: single seconds are up to a fifth above it.
+#[test]
+fn a_count_that_jitters_around_the_cap_is_held_by_it() {
+    let mut evidence = run(&BudgetLoad { per_s: 120.0, cap: Some(120.0), ..HELD });
+    let counts = [97.0, 143.0, 118.0, 137.0, 105.0].into_iter().cycle();
+    let points = (0..40).zip(counts).map(|(second, value)| Point {
+        begin_ns: second * SECOND,
+        end_ns: (second + 1) * SECOND,
+        value,
+    });
+    evidence.series.extend("device.sdb.throttle_reads", "1", points);
+    let mut judgement = Judgement::default();
+    judge(&evidence, &mut judgement);
+    assert_eq!(judgement.findings[0].id, "capped-by-throttle", "{:#?}", judgement.findings);
+}
+
+/// Version 1 of control groups counts buffered writes when they are submitted: a writeback of five seconds at once.
+#[test]
+fn buffered_writes_are_held_to_the_cap_at_the_device() {
+    let evidence = capped_writes(298.0, Some(|second| if second % 10 == 0 { 3_000.0 } else { 0.0 }));
+    let mut judgement = Judgement::default();
+    judge(&evidence, &mut judgement);
+    let finding = &judgement.findings[0];
+    assert_eq!(finding.id, "capped-by-throttle", "{:#?}", judgement.findings);
+    assert!(finding.evidence[0].contains("by the device's counter"), "{finding:#?}");
+}
+
 #[test]
 fn a_cap_that_nobody_waits_for_or_that_does_not_hold_is_no_finding() {
     for (what, load) in [
@@ -112,16 +139,16 @@ fn a_cap_that_nobody_waits_for_or_that_does_not_hold_is_no_finding() {
 }
 
 /// 185 writes and 110 flushes a second under a cap of 300, with a journal that is synced all the time.
-fn capped_writes(counted: bool) -> Evidence {
+fn capped_writes(written: f64, counted: Option<fn(u64) -> f64>) -> Evidence {
     let mut series = SeriesSet::default();
     for second in 0..40 {
         let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
         let mut put = |name: &str, value: f64| series.add(name, "1", Point { begin_ns, end_ns, value });
         put("device.vda.reads", 0.0);
-        put("device.vda.writes", 185.0);
+        put("device.vda.writes", written);
         put("device.vda.cap.write_iops", 300.0);
-        if counted {
-            put("device.vda.throttle_writes", 295.0);
+        if let Some(counted) = counted {
+            put("device.vda.throttle_writes", counted(second));
         }
         put("server.0.journal.syncs", 110.0);
         put("server.0.journal.sync_us", 900_000.0);
@@ -138,7 +165,7 @@ fn capped_writes(counted: bool) -> Evidence {
 fn flushes_count_against_a_cap_on_writes_as_the_throttle_counts_them() {
     let found = |counted: bool| {
         let mut judgement = Judgement::default();
-        judge(&capped_writes(counted), &mut judgement);
+        judge(&capped_writes(185.0, counted.then_some(|_| 295.0)), &mut judgement);
         judgement.findings
     };
     let counted = found(true);

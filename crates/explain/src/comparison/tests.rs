@@ -14,7 +14,17 @@ use super::*;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A load of 24 s at `per_s` reads a second, each taking `latency_ns`.
-fn load(parent: &Path, (per_s, latency_ns): (u64, u64), cpus: &str, findings: &[Finding]) -> PathBuf {
+fn load(parent: &Path, rate: (u64, u64), cpus: &str, findings: &[Finding]) -> PathBuf {
+    load_with_failures(parent, rate, 0, cpus, findings)
+}
+
+fn load_with_failures(
+    parent: &Path,
+    (per_s, latency_ns): (u64, u64),
+    failed: u64,
+    cpus: &str,
+    findings: &[Finding],
+) -> PathBuf {
     let mut manifest = Manifest::new("ycsb", "0", ["fathom", "ycsb", "run"].map(str::to_owned));
     manifest.environment.insert("cpu.count".to_owned(), cpus.to_owned());
     manifest.environment.insert("kernel".to_owned(), format!("6.{cpus}"));
@@ -36,7 +46,7 @@ fn load(parent: &Path, (per_s, latency_ns): (u64, u64), cpus: &str, findings: &[
         operations: whole.len(),
         per_s: whole.len() as f64 / 24.0,
         offered_per_s: None,
-        by_operation: vec![LoadOperation::new("READ", whole.len(), 0, &whole, &whole)],
+        by_operation: vec![LoadOperation::new("READ", whole.len(), failed, &whole, &whole)],
         client_cpu_share: 0.1,
         client_limited: false,
     };
@@ -67,6 +77,28 @@ fn figures_have_their_ratio_and_the_noise_of_each_run() {
     let same = compared(&a, &a);
     assert!(same.figures.iter().all(|one| one.beyond_noise != Some(true)));
     assert!(found.limits[0].contains("no proof"), "{:?}", found.limits);
+}
+
+#[test]
+fn failures_have_a_direction_and_withhold_the_verdict_on_speed() {
+    let parent = tempfile::tempdir().unwrap();
+    let a = load(parent.path(), (1000, 100_000), "2", &[]);
+    let b = load_with_failures(parent.path(), (2000, 50_000), 6000, "2", &[]);
+    let found = compared(&a, &b);
+    let figure = |found: &Comparison, metric: &str| {
+        found.figures.iter().find(|one| one.metric == metric).unwrap_or_else(|| panic!("{metric}")).clone()
+    };
+    let failed = figure(&found, "read failed");
+    assert_eq!((failed.ratio, failed.is_better(), failed.beyond_noise), (None, Some(false), Some(true)));
+    assert_eq!(figure(&compared(&b, &a), "read failed").is_better(), Some(true));
+    let throughput = figure(&found, "throughput");
+    assert_eq!(throughput.is_better(), None, "{throughput:?}");
+    let reason = "0 % of the operations failed in A, 11 % in B";
+    assert!(throughput.withheld.unwrap().contains(reason) && found.obstacles[0].contains(reason));
+    // One failure of 24,000 operations is chance.
+    let chance = compared(&a, &load_with_failures(parent.path(), (2000, 50_000), 1, "2", &[]));
+    assert_eq!(figure(&chance, "throughput").is_better(), Some(true));
+    assert!(chance.obstacles.is_empty(), "{:?}", chance.obstacles);
 }
 
 #[test]

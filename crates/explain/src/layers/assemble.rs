@@ -186,7 +186,7 @@ impl Draft<'_> {
             "network" if self.frame.has(Column::Pings) && !self.shape.is_mostly_others => {
                 two("ping", ping, PING, "client and parse")
             }
-            "page_read" if self.frame.device.is_some() => {
+            "page_read" if !self.frame.devices.is_empty() => {
                 let above = if self.frame.is_capped { "throttle above it" } else { "file system" };
                 two("device", device, DEVICE, above)
             }
@@ -209,7 +209,7 @@ impl Draft<'_> {
                 client("service").chain([format!("server.{member}.ping_us")]).chain(latency()).collect()
             }
             "page_read" => {
-                self.frame.device.iter().map(|device| format!("device.{device}.read_ms")).collect()
+                self.frame.devices.iter().map(|device| format!("device.{device}.read_ms")).collect()
             }
             "engine" => latency().to_vec(),
             _ => Vec::new(),

@@ -74,9 +74,10 @@ impl RuleInput<'_> {
         others.map(|layer| layer.mean_us).all(|mean_us| mean_us <= self.layer_us())
     }
 
-    /// Requests in flight at the device under the data, on average.
+    /// Requests in flight at the devices under the data, on average; `None` if one of them was not read.
     fn device_in_flight(&self) -> Option<f64> {
-        self.mean(&format!("device.{}.in_flight", self.frame.device.as_ref()?))
+        let means = self.frame.devices.iter().map(|device| self.mean(&format!("device.{device}.in_flight")));
+        means.sum::<Option<f64>>().filter(|_| !self.frame.devices.is_empty())
     }
 }
 
@@ -190,20 +191,24 @@ pub(super) fn misses(place: &RuleInput<'_>) -> RuleConditions {
         ));
     }
     let gain = (0.0, 0.5, 1.0);
-    let Some(device) = &place.frame.device else {
+    let devices = &place.frame.devices;
+    if devices.is_empty() {
         said.push(
             "The device under the data was not watched, so whether it serves these reads is not known."
                 .to_owned(),
         );
         return RuleConditions::Unknown(said, gain);
+    }
+    let sum = |counter: &str| {
+        devices.iter().filter_map(|device| place.sum(&format!("device.{device}.{counter}"))).sum::<f64>()
     };
-    let reads = place.sum(&format!("device.{device}.reads")).unwrap_or(0.0);
-    let read_ms = place.sum(&format!("device.{device}.read_ms")).unwrap_or(0.0);
+    let (reads, read_ms) = (sum("reads"), sum("read_ms"));
     if reads < 0.1 * pages.unwrap_or(reads) || reads <= 0.0 {
         // The file system's cache serves them.
         return RuleConditions::Fails;
     }
-    said.push(format!("{device} served {reads:.0} reads in {:.2} ms each.", read_ms / reads));
+    let names = devices.join(" and ");
+    said.push(format!("{names} served {reads:.0} reads in {:.2} ms each.", read_ms / reads));
     RuleConditions::Holds(said, gain)
 }
 

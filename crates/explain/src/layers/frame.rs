@@ -9,6 +9,7 @@ use super::columns::{COLUMNS, Column, OF_OPERATIONS, OF_SERVER, add, at};
 use crate::Evidence;
 use crate::client::{ClientLoads, ReadWriteType, points};
 use crate::member;
+use crate::server_devices::tops;
 use crate::windows::{Window, apart, read_in, spread};
 
 /// A series that covers less of the seconds than this is taken as absent rather than as a reason to drop them.
@@ -33,9 +34,9 @@ pub(crate) struct ServerFrame {
     pub(crate) operations: Vec<String>,
     /// Whether operations are those of the namespace watched rather than of the whole server.
     pub(crate) of_namespace: bool,
-    /// The device under the data, if it is known and was watched.
-    pub(crate) device: Option<String>,
-    /// Whether a control group limits reads of that device: what waits for the limit waits above it.
+    /// The devices that the data's file system is on, if they are known and were watched.
+    pub(crate) devices: Vec<String>,
+    /// Whether a control group limits reads of such a device: what waits for the limit waits above it.
     pub(crate) is_capped: bool,
     /// Whether its set has no other voting member: then this member's own journal is the majority.
     pub(crate) is_alone: bool,
@@ -66,8 +67,8 @@ impl ServerFrame {
             draft.sum(*column, points(evidence, &name(tail)));
         }
         let of_namespace = draft.operations(evidence, member)?;
-        let device = evidence.environment.get(&name("device")).and_then(|all| first_word(all));
-        if let Some(device) = &device {
+        let devices = tops(evidence, member);
+        for device in &devices {
             draft.sum(Column::DeviceReads, points(evidence, &format!("device.{device}.reads")));
             let times = points(evidence, &format!("device.{device}.read_ms"));
             let times: Vec<Point> =
@@ -85,9 +86,9 @@ impl ServerFrame {
         draft.put(Column::Pings, &pings.iter().map(|ping| ping.map(|_| 1.0)).collect::<Vec<_>>());
         let pings_us = pings.into_iter().map(|ping| ping.unwrap_or(f64::NAN)).collect();
         let p99_ns = client.map_or_else(Vec::new, |client| slowest_p99(evidence, client, &draft.windows));
-        let mut frame = draft.finish(member, pings_us, p99_ns, device);
+        let mut frame = draft.finish(member, pings_us, p99_ns, devices);
         frame.of_namespace = of_namespace;
-        frame.is_capped = frame.device.as_ref().is_some_and(|device| {
+        frame.is_capped = frame.devices.iter().any(|device| {
             let cap = |kind: &str| evidence.series.get(&format!("device.{device}.cap.{kind}"));
             cap("read_iops").or_else(|| cap("read_bytes_per_s")).is_some()
         });
@@ -123,12 +124,6 @@ pub(crate) fn sum_of<'r>(rows: impl IntoIterator<Item = &'r Vec<f64>>) -> Vec<f6
         total.iter_mut().zip(row).for_each(|(sum, value)| *sum += value);
     }
     total
-}
-
-fn first_word(text: &str) -> Option<String> {
-    text.split([',', ' '])
-        .find(|word| !word.is_empty())
-        .map(|word| word.trim_start_matches("/dev/").to_owned())
 }
 
 /// The server's own windows, without the first and the last, if no client gives the seconds.
@@ -260,11 +255,11 @@ impl Draft {
         member: &str,
         pings_us: Vec<f64>,
         p99_ns: Vec<f64>,
-        device: Option<String>,
+        mut devices: Vec<String>,
     ) -> ServerFrame {
         let Draft { windows, rows, whole, read } = self;
         let left_out = whole.iter().filter(|whole| !**whole).count();
-        let device = device.filter(|_| read.get(Column::DeviceReads as usize).copied().unwrap_or(false));
+        devices.retain(|_| read.get(Column::DeviceReads as usize).copied().unwrap_or(false));
         ServerFrame {
             member: member.to_owned(),
             windows: kept(windows, &whole),
@@ -278,7 +273,7 @@ impl Draft {
             is_capped: false,
             is_alone: false,
             behind_router: false,
-            device,
+            devices,
             left_out,
         }
     }

@@ -90,8 +90,8 @@ pub(crate) fn shape_of(frame: &ServerFrame, total: &[f64]) -> Option<(WindowDeci
 
 /// Whether the namespace's latency of writes (`latencyStats`) lacks a wait that the server's (`opLatencies`) includes.
 ///
-/// mongod adds a write to its collection's latency before it waits for the journal and the write concern, and to the server's after that;
-/// the lab server waits first. The two means are of the same writes where nearly all writes of the server are the namespace's.
+/// mongod adds a write to its collection's latency before it waits for the journal and the write concern, and to the server's after that, and
+/// so does the lab server (in older recordings it waited first). The two means are of the same writes where nearly all writes of the server are the namespace's.
 pub(crate) fn waits_outside(of_namespace: bool, total: &[f64]) -> bool {
     /// The least share of the server's writes that must be the namespace's.
     const MIN_SAME_SHARE: f64 = 0.8;
@@ -161,7 +161,7 @@ fn of_server(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
     missing.extend(lack(Column::Lock, "waits for locks"));
     missing.extend(lack(Column::PageRead, "page reads of operations"));
     missing.extend(lack(Column::Evict, "evictions by operations").filter(|_| !frame.has(Column::CacheWait)));
-    if frame.has(Column::PageRead) && frame.device.is_none() {
+    if frame.has(Column::PageRead) && frame.devices.is_empty() {
         missing.push("The device under the data was not watched, so page reads are not split into device and file system.".to_owned());
     }
     let writes = at(total, Column::AllWrites) + at(total, Column::Writes);

@@ -4,10 +4,9 @@ use fathom_record::queue::{QueueForecast, QueueLadder};
 use fathom_stats::{SeededRandom, coefficient_of_variation};
 
 use crate::Evidence;
-use crate::path::{
-    DeviceSeconds, Seconds, client_gauge, client_mean_us, leaves, operation_us, server_mean_us,
-};
+use crate::path::{DeviceSeconds, Seconds, client_gauge, client_mean_us, operation_us, server_mean_us};
 use crate::seconds::{SecondGrid, mean, total, zip};
+use crate::server_devices::leaves;
 
 use super::backlog::{above, backlog};
 use super::rung::{FULL, RungReadings, judge};

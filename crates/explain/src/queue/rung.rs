@@ -140,7 +140,7 @@ fn waits(seen: &RungReadings, correlated: Option<RankCorrelation>) -> (bool, Str
     (
         false,
         format!(
-            "but they do not wait the longer the more they are ({figures}), so it is not what holds them back"
+            "but the wait does not grow with the number of them ({figures}), so the queue does not hold them back"
         ),
     )
 }

@@ -9,7 +9,10 @@ use fathom_record::{Point, SeriesSet};
 /// The length of a bin. The shortest incident that must be found has three bins (docs/methods.md#incidents-of-a-recording).
 pub(super) const BIN_NS: u64 = 10_000_000_000;
 /// A point that is longer than this is a gap of the recording. The time at which its sum grew is not known, so it is left out.
-const MAX_POINT_NS: u64 = 120_000_000_000;
+pub(super) const MAX_POINT_NS: u64 = 120_000_000_000;
+/// The longest time that one grid covers, in nanoseconds: a hundred days. A clock that was not set gives times that are decades away.
+pub(super) const MAX_SPAN_NS: u64 = 100 * 86_400 * 1_000_000_000;
+const MAX_BINS: u64 = MAX_SPAN_NS / BIN_NS;
 
 /// One series in one bin.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +33,8 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    /// Adds the series of a segment that `is_used` chooses. Segments come in the order of time; data older than the first segment is left out.
+    /// Adds the series of a segment that `is_used` chooses. Segments come in any order. Data that would make the grid longer than
+    /// [`MAX_SPAN_NS`] is left out.
     pub(super) fn add(&mut self, series: &SeriesSet, is_used: &dyn Fn(&str) -> bool) {
         for (name, one) in series.iter().filter(|(name, _)| is_used(name)) {
             let is_sum = kind_of(name).is_some_and(|kind| kind.kind == Additivity::Sum);
@@ -45,7 +49,10 @@ impl Bins {
         if length_ns == 0 || length_ns > MAX_POINT_NS || !point.value.is_finite() {
             return;
         }
-        let first = *self.first.get_or_insert(point.begin_ns / BIN_NS);
+        if self.first.is_none_or(|first| point.begin_ns / BIN_NS < first) {
+            self.begin_at(point.begin_ns / BIN_NS);
+        }
+        let first = self.first.unwrap_or(0);
         if !self.columns.contains_key(name) {
             self.columns.insert(name.to_owned(), Vec::new());
         }
@@ -53,10 +60,11 @@ impl Bins {
         let mut at_ns = point.begin_ns;
         while at_ns < point.end_ns {
             let number = at_ns / BIN_NS;
-            let end_ns = ((number + 1) * BIN_NS).min(point.end_ns);
+            let end_ns = (number + 1).saturating_mul(BIN_NS).min(point.end_ns);
             let part_ns = (end_ns - at_ns) as f64;
             at_ns = end_ns;
-            let Some(at) = number.checked_sub(first).map(|at| at as usize) else { continue };
+            let at = number.checked_sub(first).filter(|at| *at < MAX_BINS);
+            let Some(at) = at.map(|at| at as usize) else { continue };
             if column.len() <= at {
                 column.resize(at + 1, Bin::default());
             }
@@ -69,6 +77,19 @@ impl Bins {
                 bin.covered_s += seconds as f32;
             }
         }
+    }
+
+    /// Moves the begin of the grid to an earlier bin, unless the grid would become too long.
+    fn begin_at(&mut self, number: u64) {
+        let more = self.first.map_or(0, |first| first - number);
+        if more + self.count as u64 > MAX_BINS {
+            return;
+        }
+        for column in self.columns.values_mut() {
+            drop(column.splice(0..0, std::iter::repeat_n(Bin::default(), more as usize)));
+        }
+        self.first = Some(number);
+        self.count += if self.count > 0 { more as usize } else { 0 };
     }
 
     /// The number of bins.
@@ -112,6 +133,13 @@ impl Bins {
         (covered_s > 0.0).then_some((sum, covered_s))
     }
 
+    /// The seconds in bins that were read of a series.
+    pub(super) fn covered_s(&self, name: &str, bins: Range<usize>) -> f64 {
+        let column =
+            self.columns.get(name).and_then(|column| column.get(bins.start..bins.end.min(column.len())));
+        column.unwrap_or_default().iter().map(|bin| f64::from(bin.covered_s)).sum()
+    }
+
     /// The sum of several counters; `None` if none was read.
     pub(super) fn sum_of(&self, names: &[String], bins: &[usize]) -> Option<f64> {
         let mut sums = names.iter().filter_map(|name| self.sum(name, bins)).peekable();
@@ -145,6 +173,29 @@ mod tests {
         assert_eq!(bins.rate("host.runnable", &[0]), Some(6.0));
         assert_eq!(bins.sum("device.sda.reads", &[0]), None);
         assert_eq!(bins.bins_of((1009 * second, 1011 * second)), 0..2);
+    }
+
+    #[test]
+    fn the_grid_grows_to_both_sides_and_not_beyond_its_limit() {
+        let mut bins = Bins::default();
+        let mut add = |number: u64, value: f64| {
+            let point = Point { begin_ns: number * BIN_NS, end_ns: (number + 1) * BIN_NS, value };
+            let mut series = SeriesSet::default();
+            series.extend("host.swap.in_pages", "1", [point]);
+            bins.add(&series, &|_| true);
+        };
+        let now = 170_000_000;
+        add(now, 1.0);
+        add(now + 5, 2.0);
+        // An archive file that was read later.
+        add(now - 3, 4.0);
+        // 1970 and 2100.
+        add(0, 8.0);
+        add(411_000_000, 16.0);
+        let all: Vec<usize> = (0..bins.len()).collect();
+        assert_eq!((bins.len(), bins.begin_ns(0)), (9, (now - 3) * BIN_NS));
+        assert_eq!(bins.sum("host.swap.in_pages", &all), Some(7.0));
+        assert_eq!(bins.sum("host.swap.in_pages", &[3]), Some(1.0));
     }
 
     #[test]

@@ -34,6 +34,17 @@ pub(super) enum DatabaseDisk {
 }
 
 impl DatabaseDisk {
+    /// The disk of a server's database: the one of this device if its user named one, else the one that takes what the engine writes.
+    pub(super) fn find(bins: &Bins, member: usize, device: Option<&str>) -> DatabaseDisk {
+        let Some(device) = device else { return database_disk(bins, member) };
+        let disks = disks(bins);
+        match disks.iter().find(|disk| is_on_disk(device, disk)) {
+            Some(disk) => DatabaseDisk::Known(disk.clone()),
+            None if disks.is_empty() => DatabaseDisk::NoneRecorded,
+            None => DatabaseDisk::Unlisted,
+        }
+    }
+
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             DatabaseDisk::Known(name) => Some(name),
@@ -50,8 +61,21 @@ pub(super) fn disks(bins: &Bins) -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns whether a device is a recorded disk: the disk itself, a partition of it, or a drive letter of Windows.
+fn is_on_disk(device: &str, disk: &str) -> bool {
+    let device = device.strip_prefix("/dev/").unwrap_or(device);
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
+    // Disks whose names end in a digit have a `p` before the number of a partition.
+    let before_number = match disk.ends_with(|c: char| c.is_ascii_digit()) {
+        true => "p",
+        false => "",
+    };
+    let partition = device.strip_prefix(disk).and_then(|rest| rest.strip_prefix(before_number));
+    device == disk || partition.is_some_and(is_number) || disk.split(' ').any(|letter| letter == device)
+}
+
 /// Finds the disk of a server's database.
-pub(super) fn database_disk(bins: &Bins, member: usize) -> DatabaseDisk {
+fn database_disk(bins: &Bins, member: usize) -> DatabaseDisk {
     let disks = disks(bins);
     if disks.is_empty() {
         return DatabaseDisk::NoneRecorded;
@@ -136,5 +160,23 @@ mod tests {
         assert_eq!(found(&[(100.0, 5.0, 1.0), (50.0, 2.0, 7.0)]), DatabaseDisk::Unlisted);
         assert_eq!(found(&[(0.0, 5.0, 1.0), (0.1, 2.0, 7.0)]), DatabaseDisk::Unknown);
         assert_eq!(database_disk(&Bins::default(), 0), DatabaseDisk::NoneRecorded);
+    }
+
+    #[test]
+    fn a_named_device_is_its_disk_and_one_that_is_not_recorded_is_unlisted() {
+        let on = |device: &str, disk: &str| is_on_disk(device, disk);
+        assert!(on("sda", "sda") && on("/dev/sda", "sda") && on("sda1", "sda") && on("C:", "0 C: D:"));
+        assert!(on("nvme0n1p2", "nvme0n1") && !on("nvme0n12", "nvme0n1"));
+        assert!(!on("sdab", "sda") && !on("dm-0", "sda") && !on("", "sda"));
+        let mut series = SeriesSet::default();
+        let point = Point { begin_ns: 0, end_ns: BIN_NS, value: 1.0 };
+        series.extend("device.sda.written_bytes", "bytes", [point]);
+        let mut bins = Bins::default();
+        bins.add(&series, &|_| true);
+        let find = |device| DatabaseDisk::find(&bins, 0, device);
+        assert_eq!(find(Some("sda1")), DatabaseDisk::Known("sda".to_owned()));
+        assert_eq!((find(Some("dm-0")), find(None)), (DatabaseDisk::Unlisted, DatabaseDisk::Unknown));
+        let none = DatabaseDisk::find(&Bins::default(), 0, Some("sda"));
+        assert_eq!(none, DatabaseDisk::NoneRecorded);
     }
 }

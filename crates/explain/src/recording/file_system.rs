@@ -7,8 +7,12 @@ use fathom_units::Bytes;
 
 use super::bins::Bins;
 
-/// A file system is full below this free share: WiredTiger keeps a checkpoint until the next one is written.
+/// A file system is full below this free share and this many free bytes: WiredTiger keeps a checkpoint until the next one is written. One in a
+/// hundred of a large volume is room enough.
 const MAX_FULL_SHARE: f64 = 0.01;
+const MAX_FULL_BYTES: f64 = 4.0 * 1_073_741_824.0;
+/// The cause of an incident in which it was full.
+pub(super) const FULL: &str = "file-system-full";
 /// Stretches that are no further apart than this, in bins, are one.
 const MAX_APART: usize = 6;
 /// It is nearly full below this share.
@@ -31,7 +35,7 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
     let mut stretches: Vec<(usize, usize, f64)> = Vec::new();
     for (bin, free) in free.iter().enumerate() {
         let Some((share, bytes)) = free else { continue };
-        if *share >= MAX_FULL_SHARE {
+        if *share >= MAX_FULL_SHARE || *bytes >= MAX_FULL_BYTES {
             continue;
         }
         match stretches.last_mut().filter(|(_, end, _)| bin - *end <= MAX_APART) {
@@ -44,7 +48,7 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
         member,
         begin_ms: ms(begin),
         end_ms: ms(end),
-        cause: "file-system-full".to_owned(),
+        cause: FULL.to_owned(),
         domain: Some(Domain::Storage),
         confidence: Confidence::Certain,
         sentence: format!(
@@ -86,11 +90,15 @@ mod tests {
     use super::*;
 
     fn bins(available: &[f64]) -> Bins {
+        bins_of(1000.0, available)
+    }
+
+    fn bins_of(capacity: f64, available: &[f64]) -> Bins {
         let mut series = SeriesSet::default();
         for (bin, value) in available.iter().enumerate().map(|(bin, value)| (bin as u64, *value)) {
             let point = |value: f64| Point { begin_ns: bin * BIN_NS, end_ns: (bin + 1) * BIN_NS, value };
             series.extend("server.0.volume.available_bytes", "bytes", [point(value)]);
-            series.extend("server.0.volume.capacity_bytes", "bytes", [point(1000.0)]);
+            series.extend("server.0.volume.capacity_bytes", "bytes", [point(capacity)]);
         }
         let mut bins = Bins::default();
         bins.add(&series, &|_| true);
@@ -110,5 +118,7 @@ mod tests {
         assert_eq!(words, "The file system of the data was 96.0 % full at worst: 40 B were free.");
         assert_eq!(nearly_full_words(&bins(&[500.0]), 0), None);
         assert!(full_file_system(&Bins::default(), 0).is_empty());
+        // 60 GB of 10 TB are room enough.
+        assert!(full_file_system(&bins_of(1e13, &[6e10]), 0).is_empty());
     }
 }

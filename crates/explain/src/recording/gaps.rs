@@ -1,4 +1,7 @@
 //! Finds times without samples, and the part that stopped in them: the host, the server's process, or its recorder alone.
+//!
+//! After a stop a client at a fixed rate sends what it owes, so many operations end before the next sample. The time that the sample before
+//! the gap took decides: a recorder that waits is within a sample.
 
 use fathom_record::{Point, SeriesSet};
 use fathom_stats::median;
@@ -12,6 +15,10 @@ const MIN_EXTRA_S: f64 = 2.0;
 const HOST_STOOD: f64 = 0.5;
 /// Operations continued if they reached this share of their usual rate.
 const WENT_ON: f64 = 0.5;
+/// The recorder waited if the sample before the gap took this share of the additional time.
+const MIN_SAMPLE_SHARE: f64 = 0.5;
+/// A sync of the journal that took this share of it may have held up what the recorder writes.
+const MIN_SYNC_SHARE: f64 = 0.5;
 
 /// The kinds of gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +29,7 @@ pub(super) enum GapKind {
     ProcessStopped,
     /// Operations continued without a sample.
     RecorderStalled,
-    /// The activity was too low to tell.
+    /// The activity was too low to tell, or a sync of the journal was as long as the gap.
     Unknown,
 }
 
@@ -47,6 +54,8 @@ pub(super) struct GapFinder {
     lengths_s: Vec<f64>,
     /// Operations a second in the last samples.
     rates: Vec<f64>,
+    /// The operations of the last sample, and its length in seconds.
+    last: Option<(f64, f64)>,
     pub(super) gaps: Vec<RecordedGap>,
     /// Gaps that may be a new sampling period instead, with the lengths of the samples after them.
     candidates: Vec<(RecordedGap, Vec<f64>)>,
@@ -63,6 +72,7 @@ impl GapFinder {
             if point.value < 1.0 {
                 self.restarts_ns.push(point.end_ns);
                 self.rates.clear();
+                self.last = None;
                 continue;
             }
             let operations = ["reads", "writes"]
@@ -82,6 +92,7 @@ impl GapFinder {
                 }
             }
             push_within(&mut self.lengths_s, Some(length_s));
+            self.last = operations.map(|operations| (operations, length_s));
         }
     }
 
@@ -89,6 +100,9 @@ impl GapFinder {
     pub(super) fn finish(&mut self) {
         let candidates = std::mem::take(&mut self.candidates);
         self.gaps.extend(candidates.into_iter().filter(is_gap).map(|(gap, _)| gap));
+        // Files of an archive may come in any order.
+        self.gaps.sort_by_key(|gap| gap.window_ns);
+        self.restarts_ns.sort_unstable();
     }
 
     /// Compares the candidates with the length of a sample after them.
@@ -118,21 +132,35 @@ impl GapFinder {
         let at = |name: &str| value_at(series, name, window_ns);
         let processors = at("host.cpu.count").unwrap_or(1.0).max(1.0);
         let host_share = at("host.cpu.counted_ms").map(|ms| ms / 1e3 / processors / length_s);
+        let extra_s = length_s - usual_s;
+        let took = |name: &str, unit: f64, share: f64| {
+            at(&format!("server.{member}.{name}")).map(|time| time / unit >= share * extra_s)
+        };
         let kind = match (host_share, operations) {
             (Some(share), _) if share < HOST_STOOD => GapKind::HostSuspended,
             // The rate of a few operations is not reliable.
             (_, Some(operations)) if per_s * length_s >= 20.0 => {
+                let is_long_sample = took("recorder.sample_ms", 1e3, MIN_SAMPLE_SHARE);
+                // A long sample may have read the counters at its end: then operations of the gap are in the interval before it.
+                let before = self.last.filter(|_| is_long_sample == Some(true));
+                let (operations, before_s) =
+                    before.map_or((operations, 0.0), |(more, length_s)| (operations + more, length_s));
                 // The samples at both ends include the usual operations of one sample.
-                let within = (operations - per_s * usual_s).max(0.0);
-                match within < WENT_ON * per_s * (length_s - usual_s) {
-                    true => GapKind::ProcessStopped,
-                    false => GapKind::RecorderStalled,
+                let within = operations - per_s * (usual_s + before_s);
+                let went_on = within >= WENT_ON * per_s * extra_s;
+                match is_long_sample {
+                    _ if !went_on => GapKind::ProcessStopped,
+                    Some(false) if took("journal.sync_us", 1e6, MIN_SYNC_SHARE) == Some(true) => {
+                        GapKind::Unknown
+                    }
+                    Some(false) => GapKind::ProcessStopped,
+                    _ => GapKind::RecorderStalled,
                 }
             }
             _ => GapKind::Unknown,
         };
         let connections = at(&format!("server.{member}.connections.current"));
-        let gap = RecordedGap { window_ns, extra_s: length_s - usual_s, length_s, kind, per_s, connections };
+        let gap = RecordedGap { window_ns, extra_s, length_s, kind, per_s, connections };
         self.candidates.push((gap, Vec::new()));
     }
 }
@@ -166,8 +194,22 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A minute of samples with one of 5 s in its middle, in which these operations ended and the host counted this part of the time.
-    fn found(operations: f64, host_share: f64) -> Vec<GapKind> {
+    /// A gap of 5 s, and the times of the sample at its begin and of syncs within it, in milliseconds.
+    #[derive(Clone, Copy)]
+    struct GapTruth {
+        operations: f64,
+        /// Operations in the second before it.
+        before: f64,
+        host_share: f64,
+        sample_ms: f64,
+        sync_ms: f64,
+    }
+
+    const STOP: GapTruth =
+        GapTruth { operations: 100.0, before: 100.0, host_share: 1.0, sample_ms: 2.0, sync_ms: 9.0 };
+
+    /// The gaps in a minute of samples with one in its middle.
+    fn found(truth: GapTruth) -> Vec<GapKind> {
         let mut series = SeriesSet::default();
         let mut begin_ns = 1000 * SECOND;
         for second in 0..60 {
@@ -177,9 +219,16 @@ mod tests {
                 series.extend(name, "1", [Point { begin_ns: window.0, end_ns: window.1, value }]);
             };
             put("server.0.up", 1.0);
-            put("server.0.reads.operations", if second == 30 { operations } else { 100.0 });
+            let operations = match second {
+                29 => truth.before,
+                30 => truth.operations,
+                _ => 100.0,
+            };
+            put("server.0.reads.operations", operations);
+            put("server.0.recorder.sample_ms", if second == 30 { truth.sample_ms } else { 2.0 });
+            put("server.0.journal.sync_us", 1e3 * if second == 30 { truth.sync_ms } else { 9.0 });
             put("host.cpu.count", 2.0);
-            let share = if second == 30 { host_share } else { 1.0 };
+            let share = if second == 30 { truth.host_share } else { 1.0 };
             put("host.cpu.counted_ms", 2000.0 * length_s as f64 * share);
             begin_ns = window.1;
         }
@@ -191,8 +240,26 @@ mod tests {
 
     #[test]
     fn a_stopped_process_a_suspended_host_and_a_late_recorder_differ() {
-        assert_eq!(found(100.0, 1.0), [GapKind::ProcessStopped]);
-        assert_eq!(found(480.0, 1.0), [GapKind::RecorderStalled]);
-        assert_eq!(found(100.0, 0.2), [GapKind::HostSuspended]);
+        assert_eq!(found(STOP), [GapKind::ProcessStopped]);
+        let stall = GapTruth { operations: 480.0, sample_ms: 3900.0, ..STOP };
+        assert_eq!(found(stall), [GapKind::RecorderStalled]);
+        assert_eq!(found(GapTruth { host_share: 0.2, ..STOP }), [GapKind::HostSuspended]);
+    }
+
+    #[test]
+    fn clients_that_catch_up_do_not_hide_a_stop() {
+        // A client at a fixed rate sent two thirds of what it owed before the next sample.
+        let caught_up = GapTruth { operations: 370.0, ..STOP };
+        assert_eq!(found(caught_up), [GapKind::ProcessStopped]);
+        // A sync that took the gap may have held up the recorder instead.
+        assert_eq!(found(GapTruth { sync_ms: 3900.0, ..caught_up }), [GapKind::Unknown]);
+    }
+
+    #[test]
+    fn a_recorder_that_reads_the_counters_after_its_wait_stalled_too() {
+        let late = GapTruth { operations: 100.0, before: 480.0, sample_ms: 3900.0, ..STOP };
+        assert_eq!(found(late), [GapKind::RecorderStalled]);
+        // No operation ran while the sample waited: the whole server waited.
+        assert_eq!(found(GapTruth { before: 100.0, ..late }), [GapKind::ProcessStopped]);
     }
 }

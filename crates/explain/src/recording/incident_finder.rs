@@ -366,7 +366,7 @@ fn stop(member: usize, gaps: &[RecordedGap]) -> Incident {
             None,
             Confidence::CannotTell,
             format!(
-                "Nothing was recorded {times}; too few operations ran to tell whether the server stood still."
+                "Nothing was recorded {times}; the recording does not show whether the server stood still."
             ),
             None,
         ),

@@ -7,6 +7,7 @@ mod bins;
 mod clock_offset;
 mod database_disk;
 mod detection;
+mod era;
 mod file_system;
 mod gaps;
 mod incident_cause;
@@ -23,12 +24,11 @@ use fathom_record::incident::Incident;
 use fathom_record::verdict::Verdict;
 use serde::Serialize;
 
-use bins::Bins;
 pub use clock_offset::ClockOffset;
-use database_disk::database_disk;
-use gaps::GapFinder;
+use database_disk::DatabaseDisk;
+use era::RecordingEra;
+pub use era::TimeLeftOut;
 pub use recorded_facts::RecordedFacts;
-use segment_verdict::SegmentVerdict;
 pub use timeline::RecordingTimeline;
 
 /// The recommended length of a segment, in milliseconds.
@@ -58,21 +58,25 @@ pub struct RecordingJudgement {
     pub missing: Vec<String>,
     /// When other processes of the server began, in milliseconds since 1970.
     pub restarts_ms: Vec<i64>,
+    /// Samples that are not judged, because their times are too far from those of the others: the clock was not set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<TimeLeftOut>,
     /// Its main figures along its time.
     #[serde(skip)]
     pub timeline: RecordingTimeline,
 }
 
+/// Eras that are kept at a time. Of more, the one with the least samples is left out at once.
+const MAX_ERAS: usize = 2;
+
 /// Judges the recording of one server.
 #[derive(Debug, Default)]
 pub struct RecordingJudge {
     member: usize,
+    device: Option<String>,
     facts: RecordedFacts,
-    bins: Bins,
-    gaps: GapFinder,
-    segments: Vec<SegmentVerdict>,
-    window_ns: Option<(u64, u64)>,
-    recorded_s: f64,
+    eras: Vec<RecordingEra>,
+    left_out: Vec<TimeLeftOut>,
 }
 
 impl RecordingJudge {
@@ -81,98 +85,81 @@ impl RecordingJudge {
         RecordingJudge { member, ..RecordingJudge::default() }
     }
 
-    /// Adds a segment with the facts that are known by then. Segments come in the order of time, on a clock of nanoseconds since 1970.
-    pub fn add_segment(&mut self, facts: RecordedFacts, series: SeriesSet, window_ns: (u64, u64)) {
-        self.facts = facts;
-        self.gaps.add(&series, self.member);
-        let own = format!("server.{}.", self.member);
-        self.bins.add(&series, &|name| match name.strip_prefix(&own) {
-            Some(rest) => BINNED.contains(&rest),
-            None => name.starts_with("device.") || name.starts_with("host."),
-        });
-        let up = series.get(&format!("{own}up")).map_or(&[][..], |series| &series.points);
-        let of_one_process = up.iter().filter(|point| point.value > 0.0);
-        self.recorded_s +=
-            of_one_process.map(|point| (point.end_ns - point.begin_ns) as f64 / 1e9).sum::<f64>();
-        self.segments.extend(SegmentVerdict::from_series(self.member, &self.facts, series, window_ns));
-        self.window_ns =
-            Some(self.window_ns.map_or(window_ns, |(begin_ns, end_ns)| {
-                (begin_ns.min(window_ns.0), end_ns.max(window_ns.1))
-            }));
+    /// The same for a server whose database is on this device, by the kernel's name.
+    #[must_use]
+    pub fn with_device(self, device: Option<&str>) -> RecordingJudge {
+        RecordingJudge { device: device.map(str::to_owned), ..self }
     }
 
-    /// The judgement; `None` if nothing was added.
+    /// Adds a segment with the facts that are known by then, on a clock of nanoseconds since 1970.
+    pub fn add_segment(&mut self, facts: RecordedFacts, series: SeriesSet, window_ns: (u64, u64)) {
+        self.facts = facts;
+        let found = self.eras.iter().rposition(|era| era.may_include(window_ns));
+        let number = found.unwrap_or_else(|| {
+            let is_full = self.eras.len() >= MAX_ERAS;
+            let smallest = self.eras.iter().enumerate().filter(|_| is_full);
+            let smallest =
+                smallest.min_by(|(_, one), (_, other)| one.recorded_s.total_cmp(&other.recorded_s));
+            if let Some(number) = smallest.map(|(number, _)| number) {
+                self.left_out.push(self.eras.remove(number).left_out());
+            }
+            self.eras.push(RecordingEra::new(window_ns));
+            self.eras.len() - 1
+        });
+        if let Some(era) = self.eras.get_mut(number) {
+            era.add(self.member, &self.facts, series, window_ns);
+        }
+    }
+
+    /// The judgement of the era with most samples; `None` if nothing was added.
     pub fn finish(mut self) -> Option<RecordingJudgement> {
-        let (begin_ns, end_ns) = self.window_ns?;
-        let mut gaps = std::mem::take(&mut self.gaps);
-        gaps.finish();
-        self.recorded_s -= gaps.gaps.iter().map(|gap| gap.extra_s).sum::<f64>();
-        let disk = database_disk(&self.bins, self.member);
-        let mut incidents = incident_finder::incidents(&self.bins, self.member, &disk, &gaps.gaps);
+        self.eras.sort_by(|one, other| one.recorded_s.total_cmp(&other.recorded_s));
+        let mut era = self.eras.pop()?;
+        self.left_out.extend(self.eras.iter().map(RecordingEra::left_out));
+        self.left_out.sort_by_key(|one| one.begin_ms);
+        era.finish(self.member);
+        let (begin_ns, end_ns) = era.window_ns;
+        let disk = DatabaseDisk::find(&era.bins, self.member, self.device.as_deref());
+        let mut incidents = incident_finder::incidents(&era.bins, self.member, &disk, &era.gaps.gaps);
         for incident in &mut incidents {
             incident.begin_ms = incident.begin_ms.max((begin_ns / 1_000_000) as i64);
             incident.end_ms = incident.end_ms.min((end_ns / 1_000_000) as i64);
         }
-        incidents.extend(file_system::full_file_system(&self.bins, self.member));
+        incidents.extend(file_system::full_file_system(&era.bins, self.member));
         if self.facts.is_disaggregated {
             incidents.retain(|incident| !incident.is_storage());
         }
         let whole = recording_verdict::Whole {
             member: self.member,
             facts: &self.facts,
-            bins: &self.bins,
+            bins: &era.bins,
             disk: &disk,
-            segments: &self.segments,
+            device: self.device.as_deref(),
+            segments: &era.segments,
             incidents: &incidents,
-            recorded_s: self.recorded_s,
+            recorded_s: era.recorded_s,
         };
         let (verdict, missing) = (whole.verdict(), whole.missing());
-        let operation_s = self.segments.iter().map(|segment| segment.operation_s).sum();
+        let operation_s = era.segments.iter().map(|segment| segment.operation_s).sum();
         let ms = |ns: u64| (ns / 1_000_000) as i64;
         Some(RecordingJudgement {
             member: self.member,
             begin_ms: ms(begin_ns),
             end_ms: ms(end_ns),
-            recorded_s: self.recorded_s.max(0.0),
-            operations: self.segments.iter().map(|segment| segment.operations).sum(),
+            recorded_s: era.recorded_s.max(0.0),
+            operations: era.segments.iter().map(|segment| segment.operations).sum(),
             operation_s,
-            storage_s: self.segments.iter().map(|segment| segment.storage_s).sum::<f64>().min(operation_s),
-            timeline: RecordingTimeline::from_bins(&self.bins, self.member, disk.name()),
+            storage_s: era.segments.iter().map(|segment| segment.storage_s).sum::<f64>().min(operation_s),
+            timeline: RecordingTimeline::from_bins(&era.bins, self.member, disk.name()),
             disk: disk.name().map(str::to_owned),
-            restarts_ms: gaps.restarts_ns.iter().map(|ns| ms(*ns)).collect(),
+            restarts_ms: era.gaps.restarts_ns.iter().map(|ns| ms(*ns)).collect(),
+            left_out: self.left_out,
             incidents,
             verdict,
             missing,
         })
     }
 }
-
-/// The series of a server that are kept in bins, behind `server.{member}.`.
-const BINNED: &[&str] = &[
-    "reads.operations",
-    "reads.latency_us",
-    "writes.operations",
-    "writes.latency_us",
-    "wait.page_read_us",
-    "wait.page_write_us",
-    "wait.evict_us",
-    "wait.cache_us",
-    "wait.ticket_us",
-    "wait.lock_us",
-    "wait.flow_control_us",
-    "wait.replication_us",
-    "wait.journal_us",
-    "pages.read",
-    "journal.syncs",
-    "journal.sync_us",
-    "journal.written_bytes",
-    "engine.reads",
-    "engine.read_bytes",
-    "engine.written_bytes",
-    "connections.current",
-    "volume.available_bytes",
-    "volume.capacity_bytes",
-];
 
 #[cfg(test)]
 mod tests;

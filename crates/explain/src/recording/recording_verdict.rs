@@ -7,7 +7,7 @@ use fathom_units::{Bytes, decimal, time_span};
 
 use super::bins::Bins;
 use super::database_disk::{DatabaseDisk, disks};
-use super::file_system::nearly_full_words;
+use super::file_system::{FULL, nearly_full_words};
 use super::recorded_facts::RecordedFacts;
 use super::segment_verdict::SegmentVerdict;
 
@@ -30,6 +30,8 @@ pub(super) struct Whole<'w> {
     pub(super) facts: &'w RecordedFacts,
     pub(super) bins: &'w Bins,
     pub(super) disk: &'w DatabaseDisk,
+    /// The device that the user named.
+    pub(super) device: Option<&'w str>,
     pub(super) segments: &'w [SegmentVerdict],
     pub(super) incidents: &'w [Incident],
     pub(super) recorded_s: f64,
@@ -65,11 +67,33 @@ impl Whole<'_> {
         // In a short recording an incident is most of it.
         let is_long = self.segments.len() >= MIN_STRETCHES;
         let all_along = self.held_back_all_along().filter(|_| is_long || at_times.is_none());
-        all_along
-            .or(at_times)
+        let by_waits = all_along.or(at_times);
+        self.full(by_waits.as_ref())
+            .or(by_waits)
             .or_else(|| self.not_examined())
             .or_else(|| self.unclear())
             .unwrap_or_else(|| self.not_held_back())
+    }
+
+    /// The verdict if the file system was full. Writes that failed are in no wait, so it comes before what waits show.
+    fn full(&self, by_waits: Option<&Verdict>) -> Option<Verdict> {
+        let full: Vec<&Incident> = self.incidents.iter().filter(|incident| incident.cause == FULL).collect();
+        let first = full.first()?;
+        let all_s: f64 = full.iter().map(|incident| incident.length_s()).sum();
+        let sentence = format!(
+            "Held back by a full file system of the data for {} of {}.",
+            time_span(all_s),
+            time_span(self.recorded_s)
+        );
+        let besides = by_waits.map(|verdict| format!("Besides: {}", verdict.sentence));
+        Some(Verdict {
+            cause: Some(FULL.to_owned()),
+            domain: first.domain,
+            confidence: first.confidence,
+            reasons: besides.into_iter().chain([self.storage_words(self.storage_share())]).collect(),
+            next: first.next.clone(),
+            ..Verdict::new(Outcome::HeldBack, sentence)
+        })
     }
 
     /// The verdict on an idle server, or on one whose operations were not timed.
@@ -273,10 +297,15 @@ impl Whole<'_> {
                 "This recording has no processors and disks of the host (mongod 3.4 and later record them, on Linux and Windows), so storage is judged by the engine's counters alone."
                     .to_owned(),
             ),
-            DatabaseDisk::Unlisted => Some(
-                "The database's disk was not recorded (mongod records no device mapper, software RAID or network volume), so storage is judged by what mongod waited for."
-                    .to_owned(),
-            ),
+            DatabaseDisk::Unlisted => {
+                let name = match self.device {
+                    Some(device) => format!("{device}, which was named as the database's disk,"),
+                    None => "The database's disk".to_owned(),
+                };
+                Some(format!(
+                    "{name} was not recorded (mongod records no device mapper, software RAID or network volume), so storage is judged by what mongod waited for."
+                ))
+            }
             DatabaseDisk::Unknown => {
                 Some("mongod wrote too little to show which disk is the database's.".to_owned())
             }

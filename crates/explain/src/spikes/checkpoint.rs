@@ -17,6 +17,7 @@ use super::latency::SpikeSubject;
 use super::syncdelay::{engine, is_followed_by, moved, offer_test};
 use crate::Evidence;
 use crate::client::points;
+use crate::server_devices::{in_flight, tops};
 
 /// The finding that checkpoints run without a pause.
 pub(super) const CONTINUOUS: &str = "checkpoints-run-into-each-other";
@@ -260,7 +261,6 @@ pub(super) fn doses(
     cycles: &[EventCycle],
     stream: &mut SeededRandom,
 ) -> Vec<Dose> {
-    let device = evidence.environment.get(&format!("server.{member}.device"));
     let within = |points: &[Point], event: (f64, f64)| {
         let from = points.partition_point(|point| (point.end_ns as f64) < event.0 * NS_PER_S);
         // A counter moves at the end of the window after the work that it counts.
@@ -268,7 +268,8 @@ pub(super) fn doses(
         points.get(from..to).unwrap_or(&[]).iter().map(|point| point.value).collect::<Vec<f64>>()
     };
     let sum = |name: &str, event| Some(within(points(evidence, name), event).iter().sum());
-    let mean = |name: &str, event| fathom_stats::mean(&within(points(evidence, name), event));
+    let queued = in_flight(evidence, member);
+    let mean_queued = |_: &str, event: (f64, f64)| fathom_stats::mean(&within(&queued, event));
     let at_begin = |name: &str, event: (f64, f64)| {
         let points = points(evidence, name);
         let until = points.partition_point(|point| (point.end_ns as f64) <= event.0 * NS_PER_S);
@@ -276,7 +277,8 @@ pub(super) fn doses(
     };
     let written = format!("server.{member}.engine.checkpoint_bytes");
     let dirty = format!("server.{member}.cache.dirty_bytes");
-    let backlog = device.map(|device| format!("device.{device}.in_flight"));
+    // The series of the first device represents those of all.
+    let backlog = tops(evidence, member).first().map(|device| format!("device.{device}.in_flight"));
     let mut doses = Vec::new();
     let mut add = |of, series: Option<String>, dose: DoseOf<'_>| {
         let name = series.as_deref().unwrap_or_default();
@@ -293,7 +295,7 @@ pub(super) fn doses(
     add("duration of the checkpoint", None, &|_, event| Some(event.1 - event.0));
     add("dirty bytes in the cache at its begin", Some(dirty), &at_begin);
     if let Some(backlog) = backlog {
-        add("requests in flight at the device", Some(backlog), &mean);
+        add("requests in flight at the device", Some(backlog), &mean_queued);
     }
     doses.sort_by(|one, two| two.correlation.rho.total_cmp(&one.correlation.rho));
     doses

@@ -12,6 +12,7 @@ use super::events::busy_windows;
 use super::latency::LatencySeries;
 use crate::Evidence;
 use crate::client::points;
+use crate::server_devices::{in_flight, tops};
 
 /// The fewest cycles that can be laid over each other.
 const MIN_CYCLES: usize = 3;
@@ -60,7 +61,6 @@ fn of_member(
         (begins.len() >= MIN_CYCLES && period_s >= 4.0).then_some((event, begins, period_s))
     })?;
     let steps = Steps::new(period_s);
-    let device = evidence.environment.get(&format!("server.{member}.device"));
     let latency = LatencySeries::from_evidence(evidence, member, members);
     let mut measures = Vec::new();
     if let Some(latency) = &latency {
@@ -73,9 +73,9 @@ fn of_member(
     let dirty =
         shares(points(evidence, &name("cache.dirty_bytes")), points(evidence, &name("cache.most_bytes")));
     measures.extend(steps.measure("dirty", "Dirty in the cache".into(), "%", &dirty, &begins));
-    if let Some(device) = device {
-        let queue = read(points(evidence, &format!("device.{device}.in_flight")));
-        let name = format!("Requests in flight on {device}");
+    let queue = read(&in_flight(evidence, member));
+    if !queue.is_empty() {
+        let name = format!("Requests in flight on {}", tops(evidence, member).join(" and "));
         measures.extend(steps.measure("queue", name, "requests", &queue, &begins));
     }
     let (cycles, member) = (begins.len(), member.to_owned());

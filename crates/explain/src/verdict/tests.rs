@@ -183,6 +183,11 @@ fn nothing_to_judge_is_not_examined() {
         "Not examined: the servers were idle, with 0 operations a second."
     );
     assert!(sentence(&[("server.0.reads.operations", 50.0)]).contains("too few"));
+    assert_eq!(
+        sentence(&[("server.0.up", 1.0), ("server.1.up", 0.0)]),
+        "Not examined: no counters of operations of any server were read.",
+        "they refused, and were not idle"
+    );
 }
 
 /// A quarter of a sync is the device's own time, which stays when the limit above it is lifted.

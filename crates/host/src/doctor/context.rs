@@ -12,7 +12,7 @@ use super::manifest::SnapshotManifest;
 use super::mongod::Mongod;
 use super::version::{MongoVersion, Triple};
 use crate::kernel::{self, KernelVersion};
-use crate::{BlockTree, Device, MachineSize, Mount, Mounts, View};
+use crate::{BlockTree, Device, DeviceStack, MachineSize, Mount, Mounts, View};
 
 /// The user's statements about the subject.
 #[derive(Clone, Debug, Default)]
@@ -39,9 +39,8 @@ pub struct Context {
     pub mounts: Mounts,
     /// The mount that holds the data.
     pub mount: Option<Mount>,
-    pub blocks: BlockTree,
-    /// The devices under the data, top first; empty if none is visible.
-    pub layers: Vec<Device>,
+    /// The devices under the data; empty if they are not visible.
+    pub stack: DeviceStack,
     pub mongod: Option<Mongod>,
     /// The reason to take this for a virtual machine, if there is one.
     pub virtual_machine: Option<String>,
@@ -72,14 +71,12 @@ impl Context {
         let journal =
             journal.or_else(|| resolve(view, &dir.join("journal"))).unwrap_or_else(|| dir.join("journal"));
         let mount = mounts.containing(&dir).cloned();
-        let blocks = BlockTree::read(view);
+        let stack = DeviceStack::under(view, &mounts, &BlockTree::read(view), &dir);
         // The groups of a running server are its own, and rules name them.
         let size = MachineSize::read(view).filter(|_| view.is_live() && mongod.is_none());
         if let Some(words) = size.and_then(|size| size.limit_words()) {
             assumptions.push(format!("the machine is {words}: mongod would run in the same"));
         }
-        let top = mount.as_ref().and_then(|mount| blocks.under(mount));
-        let layers = top.map(|top| blocks.layers(top).into_iter().cloned().collect()).unwrap_or_default();
         Ok(Context {
             architecture: architecture(view, manifest, &mut assumptions),
             virtual_machine: virtual_machine(view),
@@ -90,8 +87,7 @@ impl Context {
             journal,
             mounts,
             mount,
-            blocks,
-            layers,
+            stack,
             mongod,
             assumptions,
         })
@@ -104,12 +100,12 @@ impl Context {
 
     /// The layers that have their own queue, top first: partitions are left out, since their disks represent them.
     pub fn disks(&self) -> impl Iterator<Item = &Device> {
-        self.layers.iter().filter(|device| device.disk.is_none())
+        self.stack.layers.iter().filter(|device| device.disk.is_none())
     }
 
     /// The bottom layers, at which requests leave the kernel.
     pub fn leaves(&self) -> impl Iterator<Item = &Device> {
-        self.layers.iter().filter(|device| device.below.is_empty())
+        self.stack.leaves()
     }
 }
 

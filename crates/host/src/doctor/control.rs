@@ -89,11 +89,11 @@ pub(super) fn disk(context: &Context) -> Vec<RuleVerdict> {
     if groups.memberships().is_empty() {
         return unknown("the disk");
     }
-    if context.layers.is_empty() {
+    if context.stack.layers.is_empty() {
         return unseen_disk(context);
     }
     let mut verdicts = Vec::new();
-    for device in &context.layers {
+    for device in &context.stack.layers {
         for limit in groups.io_limits(device.number) {
             let (number, what) = (device.number, in_words(limit.kind));
             let (none, value) = if limit.file.ends_with("io.max") {

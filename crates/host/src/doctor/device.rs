@@ -57,19 +57,29 @@ pub(super) fn found(context: &Context) -> Vec<RuleVerdict> {
         mount.fs_type,
         super::filesystem::public_source(&mount.source)
     );
-    if context.layers.is_empty() {
+    let stack = &context.stack;
+    if stack.layers.is_empty() {
         let claim = "The block device under the data is not visible here, so scheduler, read-ahead, cache, RAID \
                      and transport were not judged.";
-        let tells =
-            "Run fathom doctor on the host itself (not in the container), or name the volume with --dir.";
+        let tells = match mount.fs_type.as_str() {
+            _ if mount.is_in_memory() => "--dir names a directory that is on a disk.",
+            _ if mount.is_remote() => "Run fathom doctor on the machine that has the disk.",
+            "zfs" => "'zpool status' lists the devices of the pool.",
+            _ => {
+                "Run fathom doctor on the host itself (not in the container), or name the volume with --dir."
+            }
+        };
         let number = format!("Its device number is {}; /sys/block has no such device.", mount.number);
         return vec![RuleVerdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(number)];
     }
-    let stack: Vec<String> = context.layers.iter().map(describe).collect();
-    vec![
-        RuleVerdict::pass(format!("The data stands on {}.", stack.join(", ")))
-            .evidence(format!("/proc/self/mountinfo: {on}, device number {}", mount.number)),
-    ]
+    let names: Vec<String> = stack.layers.iter().map(describe).collect();
+    let verdict = RuleVerdict::pass(format!("The data stands on {}.", names.join(", ")))
+        .evidence(format!("/proc/self/mountinfo: {on}, device number {}", mount.number));
+    let under = stack.mount.as_ref().filter(|under| *under != mount);
+    vec![under.into_iter().fold(verdict, |verdict, under| {
+        let (point, kind) = (under.mount_point.display(), &under.fs_type);
+        verdict.evidence(format!("/proc/self/mountinfo: the files of the overlay are in {point} ({kind})"))
+    })]
 }
 
 fn describe(device: &Device) -> String {
@@ -246,16 +256,14 @@ pub(super) fn nvme(context: &Context) -> Vec<RuleVerdict> {
         let verdict = verdict
             .evidence(format!("/{folder} holds {queues} queues"))
             .evidence(format!("/sys/devices/system/cpu holds {cpus} processors"));
-        verdicts.push(controller_facts(context, disk, verdict));
+        verdicts.push(controller_facts(context, device, verdict));
     }
     verdicts
 }
 
-/// The description of `nvme0n1`'s controller, and the longest latency that power saving may add.
-fn controller_facts(context: &Context, disk: &str, verdict: RuleVerdict) -> RuleVerdict {
-    let digits = disk.trim_start_matches("nvme");
-    let number = digits.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
-    let controller = format!("sys/class/nvme/nvme{number}");
+/// The description of a disk's controller, and the longest latency that power saving may add.
+fn controller_facts(context: &Context, device: &Device, verdict: RuleVerdict) -> RuleVerdict {
+    let controller = format!("sys/class/nvme/nvme{}", device.nvme_controller().unwrap_or_default());
     let facts = ["queue_count", "sqsize", "model", "firmware_rev", "transport", "numa_node"];
     let paths = facts.iter().map(|fact| format!("{controller}/{fact}"));
     let saving = "sys/module/nvme_core/parameters/default_ps_max_latency_us".to_owned();

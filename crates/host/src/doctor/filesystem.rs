@@ -1,10 +1,13 @@
 //! Rules on the file system that holds the data: its type, its mount options, and the place of the journal.
 
+use std::path::Path;
+
 use fathom_record::{Priority, Severity};
 
 use super::change::{Change, quoted};
 use super::{Context, RuleVerdict};
-use crate::{Mount, environment};
+use crate::mounts::{escape, unescape};
+use crate::{Mount, Mounts, environment};
 
 fn known(context: &Context) -> Option<&Mount> {
     // If no mount is known, `device::found` reports that once.
@@ -27,13 +30,15 @@ pub(super) fn public_source(source: &str) -> String {
     }
 }
 
-/// A line of mountinfo as a snapshot keeps it: options that name people, places or keys are left out.
-pub(super) fn public_line(line: &str) -> String {
+/// A line of mountinfo as a snapshot keeps it: options that name people, places or keys are left out, and the directories of an
+/// overlay become the mount points above them.
+pub(super) fn public_line(line: &str, mounts: &Mounts) -> String {
     let Some((left, right)) = line.split_once(" - ") else { return String::new() };
-    let options = |text: &str| {
-        let kept: Vec<&str> = text.split(',').filter(|option| !environment::is_private(option)).collect();
-        kept.join(",")
+    let option = |option: &str| {
+        let is_public = !environment::is_private(option);
+        is_public.then(|| option.to_owned()).or_else(|| overlaid_mounts(option, mounts))
     };
+    let options = |text: &str| text.split(',').filter_map(option).collect::<Vec<_>>().join(",");
     let left: Vec<String> = left
         .split(' ')
         .enumerate()
@@ -49,6 +54,20 @@ pub(super) fn public_line(line: &str) -> String {
         })
         .collect();
     format!("{} - {}", left.join(" "), right.join(" "))
+}
+
+/// An overlay's option with the mount points above its directories: enough to find the devices, without the paths of a container's
+/// store.
+fn overlaid_mounts(option: &str, mounts: &Mounts) -> Option<String> {
+    let (key, directories) = option.split_once('=')?;
+    if !matches!(key, "upperdir" | "lowerdir" | "lowerdir+") {
+        return None;
+    }
+    let above = |directory: &str| Some(&mounts.containing(Path::new(&unescape(directory)))?.mount_point);
+    let mut points: Vec<String> =
+        directories.split(':').filter_map(above).map(|point| escape(&point.to_string_lossy())).collect();
+    points.dedup();
+    (!points.is_empty()).then(|| format!("{key}={}", points.join(":")))
 }
 
 /// XFS is advised; others are judged by their drawbacks.
@@ -173,9 +192,22 @@ mod tests {
     #[test]
     fn a_snapshot_keeps_no_names_of_people_or_servers() {
         let line = "37 1 0:46 / /smb rw,noatime - cifs //filer/x rw,username=ann,password=hunter2,vers=3.0";
+        let public_line = |line| public_line(line, &Mounts::default());
         assert_eq!(public_line(line), "37 1 0:46 / /smb rw,noatime - cifs //server/x rw,vers=3.0");
         assert_eq!(public_source("filer.example.org:/export/db"), "server:/export/db");
         assert_eq!(public_source("/dev/mapper/vg-data"), "/dev/mapper/vg-data");
         assert_eq!(public_line("nonsense"), "");
+    }
+
+    #[test]
+    fn a_snapshot_keeps_the_mounts_under_an_overlay_and_no_path_of_its_store() {
+        let line = "40 1 0:50 / / rw - overlay overlay rw,lowerdir=/st\\040ore/secret/a:/st\\040ore/b,upperdir=/var/secret/u,workdir=/var/w";
+        let mounts = Mounts::parse(
+            "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 8:16 / /st\\040ore rw - xfs /dev/sdb rw\n",
+        );
+        let kept = "40 1 0:50 / / rw - overlay overlay rw,lowerdir=/st\\040ore,upperdir=/";
+        assert_eq!(public_line(line, &mounts), kept);
+        let added = "41 1 0:51 / /m ro - overlay overlay ro,lowerdir+=/secret/a,datadir+=/secret/b";
+        assert_eq!(public_line(added, &mounts), "41 1 0:51 / /m ro - overlay overlay ro,lowerdir+=/");
     }
 }

@@ -65,7 +65,7 @@ impl DoctorSubject {
                 .mount
                 .as_ref()
                 .map(|mount| format!("{} on {}", mount.fs_type, mount.mount_point.display())),
-            devices: context.layers.iter().map(|device| device.name.clone()).collect(),
+            devices: context.stack.layers.iter().map(|device| device.name.clone()).collect(),
             kernel: context.kernel.to_string(),
             architecture: context.architecture.clone(),
             mongodb: context.mongodb.to_string(),

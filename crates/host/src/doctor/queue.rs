@@ -7,7 +7,7 @@
 use super::change::{Change, quoted};
 use super::device::{LayerMedium, medium};
 use super::{Context, RuleVerdict};
-use crate::{Device, DeviceKind};
+use crate::{Device, DeviceKind, ReadAhead};
 
 /// The vendor's upper bound, 32 sectors of 512 bytes, in KiB.
 const MAX_READ_AHEAD_KIB: u64 = 16;
@@ -24,27 +24,33 @@ fn persistent(device: &Device, setting: &str, assignment: &str) -> Change {
     Change::file(&format!("/etc/udev/rules.d/99-mongodb-{}-{setting}.rules", device.name), &[&rule])
 }
 
-/// Checks the effective read-ahead (the file system's, else the top device's), and the others under it.
+/// Checks the read-ahead that counts, which is the file system's own or the top device's, and shows the others.
 pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
-    let Some(mount) = &context.mount else { return Vec::new() };
-    let top = context.disks().next();
-    let candidates = [
-        Some(format!("sys/class/bdi/{}/read_ahead_kb", mount.number)),
-        top.map(|top| format!("sys/class/bdi/{}/read_ahead_kb", top.number)),
-        top.map(|top| format!("{}/read_ahead_kb", top.queue())),
-    ];
-    let counts = candidates.into_iter().flatten().find_map(|path| Some((context.view.number(&path)?, path)));
-    let Some((kib, path)) = counts else {
-        if top.is_none() {
+    let Some(mount) = &context.stack.mount else { return Vec::new() };
+    let Some(ReadAhead { kib, path, device }) = &context.stack.read_ahead else {
+        if context.stack.tops.is_empty() {
             return Vec::new();
         }
-        let claim = "The read-ahead of the device under the data cannot be read.";
-        return vec![RuleVerdict::cannot_tell(
-            claim,
-            "'blockdev --getra DEVICE' as root would tell, in sectors.",
-        )];
+        return vec![if mount.number.is_anonymous() {
+            let kind = &mount.fs_type;
+            RuleVerdict::cannot_tell(
+                format!(
+                    "{kind} has a read-ahead of its own, which cannot be read; that of its devices has no effect."
+                ),
+                format!("The file of its mount among /sys/class/bdi/{kind}-*/read_ahead_kb would tell."),
+            )
+        } else {
+            RuleVerdict::cannot_tell(
+                "The read-ahead of the device under the data cannot be read.",
+                "'blockdev --getra DEVICE' as root would tell, in sectors.",
+            )
+        }];
     };
-    let name = top.map_or(mount.source.as_str(), |top| top.name.as_str());
+    let kib = *kib;
+    let name = match device {
+        Some(device) => device.clone(),
+        None => format!("{} on {}", mount.fs_type, mount.mount_point.display()),
+    };
     let sectors = kib.saturating_mul(2);
     let verdict = if (MIN_READ_AHEAD_KIB..=MAX_READ_AHEAD_KIB).contains(&kib) {
         RuleVerdict::pass(format!("The read-ahead of {name} is {kib} KiB ({sectors} sectors)."))
@@ -58,7 +64,7 @@ pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
             "Recommended: 4 to 16 KiB (8 to 32 sectors; read_ahead_kb counts KiB, blockdev sectors), unless a \
              measurement shows a benefit.",
         );
-        match top {
+        match context.disks().find(|disk| device.as_ref() == Some(&disk.name)) {
             Some(top) => {
                 let set = |sectors: u64| {
                     format!("blockdev --setra {sectors} {}", quoted(&format!("/dev/{}", top.name)))
@@ -66,14 +72,20 @@ pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
                 let change = Change::command(set(2 * MAX_READ_AHEAD_KIB), set(sectors));
                 verdict.change(change.and(persistent(top, "read-ahead", "ATTR{bdi/read_ahead_kb}=\"16\"")))
             }
-            None => verdict.change(Change::value(&path, "16", &kib.to_string())),
+            None => {
+                verdict.change(Change::value(path, "16", &kib.to_string()).and(Change::by_hand(format!(
+                    "set it again after each mount of {}: {} begins with its own value",
+                    mount.mount_point.display(),
+                    mount.fs_type
+                ))))
+            }
         }
     };
-    let below = context.disks().skip(1).filter_map(|device| {
-        let path = format!("{}/read_ahead_kb", device.queue());
+    let unused = context.disks().filter(|disk| device.as_ref() != Some(&disk.name)).filter_map(|disk| {
+        let path = format!("{}/read_ahead_kb", disk.queue());
         Some(format!("/{path} = {} (of a lower device, not used)", context.view.value(&path)?))
     });
-    vec![below.fold(verdict.read(&path, kib.to_string()), RuleVerdict::evidence)]
+    vec![unused.fold(verdict.read(path, kib.to_string()), RuleVerdict::evidence)]
 }
 
 /// Compares the requests that the scheduler may hold with the tags that the device takes.

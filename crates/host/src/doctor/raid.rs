@@ -5,7 +5,7 @@ use super::{Context, RuleVerdict};
 use crate::{Device, DeviceKind, Mount};
 
 fn arrays(context: &Context) -> impl Iterator<Item = &Device> {
-    context.layers.iter().filter(|device| device.kind == DeviceKind::Raid)
+    context.stack.layers.iter().filter(|device| device.kind == DeviceKind::Raid)
 }
 
 /// RAID-10 is advised, 5 and 6 are not.
@@ -100,7 +100,7 @@ pub(super) fn stripes(context: &Context) -> Vec<RuleVerdict> {
     if !matches!(top.kind, DeviceKind::Raid | DeviceKind::Mapper) {
         return Vec::new();
     }
-    let Some(mount) = &context.mount else { return Vec::new() };
+    let Some(mount) = &context.stack.mount else { return Vec::new() };
     let name = top.mapper_name.as_deref().unwrap_or(&top.name);
     let (chunk_path, full_path) =
         (format!("{}/minimum_io_size", top.queue()), format!("{}/optimal_io_size", top.queue()));
@@ -117,7 +117,7 @@ pub(super) fn stripes(context: &Context) -> Vec<RuleVerdict> {
         DeviceKind::Mapper => layer.below.len() > 1 && !is(context, layer, "mpath"),
         _ => false,
     };
-    if !context.layers.iter().any(striped) {
+    if !context.stack.layers.iter().any(striped) {
         return vec![with_facts(RuleVerdict::pass(format!("{name} is not striped over several devices.")))];
     }
     if full <= chunk || chunk == 0 || full % chunk != 0 {
@@ -172,7 +172,7 @@ fn is(context: &Context, layer: &Device, kind: &str) -> bool {
 /// Reports encryption, because it costs processor time.
 pub(super) fn encryption(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = Vec::new();
-    for device in context.layers.iter().filter(|device| device.kind == DeviceKind::Mapper) {
+    for device in context.stack.layers.iter().filter(|device| device.kind == DeviceKind::Mapper) {
         if is(context, device, "CRYPT") {
             let path = format!("{}/dm/uuid", device.sysfs());
             let claim = format!("{} encrypts: each request costs processor time.", device.name);

@@ -4,7 +4,7 @@
 //! come from one table and cannot disagree. A verdict is never silent: a fact that cannot be read becomes "cannot
 //! tell", with the means to find out.
 
-use fathom_record::{Confidence, Finding, Priority, Severity};
+use fathom_record::{Confidence, Finding, FindingOrigin, Priority, Severity};
 
 use super::Context;
 use super::change::Change;
@@ -203,6 +203,7 @@ impl RuleVerdict {
             confidence: self.confidence,
             // A note asks for nothing.
             priority: priority.filter(|_| severity >= Severity::Warning),
+            origin: Some(FindingOrigin::Host),
             evidence: self.evidence,
             advice,
             command: change.as_deref().and_then(Change::commands),

@@ -199,7 +199,9 @@ fn content(context: &Context, path: &str) -> Option<String> {
     File::open(full).ok()?.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Some(match path {
-        "proc/self/mountinfo" => text.lines().map(|line| filesystem::public_line(line) + "\n").collect(),
+        "proc/self/mountinfo" => {
+            text.lines().map(|line| filesystem::public_line(line, &context.mounts) + "\n").collect()
+        }
         // The first processor's entry is enough.
         "proc/cpuinfo" => text.split("\n\n").next().unwrap_or("").to_owned() + "\n",
         "etc/iscsi/iscsid.conf" => {

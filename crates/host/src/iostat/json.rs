@@ -38,9 +38,8 @@ pub fn statistics(report: &Report, options: &IostatOptions, timestamp: &str, fir
         ));
     }
     if options.disks {
-        let shown = report.rows.iter().filter_map(|row| Some((row, row.rates.as_ref()?)));
-        let disks: Vec<String> =
-            shown.map(|(row, rates)| format!("\t\t\t\t\t\t{}", disk(row, rates, options))).collect();
+        let shown = report.rows.iter().filter_map(|row| disk(row, options));
+        let disks: Vec<String> = shown.map(|disk| format!("\t\t\t\t\t\t{disk}")).collect();
         parts.push(format!("\t\t\t\t\t\"disk\": [\n{}\n\t\t\t\t\t]", disks.join(",\n")));
         if let Some((rates, count)) = &report.total {
             let fields = fields(rates, options);
@@ -56,23 +55,28 @@ pub fn end() -> &'static str {
     "\t\t\t]\n\t\t}\n\t]\n}}\n"
 }
 
-fn disk(row: &DeviceRow, rates: &Rates, options: &IostatOptions) -> String {
-    let name = quote(row.label.trim_start());
+/// A device; `None` for one that was shown before. A silent one has `counted` in place of figures.
+fn disk(row: &DeviceRow, options: &IostatOptions) -> Option<String> {
+    let fields = match &row.rates {
+        Some(rates) => fields(rates, options),
+        None if row.is_silent => "\"counted\": false".to_owned(),
+        None => return None,
+    };
     let mut out = if options.tree {
         let below: Vec<String> = row.below.iter().map(|name| quote(name)).collect();
         format!("{{\"disk_device\": {}, \"below\": [{}], ", quote(&row.name), below.join(", "))
     } else {
-        format!("{{\"disk_device\": {name}, ")
+        format!("{{\"disk_device\": {}, ", quote(&row.label))
     };
-    push(&mut out, format_args!("{}}}", fields(rates, options)));
-    out
+    push(&mut out, format_args!("{fields}}}"));
+    Some(out)
 }
 
 fn fields(rates: &Rates, options: &IostatOptions) -> String {
     let mut fields = match (options.extended, options.short) {
         (true, false) => extended(rates, options),
         (true, true) => extended_short(rates, options),
-        // sysstat 12.6 has no narrow form of this report in JSON.
+        // sysstat has no narrow form of this report in JSON.
         (false, _) => basic(rates, options),
     };
     if options.more {
@@ -100,7 +104,7 @@ fn extended(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     [
         each(&|k| format!("{k}/s"), &|flow| flow.per_s),
         one("f/s", flush.per_s),
-        each(&|k| format!("{k}{}/s", unit.label()), &|flow| unit.of_kib(flow.kib_per_s)),
+        each(&|k| format!("{k}{}/s", unit.label(true)), &|flow| unit.of_kib(flow.kib_per_s)),
         each(&|k| format!("{k}rqm/s"), &|flow| flow.merges_per_s),
         each(&|k| format!("{k}rqm"), &|flow| known(flow.merged_pct)),
         each(&|k| format!("{k}_await"), &|flow| known(flow.await_ms)),
@@ -116,7 +120,7 @@ fn extended_short(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     let field = |name: &str, figure: f64| (name.to_owned(), decimals(figure));
     vec![
         field("tps", rates.all.per_s),
-        field(&format!("{}/s", options.unit.label()), options.unit.of_kib(rates.all.kib_per_s)),
+        field(&format!("{}/s", options.unit.label(true)), options.unit.of_kib(rates.all.kib_per_s)),
         field("rqm/s", rates.all.merges_per_s),
         field("await", known(rates.all.await_ms)),
         field("areq-sz", known(rates.all.areq_kib)),
@@ -127,7 +131,7 @@ fn extended_short(rates: &Rates, options: &IostatOptions) -> JsonMembers {
 
 fn basic(rates: &Rates, options: &IostatOptions) -> JsonMembers {
     let unit = options.unit;
-    let label = unit.label();
+    let label = unit.label(false);
     let kinds = [("read", rates.read), ("wrtn", rates.write), ("dscd", rates.discard.unwrap_or_default())];
     let mut fields = vec![("tps".to_owned(), decimals(rates.all.per_s))];
     fields.extend(

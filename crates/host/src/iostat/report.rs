@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{IostatOptions, Partitions, Selection, Snapshot, Stack};
+use super::{IostatOptions, SelectedRow, Selection, Snapshot, Stack};
 use crate::DeviceKind;
 use crate::diskstats::Counters;
 use crate::rates::{Delta, Rates};
@@ -14,8 +14,10 @@ pub struct DeviceRow {
     pub name: String,
     /// The text of the first column.
     pub label: String,
-    /// The figures; `None` for a device below two others that was shown before.
+    /// The figures; `None` for a device below two others that was shown before, and for a silent one.
     pub rates: Option<Rates>,
+    /// True in the tree form if the kernel does not count the device's requests, so that zeros would mean nothing.
+    pub is_silent: bool,
     /// The devices below it, in the tree form.
     pub below: Vec<String>,
 }
@@ -45,19 +47,14 @@ pub fn report(
     let interval_ns = before.map_or(after.uptime_ns, |before| after.taken_ns.saturating_sub(before.taken_ns));
     let before = before.unwrap_or(&nothing);
     let frame = Frame { before: by_name(before), after: by_name(after), interval_ns, options, stack };
-    let shown = after.lines.iter().filter(|line| selection.shows(line, &after.lines, stack));
-    let mut shown: Vec<&str> =
-        shown.map(|line| line.name.as_str()).filter(|name| frame.passes(name)).collect();
-    // sysstat lists by name, but in the kernel's order if partitions are requested (tests/fixtures/iostat).
-    if !matches!(options.partitions, Partitions::Used | Partitions::All) {
-        shown.sort_unstable();
-    }
-    let cpu = after.cpu.shares_since(&before.cpu);
+    let selected = selection.rows(&after.lines, stack);
+    let cpu = after.cpu.shares_since(&before.cpu).unwrap_or_default();
     let mut report = Report { interval_ns, cpu, ..Report::default() };
     if options.tree {
-        frame.tree(shown, &mut report);
+        let devices = selected.iter().filter_map(SelectedRow::device);
+        frame.tree(devices.filter(|name| frame.passes(frame.delta(name))).collect(), &mut report);
     } else {
-        report.rows = shown.into_iter().map(|name| frame.row(name, 0)).collect();
+        report.rows = selected.iter().filter_map(|row| frame.selected(row)).collect();
     }
     report
 }
@@ -66,6 +63,21 @@ type CountersByName<'a> = BTreeMap<&'a str, &'a Counters>;
 
 fn by_name(snapshot: &Snapshot) -> CountersByName<'_> {
     snapshot.lines.iter().map(|line| (line.name.as_str(), &line.counters)).collect()
+}
+
+/// Returns whether a device was removed and inserted again under its name, by sysstat's rule: its requests fell, and so did the
+/// sectors of each kind that it had.
+fn inserted_again(before: &Counters, after: &Counters) -> bool {
+    let requests = |counters: &Counters| {
+        let discards = counters.discards.map_or(0, |discards| discards.discards);
+        let flushes = counters.flushes.map_or(0, |flushes| flushes.flushes);
+        [counters.reads, counters.writes, discards, flushes].into_iter().fold(0, u64::saturating_add)
+    };
+    let fell = |of: fn(&Counters) -> u64| of(before) == 0 || of(after) < of(before);
+    requests(after) < requests(before)
+        && fell(|counters| counters.read_sectors)
+        && fell(|counters| counters.write_sectors)
+        && fell(|counters| counters.discards.map_or(0, |discards| discards.sectors))
 }
 
 struct Frame<'a> {
@@ -78,14 +90,35 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn delta(&self, name: &str) -> Delta {
-        // A device that is new has done all its I/O since.
+        // A device that is new, or was created again, has done all its I/O since.
         let before = self.before.get(name).copied().copied().unwrap_or_default();
         let after = self.after.get(name).copied().copied().unwrap_or(before);
+        let before = if inserted_again(&before, &after) { Counters::default() } else { before };
         Delta::between(&before, &after)
     }
 
-    fn passes(&self, name: &str) -> bool {
-        !self.options.omit_idle || self.delta(name).any_io()
+    fn passes(&self, delta: Delta) -> bool {
+        !self.options.omit_idle || delta.any_io()
+    }
+
+    /// A row of a device or of a group, unless it is left out.
+    fn selected(&self, row: &SelectedRow<'_>) -> Option<DeviceRow> {
+        match row {
+            SelectedRow::Device(name) => Some(self.row(name, 0)).filter(|_| self.passes(self.delta(name))),
+            SelectedRow::Group { name, members } => {
+                let sum = members.iter().map(|member| self.delta(member)).reduce(Delta::plus);
+                // As in sysstat, the extended report leaves a group without a device out.
+                let is_shown =
+                    self.passes(sum.unwrap_or_default()) && (sum.is_some() || !self.options.extended);
+                is_shown.then(|| DeviceRow {
+                    name: (*name).to_owned(),
+                    label: format!(" {name}"),
+                    rates: Some(sum.unwrap_or_default().rates(self.interval_ns)),
+                    is_silent: false,
+                    below: Vec::new(),
+                })
+            }
+        }
     }
 
     fn row(&self, name: &str, depth: usize) -> DeviceRow {
@@ -102,8 +135,10 @@ impl<'a> Frame<'a> {
             Some(mapper) if self.options.tree => format!("{plain} ({mapper})"),
             _ => plain,
         };
+        let persistent = self.options.persistent.as_ref().and_then(|names| names.name_of(name));
+        let label = persistent.map_or(label, str::to_owned);
         let label = format!("{:width$}{label}", "", width = 2 * depth);
-        DeviceRow { name: name.to_owned(), label, rates: Some(rates), below: Vec::new() }
+        DeviceRow { name: name.to_owned(), label, rates: Some(rates), is_silent: false, below: Vec::new() }
     }
 
     /// Tops first, each followed by the devices below it; a device under two tops has its figures once.
@@ -129,8 +164,29 @@ impl<'a> Frame<'a> {
         report.total = Some((sum.rates(self.interval_ns), bottom.len()));
     }
 
+    /// Whether a device belongs to the lowest ones that are counted, whose sum has each request once.
     fn is_bottom(&self, name: &str, members: &BTreeSet<&str>) -> bool {
-        !self.stack.is_detached(name) && !self.stack.below(name).iter().any(|below| members.contains(below))
+        !self.stack.is_detached(name) && !self.is_silent(name) && !self.is_counted_below(name, members)
+    }
+
+    /// Whether the kernel does not count a device's requests.
+    fn is_silent(&self, name: &str) -> bool {
+        let has_counted = |name: &str| self.after.get(name).is_some_and(|counters| counters.any_io());
+        self.stack.is_silent(name, &has_counted)
+    }
+
+    /// Whether any device below this one is counted.
+    fn is_counted_below(&self, name: &str, members: &BTreeSet<&str>) -> bool {
+        let (mut pending, mut seen) = (self.stack.below(name), BTreeSet::new());
+        while let Some(below) = pending.pop() {
+            if members.contains(below) && seen.insert(below) {
+                if !self.is_silent(below) {
+                    return true;
+                }
+                pending.extend(self.stack.below(below));
+            }
+        }
+        false
     }
 }
 
@@ -151,6 +207,9 @@ impl<'a> StackWalk<'a, '_> {
             row.rates = None;
             self.rows.push(row);
             return;
+        }
+        if self.frame.is_silent(name) {
+            (row.rates, row.is_silent) = (None, true);
         }
         self.rows.push(row);
         for name in below {

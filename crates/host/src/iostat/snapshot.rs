@@ -1,8 +1,8 @@
 //! The input of a report: the counters, read together; the stack of devices, so that a request
 //! is shown at every layer and counted at one; and the head line.
 //!
-//! [`BlockTree`] knows partitions, device mapper and md. A loop device is above the disk under its backing file, which
-//! only the mounts show; without it a total would count a loop device's requests twice. Dates are written in the forms
+//! [`BlockTree`] knows partitions, device mapper and md. A loop device is above the disks under its backing file, which
+//! only the mounts show; without them a total would count a loop device's requests twice. Dates are written in the forms
 //! that sysstat prints in the C locale, or ISO 8601 on request.
 //!
 //! Notes are warnings on the figures of this kernel; they are for standard error, never in the report.
@@ -14,11 +14,12 @@ use fathom_errors::Result;
 use jiff::Zoned;
 use rustix::time::ClockId;
 
-use crate::diskstats::{DiskSampler, Line, nanoseconds};
+use super::CounterFolder;
+use crate::diskstats::{self, DiskSampler, Line, NO_COUNTERS, monotonic_ns, nanoseconds};
 use crate::environment::cpu_count;
 use crate::kernel::KernelVersion;
 use crate::sched::CpuTimes;
-use crate::{BlockTree, Device, DeviceKind, Mounts, View};
+use crate::{BlockTree, Device, DeviceKind, DeviceStack, Mounts, View, sysfs_counters};
 
 /// The counters of every device and of the CPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,30 +34,65 @@ pub struct Snapshot {
     pub lines: Vec<Line>,
 }
 
+/// Reads the counters of the kernel, of a folder, or of both.
 #[derive(Debug)]
 pub struct IostatSampler {
     view: View,
-    disks: DiskSampler,
+    /// `None` without the kernel's counters: a folder's are read alone, or no device has any.
+    disks: Option<DiskSampler>,
+    folder: Option<CounterFolder>,
 }
 
 impl IostatSampler {
-    pub fn open(view: &View) -> Result<Self> {
-        Ok(IostatSampler { view: view.clone(), disks: DiskSampler::open(view)? })
+    pub fn open(view: &View, folder: Option<CounterFolder>) -> Self {
+        let reads_kernel = folder.as_ref().is_none_or(|folder| folder.with_kernel);
+        let disks = reads_kernel.then(|| DiskSampler::open(view).ok()).flatten();
+        IostatSampler { view: view.clone(), disks, folder }
     }
 
     pub fn snapshot(&mut self) -> Result<Snapshot> {
-        let disks = self.disks.sample()?;
+        let disks = self.disks.as_mut().map(DiskSampler::sample).transpose()?;
+        let (taken_ns, mut lines) =
+            disks.map_or_else(|| (monotonic_ns(), Vec::new()), |disks| (disks.taken_ns, disks.lines));
         let uptime_ns = nanoseconds(ClockId::Boottime);
         let cpu = CpuTimes::read(&self.view)?;
-        Ok(Snapshot { taken_ns: disks.taken_ns, uptime_ns, cpu, lines: disks.lines })
+        for line in self.folder.iter().flat_map(|folder| folder_lines(&folder.path)) {
+            // The folder's counters replace the kernel's of a device with the same name.
+            match lines.iter_mut().find(|known| known.name == line.name) {
+                Some(known) => known.counters = line.counters,
+                None => lines.push(line),
+            }
+        }
+        Ok(Snapshot { taken_ns, uptime_ns, cpu, lines })
+    }
+
+    /// A note on devices that are hidden here, and on the source of the counters that are shown.
+    pub fn note(&self, first: &Snapshot) -> Option<String> {
+        match &self.disks {
+            _ if first.lines.is_empty() && self.folder.is_none() => Some(NO_COUNTERS.to_owned()),
+            Some(disks) => disks.note(),
+            None => None,
+        }
     }
 }
 
-/// The machine's block devices with loop devices placed on their disks.
+/// The counters in a folder that a driver in user space writes.
+fn folder_lines(folder: &Path) -> Vec<Line> {
+    let text = std::fs::read_to_string(folder.join("diskstats")).unwrap_or_default();
+    let mut lines = diskstats::parse(&text);
+    for line in sysfs_counters::read(folder) {
+        if !lines.iter().any(|known| known.name == line.name) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// The machine's block devices with loop devices placed on the devices under their files.
 #[derive(Clone, Debug, Default)]
 pub struct Stack {
     tree: BlockTree,
-    backing: BTreeMap<String, String>,
+    backing: BTreeMap<String, Vec<String>>,
     frozen: Vec<String>,
     detached: Vec<String>,
 }
@@ -72,11 +108,11 @@ impl Stack {
                 detached.push(device.name.clone());
                 continue;
             };
-            let disk = mounts.containing(Path::new(&file)).and_then(|mount| tree.under(mount));
-            backing.extend(disk.map(|disk| (device.name.clone(), disk.name.clone())));
+            let under = DeviceStack::under(view, &mounts, &tree, Path::new(&file)).top_names();
+            backing.insert(device.name.clone(), under);
         }
-        let frozen = |device: &&Device| view.number(&format!("{}/iostats", device.queue())) == Some(0);
-        let frozen = tree.iter().filter(frozen).map(|device| device.name.clone()).collect();
+        let frozen =
+            tree.iter().filter(|device| device.is_frozen(view)).map(|device| device.name.clone()).collect();
         Stack { tree, backing, frozen, detached }
     }
 
@@ -96,10 +132,14 @@ impl Stack {
 
     /// The devices directly below one; empty for a bottom device or an unknown one.
     pub fn below(&self, name: &str) -> Vec<&str> {
-        match self.backing.get(name) {
-            Some(disk) => vec![disk.as_str()],
-            None => self.device(name).map_or_else(Vec::new, |d| d.below.iter().map(String::as_str).collect()),
-        }
+        let below = self.backing.get(name).or_else(|| self.device(name).map(|device| &device.below));
+        below.into_iter().flatten().map(String::as_str).collect()
+    }
+
+    /// Returns whether zeros of the device mean nothing ([`BlockTree::is_silent`]).
+    pub fn is_silent(&self, name: &str, has_counted: &dyn Fn(&str) -> bool) -> bool {
+        let is_frozen = |device: &Device| self.is_frozen(&device.name);
+        self.device(name).is_some_and(|device| self.tree.is_silent(device, &is_frozen, has_counted))
     }
 
     /// Returns whether the device's counters are frozen because `queue/iostats` is 0.
@@ -122,16 +162,25 @@ pub struct LocalTime {
     pub timestamp: String,
 }
 
+/// The form of dates and times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeForm {
+    /// ISO 8601 (`S_TIME_FORMAT=ISO`) in place of the C locale's form.
+    pub iso: bool,
+    /// Time stamps in seconds since 1970 (`-U`).
+    pub seconds: bool,
+}
+
 impl LocalTime {
-    /// Now; `iso` is what `S_TIME_FORMAT=ISO` asks for.
-    pub fn now(iso: bool) -> Self {
-        LocalTime::new(&Zoned::now(), iso)
+    pub fn now(form: TimeForm) -> Self {
+        LocalTime::new(&Zoned::now(), form)
     }
 
-    fn new(time: &Zoned, iso: bool) -> Self {
-        let (date, timestamp) =
-            if iso { ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z") } else { ("%m/%d/%y", "%m/%d/%y %H:%M:%S") };
-        LocalTime { date: time.strftime(date).to_string(), timestamp: time.strftime(timestamp).to_string() }
+    fn new(time: &Zoned, form: TimeForm) -> Self {
+        let (date, stamp) =
+            if form.iso { ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S%z") } else { ("%m/%d/%y", "%m/%d/%y %H:%M:%S") };
+        let stamp = if form.seconds { "%s" } else { stamp };
+        LocalTime { date: time.strftime(date).to_string(), timestamp: time.strftime(stamp).to_string() }
     }
 }
 
@@ -182,6 +231,16 @@ pub fn notes(version: Option<&KernelVersion>, stack: &Stack, shown: &[&str], uti
     for name in shown.iter().filter(|name| stack.is_frozen(name)) {
         notes.push(format!("{name}: queue/iostats is 0, so the kernel does not count its requests"));
     }
+    // The hidden paths of NVMe multipath have a 'c' for the controller in their names.
+    let is_head =
+        |name: &&&str| name.starts_with("nvme") && stack.below(name).iter().any(|path| path.contains('c'));
+    let uncounted = version.filter(|version| !version.at_least(6, 5));
+    if let (Some(version), Some(name)) = (uncounted, shown.iter().find(is_head)) {
+        notes.push(format!(
+            "{name}: NVMe multipath before kernel 6.5 counts requests only on the paths, so on {version} see {}",
+            stack.below(name).join(", ")
+        ));
+    }
     let stacked = |name: &&&str| {
         let kind = stack.device(name).map(|device| device.kind);
         matches!(kind, Some(DeviceKind::Mapper | DeviceKind::Raid))
@@ -203,9 +262,63 @@ mod tests {
     #[test]
     fn both_forms() {
         let time = jiff::Timestamp::from_second(1_700_000_000).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
-        let plain = LocalTime::new(&time, false);
+        let plain = LocalTime::new(&time, TimeForm::default());
         assert_eq!((plain.date.as_str(), plain.timestamp.as_str()), ("11/14/23", "11/14/23 22:13:20"));
-        assert_eq!(LocalTime::new(&time, true).timestamp, "2023-11-14T22:13:20+0000");
+        let iso = TimeForm { iso: true, seconds: false };
+        assert_eq!(LocalTime::new(&time, iso).timestamp, "2023-11-14T22:13:20+0000");
+        let seconds = LocalTime::new(&time, TimeForm { seconds: true, ..iso });
+        assert_eq!((seconds.date.as_str(), seconds.timestamp.as_str()), ("2023-11-14", "1700000000"));
+    }
+
+    #[test]
+    fn a_folder_of_counters_is_read_alone_or_with_the_kernels() {
+        let root = tempfile::TempDir::new().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("proc/stat", "cpu  1 0 1 1\n");
+        put("proc/diskstats", "8 0 sda 1 0 8 1 0 0 0 0 0 1 1\n8 16 sdb 2 0 8 1 0 0 0 0 0 1 1\n");
+        put("sys/block/sda/dev", "8:0\n");
+        put("spdk/diskstats", "8 16 sdb 30 0 8 1 0 0 0 0 0 1 1\n");
+        put("spdk/block/nvme9n1/stat", "4 0 8 1 0 0 0 0 0 1 1\n");
+        let view = View::snapshot(root.path()).unwrap();
+        let reads = |folder: Option<bool>| {
+            let folder =
+                folder.map(|with_kernel| CounterFolder { path: root.path().join("spdk"), with_kernel });
+            let lines = IostatSampler::open(&view, folder).snapshot().unwrap().lines;
+            lines.iter().map(|line| format!("{}={}", line.name, line.counters.reads)).collect::<Vec<_>>()
+        };
+        assert_eq!(reads(None), ["sda=1", "sdb=2"]);
+        assert_eq!(reads(Some(false)), ["sdb=30", "nvme9n1=4"]);
+        assert_eq!(reads(Some(true)), ["sda=1", "sdb=30", "nvme9n1=4"]);
+    }
+
+    #[test]
+    fn hidden_devices_have_a_note() {
+        let root = tempfile::TempDir::new().unwrap();
+        for folder in ["proc", "sys/block/vda"] {
+            std::fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        std::fs::write(root.path().join("proc/stat"), "cpu  1 0 1 1\n").unwrap();
+        std::fs::write(root.path().join("proc/diskstats"), "").unwrap();
+        let view = View::snapshot(root.path()).unwrap();
+        let note = || {
+            let mut sampler = IostatSampler::open(&view, None);
+            let first = sampler.snapshot().unwrap();
+            (first.lines.len(), sampler.note(&first).unwrap())
+        };
+        let (count, hidden) = note();
+        assert!(
+            count == 0 && hidden.contains("hides the block devices") && hidden.contains("still work"),
+            "{hidden}"
+        );
+        std::fs::remove_file(root.path().join("proc/diskstats")).unwrap();
+        assert_eq!(note().1, hidden, "a missing file is the same");
+        std::fs::write(root.path().join("sys/block/vda/stat"), "4 0 8 1 0 0 0 0 0 1 1\n").unwrap();
+        let (count, from_sysfs) = note();
+        assert!(count == 1 && from_sysfs.contains("counters are read from /sys/block"), "{from_sysfs}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The report as text, column for column as sysstat 12.6 prints it in the C locale.
+//! The report as text, column for column as sysstat 12.7 prints it in the C locale.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub fn report(report: &Report, options: &IostatOptions, timestamp: &str) -> Stri
         out.push_str("avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n       ");
         for share in [cpu.user_pct, cpu.nice_pct, cpu.system_pct, cpu.iowait_pct, cpu.steal_pct, cpu.idle_pct]
         {
-            push(&mut out, format_args!(" {share:7.2}"));
+            Cell::Percent(share).write(7, options, &mut out);
         }
         out.push_str("\n\n");
     }
@@ -41,32 +41,83 @@ fn devices(report: &Report, options: &IostatOptions, out: &mut String) {
         name: String::new(),
         label: format!("total of {count}"),
         rates: Some(*rates),
+        is_silent: false,
         below: Vec::new(),
     });
     let rows = || report.rows.iter().chain(&total);
     // The tree form fits its column to the names; sysstat's own form keeps its fixed width.
     let longest = rows().map(|row| row.label.chars().count()).max().unwrap_or(0);
     let width = if options.tree { longest.max(NAME_WIDTH) } else { NAME_WIDTH };
-    push(out, format_args!("{:width$}", "Device"));
-    for column in columns(options) {
-        push(out, format_args!(" {:>1$}", column.heading, column.width));
-    }
-    out.push('\n');
-    for row in rows() {
-        push(out, format_args!("{:width$}", row.label));
-        match &row.rates {
-            Some(rates) => columns(options).iter().for_each(|column| column.write(rates, out)),
-            None => out.push_str(" (shown above)"),
+    let name_first = |label: &str| if options.pretty { String::new() } else { format!("{label:width$}") };
+    let name_last = |label: &str| if options.pretty { format!(" {label}\n") } else { "\n".to_owned() };
+    for (index, columns) in parts(options).iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
         }
-        out.push('\n');
+        out.push_str(&name_first("Device"));
+        for column in columns {
+            push(out, format_args!(" {:>1$}", column.heading, column.width));
+        }
+        out.push_str(&name_last("Device"));
+        for row in rows() {
+            out.push_str(&name_first(&row.label));
+            match &row.rates {
+                Some(rates) => columns.iter().for_each(|column| column.write(rates, options, out)),
+                None if row.is_silent => out.push_str(" (not counted)"),
+                None => out.push_str(" (shown above)"),
+            }
+            out.push_str(&name_last(&row.label));
+        }
     }
 }
 
-/// The contents of a cell: a figure with two decimals, a whole number, or nothing known.
+/// The contents of a cell. The options decide about decimals and units.
 enum Cell {
+    /// A number without a unit.
     Figure(f64),
+    Percent(f64),
+    /// KiB a second, in the unit of the report.
+    Flow(f64),
+    /// The size of a request in KiB, whatever the unit of the report.
+    Size(f64),
+    /// Sectors, in whole units of the report.
+    Amount(u64),
     Whole(u64),
     Unknown,
+}
+
+impl Cell {
+    fn write(&self, width: usize, options: &IostatOptions, out: &mut String) {
+        let places = options.decimals.unwrap_or(2);
+        match *self {
+            Cell::Figure(figure) => push(out, format_args!(" {figure:width$.places$}")),
+            // The sign takes a place of the column and one of the decimals.
+            Cell::Percent(share) if options.human => {
+                push(out, format_args!(" {share:0$.1$}%", width - 1, places.min(1)));
+            }
+            Cell::Percent(share) => push(out, format_args!(" {share:width$.places$}")),
+            Cell::Flow(kib) | Cell::Size(kib) if options.human => human(kib, width, options, out),
+            Cell::Flow(kib) => Cell::Figure(options.unit.of_kib(kib)).write(width, options, out),
+            Cell::Size(kib) => Cell::Figure(kib).write(width, options, out),
+            Cell::Amount(sectors) if options.human => human(sectors as f64 / 2.0, width, options, out),
+            Cell::Amount(sectors) => Cell::Whole(options.unit.of_sectors(sectors)).write(width, options, out),
+            Cell::Whole(number) => push(out, format_args!(" {number:width$}")),
+            Cell::Unknown => push(out, format_args!(" {:>width$}", "-")),
+        }
+    }
+}
+
+/// A size in the largest unit of which it has at least one, k at least.
+fn human(kib: f64, width: usize, options: &IostatOptions, out: &mut String) {
+    let (mut size, mut unit) = (kib, 'k');
+    for larger in ['M', 'G', 'T', 'P'] {
+        if size < 1024.0 {
+            break;
+        }
+        (size, unit) = (size / 1024.0, larger);
+    }
+    let places = usize::from(options.decimals != Some(0));
+    push(out, format_args!(" {size:0$.places$}{unit}", width - 1));
 }
 
 struct IostatColumn {
@@ -76,36 +127,37 @@ struct IostatColumn {
 }
 
 impl IostatColumn {
-    fn figure(heading: impl Into<String>, width: usize, of: impl Fn(&Rates) -> f64 + 'static) -> Self {
-        IostatColumn { heading: heading.into(), width, cell: Box::new(move |rates| Cell::Figure(of(rates))) }
+    fn new(heading: impl Into<String>, width: usize, cell: impl Fn(&Rates) -> Cell + 'static) -> Self {
+        IostatColumn { heading: heading.into(), width, cell: Box::new(cell) }
     }
 
-    fn write(&self, rates: &Rates, out: &mut String) {
-        let width = self.width;
-        match (self.cell)(rates) {
-            Cell::Figure(figure) => push(out, format_args!(" {figure:width$.2}")),
-            Cell::Whole(number) => push(out, format_args!(" {number:width$}")),
-            Cell::Unknown => push(out, format_args!(" {:>width$}", "-")),
-        }
+    fn figure(heading: impl Into<String>, width: usize, of: impl Fn(&Rates) -> f64 + 'static) -> Self {
+        IostatColumn::new(heading, width, move |rates| Cell::Figure(of(rates)))
+    }
+
+    fn write(&self, rates: &Rates, options: &IostatOptions, out: &mut String) {
+        (self.cell)(rates).write(self.width, options, out);
     }
 }
 
-fn columns(options: &IostatOptions) -> Vec<IostatColumn> {
-    let mut columns = match (options.extended, options.short) {
+/// The tables of a report: one, or, in the pretty form of the extended report, one for each kind of request.
+fn parts(options: &IostatOptions) -> Vec<Vec<IostatColumn>> {
+    let mut parts = match (options.extended, options.short) {
         (true, false) => extended(options),
-        (true, true) => extended_short(options),
-        (false, short) => basic(options, short),
+        (true, true) => vec![extended_short(options)],
+        (false, short) => vec![basic(options, short)],
     };
-    if options.more {
-        columns.push(IostatColumn {
-            heading: "cw/s".to_owned(),
-            width: 7,
-            cell: Box::new(|rates| rates.corrected_writes_per_s.map_or(Cell::Unknown, Cell::Figure)),
-        });
-        let cell = Box::new(|rates: &Rates| Cell::Whole(rates.in_flight));
-        columns.push(IostatColumn { heading: "inflight".to_owned(), width: 8, cell });
+    if options.compact || !options.pretty {
+        parts = vec![parts.into_iter().flatten().collect()];
     }
-    columns
+    if options.more
+        && let Some(last) = parts.last_mut()
+    {
+        let corrected = |rates: &Rates| rates.corrected_writes_per_s.map_or(Cell::Unknown, Cell::Figure);
+        last.push(IostatColumn::new("cw/s", 7, corrected));
+        last.push(IostatColumn::new("inflight", 8, |rates| Cell::Whole(rates.in_flight)));
+    }
+    parts
 }
 
 type FlowColumn = fn(&Rates) -> Flow;
@@ -115,45 +167,51 @@ const WRITE: FlowColumn = |rates| rates.write;
 const DISCARD: FlowColumn = |rates| rates.discard.unwrap_or_default();
 const FLUSH: FlowColumn = |rates| rates.flush.unwrap_or_default();
 
-fn extended(options: &IostatOptions) -> Vec<IostatColumn> {
-    let unit = options.unit;
-    let mut columns = Vec::new();
-    for (letter, part) in [("r", READ), ("w", WRITE), ("d", DISCARD)] {
-        columns.push(IostatColumn::figure(format!("{letter}/s"), 7, move |r| part(r).per_s));
-        let heading = format!("{letter}{}/s", unit.label());
-        columns.push(IostatColumn::figure(heading, 9, move |r| unit.of_kib(part(r).kib_per_s)));
-        columns.push(IostatColumn::figure(format!("{letter}rqm/s"), 8, move |r| part(r).merges_per_s));
-        columns.push(IostatColumn::figure(format!("%{letter}rqm"), 6, move |r| known(part(r).merged_pct)));
-        columns.push(IostatColumn::figure(format!("{letter}_await"), 7, move |r| known(part(r).await_ms)));
-        columns.push(IostatColumn::figure(format!("{letter}areq-sz"), 8, move |r| known(part(r).areq_kib)));
-    }
-    columns.push(IostatColumn::figure("f/s", 7, |r| FLUSH(r).per_s));
-    columns.push(IostatColumn::figure("f_await", 7, |r| known(FLUSH(r).await_ms)));
-    columns.extend(queue_and_utilisation());
-    columns
+fn extended(options: &IostatOptions) -> Vec<Vec<IostatColumn>> {
+    let label = options.unit.label(true);
+    let of_kind = |(letter, part): (&str, FlowColumn)| {
+        vec![
+            IostatColumn::figure(format!("{letter}/s"), 7, move |r| part(r).per_s),
+            IostatColumn::new(format!("{letter}{label}/s"), 9, move |r| Cell::Flow(part(r).kib_per_s)),
+            IostatColumn::figure(format!("{letter}rqm/s"), 8, move |r| part(r).merges_per_s),
+            IostatColumn::new(format!("%{letter}rqm"), 6, move |r| Cell::Percent(known(part(r).merged_pct))),
+            IostatColumn::figure(format!("{letter}_await"), 7, move |r| known(part(r).await_ms)),
+            IostatColumn::new(format!("{letter}areq-sz"), 8, move |r| Cell::Size(known(part(r).areq_kib))),
+        ]
+    };
+    let mut parts: Vec<Vec<IostatColumn>> =
+        [("r", READ), ("w", WRITE), ("d", DISCARD)].into_iter().map(of_kind).collect();
+    let mut last = vec![
+        IostatColumn::figure("f/s", 7, |r| FLUSH(r).per_s),
+        IostatColumn::figure("f_await", 7, |r| known(FLUSH(r).await_ms)),
+    ];
+    last.extend(queue_and_utilisation());
+    parts.push(last);
+    parts
 }
 
 fn extended_short(options: &IostatOptions) -> Vec<IostatColumn> {
-    let unit = options.unit;
     let mut columns = vec![
         IostatColumn::figure("tps", 8, |r| r.all.per_s),
-        IostatColumn::figure(format!("{}/s", unit.label()), 9, move |r| unit.of_kib(r.all.kib_per_s)),
+        IostatColumn::new(format!("{}/s", options.unit.label(true)), 9, |r| Cell::Flow(r.all.kib_per_s)),
         IostatColumn::figure("rqm/s", 8, |r| r.all.merges_per_s),
         IostatColumn::figure("await", 7, |r| known(r.all.await_ms)),
-        IostatColumn::figure("areq-sz", 8, |r| known(r.all.areq_kib)),
+        IostatColumn::new("areq-sz", 8, |r| Cell::Size(known(r.all.areq_kib))),
     ];
     columns.extend(queue_and_utilisation());
     columns
 }
 
 fn queue_and_utilisation() -> [IostatColumn; 2] {
-    [IostatColumn::figure("aqu-sz", 7, |r| r.aqu_sz), IostatColumn::figure("%util", 6, |r| r.util_pct)]
+    [
+        IostatColumn::figure("aqu-sz", 7, |r| r.aqu_sz),
+        IostatColumn::new("%util", 6, |r| Cell::Percent(r.util_pct)),
+    ]
 }
 
 /// Rates of each kind, then amounts of each kind; `short` adds discards to writes.
 fn basic(options: &IostatOptions, short: bool) -> Vec<IostatColumn> {
-    let unit = options.unit;
-    let label = unit.label();
+    let label = options.unit.label(false);
     let kinds: &[(&str, &[FlowColumn])] = match short {
         false => &[("read", &[READ]), ("wrtn", &[WRITE]), ("dscd", &[DISCARD])],
         true => &[("read", &[READ]), ("w+d", &[WRITE, DISCARD])],
@@ -161,12 +219,11 @@ fn basic(options: &IostatOptions, short: bool) -> Vec<IostatColumn> {
     let mut columns = vec![IostatColumn::figure("tps", 8, |r| r.all.per_s)];
     for &(kind, parts) in kinds {
         let kib = move |r: &Rates| parts.iter().map(|part| part(r).kib_per_s).sum();
-        columns.push(IostatColumn::figure(format!("{label}_{kind}/s"), 12, move |r| unit.of_kib(kib(r))));
+        columns.push(IostatColumn::new(format!("{label}_{kind}/s"), 12, move |r| Cell::Flow(kib(r))));
     }
     for &(kind, parts) in kinds {
         let sectors = move |r: &Rates| parts.iter().map(|part| part(r).sectors).fold(0, u64::saturating_add);
-        let cell = Box::new(move |r: &Rates| Cell::Whole(unit.of_sectors(sectors(r))));
-        columns.push(IostatColumn { heading: format!("{label}_{kind}"), width: 10, cell });
+        columns.push(IostatColumn::new(format!("{label}_{kind}"), 10, move |r| Cell::Amount(sectors(r))));
     }
     columns
 }

@@ -90,7 +90,8 @@ impl Study {
         }
         let text = std::fs::read_to_string(path).map_err(failed)?;
         let study = Study::parse(&text, size).map_err(|error| {
-            Error::new(Kind::Usage, format!("the study {} is refused", path.display())).because(error)
+            let what = format!("the study {} is refused", path.display());
+            Error::new(Kind::Usage, what).because(error).or_id("bad-study")
         })?;
         Ok((study, text))
     }
@@ -201,7 +202,7 @@ impl Study {
 
     /// An error about a factor, with its line.
     pub(crate) fn refuse(&self, factor: &str, what: &str) -> Error {
-        Error::usage(format!("{what}{}", self.lines.at(factor)))
+        Error::usage(format!("{what}{}", self.lines.at(factor))).with_id("bad-study")
     }
 
     /// An error about a cell that cannot be made here, with the line of the first factor or setting of its kind.
@@ -214,7 +215,9 @@ impl Study {
         let first = all.find(|factor| factor.place == place || factor.place == TrialPart::Any);
         let line = first.map_or_else(String::new, |factor| self.lines.at(factor.name));
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
-        Error::new(error.kind(), what).because(error)
+        let error = Error::new(error.kind(), what).because(error);
+        // What a user must change then is the study, and not the machine.
+        if error.kind() == Kind::Usage { error.or_id("bad-study") } else { error }
     }
 }
 
@@ -250,7 +253,7 @@ fn chosen(file: &File, size: Option<&str>) -> Result<(String, Option<Size>)> {
             } else {
                 format!("it has {}", known.join(", "))
             };
-            Err(Error::usage(format!("the study has no size '{size}'; {known}")))
+            Err(Error::usage(format!("the study has no size '{size}'; {known}")).with_id("unknown-size"))
         }
     }
 }

@@ -35,7 +35,7 @@ impl Requests {
     /// The key of a record, as text.
     fn key(key: &mut Vec<u8>, shared: &CoreShared, number: u64) {
         key.clear();
-        shared.workload.keys.append(number, key);
+        shared.workload.append_key(number, key);
     }
 
     /// Writes a find of one record: all of it, or one field.

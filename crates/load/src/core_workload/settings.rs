@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fathom_errors::Error;
+use fathom_units::count;
 
 use super::values::MAX_BYTES;
 use super::{Lengths, Mix, Operation, Values};
@@ -71,7 +72,7 @@ impl CoreWorkload {
     ) -> Result<CoreWorkload, Error> {
         check_class(properties)?;
         let mix = Mix::from_properties(properties)?;
-        let records = records(properties, operations.unwrap_or(0), mix.share(Operation::Insert))?;
+        let records = records(properties, phase, operations)?;
         let distribution = distribution(properties)?;
         if distribution == Distribution::Zipfian && phase == Phase::Run && operations.is_none() {
             let what = "requestdistribution=zipfian needs operationcount, which sets the range it draws from";
@@ -100,6 +101,31 @@ impl CoreWorkload {
         })
     }
 
+    /// Appends the key under which a record is stored.
+    pub fn append_key(&self, number: u64, out: &mut Vec<u8>) {
+        self.keys.append(self.records.stored(number), out);
+    }
+
+    /// The key under which a record is stored.
+    pub fn key_name(&self, number: u64) -> String {
+        self.keys.name(self.records.stored(number))
+    }
+
+    /// A sentence where `zipfian` draws over another range than YCSB, because the forecast of `operationcount` makes no sense.
+    pub fn narrowed_range(&self, properties: &Properties) -> Result<Option<String>, Error> {
+        let operations = properties.whole("operationcount")?.unwrap_or(0);
+        let expected = expected_keys(properties, operations)?;
+        let is_drawn = self.phase == Phase::Run && self.distribution == Distribution::Zipfian;
+        Ok((is_drawn && self.records.expected != expected).then(|| {
+            format!(
+                "operationcount={operations} forecasts {} new records, where {} exist: zipfian draws among those that exist, \
+                 and its range doubles as they grow, whereas YCSB's has room for all from the start",
+                count(expected as f64),
+                count(self.records.table as f64)
+            )
+        }))
+    }
+
     /// Whether the workload sends anything but reads.
     pub fn writes(&self) -> bool {
         let reads = self.mix.share(Operation::Read) + self.mix.share(Operation::Scan);
@@ -117,6 +143,7 @@ impl CoreWorkload {
 fn check_class(properties: &Properties) -> Result<(), Error> {
     match properties.text("workload") {
         None => Err(Error::usage("no workload is named")
+            .with_id("no-workload")
             .advise("give -P workloada, or -p workload=site.ycsb.workloads.CoreWorkload")),
         Some(class) if CLASSES.contains(&class) => Ok(()),
         Some(other) => Err(Error::usage(format!("the workload class {other} is not known"))
@@ -133,7 +160,7 @@ fn bounded(properties: &Properties, name: &str, default: u64, most: u64) -> Resu
 
 fn fields(properties: &Properties) -> Result<FieldNames, Error> {
     let count = bounded(properties, "fieldcount", 10, MAX_FIELDS)?;
-    let prefix = properties.text("fieldnameprefix").unwrap_or("field");
+    let prefix = properties.get("fieldnameprefix").map_or("field", str::trim);
     if prefix.contains('\0') {
         return Err(Error::usage("fieldnameprefix holds a NUL, which ends a name in BSON"));
     }
@@ -145,11 +172,12 @@ fn keys(properties: &Properties) -> Result<KeyNames, Error> {
     Ok(KeyNames {
         prefix: properties.text("keyprefix").unwrap_or("user").to_owned(),
         digits: usize::try_from(digits).unwrap_or(1),
-        ordered: properties.text("insertorder").is_some_and(|order| order != "hashed"),
+        // As in YCSB, no word at all is one that is not `hashed`.
+        ordered: properties.get("insertorder").is_some_and(|order| order.trim() != "hashed"),
     })
 }
 
-fn records(properties: &Properties, operations: u64, insert_share: f64) -> Result<Records, Error> {
+fn records(properties: &Properties, phase: Phase, operations: Option<u64>) -> Result<Records, Error> {
     let table = match properties.whole("recordcount")?.unwrap_or(0) {
         0 => ENDLESS,
         count => count,
@@ -162,7 +190,20 @@ fn records(properties: &Properties, operations: u64, insert_share: f64) -> Resul
     if first.checked_add(count).is_none_or(|end| end > table) {
         return Err(beyond(first, count, table));
     }
-    Ok(Records { first, count, table, inserts: (operations as f64 * insert_share) as u64 })
+    let is_apart = phase == Phase::Run && properties.truth("insertresume", true);
+    let is_timed = properties.number("maxexecutiontime")?.is_some_and(|seconds| seconds > 0.0);
+    let expected = expected_keys(properties, operations.unwrap_or(0))?;
+    Ok(Records { first, count, is_apart, ..Records::whole(table) }.expecting(expected, is_timed))
+}
+
+/// YCSB's `expectednewkeys`: the product in its order, with the proportion as it is given, cut once, to 32 bits where YCSB takes the
+/// number of operations.
+fn expected_keys(properties: &Properties, operations: u64) -> Result<u64, Error> {
+    const YCSB_MOST: u64 = i32::MAX as u64;
+    let proportion =
+        properties.number("insertproportion")?.unwrap_or_else(|| default_number("insertproportion"));
+    let keys = (operations as f64 * proportion * 2.0) as u64;
+    Ok(if operations <= YCSB_MOST { keys.min(YCSB_MOST) } else { keys })
 }
 
 fn beyond(first: u64, count: u64, table: u64) -> Error {
@@ -198,9 +239,11 @@ fn distribution(properties: &Properties) -> Result<Distribution, Error> {
     ];
     let chosen = properties.choice("requestdistribution", &words)?.unwrap_or(Distribution::Uniform);
     match chosen {
-        Distribution::Exponential { percentile, share } if percentile >= 100.0 || share == 0.0 => {
+        Distribution::Exponential { percentile, share }
+            if percentile == 0.0 || percentile >= 100.0 || share == 0.0 =>
+        {
             Err(Error::usage(
-                "exponential.percentile lies below 100 and exponential.frac above 0, or no number would ever be drawn",
+                "exponential.percentile lies between 0 and 100 and exponential.frac above 0, or no number would ever be drawn",
             ))
         }
         chosen => Ok(chosen),
@@ -282,7 +325,7 @@ mod tests {
         let workload =
             CoreWorkload::from_properties(&properties("recordcount=1000"), Phase::Run, Some(10)).unwrap();
         assert_eq!((workload.table.as_str(), workload.fields.names().len()), ("usertable", 10));
-        assert_eq!(workload.records, Records { first: 0, count: 1000, table: 1000, inserts: 0 });
+        assert_eq!(workload.records, Records { is_apart: true, ..Records::whole(1000) });
         assert_eq!(workload.distribution, Distribution::Uniform);
         assert!(workload.read_all_fields && !workload.write_all_fields && !workload.keys.ordered);
         assert!((workload.mix.share(Operation::Read) - 0.95).abs() < 1e-12);
@@ -291,6 +334,67 @@ mod tests {
         assert_eq!(old.records.count, ENDLESS);
         assert_eq!(old.load_count(&properties("")).unwrap(), None, "as YCSB, without an end");
         assert_eq!(old.load_count(&properties("insertcount=5")).unwrap(), Some(5));
+    }
+
+    /// The first is the case that was reported: 5000 times one less nine tenths, cut before it was doubled, was 998.
+    #[test]
+    fn new_records_are_expected_as_ycsb_computes_them() {
+        for (text, expected) in [
+            ("operationcount=5000 readproportion=0.9 insertproportion=0.1", 1000),
+            // The share of inserts is 0.0909, and the proportion 0.05.
+            ("operationcount=10000 readproportion=0.5 updateproportion=0 insertproportion=0.05", 1000),
+            ("operationcount=999 insertproportion=0.0005", 0),
+            ("operationcount=1001 insertproportion=0.0005", 1),
+            ("operationcount=100 readproportion=50 insertproportion=50", 10_000),
+            ("operationcount=3 insertproportion=0.1", 0),
+            ("operationcount=15 insertproportion=0.1", 3),
+            ("operationcount=0 insertproportion=1", 0),
+            ("operationcount=1000", 0),
+        ] {
+            let given = properties(&format!("recordcount=1000 requestdistribution=zipfian {text}"));
+            let operations = given.whole("operationcount").unwrap();
+            let workload = CoreWorkload::from_properties(&given, Phase::Run, operations).unwrap();
+            assert_eq!(workload.records.expected, expected, "{text}");
+            assert_eq!(workload.narrowed_range(&given).unwrap(), None, "{text}");
+        }
+        let most = properties("insertproportion=1");
+        let keys = |operations| expected_keys(&most, operations).unwrap();
+        assert_eq!(
+            [2_000_000_000, 3_000_000_000].map(keys),
+            [2_147_483_647, 6_000_000_000],
+            "32 bits where YCSB has them"
+        );
+    }
+
+    #[test]
+    fn a_count_that_is_no_forecast_is_told() {
+        let text =
+            "recordcount=1000 operationcount=150000000 insertproportion=0.05 requestdistribution=zipfian";
+        for (more, is_told) in [
+            ("maxexecutiontime=8", true),
+            ("maxexecutiontime=8 recordcount=1000000", false),
+            ("maxexecutiontime=8 requestdistribution=latest", false),
+            ("recordcount=20000", false),
+            ("", true),
+        ] {
+            let given = properties(&format!("{text} {more}"));
+            let workload = CoreWorkload::from_properties(&given, Phase::Run, Some(150_000_000)).unwrap();
+            let told = workload.narrowed_range(&given).unwrap();
+            assert_eq!(told.is_some(), is_told, "{more}: {told:?}");
+            if let Some(told) = told {
+                assert!(told.contains("forecasts 15,000,000 new records, where 1,000 exist"), "{told}");
+            }
+        }
+        let load = CoreWorkload::from_properties(&properties(text), Phase::Load, None).unwrap();
+        assert_eq!(load.narrowed_range(&properties(text)).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_given_empty_is_read_as_in_ycsb() {
+        let given = properties("recordcount=9 insertorder= fieldnameprefix= fieldcount=2");
+        let workload = CoreWorkload::from_properties(&given, Phase::Run, Some(1)).unwrap();
+        assert!(workload.keys.ordered);
+        assert_eq!(workload.fields.names(), ["0", "1"]);
     }
 
     #[test]
@@ -313,7 +417,8 @@ mod tests {
             ("fieldnameprefix=a\0b", "holds a NUL"),
             ("zipfianconstant=1", "between 0 and 1"),
             ("hotspotdatafraction=2", "a share"),
-            ("requestdistribution=exponential exponential.percentile=100", "below 100"),
+            ("requestdistribution=exponential exponential.percentile=100", "between 0 and 100"),
+            ("requestdistribution=exponential exponential.percentile=0", "between 0 and 100"),
             ("workload=site.ycsb.workloads.TimeSeriesWorkload", "not known"),
             ("datatype=json", "one of binary, string"),
         ] {

@@ -7,7 +7,8 @@
 //! The inserts of a run begin after the existing records. YCSB begins at `recordcount` each time, so that a
 //! second run of a workload that inserts fails on keys of the first. Keys are hashes, so the largest key does not help.
 //! Instead numbers are looked up in steps that double, and then between the last one that exists and
-//! the first one that does not.
+//! the first one that does not. Clients with different parts of the table insert different records
+//! ([`Records::stored`](crate::generators::Records::stored)), so that none of them fails on the keys of another.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,7 +147,7 @@ fn highest_taken(
     from: u64,
 ) -> Result<Option<u64>, Error> {
     let keys: Vec<String> =
-        (from..from.saturating_add(FREE_IN_A_ROW)).map(|number| workload.keys.name(number)).collect();
+        (from..from.saturating_add(FREE_IN_A_ROW)).map(|number| workload.key_name(number)).collect();
     let command = doc! {
         "find": &workload.table,
         "filter": { "_id": { "$in": &keys } },

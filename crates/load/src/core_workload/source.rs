@@ -10,7 +10,7 @@ use fathom_wire::OpMsgWriter;
 
 use super::requests::Requests;
 use super::{CoreShared, Operation, Phase};
-use crate::generators::KeyChooser;
+use crate::generators::{KeyChooser, KeyDraws};
 use crate::measurements::Status;
 use crate::reply::{ReplyContent, status_of};
 use crate::source::{MetricIndex, OperationStart, ReplyOutcome, Source};
@@ -24,6 +24,9 @@ const SCAN: MetricIndex = 3;
 const READ_MODIFY_WRITE: MetricIndex = 4;
 const DELETE: MetricIndex = 5;
 const VERIFY: MetricIndex = 6;
+/// The metrics behind them, which only YCSB's report has.
+const REPORT_ONLY: [&str; 1] = ["SCAN-LATENCY-PER-RECORD"];
+const SCAN_FOR_EACH_RECORD: MetricIndex = METRICS.len();
 
 /// One loop's share of the work.
 #[derive(Debug)]
@@ -51,8 +54,8 @@ pub enum CoreState {
     Scan {
         /// The number of records that it still wants.
         left: u64,
-        /// Whether it has found any records.
-        found: bool,
+        /// The number of records that it has found.
+        found: u64,
     },
     /// The read of a read-modify-write of this record.
     ReadThenUpdate(u64),
@@ -114,7 +117,9 @@ impl CoreSource {
         answer: &ReplyContent<'_>,
     ) -> (Status, Option<(MetricIndex, Status, u64)>) {
         let found = answer.batch().0.and_then(|batch| batch.into_iter().flatten().next());
-        let Some(RawBsonRef::Document(document)) = found else { return (Status::NotFound, None) };
+        let Some(RawBsonRef::Document(document)) = found else {
+            return (Status::NotFound, self.unverified());
+        };
         if !self.shared.workload.values.integrity {
             return (Status::Ok, None);
         }
@@ -125,23 +130,29 @@ impl CoreSource {
         (Status::Ok, Some((VERIFY, status, took)))
     }
 
+    /// The verification of a read that returned no record: an error, as in YCSB, if values are verified.
+    fn unverified(&self) -> Option<(MetricIndex, Status, u64)> {
+        self.shared.workload.values.integrity.then_some((VERIFY, Status::Error, 0))
+    }
+
     fn answer_scan(
         &self,
-        (left, found): (u64, bool),
+        (left, found): (u64, u64),
         answer: &ReplyContent<'_>,
         message: &mut OpMsgWriter<'_>,
     ) -> (CoreState, ReplyOutcome) {
         let (batch, id) = answer.batch();
         let count = batch.map_or(0, |batch| batch.into_iter().count() as u64);
-        let (left, found) = (left.saturating_sub(count), found || count > 0);
+        let (left, found) = (left.saturating_sub(count), found + count);
         let state = CoreState::Scan { left, found };
         if id != 0 && left > 0 {
             self.requests.get_more(id, left, message);
             return (state, ReplyOutcome { more: true, ..ReplyOutcome::default() });
         }
         // YCSB calls a scan that finds nothing an error.
-        let status = if found { Status::Ok } else { Status::Error };
-        (state, ReplyOutcome { whole: Some((SCAN, status)), ..ReplyOutcome::default() })
+        let status = if found > 0 { Status::Ok } else { Status::Error };
+        let for_each_record = (found > 0).then_some((SCAN_FOR_EACH_RECORD, found));
+        (state, ReplyOutcome { whole: Some((SCAN, status)), for_each_record, ..ReplyOutcome::default() })
     }
 }
 
@@ -164,6 +175,10 @@ impl Source for CoreSource {
         METRICS.map(str::to_owned).to_vec()
     }
 
+    fn report_only(&self) -> &'static [&'static str] {
+        &REPORT_ONLY
+    }
+
     fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<OperationStart<CoreState>> {
         let operation = match self.shared.workload.phase {
             Phase::Load => Operation::Insert,
@@ -184,7 +199,7 @@ impl Source for CoreSource {
                 (CoreState::ReadThenUpdate(number), None)
             }
             Operation::Scan => {
-                (CoreState::Scan { left: requests.scan(number, random, message), found: false }, None)
+                (CoreState::Scan { left: requests.scan(number, random, message), found: 0 }, None)
             }
             Operation::Delete => {
                 requests.delete(number, message);
@@ -259,12 +274,21 @@ impl Source for CoreSource {
         std::mem::take(&mut self.requests.user_bytes)
     }
 
+    fn take_key_draws(&mut self) -> KeyDraws {
+        self.chooser.take_draws()
+    }
+
     fn repeats(&self) -> bool {
         self.shared.workload.phase == Phase::Run
     }
 
     fn lost(&mut self, state: &mut CoreState) -> ReplyOutcome {
-        let step = ReplyOutcome { whole: Some((metric_of(state), Status::Error)), ..ReplyOutcome::default() };
+        let is_read = matches!(state, CoreState::Read(_) | CoreState::ReadThenUpdate(_));
+        let step = ReplyOutcome {
+            whole: Some((metric_of(state), Status::Error)),
+            aside: self.unverified().filter(|_| is_read),
+            ..ReplyOutcome::default()
+        };
         // A lost connection does not end a load: it is opened again.
         ReplyOutcome { stop: false, ..self.inserted(state, step, true) }
     }
@@ -299,6 +323,7 @@ impl CoreSource {
             CoreState::ReadThenUpdate(_) => ReplyOutcome {
                 part: Some((READ, status)),
                 whole: Some((READ_MODIFY_WRITE, status)),
+                aside: self.unverified(),
                 failure,
                 ..ReplyOutcome::default()
             },
@@ -311,6 +336,7 @@ impl CoreSource {
             _ => {
                 let step = ReplyOutcome {
                     whole: Some((metric_of(state), status)),
+                    aside: self.unverified().filter(|_| matches!(state, CoreState::Read(_))),
                     failure,
                     ..ReplyOutcome::default()
                 };

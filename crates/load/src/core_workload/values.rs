@@ -86,7 +86,8 @@ impl Lengths {
     }
 
     /// Reads a histogram: `BlockSize<TAB>n`, then a line `bucket<TAB>count` for each bucket from 0 on. No bucket that
-    /// has a count may end above 16 MiB, the most that a document takes.
+    /// has a count may end above 16 MiB, the most that a document takes. Lengths are drawn as YCSB draws them, which is not quite
+    /// what the file says.
     ///
     /// # Errors
     /// `Kind::Usage` if the file is missing or says something else.
@@ -138,11 +139,18 @@ impl Lengths {
             Lengths::Zipfian { least, zipf } => least + zipf.draw(random),
             Lengths::Histogram { block, sums } => {
                 let place = random.below(sums.last().copied().unwrap_or(1));
-                // YCSB takes the upper end of a bucket.
-                (sums.partition_point(|sum| *sum <= place) as u64 + 1) * block
+                length_at(place, sums) * block
             }
         }
     }
+}
+
+/// The length at a place of the counts, in blocks, as YCSB's `HistogramGenerator` finds it: the upper end of the bucket, but the
+/// lower end of the last one, and a place at the border of two buckets counts for the first.
+fn length_at(place: u64, sums: &[u64]) -> u64 {
+    let last = sums.len().saturating_sub(1);
+    let bucket = sums.iter().take(last).position(|sum| place <= *sum);
+    bucket.map_or(last, |bucket| bucket + 1) as u64
 }
 
 #[cfg(test)]
@@ -185,12 +193,32 @@ mod tests {
         assert!(zipfian[0] == 0.0 && zipfian[1] > 0.15 && zipfian[1] > zipfian[2] && zipfian[100] > 0.0);
     }
 
+    /// The results of `HistogramGenerator.nextValue` for each number that it may draw, with a block size of 1.
+    #[test]
+    fn a_histogram_is_off_where_ycsbs_is() {
+        for (sums, lengths) in [
+            (vec![1, 1, 4], vec![1, 1, 2, 2]),
+            (vec![2, 3, 5], vec![1, 1, 1, 2, 2]),
+            (vec![0, 2, 3], vec![1, 2, 2]),
+            (vec![0, 0, 3], vec![1, 2, 2]),
+            (vec![2, 2], vec![1, 1]),
+            (vec![0, 3], vec![1, 1, 1]),
+            (vec![3], vec![0, 0, 0]),
+        ] {
+            let all = *sums.last().unwrap();
+            let drawn: Vec<u64> = (0..all).map(|place| length_at(place, &sums)).collect();
+            assert_eq!(drawn, lengths, "{sums:?}");
+        }
+    }
+
     #[test]
     fn a_histogram_is_read_and_drawn() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"BlockSize\t10\n0\t1\n1\t0\n2\t3\n").unwrap();
+        file.write_all(b"BlockSize\t10\n0\t100\n1\t300\n2\t600\n").unwrap();
         let shares = shares(&Lengths::histogram(file.path()).unwrap(), 30);
-        assert!((shares[10] - 0.25).abs() < 0.01 && (shares[30] - 0.75).abs() < 0.01, "{shares:?}");
+        // Those of YCSB: the last bucket gives its lower end, so that a field has 18.99 bytes on average.
+        assert!((shares[10] - 0.101).abs() < 0.01 && (shares[20] - 0.899).abs() < 0.01, "{shares:?}");
+        assert_eq!(shares[30], 0.0);
         for wrong in [
             "",
             "Size\t1\n",

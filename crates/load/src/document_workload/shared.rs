@@ -92,11 +92,13 @@ impl DocumentShared {
             let wanted = self.workload.collections.get(settings.collection)?.documents;
             // Records that the load inserts first exist when one is chosen.
             let count = if phase.is_none() { wanted.max(there) } else { there };
-            let inserts = phase.map_or(0, |phase| self.workload.inserts(phase, settings.collection));
-            let records = Records { first: 0, count, table: count, inserts };
-            // Zipfian with its own skew covers the existing records; YCSB's constants leave room for inserts.
-            let records = match (settings.distribution, settings.skew) {
-                (Distribution::Zipfian, Some(_)) => Records { inserts: 0, ..records },
+            let records = Records::whole(count);
+            // Zipfian with its own skew covers the existing records; YCSB's constants leave room for twice the inserts.
+            let records = match (phase, settings.skew) {
+                (Some(phase), None) if settings.distribution == Distribution::Zipfian => {
+                    let inserts = self.workload.inserts(phase, settings.collection);
+                    records.expecting(inserts.saturating_mul(2), phase.time.is_some())
+                }
                 _ => records,
             };
             Some(KeyChooser::new(settings.distribution, records, settings.skew, turn))

@@ -10,13 +10,19 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use fathom_stats::{Histogram, SeededRandom};
+use fathom_stats::{Histogram, MAX_CLIENT_CPU_SHARE, SeededRandom};
 
 use super::arrivals::Arrivals;
 use super::plan::{DrivingPlan, LoopsState};
 use super::recorder::{FailuresByKind, LatencyPoint, LoopGauge, LoopMessage, Piece, merge};
+use crate::generators::KeyDraws;
 use crate::measurements::OperationMeasurements;
+use crate::source::{Source, all_metrics};
 
+/// The share of the loops' time above which the preparation of requests limits what the client can do, if it consists of draws.
+const MAX_PREPARING_SHARE: f64 = 0.25;
+/// The draws of a key above which the preparation of requests consists of draws.
+const MANY_DRAWS: u64 = 8;
 /// The average interval between samples of operations under way. The times are random: evenly spaced ones could always fall on
 /// the same phase of a server's own rhythm.
 const SAMPLE: Duration = Duration::from_millis(10);
@@ -29,9 +35,11 @@ pub struct SecondMeasurements<'a> {
     pub second: i64,
     /// Measurements by kind of operation; those that did not occur are left out.
     pub metrics: &'a [(String, OperationMeasurements)],
+    /// The same for what only YCSB's report has, as it is no operation: `CLEANUP`, `SCAN-LATENCY-PER-RECORD`.
+    pub report_only: &'a [(String, OperationMeasurements)],
     /// Individual latencies, if the plan asks for them; [`LatencyPoint::metric`] is a place in [`SecondMeasurements::names`].
     pub points: &'a [LatencyPoint],
-    /// The names of all kinds of operations.
+    /// The names of all metrics.
     pub names: &'a [String],
     /// Operations that ended in this second; 0 during the warm-up.
     pub operations: u64,
@@ -78,14 +86,22 @@ pub enum End {
 pub struct LoadResult {
     /// Measurements by kind of operation; those that did not occur are left out.
     pub metrics: Vec<(String, OperationMeasurements)>,
+    /// The same for what only YCSB's report has.
+    pub report_only: Vec<(String, OperationMeasurements)>,
     /// Operations that ended, and documents of batches.
     pub operations: u64,
+    /// Failed operations, and documents of batches, that were sent again; each attempt has its own measurement.
+    pub retries: u64,
     /// The time that was measured.
     pub elapsed: Duration,
     /// The delay of operations, from when they were due to when they were sent; empty in a closed loop.
     pub lag: Histogram,
     /// Processor time of the loops' threads while measured.
     pub cpu: Duration,
+    /// Time in which the loops prepared requests: they drew keys and wrote documents, and read no reply.
+    pub preparing: Duration,
+    /// How the keys of operations were drawn.
+    pub draws: KeyDraws,
     /// The number of loops.
     pub loops: usize,
     /// Operations under way, on average.
@@ -99,6 +115,34 @@ pub struct LoadResult {
     pub end: End,
 }
 
+impl LoadResult {
+    /// The processor time of the loops, as a share of the time of their threads.
+    pub fn cpu_share(&self) -> f64 {
+        self.share_of_loops(self.cpu)
+    }
+
+    /// The time in which requests were prepared, as a share of the loops' time.
+    pub fn preparing_share(&self) -> f64 {
+        self.share_of_loops(self.preparing)
+    }
+
+    fn share_of_loops(&self, time: Duration) -> f64 {
+        time.as_secs_f64() / (self.elapsed.as_secs_f64() * self.loops as f64).max(1e-9)
+    }
+
+    /// Whether the loops had so much to do that the server may be able to do more: they were busy, or drew again and again.
+    pub fn is_client_limited(&self) -> bool {
+        let draws_often = self.draws.draws > MANY_DRAWS.saturating_mul(self.draws.keys);
+        self.cpu_share() > MAX_CLIENT_CPU_SHARE || draws_often && self.preparing_share() > MAX_PREPARING_SHARE
+    }
+
+    /// Whether an operation failed, and not only an attempt that was followed by another.
+    pub fn has_failures(&self) -> bool {
+        let failures: u64 = self.metrics.iter().map(|(_, measured)| measured.failures()).sum();
+        failures > self.retries
+    }
+}
+
 /// A second that not all loops have reported yet.
 #[derive(Debug, Default)]
 struct PartialSecond {
@@ -110,12 +154,15 @@ struct PartialSecond {
     in_flight_ns: u64,
     user_bytes: u64,
     cpu_ns: u64,
+    preparing_ns: u64,
 }
 
 pub(super) struct Collector {
     shared: Arc<LoopsState>,
     words: Receiver<LoopMessage>,
     names: Vec<String>,
+    /// The first of the metrics that only YCSB's report has.
+    first_report_only: usize,
     gauges: Vec<Arc<LoopGauge>>,
     seconds: BTreeMap<i64, PartialSecond>,
     /// The sum and the number of the samples in this second and in all.
@@ -126,6 +173,9 @@ pub(super) struct Collector {
     operations: u64,
     in_flight_ns: u64,
     cpu_ns: u64,
+    preparing_ns: u64,
+    draws: KeyDraws,
+    retries: u64,
     failures: FailuresByKind,
     reconnects: u64,
     running: usize,
@@ -147,6 +197,7 @@ impl Collector {
             shared: Arc::clone(shared),
             words,
             names: Vec::new(),
+            first_report_only: 0,
             gauges: Vec::new(),
             seconds: BTreeMap::new(),
             sampled: (0, 0),
@@ -156,6 +207,9 @@ impl Collector {
             operations: 0,
             in_flight_ns: 0,
             cpu_ns: 0,
+            preparing_ns: 0,
+            draws: KeyDraws::default(),
+            retries: 0,
             failures: FailuresByKind::new(),
             reconnects: 0,
             running: 0,
@@ -168,10 +222,11 @@ impl Collector {
         }
     }
 
-    /// Registers a loop with its metrics.
-    pub(super) fn add(&mut self, gauge: &Arc<LoopGauge>, metrics: Vec<String>) {
+    /// Registers a loop with the metrics of its source.
+    pub(super) fn add(&mut self, gauge: &Arc<LoopGauge>, source: &impl Source) {
         self.gauges.push(Arc::clone(gauge));
-        self.names = metrics;
+        self.names = all_metrics(source);
+        self.first_report_only = source.metrics().len();
         self.running += 1;
     }
 
@@ -242,6 +297,8 @@ impl Collector {
     fn gather(&mut self, second: i64, piece: Piece) {
         merge(&mut self.failures, piece.failures);
         self.reconnects += piece.reconnects;
+        self.retries += piece.retries;
+        self.draws.merge(piece.draws);
         let gathered = self.seconds.entry(second).or_default();
         gathered.told += 1;
         gathered.points.extend(piece.points);
@@ -250,6 +307,7 @@ impl Collector {
         gathered.in_flight_ns += piece.in_flight_ns;
         gathered.user_bytes += piece.user_bytes;
         gathered.cpu_ns += piece.cpu_ns;
+        gathered.preparing_ns += piece.preparing_ns;
         for (place, measured) in piece.metrics.into_iter().enumerate() {
             let Some(measured) = measured else { continue };
             if gathered.metrics.len() <= place {
@@ -279,11 +337,13 @@ impl Collector {
         if self.whole.len() < gathered.metrics.len() {
             self.whole.resize_with(gathered.metrics.len(), OperationMeasurements::default);
         }
-        let mut metrics = Vec::new();
-        for ((whole, measured), name) in self.whole.iter_mut().zip(gathered.metrics).zip(&self.names) {
+        let (mut metrics, mut report_only) = (Vec::new(), Vec::new());
+        let measured = self.whole.iter_mut().zip(gathered.metrics).zip(&self.names);
+        for (place, ((whole, measured), name)) in measured.enumerate() {
             if let Some(measured) = measured {
                 whole.merge(&measured);
-                metrics.push((name.clone(), *measured));
+                let list = if place < self.first_report_only { &mut metrics } else { &mut report_only };
+                list.push((name.clone(), *measured));
             }
         }
         self.operations += gathered.operations;
@@ -291,11 +351,13 @@ impl Collector {
             self.lag.merge(&gathered.lag);
             self.in_flight_ns += gathered.in_flight_ns;
             self.cpu_ns += gathered.cpu_ns;
+            self.preparing_ns += gathered.preparing_ns;
         }
         let (sum, count) = std::mem::take(&mut self.sampled);
         observer.second(&SecondMeasurements {
             second,
             metrics: &metrics,
+            report_only: &report_only,
             points: &gathered.points,
             names: &self.names,
             operations: gathered.operations,
@@ -317,13 +379,21 @@ impl Collector {
             _ => End::Done,
         });
         let (sum, count) = self.sampled_all;
-        let named = self.names.into_iter().zip(self.whole);
+        let mut metrics: Vec<_> = self.names.into_iter().zip(self.whole).collect();
+        let mut report_only = metrics.split_off(self.first_report_only.min(metrics.len()));
+        for list in [&mut metrics, &mut report_only] {
+            list.retain(|(_, measured)| !measured.is_empty());
+        }
         LoadResult {
-            metrics: named.filter(|(_, measured)| !measured.is_empty()).collect(),
+            metrics,
+            report_only,
             operations: self.operations,
+            retries: self.retries,
             elapsed: Duration::from_nanos(elapsed_ns),
             lag: self.lag,
             cpu: Duration::from_nanos(self.cpu_ns),
+            preparing: Duration::from_nanos(self.preparing_ns),
+            draws: self.draws,
             loops: self.gauges.len(),
             in_flight: in_flight(self.in_flight_ns, elapsed_ns as f64, (sum, count)),
             failures: self.failures,

@@ -67,7 +67,7 @@ pub fn run<S: Source>(
         let phase = number as f64 / loops as f64;
         let gauge = Arc::new(LoopGauge::default());
         let source = source(number);
-        collector.add(&gauge, source.metrics());
+        collector.add(&gauge, &source);
         let place = LoopContext {
             shared: Arc::clone(&shared),
             words: words.clone(),

@@ -8,8 +8,11 @@ use fathom_stats::Histogram;
 use fathom_wire::Failure;
 
 use super::plan::LoopsState;
+use crate::generators::KeyDraws;
 use crate::measurements::{OperationMeasurements, Status};
 use crate::source::{MetricIndex, ReplyOutcome};
+
+const NS_PER_US: u64 = 1000;
 
 /// The latency of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,11 @@ pub(super) struct Piece {
     pub(super) user_bytes: u64,
     /// Time that the loop was on a processor, in nanoseconds.
     pub(super) cpu_ns: u64,
+    /// Time in which requests were prepared, keys drawn and documents written, in nanoseconds.
+    pub(super) preparing_ns: u64,
+    pub(super) draws: KeyDraws,
+    /// Failed operations, and documents of batches, that were sent again.
+    pub(super) retries: u64,
     pub(super) failures: FailuresByKind,
     /// Connections that were opened again.
     pub(super) reconnects: u64,
@@ -86,7 +94,7 @@ pub(super) struct OperationTimes {
 
 impl Piece {
     /// Records the measurements of a step of an operation of `records` records, unless it began in the warm-up. A step that is
-    /// retried has not ended.
+    /// retried is an attempt, after which the operation has not ended.
     pub(super) fn note(
         &mut self,
         moments: OperationTimes,
@@ -104,10 +112,7 @@ impl Piece {
         }
         let since = |from_ns: u64| now_ns.saturating_sub(from_ns);
         let mut record = |metric, status, service_ns, response_ns| {
-            self.record(metric, status, service_ns, response_ns);
-            if shared.points {
-                self.points.push(LatencyPoint { metric, status, end_ns: now_ns, service_ns, response_ns });
-            }
+            self.record(shared, LatencyPoint { metric, status, end_ns: now_ns, service_ns, response_ns });
         };
         if let Some((metric, status)) = step.part {
             // The first message was due when the operation was; later ones when the previous one was answered.
@@ -117,13 +122,18 @@ impl Piece {
         if let Some((metric, status, took_ns)) = step.aside {
             record(metric, status, took_ns, took_ns);
         }
-        if let Some((metric, status)) = step.whole.filter(|_| !tried_again) {
+        if let Some((metric, records)) = step.for_each_record {
+            // YCSB divides whole microseconds.
+            let ns = since(moments.begun_ns) / NS_PER_US / records.max(1) * NS_PER_US;
+            record(metric, Status::Ok, ns, ns);
+        }
+        if let Some((metric, status)) = step.whole {
             record(metric, status, since(moments.begun_ns), since(moments.due_ns));
             let others = records.saturating_sub(1);
             let failed = if status.is_success() { step.failed_documents.min(others) } else { others };
             self.count(metric, Status::Error, failed);
             self.count(metric, Status::BatchedOk, others - failed);
-            self.operations += records;
+            self.operations += if tried_again { 0 } else { records };
         }
     }
 
@@ -135,10 +145,14 @@ impl Piece {
         self.metrics.get_mut(metric).map(|place| &mut **place.get_or_insert_default())
     }
 
+    /// Records a latency, and keeps it by itself if individual latencies are asked for.
     #[inline]
-    pub(super) fn record(&mut self, metric: MetricIndex, status: Status, service_ns: u64, response_ns: u64) {
-        if let Some(measured) = self.metric(metric) {
-            measured.record(status, service_ns, response_ns);
+    pub(super) fn record(&mut self, shared: &LoopsState, point: LatencyPoint) {
+        if let Some(measured) = self.metric(point.metric) {
+            measured.record(point.status, point.service_ns, point.response_ns);
+        }
+        if shared.points {
+            self.points.push(point);
         }
     }
 

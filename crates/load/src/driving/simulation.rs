@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use bson::rawdoc;
+use bson::{RawDocument, rawdoc};
 use fathom_client::{Address, ConnectionParts, Transport};
 use fathom_stats::{Histogram, LittleCheck, SeededRandom, Slo};
 use fathom_wire::{Codec, Header, OpMsgWriter};
@@ -22,11 +22,12 @@ use super::plan::{LoadClock, LoopsState, SimulatedPeer};
 use super::recorder::LoopGauge;
 use super::{Arrivals, DrivingPlan, End, LoadResult, Observer, SecondMeasurements};
 use crate::binding::Binding;
-use crate::core_workload::{CoreShared, CoreSource, CoreWorkload, Phase, Retry};
+use crate::core_workload::{CoreShared, CoreSource, CoreState, CoreWorkload, Phase, Retry};
 use crate::find_max::{SearchStep, find_max};
 use crate::measurements::{OperationMeasurements, Status};
 use crate::properties::Properties;
 use crate::search_rates::SearchRates;
+use crate::source::{OperationStart, ReplyOutcome, Source};
 
 const MS: u64 = 1_000_000;
 /// Few connections, so that a stall delays less than one operation in a hundred.
@@ -150,6 +151,16 @@ fn simulate(answer: Answer, plan: &DrivingPlan) -> LoadResult {
 }
 
 fn simulate_seconds(answer: Answer, plan: &DrivingPlan, seconds: &mut LagSeries) -> LoadResult {
+    simulate_source(answer, plan, seconds, |source, _| source)
+}
+
+/// Reads of one record, by a source that `wrap` makes of one that takes no time, and of the clock.
+fn simulate_source<S: Source>(
+    answer: Answer,
+    plan: &DrivingPlan,
+    seconds: &mut LagSeries,
+    wrap: impl FnOnce(CoreSource, &'static AtomicU64) -> S,
+) -> LoadResult {
     // A loop's clock is copied into its state; a few bytes for each test are not freed.
     let clock_ns: &'static AtomicU64 = Box::leak(Box::default());
     let mut properties = Properties::default();
@@ -159,13 +170,14 @@ fn simulate_seconds(answer: Answer, plan: &DrivingPlan, seconds: &mut LagSeries)
     let workload = CoreWorkload::from_properties(&properties, Phase::Run, None).unwrap();
     let (binding, _) = Binding::from_properties(&properties).unwrap();
     let source = CoreSource::new(&Arc::new(CoreShared::new(workload, binding, Retry::default(), 1000)), 7, 0);
+    let source = wrap(source, clock_ns);
 
     let shared = LoopsState::with_clock(plan, LoadClock::Manual(clock_ns));
     let (words, heard) = mpsc::channel();
     let (wishes, _wished) = mpsc::channel();
     let mut collector = Collector::new(&shared, plan, heard);
     let gauge = Arc::new(LoopGauge::default());
-    collector.add(&gauge, crate::source::Source::metrics(&source));
+    collector.add(&gauge, &source);
     let (parts, sockets): (Vec<_>, Vec<_>) = (0..plan.connections).map(|_| pair()).unzip();
     let sockets = sockets.into_iter().map(|socket| (socket, Vec::new())).collect();
     let context = LoopContext {
@@ -296,6 +308,73 @@ fn an_operation_without_a_reply_is_lost_at_its_deadline() {
     let failed = &read(&ended).failed[&Status::Error].service;
     assert_eq!(failed.len(), CONNECTIONS as u64);
     assert!(at(failed, 0.01) >= 500.0 && at(failed, 1.0) <= 515.0, "noticed at the next tick of 10 ms");
+}
+
+/// A source that takes a millisecond to prepare each request.
+struct SlowSource {
+    source: CoreSource,
+    clock_ns: &'static AtomicU64,
+}
+
+impl Source for SlowSource {
+    type State = CoreState;
+
+    fn metrics(&self) -> Vec<String> {
+        self.source.metrics()
+    }
+
+    fn begin(&mut self, most: u64, message: &mut OpMsgWriter<'_>) -> Option<OperationStart<CoreState>> {
+        self.clock_ns.fetch_add(MS, Ordering::Relaxed);
+        self.source.begin(most, message)
+    }
+
+    fn answer(
+        &mut self,
+        state: &mut CoreState,
+        reply: &RawDocument,
+        message: &mut OpMsgWriter<'_>,
+    ) -> ReplyOutcome {
+        self.source.answer(state, reply, message)
+    }
+
+    fn again(&mut self, state: &mut CoreState, message: &mut OpMsgWriter<'_>) {
+        self.source.again(state, message);
+    }
+
+    fn take_user_bytes(&mut self) -> u64 {
+        self.source.take_user_bytes()
+    }
+
+    fn lost(&mut self, state: &mut CoreState) -> ReplyOutcome {
+        self.source.lost(state)
+    }
+}
+
+/// A reply that arrives while requests are prepared is read before the next is begun: without that, the time of an operation has the
+/// preparation of three others in it.
+#[test]
+fn the_time_of_an_operation_has_no_queue_of_preparations_in_it() {
+    let plan = plan(Arrivals::Closed, 2);
+    let ended = simulate_source(at_once, &plan, &mut LagSeries::default(), |source, clock_ns| SlowSource {
+        source,
+        clock_ns,
+    });
+    let service = &read(&ended).succeeded.service;
+    assert!(service.len() > 1900, "{}", service.len());
+    assert!(at(service, 0.99) < 1.2, "{} ms, one preparation at most", at(service, 0.99));
+    assert!(ended.preparing_share() > 0.9, "{}", ended.preparing_share());
+}
+
+#[test]
+fn each_connection_is_closed_once_and_counts_as_no_operation() {
+    let ended = simulate(at_once, &DrivingPlan { operations: Some(20), ..plan(Arrivals::Closed, 60) });
+    let closed: Vec<_> = ended
+        .report_only
+        .iter()
+        .map(|(name, measured)| (name.as_str(), measured.returned(Status::Ok)))
+        .collect();
+    assert_eq!(closed, [("CLEANUP", CONNECTIONS as u64)]);
+    assert!(ended.operations == 20 && ended.metrics.iter().all(|(name, _)| name == "READ"));
 }
 
 /// At the end of a period of 20 ms: for four connections, 200 times a second at most.

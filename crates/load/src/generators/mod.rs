@@ -1,8 +1,13 @@
 //! YCSB's request distributions, which choose the record of an operation.
 //!
 //! Each loop draws from its own chooser. The choosers share the number of the newest record, which rises as inserts are
-//! acknowledged. A number beyond it is discarded and drawn again, as in YCSB.
+//! acknowledged. A number beyond it is discarded and drawn again, as in YCSB; [`KeyDraws`] counts how often.
+//!
+//! YCSB's `zipfian` draws over a range with room for twice the inserts that follow from `operationcount`, and never beyond it. Here
+//! the range is the same as long as it is a forecast ([`Records::expecting`]), and doubles where more records exist than it holds.
+//! `exponential` is drawn at once among the records that exist, which has the same distribution as drawing again.
 
+mod records;
 mod zipf;
 
 use std::sync::Arc;
@@ -10,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fathom_stats::SeededRandom;
 
+pub use records::Records;
 pub use zipf::{ScrambledZipfian, YCSB_SKEW, Zipf};
 
 /// A request distribution with its settings.
@@ -39,17 +45,24 @@ pub enum Distribution {
     Sequential,
 }
 
-/// The records that a run may choose from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Records {
-    /// `insertstart`: the first number.
-    pub first: u64,
-    /// `insertcount`: the number of records from it on.
-    pub count: u64,
-    /// `recordcount`: the size of the whole table.
-    pub table: u64,
-    /// The number of the run's inserts; `zipfian` leaves room for twice as many.
-    pub inserts: u64,
+/// How keys were drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyDraws {
+    /// Keys that operations needed.
+    pub keys: u64,
+    /// The draws that they took: more than one for a key where records were drawn that do not exist.
+    pub draws: u64,
+    /// Keys that are the newest record's because no record that exists was drawn.
+    pub substitutes: u64,
+}
+
+impl KeyDraws {
+    /// Adds all of another's.
+    pub fn merge(&mut self, other: KeyDraws) {
+        self.keys += other.keys;
+        self.draws += other.draws;
+        self.substitutes += other.substitutes;
+    }
 }
 
 /// Draws the numbers of records.
@@ -57,6 +70,7 @@ pub struct Records {
 pub struct KeyChooser {
     records: Records,
     kind: GeneratorKind,
+    draws: KeyDraws,
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +96,7 @@ impl KeyChooser {
             Distribution::Uniform => GeneratorKind::Uniform,
             Distribution::Zipfian => {
                 // The range includes its end, which is drawn and refused if nothing is inserted.
-                let count = records.count + 2 * records.inserts + 1;
+                let count = records.count.saturating_add(records.expected).saturating_add(1);
                 GeneratorKind::Zipfian(Box::new(match skew {
                     None => ScrambledZipfian::ycsb(records.first, count),
                     Some(skew) => ScrambledZipfian::skewed(records.first, count, skew),
@@ -103,40 +117,58 @@ impl KeyChooser {
             }
             Distribution::Sequential => GeneratorKind::Sequential(Arc::clone(turn)),
         };
-        KeyChooser { records, kind }
+        KeyChooser { records, kind, draws: KeyDraws::default() }
+    }
+
+    /// How keys were drawn since the last call.
+    pub fn take_draws(&mut self) -> KeyDraws {
+        std::mem::take(&mut self.draws)
     }
 
     /// The number of an existing record; `newest` is the highest whose insert, and those of all below it, were acknowledged.
     pub fn draw(&mut self, random: &mut SeededRandom, newest: u64) -> u64 {
-        // If hardly any number exists, the last one drawn is used rather than drawing for ever.
-        const MAX_DRAWS: u32 = 10_000;
-        let mut number = 0;
-        for _ in 0..MAX_DRAWS {
-            match self.draw_any(random, newest) {
-                Some(drawn) if drawn <= newest => return drawn,
-                drawn => number = drawn.unwrap_or(number),
+        // The widest range holds a record that exists for one number in a thousand, so this many draws are never in vain.
+        const MAX_DRAWS: u64 = 1 << 17;
+        self.draws.keys += 1;
+        let goes_down = matches!(self.kind, GeneratorKind::Latest(_) | GeneratorKind::Exponential { .. });
+        if newest >= self.records.first || goes_down {
+            for _ in 0..MAX_DRAWS {
+                self.draws.draws += 1;
+                let number = self.draw_any(random, newest);
+                if number <= newest {
+                    return number;
+                }
             }
         }
-        number.min(newest)
+        self.draws.substitutes += 1;
+        newest
     }
 
-    fn draw_any(&mut self, random: &mut SeededRandom, newest: u64) -> Option<u64> {
+    fn draw_any(&mut self, random: &mut SeededRandom, newest: u64) -> u64 {
         let Records { first, count, .. } = self.records;
         match &mut self.kind {
-            GeneratorKind::Uniform => Some(first + random.below(count)),
-            GeneratorKind::Zipfian(scrambled) => Some(scrambled.draw(random)),
+            GeneratorKind::Uniform => first + random.below(count),
+            GeneratorKind::Zipfian(scrambled) => {
+                scrambled.cover(newest.saturating_sub(first).saturating_add(1));
+                scrambled.draw(random)
+            }
             GeneratorKind::Latest(zipf) => {
                 zipf.grow(newest);
-                Some(newest - zipf.draw(random).min(newest))
+                newest - zipf.draw(random).min(newest)
             }
             GeneratorKind::Hotspot { hot, operations } => {
                 // If one part has no records, the other one is used.
                 let cold = count - *hot;
                 let to_hot = cold == 0 || (*hot > 0 && random.uniform() < *operations);
-                Some(first + if to_hot { random.below(*hot) } else { *hot + random.below(cold) })
+                first + if to_hot { random.below(*hot) } else { *hot + random.below(cold) }
             }
-            GeneratorKind::Exponential { mean } => newest.checked_sub(random.exponential(*mean) as u64),
-            GeneratorKind::Sequential(turn) => Some(first + turn.fetch_add(1, Ordering::Relaxed) % count),
+            GeneratorKind::Exponential { mean } => {
+                // Of the whole probability, only the part of the distances up to the oldest record is drawn from.
+                let reach = -(-(newest as f64 + 1.0) / *mean).exp_m1();
+                let distance = -(-random.uniform() * reach).ln_1p() * *mean;
+                newest - (distance as u64).min(newest)
+            }
+            GeneratorKind::Sequential(turn) => first + turn.fetch_add(1, Ordering::Relaxed) % count,
         }
     }
 }
@@ -145,7 +177,7 @@ impl KeyChooser {
 mod tests {
     use super::*;
 
-    const RECORDS: Records = Records { first: 0, count: 1000, table: 1000, inserts: 0 };
+    const RECORDS: Records = Records { first: 0, count: 1000, table: 1000, expected: 0, is_apart: false };
 
     fn counts(distribution: Distribution, records: Records, newest: u64) -> Vec<u64> {
         let mut random = SeededRandom::from_seed(3);
@@ -206,10 +238,25 @@ mod tests {
         let counts = counts(wanted, RECORDS, 999);
         let newest: u64 = counts.iter().rev().take(857).sum();
         let share = newest as f64 / 100_000.0;
-        // A number beyond the oldest record is drawn again, so a little more than 95 of 100 are newer.
+        // YCSB draws a number beyond the oldest record again, so a little more than 95 of 100 are newer.
         let within = 1.0 - 0.05_f64.powf(1000.0 / 857.142_857_1);
         assert!((share - 0.95 / within).abs() < 0.003, "{share}");
         assert!(counts[999] > counts[500] && counts[500] > counts[100]);
+    }
+
+    /// YCSB would draw a hundred thousand times for each key.
+    #[test]
+    fn exponential_takes_one_draw_however_long_it_reaches() {
+        let wanted = Distribution::Exponential { percentile: 0.001, share: 1.0 };
+        let mut chooser = KeyChooser::new(wanted, RECORDS, None, &Arc::default());
+        let mut random = SeededRandom::from_seed(11);
+        let mut counts = vec![0_u64; 1000];
+        for _ in 0..100_000 {
+            counts[chooser.draw(&mut random, 999) as usize] += 1;
+        }
+        assert!(chi_square(&counts, |_| 0.001) < bound(999.0), "all are about equally likely");
+        let expected = KeyDraws { keys: 100_000, draws: 100_000, substitutes: 0 };
+        assert_eq!((chooser.take_draws(), chooser.take_draws()), (expected, KeyDraws::default()));
     }
 
     #[test]
@@ -245,17 +292,64 @@ mod tests {
         assert_eq!(drawn, [10, 11, 12, 13, 10, 11]);
     }
 
+    /// The numbers drawn most often, the most frequent first.
+    fn hottest<const N: usize>(counts: &[u64]) -> [usize; N] {
+        let mut places: Vec<usize> = (0..counts.len()).collect();
+        places.sort_by_key(|place| std::cmp::Reverse(counts[*place]));
+        places[..N].try_into().unwrap()
+    }
+
+    /// recordcount=1000, operationcount=5000, readproportion=0.9, insertproportion=0.1 in YCSB: 1000 new records are expected, and
+    /// of the hottest ranks the first is beyond the newest record.
+    #[test]
+    fn zipfian_with_inserts_is_hottest_where_ycsb_is() {
+        let records = RECORDS.expecting(1000, false);
+        assert_eq!(hottest(&counts(Distribution::Zipfian, records, 999)), [940, 799, 179]);
+    }
+
+    /// Workload E for some seconds with operationcount=150000000: YCSB's range has 15,001 numbers for each record.
+    #[test]
+    fn a_run_that_ends_by_time_draws_among_its_records_and_follows_them() {
+        let records = RECORDS.expecting(15_000_000, true);
+        let mut chooser = KeyChooser::new(Distribution::Zipfian, records, None, &Arc::default());
+        let mut random = SeededRandom::from_seed(12);
+        for newest in [999, 1000, 1001, 1500, 4000, 100_000] {
+            let mut newer = 0;
+            for _ in 0..10_000 {
+                let number = chooser.draw(&mut random, newest);
+                assert!(number <= newest, "{number} of {newest}");
+                newer += u64::from(number > newest / 2);
+            }
+            let KeyDraws { draws, substitutes, .. } = chooser.take_draws();
+            assert!(draws < 22_000 && substitutes == 0, "{draws} draws with {newest}");
+            assert!((3000..7000).contains(&newer), "{newer} of 10,000 in the newer half of {newest}");
+        }
+        // While nothing is inserted, the hottest records are those of YCSB without inserts.
+        assert_eq!(hottest(&counts(Distribution::Zipfian, records, 999)), [144, 610, 213]);
+    }
+
+    #[test]
+    fn zipfian_over_the_tables_own_size_grows_with_it() {
+        let mut chooser = KeyChooser::new(Distribution::Zipfian, RECORDS, Some(0.8), &Arc::default());
+        let mut random = SeededRandom::from_seed(13);
+        assert!((0..1000).all(|_| chooser.draw(&mut random, 50_000) <= 50_000));
+        let GeneratorKind::Zipfian(scrambled) = &chooser.kind else { panic!() };
+        assert_eq!(scrambled.items(), 1001 << 6, "as many as the range has numbers");
+    }
+
     #[test]
     fn what_is_not_there_yet_is_not_drawn() {
-        let records = Records { count: 1000, inserts: 5000, ..RECORDS };
+        let records = Records { expected: 10_000, ..RECORDS };
         let mut random = SeededRandom::from_seed(6);
         for distribution in [Distribution::Uniform, Distribution::Zipfian, Distribution::Latest] {
             let mut chooser = KeyChooser::new(distribution, records, None, &Arc::default());
             assert!((0..1000).all(|_| chooser.draw(&mut random, 99) <= 99));
+            assert_eq!(chooser.take_draws().substitutes, 0);
         }
-        // A table without any of the requested records does not spin for ever.
+        // A table without any of the requested records does not spin for ever, and the substitute counts.
         let far = Records { first: 1000, ..RECORDS };
         let mut chooser = KeyChooser::new(Distribution::Uniform, far, None, &Arc::default());
         assert_eq!(chooser.draw(&mut random, 99), 99);
+        assert_eq!(chooser.take_draws(), KeyDraws { keys: 1, draws: 0, substitutes: 1 });
     }
 }

@@ -14,7 +14,7 @@ pub const YCSB_SKEW: f64 = 0.99;
 const SCRAMBLED_ITEMS: u64 = 10_000_000_001;
 /// The sum of 1/i^0.99 over them, which YCSB has as a constant.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
-/// The number of terms of a sum that are added one by one; the rest is an integral with its first corrections.
+/// The terms of a sum that are added one by one, as in YCSB; the rest is an integral with its first corrections.
 const SUMMED: u64 = 1 << 20;
 
 /// A distribution of ranks from 0, in which low ranks are frequent.
@@ -25,18 +25,18 @@ pub struct Zipf {
     /// The sum of 1/i^skew over `counted` items.
     zeta: f64,
     counted: u64,
-    /// The number of items in `eta`, which YCSB never updates.
+    /// The number of items in `eta`, which YCSB's `latest` never updates.
     first_items: u64,
     eta: f64,
 }
 
-/// The sum of 1/i^skew for i from `from` + 1 to `to`.
+/// `sum` and the terms 1/i^skew for i from `from` + 1 to `to`.
 ///
-/// Beyond [`SUMMED`] terms it uses the formula of Euler and Maclaurin, whose error there is below 1e-12.
-fn zeta_between(from: u64, to: u64, skew: f64) -> f64 {
+/// Beyond the term [`SUMMED`] it uses the formula of Euler and Maclaurin, whose error there is below 1e-12.
+fn zeta(sum: f64, from: u64, to: u64, skew: f64) -> f64 {
     let term = |item: u64| 1.0 / (item as f64).powf(skew);
-    let last_summed = to.min(from.saturating_add(SUMMED));
-    let mut sum: f64 = (from + 1..=last_summed).map(term).sum();
+    let last_summed = to.min(from.max(SUMMED));
+    let mut sum = (from + 1..=last_summed).fold(sum, |sum, item| sum + term(item));
     if last_summed < to {
         let (a, b) = ((last_summed + 1) as f64, to as f64);
         let integral = if (skew - 1.0).abs() < 1e-12 {
@@ -54,7 +54,7 @@ impl Zipf {
     /// Zipf's law over `items` items, at least one; `skew` is between 0 and 1, both excluded.
     pub fn new(items: u64, skew: f64) -> Zipf {
         let items = items.max(1);
-        Zipf::with_zeta(items, skew, zeta_between(0, items, skew))
+        Zipf::with_zeta(items, skew, zeta(0.0, 0, items, skew))
     }
 
     fn with_zeta(items: u64, skew: f64, zeta: f64) -> Zipf {
@@ -64,7 +64,7 @@ impl Zipf {
     }
 
     fn eta(&self) -> f64 {
-        let zeta_of_two = 1.0 + 0.5_f64.powf(self.skew);
+        let zeta_of_two = zeta(0.0, 0, 2, self.skew);
         let share = (2.0 / self.first_items as f64).powf(1.0 - self.skew);
         (1.0 - share) / (1.0 - zeta_of_two / self.zeta)
     }
@@ -72,7 +72,7 @@ impl Zipf {
     /// Changes the number of items. More are added term by term; with fewer the sum stays as it was counted.
     pub fn grow(&mut self, items: u64) {
         if items > self.counted {
-            self.zeta += zeta_between(self.counted, items, self.skew);
+            self.zeta = zeta(self.zeta, self.counted, items, self.skew);
             self.counted = items;
             self.eta = self.eta();
         }
@@ -122,6 +122,23 @@ impl ScrambledZipfian {
         ScrambledZipfian { zipf: Zipf::new(count, skew), first, count: count.max(1) }
     }
 
+    /// Doubles the range until it has room for this many numbers. Half of the ranks keep their number at each step, so that half of
+    /// the hot records stay hot.
+    pub fn cover(&mut self, numbers: u64) {
+        while self.count < numbers {
+            self.count = self.count.saturating_mul(2);
+        }
+        if self.zipf.items < self.count {
+            self.zipf.first_items = self.count;
+            self.zipf.grow(self.count);
+        }
+    }
+
+    /// The number of ranks that are drawn from.
+    pub fn items(&self) -> u64 {
+        self.zipf.items()
+    }
+
     /// The number of a record.
     pub fn draw(&self, random: &mut SeededRandom) -> u64 {
         self.at(self.zipf.draw(random))
@@ -142,10 +159,10 @@ mod tests {
     fn sums_are_right_also_where_they_are_not_added_up() {
         for (items, skew) in [(1_500_000_u64, 0.99), (1_500_000, 0.5)] {
             let one_by_one: f64 = (1..=items).rev().map(|item| 1.0 / (item as f64).powf(skew)).sum();
-            let ours = zeta_between(0, items, skew);
+            let ours = zeta(0.0, 0, items, skew);
             assert!((ours - one_by_one).abs() < 1e-9 * one_by_one, "{ours} {one_by_one}");
         }
-        let constant = zeta_between(0, SCRAMBLED_ITEMS - 1, YCSB_SKEW);
+        let constant = zeta(0.0, 0, SCRAMBLED_ITEMS - 1, YCSB_SKEW);
         assert!((constant - SCRAMBLED_ZETA).abs() < 1e-4, "{constant}");
     }
 
@@ -175,6 +192,25 @@ mod tests {
             assert!((count as f64 - expected).abs() < 5.0 * expected.sqrt(), "{rank}: {count} {expected}");
         }
         assert!(counts.iter().all(|count| *count > 0));
+    }
+
+    #[test]
+    fn a_range_that_doubles_keeps_the_numbers_of_half_of_its_ranks() {
+        let small = ScrambledZipfian::skewed(10, 1000, 0.8);
+        let mut large = small.clone();
+        large.cover(1000);
+        assert_eq!((large.count, large.zipf.items), (1000, 1000));
+        large.cover(1001);
+        assert_eq!((large.count, large.zipf.items), (2000, 2000));
+        let kept = (0..1000).filter(|rank| large.at(*rank) == small.at(*rank)).count();
+        assert!((400..600).contains(&kept), "{kept}");
+        assert!((0..1000).all(|rank| (large.at(rank) - 10) % 1000 + 10 == small.at(rank)));
+        let new = ScrambledZipfian::skewed(10, 2000, 0.8);
+        assert!(
+            (large.zipf.eta - new.zipf.eta).abs() < 1e-12 && (large.zipf.zeta - new.zipf.zeta).abs() < 1e-9
+        );
+        large.cover(u64::MAX);
+        assert_eq!(large.count, u64::MAX, "no overflow");
     }
 
     #[test]

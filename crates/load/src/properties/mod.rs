@@ -65,7 +65,8 @@ impl Properties {
                 if let Some(text) = builtin_workloads::core(&name) {
                     return self.add_text(text.as_bytes(), &format!("the built-in {name}"));
                 }
-                Err(Error::io("read the properties in", path, error).with_kind(Kind::Usage).advise(format!(
+                let error = Error::io("read the properties in", path, error).with_kind(Kind::Usage);
+                Err(error.with_id("no-workload").advise(format!(
                     "name a file, or a built-in workload: {}",
                     builtin_workloads::core_names()
                 )))
@@ -79,8 +80,9 @@ impl Properties {
     /// # Errors
     /// `Kind::Usage` if it has an invalid character.
     pub fn add_text(&mut self, bytes: &[u8], shown: &str) -> Result<(), Error> {
-        let entries = syntax::parse(bytes)
-            .map_err(|error| Error::new(error.kind(), format!("{shown}, {}", error.what())))?;
+        let entries = syntax::parse(bytes).map_err(|error| {
+            Error::new(error.kind(), format!("{shown}, {}", error.what())).with_id("bad-property")
+        })?;
         for entry in entries {
             let origin = format!("{shown}, line {}", entry.line);
             self.files.insert(entry.key, PropertyValue { value: entry.value, origin });
@@ -91,10 +93,18 @@ impl Properties {
     /// Adds `-p name=value`, which overrides all files and earlier flags. The value may contain `=`.
     ///
     /// # Errors
-    /// `Kind::Usage` if there is no `=`.
+    /// `Kind::Usage` if there is no `=`, or if a connection string is in the place of the name.
     pub fn add_flag(&mut self, text: &str) -> Result<(), Error> {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| Error::usage(format!("-p takes name=value, not '{text}'")))?;
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        // The text may hold a password, so it is not repeated.
+        if name.contains(['@', ':', '/']) {
+            return Err(Error::usage("-p takes name=value, not a connection string alone")
+                .with_id("bad-property")
+                .advise("write -p mongodb.url=mongodb://HOST:PORT/DATABASE"));
+        }
+        if name.len() == text.len() {
+            return Err(Error::usage(format!("-p takes name=value, not '{text}'")).with_id("bad-property"));
+        }
         self.set(name, value, "-p");
         Ok(())
     }
@@ -149,8 +159,9 @@ impl Properties {
     /// # Errors
     /// `Kind::Usage` if it is something else.
     pub fn number(&self, name: &str) -> Result<Option<f64>, Error> {
-        let number =
-            |text: &str| text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+        // Java takes the letter of a type behind a number.
+        let plain = |text: &str| text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text).parse().ok();
+        let number = |text: &str| plain(text).filter(|number: &f64| number.is_finite() && *number >= 0.0);
         self.parsed(name, "a number from 0 on", number)
     }
 
@@ -240,6 +251,14 @@ mod tests {
         properties.add_file(given.path()).unwrap();
         assert_eq!(properties.whole("threadcount").unwrap(), Some(32), "a blank behind it");
         assert_eq!(properties.number("readproportion").unwrap(), Some(0.5));
+        for (text, number) in [("0.25f", 0.25), ("1e-1D", 0.1), ("5.", 5.0), (" +2d ", 2.0)] {
+            properties.set("scanproportion", text, "-p");
+            assert_eq!(properties.number("scanproportion").unwrap(), Some(number), "{text}");
+        }
+        for text in ["inf", "NaN", "d", "0.5df"] {
+            properties.set("scanproportion", text, "-p");
+            assert!(properties.number("scanproportion").is_err(), "{text}");
+        }
         assert!(properties.truth("status", false) && !properties.truth("spin.sleep", false));
         let refused = properties.whole("recordcount").unwrap_err().to_string();
         assert!(refused.contains("recordcount takes a whole number from 0 on, not '1e6'"), "{refused}");
@@ -250,6 +269,11 @@ mod tests {
         let refused = properties.choice("requestdistribution", &words).unwrap_err().to_string();
         assert!(refused.contains("one of uniform, zipfian, not 'zipf' (-p)"), "{refused}");
         assert!(properties.add_flag("threads").is_err());
+        for login in ["mongodb://us3r:s3cret@h/x?w=1", "us3r:s3cret@h", "mongodb://us3r:s3cret", "s3cret@h=1"]
+        {
+            let refused = properties.add_flag(login).unwrap_err().to_string();
+            assert!(refused.contains("mongodb.url=") && !refused.contains("s3cret"), "{refused}");
+        }
         let missing = properties.add_file(Path::new("/nonexistent/workload")).unwrap_err();
         assert_eq!(missing.kind(), Kind::Usage);
         assert!(missing.to_string().contains("a built-in workload: workloada, "), "{missing}");

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use fathom_stats::Histogram;
 
-use super::settings::{MeasurementInterval, ReportSettings};
+use super::settings::{INTENDED, MeasurementInterval, ReportSettings, has_due_time};
 use crate::java::StringHash;
 use crate::measurements::{Latencies, OperationMeasurements, Status};
 
@@ -54,14 +54,20 @@ pub(super) fn metrics<'a>(
     let response: Select = |latencies| &latencies.response;
     let clocks = match settings.clock {
         MeasurementInterval::Service => vec![(service, "", true)],
-        MeasurementInterval::Response => vec![(response, "", true)],
-        MeasurementInterval::Both => vec![(service, "", true), (response, "Intended-", false)],
+        MeasurementInterval::Response => vec![(response, "", false)],
+        MeasurementInterval::Both => vec![(service, "", true), (response, INTENDED, false)],
     };
     let mut metrics = Vec::new();
-    for (select, prefix, has_returns) in clocks {
+    for (select, prefix, is_service) in clocks {
         let mut blocks: Vec<ReportBlock<'a>> = Vec::new();
         for (operation, measured) in measured {
-            let returns = (has_returns && !WITHOUT_RETURNS.contains(&operation.as_str())).then_some(measured);
+            let has_returns = prefix.is_empty() && !WITHOUT_RETURNS.contains(&operation.as_str());
+            let returns = has_returns.then_some(measured);
+            if !is_service && !has_due_time(operation) {
+                let shown = returns.is_some_and(|returns| keep_empty || !returns.is_empty());
+                blocks.extend(shown.then(|| only_returns(operation, returns)));
+                continue;
+            }
             blocks.extend(succeeded(operation, measured, select, returns, keep_empty));
             blocks.extend(failed(settings, operation, measured, select, keep_empty));
         }
@@ -91,6 +97,12 @@ fn succeeded<'a>(
         latencies: Cow::Borrowed(latencies),
         returns,
     })
+}
+
+/// The block of an operation that has lines of return counts and no latencies.
+fn only_returns<'a>(operation: &str, returns: Option<&'a OperationMeasurements>) -> ReportBlock<'a> {
+    let latencies = Cow::Owned(Histogram::new());
+    ReportBlock { name: operation.to_owned(), operations: 0, latencies, returns }
 }
 
 fn failed<'a>(
@@ -124,7 +136,8 @@ fn failed<'a>(
     metrics
 }
 
-fn place(name: &str) -> (u32, usize) {
+/// The place of a metric in the report.
+pub(super) fn place(name: &str) -> (u32, usize) {
     let hash = StringHash::from_text(name).value() as u32;
     let known = KNOWN.iter().position(|known| *known == name).unwrap_or(KNOWN.len());
     ((hash ^ (hash >> 16)) & 15, known)
@@ -177,6 +190,18 @@ mod tests {
         assert_eq!(metrics[0].operations, 0, "all failed, and the block is there to say it");
         assert_eq!(metrics[1].latencies.max_ns(), Some(1_000));
         assert_eq!(metrics[3].latencies.max_ns(), Some(2_000));
+    }
+
+    #[test]
+    fn metrics_without_a_due_time_have_one_clock() {
+        let all = ["SCAN", "VERIFY", "SCAN-LATENCY-PER-RECORD"].map(|name| measured(name, &[Status::Ok]));
+        let expected = "SCAN-LATENCY-PER-RECORD VERIFY SCAN Intended-SCAN";
+        assert_eq!(names(&settings(&["measurement.interval=both"]), &all).join(" "), expected);
+        let intended = settings(&["measurement.interval=intended"]);
+        let metrics = metrics(&intended, &all, false);
+        let shown: Vec<_> =
+            metrics.iter().map(|one| (one.name.as_str(), one.operations, one.returns.is_some())).collect();
+        assert_eq!(shown, [("VERIFY", 0, true), ("SCAN", 1, true)]);
     }
 
     #[test]

@@ -15,6 +15,10 @@ mod points;
 mod settings;
 mod status_line;
 
+use std::borrow::Cow;
+
+use fathom_stats::Histogram;
+
 use crate::measurements::OperationMeasurements;
 
 pub use java_double::java_double;
@@ -49,6 +53,20 @@ pub fn report(settings: &ReportSettings, totals: &RunTotals<'_>) -> String {
         Exporter::Json => lines.json(),
         Exporter::JsonArray => lines.json_array(),
     }
+}
+
+/// The latencies of each metric of the report, by the names of YCSB's histogram logs: failed operations have their own, as has the
+/// second clock, and a type that is one of two has its prefix.
+pub fn latencies_by_name<'m>(
+    settings: &ReportSettings,
+    measured: &'m [(String, OperationMeasurements)],
+) -> Vec<(String, Cow<'m, Histogram>)> {
+    let prefix = match settings.shape {
+        MeasurementType::HdrAndBuckets | MeasurementType::HdrAndRaw => "Hdr",
+        _ => "",
+    };
+    let named = |block: ReportBlock<'m>| (format!("{prefix}{}", block.name), block.latencies);
+    metrics(settings, measured, false).into_iter().map(named).collect()
 }
 
 /// All lines of the report. Those of the garbage collector, which does not exist here, have zeroes, since parsers look for them

@@ -1,7 +1,7 @@
 //! Report blocks with more than a distribution: means over time (`timeseries`) and individual latencies (`raw`).
 //!
 //! The caller passes them by the metric's name in the report (`ReportSettings::metric_name`, with the prefix `Intended-` for
-//! the second clock). YCSB prints a sentence with the value -1 before the summary of raw points; it is left out here.
+//! the second clock).
 //!
 //! YCSB has points of means over any number of milliseconds. Here they are of whole seconds, as the loops report
 //! latencies by the second.
@@ -11,8 +11,8 @@ use std::io;
 
 use super::distributions::{max_us, mean_us, min_us};
 use super::lines::{JavaNumber, ReportLines};
-use super::metrics::{ReportBlock, metrics};
-use super::settings::{MeasurementType, ReportSettings};
+use super::metrics::{ReportBlock, metrics, place};
+use super::settings::{INTENDED, MeasurementType, ReportSettings};
 use crate::measurements::OperationMeasurements;
 
 /// Means of a metric over time.
@@ -69,6 +69,8 @@ pub(super) fn add_raw(
     lines.add(name, "Total Operations", sorted.len() as u64);
     if let Some((least, most)) = sorted.first().zip(sorted.last()).filter(|_| settings.raw_summary) {
         let sum: u128 = sorted.iter().map(|us| u128::from(*us)).sum();
+        // YCSB's exporters know only lines with a number.
+        lines.add(name, "Below is a summary of latency in microseconds:", NONE);
         lines.add(name, "Average", sum as f64 / sorted.len() as f64);
         lines.add(name, "Min", *least);
         lines.add(name, "Max", *most);
@@ -89,7 +91,7 @@ pub(super) fn add_raw(
     lines.add_returns(name, metric);
 }
 
-/// Writes the points themselves: for each metric a head line, then `READ,epoch ms,us`. They go to
+/// Writes the points themselves, in the order of the report: for each metric a head line, then `READ,epoch ms,us`. They go to
 /// [`ReportSettings::raw_file`], or to standard output in front of the report.
 ///
 /// # Errors
@@ -100,7 +102,12 @@ pub fn write_raw_points(
     raw: &[RawPoints],
 ) -> io::Result<()> {
     let prefix = if settings.shape == MeasurementType::HdrAndRaw { "Raw" } else { "" };
-    for RawPoints { metric, points } in raw {
+    let mut sorted: Vec<&RawPoints> = raw.iter().collect();
+    sorted.sort_by_key(|raw| match raw.metric.strip_prefix(INTENDED) {
+        Some(operation) => (true, place(operation)),
+        None => (false, place(&raw.metric)),
+    });
+    for RawPoints { metric, points } in sorted {
         writeln!(out, "{prefix}{metric} latency raw data: op, timestamp(ms), latency(us)")?;
         for (epoch_ms, us) in points {
             writeln!(out, "{prefix}{metric},{epoch_ms},{us}")?;

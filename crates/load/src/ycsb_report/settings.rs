@@ -12,6 +12,17 @@ use super::java_double;
 use crate::measurements::Status;
 use crate::properties::Properties;
 
+/// The prefix of the second clock's metrics, if the report has both.
+pub(super) const INTENDED: &str = "Intended-";
+
+/// Metrics that YCSB measures by the clock of requests only: they are not due at any time.
+const WITHOUT_DUE_TIME: [&str; 2] = ["VERIFY", "SCAN-LATENCY-PER-RECORD"];
+
+/// Whether a metric has latencies by the second clock, from when operations were due.
+pub(super) fn has_due_time(operation: &str) -> bool {
+    !WITHOUT_DUE_TIME.contains(&operation)
+}
+
 /// The most buckets: a quarter of an hour. A report with all of them is 20 MB long for each operation.
 const MAX_BUCKETS: u64 = 1_000_000;
 
@@ -148,6 +159,21 @@ impl ReportSettings {
     /// Whether failed operations with this status are shown separately; the others are `-FAILED`.
     pub(super) fn is_tracked(&self, status: Status) -> bool {
         self.tracked.contains(&status)
+    }
+
+    /// The names in the report for the latency of an operation that ended so: by the first clock and by the second, as far as the
+    /// report has them.
+    pub fn point_names(&self, operation: &str, status: Status) -> [Option<String>; 2] {
+        let name = self.metric_name(operation, status);
+        let response = has_due_time(operation);
+        match self.clock {
+            MeasurementInterval::Service => [Some(name), None],
+            MeasurementInterval::Response => [None, response.then_some(name)],
+            MeasurementInterval::Both => {
+                let intended = response.then(|| format!("{INTENDED}{name}"));
+                [Some(name), intended]
+            }
+        }
     }
 
     /// The name in the report for operations that ended so, by [`MeasurementInterval::Service`] or [`MeasurementInterval::Response`]: `READ`, `READ-FAILED`,
@@ -319,6 +345,21 @@ mod tests {
         assert_eq!(names, ["READ", "READ", "READ-NOT_FOUND", "READ-FAILED"]);
         let (settings, _) = of(&["reportlatencyforeacherror=TRUE"]).unwrap();
         assert_eq!(settings.metric_name("SCAN", Status::Forbidden), "SCAN-FORBIDDEN");
+    }
+
+    #[test]
+    fn points_have_the_names_of_the_clocks_that_the_report_has() {
+        let some = |name: &str| Some(name.to_owned());
+        for (interval, operation, names) in [
+            ("op", "READ", [some("READ-FAILED"), None]),
+            ("intended", "READ", [None, some("READ-FAILED")]),
+            ("both", "READ", [some("READ-FAILED"), some("Intended-READ-FAILED")]),
+            ("both", "VERIFY", [some("VERIFY-FAILED"), None]),
+            ("intended", "SCAN-LATENCY-PER-RECORD", [None, None]),
+        ] {
+            let (settings, _) = of(&[&format!("measurement.interval={interval}")]).unwrap();
+            assert_eq!(settings.point_names(operation, Status::Error), names, "{interval} {operation}");
+        }
     }
 
     #[test]

@@ -8,26 +8,32 @@
 //! none of these. The time of a flush is in field 8 in both cases, and is subtracted: the rest was 82.6 us a request,
 //! while tracepoints measured 76.0 from issue to completion.
 //!
+//! A device whose requests the kernel does not count shows zeros that mean nothing: they are left out, with a note, never
+//! written.
+//!
 //! ext4 reports the time of a commit only as a moving average of the last few, so the time of a window is an estimate: its
 //! commits times that average. The estimate is right while commits are alike, and lags by a few commits after a change.
 
 use std::collections::HashMap;
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::diskstats::{DiskSampler, SECTOR_BYTES, Sample};
+use fathom_host::diskstats::{DiskSampler, SECTOR_BYTES, Sample, no_counters_of};
 use fathom_host::file_system_journal::{self, JournalCounters, read};
 use fathom_host::rates::Delta;
-use fathom_host::{DeviceKind, View};
+use fathom_host::{BlockTree, DeviceKind, View};
 
-use super::{Edge, WatchedDevice};
+use super::{Edge, WatchedDevice, is_silent};
+use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
-/// Reads `/proc/diskstats` once for all watched devices.
+/// Reads the counters once for all watched devices.
 pub(crate) struct DeviceCounters {
     view: View,
+    tree: BlockTree,
     targets: Vec<WatchedDevice>,
     sampler: Option<DiskSampler>,
     last: Option<DeviceReading>,
+    notes: Notes,
 }
 
 /// The counters at one moment.
@@ -40,7 +46,14 @@ struct DeviceReading {
 
 impl DeviceCounters {
     pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> DeviceCounters {
-        DeviceCounters { view: view.clone(), targets: targets.to_vec(), sampler: None, last: None }
+        DeviceCounters {
+            view: view.clone(),
+            tree: BlockTree::read(view),
+            targets: targets.to_vec(),
+            sampler: None,
+            last: None,
+            notes: Notes::default(),
+        }
     }
 }
 
@@ -52,7 +65,11 @@ impl Sampler for DeviceCounters {
     fn sample(&mut self, batch: &mut Batch) -> Result<()> {
         let mut sampler = match self.sampler.take() {
             Some(sampler) => sampler,
-            None => DiskSampler::open(&self.view)?,
+            None => {
+                let sampler = DiskSampler::open(&self.view)?;
+                batch.notes.extend(sampler.note());
+                sampler
+            }
         };
         let begin_ns = batch.clock.now_ns();
         let sample = sampler.sample()?;
@@ -62,22 +79,37 @@ impl Sampler for DeviceCounters {
         let journals = file_system_journal::read(&self.view).into_iter();
         let commits = journals.map(|(device, counters)| (device, counters.commits)).collect();
         let now = DeviceReading { at_ns, sample, commits };
-        let gone = |target: &&WatchedDevice| now.sample.by_number(target.number).is_none();
+        // Hidden paths of NVMe have no number of their own on older kernels.
+        let gone = |target: &&WatchedDevice| now.sample.by_name(&target.name).is_none();
         let missing: Vec<&str> =
             self.targets.iter().filter(gone).map(|target| target.name.as_str()).collect();
-        let missing = missing.join(", ");
+        let missing = (!missing.is_empty()).then(|| no_counters_of(&missing));
         if let Some(last) = self.last.as_ref().filter(|last| last.at_ns < at_ns) {
             for target in &self.targets {
-                put(batch, target, last, &now);
+                if is_silent(&self.view, &self.tree, target, |name| now.sample.by_name(name)) {
+                    self.notes.once(batch, silence(&self.view, &self.tree, target));
+                } else {
+                    put(batch, target, last, &now);
+                }
             }
         }
         self.last = Some(now);
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::new(Kind::NotFound, format!("/proc/diskstats has no line for {missing}")))
-        }
+        missing.map_or(Ok(()), |missing| Err(Error::new(Kind::NotFound, missing)))
     }
+}
+
+/// The note on a device whose requests are not counted.
+fn silence(view: &View, tree: &BlockTree, target: &WatchedDevice) -> String {
+    let name = &target.name;
+    let device = tree.by_name(name);
+    if device.is_some_and(|device| device.is_frozen(view)) {
+        let queue = &target.queue;
+        return format!(
+            "What {name} does is not known: /{queue}/iostats is 0, so the kernel does not count its requests."
+        );
+    }
+    let below: Vec<&str> = tree.leaves(device).into_iter().map(|leaf| leaf.name.as_str()).collect();
+    format!("What {name} does is not known: the kernel counts its requests only at {}.", below.join(", "))
 }
 
 /// The flushes that journals above a device requested with their commits.
@@ -91,7 +123,7 @@ fn journal_flushes(target: &WatchedDevice, before: &DeviceReading, after: &Devic
 }
 
 fn put(batch: &mut Batch, target: &WatchedDevice, before: &DeviceReading, after: &DeviceReading) {
-    let of = |reading: &DeviceReading| reading.sample.by_number(target.number).copied();
+    let of = |reading: &DeviceReading| reading.sample.by_name(&target.name).copied();
     let (Some(then), Some(now)) = (of(before), of(after)) else { return };
     let delta = Delta::between(&then, &now);
     if delta.was_reset() {
@@ -226,6 +258,99 @@ mod tests {
         std::fs::write(folder.path().join("proc/diskstats"), line).unwrap();
         sampler.sample(&mut batch).unwrap();
         assert!(batch.readings.is_empty(), "what happened while it was away is not known");
+    }
+
+    #[test]
+    fn a_device_that_proc_hides_is_read_from_sysfs() {
+        let stat = |reads: u64| format!("{reads} 0 80 1 0 0 0 0 0 0 0\n");
+        let (folder, view) = machine(&[
+            ("proc/diskstats", ""),
+            ("sys/block/vda/dev", "254:0"),
+            ("sys/block/vda/stat", &stat(10)),
+        ]);
+        let targets = crate::host::Devices::All.find(&view).unwrap();
+        let mut sampler = DeviceCounters::new(&view, &targets);
+        let clock = crate::Clock::simulated(&[]);
+        let mut batch = Batch::new(clock);
+        sampler.sample(&mut batch).unwrap();
+        assert!(batch.notes.iter().any(|note| note.contains("does not list vda")), "{:?}", batch.notes);
+        std::fs::write(folder.path().join("sys/block/vda/stat"), stat(17)).unwrap();
+        clock.pass(std::time::Duration::from_millis(1));
+        sampler.sample(&mut batch).unwrap();
+        let reads = batch.readings.iter().find(|reading| reading.name == "device.vda.reads");
+        assert_eq!(reads.map(|reading| reading.value), Some(7.0));
+        assert_eq!(batch.notes.len(), 1, "the note is made once");
+    }
+
+    #[test]
+    fn a_silent_device_is_left_out_with_a_note_and_its_paths_are_read() {
+        let counters = |reads: u64| {
+            format!(
+                "0 0 nvme0c0n1 {reads} 0 8 1 0 0 0 0 0 0 0\n0 0 nvme0c1n1 {} 0 8 1 0 0 0 0 0 0 0\n\
+                 259 0 nvme0n1 0 0 0 0 0 0 0 0 0 0 0\n259 1 nvme0n1p1 0 0 0 0 0 0 0 0 0 0 0\n",
+                10 * reads
+            )
+        };
+        let (folder, view) = machine(&[
+            ("proc/diskstats", &counters(1)),
+            ("proc/self/mountinfo", "22 1 259:1 / / rw - xfs /dev/nvme0n1p1 rw\n"),
+            ("sys/block/nvme0n1/dev", "259:0"),
+            ("sys/block/nvme0n1/nvme0n1p1/dev", "259:1"),
+            ("sys/block/nvme0c0n1/size", "9"),
+            ("sys/block/nvme0c1n1/size", "9"),
+        ]);
+        let targets = crate::host::Devices::Under("/".into()).find(&view).unwrap();
+        let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["nvme0n1p1", "nvme0c0n1", "nvme0c1n1"]);
+        let mut sampler = DeviceCounters::new(&view, &targets);
+        let clock = crate::Clock::simulated(&[]);
+        let mut batch = Batch::new(clock);
+        for reads in [1, 4, 4] {
+            std::fs::write(folder.path().join("proc/diskstats"), counters(reads)).unwrap();
+            clock.pass(std::time::Duration::from_millis(1));
+            sampler.sample(&mut batch).unwrap();
+        }
+        let named = |ending: &str| {
+            let named = batch.readings.iter().filter(|reading| reading.name.ends_with(ending));
+            named.map(|reading| (reading.name.as_str(), reading.value)).collect::<Vec<_>>()
+        };
+        let (first, second) = ("device.nvme0c0n1.reads", "device.nvme0c1n1.reads");
+        assert_eq!(named(".reads"), [(first, 3.0), (second, 30.0), (first, 0.0), (second, 0.0)]);
+        let [note] = batch.notes.as_slice() else { panic!("{:?}", batch.notes) };
+        assert!(note.contains("nvme0n1p1") && note.ends_with("at nvme0c0n1, nvme0c1n1."), "{note}");
+    }
+
+    #[test]
+    fn a_device_whose_counters_are_off_is_not_idle() {
+        let line = "8 0 sda 5 0 40 5 0 0 0 0 0 0 0\n";
+        let files =
+            [("proc/diskstats", line), ("sys/block/sda/dev", "8:0"), ("sys/block/sda/queue/iostats", "0")];
+        let (folder, view) = machine(&files);
+        let targets = crate::host::Devices::All.find(&view).unwrap();
+        let mut sampler = DeviceCounters::new(&view, &targets);
+        assert_eq!(run_twice(&mut sampler, || {}), []);
+        let clock = crate::Clock::simulated(&[]);
+        std::fs::write(folder.path().join("sys/block/sda/queue/iostats"), "1").unwrap();
+        sampler.last = None;
+        let mut batch = Batch::new(clock);
+        sampler.sample(&mut batch).unwrap();
+        clock.pass(std::time::Duration::from_millis(1));
+        sampler.sample(&mut batch).unwrap();
+        assert!(batch.readings.iter().any(|reading| reading.name == "device.sda.reads"), "they are on again");
+    }
+
+    #[test]
+    fn btrfs_is_watched_on_all_its_devices() {
+        let (_folder, view) = machine(&[
+            ("proc/self/mountinfo", "22 1 0:40 / / rw - btrfs /dev/sda rw\n"),
+            ("sys/block/sda/dev", "8:0"),
+            ("sys/block/sdb/dev", "8:16"),
+            ("sys/fs/btrfs/1e2f/devices/sda", ""),
+            ("sys/fs/btrfs/1e2f/devices/sdb", ""),
+        ]);
+        let targets = crate::host::Devices::Under("/".into()).find(&view).unwrap();
+        let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+        assert_eq!(names, ["sda", "sdb"]);
     }
 
     #[test]

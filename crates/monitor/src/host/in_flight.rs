@@ -1,21 +1,24 @@
 //! Samples the requests in flight many times a second: the one figure that running totals cannot give.
 //!
 //! Files are kept open, so that a sample is one read a device. `/sys/block/*/inflight` counts the requests that the driver has
-//! (reads, then writes), and not those that wait for a place in the queue.
+//! (reads, then writes), and not those that wait for a place in the queue. It stays 0 for a device whose requests the kernel does not
+//! count, so zeros of such a device are not written until it shows a request.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use fathom_errors::{Error, Result};
-use fathom_host::View;
+use fathom_host::{BlockTree, View, diskstats};
 
-use super::{Edge, WatchedDevice};
+use super::{Edge, WatchedDevice, is_silent};
 use crate::{Batch, Sampler};
 
 struct Gauge {
     series: String,
     path: std::path::PathBuf,
     file: Option<File>,
+    /// True if zeros mean nothing.
+    is_silent: bool,
 }
 
 pub(crate) struct InFlight {
@@ -25,10 +28,13 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> InFlight {
+        let (tree, lines) = (BlockTree::read(view), diskstats::read(view).unwrap_or_default());
+        let counters = |name: &str| lines.iter().find(|line| line.name == name).map(|line| &line.counters);
         let gauge = |target: &WatchedDevice| Gauge {
             series: format!("device.{}.in_flight", target.name),
             path: view.root().join(&target.sysfs).join("inflight"),
             file: None,
+            is_silent: is_silent(view, &tree, target, counters),
         };
         InFlight { gauges: targets.iter().map(gauge).collect(), edge: Edge::default() }
     }
@@ -69,8 +75,10 @@ impl Sampler for InFlight {
         let mut failed = Ok(());
         for gauge in &mut self.gauges {
             match (gauge.read(), window_ns) {
+                (Ok(0), _) if gauge.is_silent => {}
                 (Ok(value), Some(window_ns)) => {
-                    batch.put(gauge.series.as_str(), "1", window_ns, value as f64)
+                    gauge.is_silent = false;
+                    batch.put(gauge.series.as_str(), "1", window_ns, value as f64);
                 }
                 (Ok(_), None) => {}
                 (Err(error), _) => failed = Err(error),
@@ -82,9 +90,12 @@ impl Sampler for InFlight {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Clock;
     use crate::host::testing::{machine, run_twice};
 
     #[test]
@@ -94,6 +105,28 @@ mod tests {
         let targets = super::super::Devices::All.find(&view).unwrap();
         let values = run_twice(&mut InFlight::new(&view, &targets), || {});
         assert_eq!(values, [("device.sda.in_flight".to_owned(), 43.0)]);
+    }
+
+    #[test]
+    fn zeros_of_a_device_without_counters_are_left_out_until_it_shows_a_request() {
+        let (folder, view) = machine(&[
+            ("sys/block/sda/dev", "8:0"),
+            ("sys/block/sda/queue/iostats", "0"),
+            ("sys/block/sda/inflight", "0 0\n"),
+        ]);
+        let targets = super::super::Devices::All.find(&view).unwrap();
+        let (mut sampler, clock) = (InFlight::new(&view, &targets), Clock::simulated(&[]));
+        let mut values_after = |text: &str| {
+            std::fs::write(folder.path().join("sys/block/sda/inflight"), text).unwrap();
+            clock.pass(Duration::from_millis(1));
+            let mut batch = Batch::new(clock);
+            sampler.sample(&mut batch).unwrap();
+            batch.readings.iter().map(|reading| reading.value).collect::<Vec<f64>>()
+        };
+        assert_eq!(values_after("0 0\n"), [0.0; 0], "the first sample has no window");
+        assert_eq!(values_after("0 0\n"), [0.0; 0]);
+        assert_eq!(values_after("0 3\n"), [3.0]);
+        assert_eq!(values_after("0 0\n"), [0.0]);
     }
 
     proptest! {

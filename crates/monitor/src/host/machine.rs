@@ -43,16 +43,17 @@ impl Sampler for Cpu {
         let times = CpuTimes::parse(&stat)
             .ok_or_else(|| Error::new(Kind::Malformed, "/proc/stat has no line of processor times"))?;
         if let (Some(window_ns), Some(last)) = (window_ns, self.last) {
-            let shares = times.shares_since(&last);
             let mut put = |what: &str, unit: &str, value: f64| {
                 batch.put(format!("host.{what}"), unit, window_ns, value);
             };
             put("cpu.count", "1", run_queue::processors(&stat) as f64);
-            put("cpu.user_pct", "%", shares.user_pct + shares.nice_pct);
-            put("cpu.system_pct", "%", shares.system_pct);
-            put("cpu.iowait_pct", "%", shares.iowait_pct);
-            put("cpu.steal_pct", "%", shares.steal_pct);
-            put("cpu.idle_pct", "%", shares.idle_pct);
+            if let Some(shares) = times.shares_since(&last) {
+                put("cpu.user_pct", "%", shares.user_pct + shares.nice_pct);
+                put("cpu.system_pct", "%", shares.system_pct);
+                put("cpu.iowait_pct", "%", shares.iowait_pct);
+                put("cpu.steal_pct", "%", shares.steal_pct);
+                put("cpu.idle_pct", "%", shares.idle_pct);
+            }
             // The reading thread is runnable too, but is not part of the load that is watched.
             if let Some(runnable) = run_queue::runnable(&self.view) {
                 put("runnable", "1", runnable.saturating_sub(1) as f64);

@@ -16,7 +16,7 @@ pub(crate) use machine::{Cpu, MemoryPages, Network, Pressures};
 pub(crate) use process::ServerProcess;
 pub(crate) use queues::Queues;
 pub use targets::Devices;
-pub(crate) use targets::WatchedDevice;
+pub(crate) use targets::{WatchedDevice, is_silent};
 pub(crate) use top_processes::TopProcesses;
 
 /// The end of the last window, at which the next one begins.

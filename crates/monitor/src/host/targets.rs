@@ -1,4 +1,4 @@
-//! Selects the block devices to watch: the one under the data, and the bottom devices below it.
+//! Selects the block devices to watch: those that the data's file system is on, and the bottom devices below them.
 //!
 //! Counters of a stack's layers must not be added up, so each device is watched under its own name, and the bottom devices
 //! are marked, since only they have their own queue.
@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
+use fathom_host::diskstats::Counters;
+use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, DeviceStack, View};
 
 /// The choice of devices to watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,14 +62,17 @@ impl Devices {
             }
         };
         match self {
-            Devices::Under(directory) => with_bottom(&tree, under(view, &tree, directory)?, &mut add),
+            Devices::Under(directory) => {
+                let stack = under(view, directory)?;
+                stack.tops.iter().chain(stack.leaves()).for_each(&mut add);
+            }
             Devices::Named(names) => {
                 for name in names {
                     let device = tree.by_name(name).ok_or_else(|| {
                         let what = format!("there is no block device called {name} here");
                         Error::new(Kind::NotFound, what).advise("name one of those that lsblk shows")
                     })?;
-                    with_bottom(&tree, device, &mut add);
+                    std::iter::once(device).chain(tree.leaves([device])).for_each(&mut add);
                 }
             }
             Devices::All => tree
@@ -81,24 +85,32 @@ impl Devices {
     }
 }
 
-fn with_bottom(tree: &BlockTree, top: &Device, add: &mut impl FnMut(&Device)) {
-    add(top);
-    tree.leaves(top).into_iter().for_each(add);
+fn under(view: &View, directory: &Path) -> Result<DeviceStack> {
+    let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    let stack = DeviceStack::read(view, &path)?;
+    match stack.absence() {
+        None => Ok(stack),
+        Some(absence) => {
+            let what = format!("{} has no block device here: {absence}", directory.display());
+            Err(Error::new(Kind::NotFound, what).advise("name devices to watch with --device"))
+        }
+    }
 }
 
-fn under<'t>(view: &View, tree: &'t BlockTree, directory: &Path) -> Result<&'t Device> {
-    let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    let mounts = Mounts::read(view)?;
-    let mount = mounts.containing(&path);
-    mount.and_then(|mount| tree.written_under(mount, &mounts)).ok_or_else(|| {
-        let kind = mount.map_or("an unknown file system", |mount| mount.fs_type.as_str());
-        let what = format!("{} is on {kind}, which has no block device here", directory.display());
-        Error::new(Kind::NotFound, what)
-    })
+/// Whether zeros of a target mean nothing, by the present counters ([`BlockTree::is_silent`]).
+pub(crate) fn is_silent<'c>(
+    view: &View,
+    tree: &BlockTree,
+    target: &WatchedDevice,
+    counters: impl Fn(&str) -> Option<&'c Counters>,
+) -> bool {
+    let has_counted = |name: &str| counters(name).is_some_and(Counters::any_io);
+    let device = tree.by_name(&target.name);
+    device.is_some_and(|device| tree.is_silent(device, &|one| one.is_frozen(view), &has_counted))
 }
 
 fn target(view: &View, tree: &BlockTree, device: &Device) -> WatchedDevice {
-    let stands_on = |other: &&Device| tree.layers(other).iter().any(|layer| layer.name == device.name);
+    let stands_on = |other: &&Device| tree.layers([*other]).iter().any(|layer| layer.name == device.name);
     WatchedDevice {
         name: device.name.clone(),
         number: device.number,

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fathom_errors::Result;
+use fathom_host::View;
 use fathom_host::diskstats::{self, SECTOR_BYTES};
 use fathom_host::process::{self, ProcessIo, ProcessStat};
 use fathom_host::sched::CpuTimes;
-use fathom_host::{DeviceNumber, View};
 
 use super::{Edge, WatchedDevice};
 use crate::{Batch, Sampler};
@@ -32,7 +32,7 @@ const MIN_BYTES_PER_S: f64 = 1_048_576.0;
 /// Reads `/proc/PID/stat` and `io` of all processes.
 pub(crate) struct TopProcesses {
     view: View,
-    devices: Vec<DeviceNumber>,
+    devices: Vec<String>,
     servers: Vec<u32>,
     edge: Edge,
     cpu: Option<CpuTimes>,
@@ -74,7 +74,11 @@ impl TopProcesses {
     pub(crate) fn new(view: &View, targets: &[WatchedDevice], servers: &[u32]) -> TopProcesses {
         TopProcesses {
             view: view.clone(),
-            devices: targets.iter().filter(|target| target.bottom).map(|target| target.number).collect(),
+            devices: targets
+                .iter()
+                .filter(|target| target.bottom)
+                .map(|target| target.name.clone())
+                .collect(),
             servers: servers.to_vec(),
             edge: Edge::default(),
             cpu: None,
@@ -91,10 +95,8 @@ impl TopProcesses {
     fn lacks_processors(&mut self) -> bool {
         let Ok(times) = CpuTimes::read(&self.view) else { return false };
         let last = self.cpu.replace(times);
-        last.is_some_and(|last| {
-            let shares = times.shares_since(&last);
-            shares.idle_pct + shares.iowait_pct < MAX_IDLE_PCT
-        })
+        let shares = last.and_then(|last| times.shares_since(&last));
+        shares.is_some_and(|shares| shares.idle_pct + shares.iowait_pct < MAX_IDLE_PCT)
     }
 
     /// Returns whether the devices carried mostly the bytes of others within `seconds`.
@@ -113,8 +115,7 @@ impl TopProcesses {
         }
         let lines = diskstats::read(&self.view).ok()?;
         let sectors = |line: &diskstats::Line| line.counters.read_sectors + line.counters.write_sectors;
-        let devices =
-            lines.iter().filter(|line| self.devices.contains(&line.number)).map(sectors).sum::<u64>();
+        let devices = lines.iter().filter(|line| self.devices.contains(&line.name)).map(sectors).sum::<u64>();
         let mut own = 0;
         for pid in &self.servers {
             let io = ProcessIo::read(&self.view, *pid)?;
@@ -304,7 +305,7 @@ mod tests {
         let (folder, view) = machine(&[("proc/diskstats", &device(0)), ("proc/99999991/io", &io(0))]);
         let put = |path: &str, text: &str| fs::write(folder.path().join(path), text).unwrap();
         let mut sampler = TopProcesses::new(&view, &[], &[99999991]);
-        sampler.devices = vec![DeviceNumber { major: 7, minor: 0 }];
+        sampler.devices = vec!["loop0".to_owned()];
         assert!(!sampler.has_neighbour(1.0));
         put("proc/diskstats", &device(200_000));
         put("proc/99999991/io", &io(1_000_000));

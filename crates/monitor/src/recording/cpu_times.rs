@@ -73,6 +73,12 @@ impl RecordedCpuTimes {
             })
             .collect();
         let all_ms: i64 = grown.iter().map(|(ms, _)| ms).sum();
+        // Where the times fell together, the counters began again, and what grew is no share of anything.
+        let sum =
+            |times: &[Option<i64>]| times.iter().flatten().fold(0, |sum: i64, ms| sum.saturating_add(*ms));
+        if sum(&now) < sum(&before) {
+            return;
+        }
         if !grown.iter().any(|(_, share)| *share == "host.cpu.idle_pct") {
             return;
         }

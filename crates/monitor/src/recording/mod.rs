@@ -14,21 +14,22 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_errors::{Error, Result};
-use fathom_ftdc::{SampleFilter, visit_samples};
+use fathom_ftdc::{SampleEvent, SampleFilter, visit_servers};
 
 use crate::server::NameTree;
+pub use segment_reader::{ClockStep, RecordedSegment, RecordingOwner};
 use segment_reader::{ColumnUse, SegmentReader};
-pub use segment_reader::{RecordedSegment, RecordingOwner};
 
-/// The servers of recordings, and the parts that could not be read.
-#[derive(Debug, Default)]
-pub struct RecordedServers {
-    /// The servers, by their numbers.
-    pub servers: Vec<RecordingOwner>,
-    pub problems: Vec<Error>,
+/// A step in reading the recordings of several servers.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "events are passed on one at a time and never stored")]
+pub enum RecordedEvent<'s> {
+    Segment(RecordedSegment<'s>),
+    /// All segments of a server were passed on.
+    End(RecordingOwner),
 }
 
-/// Passes the series of recordings to `visit`, in segments of about `segment_ms` for each server.
+/// Passes the series of recordings to `visit`, in segments of about `segment_ms` for each server. Returns the errors of parts that could not be read.
 ///
 /// # Errors
 /// If an input does not exist or has no recording, and those of `visit`.
@@ -36,10 +37,11 @@ pub fn read_recorded_series(
     inputs: &[PathBuf],
     filter: SampleFilter,
     segment_ms: i64,
-    visit: &mut dyn FnMut(RecordedSegment<'_>) -> Result<()>,
-) -> Result<RecordedServers> {
+    visit: &mut dyn FnMut(RecordedEvent<'_>) -> Result<()>,
+) -> Result<Vec<Error>> {
     let names = NameTree::new();
     let mut readers: Vec<SegmentReader<'_>> = Vec::new();
+    let mut servers = 0;
     // Thousands of metrics are looked up in each chunk.
     let known: RefCell<HashMap<String, bool>> = RefCell::new(HashMap::new());
     let is_read = |path: &str| {
@@ -50,15 +52,31 @@ pub fn read_recorded_series(
         known.borrow_mut().insert(path.to_owned(), is_read);
         is_read
     };
-    let problems = visit_samples(inputs, filter, &is_read, &mut |block| {
-        let found = readers.iter().position(|reader| reader.directory == block.directory);
-        let number = found.unwrap_or_else(|| {
-            readers.push(SegmentReader::new(&names, block.directory, readers.len(), segment_ms));
-            readers.len() - 1
-        });
-        readers.get_mut(number).map_or(Ok(()), |reader| reader.add(&block, visit))
+    let problems = visit_servers(inputs, filter, &is_read, &mut |event| {
+        let reader_of = |readers: &[SegmentReader<'_>], directory: &str| {
+            readers.iter().position(|reader| reader.directory == directory)
+        };
+        match event {
+            SampleEvent::Block(block) => {
+                let number = reader_of(&readers, block.directory).unwrap_or_else(|| {
+                    readers.push(SegmentReader::new(&names, block.directory, servers, segment_ms));
+                    servers += 1;
+                    readers.len() - 1
+                });
+                let mut visit_segment = |segment: RecordedSegment<'_>| visit(RecordedEvent::Segment(segment));
+                readers.get_mut(number).map_or(Ok(()), |reader| reader.add(&block, &mut visit_segment))
+            }
+            SampleEvent::End { directory } => match reader_of(&readers, directory) {
+                Some(number) => end(readers.remove(number), visit),
+                None => Ok(()),
+            },
+        }
     })?;
-    readers.iter_mut().try_for_each(|reader| reader.finish(visit))?;
-    let servers = readers.into_iter().map(SegmentReader::into_owner).collect();
-    Ok(RecordedServers { servers, problems })
+    readers.into_iter().try_for_each(|reader| end(reader, visit))?;
+    Ok(problems)
+}
+
+fn end(mut reader: SegmentReader<'_>, visit: &mut dyn FnMut(RecordedEvent<'_>) -> Result<()>) -> Result<()> {
+    reader.finish(&mut |segment| visit(RecordedEvent::Segment(segment)))?;
+    visit(RecordedEvent::End(reader.into_owner()))
 }

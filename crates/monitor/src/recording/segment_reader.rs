@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use fathom_errors::Result;
 use fathom_ftdc::{ROLES, SampleBlock, ServerFacts};
 use fathom_record::{HeartbeatTimes, Point, SeriesSet};
+use serde::Serialize;
 
 use super::counter_track::CounterTrack;
 use super::cpu_times::RecordedCpuTimes;
@@ -27,15 +28,33 @@ pub struct RecordedSegment<'s> {
     pub window_ns: (u64, u64),
 }
 
+/// A step of a host's clock to an earlier time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ClockStep {
+    /// The sample before it, in milliseconds since 1970 in UTC.
+    pub from_ms: i64,
+    /// The sample after it.
+    pub to_ms: i64,
+}
+
 /// The server that a recording is of.
 #[derive(Debug)]
 pub struct RecordingOwner {
+    /// Its number, as in [`RecordedSegment::member`].
+    pub member: usize,
     /// The directory of its files.
     pub directory: String,
     pub facts: ServerFacts,
     /// Its heartbeats with other members of its set.
     pub heartbeats: HeartbeatTimes,
+    /// The steps of its clock to an earlier time, a thousand at most.
+    pub clock_steps: Vec<ClockStep>,
 }
+
+/// Thirty days. No interval spans a longer time without samples: the clock was set, or the server was off.
+const MAX_INTERVAL_MS: i64 = 30 * 86_400_000;
+/// A damaged recording may have a step in each sample.
+const MAX_CLOCK_STEPS: usize = 1000;
 
 /// A metric's path without the role that it is recorded under.
 fn without_role(path: &str) -> &str {
@@ -55,11 +74,17 @@ pub(super) enum ColumnUse {
     Heartbeat(HeartbeatField),
     Pid,
     UptimeMs,
+    /// When the sample ended.
+    End,
     Unused,
 }
 
 impl ColumnUse {
     pub(super) fn from_path(path: &str, names: &NameTree) -> ColumnUse {
+        // Each role has an end of its own.
+        if path == "end" {
+            return ColumnUse::End;
+        }
         let path = without_role(path);
         match path.strip_prefix("serverStatus.") {
             Some("pid") => ColumnUse::Pid,
@@ -84,12 +109,14 @@ enum ChunkColumn {
     Heartbeat(HeartbeatField),
     Pid,
     UptimeMs,
+    End,
 }
 
 /// A sample's time and process, to compare with the next sample.
 #[derive(Clone, Copy, Debug)]
 struct SampleOrigin {
     at_ms: i64,
+    end_ms: Option<i64>,
     pid: Option<i64>,
     uptime_ms: Option<i64>,
 }
@@ -119,6 +146,11 @@ pub(super) struct SegmentReader<'n> {
     heartbeats: HeartbeatReader,
     /// The series that shows whether the server answered, with the window of each sample.
     up: Vec<Point>,
+    /// How long samples took.
+    sample_ms: Vec<Point>,
+    clock_steps: Vec<ClockStep>,
+    /// The file of the last sample.
+    file: String,
     samples: u64,
     last: Option<SampleOrigin>,
     begin_ms: Option<i64>,
@@ -144,6 +176,9 @@ impl<'n> SegmentReader<'n> {
             cpu: RecordedCpuTimes::new(),
             heartbeats: HeartbeatReader::default(),
             up: Vec::new(),
+            sample_ms: Vec::new(),
+            clock_steps: Vec::new(),
+            file: String::new(),
             samples: 0,
             last: None,
             begin_ms: None,
@@ -174,11 +209,36 @@ impl<'n> SegmentReader<'n> {
             .filter_map(|(one, column)| Some((self.column(one, data_mount.as_deref())?, column)))
             .collect();
         for (row, at_ms) in block.starts_ms.iter().enumerate() {
+            self.follow_clock(block.file, *at_ms, visit)?;
             self.add_sample(*at_ms, row, &columns);
-            let length_ms = self.begin_ms.map_or(0, |begin_ms| at_ms - begin_ms);
+            let length_ms = self.begin_ms.map_or(0, |begin_ms| at_ms.saturating_sub(begin_ms));
             if length_ms >= self.segment_ms {
                 self.finish(visit)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Notes a step of the clock before a sample. A segment ends before a step back, and before one forward that is longer than any interval.
+    fn follow_clock(
+        &mut self,
+        file: &str,
+        at_ms: i64,
+        visit: &mut dyn FnMut(RecordedSegment<'_>) -> Result<()>,
+    ) -> Result<()> {
+        // Files of an archive may come in any order.
+        let is_same_file = self.file == file;
+        if !is_same_file {
+            file.clone_into(&mut self.file);
+        }
+        let Some(last) = self.last else { return Ok(()) };
+        let is_back = at_ms < last.at_ms;
+        if is_back && is_same_file && self.clock_steps.len() < MAX_CLOCK_STEPS {
+            self.clock_steps.push(ClockStep { from_ms: last.at_ms, to_ms: at_ms });
+        }
+        if is_back || at_ms.saturating_sub(last.at_ms) > MAX_INTERVAL_MS {
+            self.finish(visit)?;
+            (self.begin_ms, self.last) = (None, None);
         }
         Ok(())
     }
@@ -190,6 +250,8 @@ impl<'n> SegmentReader<'n> {
         let tracks = self.status.iter_mut().flatten().chain(&mut self.host).chain(self.cpu.tracks());
         tracks.for_each(|track| track.drain_into(&mut series));
         series.extend(&format!("server.{}.up", self.member), "1", self.up.drain(..));
+        let sample_name = format!("server.{}.recorder.sample_ms", self.member);
+        series.extend(&sample_name, "ms", self.sample_ms.drain(..));
         self.begin_ms = Some(last.at_ms);
         if series.iter().next().is_none() {
             return Ok(());
@@ -204,8 +266,13 @@ impl<'n> SegmentReader<'n> {
     }
 
     pub(super) fn into_owner(self) -> RecordingOwner {
-        let (directory, facts) = (self.directory, self.facts);
-        RecordingOwner { directory, facts, heartbeats: self.heartbeats.times }
+        RecordingOwner {
+            member: self.member,
+            directory: self.directory,
+            facts: self.facts,
+            heartbeats: self.heartbeats.times,
+            clock_steps: self.clock_steps,
+        }
     }
 
     /// The column of a use; `data_mount` is the mount of the file system that holds the data.
@@ -226,6 +293,7 @@ impl<'n> SegmentReader<'n> {
             ColumnUse::Heartbeat(field) => ChunkColumn::Heartbeat(field),
             ColumnUse::Pid => ChunkColumn::Pid,
             ColumnUse::UptimeMs => ChunkColumn::UptimeMs,
+            ColumnUse::End => ChunkColumn::End,
             ColumnUse::Unused => return None,
         })
     }
@@ -241,11 +309,12 @@ impl<'n> SegmentReader<'n> {
     }
 
     fn add_sample(&mut self, at_ms: i64, row: usize, columns: &[(ChunkColumn, &Vec<i64>)]) {
-        let mut sample = SampleOrigin { at_ms, pid: None, uptime_ms: None };
+        let mut sample = SampleOrigin { at_ms, end_ms: None, pid: None, uptime_ms: None };
         for (column, values) in columns {
             match column {
                 ChunkColumn::Pid => sample.pid = values.get(row).copied(),
                 ChunkColumn::UptimeMs => sample.uptime_ms = values.get(row).copied(),
+                ChunkColumn::End => sample.end_ms = values.get(row).copied(),
                 _ => {}
             }
         }
@@ -274,7 +343,7 @@ impl<'n> SegmentReader<'n> {
                 }
                 ChunkColumn::CpuTime(time) => self.cpu.set(*time, value),
                 ChunkColumn::Heartbeat(field) => self.heartbeats.set(*field, value),
-                ChunkColumn::Pid | ChunkColumn::UptimeMs => {}
+                ChunkColumn::Pid | ChunkColumn::UptimeMs | ChunkColumn::End => {}
             }
         }
         self.cpu.end_sample(number, window_ns);
@@ -287,6 +356,9 @@ impl<'n> SegmentReader<'n> {
         if let Some((begin_ns, end_ns)) = window_ns {
             let value = f64::from(u8::from(is_same_process));
             self.up.push(Point { begin_ns, end_ns, value });
+            let took_ms = self.last.and_then(|last| last.end_ms?.checked_sub(last.at_ms));
+            let took_ms = took_ms.filter(|ms| *ms >= 0);
+            self.sample_ms.extend(took_ms.map(|ms| Point { begin_ns, end_ns, value: ms as f64 }));
         }
         self.last = Some(sample);
         if self.begin_ms.is_none_or(|begin_ms| at_ms < begin_ms) {

@@ -1,8 +1,8 @@
 //! Finds the servers to watch behind a connection string: every data-bearing member of a set, and behind routers those of
 //! every shard that can be reached.
 //!
-//! They are numbered from 0: primaries and single servers first, then the other members, routers last. A server that cannot
-//! be watched causes a note with the consequence, and an error only if no server is left.
+//! They are numbered from 0: primaries and single servers first, then the other members, routers last. Every server that was asked
+//! for and is not watched has a note with the reason. The caller decides if no server is left.
 //!
 //! The process, the data and the log of a server on this host can be watched from outside too. A process id alone is
 //! not enough: a server on another machine, or in a container, may have the number of an unrelated process here. The
@@ -12,11 +12,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bson::{RawDocument, rawdoc};
-use fathom_client::{Address, Deployment, DeploymentKind, ManagedService, Role, Target};
+use fathom_client::{Address, AddressList, Deployment, DeploymentKind, ManagedService, Role, Target};
 use fathom_errors::Result;
 
 use super::collection::number_at;
 use super::link::{Refusal, ServerLink, WatchedRole, WatchedServer};
+use super::replication::state_name;
 use super::server_status;
 
 /// The servers of a deployment.
@@ -31,7 +32,8 @@ pub struct Servers {
 impl Servers {
     /// Finds the servers by asking those that `target` names; the first one found gets the number `first`.
     ///
-    /// # Errors When no server answers, or all of them refuse our user.
+    /// # Errors
+    /// When no server answers, or all of them refuse our user. A deployment without a server that can be watched is none.
     pub fn find(target: &Target, first: usize) -> Result<Servers> {
         let deployment = Deployment::discover(target)?;
         let mut notes = Vec::new();
@@ -79,13 +81,23 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
         _ => None,
     };
     let mut found = Vec::new();
+    for stranger in deployment.strangers() {
+        let reason = stranger.fault.as_deref().unwrap_or("it is no member");
+        notes.push(format!("{} is not watched: {reason}", stranger.address));
+    }
     for member in deployment.members() {
         let role = match member.role {
             Role::Standalone => WatchedRole::Standalone,
             Role::Primary => WatchedRole::Primary,
             Role::Secondary | Role::Other => WatchedRole::Secondary,
             Role::Router => WatchedRole::Router,
-            Role::Arbiter | Role::Uninitiated => continue,
+            Role::Arbiter | Role::Uninitiated => {
+                let what = member.role.name();
+                let why =
+                    if member.role == Role::Arbiter { ", which holds no data and no users" } else { "" };
+                notes.push(format!("{} is not watched: it is {what}{why}", member.address));
+                continue;
+            }
             Role::Unknown => {
                 let reason = member.fault.as_deref().unwrap_or("it does not answer");
                 if set.is_none() {
@@ -136,11 +148,15 @@ fn hidden(found: &[WatchedServer], known: &[&Address], notes: &mut Vec<String>) 
         });
         let mut hidden = Vec::new();
         for (address, state, health) in members.filter(|(address, ..)| !known.contains(&address)) {
-            if health == 0.0 {
-                notes.push(format!("{address}, a hidden member, is not watched: the set does not reach it"));
+            let reason = if health == 0.0 {
+                "the set does not reach it".to_owned()
             } else if WITH_DATA.contains(&state) {
                 hidden.push(WatchedServer { address, role: WatchedRole::Secondary, ..member.clone() });
-            }
+                continue;
+            } else {
+                format!("its state is '{}'", state_name(state))
+            };
+            notes.push(format!("{address}, a hidden member, is not watched: {reason}"));
         }
         return hidden;
     }
@@ -153,7 +169,7 @@ fn shards(routers: &[WatchedServer], notes: &mut Vec<String>) -> Vec<(String, Ta
     for router in routers {
         let mut link = ServerLink::new(0, router.address.clone(), &router.target);
         match link.ask_owned("config", &rawdoc! { "find": "shards" }) {
-            Ok(reply) => return listed(&reply, &router.target),
+            Ok(reply) => return listed(&reply, &router.target, notes),
             Err(Refusal::Denied) => "the user may not read config.shards".clone_into(&mut reason),
             Err(Refusal::Lost(why) | Refusal::Failed(why)) => reason = why,
             Err(Refusal::Absent) => "config.shards is missing".clone_into(&mut reason),
@@ -166,33 +182,50 @@ fn shards(routers: &[WatchedServer], notes: &mut Vec<String>) -> Vec<(String, Ta
 }
 
 /// The documents of config.shards: `{_id: "sh1", host: "sh1/host:port,host:port"}`.
-fn listed(reply: &RawDocument, target: &Target) -> Vec<(String, Target)> {
+fn listed(reply: &RawDocument, target: &Target, notes: &mut Vec<String>) -> Vec<(String, Target)> {
     let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
     let documents = batch.into_iter().flatten().flatten().filter_map(|value| value.as_document());
-    let shard = |document: &RawDocument| {
-        let name = document.get_str("_id").ok()?.to_owned();
-        let host = document.get_str("host").ok()?;
-        let (set, hosts) = host.split_once('/').map_or((None, host), |(set, hosts)| (Some(set), hosts));
-        let mut target = target.clone();
-        target.addresses = hosts.split(',').filter_map(|address| address.parse().ok()).collect();
-        target.replica_set = set.map(str::to_owned);
-        target.seed_list = None;
-        target.direct_connection = false;
-        (!target.addresses.is_empty()).then_some((name, target))
-    };
-    documents.filter_map(shard).collect()
+    let mut shards = Vec::new();
+    for document in documents {
+        let name = document.get_str("_id").unwrap_or("without a name");
+        match document.get_str("host").unwrap_or_default().parse::<AddressList>() {
+            Ok(hosts) => {
+                let mut target = Target { seed_list: None, direct_connection: false, ..target.clone() };
+                target.addresses = hosts.addresses;
+                target.replica_set = hosts.set;
+                shards.push((name.to_owned(), target));
+            }
+            Err(error) => {
+                notes.push(format!("shard {name} cannot be watched: config.shards is not read ({error})"));
+            }
+        }
+    }
+    shards
 }
 
 /// Asks a server for its process, its data directory and its log, and checks whether it runs on this host.
 fn identify(watched: &mut WatchedServer, service: Option<ManagedService>, notes: &mut Vec<String>) {
     let mut link = ServerLink::new(watched.number, watched.address.clone(), &watched.target);
-    let status = link.ask("admin", &server_status::lean());
-    // The sampler of serverStatus reports its error.
-    let pid = status.ok().and_then(|status| number_at(status, &["pid"]));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a process id")]
-    let pid = pid.map(|pid| pid as u32).filter(|pid| *pid > 0);
-    watched.pid = pid.filter(|pid| listens(*pid, watched.address.port));
     let who = link.who();
+    // The sampler of serverStatus reports what else a refusal costs.
+    let status = match link.ask("admin", &server_status::lean()) {
+        Ok(status) => Ok(number_at(status, &["pid"])),
+        Err(Refusal::Lost(reason)) => {
+            notes.push(format!(
+                "{who} cannot be asked ({reason}): its counters are watched once it answers, its processor, disks and log are not"
+            ));
+            watched.is_silent = true;
+            return;
+        }
+        Err(Refusal::Denied) => {
+            Err("the user may not run serverStatus (the role clusterMonitor is enough)".to_owned())
+        }
+        Err(Refusal::Absent) => Err("it does not know serverStatus".to_owned()),
+        Err(Refusal::Failed(reason)) => Err(format!("it refuses serverStatus ({reason})")),
+    };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a process id")]
+    let pid = status.as_ref().ok().copied().flatten().map(|pid| pid as u32).filter(|pid| *pid > 0);
+    watched.pid = pid.filter(|pid| listens(*pid, watched.address.port));
     match link.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }) {
         Ok(reply) => {
             let text = |section, field| {
@@ -212,11 +245,15 @@ fn identify(watched: &mut WatchedServer, service: Option<ManagedService>, notes:
         )),
         Err(_) => {}
     }
-    // The limits of watching a service are noted once for all its servers.
-    if watched.pid.is_none() && service.is_none() {
-        notes.push(format!(
+    match status {
+        // The limits of watching a service are noted once for all its servers.
+        Ok(_) if watched.pid.is_none() && service.is_none() => notes.push(format!(
             "{who} does not run on this host, or in a container: its counters are watched, its processor, disks and kernel are not"
-        ));
+        )),
+        Ok(_) => {}
+        Err(reason) => notes.push(format!(
+            "{who}: {reason}: whether it runs on this host is not known, so its processor, disks and kernel are not watched"
+        )),
     }
 }
 
@@ -284,14 +321,18 @@ mod tests {
             { "_id": "odd", "host": "set3/" },
             { "host": 7 },
         ] } };
+        let mut notes = Vec::new();
         let target: Target = "mongodb://user:secret@router:27017/?replicaSet=x".parse().unwrap();
-        let found = listed(&reply, &target);
+        let found = listed(&reply, &target, &mut notes);
         let told: Vec<_> = found
             .iter()
             .map(|(name, target)| (name.as_str(), target.replica_set.as_deref(), target.addresses.len()))
             .collect();
         assert_eq!(told, [("sh1", Some("set1"), 2), ("old", None, 1)]);
         assert!(found.iter().all(|(_, target)| target.credential.is_some()));
+        let [odd, nameless] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(odd.starts_with("shard odd cannot be watched: config.shards is not read ("), "{odd}");
+        assert!(nameless.starts_with("shard without a name cannot be watched"), "{nameless}");
     }
 
     #[test]

@@ -15,8 +15,8 @@ mod knee;
 mod meaning;
 mod medium;
 
-use fathom_record::disk::{DiskVerdict, Knee, VerdictOutcome};
-use fathom_record::{Finding, Severity};
+use fathom_record::disk::{DiskFitness, FitnessOutcome, Knee};
+use fathom_record::{Confidence, Finding, FindingOrigin};
 use fathom_units::{Nanos, count};
 
 pub use allowance_limit::{AllowanceLimit, BURST_SHARE, excluded_requests};
@@ -40,53 +40,45 @@ pub fn findings(evidence: &DiskEvidence<'_>) -> Vec<Finding> {
     findings.extend(artefacts::burst(evidence));
     findings.extend(artefacts::slowed(evidence.steps));
     findings.extend(artefacts::busy_cpu(evidence.steps));
-    findings.iter_mut().for_each(|finding| finding.priority = finding.priority());
+    for finding in &mut findings {
+        finding.set_origin(FindingOrigin::Disk);
+        finding.priority = finding.priority();
+    }
     findings
 }
 
-/// Findings that name a limit or a defect of the storage itself.
-const SPOILERS: [&str; 8] = [
-    "flush-swallowed",
-    "capped-by-cgroup",
-    "capped-iops",
-    "capped-bandwidth",
-    "burst-exhausted",
-    "slowed-down",
-    "slower-than-class",
-    "memory-not-disk",
-];
-
-/// The verdict over a disk's findings and its knee.
-pub fn verdict(findings: &[Finding], knee: Option<&Knee>) -> DiskVerdict {
-    let mut spoilers: Vec<&Finding> = findings
+/// The judgement of a disk from its findings and its knee. Every alarm spoils it, except one that the evidence does not decide: then the figures are
+/// not the disk's.
+pub fn fitness(findings: &[Finding], knee: Option<&Knee>) -> DiskFitness {
+    let (unsure, mut spoilers): (Vec<&Finding>, Vec<&Finding>) = findings
         .iter()
-        .filter(|finding| SPOILERS.contains(&finding.id.as_str()) && finding.is_alarm())
-        .collect();
+        .filter(|finding| finding.is_alarm())
+        .partition(|finding| finding.confidence == Confidence::CannotTell);
     spoilers.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    let say = |outcome, words| DiskVerdict { outcome, words };
+    let say = |outcome, words| DiskFitness { outcome, words };
     if let Some(worst) = spoilers.first() {
         let more = match spoilers.len() {
             1 => String::new(),
             n => format!(" ({} more below)", n - 1),
         };
-        return say(VerdictOutcome::Spoiled, format!("{}{more}.", worst.claim));
+        return say(FitnessOutcome::Spoiled, format!("{}{more}.", worst.claim));
     }
     let Some(knee) = knee else {
-        return say(VerdictOutcome::CannotTell, "Too little was measured for a verdict.".to_owned());
+        return say(FitnessOutcome::CannotTell, "Too little was measured for a verdict.".to_owned());
     };
     if let Some(why) = &knee.withheld {
-        return say(VerdictOutcome::CannotTell, format!("No verdict on the disk: {why}."));
+        return say(FitnessOutcome::CannotTell, format!("No verdict on the disk: {why}."));
     }
-    if findings.iter().any(|finding| finding.id == "cpu-not-disk" && finding.severity >= Severity::Warning) {
+    if !unsure.is_empty() {
         let words = "No verdict on the disk: in most steps the CPU set the pace; repeat on an idle machine.";
-        return say(VerdictOutcome::CannotTell, words.to_owned());
+        return say(FitnessOutcome::CannotTell, words.to_owned());
     }
     let words = format!(
         "The probe found no problem with this disk: up to {} random 4 KiB reads per second, {} for one.",
         count(knee.throughput_max_per_s),
         Nanos(knee.latency_at_one_ns as u64)
     );
-    say(VerdictOutcome::Sound, words)
+    say(FitnessOutcome::Sound, words)
 }
 
 #[cfg(test)]

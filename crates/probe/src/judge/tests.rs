@@ -2,7 +2,7 @@
 
 use fathom_host::cgroup::{Limit, LimitKind};
 use fathom_record::disk::{
-    DeviceView, Latency, Layout, Operations, RewriteTimes, Step, Stream, VerdictOutcome,
+    DeviceView, FitnessOutcome, Latency, Layout, Operations, RewriteTimes, Step, Stream,
 };
 use fathom_record::{Finding, Severity};
 use fathom_stats::SeededRandom;
@@ -105,7 +105,7 @@ fn a_busy_cpu_withholds_the_verdict() {
     assert!(knee.withheld.as_deref().is_some_and(|why| why.contains("from 16 in flight")), "{knee:?}");
     let findings = judge(&steps);
     assert!(ids(&findings).contains(&"cpu-not-disk"));
-    assert_eq!(verdict(&findings, Some(&knee)).outcome, VerdictOutcome::CannotTell);
+    assert_eq!(fitness(&findings, Some(&knee)).outcome, FitnessOutcome::CannotTell);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn caps_are_told_from_disks_that_are_merely_flat() {
         let found = findings.iter().find(|finding| finding.id == "capped-iops");
         named += usize::from(found.is_some_and(|finding| finding.is_alarm()));
         let knee = knee("random reads", &steps[..11]);
-        assert_eq!(verdict(&findings, knee.as_ref()).outcome, VerdictOutcome::Spoiled);
+        assert_eq!(fitness(&findings, knee.as_ref()).outcome, FitnessOutcome::Spoiled);
     }
     assert_eq!(named, 5);
     // A mechanical disk: flat from few in flight on, but neither steady nor round; 40 seeds, none named.

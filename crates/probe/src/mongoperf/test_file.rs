@@ -39,7 +39,9 @@ pub fn open(
         .map_err(|error| match error.kind() {
             Kind::NoSpace => {
                 let what = format!("a file of {size} does not fit: {} has {free} free", path.display());
-                Error::new(Kind::NoSpace, what).advise("take a smaller fileSizeMB or free some room")
+                Error::new(Kind::NoSpace, what)
+                    .with_id("file-does-not-fit")
+                    .advise("take a smaller fileSizeMB or free some room")
             }
             _ => error,
         })?;
@@ -59,7 +61,7 @@ fn check(target: &ProbeTarget, options: &MongoperfOptions) -> Result<()> {
     if target.is_reused() && options.writes && keeps_content(options) {
         let what =
             format!("{} is kept from another run, and these writes would spoil it", target.path().display());
-        return Err(Error::new(Kind::NotOurs, what).advise(
+        return Err(Error::new(Kind::NotOurs, what).with_id("file-not-ours").advise(
             "remove it ('fathom cleanup' does, where a killed run left it) or take another directory",
         ));
     }
@@ -98,7 +100,7 @@ pub fn subject(target: &ProbeTarget) -> ProbeSubject {
     ProbeSubject {
         directory: place.path.display().to_string(),
         file_system: place.file_system.clone(),
-        device: place.device.clone(),
+        device: place.device_names(),
         size_bytes: target.size().get(),
         direct: target.is_direct(),
         alignment_bytes: target.alignment(),

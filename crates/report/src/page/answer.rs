@@ -5,6 +5,7 @@
 
 use fathom_record::Manifest;
 use fathom_record::budget::{Budget, Layer};
+use fathom_record::capacity::Capacity;
 use fathom_record::disk::{Entry, capacities, need_answers};
 use fathom_units::count;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use super::chart::ChartPlan;
 use super::svg::figure;
 use crate::budget::whole;
+use crate::capacity::{about, stated};
 use crate::terminal_text::time_us;
 
 /// The number of bars that a reader sees at a glance.
@@ -55,31 +57,34 @@ pub(super) fn bars(results: &[Entry]) -> Vec<Bars> {
     capacity_bars(results).into_iter().chain(need_bars(results)).chain(time_bars(results)).collect()
 }
 
-/// The rates that hold the objective, one bar for each load.
+/// The rates of the sentences, one bar for each load: up to the rate at which the objective holds, and on to the one at which it breaks if that is far
+/// above it.
 fn capacity_bars(results: &[Entry]) -> Option<Bars> {
-    let rates: Vec<(String, f64, &str)> = capacities(results)
-        .into_iter()
-        .filter_map(|one| {
-            Some((format!("{}, {}", one.server, one.load.name()), one.rate_per_s?, one.limit.words()))
-        })
-        .collect();
-    let highest = rates.iter().map(|(_, rate, _)| *rate).fold(f64::MIN_POSITIVE, f64::max);
-    let row = |(name, rate, limit): (String, f64, &str)| Bar {
-        name,
-        whole: format!("{} a second; limit: {limit}", count(rate)),
-        segments: vec![Segment {
-            name: "capacity".to_owned(),
-            value: count(rate),
+    let capacities = capacities(results).into_iter();
+    let shown: Vec<(&Capacity, String, (f64, f64))> =
+        capacities.filter_map(|one| Some((one, stated(one)?, one.stated_per_s()?))).collect();
+    let highest = shown.iter().map(|(.., (_, upper))| *upper).fold(f64::MIN_POSITIVE, f64::max);
+    let row = |(one, stated, (lower, upper)): (&Capacity, String, (f64, f64))| {
+        let segment = |name: &str, up_to: f64, wide: f64, kind| Segment {
+            name: name.to_owned(),
+            value: about(up_to),
             share: String::new(),
-            wide_pct: figure(100.0 * rate / highest),
-            kind: "most",
-        }],
+            wide_pct: figure(100.0 * wide / highest),
+            kind,
+        };
+        let held = segment("holds at", lower, lower, "most");
+        let between = (upper > lower).then(|| segment("breaks at", upper, upper - lower, "unknown"));
+        Bar {
+            name: format!("{}, {}", one.server, one.load.name()),
+            whole: format!("{stated} a second; limit: {}", one.limit.words()),
+            segments: std::iter::once(held).chain(between).collect(),
+        }
     };
-    (!rates.is_empty()).then(|| Bars {
+    (!shown.is_empty()).then(|| Bars {
         title: "What this disk carries".to_owned(),
-        rows: rates.into_iter().map(row).collect(),
-        how: "Operations a second at which the objective holds. Data files bypassed the kernel's page cache; what a mongod's \
-              page cache serves comes on top.",
+        rows: shown.into_iter().map(row).collect(),
+        how: "Rates a second at the objective; reads past memory are reads of the device. Data files bypassed the kernel's page cache: \
+              'fathom checkup --need reads=,data=,memory=' counts the reads that a mongod's page cache serves in addition.",
     })
 }
 
@@ -199,9 +204,10 @@ pub(super) fn facts(manifest: &Manifest) -> Vec<String> {
     facts.extend((!server.is_empty()).then(|| server.join(" ")));
     facts.extend(fact("study").map(|study| format!("study {study}")));
     let device = fact("device.stack").or_else(|| fact("server.0.device"));
+    let device = device.map(|names| names.replace(',', ", "));
     facts.extend(match (fact("fs.type"), device) {
         (Some(kind), Some(device)) => Some(format!("{kind} on {device}")),
-        (kind, device) => kind.or(device).cloned(),
+        (kind, device) => kind.cloned().or(device),
     });
     let limits = fact("machine.limits").cloned();
     facts.extend(limits.or_else(|| Some(format!("{} processors", fact("cpu.count")?))));
@@ -219,6 +225,8 @@ pub(super) fn moment(started: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::capacity::CapacityLoad;
+
     use super::*;
 
     fn layer(name: &str, mean_us: f64, whole_us: f64) -> Layer {
@@ -279,6 +287,40 @@ mod tests {
         );
         assert_eq!(widths(1), [("network", "5", "most"), ("engine", "5", "most")]);
         assert_eq!(bars.rows[0].name, "writes");
+    }
+
+    /// The recorded checkup of the printed answer, with a bracket for the writes.
+    #[test]
+    fn bars_of_capacities_state_the_rates_of_the_sentences() {
+        let recorded = include_str!("../../../../tests/fixtures/checkup/results.jsonl");
+        let mut results: Vec<Entry> =
+            recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for entry in &mut results {
+            let Entry::Capacity(one) = entry else { continue };
+            if one.load == CapacityLoad::JournaledWrites {
+                one.broken_per_s = Some(12_000.0);
+            }
+        }
+        let [bars] = bars(&results).try_into().unwrap();
+        let rows: Vec<(&str, Vec<(&str, &str)>)> = bars
+            .rows
+            .iter()
+            .map(|row| {
+                let segments = row.segments.iter().map(|one| (one.value.as_str(), one.wide_pct.as_str()));
+                (row.whole.as_str(), segments.collect())
+            })
+            .collect();
+        // 19,029 reads a second, of which 0.907 reached the device.
+        assert_eq!(rows[0], ("about 17,000 a second; limit: the processors", vec![("17,000", "100")]));
+        let (words, segments) = &rows[1];
+        assert_eq!(*words, "between 8,500 and 12,000 a second; limit: the journal's sync");
+        let [(held, held_pct), (broken, rest_pct)] = segments.as_slice() else { panic!("{segments:?}") };
+        assert_eq!((*held, *broken), ("8,500", "12,000"));
+        let pct = |text: &str| text.parse::<f64>().unwrap();
+        assert!((pct(held_pct) - 49.4).abs() < 0.2 && (pct(rest_pct) - 20.1).abs() < 0.2, "{segments:?}");
+        let sentences = crate::capacity_sentences(&capacities(&results)).concat();
+        assert!(sentences.contains("about 17,000 point reads"), "{sentences}");
+        assert!(sentences.contains("between 8,500 and 12,000 journaled writes"), "{sentences}");
     }
 
     #[test]

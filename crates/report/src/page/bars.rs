@@ -208,15 +208,18 @@ pub(super) fn cost_tables(series: &SeriesSet, environment: &BTreeMap<String, Str
 }
 
 fn table(series: &SeriesSet, environment: &BTreeMap<String, String>, member: &str) -> Option<BarTable> {
-    let device = environment.get(&format!("server.{member}.device"));
+    let sum = |name: &str| Some(series.get(name)?.points.iter().map(|point| point.value).sum::<f64>());
     let total = |pattern: &str| {
         let name = pattern.replace("{}", member);
-        let name = match device {
-            Some(device) => name.replace("{device}", device),
-            None if name.contains("{device}") => return None,
-            None => name,
+        if !name.contains("{device}") {
+            return sum(&name);
+        }
+        // A device that the kernel did not count has no readings, but the devices below it do.
+        let of = |fact: &str| -> Option<f64> {
+            let devices = environment.get(&format!("server.{member}.{fact}"))?;
+            devices.split(',').map(|device| sum(&name.replace("{device}", device))).sum()
         };
-        Some(series.get(&name)?.points.iter().map(|point| point.value).sum::<f64>())
+        of("device").or_else(|| of("device.leaves"))
     };
     let operations = ["reads", "writes"].map(|kind| total(&format!("server.{{}}.{kind}.operations")));
     let operations: f64 = operations.into_iter().flatten().sum();
@@ -345,10 +348,19 @@ mod tests {
             }
         }
         let environment = BTreeMap::from([("server.0.device".to_owned(), "sda".to_owned())]);
-        let tables = cost_tables(&series, &environment);
-        let [table] = tables.as_slice() else { panic!("{tables:#?}") };
-        let cells: Vec<&[String]> = table.rows.iter().map(|row| row.cells.as_slice()).collect();
-        assert_eq!(cells, [["processor time of the server", "20.0 µs"], ["device reads", "0.50"]]);
+        let cells = |environment: &BTreeMap<String, String>| {
+            let tables = cost_tables(&series, environment);
+            let [table] = tables.as_slice() else { panic!("{tables:#?}") };
+            table.rows.iter().map(|row| row.cells.clone()).collect::<Vec<_>>()
+        };
+        let expected = [["processor time of the server", "20.0 µs"], ["device reads", "0.50"]];
+        assert_eq!(cells(&environment), expected);
+        // btrfs over two devices of which one was not read; its sum is not known.
+        let two = BTreeMap::from([("server.0.device".to_owned(), "sda,sdb".to_owned())]);
+        assert_eq!(cells(&two), expected[..1]);
+        let paths = [("server.0.device", "nvme0n1"), ("server.0.device.leaves", "sda")];
+        let paths = paths.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(cells(&paths), expected, "the head of a multipath disk was not read");
         assert!(super::cost_tables(&SeriesSet::default(), &environment).is_empty());
     }
 

@@ -4,16 +4,17 @@
 //! whether the two differ by more than each varies within itself, and never claims that one caused the other.
 
 use fathom_errors::Result;
+use fathom_record::RunVerdict;
 use fathom_record::comparison::{Comparison, FigureChange, RunNoise};
 use minijinja::context;
 use serde::Serialize;
 
 use super::bars::{self, BarTable};
 use super::chart::{Chart, ChartPlan, TimeGrid};
-use super::summary_cards::{Card, judged_card};
+use super::summary_cards::{Card, verdict_of_run};
 use super::{PageSource, answer, command, heat, plans, render};
 use crate::comparison::what_became;
-use crate::run_list::{is_better, value_of};
+use crate::run_list::value_of;
 
 /// A row of the table of figures.
 #[derive(Serialize)]
@@ -27,6 +28,7 @@ struct FigureRow {
 struct LoneFinding<'c> {
     what: String,
     claim: &'c str,
+    id: &'c str,
 }
 
 /// The page of two runs.
@@ -48,7 +50,9 @@ pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>
     let changed: Vec<LoneFinding<'_>> = comparison
         .findings
         .iter()
-        .filter_map(|change| Some(LoneFinding { what: what_became(change)?.1, claim: &change.claim }))
+        .filter_map(|change| {
+            Some(LoneFinding { what: what_became(change)?.1, claim: &change.claim, id: &change.id })
+        })
         .collect();
     render(
         "pair",
@@ -77,17 +81,16 @@ pub fn pair_page(comparison: &Comparison, a: &PageSource<'_>, b: &PageSource<'_>
 
 /// The verdict of one run alone, if it was judged.
 fn verdict_alone(side: &str, source: &PageSource<'_>) -> Option<Card> {
-    let card = judged_card(source.results)?;
+    let run = RunVerdict::new(source.results, source.findings)?;
+    let card = verdict_of_run(&run, source.results)?;
     Some(Card { label: format!("{side} alone"), ..card })
 }
 
 fn verdict(comparison: &Comparison) -> Card {
-    let known = || comparison.figures.iter().filter(|figure| figure.beyond_noise.is_some());
+    let is_known = |figure: &&FigureChange| figure.beyond_noise.is_some() && figure.withheld.is_none();
+    let known = || comparison.figures.iter().filter(is_known);
     let beyond: Vec<&FigureChange> = known().filter(|figure| figure.beyond_noise == Some(true)).collect();
-    let better = |figure: &&&FigureChange| {
-        figure.ratio.and_then(|ratio| is_better(figure.better, ratio)) == Some(true)
-    };
-    let gained = beyond.iter().filter(better).count();
+    let gained = beyond.iter().filter(|figure| figure.is_better() == Some(true)).count();
     let (kind, text) = match (comparison.obstacles.is_empty(), beyond.len()) {
         (false, _) => (
             "unsure",
@@ -113,8 +116,8 @@ fn figure_row(change: &FigureChange) -> FigureRow {
     let noise = |noise: Option<RunNoise>| {
         noise.map_or_else(String::new, |noise| format!("±{:.0} %", noise.half_pct()))
     };
-    let is_better = change.ratio.and_then(|ratio| is_better(change.better, ratio));
-    let (kind, verdict) = match (change.beyond_noise, is_better) {
+    let (kind, verdict) = match (change.beyond_noise, change.is_better()) {
+        _ if change.withheld.is_some() => ("", "not compared"),
         (None, _) => ("", "cannot tell"),
         (Some(false), _) => ("", "within the noise"),
         (Some(true), Some(true)) => ("good", "beyond: better"),

@@ -10,6 +10,7 @@ use crate::findings::Rank;
 pub(super) struct SettingRow<'r> {
     kind: &'static str,
     word: &'static str,
+    id: &'r str,
     claim: &'r str,
     advice: Option<&'r str>,
     command: Option<&'r str>,
@@ -36,6 +37,7 @@ fn row(finding: &Finding) -> SettingRow<'_> {
     SettingRow {
         kind,
         word,
+        id: &finding.id,
         claim: &finding.claim,
         // The command replaces the advice.
         advice: finding.advice.as_deref().filter(|_| finding.command.is_none()),
@@ -70,7 +72,7 @@ mod tests {
             Finding::new("note", Severity::Note, "Worth knowing.").evidence("/proc/sys/vm/y = 1"),
         ];
         let rows = rows(&findings);
-        let seen: Vec<_> = rows.iter().map(|row| (row.claim, row.word, row.advice, row.command)).collect();
+        let seen: Vec<_> = rows.iter().map(|row| (row.id, row.word, row.advice, row.command)).collect();
         assert_eq!(
             seen,
             [

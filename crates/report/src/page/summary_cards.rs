@@ -1,16 +1,17 @@
 //! The first part of the page: the verdict, and the few most important figures, each as a card.
 
 use fathom_record::burst_allowance::{BurstAllowance, BurstVerdict};
-use fathom_record::capacity::{Capacity, CapacityLimit, NeedVerdict};
-use fathom_record::disk::{Entry, Objective, VerdictOutcome, burst_allowance, capacities, need_answers};
+use fathom_record::capacity::Capacity;
+use fathom_record::disk::{Entry, Objective, burst_allowance, capacities};
 use fathom_record::study::{StudyComparison, StudyResult, StudyVerdict};
 use fathom_record::verdict::{Outcome, Verdict};
-use fathom_record::{Confidence, Finding, Priority};
+use fathom_record::{Confidence, Finding, Priority, RunVerdict, VerdictBasis};
 use fathom_units::{Nanos, count};
 use serde::Serialize;
 
 use super::study;
 use crate::capacity::capacity_sentences;
+use crate::run_verdict::verdict_sentence;
 use crate::study::labels::{
     answers, chance, design, effect, effect_interval, percent, sentence, spaced, tally, versus,
 };
@@ -40,10 +41,7 @@ pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
         |entry: &Entry| matches!(entry, Entry::Judged(verdict) if verdict.outcome != Outcome::NotExamined);
     // A search answers its own question; unless a server was watched, there is no other question.
     if cards.is_empty() && (objective.is_none() || results.iter().any(is_examined)) {
-        cards.push(match capacities.as_slice() {
-            [] => verdict(results, findings),
-            capacities => capacity_verdict(capacities, results),
-        });
+        cards.push(verdict(results, findings));
     }
     cards.extend(objective);
     cards.extend(capacities.iter().map(|one| capacity_card(one)));
@@ -88,26 +86,16 @@ pub(super) fn cards(results: &[Entry], findings: &[Finding]) -> Vec<Card> {
     cards
 }
 
-/// The answer to the need, if there is one, or else the capacities.
-fn capacity_verdict(capacities: &[&Capacity], results: &[Entry]) -> Card {
-    let needs = need_answers(results);
-    let mut carried = capacity_sentences(capacities);
+/// The verdict of a run whose capacities were measured: the answer to its need, or the cause or deployment that decides it, and the capacities.
+fn capacity_verdict(verdict: &RunVerdict<'_>, results: &[Entry]) -> Card {
+    let mut carried = capacity_sentences(&capacities(results));
     carried.extend(burst_allowance(results).map(|allowance| allowance.words.clone()));
     let carried = carried.join(" ");
-    let has = |verdict| needs.iter().any(|answer| answer.verdict == verdict);
-    let is_capped = capacities.iter().any(|one| one.limit == CapacityLimit::Cap);
-    let kind = match needs.is_empty() {
-        false if has(NeedVerdict::No) => "bad",
-        false if has(NeedVerdict::CannotTell) => "unsure",
-        false => "good",
-        true if is_capped => "bad",
-        true if capacities.iter().any(|one| one.rate_per_s.is_some()) => "good",
-        true => "unsure",
+    let (text, more) = match verdict.basis {
+        VerdictBasis::Capacities(_) => (carried, String::new()),
+        _ => (verdict_sentence(verdict), carried),
     };
-    let answers: Vec<&str> = needs.iter().map(|answer| answer.sentence.as_str()).collect();
-    let (text, more) =
-        if answers.is_empty() { (carried, String::new()) } else { (answers.join(" "), carried) };
-    Card { kind, label: "Verdict".to_owned(), text, more }
+    Card { kind: kind(verdict.outcome), label: "Verdict".to_owned(), text, more }
 }
 
 /// The card of a run that an error ended before its first result.
@@ -183,41 +171,22 @@ fn comparison_card(study: &StudyResult, one: &StudyComparison) -> Card {
     }
 }
 
-/// The verdict of the worst of the servers that were judged.
-pub(super) fn judged_card(results: &[Entry]) -> Option<Card> {
-    let judged = results.iter().filter_map(|entry| match entry {
-        Entry::Judged(verdict) => Some(verdict.as_ref().clone()),
-        _ => None,
-    });
-    Verdict::worst(judged).as_ref().map(verdict_card)
-}
-
-/// The verdict of the worst server that was judged; else that of the probe, else the worst finding of a check.
+/// The verdict of the run; else whether the rate of a drive lasts, else the worst finding of a check.
 fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
-    if let Some(card) = judged_card(results) {
+    let run = RunVerdict::new(results, findings);
+    if let Some(card) = run.as_ref().and_then(|run| verdict_of_run(run, results)) {
         return card;
     }
     if let Some(allowance) = burst_allowance(results) {
         return burst_card(allowance);
     }
-    let said = results.iter().rev().find_map(|entry| match entry {
-        Entry::Verdict(verdict) => Some(verdict),
-        _ => None,
-    });
     // Findings of hygiene do not answer the question.
     let due = || findings.iter().filter(|finding| finding.priority() >= Some(Priority::WorthDoing));
     let worst = due().min_by_key(|finding| {
         (std::cmp::Reverse(finding.priority()), finding.confidence == Confidence::CannotTell)
     });
-    let (kind, text) = match (said, worst) {
-        (Some(verdict), _) => (
-            match verdict.outcome {
-                VerdictOutcome::Sound => "good",
-                VerdictOutcome::Spoiled => "bad",
-                VerdictOutcome::CannotTell => "unsure",
-            },
-            verdict.words.clone(),
-        ),
+    let (kind, text) = match (&run, worst) {
+        (Some(run), _) => (kind(run.outcome), verdict_sentence(run)),
         (None, Some(finding)) if finding.confidence == Confidence::CannotTell => {
             ("unsure", finding.claim.clone())
         }
@@ -231,6 +200,16 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
         many => format!("{many} findings need a look."),
     };
     Card { kind, label: "Verdict".to_owned(), text, more }
+}
+
+/// The card of a verdict on servers or on capacities; `None` for one on the disk alone, to which the findings belong.
+pub(super) fn verdict_of_run(run: &RunVerdict<'_>, results: &[Entry]) -> Option<Card> {
+    match &run.basis {
+        _ if !capacities(results).is_empty() => Some(capacity_verdict(run, results)),
+        VerdictBasis::Server(verdict) => Some(verdict_card(verdict)),
+        VerdictBasis::Needs(_) => Some(capacity_verdict(run, results)),
+        _ => None,
+    }
 }
 
 /// Whether the rate of a drive lasts.
@@ -247,19 +226,23 @@ fn burst_card(allowance: &BurstAllowance) -> Card {
     Card { kind, label: "Verdict".to_owned(), text: allowance.words.clone(), more }
 }
 
-fn verdict_card(verdict: &Verdict) -> Card {
-    let kind = match verdict.outcome {
+fn kind(outcome: Outcome) -> &'static str {
+    match outcome {
         Outcome::HeldBack => "bad",
         Outcome::NotHeldBack => "good",
         Outcome::CannotTell | Outcome::NotExamined => "unsure",
-    };
+    }
+}
+
+fn verdict_card(verdict: &Verdict) -> Card {
     let more = verdict.next.clone().or_else(|| verdict.reasons.first().cloned()).unwrap_or_default();
-    Card { kind, label: "Verdict".to_owned(), text: verdict.sentence.clone(), more }
+    Card { kind: kind(verdict.outcome), label: "Verdict".to_owned(), text: verdict.sentence.clone(), more }
 }
 
 #[cfg(test)]
 mod tests {
     use fathom_record::Severity;
+    use fathom_record::capacity::CapacityLimit;
 
     use super::*;
 

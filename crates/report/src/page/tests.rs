@@ -194,6 +194,7 @@ fn the_answer_comes_first_and_the_method_last() {
     assert!(
         text.contains("<pre class=\"command\">sysctl -w kernel.pid_max=0\nsysctl -w vm.swappiness=0</pre>")
     );
+    assert!(text.contains("Few process numbers. <small>kernel.pid_max</small>"));
     // Evidence and method are folded.
     assert!(
         at("<details><summary>Evidence") > at("Writes wait")
@@ -257,10 +258,12 @@ fn what_two_loads_found_stands_once_with_the_evidence_of_both() {
 fn an_error_before_the_first_result_is_the_answer() {
     let mut manifest = manifest();
     manifest.error = Some("cannot write /data: no space left".into());
+    manifest.error_id = Some("no-space".into());
     let (series, pictures) = (SeriesSet::default(), Pictures::default());
     let text = page(&source(&manifest, &series, &pictures)).unwrap();
     let answer = text.split("id=\"verdict\"").nth(1).unwrap().split("</section>").next().unwrap();
     assert!(answer.contains("before anything was measured") && answer.contains("no space left"), "{answer}");
+    assert!(text.contains("no space left <small>no-space</small>"), "{text}");
 }
 
 #[test]

@@ -16,9 +16,9 @@ use crate::Result;
 use crate::client::Client;
 use crate::operation_context::OperationContext;
 use crate::request::Request;
-use crate::users::{PrivilegeResource, PrivilegeSet, Rights, Users};
+use crate::users::{ActionSet, PrivilegeResource, PrivilegeSet, Users, set};
 
-use needs::PrivilegeNeed;
+use needs::{PrivilegeNeed, RequiredPrivilege};
 
 pub(crate) use login::{Conversation, speculate, start, step, write_mechanisms};
 
@@ -36,31 +36,38 @@ pub(crate) fn authorize(op: &OperationContext<'_>, request: &Request<'_>) -> Res
     if !granted.is_known() {
         return if is_first_user(op, request) { Ok(()) } else { Err(needs_login(request)) };
     }
+    let each = |needs: Vec<RequiredPrivilege<'_>>| {
+        needs.into_iter().all(|(actions, resource)| granted.allows(actions, resource))
+    };
     let allowed = match need {
         PrivilegeNeed::Nothing | PrivilegeNeed::Login => true,
-        PrivilegeNeed::One(rights, resource) => granted.allows(rights, resource),
-        PrivilegeNeed::Each(needs) => {
-            needs.into_iter().all(|(rights, resource)| granted.allows(rights, resource))
-        }
+        PrivilegeNeed::One(actions, resource) => granted.allows(actions, resource),
+        PrivilegeNeed::Each(needs) => each(needs),
+        PrivilegeNeed::Any(ways) => ways.into_iter().any(each),
     };
     if allowed { Ok(()) } else { Err(not_authorized(request)) }
 }
 
-/// Whether the user of this connection has any of `rights` on `resource`; always true without `--auth`. For commands that learn
+/// Whether the user of this connection has these actions on `resource`; always true without `--auth`. For commands that learn
 /// only while running which resources they touch.
-pub(crate) fn may(op: &OperationContext<'_>, rights: Rights, resource: PrivilegeResource<'_>) -> bool {
+pub(crate) fn may(op: &OperationContext<'_>, actions: ActionSet, resource: PrivilegeResource<'_>) -> bool {
+    with_granted(op, |granted| granted.allows(actions, resource))
+}
+
+/// Whether `listDatabases` shows a database to the user of this connection, as in mongod: all of them, or those that he may touch.
+pub(crate) fn may_see_database(op: &OperationContext<'_>, database: &str) -> bool {
+    with_granted(op, |granted| {
+        granted.allows(set![listDatabases], PrivilegeResource::Cluster) || granted.touches(database)
+    })
+}
+
+fn with_granted(op: &OperationContext<'_>, look: impl FnOnce(&PrivilegeSet) -> bool) -> bool {
     if !op.instance.users.is_enabled() {
         return true;
     }
     let mut granted = op.client.granted();
     granted.refresh(&op.instance.users, op.client);
-    granted.allows(rights, resource)
-}
-
-/// Whether `listDatabases` shows a database to the user of this connection.
-pub(crate) fn may_see_database(op: &OperationContext<'_>, database: &str) -> bool {
-    may(op, Rights::DATABASES, PrivilegeResource::Cluster)
-        || may(op, Rights::FIND | Rights::LIST, PrivilegeResource::Collection(database, ""))
+    look(&granted)
 }
 
 /// The localhost exception: while no users exist, a client on this machine may create the first one, in `admin`.

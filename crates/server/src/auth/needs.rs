@@ -1,140 +1,336 @@
-//! The privilege that a command requires: usually the one in its row of the table, and more if the command touches more. A
+//! The privilege that a command requires, as in mongod: an action on the resource that it names, and more if the command touches more. A
 //! pipeline touches further collections: `$lookup` reads some, `$out` and `$merge` write some.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::parse;
 use crate::request::{CommandAccess, CommandRegistry, Request};
-use crate::users::{PrivilegeResource, Rights};
+use crate::users::{ActionSet, PrivilegeResource, set};
+
+/// Actions that are required on a resource.
+pub(crate) type RequiredPrivilege<'a> = (ActionSet, PrivilegeResource<'a>);
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PrivilegeNeed<'a> {
     Nothing,
     /// A login, with any rights.
     Login,
-    /// One of these rights on this resource.
-    One(Rights, PrivilegeResource<'a>),
-    /// One of the rights on each of these resources.
-    Each(Vec<(Rights, PrivilegeResource<'a>)>),
+    One(ActionSet, PrivilegeResource<'a>),
+    Each(Vec<RequiredPrivilege<'a>>),
+    /// All privileges of one of these lists.
+    Any(Vec<Vec<RequiredPrivilege<'a>>>),
+}
+
+/// A command, or the one that `explain` contains.
+struct RequestedCommand<'a> {
+    name: &'static str,
+    access: CommandAccess,
+    database: &'a str,
+    target: RawBsonRef<'a>,
+    body: &'a RawDocument,
+    /// The statements of an update.
+    updates: Vec<&'a RawDocument>,
 }
 
 /// The privilege that a request requires; `explain` requires that of the command in it.
-pub(crate) fn need_of<'a>(commands: &CommandRegistry, request: &Request<'a>) -> PrivilegeNeed<'a> {
-    let database = request.database;
-    let whole = PrivilegeResource::Collection(database, "");
-    let resource = PrivilegeResource::Collection(database, target_of(request));
-    match request.command.name {
-        "aggregate" => of_aggregate(database, request.target, request.body()),
-        "explain" => explained(commands, request, resource),
-        "create" | "collMod" => match of_view(request) {
-            Some(more) => more,
-            None if request.command.name == "create" => PrivilegeNeed::One(Rights::SCHEMA, resource),
-            None => PrivilegeNeed::One(Rights::ADMINISTER, resource),
-        },
-        "createIndexes" | "drop" | "dropIndexes" | "deleteIndexes" | "convertToCapped" => {
-            PrivilegeNeed::One(Rights::SCHEMA, resource)
-        }
-        "renameCollection" => rename(request),
-        "listCollections" => PrivilegeNeed::One(Rights::LIST, whole),
-        "listIndexes" => PrivilegeNeed::One(Rights::LIST, resource),
-        // The reply shows the databases that the user may read.
-        "listDatabases" => PrivilegeNeed::Login,
-        "collStats" | "dbStats" | "dataSize" => PrivilegeNeed::One(Rights::STATS, resource),
-        "getParameter" | "serverStatus" => {
-            PrivilegeNeed::One(Rights::FIGURES | Rights::MONITOR, PrivilegeResource::Cluster)
-        }
-        "currentOp" if own_only(request) => PrivilegeNeed::Login,
-        "usersInfo" => users_info(request),
-        "replSetGetStatus" | "replSetGetConfig" => {
-            PrivilegeNeed::One(Rights::SETS | Rights::MONITOR, PrivilegeResource::Cluster)
-        }
-        _ => of_access(request.command.rules.access, resource),
-    }
-}
-
-/// A user may explain a command only if he may run it.
-fn explained<'a>(
-    commands: &CommandRegistry,
-    request: &Request<'a>,
-    resource: PrivilegeResource<'a>,
-) -> PrivilegeNeed<'a> {
-    let RawBsonRef::Document(inner) = request.target else { return of_access(CommandAccess::Read, resource) };
-    match inner.iter().next().and_then(Result::ok) {
-        Some((name, target)) if name.as_str() == "aggregate" => of_aggregate(request.database, target, inner),
-        Some((name, _)) => of_access(
-            commands.find(name.as_str()).map_or(CommandAccess::Read, |inner| inner.rules.access),
-            resource,
-        ),
-        None => of_access(CommandAccess::Read, resource),
-    }
-}
-
-/// The privilege of a row's [`CommandAccess`] on a resource.
-pub(crate) fn of_access<'a>(access: CommandAccess, resource: PrivilegeResource<'a>) -> PrivilegeNeed<'a> {
-    let whole = match resource {
-        PrivilegeResource::Collection(database, _) => PrivilegeResource::Collection(database, ""),
-        PrivilegeResource::Cluster => PrivilegeResource::Cluster,
+pub(crate) fn need_of<'a>(commands: &'static CommandRegistry, request: &Request<'a>) -> PrivilegeNeed<'a> {
+    let is_update = request.command.name == "update";
+    let mut asked = RequestedCommand {
+        name: request.command.name,
+        access: request.command.rules.access,
+        database: request.database,
+        target: request.target,
+        body: request.body(),
+        updates: if is_update { request.documents("updates").unwrap_or_default() } else { Vec::new() },
     };
-    match access {
-        CommandAccess::Nobody => PrivilegeNeed::Nothing,
-        CommandAccess::Anybody => PrivilegeNeed::Login,
-        CommandAccess::Read => PrivilegeNeed::One(Rights::FIND, resource),
-        CommandAccess::Write => PrivilegeNeed::One(Rights::CHANGE, resource),
-        CommandAccess::DatabaseAdmin => PrivilegeNeed::One(Rights::ADMINISTER, resource),
-        CommandAccess::UserAdmin => PrivilegeNeed::One(Rights::USERS, whole),
-        CommandAccess::Monitor => PrivilegeNeed::One(Rights::MONITOR, PrivilegeResource::Cluster),
-        CommandAccess::Manage => PrivilegeNeed::One(Rights::MANAGE, PrivilegeResource::Cluster),
-    }
-}
-
-/// The collection that a command names, also for the command inside `explain`.
-fn target_of<'a>(request: &Request<'a>) -> &'a str {
-    let inner = match request.target {
-        RawBsonRef::Document(inner) => inner.iter().next().and_then(Result::ok).map(|(_, value)| value),
-        other => Some(other),
-    };
-    match inner {
-        Some(RawBsonRef::String(name)) => name,
-        _ => "",
-    }
-}
-
-/// A view shows its source, so a user who creates one must be allowed to read that.
-fn of_view<'a>(request: &Request<'a>) -> Option<PrivilegeNeed<'a>> {
-    let on = parse::string(request.fields, "viewOn").ok().flatten()?;
-    let right = if request.command.name == "create" { Rights::SCHEMA } else { Rights::ADMINISTER };
-    let mut needs = vec![
-        (right, PrivilegeResource::Collection(request.database, target_of(request))),
-        (Rights::FIND, PrivilegeResource::Collection(request.database, on)),
-    ];
-    if let Some(RawBsonRef::Array(stages)) = request.field("pipeline") {
-        of_stages(request.database, on, stages, &mut needs);
-    }
-    Some(PrivilegeNeed::Each(needs))
-}
-
-fn rename<'a>(request: &Request<'a>) -> PrivilegeNeed<'a> {
-    let to = parse::string(request.fields, "to").ok().flatten().unwrap_or_default();
-    let resources = [target_of(request), to].map(|name| {
-        let (database, collection) = name.split_once('.').unwrap_or((name, ""));
-        (Rights::SCHEMA, PrivilegeResource::Collection(database, collection))
-    });
-    PrivilegeNeed::Each(resources.to_vec())
-}
-
-fn own_only(request: &Request<'_>) -> bool {
-    parse::boolean(request.fields, "$ownOps").unwrap_or(false)
-}
-
-/// Listing the users of all databases requires the right to see all of them; other cases are checked when the names are known.
-fn users_info<'a>(request: &Request<'a>) -> PrivilegeNeed<'a> {
-    match request.target {
-        RawBsonRef::Document(which) if parse::field(which, "forAllDBs").is_some() => {
-            PrivilegeNeed::One(Rights::USERS, PrivilegeResource::Collection("admin", ""))
+    if request.command.name == "explain" {
+        let RawBsonRef::Document(inner) = request.target else { return PrivilegeNeed::Login };
+        let first = inner.iter().next().and_then(Result::ok);
+        let Some((name, target)) = first else { return PrivilegeNeed::Login };
+        let Some(command) = commands.find(name.as_str()) else { return PrivilegeNeed::Login };
+        (asked.name, asked.access, asked.target, asked.body) =
+            (command.name, command.rules.access, target, inner);
+        if let Some(RawBsonRef::Array(updates)) = parse::field(inner, "updates") {
+            asked.updates = updates.into_iter().flatten().filter_map(|one| one.as_document()).collect();
         }
-        RawBsonRef::String(_) | RawBsonRef::Document(_) | RawBsonRef::Array(_) => PrivilegeNeed::Login,
-        _ => PrivilegeNeed::One(Rights::USERS, PrivilegeResource::Collection(request.database, "")),
     }
+    asked.need()
+}
+
+impl<'a> RequestedCommand<'a> {
+    fn need(&self) -> PrivilegeNeed<'a> {
+        let here = self.here();
+        let cluster = PrivilegeResource::Cluster;
+        match self.name {
+            "aggregate" => of_aggregate(self.database, self.target, self.body),
+            "insert" => PrivilegeNeed::One(set![insert] | self.bypass(), here),
+            "update" => {
+                let upserts =
+                    self.updates.iter().any(|update| parse::boolean(*update, "upsert").unwrap_or(false));
+                PrivilegeNeed::One(set![update] | self.bypass() | upserting(upserts), here)
+            }
+            "findAndModify" => PrivilegeNeed::One(self.find_and_modify(), here),
+            "create" => self.creation(),
+            "collMod" => match self.view(set![collMod]) {
+                Some(view) => view,
+                None => PrivilegeNeed::One(set![collMod], here),
+            },
+            "cloneCollectionAsCapped" => {
+                let to = self.string("toCollection");
+                PrivilegeNeed::Each(vec![
+                    (set![find], here),
+                    (
+                        set![insert createIndex convertToCapped],
+                        PrivilegeResource::Collection(self.database, to),
+                    ),
+                ])
+            }
+            "renameCollection" => self.renaming(),
+            "profile" if parse::integer_of(self.target) == Some(-1) && !self.changes_profiler() => {
+                let profile = PrivilegeResource::Collection(self.database, "system.profile");
+                PrivilegeNeed::Any(vec![
+                    vec![(set![find], profile)],
+                    vec![(set![enableProfiler], self.whole())],
+                ])
+            }
+            // The reply shows the databases that the user may read.
+            "listDatabases" => PrivilegeNeed::Login,
+            "currentOp" if parse::boolean(self.body, "$ownOps").unwrap_or(false) => PrivilegeNeed::Login,
+            "getDiagnosticData" => PrivilegeNeed::Each(vec![
+                (set![replSetGetStatus serverStatus], cluster),
+                (set![collStats], PrivilegeResource::Collection("local", "oplog.rs")),
+            ]),
+            "getShardVersion" => PrivilegeNeed::One(set![getShardVersion], split(self.target_name())),
+            "usersInfo" => self.users_info(),
+            "createUser" => self.granting(vec![(set![createUser], self.whole())]),
+            "grantRolesToUser" => self.granting(Vec::new()),
+            "revokeRolesFromUser" => PrivilegeNeed::Each(self.roles(set![revokeRole])),
+            "updateUser" => self.user_update(),
+            name => match of_collection(name) {
+                Some(action) => PrivilegeNeed::One(action, here),
+                None => match (of_database(name), of_cluster(name)) {
+                    (Some(actions), _) => PrivilegeNeed::One(actions, self.whole()),
+                    (None, Some(actions)) => PrivilegeNeed::One(actions, cluster),
+                    (None, None) => self.of_access(),
+                },
+            },
+        }
+    }
+
+    /// The need of a command that names no resource: of a client's command its login, of a member's the right of members.
+    fn of_access(&self) -> PrivilegeNeed<'a> {
+        match self.access {
+            CommandAccess::Nobody => PrivilegeNeed::Nothing,
+            CommandAccess::Anybody => PrivilegeNeed::Login,
+            _ => PrivilegeNeed::One(set![internal], PrivilegeResource::Cluster),
+        }
+    }
+
+    /// The collection that the command names.
+    fn here(&self) -> PrivilegeResource<'a> {
+        PrivilegeResource::Collection(self.database, self.target_name())
+    }
+
+    fn whole(&self) -> PrivilegeResource<'a> {
+        PrivilegeResource::Collection(self.database, "")
+    }
+
+    fn target_name(&self) -> &'a str {
+        match self.target {
+            RawBsonRef::String(name) => name,
+            _ => "",
+        }
+    }
+
+    fn string(&self, name: &str) -> &'a str {
+        parse::string(self.body, name).ok().flatten().unwrap_or_default()
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        parse::boolean(self.body, name).unwrap_or(false)
+    }
+
+    /// The action for a write that is not checked by the collection's validator.
+    fn bypass(&self) -> ActionSet {
+        if self.flag("bypassDocumentValidation") {
+            set![bypassDocumentValidation]
+        } else {
+            ActionSet::default()
+        }
+    }
+
+    fn find_and_modify(&self) -> ActionSet {
+        if self.flag("remove") {
+            return set![find remove];
+        }
+        set![find update] | self.bypass() | upserting(self.flag("upsert"))
+    }
+
+    /// `createCollection` or `insert` suffices for a collection.
+    fn creation(&self) -> PrivilegeNeed<'a> {
+        if let Some(view) = self.view(set![createCollection]) {
+            return view;
+        }
+        let capped = if self.flag("capped") { set![convertToCapped] } else { ActionSet::default() };
+        let either = [set![createCollection], set![insert]];
+        PrivilegeNeed::Any(either.map(|action| vec![(action | capped, self.here())]).to_vec())
+    }
+
+    /// A view shows its source, so a user who makes or changes one must be allowed to read that.
+    fn view(&self, action: ActionSet) -> Option<PrivilegeNeed<'a>> {
+        let on = parse::string(self.body, "viewOn").ok().flatten()?;
+        let mut needs =
+            vec![(action, self.here()), (set![find], PrivilegeResource::Collection(self.database, on))];
+        if let Some(RawBsonRef::Array(stages)) = parse::field(self.body, "pipeline") {
+            of_stages(self.database, on, stages, &mut needs);
+        }
+        Some(PrivilegeNeed::Each(needs))
+    }
+
+    fn renaming(&self) -> PrivilegeNeed<'a> {
+        let (from, to) = (split(self.target_name()), split(self.string("to")));
+        let more = if self.flag("dropTarget") { set![dropCollection] } else { ActionSet::default() };
+        let mut ways = vec![vec![(set![find dropCollection], from), (set![insert createIndex] | more, to)]];
+        if let (PrivilegeResource::Collection(source, old), PrivilegeResource::Collection(target, new)) =
+            (from, to)
+            && source == target
+            && ![old, new].iter().any(|name| name.starts_with("system."))
+        {
+            ways.push(vec![(set![renameCollectionSameDB], PrivilegeResource::Collection(source, ""))]);
+        }
+        PrivilegeNeed::Any(ways)
+    }
+
+    fn changes_profiler(&self) -> bool {
+        ["slowms", "sampleRate"].iter().any(|name| parse::field(self.body, name).is_some())
+    }
+
+    /// Other cases of named users are checked when the names are known.
+    fn users_info(&self) -> PrivilegeNeed<'a> {
+        match self.target {
+            RawBsonRef::Document(which) if parse::field(which, "forAllDBs").is_some() => {
+                PrivilegeNeed::One(set![viewUser], PrivilegeResource::Cluster)
+            }
+            RawBsonRef::String(_) | RawBsonRef::Document(_) | RawBsonRef::Array(_) => PrivilegeNeed::Login,
+            _ => PrivilegeNeed::One(set![viewUser], self.whole()),
+        }
+    }
+
+    /// An action on the database of each role that the command names.
+    fn roles(&self, action: ActionSet) -> Vec<RequiredPrivilege<'a>> {
+        let Some(RawBsonRef::Array(roles)) = parse::field(self.body, "roles") else { return Vec::new() };
+        let database = |role: RawBsonRef<'a>| match role {
+            RawBsonRef::Document(role) => parse::string(role, "db").ok().flatten().unwrap_or(self.database),
+            _ => self.database,
+        };
+        let databases = roles.into_iter().flatten().map(database);
+        databases.map(|of| (action, PrivilegeResource::Collection(of, ""))).collect()
+    }
+
+    /// A role may be granted by who may grant the roles of its database.
+    fn granting(&self, mut needs: Vec<RequiredPrivilege<'a>>) -> PrivilegeNeed<'a> {
+        needs.extend(self.roles(set![grantRole]));
+        PrivilegeNeed::Each(needs)
+    }
+
+    /// New roles replace old ones of any database.
+    fn user_update(&self) -> PrivilegeNeed<'a> {
+        let has = |name: &str| parse::field(self.body, name).is_some();
+        let mut needs = Vec::new();
+        if has("pwd") || has("mechanisms") {
+            needs.push((set![changePassword], self.whole()));
+        }
+        if has("customData") {
+            needs.push((set![changeCustomData], self.whole()));
+        }
+        if has("roles") {
+            needs.push((set![revokeRole], PrivilegeResource::Collection("", "")));
+        }
+        self.granting(needs)
+    }
+}
+
+fn upserting(upserts: bool) -> ActionSet {
+    if upserts { set![insert] } else { ActionSet::default() }
+}
+
+/// The resource of a full name, `database.collection`.
+fn split(name: &str) -> PrivilegeResource<'_> {
+    let (database, collection) = name.split_once('.').unwrap_or((name, ""));
+    PrivilegeResource::Collection(database, collection)
+}
+
+/// The action of a command on the collection that it names.
+fn of_collection(name: &str) -> Option<ActionSet> {
+    Some(match name {
+        "find" | "count" | "distinct" | "dataSize" => set![find],
+        "delete" => set![remove],
+        "collStats" => set![collStats],
+        "compact" => set![compact],
+        "convertToCapped" => set![convertToCapped],
+        "createIndexes" => set![createIndex],
+        "drop" => set![dropCollection],
+        "dropIndexes" => set![dropIndex],
+        "listIndexes" => set![listIndexes],
+        "reIndex" => set![reIndex],
+        "validate" => set![validate],
+        _ => return None,
+    })
+}
+
+/// The action of a command on the database in which it runs.
+fn of_database(name: &str) -> Option<ActionSet> {
+    Some(match name {
+        "dbStats" => set![dbStats],
+        "dropDatabase" => set![dropDatabase],
+        "listCollections" => set![listCollections],
+        "profile" => set![enableProfiler],
+        "dropUser" | "dropAllUsersFromDatabase" => set![dropUser],
+        "createRole" => set![createRole],
+        "dropRole" | "dropAllRolesFromDatabase" => set![dropRole],
+        "grantRolesToRole" | "grantPrivilegesToRole" => set![grantRole],
+        "revokeRolesFromRole" | "revokePrivilegesFromRole" => set![revokeRole],
+        "updateRole" => set![grantRole revokeRole],
+        // The last step of a mongorestore that restores users.
+        "_mergeAuthzCollections" => set![createRole createUser dropRole dropUser grantRole revokeRole],
+        _ => return None,
+    })
+}
+
+/// The action of a command on the server as a whole.
+fn of_cluster(name: &str) -> Option<ActionSet> {
+    Some(match name {
+        "appendOplogNote" => set![appendOplogNote],
+        "cleanupOrphaned" => set![cleanupOrphaned],
+        // In mongod it needs a server that was started for tests; here it needs who may set parameters.
+        "configureFailPoint" | "setParameter" => set![setParameter],
+        "connPoolStats" => set![connPoolStats],
+        "currentOp" => set![inprog],
+        "fsync" => set![fsync],
+        "fsyncUnlock" => set![unlock],
+        "getCmdLineOpts" => set![getCmdLineOpts],
+        "getLog" => set![getLog],
+        "getParameter" => set![getParameter],
+        "hostInfo" => set![hostInfo],
+        "killAllSessions" | "killAllSessionsByPattern" => set![killAnySession],
+        "killOp" => set![killop],
+        "logRotate" => set![logRotate],
+        "replSetGetConfig" => set![replSetGetConfig],
+        "replSetGetStatus" => set![replSetGetStatus],
+        "replSetInitiate" | "replSetReconfig" => set![replSetConfigure],
+        "replSetAbortPrimaryCatchUp"
+        | "replSetFreeze"
+        | "replSetMaintenance"
+        | "replSetStepDown"
+        | "replSetStepUp"
+        | "replSetSyncFrom" => set![replSetStateChange],
+        "serverStatus" => set![serverStatus],
+        "setFeatureCompatibilityVersion" => set![setFeatureCompatibilityVersion],
+        "shardingState" => set![shardingState],
+        "shutdown" => set![shutdown],
+        "top" => set![top],
+        _ => return None,
+    })
 }
 
 /// The parts of an aggregate, also of an explained one: its database, its first field, its body.
@@ -144,7 +340,7 @@ fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocu
         _ => "",
     };
     let Some(RawBsonRef::Array(stages)) = parse::field(body, "pipeline") else {
-        return PrivilegeNeed::One(Rights::FIND, PrivilegeResource::Collection(database, target));
+        return PrivilegeNeed::One(set![find], PrivilegeResource::Collection(database, target));
     };
     let mut needs = Vec::new();
     let first = stages.into_iter().next().and_then(Result::ok);
@@ -154,9 +350,14 @@ fn of_aggregate<'a>(database: &'a str, target: RawBsonRef<'a>, body: &'a RawDocu
         "$currentOp" | "$listLocalSessions" | "$listSessions" | "$documents" | "$collStats" | "$indexStats"
     );
     if own {
-        needs.push((Rights::FIND, PrivilegeResource::Collection(database, target)));
+        needs.push((set![find], PrivilegeResource::Collection(database, target)));
     }
     of_stages(database, target, stages, &mut needs);
+    if parse::boolean(body, "bypassDocumentValidation").unwrap_or(false) {
+        let writes = |needed: ActionSet| needed.without(set![insert update]) != needed;
+        let written = needs.iter_mut().filter(|(needed, _)| writes(*needed));
+        written.for_each(|(needed, _)| *needed = *needed | set![bypassDocumentValidation]);
+    }
     if needs.is_empty() { PrivilegeNeed::Login } else { PrivilegeNeed::Each(needs) }
 }
 
@@ -165,7 +366,7 @@ fn of_stages<'a>(
     database: &'a str,
     collection: &'a str,
     stages: &'a RawArray,
-    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
+    needs: &mut Vec<RequiredPrivilege<'a>>,
 ) {
     for stage in stages.into_iter().flatten() {
         if let Some((name, value)) = stage_of(stage) {
@@ -179,7 +380,7 @@ fn of_stage<'a>(
     collection: &'a str,
     name: &str,
     value: RawBsonRef<'a>,
-    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
+    needs: &mut Vec<RequiredPrivilege<'a>>,
 ) {
     let inner = match value {
         RawBsonRef::Document(inner) => inner,
@@ -188,7 +389,7 @@ fn of_stage<'a>(
     match name {
         "$lookup" | "$graphLookup" => {
             let from = parse::field(inner, "from").and_then(|from| namespace_of(database, from));
-            needs.extend(from.map(|resource| (Rights::FIND, resource)));
+            needs.extend(from.map(|resource| (set![find], resource)));
             nested(database, collection, inner, needs);
         }
         "$unionWith" => {
@@ -196,7 +397,7 @@ fn of_stage<'a>(
                 RawBsonRef::Document(inner) => parse::field(inner, "coll"),
                 other => Some(other),
             };
-            needs.extend(with.and_then(|with| namespace_of(database, with)).map(|at| (Rights::FIND, at)));
+            needs.extend(with.and_then(|with| namespace_of(database, with)).map(|at| (set![find], at)));
             nested(database, collection, inner, needs);
         }
         "$facet" => {
@@ -207,32 +408,44 @@ fn of_stage<'a>(
             }
         }
         "$out" => {
-            needs.extend(namespace_of(database, value).map(|resource| (Rights::CHANGE, resource)));
+            needs.extend(namespace_of(database, value).map(|resource| (set![insert remove], resource)));
         }
         "$merge" => {
             let into = match value {
                 RawBsonRef::Document(inner) => parse::field(inner, "into"),
                 other => Some(other),
             };
-            needs.extend(into.and_then(|into| namespace_of(database, into)).map(|at| (Rights::CHANGE, at)));
+            let actions = merging(inner);
+            needs.extend(into.and_then(|into| namespace_of(database, into)).map(|at| (actions, at)));
         }
-        "$collStats" | "$indexStats" | "$planCacheStats" => {
-            needs.push((Rights::STATS, PrivilegeResource::Collection(database, collection)));
+        "$collStats" => needs.push((set![collStats], PrivilegeResource::Collection(database, collection))),
+        "$indexStats" => needs.push((set![indexStats], PrivilegeResource::Collection(database, collection))),
+        "$planCacheStats" => {
+            needs.push((set![planCacheRead], PrivilegeResource::Collection(database, collection)));
         }
         "$currentOp" | "$listLocalSessions" | "$listSessions"
             if parse::boolean(inner, "allUsers").unwrap_or(true) =>
         {
-            needs.push((Rights::MONITOR, PrivilegeResource::Cluster));
+            let action = if name == "$currentOp" { set![inprog] } else { set![listSessions] };
+            needs.push((action, PrivilegeResource::Cluster));
         }
         _ => {}
     }
+}
+
+/// The actions of a `$merge`: it inserts unless told otherwise, and updates unless a document that exists makes it fail.
+fn merging(stage: &RawDocument) -> ActionSet {
+    let text = |name: &str| parse::string(stage, name).ok().flatten().unwrap_or_default();
+    let inserts = upserting(!matches!(text("whenNotMatched"), "fail" | "discard"));
+    let updates = if text("whenMatched") == "fail" { ActionSet::default() } else { set![update] };
+    inserts | updates
 }
 
 fn nested<'a>(
     database: &'a str,
     collection: &'a str,
     stage: &'a RawDocument,
-    needs: &mut Vec<(Rights, PrivilegeResource<'a>)>,
+    needs: &mut Vec<RequiredPrivilege<'a>>,
 ) {
     if let Some(RawBsonRef::Array(stages)) = parse::field(stage, "pipeline") {
         of_stages(database, collection, stages, needs);
@@ -261,7 +474,7 @@ fn namespace_of<'a>(database: &'a str, value: RawBsonRef<'a>) -> Option<Privileg
 
 #[cfg(test)]
 mod tests {
-    use bson::rawdoc;
+    use bson::{RawDocumentBuf, rawdoc};
 
     use super::*;
 
@@ -278,11 +491,100 @@ mod tests {
         assert_eq!(
             needs,
             [
-                (Rights::FIND, PrivilegeResource::Collection("a", "b")),
-                (Rights::FIND, PrivilegeResource::Collection("a", "c")),
-                (Rights::FIND, PrivilegeResource::Collection("z", "d")),
-                (Rights::CHANGE, PrivilegeResource::Collection("y", "e")),
+                (set![find], PrivilegeResource::Collection("a", "b")),
+                (set![find], PrivilegeResource::Collection("a", "c")),
+                (set![find], PrivilegeResource::Collection("z", "d")),
+                (set![insert update], PrivilegeResource::Collection("y", "e")),
             ]
         );
+    }
+
+    /// What routers and members of a set send one another, no built-in role may.
+    #[test]
+    fn every_command_has_its_action_or_is_for_members_alone() {
+        let body = rawdoc! { "x": 1 };
+        let target = RawBsonRef::String("c");
+        let internal = PrivilegeNeed::One(set![internal], PrivilegeResource::Cluster);
+        let of_members: Vec<&str> = crate::commands::registry()
+            .all()
+            .iter()
+            .filter(|command| {
+                let (name, access) = (command.name, command.rules.access);
+                let asked = RequestedCommand {
+                    name,
+                    access,
+                    database: "a",
+                    target,
+                    body: &body,
+                    updates: Vec::new(),
+                };
+                name != "explain" && asked.need() == internal
+            })
+            .map(|command| command.name)
+            .collect();
+        let expected = [
+            "_addShard",
+            "_flushDatabaseCacheUpdates",
+            "_flushRoutingTableCacheUpdates",
+            "_recvChunkAbort",
+            "_recvChunkCommit",
+            "_recvChunkStart",
+            "_shardsvrShardCollection",
+            "coordinateCommitTransaction",
+            "moveChunk",
+            "replSetGetRBID",
+            "replSetHeartbeat",
+            "replSetRequestVotes",
+            "replSetUpdatePosition",
+        ];
+        assert_eq!(of_members, expected);
+    }
+
+    #[test]
+    fn writes_need_the_action_of_each_thing_that_they_do() {
+        let need = |name: &'static str, body: &RawDocumentBuf, updates: Vec<&RawDocumentBuf>| {
+            let asked = RequestedCommand {
+                name,
+                access: CommandAccess::Write,
+                database: "a",
+                target: RawBsonRef::String("c"),
+                body: leak(body),
+                updates: updates.into_iter().map(leak).collect(),
+            };
+            match asked.need() {
+                PrivilegeNeed::One(actions, _) => actions,
+                other => panic!("{other:?}"),
+            }
+        };
+        let plain = rawdoc! { "x": 1 };
+        let bypass = rawdoc! { "bypassDocumentValidation": true };
+        assert_eq!(need("insert", &plain, vec![]), set![insert]);
+        assert_eq!(need("insert", &bypass, vec![]), set![insert bypassDocumentValidation]);
+        assert_eq!(need("delete", &plain, vec![]), set![remove]);
+        let (one, two) = (rawdoc! { "q": {}, "u": {} }, rawdoc! { "q": {}, "u": {}, "upsert": true });
+        assert_eq!(need("update", &plain, vec![&one]), set![update]);
+        assert_eq!(need("update", &plain, vec![&one, &two]), set![update insert]);
+        assert_eq!(need("findAndModify", &rawdoc! { "remove": true }, vec![]), set![find remove]);
+        assert_eq!(need("findAndModify", &rawdoc! { "upsert": true }, vec![]), set![find update insert]);
+    }
+
+    fn leak(document: &RawDocumentBuf) -> &'static RawDocument {
+        Box::leak(Box::new(document.clone()))
+    }
+
+    #[test]
+    fn roles_are_granted_by_who_may_grant_those_of_their_database() {
+        let body = rawdoc! { "createUser": "x", "roles": ["read", { "role": "root", "db": "admin" }] };
+        let asked = RequestedCommand {
+            name: "createUser",
+            access: CommandAccess::UserAdmin,
+            database: "a",
+            target: RawBsonRef::String("x"),
+            body: &body,
+            updates: Vec::new(),
+        };
+        let whole = |database| PrivilegeResource::Collection(database, "");
+        let expected = [(set![createUser], "a"), (set![grantRole], "a"), (set![grantRole], "admin")];
+        assert_eq!(asked.need(), PrivilegeNeed::Each(expected.map(|(one, of)| (one, whole(of))).to_vec()));
     }
 }

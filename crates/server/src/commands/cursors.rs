@@ -14,7 +14,7 @@ use crate::execution::ReplyBatch;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::users::{PrivilegeResource, Rights};
+use crate::users::{PrivilegeResource, set};
 
 /// The time that a tailable cursor waits for new documents if the client gives none.
 const AWAIT: Duration = Duration::from_secs(1);
@@ -111,7 +111,9 @@ fn fill(
         }
         op.check_interrupt()?;
         if let Producer::Find(_, collection) = &cursor.producer {
-            collection.wait_for_insert(seen, until.min(Instant::now() + AWAIT_LOOK));
+            let begun = Instant::now();
+            collection.wait_for_insert(seen, until.min(begun + AWAIT_LOOK));
+            op.waits.data += begun.elapsed();
         }
     };
     let done = done && !cursor.tailable;
@@ -175,7 +177,7 @@ pub(super) fn kill(
 fn may_kill(op: &OperationContext<'_>, id: i64) -> bool {
     !op.instance.users.is_enabled()
         || op.instance.cursors.owners(id).is_none_or(|owners| owners == op.client.users())
-        || crate::auth::may(op, Rights::MANAGE, PrivilegeResource::Cluster)
+        || crate::auth::may(op, set![killAnyCursor], PrivilegeResource::Cluster)
 }
 
 /// Writes the reply of a command that lists things: a cursor over documents that are already in memory.

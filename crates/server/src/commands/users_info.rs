@@ -10,7 +10,7 @@ use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::users::{PrivilegeResource, Rights, RoleName, User, built_in, roles_array};
+use crate::users::{PrivilegeResource, RoleName, User, built_in, roles_array, set};
 
 /// The users that a command asks for.
 enum UserSelection<'a> {
@@ -86,7 +86,7 @@ fn which_of<'a>(request: &Request<'a>) -> Result<UserSelection<'a>> {
 /// A user may see himself; seeing others requires the right to see the users of their database.
 fn check(op: &OperationContext<'_>, request: &Request<'_>, name: &str, database: &str) -> Result<()> {
     let own = op.client.users().iter().any(|(user, of)| user == name && of == database);
-    if own || crate::auth::may(op, Rights::USERS, PrivilegeResource::Collection(database, "")) {
+    if own || crate::auth::may(op, set![viewUser], PrivilegeResource::Collection(database, "")) {
         return Ok(());
     }
     let what = format!("Not authorized to get the user data for user {name}@{database}");

@@ -2,7 +2,7 @@
 //! buckets (mongodb/mongo:src/mongo/db/stats/operation_latency_histogram.cpp).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fathom_service::{CommandCounters, NetworkCounters};
 use fathom_wire::Code;
@@ -13,7 +13,12 @@ pub(crate) use fathom_service::Counter;
 
 /// The time that an operation has taken so far, in microseconds.
 pub(crate) fn elapsed_micros(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+    micros(since.elapsed())
+}
+
+/// A duration in whole microseconds.
+pub(crate) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 const BUCKETS: usize = 51;

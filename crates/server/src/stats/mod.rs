@@ -6,6 +6,6 @@ pub(crate) mod output;
 mod profiler;
 mod usage;
 
-pub(crate) use counters::{Counter, LatencyHistogram, ServerCounters, elapsed_micros};
+pub(crate) use counters::{Counter, LatencyHistogram, ServerCounters, elapsed_micros, micros};
 pub(crate) use profiler::Profiler;
 pub(crate) use usage::{Usage, Use};

@@ -84,7 +84,8 @@ impl Profiler {
         ProfileDecision { log, profile: level >= 2 || (level == 1 && log) }
     }
 
-    fn is_slow(&self, micros: u64) -> bool {
+    /// Whether an operation of `micros` is slow.
+    pub(crate) fn is_slow(&self, micros: u64) -> bool {
         match u64::try_from(self.slow_ms()) {
             Ok(slow_ms) => micros > slow_ms.saturating_mul(1000),
             Err(_) => true,

@@ -134,7 +134,9 @@ impl DataDirectory {
             "the files in {} were made by the storage engine '{wrote}', not '{engine}'",
             self.path.display()
         );
-        Err(Error::new(Kind::Usage, what).advise(format!("use --storageEngine {wrote}, or another --dbpath")))
+        Err(Error::new(Kind::Usage, what)
+            .with_id("other-engine")
+            .advise(format!("use --storageEngine {wrote}, or another --dbpath")))
     }
 
     /// Refuses to switch between membership in a set, which journals only the oplog, and a standalone server, which journals
@@ -195,7 +197,10 @@ fn create(path: &Path) -> Result<(), Error> {
         return Err(Error::io("make the dbPath", path, error));
     }
     match std::fs::metadata(path) {
-        Ok(_) => Err(Error::new(Kind::NotOurs, format!("the dbPath {} is not a directory", path.display()))),
+        Ok(_) => {
+            let what = format!("the dbPath {} is not a directory", path.display());
+            Err(Error::new(Kind::NotOurs, what).with_id("not-a-directory"))
+        }
         Err(error) => Err(Error::io("read the dbPath", path, error)),
     }
 }
@@ -214,6 +219,7 @@ fn refuse_foreign(path: &Path) -> Result<(), Error> {
     }
     let what = format!("{} holds files that fathom serve did not make", path.display());
     Err(Error::new(Kind::NotOurs, what)
+        .with_id("directory-not-ours")
         .advise("give an empty directory by --dbpath; a real mongod's files are never opened"))
 }
 
@@ -223,5 +229,6 @@ fn busy(path: &Path, lock: &mut File) -> Error {
     let owner = owner.trim();
     let by = if owner.is_empty() { String::new() } else { format!(" (process {owner})") };
     Error::new(Kind::Busy, format!("the dbPath {} is in use by another server{by}", path.display()))
+        .with_id("dbpath-in-use")
         .advise("stop it, or give another --dbpath")
 }

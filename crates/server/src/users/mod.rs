@@ -5,8 +5,8 @@
 //!
 //! Members of a set log in as `__system@local`, with the secret of their common key file.
 
+mod actions;
 mod privilege;
-mod rights;
 mod roles;
 mod user;
 
@@ -30,8 +30,8 @@ use crate::log::Log;
 use crate::parameters::Parameters;
 use crate::storage::{Catalog, document_of};
 
+pub(crate) use actions::{Action, ActionSet, set};
 pub(crate) use privilege::{PrivilegeResource, PrivilegeSet};
-pub(crate) use rights::Rights;
 pub(crate) use roles::{RoleName, built_in};
 pub(crate) use user::{User, roles_array};
 

@@ -1,11 +1,13 @@
-//! Privileges: sets of rights on databases, collections, or the server itself.
+//! Privileges: sets of actions on databases, collections, or the server itself.
+
+use std::borrow::Cow;
 
 use bson::{Document, doc};
 
-use super::rights::Rights;
+use super::actions::ActionSet;
 
-/// The scope of rights. Collections named `system.*` are in none of the wide scopes but `Everything`, as in MongoDB: plain
-/// readers must not see users and profiles.
+/// The scope of a privilege. System collections (`system.*`, and `replset.*` of `local`) are in none of the wide scopes but
+/// `Everything`, as in MongoDB: plain readers must not see users and profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// The server as a whole.
@@ -15,16 +17,16 @@ pub(crate) enum Scope {
     /// The ordinary collections of all databases except `local` and `config`.
     UserDatabases,
     /// The ordinary collections of one database.
-    Database(String),
+    Database(Cow<'static, str>),
     /// One collection by name, in one database or (if absent) in each.
-    Collection(Option<String>, &'static str),
+    Collection(Option<Cow<'static, str>>, &'static str),
 }
 
-/// Rights in one scope.
+/// Actions in one scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Privilege {
     pub(crate) scope: Scope,
-    pub(crate) rights: Rights,
+    pub(crate) actions: ActionSet,
 }
 
 /// The resource that a command uses.
@@ -32,28 +34,23 @@ pub(crate) struct Privilege {
 pub(crate) enum PrivilegeResource<'a> {
     /// The server as a whole.
     Cluster,
-    /// A collection; an empty name means the database as a whole.
+    /// A collection; an empty name means the database as a whole, and two empty names all databases but `local` and `config`.
     Collection(&'a str, &'a str),
 }
 
 impl Privilege {
-    /// Whether it grants any of `wanted` on `resource`.
-    pub(crate) fn allows(&self, wanted: Rights, resource: PrivilegeResource<'_>) -> bool {
-        self.rights.has_any(wanted) && self.scope.covers(resource)
-    }
-
     /// The privilege as `showPrivileges` prints it.
     pub(crate) fn to_document(&self) -> Document {
         let resource = match &self.scope {
             Scope::Cluster => doc! { "cluster": true },
             Scope::Everything => doc! { "anyResource": true },
             Scope::UserDatabases => doc! { "db": "", "collection": "" },
-            Scope::Database(database) => doc! { "db": database, "collection": "" },
+            Scope::Database(database) => doc! { "db": &**database, "collection": "" },
             Scope::Collection(database, name) => {
                 doc! { "db": database.as_deref().unwrap_or_default(), "collection": *name }
             }
         };
-        doc! { "resource": resource, "actions": self.rights.actions() }
+        doc! { "resource": resource, "actions": self.actions.names() }
     }
 }
 
@@ -64,14 +61,23 @@ impl Scope {
             (Scope::Cluster, _) | (_, PrivilegeResource::Cluster) => return false,
             (_, PrivilegeResource::Collection(database, collection)) => (database, collection),
         };
-        let ordinary = !collection.starts_with("system.");
+        let of_system =
+            collection.starts_with("system.") || database == "local" && collection.starts_with("replset.");
         match self {
-            Scope::UserDatabases => ordinary && !matches!(database, "local" | "config"),
-            Scope::Database(name) => ordinary && name == database,
+            Scope::UserDatabases => !of_system && !matches!(database, "local" | "config"),
+            Scope::Database(name) => !of_system && name == database,
             Scope::Collection(only, name) => {
                 collection == *name && only.as_ref().is_none_or(|only| only == database)
             }
             Scope::Cluster | Scope::Everything => false,
+        }
+    }
+
+    /// Whether it covers anything of a database.
+    fn touches(&self, database: &str) -> bool {
+        match self {
+            Scope::Collection(only, _) => only.as_ref().is_none_or(|only| only == database),
+            other => other.covers(PrivilegeResource::Collection(database, "")),
         }
     }
 }
@@ -96,34 +102,65 @@ impl PrivilegeSet {
         self.known
     }
 
-    /// Whether it includes any of `rights` on `resource`.
-    pub(crate) fn allows(&self, rights: Rights, resource: PrivilegeResource<'_>) -> bool {
-        self.privileges.iter().any(|privilege| privilege.allows(rights, resource))
+    /// Whether it includes all of `actions` on `resource`.
+    pub(crate) fn allows(&self, actions: ActionSet, resource: PrivilegeResource<'_>) -> bool {
+        let mut wanted = actions;
+        for privilege in &self.privileges {
+            if wanted.is_empty() {
+                break;
+            }
+            if privilege.scope.covers(resource) {
+                wanted = wanted.without(privilege.actions);
+            }
+        }
+        wanted.is_empty()
+    }
+
+    /// Whether it includes any action on anything of a database.
+    pub(crate) fn touches(&self, database: &str) -> bool {
+        self.privileges.iter().any(|privilege| privilege.scope.touches(database))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::actions::set;
     use super::*;
+
+    fn of(privileges: Vec<(Scope, ActionSet)>) -> PrivilegeSet {
+        let privileges =
+            privileges.into_iter().map(|(scope, actions)| Privilege { scope, actions }).collect();
+        PrivilegeSet { generation: 1, known: true, privileges }
+    }
 
     #[test]
     fn wide_scopes_leave_system_collections_out() {
-        let find = |scope| Privilege { scope, rights: Rights::FIND };
-        let own = find(Scope::Database("a".to_owned()));
-        assert!(own.allows(Rights::FIND, PrivilegeResource::Collection("a", "c")));
-        assert!(own.allows(Rights::FIND, PrivilegeResource::Collection("a", "")));
-        assert!(!own.allows(Rights::CHANGE, PrivilegeResource::Collection("a", "c")));
-        assert!(!own.allows(Rights::FIND, PrivilegeResource::Collection("b", "c")));
-        assert!(!own.allows(Rights::FIND, PrivilegeResource::Collection("a", "system.users")));
-        let all = find(Scope::UserDatabases);
-        assert!(all.allows(Rights::FIND, PrivilegeResource::Collection("b", "c")));
-        assert!(!all.allows(Rights::FIND, PrivilegeResource::Collection("local", "c")));
-        assert!(!all.allows(Rights::FIND, PrivilegeResource::Cluster));
-        let profile = find(Scope::Collection(None, "system.profile"));
-        assert!(profile.allows(Rights::FIND, PrivilegeResource::Collection("z", "system.profile")));
-        assert!(
-            find(Scope::Everything)
-                .allows(Rights::FIND, PrivilegeResource::Collection("admin", "system.users"))
-        );
+        let finds = |scope: Scope, database: &str, collection: &str| {
+            of(vec![(scope, set![find])])
+                .allows(set![find], PrivilegeResource::Collection(database, collection))
+        };
+        let own = || Scope::Database("a".into());
+        assert!(finds(own(), "a", "c") && finds(own(), "a", ""));
+        assert!(!finds(own(), "b", "c") && !finds(own(), "a", "system.users"));
+        assert!(finds(Scope::UserDatabases, "b", "c") && finds(Scope::UserDatabases, "", ""));
+        assert!(!finds(Scope::UserDatabases, "local", "c"));
+        let local = || Scope::Database("local".into());
+        assert!(finds(local(), "local", "oplog.rs") && !finds(local(), "local", "replset.minvalid"));
+        assert!(finds(Scope::Database("a".into()), "a", "replset.x"));
+        assert!(finds(Scope::Collection(None, "system.profile"), "z", "system.profile"));
+        assert!(finds(Scope::Everything, "admin", "system.users"));
+        assert!(!of(vec![(own(), set![find])]).allows(set![find], PrivilegeResource::Cluster));
+    }
+
+    #[test]
+    fn actions_of_several_privileges_add_up() {
+        let both = of(vec![
+            (Scope::UserDatabases, set![find]),
+            (Scope::Database("a".into()), set![insert]),
+            (Scope::Collection(Some("local".into()), "system.replset"), set![find]),
+        ]);
+        assert!(both.allows(set![find insert], PrivilegeResource::Collection("a", "c")));
+        assert!(!both.allows(set![find insert], PrivilegeResource::Collection("b", "c")));
+        assert!(both.touches("b") && both.touches("local") && !both.touches("config"));
     }
 }

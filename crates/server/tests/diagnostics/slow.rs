@@ -183,3 +183,34 @@ fn what_a_query_read_from_the_disk_is_said() {
     assert_eq!(at(&warm, "attr.storage").as_document().unwrap(), &doc! {});
     assert_eq!(number(&warm, "attr.docsExamined"), 4000);
 }
+
+/// Waits of seconds, judged by thresholds of half of that.
+mod timed {
+    use super::super::support::{grown, status};
+    use super::*;
+
+    #[test]
+    fn a_wait_for_new_data_is_in_no_latency_log_or_profile() {
+        let lab = Lab::start(ENGINES[0]);
+        let mut connection = lab.connect();
+        run(&mut connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+        run(&mut connection, &doc! { "insert": "log", "documents": [{ "_id": 1 }] });
+        let opened = run(&mut connection, &doc! { "find": "log", "tailable": true, "awaitData": true });
+        let id = number(&opened, "cursor.id");
+        run(&mut connection, &doc! { "profile": 1, "slowms": 500 });
+        let before = status(&mut connection);
+        for _ in 0..3 {
+            let more = run(&mut connection, &doc! { "getMore": id, "collection": "log", "maxTimeMS": 1000 });
+            assert!(at(&more, "cursor.nextBatch").as_array().unwrap().is_empty());
+        }
+        let after = status(&mut connection);
+        assert_eq!(grown(&before, &after, "opLatencies.reads.ops"), 3);
+        assert!(grown(&before, &after, "opLatencies.reads.latency") < 500_000);
+        let top = run_on(&mut connection, "admin", &doc! { "top": 1 });
+        let totals = at(&top, "totals").as_document().unwrap().get_document("test.log").unwrap();
+        assert_eq!(number(totals, "getmore.count"), 3);
+        assert!(number(totals, "getmore.time") < 500_000, "{totals}");
+        assert!(lines(&lab).is_empty());
+        assert!(found(&mut connection, &doc! { "find": "system.profile" }).is_empty());
+    }
+}

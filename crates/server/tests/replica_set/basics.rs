@@ -141,6 +141,41 @@ fn a_write_concern_that_cannot_be_had_is_told_beside_the_write() {
     set.end();
 }
 
+/// As in mongod, the wait for a write concern is part of the server's latency (`opLatencies`), and not of the collection's (`top`).
+#[test]
+fn a_wait_for_a_write_concern_is_in_the_servers_latency_alone() {
+    const TIMEOUT_MS: i64 = 300;
+    let mut set = Set::of_three(EngineName::Ephemeral);
+    let primary = set.primary();
+    let mut connection = set.connect(primary);
+    set.stop((primary + 1) % 3);
+    let insert = |id: i32, concern: Document| {
+        doc! { "insert": "c", "documents": [{ "_id": id }], "writeConcern": concern }
+    };
+    run(&mut connection, "test", &insert(1, doc! { "w": 1 }));
+    let number = |section: &Document, name: &str| {
+        let value = section.get(name).unwrap();
+        value.as_i64().or(value.as_i32().map(i64::from)).unwrap()
+    };
+    let mut times = || {
+        let status = run(&mut connection, "admin", &doc! { "serverStatus": 1 });
+        let writes = status.get_document("opLatencies").unwrap().get_document("writes").unwrap().clone();
+        let top = run(&mut connection, "admin", &doc! { "top": 1 });
+        let of_collection = top.get_document("totals").unwrap().get_document("test.c").unwrap();
+        let inserts = of_collection.get_document("insert").unwrap();
+        [number(&writes, "latency"), number(inserts, "time"), number(inserts, "count")]
+    };
+    let before = times();
+    let mut writer = set.connect(primary);
+    let reply = run(&mut writer, "test", &insert(2, doc! { "w": 3, "wtimeout": TIMEOUT_MS }));
+    assert!(reply.contains_key("writeConcernError"), "{reply}");
+    let after = times();
+    let [server_us, collection_us, inserts] = std::array::from_fn(|at| after[at] - before[at]);
+    assert_eq!(inserts, 1);
+    assert!(server_us - collection_us >= TIMEOUT_MS * 1000, "{server_us} {collection_us}");
+    set.end();
+}
+
 #[test]
 fn a_member_that_comes_later_gets_all_and_one_that_was_away_catches_up() {
     for engine in [EngineName::WiredTiger, EngineName::RocksDb] {
@@ -275,4 +310,42 @@ fn a_set_of_one_is_a_set() {
         found.map(|entry| assert_eq!(entry.unwrap().get_str("ns").unwrap(), "test.c"))
     });
     set.end();
+}
+
+/// Waits of seconds, judged by thresholds of half of that.
+mod timed {
+    use super::*;
+
+    /// mongod logs such a write when it is done, if that was slow, and its command when the wait has ended.
+    #[test]
+    fn a_write_that_only_waited_is_logged_as_its_command() {
+        const TIMEOUT_MS: i64 = 1500;
+        let mut set = Set::of_three(EngineName::Ephemeral);
+        let primary = set.primary();
+        let mut connection = set.connect(primary);
+        set.stop((primary + 1) % 3);
+        run(&mut connection, "test", &doc! { "insert": "c", "documents": [{ "_id": 1 }] });
+        run(&mut connection, "test", &doc! { "profile": 1, "slowms": 700 });
+        let update = doc! {
+            "update": "c",
+            "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "a": 1 } } }],
+            "writeConcern": { "w": 3, "wtimeout": TIMEOUT_MS },
+        };
+        run(&mut connection, "test", &update);
+        let log = run(&mut connection, "admin", &doc! { "getLog": "global" });
+        let lines = log.get_array("log").unwrap().iter().filter_map(bson::Bson::as_str);
+        let slow: Vec<serde_json::Value> = lines
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .filter(|line| line["id"] == 51803 && line["attr"]["ns"] == "test.c")
+            .collect();
+        assert_eq!(slow.len(), 1, "{slow:?}");
+        assert_eq!(slow[0]["c"], "COMMAND");
+        let attributes = &slow[0]["attr"];
+        assert_eq!(attributes["command"]["update"], "c");
+        let [took_ms, waited_ms] = ["durationMillis", "waitForWriteConcernDurationMillis"]
+            .map(|name| attributes[name].as_i64().unwrap());
+        assert!(TIMEOUT_MS <= waited_ms && waited_ms <= took_ms, "{attributes}");
+        assert!(served::listed(&mut connection, &doc! { "find": "system.profile" }).is_empty());
+        set.end();
+    }
 }

@@ -64,7 +64,7 @@ impl TargetSpec {
         let sets_uuid = |word: &String| word.starts_with("-U") || word.contains("uuid=");
         if self.filesystem_options.mkfs.iter().any(sets_uuid) {
             return Err(Error::usage(
-                "the UUID of a target's file system is ours to choose, to know it again",
+                "the options of mkfs set a UUID, but Fathom chooses the UUID of a target's file system, by which it finds it again",
             ));
         }
         self.queue.check(&[])
@@ -80,8 +80,10 @@ impl TargetSpec {
             // With or without the folder, as the probe accepts it too.
             if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) {
                 let what =
-                    format!("what is on {shown} would be lost, and the name typed again is '{typed_name}'");
-                return Err(Error::usage(what).advise(format!("to lose what is on it, give {shown} twice")));
+                    format!("the study would erase {shown}, but its name is repeated as '{typed_name}'");
+                return Err(
+                    Error::usage(what).advise(format!("give {shown} twice to confirm that it may be erased"))
+                );
             }
             if disks.iter().take(at).any(|other| other.path == *path) {
                 return Err(Error::usage(format!("{shown} is named more than once")));

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
+use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, DeviceStack, Mount, Mounts, View};
 use fathom_process::signatures;
 use fathom_units::Bytes;
 use rustix::fs::OFlags;
@@ -49,7 +49,11 @@ fn check(path: &Path, wipe: bool) -> Result<()> {
     let parts: Vec<_> = tree.iter().filter(|part| part.disk.as_deref() == Some(&device.name)).collect();
     let mounts = Mounts::read(&view)?;
     let ours = |name: &str| name == device.name || parts.iter().any(|part| part.name == name);
-    let mounted = mounts.iter().find(|mount| tree.under(mount).is_some_and(|under| ours(&under.name)));
+    let stands_on_it = |mount: &&Mount| {
+        let stack = DeviceStack::of_mount(&view, &mounts, &tree, mount);
+        stack.tops.iter().any(|under| ours(&under.name))
+    };
+    let mounted = mounts.iter().find(stands_on_it);
     if let Some(mount) = mounted {
         return Err(busy(format!("{shown} is mounted at {}", mount.mount_point.display())));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, Mounts, View};
+use fathom_host::{BlockTree, Device, DeviceNumber, DeviceStack, Mounts, View};
 use fathom_process::{Guard, Ledger, Resource, Tool, signatures};
 use fathom_units::Bytes;
 
@@ -68,18 +68,17 @@ impl TargetSpec {
     fn prepare_folder(&self, ledger: &Ledger, folder: &Path) -> Result<PreparedTarget> {
         let folder = folder.canonicalize().map_err(|e| Error::io("open", folder, e))?;
         let view = View::live();
-        let mounts = Mounts::read(&view)?;
-        let tree = BlockTree::read(&view);
-        let under = mounts.containing(&folder).and_then(|mount| tree.written_under(mount, &mounts));
+        let (mounts, tree) = (Mounts::read(&view)?, BlockTree::read(&view));
+        let under = DeviceStack::under(&view, &mounts, &tree, &folder);
+        let leaves = under.leaves().map(named).collect();
         // Requests are limited and counted on whole disks.
-        let disk = under.map(|device| match (device.kind, &device.disk) {
-            (DeviceKind::Partition, Some(disk)) => tree.by_name(disk).unwrap_or(device),
-            _ => device,
-        });
-        let leaves = disk.map_or_else(Vec::new, |disk| tree.leaves(disk)).into_iter().map(named).collect();
+        let top = match under.tops.as_slice() {
+            [only] => Some(tree.whole(only)),
+            _ => None,
+        };
         let path = folder.join(ledger.unique_name());
         let guard = ledger.create_tree(&path)?.guard();
-        let stack = TargetStack { leaves, top: disk.map(named), ..TargetStack::default() };
+        let stack = TargetStack { leaves, top: top.map(named), ..TargetStack::default() };
         self.finish(ledger, stack, DataLocation::Folder { guard, path })
     }
 

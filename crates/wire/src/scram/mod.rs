@@ -103,8 +103,9 @@ impl Mechanism {
                 pbkdf2::pbkdf2_hmac::<Sha1>(digest.as_bytes(), salt, iterations, &mut salted);
             }
             Mechanism::Sha256 => {
-                let prepared = stringprep::saslprep(password).map_err(|cause| {
-                    Failure::new(Code::BadValue, format!("the password holds what SASLprep forbids: {cause}"))
+                // The cause repeats a character of the password.
+                let prepared = stringprep::saslprep(password).map_err(|_| {
+                    Failure::new(Code::BadValue, "the password holds a character that SASLprep forbids")
                 })?;
                 pbkdf2::pbkdf2_hmac::<Sha256>(prepared.as_bytes(), salt, iterations, &mut salted);
             }

@@ -4,14 +4,15 @@
 use fathom_host::doctor::Diagnosis;
 use fathom_record::capacity::CapacityLimit;
 use fathom_record::disk::{Entry, burst_allowance, capacities};
-use fathom_report::{capacity_sentences, entry_lines, findings_first, findings_text, wrapped};
+use fathom_record::storage_causes;
+use fathom_report::{
+    capacity_sentences, entry_lines, findings_first, findings_text, verdict_sentence, wrapped,
+};
 use fathom_session::{SessionResult, ranked_findings};
 
 use super::deployment::parts;
-use super::outcome::storage_causes;
 use crate::assessment_text;
-use crate::output::WIDTH;
-use crate::result_printer::verdict_text;
+use crate::output::{self, WIDTH};
 
 /// Findings that a brief checkup names; the rest are on the page.
 const MAX_FINDINGS: usize = 3;
@@ -68,10 +69,13 @@ fn paragraph(text: &str) -> Vec<String> {
 
 /// The findings on the disk and under load.
 fn details(result: &SessionResult, is_watch: bool) -> Vec<String> {
-    let findings = findings_text(&result.probe_findings, WIDTH, false);
+    let findings = findings_text(&result.probe_findings, WIDTH, output::shows_ids());
     let under_load = assessment_text::text_under_load(parts(is_watch, &result.assessments).1);
     let blocks = [findings, under_load].into_iter().filter(|text| !text.is_empty());
-    blocks.map(|text| format!("\n{text}")).chain(verdict_text(&result.results)).collect()
+    let verdict = result.verdict().filter(|_| capacities(&result.results).is_empty());
+    let verdict = verdict.map(|verdict| format!("Verdict: {}", verdict_sentence(&verdict)));
+    let verdict = verdict.map(|text| wrapped(&text, "", "  ", WIDTH).join("\n"));
+    blocks.chain(verdict).map(|text| format!("\n{text}")).collect()
 }
 
 #[cfg(test)]

@@ -47,21 +47,15 @@ pub(crate) struct Config {
     /// Only probe the disk, and load no server
     #[arg(long)]
     pub(super) no_load: bool,
-    /// The objective that a capacity holds
-    #[arg(long, default_value = "p99<10ms", value_name = "OBJECTIVE", conflicts_with_all = ["load", "no_load"])]
-    pub(super) slo: Slo,
+    /// The objective that a capacity holds (default "p99<10ms")
+    #[arg(long, value_name = "OBJECTIVE", conflicts_with_all = ["load", "no_load"])]
+    pub(super) slo: Option<Slo>,
     /// Answer whether the disk carries this need, for example reads=5000,writes=800,p99=10ms,data=500G,memory=64G,hot=20%:80%
     #[arg(long, value_name = "NEED", conflicts_with_all = ["load", "no_load"])]
     pub(super) need: Option<Need>,
-    /// The engine of the built-in server
-    #[arg(
-        long = "storageEngine",
-        value_enum,
-        default_value = "wiredTiger",
-        value_name = "ENGINE",
-        conflicts_with_all = ["load", "no_load"]
-    )]
-    pub(super) storage_engine: EngineChoice,
+    /// The engine of the built-in server [default: wiredTiger]
+    #[arg(long = "storageEngine", value_enum, value_name = "ENGINE", conflicts_with_all = ["load", "no_load"])]
+    pub(super) storage_engine: Option<EngineChoice>,
     /// The version of MongoDB to judge the host for
     #[arg(long, value_name = "VERSION")]
     pub(super) mongodb: Option<MongoVersion>,
@@ -86,7 +80,7 @@ pub(crate) struct Config {
     #[arg(long, short)]
     pub(super) verbose: bool,
     /// Directory for run folders [default: the state folder's runs/]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_record")]
     pub(super) runs: Option<PathBuf>,
     /// Keep no run folder
     #[arg(long)]
@@ -192,7 +186,7 @@ impl Config {
             let monitor = MonitorSpec { is_required: false, first_member: number, ..MonitorSpec::default() };
             Self::load(server, WorkloadSpec::Capacity(self.capacity()), monitor)
         };
-        self.storage_engine.engines().into_iter().enumerate().map(of_engine).collect()
+        self.engines().into_iter().enumerate().map(of_engine).collect()
     }
 
     fn load(server: ServerSpec, workload: WorkloadSpec, monitor: MonitorSpec) -> LoadSpec {
@@ -226,7 +220,13 @@ impl Config {
 
     /// The objective of the need, or else of `--slo`.
     pub(super) fn slo(&self) -> Slo {
-        self.need.as_ref().and_then(|need| need.slo.clone()).unwrap_or_else(|| self.slo.clone())
+        let of_need = self.need.as_ref().and_then(|need| need.slo.clone());
+        of_need.or_else(|| self.slo.clone()).unwrap_or_default()
+    }
+
+    /// The engines of the built-in server, each with its name on the command line and its name in text.
+    pub(super) fn engines(&self) -> Vec<(&'static str, &'static str)> {
+        self.storage_engine.unwrap_or(EngineChoice::WiredTiger).engines()
     }
 
     /// A load, and the workloads A and C.

@@ -24,6 +24,24 @@ impl Config {
             let what = "--need is held against the capacity of a directory, and none is named";
             return Err(Error::usage(what).advise("name the one of the data with --dir").into());
         }
+        let of_directory = [
+            (self.slo.is_some(), "--slo"),
+            (self.storage_engine.is_some(), "--storageEngine"),
+            (self.no_load, "--no-load"),
+            (self.size.is_some(), "--size"),
+            (self.mongodb.is_some(), "--mongodb"),
+        ];
+        if let Some((_, name)) =
+            of_directory.iter().find(|(is_given, _)| *is_given && !self.examines_directory())
+        {
+            let what =
+                format!("{name} is for a directory that is measured, and a deployment alone is watched");
+            return Err(Error::usage(what).advise("name the directory of the data with --dir").into());
+        }
+        if self.slo.is_some() && self.need.as_ref().is_some_and(|need| need.slo.is_some()) {
+            let what = "--need and --slo both state an objective";
+            return Err(Error::usage(what).advise("leave one of them out").into());
+        }
         if self.watch_time() < MIN_TIME {
             let what = format!("--for {} is too short to say anything", self.watch_time());
             return Err(Error::usage(what).advise(format!("take {MIN_TIME} or more")).into());
@@ -50,7 +68,7 @@ impl Config {
     /// The monitoring of the deployment. Its servers come after the built-in ones in the numbers of the run.
     pub(super) fn monitor(&self) -> Result<Option<MonitorSpec>> {
         let Some(uri) = self.uri.clone().filter(|_| self.is_watch()) else { return Ok(None) };
-        let first_member = if self.measures_capacity() { self.storage_engine.engines().len() } else { 0 };
+        let first_member = if self.measures_capacity() { self.engines().len() } else { 0 };
         let spec = MonitorSpec {
             uris: vec![uri],
             time: Some(Duration::from(self.watch_time())),

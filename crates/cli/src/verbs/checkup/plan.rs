@@ -67,7 +67,7 @@ impl Config {
             searches.iter().map(|search| (search.steps.step + search.steps.confirmation).as_secs_f64());
         let whole: f64 = weights.clone().sum();
         let rest_s = whole_s.saturating_sub(probe_s + table_s) as f64;
-        for (_, engine) in self.storage_engine.engines() {
+        for (_, engine) in self.engines() {
             let server = server_name(engine);
             parts.push(part(key_of(&server, "load"), "loading a table", seconds(table_s)));
             for (search, weight) in searches.iter().zip(weights.clone()) {
@@ -92,7 +92,7 @@ impl Config {
             parts.push(format!("Watching {name} for {}, reading only.", self.watch_time()));
         }
         if self.examines_directory() {
-            let engines: Vec<&str> = self.storage_engine.engines().iter().map(|(_, name)| *name).collect();
+            let engines: Vec<&str> = self.engines().iter().map(|(_, name)| *name).collect();
             let loads = match (self.measures_capacity(), self.quick) {
                 (false, _) => String::new(),
                 (true, true) => ", then reads past memory and journaled writes".to_owned(),

@@ -11,7 +11,7 @@ use fathom_probe::StepProgress;
 use fathom_process::Signals;
 use fathom_record::State;
 use fathom_record::disk::Entry;
-use fathom_report::{entry_lines, findings_brief, findings_text};
+use fathom_report::{entry_lines, findings_brief, findings_text, verdict_sentence};
 use fathom_session::{Assessment, Events, LiveFeed, LoadPart, SessionResult};
 use fathom_units::count;
 use serde_json::json;
@@ -216,6 +216,10 @@ fn document(
         "state": result.state,
         "error": result.error.as_ref().map(Error::to_string),
         "run_folder": result.folder,
+        "verdict": result.verdict().map(|verdict| json!({
+            "outcome": verdict.outcome,
+            "sentence": verdict_sentence(&verdict),
+        })),
         "disk_findings": result.probe_findings,
         "loads": assessment_text::document_under_load(servers),
     });

@@ -95,15 +95,15 @@ pub(super) struct InitArgs {
     /// Require clients to log in; creates a key file and a user
     #[arg(long)]
     auth: bool,
-    /// The name of the first user
-    #[arg(long, value_name = "NAME", default_value = "user")]
-    username: String,
-    /// The user's password, which is never stored
-    #[arg(long, value_name = "WORD", default_value = "password")]
-    password: String,
-    /// The database in which the user is created
-    #[arg(long, value_name = "DB", default_value = "admin")]
-    auth_db: String,
+    /// The name of the first user [default: user]
+    #[arg(long, value_name = "NAME")]
+    username: Option<String>,
+    /// The user's password, which is never stored [default: password]
+    #[arg(long, value_name = "WORD")]
+    password: Option<String>,
+    /// The database in which the user is created [default: admin]
+    #[arg(long, value_name = "DB")]
+    auth_db: Option<String>,
     /// The user's roles [default: dbAdminAnyDatabase readWriteAnyDatabase userAdminAnyDatabase clusterAdmin]
     #[arg(long, value_name = "ROLE", num_args = 0..)]
     auth_roles: Option<Vec<String>>,
@@ -114,10 +114,10 @@ pub(super) struct InitArgs {
     #[arg(long)]
     proxied: bool,
     /// Create no user, despite --auth
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["username", "password", "auth_db", "auth_roles", "auth_role_docs"])]
     no_initial_user: bool,
     /// Print the servers' command lines, and start nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "keep_failed"])]
     dry_run: bool,
     /// Keep the folder if the cluster cannot be created
     #[arg(long)]
@@ -167,7 +167,8 @@ pub(super) fn run(args: InitArgs, tls: &[(String, Option<String>)]) -> Result<Ve
         return Ok(VerbOutcome::Clean);
     }
     let tools = args.patience.tools()?;
-    let cluster = wish.make(&tools, &args.password, args.keep_failed)?;
+    let password = args.password.as_deref().unwrap_or("password");
+    let cluster = wish.make(&tools, password, args.keep_failed)?;
     if args.json {
         output::line(&list::document(&cluster)?.to_string())?;
     } else {
@@ -232,14 +233,49 @@ impl InitArgs {
         if self.auth {
             topology.auth = Some(self.login(&mut topology.pass_through)?);
         }
-        for text in &self.shard_collection {
-            topology.collections.push(collection(text, self.initial_chunks)?);
+        self.check_login(&topology)?;
+        let collections = self.shard_collection.iter().map(|text| collection(text, self.initial_chunks));
+        let collections = collections.collect::<Result<Vec<_>>>()?;
+        if self.initial_chunks.is_some() && collections.iter().all(|one| one.chunks.is_none()) {
+            let what = "--initial-chunks belongs to a hashed key, and no collection has one";
+            return Err(Error::usage(what).with_id("bad-topology").into());
         }
+        topology.collections.extend(collections);
         Ok(topology)
     }
 
+    /// Refuses what is said of a user who is not made.
+    fn check_login(&self, topology: &Topology) -> Result<()> {
+        let of_auth = [
+            ("--username", self.username.is_some()),
+            ("--auth-db", self.auth_db.is_some()),
+            ("--auth-roles", self.auth_roles.is_some()),
+            ("--auth-role-docs", self.auth_role_docs),
+            ("--no-initial-user", self.no_initial_user),
+            // A file may name the user, but holds no password.
+            ("--password", self.password.is_some() && topology.auth.is_none()),
+        ];
+        match of_auth.iter().find(|(_, is_given)| *is_given && !self.auth) {
+            Some((name, _)) => {
+                let what = format!("{name} belongs to a cluster whose clients log in");
+                Err(Error::usage(what).with_id("bad-topology").advise("add --auth").into())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what is said of parts that only a sharded cluster has.
+    fn check_unsharded(&self) -> Result<()> {
+        if self.config.is_none() && self.mongos.is_none() {
+            return Ok(());
+        }
+        let what = "--config and --mongos belong to a sharded cluster";
+        Err(Error::usage(what).with_id("bad-topology").advise("add --sharded").into())
+    }
+
     fn shape(&self) -> Result<ClusterShape> {
-        let refuse = |what: &str, advice: &str| Err(Error::usage(what).advise(advice));
+        let refuse =
+            |what: &str, advice: &str| Err(Error::usage(what).with_id("bad-topology").advise(advice));
         let of_set = [
             (self.arbiter, "--arbiter"),
             (self.arbiters.is_some(), "--arbiters"),
@@ -254,6 +290,13 @@ impl InitArgs {
                 )?);
             }
             if self.sharded.is_empty() {
+                if self.name.is_some() {
+                    return Ok(refuse(
+                        "--name belongs to a set, and not to a single server",
+                        "use --replicaset",
+                    )?);
+                }
+                self.check_unsharded()?;
                 return Ok(ClusterShape::Single(self.single_member()?));
             }
             say("each shard is a replica set of one member, as MongoDB requires since 3.6");
@@ -265,9 +308,7 @@ impl InitArgs {
                     "use --single, --replicaset, --sharded or --file",
                 )?);
             }
-            if self.config.is_some() || self.mongos.is_some() {
-                return Ok(refuse("--config and --mongos belong to a sharded cluster", "add --sharded")?);
-            }
+            self.check_unsharded()?;
             return Ok(ClusterShape::ReplicaSet(self.set(self.name.as_deref().unwrap_or("replset"))?));
         }
         if self.name.is_some() {
@@ -294,7 +335,8 @@ impl InitArgs {
         for (number, member) in self.members()? {
             let count = set.members.len();
             let Some(place) = number.checked_sub(1).and_then(|at| set.members.get_mut(at)) else {
-                return Err(Error::usage(format!("there is no member {number}: the set has {count}")).into());
+                let what = format!("there is no member {number}: the set has {count}");
+                return Err(Error::usage(what).with_id("bad-topology").into());
             };
             let arbiter = place.arbiter || member.arbiter;
             let priority = member.priority.or(place.priority);
@@ -343,8 +385,9 @@ impl InitArgs {
         }
         let roles = self.auth_roles.clone().unwrap_or_else(|| ROLES.map(str::to_owned).to_vec());
         let roles = roles.into_iter().map(|text| role(text, self.auth_role_docs)).collect::<Result<_>>()?;
-        let user = (!self.no_initial_user).then(|| self.username.clone());
-        Ok(Auth { user, database: self.auth_db.clone(), roles, key_file })
+        let or = |given: &Option<String>, usual: &str| given.clone().unwrap_or_else(|| usual.to_owned());
+        let user = (!self.no_initial_user).then(|| or(&self.username, "user"));
+        Ok(Auth { user, database: or(&self.auth_db, "admin"), roles, key_file })
     }
 }
 

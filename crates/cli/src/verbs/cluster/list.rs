@@ -31,26 +31,36 @@ pub(super) struct ListArgs {
     /// The same as --tags
     #[arg(long)]
     verbose: bool,
-    /// Print only the connection string
+    /// Print only the connection string; with tags, that of each server that has them
     #[arg(long, conflicts_with_all = ["json", "tags", "startup", "verbose"])]
     uri: bool,
 }
 
 pub(super) fn run(args: &ListArgs) -> Result<VerbOutcome> {
     let cluster = args.place.look()?;
+    let live = cluster.live(true)?;
+    let chosen = TagSelection::read(&args.only)?.choose(cluster.nodes(), &live)?;
     if args.uri {
-        let text = cluster.connection_string();
-        if text.is_empty() {
-            return Err(Error::new(Kind::NotFound, "this cluster has no router to connect to").into());
+        let strings = cluster.connection_strings(&chosen);
+        if strings.is_empty() {
+            let what = if args.only.is_empty() {
+                "this cluster has no router to connect to"
+            } else {
+                "no server has all of these tags"
+            };
+            return Err(Error::new(Kind::NotFound, what)
+                .with_id("no-server")
+                .advise("see 'fathom cluster list --tags'")
+                .into());
         }
-        output::line(&text)?;
+        strings.iter().try_for_each(|text| output::line(text))?;
         return Ok(VerbOutcome::Clean);
     }
     if args.json {
-        output::line(&document(&cluster)?.to_string())?;
+        output::line(&document_of(&cluster, &live, &chosen).to_string())?;
         return Ok(VerbOutcome::Clean);
     }
-    let rows = rows(&cluster, args)?;
+    let rows = rows(&cluster, &live, &chosen, args);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len))
         .map(|column| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0))
         .collect();
@@ -72,16 +82,14 @@ pub(super) fn run(args: &ListArgs) -> Result<VerbOutcome> {
     Ok(VerbOutcome::Clean)
 }
 
-fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
-    let live = cluster.live(true)?;
-    let chosen = TagSelection::read(&args.only)?.choose(cluster.nodes(), &live)?;
+fn rows(cluster: &Cluster, live: &[ServerCondition], chosen: &[usize], args: &ListArgs) -> Vec<Vec<String>> {
     let processes = cluster.processes();
     let mut head = vec!["PROCESS", "PORT", "STATUS", "PID", "PROGRAM"];
     head.extend((args.tags || args.verbose).then_some("TAGS"));
     head.extend(args.startup.then_some("STARTUP COMMAND"));
     let mut rows = vec![head.into_iter().map(str::to_owned).collect::<Vec<String>>()];
     let mut set = None;
-    for at in chosen {
+    for at in chosen.iter().copied() {
         let (Some(node), Some(live)) = (cluster.nodes().get(at), live.get(at)) else { continue };
         if node.set != set {
             set.clone_from(&node.set);
@@ -107,7 +115,7 @@ fn rows(cluster: &Cluster, args: &ListArgs) -> Result<Vec<Vec<String>>> {
         }
         rows.push(row);
     }
-    Ok(rows)
+    rows
 }
 
 /// mlaunch's name for the process: its role, if it has one.
@@ -138,14 +146,19 @@ fn startup(cluster: &Cluster, at: usize) -> String {
     words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The cluster as JSON.
+/// The cluster as JSON, with all of its servers.
 pub(super) fn document(cluster: &Cluster) -> Result<Value> {
-    let live = cluster.live(true)?;
+    let all: Vec<usize> = (0..cluster.nodes().len()).collect();
+    Ok(document_of(cluster, &cluster.live(true)?, &all))
+}
+
+fn document_of(cluster: &Cluster, live: &[ServerCondition], chosen: &[usize]) -> Value {
     let processes = cluster.processes();
-    let one = |(at, node): (usize, &Node)| {
+    let one = |at: usize| {
+        let node = cluster.nodes().get(at)?;
         let live = live.get(at).copied().unwrap_or(ServerCondition::DOWN);
         let server = cluster.servers().get(at);
-        json!({
+        Some(json!({
             "process": process(node, live),
             "port": node.port,
             "status": status(live),
@@ -157,13 +170,13 @@ pub(super) fn document(cluster: &Cluster) -> Result<Value> {
             "program": server.map(ServerState::title),
             "version": server.and_then(|server| server.version).map(|version| version.to_string()),
             "startup_command": startup(cluster, at),
-        })
+        }))
     };
-    let servers: Vec<Value> = cluster.nodes().iter().enumerate().map(one).collect();
-    Ok(json!({
+    let servers: Vec<Value> = chosen.iter().copied().filter_map(one).collect();
+    json!({
         "folder": cluster.folder(),
         "connection_string": cluster.connection_string(),
         "finished": !cluster.is_unfinished(),
         "servers": servers,
-    }))
+    })
 }

@@ -45,7 +45,7 @@ root. docs/compare.md tells how to read an answer.
 Exit codes: 0 ok, 1 a trial failed, 2 usage, 3 environment.";
 
 /// The arguments that contradict `--list`.
-const LONE: [&str; 7] = ["study", "quick", "size", "dry_run", "resume", "print", "runs"];
+const LONE: [&str; 8] = ["study", "quick", "size", "dry_run", "resume", "print", "runs", "dir"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Config {
@@ -65,7 +65,7 @@ pub(crate) struct Config {
     #[arg(long)]
     dry_run: bool,
     /// Resume an interrupted study: its run folder [default: the newest]
-    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "newest", conflicts_with_all = ["study", "quick", "size", "dry_run"])]
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "newest", conflicts_with_all = ["study", "quick", "size", "dry_run", "print", "dir"])]
     resume: Option<PathBuf>,
     /// List the built-in studies
     #[arg(long, conflicts_with_all = LONE)]
@@ -74,7 +74,7 @@ pub(crate) struct Config {
     #[arg(long, conflicts_with_all = LONE, conflicts_with = "list")]
     factors: bool,
     /// Print the study's file
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     print: bool,
     /// Print JSON: one document at the end
     #[arg(long)]
@@ -96,7 +96,14 @@ pub(crate) fn command() -> Command {
 
 /// Runs or resumes a study.
 pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
-    config.page.check(&[(config.json, "--json")])?;
+    let reasons = [
+        (config.json, "--json"),
+        (config.list, "--list"),
+        (config.factors, "--factors"),
+        (config.print, "--print"),
+        (config.dry_run, "--dry-run"),
+    ];
+    config.page.check(&reasons)?;
     if config.list || config.factors {
         output::line(&match (config.list, config.json) {
             (true, false) => printer::studies(),
@@ -160,7 +167,7 @@ fn busy_machine() -> Option<String> {
     let view = View::live();
     let before = CpuTimes::read(&view).ok()?;
     std::thread::sleep(LOOK);
-    let shares = CpuTimes::read(&view).ok()?.shares_since(&before);
+    let shares = CpuTimes::read(&view).ok()?.shares_since(&before)?;
     let busy_pct = 100.0 - shares.idle_pct - shares.iowait_pct;
     (busy_pct > MAX_BUSY_PCT).then(|| {
         format!(
@@ -174,11 +181,15 @@ fn busy_machine() -> Option<String> {
 fn read(named: &str, size: Option<&str>) -> Result<(Study, String)> {
     let path = Path::new(named);
     if let Some(shipped) = IncludedStudy::named(named).filter(|_| !path.exists()) {
-        return Ok((Study::parse(shipped.text, size)?, shipped.text.to_owned()));
+        let study = Study::parse(shipped.text, size).map_err(|error| error.or_id("bad-study"))?;
+        return Ok((study, shipped.text.to_owned()));
     }
     if !path.exists() && !named.contains(['/', '.']) {
         let what = format!("'{named}' is neither a file nor a study that is included");
-        return Err(Error::usage(what).advise("'fathom compare --list' lists these").into());
+        return Err(Error::usage(what)
+            .with_id("unknown-study")
+            .advise("'fathom compare --list' lists these")
+            .into());
     }
     Ok(Study::read(path, size)?)
 }
@@ -217,7 +228,8 @@ fn newest(runs: Option<&Path>) -> Result<PathBuf> {
             && Journal::is_begun(&run.path)
     });
     let run = open.ok_or_else(|| {
-        Error::new(Kind::NotFound, format!("no interrupted study is in {}", place.display()))
+        let what = format!("no interrupted study is in {}", place.display());
+        Error::new(Kind::NotFound, what).with_id("no-interrupted-study")
     })?;
     Ok(run.path.clone())
 }

@@ -44,7 +44,7 @@ Exit codes: 0 ok, 2 usage, 3 environment.";
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// Speed of the replay, as a multiple of real time
-    #[arg(long, default_value_t = 8, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 8, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=1000), conflicts_with_all = ["no_watch", "json"])]
     speed: u32,
     /// Do not show the recording
     #[arg(long)]

@@ -41,6 +41,7 @@ EXAMPLES:
   fathom explain --uri mongodb://db1 --for 5m      a deployment, as it is now
   fathom explain /var/lib/mongodb/diagnostic.data  mongod's own recording
   fathom explain case.tar.gz --from 2026-11-27T19:00 --tz Europe/Berlin
+  fathom explain diagnostic.data --device sdb      whose database is on sdb
   fathom explain diagnostic.data --log mongod.log* with the shapes that read
   journalctl -o cat -u mongod | fathom explain --log -    a log alone
   fathom explain --uri mongodb://db1 --dir /data --namespace shop.orders --json
@@ -62,7 +63,7 @@ const MIN_TIME: Nanos = Nanos::secs(5);
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     /// The run folder to judge [default: the newest], or recordings: folders diagnostic.data or above it, archives of them, - for standard input, and logs
-    #[arg(value_name = "RUN|RECORDING|LOG", conflicts_with_all = ["uri", "dir", "device", "namespace", "time", "no_record"])]
+    #[arg(value_name = "RUN|RECORDING|LOG", conflicts_with_all = ["uri", "dir", "namespace", "time", "no_record"])]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     time_range: TimeRangeArgs,
@@ -103,16 +104,27 @@ pub(crate) fn command() -> Command {
 
 pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     config.page.check(&[(config.json, "--json"), (config.no_record, "--no-record")])?;
-    if config.time.is_some() && !config.source.names_something() {
+    // With a path, --device says which disk of a recording is the database's.
+    let is_watched = config.source.names_something() && config.paths.is_empty();
+    if config.time.is_some() && !is_watched {
         let what = "--for says how long a deployment is watched, and none is named";
         return Err(Error::usage(what).advise("name one with --uri, --dir or --device").into());
     }
-    let inputs = match config.source.names_something() {
+    let inputs = match is_watched {
         true => None,
         false => RecordingInputs::from_paths(&config.paths, &config.source.log),
     };
+    if config.no_record && !is_watched {
+        let what = "--no-record is for a deployment that is watched, and none is named";
+        return Err(Error::usage(what).advise("name one with --uri, --dir or --device").into());
+    }
+    if config.no_record && config.runs.is_some() && config.probe.is_none() {
+        let what = "--runs names the place of a run folder, and --no-record makes none";
+        return Err(Error::usage(what).into());
+    }
     if let Some(inputs) = inputs {
         refuse_with_recordings(&config)?;
+        let inputs = inputs.with_device(&config.source.device)?;
         let zone = config.tz.clone().unwrap_or(TimeZone::UTC);
         return recording::run(&inputs, config.time_range.range_ms(&zone)?, &zone, config.json);
     }
@@ -120,7 +132,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
         let what = "--from, --to and --tz choose a part of a recording or a log, and none is named";
         return Err(Error::usage(what).advise("name a folder diagnostic.data or an archive of it").into());
     }
-    let (assessment, state, folder) = match config.source.names_something() {
+    let (assessment, state, folder) = match is_watched {
         true => monitored(&config)?,
         false => recorded(&config)?,
     };
@@ -137,6 +149,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
 
 /// Refuses options that are only for runs and deployments.
 fn refuse_with_recordings(config: &Config) -> Result<()> {
+    config.page.check(&[(true, "a recording ('fathom report' makes one)")])?;
     let flags = [
         (config.probe.is_some(), "--probe"),
         (config.fail_if.is_some(), "--fail-if"),
@@ -156,12 +169,17 @@ fn recorded(config: &Config) -> Result<(Assessment, State, Option<PathBuf>)> {
         let what = format!("one run is judged at a time, and {} is a second one", second.display());
         return Err(Error::usage(what).advise("'fathom compare A B' compares two").into());
     }
-    let missing = config.paths.first().filter(|path| path.components().count() > 1 && !path.exists());
-    if let Some(path) = missing {
+    let is_missing = |path: &&PathBuf| path.components().count() > 1 && !path.try_exists().unwrap_or(true);
+    if let Some(path) = config.paths.first().filter(is_missing) {
         let what = format!("there is no file or folder {}", path.display());
         return Err(Error::new(Kind::NotFound, what)
             .advise("name a run folder, or the recording of a server (diagnostic.data)")
             .into());
+    }
+    if !config.source.device.is_empty() {
+        let what =
+            "--device names what is watched, or the disk of a recorded database, and not that of a run";
+        return Err(Error::usage(what).into());
     }
     if !config.source.log.is_empty() {
         let what = "--log is for a server that --uri names, or for its recording, and not for run folders";

@@ -1,5 +1,6 @@
 //! The answer on recordings: at most 40 lines of text, or one JSON document with all incidents.
 
+use fathom_monitor::ClockStep;
 use fathom_record::SlowOperationTable;
 use fathom_record::incident::Incident;
 use fathom_report::{printable, wrapped};
@@ -15,14 +16,38 @@ use crate::recording_inputs::{clock_sentences, name_of};
 
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
-/// The number of incidents that are described for a single server, and for each of several.
-const MAX_INCIDENTS: usize = 5;
-const MAX_INCIDENTS_OF_SEVERAL: usize = 2;
-/// The number of reasons of a verdict that are shown, in the same two cases.
-const MAX_REASONS: usize = 4;
-const MAX_REASONS_OF_SEVERAL: usize = 1;
-/// The number of servers that are shown; each of the others has one line.
-const MAX_SERVERS: usize = 4;
+/// The most lines of an answer.
+const MAX_LINES: usize = 40;
+/// The amounts of detail for a single server, and for several. The first one whose text is short enough is printed.
+const DETAILS_OF_ONE: [TextDetail; 4] =
+    [TextDetail::new(1, 5, 4), TextDetail::new(1, 4, 3), TextDetail::new(1, 2, 2), TextDetail::new(1, 1, 1)];
+const DETAILS_OF_SEVERAL: [TextDetail; 6] = [
+    TextDetail::new(4, 2, 1),
+    TextDetail::new(4, 1, 1),
+    TextDetail::new(4, 1, 0),
+    TextDetail::new(3, 1, 0),
+    TextDetail::new(2, 1, 0),
+    TextDetail::new(1, 1, 0),
+];
+/// The number of other servers whose verdicts are shown.
+const MAX_OTHERS: usize = 8;
+
+/// How much of an answer is printed.
+#[derive(Clone, Copy)]
+struct TextDetail {
+    /// The servers that are shown. Of others there is the verdict.
+    servers: usize,
+    /// The incidents that are described for each.
+    incidents: usize,
+    /// The reasons of each verdict.
+    reasons: usize,
+}
+
+impl TextDetail {
+    const fn new(servers: usize, incidents: usize, reasons: usize) -> TextDetail {
+        TextDetail { servers, incidents, reasons }
+    }
+}
 
 /// The answer as one document.
 pub(super) fn document(servers: &[JudgedRecording], zone: &TimeZone) -> Value {
@@ -35,6 +60,9 @@ pub(super) fn document(servers: &[JudgedRecording], zone: &TimeZone) -> Value {
             "judgement": server.judgement,
         });
         if let Some(fields) = document.as_object_mut() {
+            if !server.clock_steps.is_empty() {
+                fields.insert("clock_steps".to_owned(), json!(server.clock_steps));
+            }
             if let Some(clock) = &server.clock {
                 fields.insert("clock".to_owned(), json!(clock));
             }
@@ -49,22 +77,45 @@ pub(super) fn document(servers: &[JudgedRecording], zone: &TimeZone) -> Value {
 
 /// The answer for a terminal.
 pub(super) fn text(servers: &[JudgedRecording], zone: &TimeZone) -> String {
-    let is_one = servers.len() == 1;
-    let shown = servers.iter().take(MAX_SERVERS).map(|server| lines(server, zone, is_one).join("\n"));
-    let mut text = shown.collect::<Vec<_>>().join("\n\n");
-    if servers.len() > MAX_SERVERS {
-        text.push_str("\n\nOther servers:\n");
-        let more = servers.iter().skip(MAX_SERVERS).flat_map(|server| {
+    let details = if servers.len() == 1 { &DETAILS_OF_ONE[..] } else { &DETAILS_OF_SEVERAL[..] };
+    let mut lines = Vec::new();
+    for detail in details {
+        lines = all_lines(servers, zone, *detail);
+        if lines.len() <= MAX_LINES {
+            return lines.join("\n");
+        }
+    }
+    lines.truncate(MAX_LINES - 1);
+    lines.push("... (--json has all)".to_owned());
+    lines.join("\n")
+}
+
+fn all_lines(servers: &[JudgedRecording], zone: &TimeZone, detail: TextDetail) -> Vec<String> {
+    let mut order: Vec<&JudgedRecording> = servers.iter().collect();
+    if servers.len() > detail.servers {
+        order.sort_by_key(|server| server.judgement.verdict.exit_code() != 1);
+    }
+    let (shown, others) = order.split_at(detail.servers.min(order.len()));
+    let of_server = |server: &&JudgedRecording| lines(server, zone, servers.len() == 1, detail);
+    let mut all = shown.iter().map(of_server).collect::<Vec<_>>().join(&String::new());
+    if !others.is_empty() {
+        all.extend([String::new(), "Other servers:".to_owned()]);
+        for server in others.iter().take(MAX_OTHERS) {
             let line = format!("{}: {}", name_of(server), server.judgement.verdict.sentence);
-            wrapped(&printable(&line), "  ", "    ", WIDTH)
-        });
-        text.push_str(&more.collect::<Vec<_>>().join("\n"));
+            all.extend(wrapped(&printable(&line), "  ", "    ", WIDTH));
+        }
+        if let Some(more) = others.len().checked_sub(MAX_OTHERS).filter(|more| *more > 0) {
+            let held_back = others.iter().skip(MAX_OTHERS);
+            let held_back = held_back.filter(|server| server.judgement.verdict.exit_code() == 1).count();
+            let line = format!("{more} more, {held_back} of them held back (--json has them).");
+            all.extend(wrapped(&line, "  ", "    ", WIDTH));
+        }
     }
     for sentence in clock_sentences(servers) {
-        text.push_str("\n\n");
-        text.push_str(&wrapped(&printable(&sentence), "", "  ", WIDTH).join("\n"));
+        all.push(String::new());
+        all.extend(wrapped(&printable(&sentence), "", "  ", WIDTH));
     }
-    text
+    all
 }
 
 /// The slow operations of a log without a recording, as one document.
@@ -100,21 +151,17 @@ fn zone_name(zone: &TimeZone) -> &'static str {
     if *zone == TimeZone::UTC { " UTC" } else { "" }
 }
 
-fn lines(server: &JudgedRecording, zone: &TimeZone, is_one: bool) -> Vec<String> {
+fn lines(server: &JudgedRecording, zone: &TimeZone, is_one: bool, detail: TextDetail) -> Vec<String> {
     let judgement = &server.judgement;
     let mut lines = Vec::new();
     let mut add = |sentence: &str, first: &str, rest: &str| {
         lines.extend(wrapped(&printable(sentence), first, rest, WIDTH));
     };
     add(&judgement.verdict.sentence, "", "  ");
-    let (reasons, incidents) = match is_one {
-        true => (MAX_REASONS, MAX_INCIDENTS),
-        false => (MAX_REASONS_OF_SEVERAL, MAX_INCIDENTS_OF_SEVERAL),
-    };
-    judgement.verdict.reasons.iter().take(reasons).for_each(|reason| add(reason, "  ", "    "));
+    judgement.verdict.reasons.iter().take(detail.reasons).for_each(|reason| add(reason, "  ", "    "));
     let number = judgement.incidents.len();
     if number > 0 {
-        let shown = number.min(incidents);
+        let shown = number.min(detail.incidents);
         let heading = match number > shown {
             true => format!("The {shown} costliest of {number} incidents (--json has all):"),
             false => "Incidents, the costliest first:".to_owned(),
@@ -143,10 +190,38 @@ fn lines(server: &JudgedRecording, zone: &TimeZone, is_one: bool) -> Vec<String>
         count(judgement.operations),
     );
     add(&recorded, "", "  ");
+    clock_notes(server, zone).iter().for_each(|note| add(note, "  ", "    "));
     if is_one {
         judgement.missing.iter().for_each(|missing| add(missing, "  ", "    "));
     }
     lines
+}
+
+/// The sentences on a clock that ran backwards, or was far off.
+fn clock_notes(server: &JudgedRecording, zone: &TimeZone) -> Vec<String> {
+    let mut notes = Vec::new();
+    let length_s = |step: &ClockStep| step.from_ms.saturating_sub(step.to_ms) as f64 / 1e3;
+    let steps = &server.clock_steps;
+    if let Some(largest) = steps.iter().max_by(|one, other| length_s(one).total_cmp(&length_s(other))) {
+        let times = match steps.len() {
+            1 => "once".to_owned(),
+            number => format!("{} times, furthest", count(number as f64)),
+        };
+        notes.push(format!(
+            "The host's clock ran backwards {times} at {}, by {}: times around it are uncertain.",
+            short_time(largest.from_ms, zone),
+            time_span(length_s(largest))
+        ));
+    }
+    notes.extend(server.judgement.left_out.iter().map(|left_out| {
+        format!(
+            "Left out: samples for {}, {} to {}, which are far from the others: the clock was wrong.",
+            time_span(left_out.recorded_s),
+            short_time(left_out.begin_ms, zone),
+            short_time(left_out.end_ms, zone)
+        )
+    }));
+    notes
 }
 
 /// `2025-07-10 19:28:10, 100 s, operations took 312 s longer: Storage, ...`.

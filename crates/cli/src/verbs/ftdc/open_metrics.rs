@@ -84,6 +84,7 @@ mod tests {
             let columns = [vec![7, 8], vec![-1, 0]];
             let block = SampleBlock {
                 directory: "db1",
+                file: "metrics.interim",
                 facts: &fathom_ftdc::ServerFacts::default(),
                 reference: &bson::RawDocumentBuf::new(),
                 starts_ms: &starts_ms,

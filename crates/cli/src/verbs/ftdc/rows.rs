@@ -136,6 +136,7 @@ mod tests {
         );
         let block = SampleBlock {
             directory: "db1/diagnostic.data",
+            file: "metrics.interim",
             facts: &fathom_ftdc::ServerFacts::default(),
             reference: &bson::RawDocumentBuf::new(),
             starts_ms: &[1_752_175_680_125, 1_752_175_681_125],

@@ -84,9 +84,7 @@ fn copy(args: &ScrubArgs) -> fathom_errors::Result<(usize, Vec<Error>)> {
             _ => args.output.join(format!("server-{}", number + 1)),
         };
         files += 1;
-        // The names that mongod gives are times; other names may reveal more.
-        let name =
-            if file.name.starts_with("metrics.") { file.name.to_owned() } else { format!("metrics.{files}") };
+        let name = if is_of_mongod(file.name) { file.name.to_owned() } else { format!("metrics.{files}") };
         let path = folder.join(name);
         let failed = |cause| cannot_write(&path, cause);
         fs::create_dir_all(&folder).map_err(failed)?;
@@ -113,4 +111,11 @@ fn copy(args: &ScrubArgs) -> fathom_errors::Result<(usize, Vec<Error>)> {
     })?;
     problems.extend(damages);
     Ok((files, problems))
+}
+
+/// Whether a file has a name that mongod gives, which says a time and nothing else.
+fn is_of_mongod(name: &str) -> bool {
+    let is_time = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit() || b"TZ-".contains(&byte));
+    name.strip_prefix("metrics.")
+        .is_some_and(|rest| matches!(rest, "interim" | "interim.temp") || is_time(rest))
 }

@@ -10,7 +10,7 @@ use clap::Args;
 use fathom_record::disk::Entry;
 use fathom_record::folders::RunFolder;
 use fathom_record::{Finding, Run};
-use fathom_report::{entry_lines, findings_brief, printable, took, wrapped};
+use fathom_report::{findings_brief, printable, took, verdict_lines, wrapped};
 use fathom_session::Assessment;
 use serde_json::json;
 
@@ -78,12 +78,17 @@ fn answer(results: &[Entry], findings: &[Finding]) -> Vec<String> {
         blocks.push(format!("Host settings\n{}\n", findings_brief(&settings, WIDTH)));
     }
     let mut text = ResultText::default();
-    let is_judged = |entry: &&Entry| matches!(entry, Entry::Judged(_));
-    blocks.extend(results.iter().filter(|entry| !is_judged(entry)).flat_map(|entry| text.lines(entry)));
+    let verdict = |entry: &Entry| match entry {
+        Entry::Judged(verdict) => Some(verdict_lines(verdict, WIDTH, output::shows_ids())),
+        _ => None,
+    };
+    blocks.extend(
+        results.iter().filter(|entry| !matches!(entry, Entry::Judged(_))).flat_map(|entry| text.lines(entry)),
+    );
     blocks.extend(disk_answer(results, &findings));
-    for verdict in results.iter().filter(is_judged) {
+    for lines in results.iter().filter_map(verdict) {
         blocks.push(String::new());
-        blocks.extend(entry_lines(verdict, false, WIDTH));
+        blocks.extend(lines);
     }
     blocks
 }

@@ -74,7 +74,7 @@ impl<S: Feed> Following<'_, S> {
     /// The present content of the screen.
     fn screen(&mut self) -> Screen {
         let window = self.feed.window();
-        Screen::new(&self.target, window, self.judge.latest(&window.evidence))
+        Screen::new(&self.target, window, self.interval, self.judge.latest(&window.evidence))
     }
 
     /// Shows lines if they are requested or standard output is no terminal, else a screen.

@@ -157,6 +157,7 @@ impl Events for WatchOutput<'_> {
         signals: &Signals,
     ) -> Result<(), Error> {
         if let Some(metrics) = self.metrics.take() {
+            metrics.follow(feed.clock(), self.config.interval());
             feed.listen(move |readings| metrics.take(readings));
         }
         let following = Following {

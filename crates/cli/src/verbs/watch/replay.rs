@@ -88,22 +88,28 @@ fn run_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) 
 
 fn recording_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) -> Result<Replay> {
     let hindsight_ms = i64::try_from(hindsight.as_millis()).unwrap_or(i64::MAX);
-    let range_ms = match at_ms {
+    let inputs = [path.to_owned()];
+    let run = match at_ms {
         Some(at_ms) => {
             let from_ms = at_ms.saturating_sub(hindsight_ms);
-            from_ms..=from_ms.saturating_add(MAX_RECORDED_S as i64 * 1000)
+            let to_ms = from_ms.saturating_add(MAX_RECORDED_S as i64 * 1000);
+            RecordedRun::read(&inputs, SampleFilter::new(from_ms..=to_ms))?
         }
-        None => i64::MIN..=i64::MAX,
-    };
-    let run =
-        RecordedRun::read(&[path.to_owned()], SampleFilter::new(range_ms)).map_err(|error| {
-            match error.kind() {
-                Kind::Usage if at_ms.is_none() => {
-                    error.advise("choose the time at which the replay begins with --at")
-                }
-                _ => error,
+        None => match RecordedRun::read(&inputs, SampleFilter::new(i64::MIN..=i64::MAX)) {
+            // Standard input can be read once.
+            Err(error) if error.kind() == Kind::Usage && path != Path::new("-") => {
+                let run = RecordedRun::read_first(&inputs)?;
+                output::note(
+                    "fathom: note: the recording is longer than six hours, and these are its first six; --at TIME begins later",
+                );
+                run
             }
-        })?;
+            Err(error) if error.kind() == Kind::Usage => {
+                return Err(error.advise("choose the time at which the replay begins with --at").into());
+            }
+            read => read?,
+        },
+    };
     note_problems(&run.problems);
     if run.servers > 1 {
         output::note(

@@ -1,5 +1,7 @@
 //! The screen and the lines for a synthetic run: a primary whose checkpoints come every minute, a secondary, and a disk at its cap.
 
+use std::time::Duration;
+
 use fathom_explain::Judgement;
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::disk::Entry;
@@ -13,6 +15,7 @@ use super::view::Screen;
 use fathom_session::RecentWindow;
 
 const SECOND_NS: u64 = 1_000_000_000;
+const SECOND: Duration = Duration::from_secs(1);
 const PLAIN: Paint = Paint { colour: false, unicode: false };
 
 /// Readings of one second, which ends at `second`.
@@ -178,7 +181,7 @@ fn shown(screen: &Screen, size: (u16, u16), mode: DisplayMode, paint: Paint) -> 
 }
 
 fn replica_set() -> Screen {
-    Screen::new("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), &judgement())
+    Screen::new("mongodb://db1,db2/?replicaSet=rs0, /data", &recent(2), SECOND, &judgement())
 }
 
 /// Two shards of one member behind a router.
@@ -206,11 +209,11 @@ fn cluster() -> Screen {
             second.put(name, value);
         }
     }
-    Screen::new("mongodb://router.example.net", &recent, &judgement())
+    Screen::new("mongodb://router.example.net", &recent, SECOND, &judgement())
 }
 
 fn single() -> Screen {
-    Screen::new("mongodb://db1, /data", &recent(1), &judgement())
+    Screen::new("mongodb://db1, /data", &recent(1), SECOND, &judgement())
 }
 
 #[test]
@@ -243,7 +246,7 @@ fn the_help_fits_on_the_smallest_usual_screen() {
 
 #[test]
 fn no_size_and_no_lack_of_readings_panics() {
-    let empty = Screen::new("x", &RecentWindow::new(None, 1), &Judgement::default());
+    let empty = Screen::new("x", &RecentWindow::new(None, 1), SECOND, &Judgement::default());
     for screen in [empty, single(), replica_set()] {
         for size in [(1, 1), (5, 3), (40, 5), (75, 10), (76, 10), (300, 100)] {
             for paint in
@@ -278,4 +281,57 @@ fn json_has_every_number_of_the_screen() {
     assert_eq!(value["ladder"][2]["name"], "nvme0n1");
     assert_eq!(value["suspects"][2]["confidence"], "cannot_tell");
     assert_eq!(value["devices"][0]["per_s"], 1220.0);
+}
+
+/// A second's lines for a server that is not read for so long: the columns `reads/s`, `read` and `tickets`, and the state.
+fn cells_after(recent: &mut RecentWindow, silent_ms: u64) -> Vec<String> {
+    recent.pass(230 * SECOND_NS + silent_ms * 1_000_000);
+    let screen = Screen::new("mongodb://db1", recent, SECOND, &judgement());
+    let names: Vec<String> = text_view::header(false).split_whitespace().map(str::to_owned).collect();
+    let line = text_view::lines(&screen, false).remove(0);
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    let cell = |name: &str| cells[names.iter().position(|one| one == name).unwrap()].to_owned();
+    ["reads/s", "read", "tickets", "dirty", "state"].map(cell).to_vec()
+}
+
+/// The last rate of a server that was killed or stopped was repeated for ten seconds.
+#[test]
+fn a_server_that_is_not_read_has_no_figures_and_is_stalled_after_two_intervals() {
+    let mut recent = recent(1);
+    assert_eq!(cells_after(&mut recent, 1400), ["2000", "4.39ms", "12+3", "11%", "primary"]);
+    assert_eq!(cells_after(&mut recent, 1600)[..4], ["-"; 4]);
+    assert_eq!(cells_after(&mut recent, 2000), ["-", "-", "-", "-", "STALLED"]);
+    let screen = Screen::new("mongodb://db1", &recent, SECOND, &Judgement::default());
+    let value = serde_json::to_value(&screen).unwrap();
+    let member = &value["members"][0];
+    assert_eq!((&member["condition"], &member["is_up"]), (&"stalled".into(), &serde_json::Value::Null));
+    assert_eq!((member["operations_per_s"].as_f64(), value["elapsed_s"].as_f64()), (None, Some(232.0)));
+    for list in ["latency", "ladder", "loops", "devices"] {
+        assert_eq!(value[list].as_array().unwrap().len(), 0, "{list}: {value}");
+    }
+    let text = shown(&screen, (80, 24), DisplayMode::default(), PLAIN);
+    assert!(text.contains("STALLED") && !text.contains("2000"), "{text}");
+    // It answers again, and stops: its own connections end.
+    Second { recent: &mut recent, second: 233 }.server(0, false, false);
+    assert_eq!(cells_after(&mut recent, 3000), ["2000", "700us", "12+3", "11%", "primary"]);
+    Second { recent: &mut recent, second: 234 }.put("server.0.up", 0.0);
+    assert_eq!(cells_after(&mut recent, 4000), ["-", "-", "-", "-", "DOWN"]);
+}
+
+/// With several servers the others go on, and the set knows the lag of the one that is silent.
+#[test]
+fn one_of_several_servers_stalls() {
+    let mut recent = recent(2);
+    for second in 231..=233 {
+        let mut second = Second { recent: &mut recent, second };
+        second.server(1, false, false);
+        second.put("server.0.replication.state", 1.0);
+    }
+    let screen = Screen::new("mongodb://db1,db2", &recent, SECOND, &Judgement::default());
+    let lines = text_view::lines(&screen, true);
+    assert!(lines[0].contains("STALLED") && !lines[0].contains("2000"), "{lines:#?}");
+    assert!(lines[1].contains("secondary"), "{lines:#?}");
+    let text = shown(&screen, (120, 40), DisplayMode::default(), PLAIN);
+    let line = text.lines().find(|line| line.contains("db1.example.net")).unwrap();
+    assert!(line.contains("STALLED") && !line.contains("2500"), "{text}");
 }

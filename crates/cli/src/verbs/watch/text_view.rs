@@ -27,14 +27,14 @@ const COLUMNS: [(&str, usize); 21] = [
     ("io/s", 6),
     ("MB/s", 6),
     ("ioPSI", 5),
-    ("state", 9),
+    ("state", 10),
     ("lag", 7),
     ("behind", 6),
     ("chunks", 6),
 ];
 
 /// Columns from this one on are for sets and clusters, and are left out for a single server.
-const OF_SEVERAL: usize = 17;
+const OF_SEVERAL: usize = 18;
 
 /// Whether more than one server is watched.
 pub(super) fn is_several(screen: &Screen) -> bool {
@@ -46,8 +46,8 @@ pub(super) fn header(several: bool) -> String {
     line(COLUMNS.map(|(name, _)| name.to_owned()), several)
 }
 
-/// A line for each server, with the device under its data if that is known, else with the devices in the order of the servers'
-/// numbers; additional devices get lines of their own.
+/// A line for each server, with the first device under its data if that is known, else with the devices in the order of the servers'
+/// numbers; other devices get lines of their own.
 pub(super) fn lines(screen: &Screen, several: bool) -> Vec<String> {
     if screen.members.iter().all(|member| member.device.is_none()) {
         let count = screen.members.len().max(screen.devices.len());
@@ -56,10 +56,10 @@ pub(super) fn lines(screen: &Screen, several: bool) -> Vec<String> {
             .collect();
     }
     let own = |member: &MemberView| {
-        screen.devices.iter().find(|device| Some(&device.name) == member.device.as_ref())
+        screen.devices.iter().find(|device| Some(&device.name) == member.devices.first())
     };
     let is_others = |device: &&DeviceFigures| {
-        screen.members.iter().all(|member| member.device.as_ref() != Some(&device.name))
+        screen.members.iter().all(|member| member.devices.first() != Some(&device.name))
     };
     let members = screen.members.iter().map(|member| one(screen, Some(member), own(member), several));
     members
@@ -84,8 +84,7 @@ fn one(
     set("time", Some(clock(screen.elapsed_s)));
     set("server", number.map(str::to_owned));
     if let Some(member) = member {
-        let state = if member.is_up == Some(false) { Some("DOWN".to_owned()) } else { member.role.clone() };
-        set("state", state);
+        set("state", member.alarm().map(str::to_owned).or_else(|| member.role.clone()));
         set("lag", member.lag_ms.map(time));
         set("behind", member.behind.map(count));
         set("chunks", member.chunks.map(count));

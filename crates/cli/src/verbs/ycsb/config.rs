@@ -77,7 +77,7 @@ pub(crate) struct Config {
     #[arg(long, requires = "find_max")]
     pub(super) slo: Option<Slo>,
     /// How long each step of --find-max is measured
-    #[arg(long, default_value = "30s", value_name = "TIME")]
+    #[arg(long, default_value = "30s", value_name = "TIME", requires = "find_max")]
     pub(super) step: Nanos,
     /// Serve the progress as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
@@ -92,7 +92,7 @@ pub(crate) struct Config {
     #[arg(long)]
     pub(super) json: bool,
     /// Directory for run folders [default: the state folder's runs/]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "no_record")]
     pub(super) runs: Option<PathBuf>,
     /// Keep no run folder
     #[arg(long)]
@@ -135,12 +135,13 @@ pub(super) fn report_settings(
     if properties.get("measurement.interval").is_none() && settings.plan.arrivals != Arrivals::Closed {
         clocks.set("measurement.interval", "both", "default");
     }
-    Ok(ReportSettings::from_properties(&clocks)?)
+    Ok(ReportSettings::from_properties(&clocks).map_err(|error| error.or_id("bad-property"))?)
 }
 
 /// The text of a workload file, or else of the built-in workload of that name.
 fn document_workload(file: &Path) -> Result<String> {
-    let failed = |error| Error::io("read the workload in", file, error).with_kind(Kind::Usage);
+    let failed =
+        |error| Error::io("read the workload in", file, error).with_kind(Kind::Usage).with_id("no-workload");
     match std::fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let builtin = builtin_workloads::document(&file.to_string_lossy()).map(str::to_owned);
@@ -223,12 +224,15 @@ impl Config {
     fn phase(&self, properties: &mut Properties) -> Result<()> {
         let named = self.phase.map(|word| word == Word::Run);
         let flagged = (self.load != self.run).then_some(self.run);
-        match named.or(flagged) {
-            Some(run) => properties.set("dotransactions", if run { "true" } else { "false" }, "the phase"),
-            None if self.load && self.run => {
-                return Err(Error::usage("-load and -t exclude each other").into());
-            }
-            None => {}
+        if self.load && self.run {
+            return Err(Error::usage("-load and -t exclude each other").into());
+        }
+        if named.zip(flagged).is_some_and(|(named, flagged)| named != flagged) {
+            let what = "a phase is named, and -load or -t names the other one";
+            return Err(Error::usage(what).advise("leave one of them out").into());
+        }
+        if let Some(run) = named.or(flagged) {
+            properties.set("dotransactions", if run { "true" } else { "false" }, "the phase");
         }
         Ok(())
     }
@@ -241,14 +245,16 @@ impl Config {
             "com.yahoo.ycsb.db.AsyncMongoDbClient",
         ];
         let refuse = |what: &str| {
-            let error = Error::new(Kind::Usage, format!("the binding {what} is not known"));
+            let error = Error::new(Kind::Usage, format!("the binding {what} is not known"))
+                .with_id("unknown-binding");
             Err(error.advise("mongodb is").into())
         };
-        match (self.binding.as_deref(), properties.text("db")) {
-            (Some("mongodb" | "mongodb-async"), _) | (None, None) => Ok(()),
-            (Some(other), _) => refuse(other),
-            (None, Some(class)) if CLASSES.contains(&class) => Ok(()),
-            (None, Some(class)) => refuse(class),
+        // Next to a binding, a class in a file says nothing, as in YCSB.
+        let class = if self.binding.is_some() { self.db.as_deref() } else { properties.text("db") };
+        match (self.binding.as_deref(), class) {
+            (Some(other), _) if !["mongodb", "mongodb-async"].contains(&other) => refuse(other),
+            (_, Some(class)) if !CLASSES.contains(&class) => refuse(class),
+            _ => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use fathom_load::core_workload::{CoreWorkload, Phase};
 use fathom_load::driving::LoadResult;
+use fathom_load::generators::Records;
 use fathom_load::measurements::Status;
 use fathom_session::LoadPlan;
 use fathom_units::count;
@@ -14,14 +15,14 @@ pub(super) struct TargetCollection {
     /// The namespace, as `DATABASE.COLLECTION`.
     namespace: String,
     /// The records that it should hold.
-    records: u64,
+    records: Records,
 }
 
 impl TargetCollection {
     /// The collection of a load or a run.
     pub(super) fn new(plan: &LoadPlan<CoreWorkload>) -> TargetCollection {
         let namespace = format!("{}.{}", plan.binding.database, plan.workload.table);
-        TargetCollection { namespace, records: plan.workload.records.table }
+        TargetCollection { namespace, records: plan.workload.records }
     }
 
     /// A sentence for each kind of failure whose usual reason is known.
@@ -41,7 +42,7 @@ impl TargetCollection {
     }
 
     fn missing_records(&self, missing: u64, all: u64) -> String {
-        let TargetCollection { namespace, records } = self;
+        let TargetCollection { namespace, records: Records { table: records, .. } } = self;
         format!(
             "{} of {} operations found no record: {namespace} holds fewer records than recordcount={records}, or \
              under other keys (insertorder, zeropadding, go-ycsb); load it with the same properties, or give \
@@ -52,16 +53,20 @@ impl TargetCollection {
     }
 
     fn duplicate_keys(&self, phase: Phase) -> String {
-        let namespace = &self.namespace;
+        let TargetCollection { namespace, records: Records { first, count, table, is_apart, .. } } = self;
         match phase {
             Phase::Load => format!(
                 "{namespace} already holds records with these keys: go on with 'fathom ycsb run', drop the \
                  collection, or insert other records (-p insertstart=N)"
             ),
+            Phase::Run if !is_apart => format!(
+                "{namespace} already holds records behind recordcount={table}: leave insertresume=false out, and \
+                 inserts go on behind them"
+            ),
             Phase::Run => format!(
-                "{namespace} already holds records behind recordcount={}: leave insertresume=false out, and \
-                 inserts go on behind them",
-                self.records
+                "{namespace} already holds records that this run inserts: another client inserts with the same \
+                 insertstart={first} and insertcount={count}, or has; give each client its own part of \
+                 recordcount={table} (-p insertstart=N -p insertcount=M), and their inserts stay apart"
             ),
         }
     }

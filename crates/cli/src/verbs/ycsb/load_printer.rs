@@ -128,10 +128,11 @@ impl<'s> LoadPrinter<'s> {
     /// Prints the report. The first failure is kept for the end, so that the measurement is not lost.
     fn show_report(&mut self, ended: &LoadResult, wall: Duration) {
         let raw = std::mem::replace(&mut self.points, Points::new()).taken();
+        let metrics = [ended.metrics.as_slice(), ended.report_only.as_slice()].concat();
         let totals = RunTotals {
             run_time_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX).max(1),
             operations: ended.operations,
-            metrics: &ended.metrics,
+            metrics: &metrics,
             series: &self.means.series(),
             raw: &raw,
         };
@@ -163,15 +164,16 @@ impl Events for LoadPrinter<'_> {
     fn second(&mut self, interval: &SecondMeasurements<'_>) {
         self.operations = interval.total_operations;
         self.since_operations += interval.operations;
-        for (name, measured) in interval.metrics {
+        let reported = [interval.metrics, interval.report_only].concat();
+        for (name, measured) in &reported {
             self.since.entry(name.clone()).or_default().merge(measured);
         }
         if let Ok(second) = u64::try_from(interval.second) {
-            self.means.add(self.report, second, interval.metrics);
+            self.means.add(self.report, second, &reported);
         }
         self.points.add(self.report, interval);
         if let Some(files) = &mut self.histogram_files
-            && let Err(error) = files.add(self.report, interval)
+            && let Err(error) = files.add(self.report, interval.second, &reported)
         {
             output::note(&format!("fathom: the histogram logs are given up: {error}"));
             self.histogram_files = None;
@@ -193,7 +195,8 @@ impl Events for LoadPrinter<'_> {
         if !self.config.json {
             self.show_report(ended, wall);
         }
-        self.has_failures |= results::show_summary(ended, part.settings);
+        results::show_summary(ended, part.settings);
+        self.has_failures |= ended.has_failures();
         for sentence in self.collection.iter().flat_map(|one| one.advice(part.phase, ended)) {
             output::note(&format!("fathom: {sentence}"));
         }

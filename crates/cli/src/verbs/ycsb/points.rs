@@ -1,14 +1,15 @@
 //! The files that YCSB writes on request: every single latency, and histogram logs.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fathom_errors::{Error, Result};
 use fathom_load::driving::SecondMeasurements;
-use fathom_load::ycsb_report::{MeasurementInterval, RawPoints, ReportSettings, write_raw_points};
+use fathom_load::measurements::OperationMeasurements;
+use fathom_load::ycsb_report::{RawPoints, ReportSettings, latencies_by_name, write_raw_points};
 use fathom_record::LatencyLog;
 
 /// `measurementtype=raw`: all points, held until the end.
@@ -27,18 +28,13 @@ impl Points {
     pub(super) fn add(&mut self, settings: &ReportSettings, interval: &SecondMeasurements<'_>) {
         for point in interval.points {
             let Some(operation) = interval.names.get(point.metric) else { continue };
-            let name = settings.metric_name(operation, point.status);
             let end_ms = self.begun_ms + point.end_ns / 1_000_000;
-            if settings.clock() == MeasurementInterval::Both {
-                let intended = self.by_name.entry(format!("Intended-{name}")).or_default();
-                intended.push((end_ms, point.response_ns / 1000));
+            let names = settings.point_names(operation, point.status);
+            for (name, ns) in names.into_iter().zip([point.service_ns, point.response_ns]) {
+                if let Some(name) = name {
+                    self.by_name.entry(name).or_default().push((end_ms, ns / 1000));
+                }
             }
-            let ns = if settings.clock() == MeasurementInterval::Response {
-                point.response_ns
-            } else {
-                point.service_ns
-            };
-            self.by_name.entry(name).or_default().push((end_ms, ns / 1000));
         }
     }
 
@@ -47,7 +43,7 @@ impl Points {
     }
 }
 
-/// Writes all points to the destination in the properties, or to standard output before the report.
+/// Writes all points to the end of the file in the properties, or to standard output before the report.
 pub(super) fn write(settings: &ReportSettings, points: &[RawPoints]) -> Result<()> {
     let Some(file) = settings.raw_file() else {
         let mut out = std::io::stdout().lock();
@@ -55,11 +51,12 @@ pub(super) fn write(settings: &ReportSettings, points: &[RawPoints]) -> Result<(
             .map_err(|error| Error::io("write to", "standard output", error));
     };
     let failed = |error| Error::io("write the points to", file, error);
-    let mut out = std::io::BufWriter::new(File::create(file).map_err(failed)?);
+    let opened = OpenOptions::new().create(true).append(true).open(file).map_err(failed)?;
+    let mut out = std::io::BufWriter::new(opened);
     write_raw_points(&mut out, settings, points).and_then(|()| out.flush()).map_err(failed)
 }
 
-/// `hdrhistogram.fileoutput`: a log for each operation, an interval each second.
+/// `hdrhistogram.fileoutput`: a log for each metric of the report, an interval each second.
 #[derive(Debug)]
 pub(super) struct HistogramFiles {
     prefix: String,
@@ -72,23 +69,18 @@ impl HistogramFiles {
         HistogramFiles { prefix: prefix.to_owned(), started: SystemTime::now(), logs: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, settings: &ReportSettings, interval: &SecondMeasurements<'_>) -> Result<()> {
+    /// Adds the measurements of a second, counted from when measuring began.
+    pub(super) fn add(
+        &mut self,
+        settings: &ReportSettings,
+        second: i64,
+        measured: &[(String, OperationMeasurements)],
+    ) -> Result<()> {
         const SECOND_NS: u64 = 1_000_000_000;
-        let Ok(second) = u64::try_from(interval.second) else { return Ok(()) };
+        let Ok(second) = u64::try_from(second) else { return Ok(()) };
         let window = (second * SECOND_NS, (second + 1) * SECOND_NS);
-        for (name, measured) in interval.metrics {
-            let latencies = &measured.succeeded;
-            if settings.clock() != MeasurementInterval::Response {
-                self.log(name)?.add(window, &latencies.service)?;
-            }
-            if settings.clock() != MeasurementInterval::Service {
-                let name = if settings.clock() == MeasurementInterval::Both {
-                    format!("Intended-{name}")
-                } else {
-                    name.clone()
-                };
-                self.log(&name)?.add(window, &latencies.response)?;
-            }
+        for (name, latencies) in latencies_by_name(settings, measured) {
+            self.log(&name)?.add(window, &latencies)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::driving::{End, LoadResult};
 use fathom_load::find_max::{SearchStep, StepVerdict};
+use fathom_load::generators::KeyDraws;
 use fathom_load::measurements::{Latencies, OperationMeasurements, Status};
 use fathom_session::SearchOutcome;
 use fathom_stats::{Histogram, LittleCheck, MAX_CLIENT_CPU_SHARE, Slo};
@@ -20,14 +21,13 @@ const LAG_NS: u64 = 1_000_000;
 const GAP: f64 = 0.02;
 
 /// Prints the main facts of a load to standard error: both clocks, failures and their reasons, and whether the client was the
-/// limit. Returns whether operations failed.
-pub(super) fn show_summary(ended: &LoadResult, settings: &ClientSettings) -> bool {
+/// limit.
+pub(super) fn show_summary(ended: &LoadResult, settings: &ClientSettings) {
     table(ended);
-    let failures = failures(ended);
+    failures(ended);
     for sentence in sentences(ended, settings) {
         output::note(&sentence);
     }
-    failures
 }
 
 fn table(ended: &LoadResult) {
@@ -57,9 +57,15 @@ fn micros(histogram: &Histogram, q: f64) -> String {
     quantile.map_or_else(|| "-".to_owned(), |nanos| format!("{:.0}", nanos.get() as f64 / 1000.0))
 }
 
-fn failures(ended: &LoadResult) -> bool {
+fn failures(ended: &LoadResult) {
     for (kind, failures) in &ended.failures {
         output::note(&format!("fathom: {} x {kind}: {}", failures.count, failures.first));
+    }
+    if ended.retries > 0 {
+        output::note(&format!(
+            "fathom: {} failed inserts were tried again; Return= and the latencies count each attempt",
+            ended.retries
+        ));
     }
     if ended.reconnects > 0 {
         output::note(&format!("fathom: {} connections were established again", ended.reconnects));
@@ -70,15 +76,13 @@ fn failures(ended: &LoadResult) -> bool {
             ended.abandoned
         ));
     }
-    ended.metrics.iter().any(|(_, measured)| measured.failures() > 0)
 }
 
 fn sentences(ended: &LoadResult, settings: &ClientSettings) -> Vec<String> {
     let mut sentences = Vec::new();
-    let seconds = ended.elapsed.as_secs_f64();
-    let share = ended.cpu.as_secs_f64() / (seconds * ended.loops.max(1) as f64).max(1e-9);
+    let share = ended.cpu_share();
     let per_operation = ended.cpu.as_secs_f64() * 1e6 / ended.operations.max(1) as f64;
-    let rate = ended.operations as f64 / seconds.max(1e-9);
+    let rate = ended.operations as f64 / ended.elapsed.as_secs_f64().max(1e-9);
     sentences.push(format!(
         "client: {}, {}, {:.0} % busy, {per_operation:.1} us of CPU per operation",
         number(settings.plan.connections, "connection"),
@@ -90,6 +94,17 @@ fn sentences(ended: &LoadResult, settings: &ClientSettings) -> Vec<String> {
             "fathom: client-limited: the loops were busy most of the time, so the server may be able to do more"
                 .to_owned(),
         );
+    } else if ended.is_client_limited() {
+        sentences.push(slow_draws(ended));
+    }
+    if ended.draws.substitutes > 0 {
+        let KeyDraws { keys, substitutes, .. } = ended.draws;
+        sentences.push(format!(
+            "fathom: {} of {} operations took the newest record, as none exists that insertstart, insertcount and \
+             requestdistribution ask for",
+            count(substitutes as f64),
+            count(keys as f64)
+        ));
     }
     if let Some(target) = settings.plan.arrivals.rate_per_s() {
         if rate < 0.99 * target {
@@ -107,6 +122,18 @@ fn sentences(ended: &LoadResult, settings: &ClientSettings) -> Vec<String> {
     }
     sentences.extend(little(ended, rate));
     sentences
+}
+
+/// The sentence on a client whose limit is the drawing of keys.
+fn slow_draws(ended: &LoadResult) -> String {
+    let KeyDraws { keys, draws, .. } = ended.draws;
+    format!(
+        "fathom: client-limited: {:.0} % of the loops' time went into drawing keys ({} draws a key, {:.0} us an operation), so \
+         the server may be able to do more: operationcount leaves room for many more records than exist",
+        ended.preparing_share() * 100.0,
+        count(draws as f64 / keys.max(1) as f64),
+        ended.preparing.as_secs_f64() * 1e6 / ended.operations.max(1) as f64
+    )
 }
 
 /// `1 thread`, `2 threads`.
@@ -175,12 +202,14 @@ pub(super) fn load_document(name: &str, ended: &LoadResult) -> Value {
         "per_s": ended.operations as f64 / seconds.max(1e-9),
         "by_operation": operations,
         "failures": failures,
+        "retries": ended.retries,
         "reconnects": ended.reconnects,
         "abandoned": ended.abandoned,
         "client": {
             "loops": ended.loops,
             "cpu_s": ended.cpu.as_secs_f64(),
-            "cpu_share": ended.cpu.as_secs_f64() / (seconds * ended.loops as f64).max(1e-9),
+            "cpu_share": ended.cpu_share(),
+            "preparing_share": ended.preparing_share(),
             "in_flight": ended.in_flight,
             "schedule_lag": histogram(&ended.lag),
         },

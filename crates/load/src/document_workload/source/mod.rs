@@ -16,7 +16,7 @@ use super::requests::{InTransaction, Requests, SessionPool, SharedParts};
 use super::shared::{DocumentShared, Part};
 use super::template::{Drawing, TemplateVariables};
 use crate::document_workload::requests::ActiveSession;
-use crate::generators::KeyChooser;
+use crate::generators::{KeyChooser, KeyDraws};
 use crate::measurements::Status;
 use crate::reply::ReplyContent;
 use crate::source::{MetricIndex, OperationStart, ReplyOutcome, Source};
@@ -283,6 +283,12 @@ impl Source for DocumentSource {
 
     fn take_user_bytes(&mut self) -> u64 {
         self.user_bytes.take()
+    }
+
+    fn take_key_draws(&mut self) -> KeyDraws {
+        let mut draws = KeyDraws::default();
+        self.choosers.iter_mut().flatten().for_each(|chooser| draws.merge(chooser.take_draws()));
+        draws
     }
 
     fn repeats(&self) -> bool {

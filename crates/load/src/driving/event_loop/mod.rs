@@ -22,8 +22,9 @@ use super::connector::{ConnectionEvent, ConnectionQueue, ReconnectRequest, Recon
 use super::link::{ConnectionSlot, PendingOperation};
 use super::plan::{LoopsState, thread_cpu_ns};
 use super::recorder;
-use super::recorder::{LoopGauge, LoopMessage, Piece};
-use crate::source::Source;
+use super::recorder::{LatencyPoint, LoopGauge, LoopMessage, Piece};
+use crate::measurements::Status;
+use crate::source::{MetricIndex, Source, all_metrics};
 
 /// The token of the mailbox's wake-up among the sockets.
 const BELL: u64 = u64::MAX;
@@ -65,14 +66,18 @@ struct RetryWait<State> {
 pub(super) struct ClientLoop<S: Source> {
     place: LoopContext,
     source: S,
+    /// The metric of closing connections.
+    cleanup: MetricIndex,
     epoll: OwnedFd,
     links: Vec<ConnectionSlot<S::State>>,
     /// Connections with room for an operation, if operations follow a schedule.
     idle: VecDeque<usize>,
-    /// Connections that may continue at once, because no reply is expected.
+    /// Connections that may continue at once, because no reply is expected, or because they wait for the loop to look at its sockets.
     ready: VecDeque<usize>,
     resting: Vec<RetryWait<S::State>>,
     piece: Piece,
+    /// The time that a request takes to prepare, averaged over the last few.
+    preparing_ns: u64,
     second: i64,
     cpu_ns: u64,
     next_tick_ns: u64,
@@ -103,6 +108,8 @@ impl<S: Source> ClientLoop<S> {
         let data = epoll::EventData::new_u64(BELL);
         epoll::add(&epoll, place.mailbox.bell(), data, epoll::EventFlags::IN).map_err(no_epoll)?;
         let mut this = ClientLoop {
+            // The last of all metrics.
+            cleanup: all_metrics(&source).len() - 1,
             source,
             epoll,
             links: Vec::with_capacity(connections.len()),
@@ -110,6 +117,7 @@ impl<S: Source> ClientLoop<S> {
             ready: VecDeque::new(),
             resting: Vec::new(),
             piece: Piece::default(),
+            preparing_ns: 0,
             second: 0,
             cpu_ns: 0,
             next_tick_ns: 0,
@@ -165,7 +173,7 @@ impl<S: Source> ClientLoop<S> {
                 break;
             }
             self.start_due(now_ns);
-            self.go_on_unanswered();
+            self.go_on_ready();
             events.clear();
             if let Err(error) = self.wait(&mut events) {
                 self.stop(&format!("cannot wait for sockets: {error}"));
@@ -260,6 +268,7 @@ impl<S: Source> ClientLoop<S> {
     fn tell(&mut self) {
         self.add_up_to(self.place.shared.clock.now_ns());
         self.piece.user_bytes = self.source.take_user_bytes();
+        self.piece.draws = self.source.take_key_draws();
         let cpu_ns = thread_cpu_ns();
         self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;
@@ -287,7 +296,25 @@ impl<S: Source> ClientLoop<S> {
         self.draining && (now_ns > self.drain_ns.saturating_add(GRACE_NS) || is_done())
     }
 
+    /// Closes the connections, which YCSB measures too.
+    fn close(&mut self) {
+        let shared = Arc::clone(&self.place.shared);
+        let metric = self.cleanup;
+        for link in &mut self.links {
+            let begun_ns = shared.clock.now_ns();
+            link.detach();
+            let end_ns = shared.clock.now_ns();
+            let took_ns = end_ns.saturating_sub(begun_ns);
+            let (service_ns, response_ns) = (took_ns, took_ns);
+            self.piece.record(
+                &shared,
+                LatencyPoint { metric, status: Status::Ok, end_ns, service_ns, response_ns },
+            );
+        }
+    }
+
     fn end(mut self) {
+        self.close();
         self.tell();
         let _ = self.place.words.send(LoopMessage::Ended(self.under_way));
     }

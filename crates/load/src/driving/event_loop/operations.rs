@@ -16,14 +16,19 @@ const NOT_PRIMARY: [i32; 8] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 
 const REST_AGAIN_NS: u64 = 100_000_000;
 /// Operations of a schedule that begin before the loop looks at its sockets again.
 const DUE_AT_ONCE: usize = 1024;
+/// The time to prepare a request from which on the loop looks at its sockets before it prepares another: replies that arrive meanwhile
+/// would count as slow.
+const SLOW_REQUEST_NS: u64 = 10_000;
 
 impl<S: Source> ClientLoop<S> {
-    /// Begins the next operation of a connection that has room: at once, or when the schedule says so.
+    /// Begins the next operation of a connection that has room: at once, or when the loop has looked at its sockets, or when the
+    /// schedule says so.
     pub(super) fn go_on(&mut self, place: usize) {
         if self.draining {
             return;
         }
         match &self.place.schedule {
+            None if self.is_slow_to_prepare() => self.ready.push_back(place),
             None => self.begin(place, None),
             // A connection that is being reopened takes its turn afterwards.
             Some(_) if self.links.get(place).is_some_and(super::ConnectionSlot::is_live) => {
@@ -33,10 +38,20 @@ impl<S: Source> ClientLoop<S> {
         }
     }
 
+    /// Whether a request takes so long to prepare that replies would wait for it.
+    fn is_slow_to_prepare(&self) -> bool {
+        self.preparing_ns > SLOW_REQUEST_NS
+    }
+
+    /// The number of operations that begin before the loop looks at its sockets again, at most `most`.
+    fn at_once(&self, most: usize) -> usize {
+        if self.is_slow_to_prepare() { 1 } else { most }
+    }
+
     /// Begins the operations that are due, as far as connections have room.
     pub(super) fn start_due(&mut self, now_ns: u64) {
         // The number at once is limited, to leave time for replies and for the end of the run, however late the schedule is.
-        for _ in 0..DUE_AT_ONCE {
+        for _ in 0..self.at_once(DUE_AT_ONCE) {
             if self.draining {
                 return;
             }
@@ -50,16 +65,19 @@ impl<S: Source> ClientLoop<S> {
         }
     }
 
-    /// Continues operations without a reply.
-    pub(super) fn go_on_unanswered(&mut self) {
+    /// Continues on connections that wait for no reply.
+    pub(super) fn go_on_ready(&mut self) {
         let depth = self.place.shared.depth;
-        for _ in 0..UNANSWERED_AT_ONCE {
+        for _ in 0..self.at_once(UNANSWERED_AT_ONCE) {
             let Some(place) = self.ready.pop_front().filter(|_| !self.draining) else { return };
             let free = |link: &super::ConnectionSlot<S::State>| {
                 link.is_live() && link.under_way() < depth && !link.is_congested()
             };
             if self.links.get(place).is_some_and(free) {
-                self.go_on(place);
+                match &self.place.schedule {
+                    None => self.begin(place, None),
+                    Some(_) => self.idle.push_back(place),
+                }
             }
         }
     }
@@ -88,6 +106,7 @@ impl<S: Source> ClientLoop<S> {
             return;
         }
         let request_id = link.next_request_id();
+        let from_ns = clock.now_ns();
         self.frame.clear();
         let mut message = OpMsgWriter::begin(&mut self.frame, request_id, 0);
         let Some(begun) = self.source.begin(claimed, &mut message) else {
@@ -102,6 +121,9 @@ impl<S: Source> ClientLoop<S> {
             return;
         }
         let sent_ns = clock.now_ns();
+        let took_ns = sent_ns.saturating_sub(from_ns);
+        self.preparing_ns = (7 * self.preparing_ns + took_ns) / 8;
+        self.piece.preparing_ns += took_ns;
         let due_ns = due_ns.unwrap_or(sent_ns);
         let sent = link.send(&self.frame, &mut self.packed);
         self.count_under_way(1, sent_ns);
@@ -243,7 +265,7 @@ impl<S: Source> ClientLoop<S> {
             if !link.is_live() {
                 if self.draining {
                     link.resting -= 1;
-                    self.lost(resting.link, resting.job, now_ns);
+                    self.give_up(resting.job, now_ns);
                 } else {
                     resting.due_ns = now_ns + REST_AGAIN_NS;
                     self.resting.push(resting);
@@ -258,8 +280,18 @@ impl<S: Source> ClientLoop<S> {
             self.source.again(&mut resting.job.state, &mut message);
             // The message was sent once already, so it is not too large.
             let _ = message.finish();
+            // Each attempt is measured by itself.
+            resting.job.begun_ns = self.place.shared.clock.now_ns();
+            self.piece.retries += if self.is_measured(&resting.job) { resting.job.records } else { 0 };
             self.send_on(resting.link, resting.job, request_id);
         }
+    }
+
+    /// Ends an operation that is not tried again; its attempts were measured.
+    fn give_up(&mut self, mut job: PendingOperation<S::State>, now_ns: u64) {
+        self.source.lost(&mut job.state);
+        self.piece.operations += if self.is_measured(&job) { job.records } else { 0 };
+        self.count_under_way(-1, now_ns);
     }
 
     /// Whether an operation began after the warm-up.

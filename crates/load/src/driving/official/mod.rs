@@ -23,6 +23,7 @@ use std::thread;
 use std::time::Duration;
 
 use bson::{RawDocumentBuf, doc, rawdoc};
+use fathom_client::connection_text::with_escaped_login;
 use fathom_errors::{Error, Kind};
 use fathom_stats::SeededRandom;
 use mongodb::Client;
@@ -79,10 +80,11 @@ where
     let lanes: Vec<Arc<TaskLane>> = (0..loops).map(|_| Arc::default()).collect();
     let shared = LoopsState::new(plan);
     let sources: Vec<S> = (0..connections).map(source).collect();
-    let metrics = sources.first().map(|source| source.metrics()).unwrap_or_default();
     let (words, heard) = mpsc::channel();
     let mut collector = Collector::new(&shared, plan, heard);
-    lanes.iter().for_each(|lane| collector.add(&lane.gauge, metrics.clone()));
+    for (lane, source) in lanes.iter().zip(&sources) {
+        collector.add(&lane.gauge, source);
+    }
     let schedule = plan.arrivals.schedule(1.0, 0.0, SeededRandom::from_seed(plan.seed).split(1 << 32));
     let pace = schedule.clone().map(|schedule| Arc::new(TaskPace::new(schedule)));
     let running = Arc::new(AtomicUsize::new(connections));
@@ -170,7 +172,7 @@ const HANDS: u32 = 16;
 
 /// The driver's options. An error repeats nothing of the connection string except what the driver says is wrong with it.
 async fn client_options(url: &str, binding: &Binding, connections: usize) -> Result<ClientOptions, Error> {
-    let options = ClientOptions::parse(url).await;
+    let options = ClientOptions::parse(with_escaped_login(url)).await;
     let mut options = options.map_err(|error| refused("cannot use the connection string", &error))?;
     options.app_name.get_or_insert_with(|| "fathom".to_owned());
     options.max_pool_size = Some(u32::try_from(connections).unwrap_or(u32::MAX));
@@ -221,6 +223,8 @@ fn refused(what: &str, error: &mongodb::error::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use fathom_client::Target;
+
     use super::*;
     use crate::properties::Properties;
 
@@ -231,6 +235,19 @@ mod tests {
         let runtime = Builder::new_current_thread().build().unwrap();
         let options = runtime.block_on(client_options(&url, &binding, 4)).unwrap();
         [options.server_selection_timeout, options.connect_timeout].map(|time| Some(time?.as_millis()))
+    }
+
+    /// The driver itself refuses a login with a `#` or a bracket, which our client takes.
+    #[test]
+    fn every_login_that_our_client_takes() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (binding, _) = Binding::from_properties(&Properties::default()).unwrap();
+        for character in (' '..='~').chain("ß€🙂".chars()) {
+            let url = format!("mongodb://u:geh{character}eim@127.0.0.1:1/y?w=1");
+            let Ok(ours) = url.parse::<Target>() else { continue };
+            let theirs = runtime.block_on(client_options(&url, &binding, 4)).unwrap().credential.unwrap();
+            assert_eq!(theirs.password, Some(ours.credential.unwrap().password), "{character}");
+        }
     }
 
     #[test]

@@ -9,12 +9,13 @@ use bson::RawDocument;
 use fathom_wire::{Message, OpMsgWriter};
 
 use super::super::plan::LoopsState;
-use super::super::recorder::OperationTimes;
+use super::super::recorder::{LatencyPoint, OperationTimes};
 use super::command::{CommandDefaults, DriverCall};
 use super::execution::{Execution, MissingReply};
 use super::pacer::{TaskLane, TaskPace};
 use crate::driving::recorder;
-use crate::source::{ReplyOutcome, Source};
+use crate::measurements::Status;
+use crate::source::{ReplyOutcome, Source, all_metrics};
 
 /// The wait of a task that found no operation left, as another task may give some back.
 const SECOND_LOOK: Duration = Duration::from_millis(1);
@@ -82,7 +83,17 @@ impl<S: Source> DriverTask<S> {
                 break;
             }
         }
+        self.clean_up();
         drop(self.leaving);
+    }
+
+    /// Measures the end of the task, as YCSB measures that of a thread: the connections are the driver's, which closes them later.
+    fn clean_up(&self) {
+        // The last of all metrics.
+        let metric = all_metrics(&self.source).len() - 1;
+        let end_ns = self.shared.clock.now_ns();
+        let point = LatencyPoint { metric, status: Status::Ok, end_ns, service_ns: 0, response_ns: 0 };
+        self.lane.piece.lock().record(&self.shared, point);
     }
 
     fn is_over(&self) -> bool {
@@ -110,6 +121,7 @@ impl<S: Source> DriverTask<S> {
         if claimed == 0 {
             return false;
         }
+        let from_ns = self.shared.clock.now_ns();
         self.frame.clear();
         let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
         let begun = self.source.begin(claimed, &mut message);
@@ -129,8 +141,12 @@ impl<S: Source> DriverTask<S> {
         let sent_ns = self.shared.clock.now_ns();
         let was_due_ns = due_ns.unwrap_or(if warms { now_ns } else { sent_ns });
         let moments = OperationTimes { due_ns: was_due_ns, begun_ns: sent_ns, sent_ns };
-        if due_ns.is_some() && moments.due_ns >= self.shared.warm_ns {
-            self.lane.piece.lock().lag.record(sent_ns.saturating_sub(moments.due_ns));
+        {
+            let mut piece = self.lane.piece.lock();
+            piece.preparing_ns += sent_ns.saturating_sub(from_ns);
+            if due_ns.is_some() && moments.due_ns >= self.shared.warm_ns {
+                piece.lag.record(sent_ns.saturating_sub(moments.due_ns));
+            }
         }
         self.lane.gauge.in_flight.fetch_add(1, Ordering::Relaxed);
         self.carry_out(PendingOperation { state: begun.state, records: begun.records, moments }).await;
@@ -165,17 +181,22 @@ impl<S: Source> DriverTask<S> {
                 }
                 return;
             };
+            let measured = if job.moments.due_ns >= self.shared.warm_ns { job.records } else { 0 };
             if !self.rest(pause).await {
-                let lost = self.source.lost(&mut job.state);
-                let now_ns = self.shared.clock.now_ns();
-                return self.note(&job, &lost, Ok(()), false, now_ns);
+                // It is not tried again; its attempts were measured.
+                self.source.lost(&mut job.state);
+                self.lane.piece.lock().operations += measured;
+                return;
             }
+            self.lane.piece.lock().retries += measured;
             self.frame.clear();
             let mut message = OpMsgWriter::begin(&mut self.frame, 0, 0);
             self.source.again(&mut job.state, &mut message);
             // It was sent once already, so it is not too large.
             let _ = message.finish();
+            // Each attempt is measured by itself.
             job.moments.sent_ns = self.shared.clock.now_ns();
+            job.moments.begun_ns = job.moments.sent_ns;
         }
     }
 
@@ -187,9 +208,10 @@ impl<S: Source> DriverTask<S> {
         tried_again: bool,
         now_ns: u64,
     ) {
-        let user_bytes = self.source.take_user_bytes();
+        let (user_bytes, draws) = (self.source.take_user_bytes(), self.source.take_key_draws());
         let mut piece = self.lane.piece.lock();
         piece.user_bytes += user_bytes;
+        piece.draws.merge(draws);
         match answered {
             Ok(()) => piece.answered += 1,
             Err(lost) => recorder::note(&mut piece.failures, lost.kind, &lost.said),

@@ -19,7 +19,8 @@ pub(super) fn header(screen: &Screen, is_paused: bool, width: usize, paint: Pain
     first.push(Span::raw(paint.clip(&screen.target, width.saturating_sub(used))));
     let mut lines = vec![Line::from(first)];
     if let [only] = screen.members.as_slice() {
-        lines.push(Line::raw(paint.clip(&member(only), width)));
+        let text = paint.clip(&member(only), width);
+        lines.push(Line::from(if only.alarm().is_some() { paint.alarm(text) } else { Span::raw(text) }));
     }
     lines
 }
@@ -63,8 +64,8 @@ fn member_line(one: &MemberView, is_sharded: bool, width: usize, paint: Paint) -
     let name = format!("{} {shard}", one.number);
     let room = names.saturating_sub(name.chars().count() + 1);
     let name = name + &clip_start(one.address.as_deref().unwrap_or("-"), room, paint);
-    let is_down = one.is_up == Some(false);
-    let state = if is_down { "DOWN" } else { one.role.as_deref().unwrap_or("-") };
+    let alarm = one.alarm();
+    let state = alarm.or(one.role.as_deref()).unwrap_or("-");
     let last = if is_sharded {
         let share = one.operations_share.map_or_else(dash, percent);
         format!("{:>6} {share:>5}", one.chunks.map_or_else(dash, count))
@@ -75,12 +76,12 @@ fn member_line(one: &MemberView, is_sharded: bool, width: usize, paint: Paint) -
         "{name:<names$}{:<10}{:<11}{:>6} {:>6} {:>7} {last:>12}",
         paint.clip(state, 9),
         paint.clip(one.engine.as_deref().unwrap_or("-"), 10),
-        one.lag_ms.filter(|_| !is_down).map_or_else(dash, time),
-        one.operations_per_s.filter(|_| !is_down).map_or_else(dash, count),
+        one.lag_ms.filter(|_| alarm.is_none()).map_or_else(dash, time),
+        one.operations_per_s.map_or_else(dash, count),
         time_or_dash(one.device_write_ms)
     );
     let text = paint.clip(&text, width);
-    Line::from(if is_down { paint.alarm(text) } else { Span::raw(text) })
+    Line::from(if alarm.is_some() { paint.alarm(text) } else { Span::raw(text) })
 }
 
 /// The changes: members that changed their state, and servers that became unreachable and came back.
@@ -91,10 +92,7 @@ pub(super) fn changes(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'
 
 fn member(member: &MemberView) -> String {
     let mut words = vec![member.number.clone()];
-    let state = match member.is_up {
-        Some(false) => Some("DOWN".to_owned()),
-        _ => member.role.clone(),
-    };
+    let state = member.alarm().map(str::to_owned).or_else(|| member.role.clone());
     words.extend([&member.address, &state, &member.engine, &member.version].into_iter().flatten().cloned());
     words.extend(member.lag_ms.filter(|lag| *lag > 0.0).map(|lag| format!("lag {}", time(lag))));
     words.join(" ")

@@ -59,7 +59,7 @@ fn checkpoint_view(look: EvidenceLook<'_>, member: &str) -> Option<CheckpointVie
     let is_running = running.is_some_and(|running| running > 0.0);
     let every_s = look.last(&name("parameter.syncdelay_s")).filter(|every_s| *every_s > 0.0);
     // WiredTiger sleeps `syncdelay` from the end of one to the start of the next.
-    let due = |cycle: &Cycle| every_s.map(|every_s| cycle.ended_s + every_s - seconds(look.newest_ns()));
+    let due = |cycle: &Cycle| every_s.map(|every_s| cycle.ended_s + every_s - seconds(look.now_ns));
     let share = |used: f64, most: f64| (most > 0.0).then(|| used / most);
     Some(CheckpointView {
         member: member.to_owned(),

@@ -6,7 +6,7 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, ServerEventKind};
 use serde::Serialize;
 
-use super::reading::{EvidenceLook, SECOND_NS};
+use super::reading::{EvidenceLook, MemberCondition, SECOND_NS};
 
 /// The number of changes that are shown, which are the newest.
 const CHANGES: usize = 3;
@@ -18,8 +18,10 @@ pub(crate) struct MemberView {
     pub(crate) role: Option<String>,
     pub(crate) engine: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether it answered; `None` before the first request.
+    /// Whether it answered; `None` before the first request, and while the answer is late.
     pub(crate) is_up: Option<bool>,
+    /// Whether it answers now; `None` before the first request.
+    pub(crate) condition: Option<MemberCondition>,
     pub(crate) lag_ms: Option<f64>,
     /// The set and the shard that it belongs to.
     pub(crate) set: Option<String>,
@@ -35,9 +37,12 @@ pub(crate) struct MemberView {
     /// For a shard's primary: chunks of the collection watched, and its share of the operations, 0 to 1.
     pub(crate) chunks: Option<f64>,
     pub(crate) operations_share: Option<f64>,
-    /// The device under its data, and the time of a write there, if it runs on this host.
+    /// The devices under its data with commas between, and the time of a write at the slowest of them, if it runs on this host.
     pub(crate) device: Option<String>,
     pub(crate) device_write_ms: Option<f64>,
+    /// Those of the devices under its data that have figures.
+    #[serde(skip)]
+    pub(crate) devices: Vec<String>,
 }
 
 /// All members; `devices` are those that are watched.
@@ -74,6 +79,11 @@ pub(super) fn follows(look: EvidenceLook<'_>, number: &str) -> bool {
 }
 
 impl MemberView {
+    /// The word for a server that is not read now.
+    pub(crate) fn alarm(&self) -> Option<&'static str> {
+        self.condition.and_then(MemberCondition::alarm)
+    }
+
     fn follows(&self) -> bool {
         self.set.is_some() && self.role.as_deref() != Some("primary")
     }
@@ -92,14 +102,21 @@ fn member(look: EvidenceLook<'_>, number: String, devices: &[DeviceFigures]) -> 
         true => look.rate(&series("replication.applied")),
         false => rate(["reads.operations", "writes.operations"]),
     };
+    let condition = look.condition(&number);
     let device = fact(".device");
-    let of_device = devices.iter().find(|one| Some(&one.name) == device.as_ref());
+    // A device that the kernel does not count has no figures, but the devices below it do.
+    let leaves = fact(".device.leaves");
+    let of_devices = [&device, &leaves].map(|names| figures_of(names.as_deref(), devices));
+    let of_devices = of_devices.into_iter().flatten().next().unwrap_or_default();
     MemberView {
         address: fact(""),
         role: role.or_else(|| fact(".role")),
         engine: fact(".engine"),
         version: fact(".version"),
-        is_up: look.last(&series("up")).map(|up| up > 0.0),
+        is_up: condition
+            .filter(|condition| *condition != MemberCondition::Stalled)
+            .map(|condition| condition == MemberCondition::Up),
+        condition,
         lag_ms: look.last(&series("replication.lag_ms")),
         set: fact(".set"),
         shard: fact(".shard"),
@@ -109,10 +126,16 @@ fn member(look: EvidenceLook<'_>, number: String, devices: &[DeviceFigures]) -> 
         operations_per_s,
         chunks: look.last(&series("sharding.chunks")),
         operations_share: None,
-        device_write_ms: of_device.and_then(|one| one.write_ms),
+        device_write_ms: of_devices.iter().filter_map(|one| one.write_ms).max_by(f64::total_cmp),
+        devices: of_devices.iter().map(|one| one.name.clone()).collect(),
         device,
         number,
     }
+}
+
+/// The figures of these devices (with commas between); `None` if one of them has none.
+fn figures_of<'d>(names: Option<&str>, devices: &'d [DeviceFigures]) -> Option<Vec<&'d DeviceFigures>> {
+    names?.split(',').map(|name| devices.iter().find(|one| one.name == name)).collect()
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]

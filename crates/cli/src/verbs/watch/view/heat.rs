@@ -48,7 +48,7 @@ pub(crate) fn label(step: usize) -> &'static str {
 
 /// The strip of the last minutes.
 pub(super) fn strip(look: EvidenceLook<'_>) -> Heat {
-    let newest = look.newest_ns() / SECOND_NS;
+    let newest = look.now_ns / SECOND_NS;
     let first = newest.saturating_sub(COLUMNS as u64 - 1).max(look.evidence.window_ns.0 / SECOND_NS);
     let count = usize::try_from(newest + 1 - first.min(newest)).unwrap_or(COLUMNS).min(COLUMNS);
     let mut heat = Heat {

@@ -8,6 +8,8 @@ pub(crate) mod heat;
 mod operations;
 mod reading;
 
+use std::time::Duration;
+
 use fathom_explain::Judgement;
 use fathom_record::verdict::Verdict;
 use fathom_record::{Confidence, Finding, Severity};
@@ -54,16 +56,23 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// The content of the screen for the last minutes.
-    pub(crate) fn new(target: &str, recent: &RecentWindow, judgement: &Judgement) -> Screen {
-        let look = EvidenceLook { evidence: &recent.evidence };
+    /// The content of the screen for the last minutes, of servers that are read at `interval`.
+    pub(crate) fn new(
+        target: &str,
+        recent: &RecentWindow,
+        interval: Duration,
+        judgement: &Judgement,
+    ) -> Screen {
+        // Readings come once a second, however often they are taken.
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(SECOND_NS);
+        let look = EvidenceLook { evidence: &recent.evidence, now_ns: recent.now_ns(), interval_ns };
         let samplers = look.named("monitor.", ".cpu_us");
         let devices = deployment::devices(look);
         let own_us: Vec<f64> =
             samplers.iter().filter_map(|name| look.rate(&format!("monitor.{name}.cpu_us"))).collect();
         Screen {
             target: target.to_owned(),
-            elapsed_s: recent.newest_ns() as f64 / SECOND_NS as f64,
+            elapsed_s: recent.now_ns() as f64 / SECOND_NS as f64,
             members: deployment::members(look, &devices),
             changes: deployment::changes(look),
             loops: operations::loop_rows(look, judgement),

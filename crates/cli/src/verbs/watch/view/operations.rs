@@ -57,8 +57,8 @@ fn rung(
     cap: Option<f64>,
     waiting: Option<f64>,
 ) -> Option<Rung> {
+    let now = look.last(series)?;
     let points = look.since(series, CAP_SPAN_NS);
-    let now = points.last()?.value;
     let full = |value: f64| cap.is_some_and(|cap| cap > 0.0 && value >= FULL * cap);
     let share = points.iter().filter(|point| full(point.value)).count() as f64 / points.len() as f64;
     Some(Rung {
