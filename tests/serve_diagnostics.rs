@@ -19,10 +19,10 @@ fn start(db: &str, more: &[&str]) -> (RunningProgram, Connection) {
     (running, connection)
 }
 
-/// Inserts until a file exists.
-fn work_until(connection: &mut Connection, file: &Path) {
+/// Inserts until a file exists whose content is not `old`, that of an earlier process.
+fn work_until(connection: &mut Connection, file: &Path, old: &[u8]) {
     let begun = Instant::now();
-    while !file.exists() {
+    while std::fs::read(file).map_or(true, |content| content == old) {
         assert!(begun.elapsed() < TIMEOUT, "{} does not come", file.display());
         run(connection, &doc! { "insert": "c", "documents": [{ "a": 1 }] });
         std::thread::sleep(Duration::from_millis(20));
@@ -39,19 +39,21 @@ fn a_recording_survives_a_kill_and_is_read_back() {
     let db = scratch.path().join("db");
     let folder = db.join("diagnostic.data");
     let path = db.display().to_string();
+    let interim = folder.join("metrics.interim");
     let (running, mut connection) = start(&path, &[]);
-    work_until(&mut connection, &folder.join("metrics.interim"));
+    work_until(&mut connection, &interim, &[]);
     running.signal(Signal::KILL);
     running.wait();
+    let old = std::fs::read(&interim).unwrap();
     let killed = fathom(&["ftdc", "info", "--json"], &folder).run().expect_code(0).json();
     let before = killed["servers"][0]["samples"].as_u64().unwrap();
     assert!(before >= 10, "{killed:#}");
     // The next process takes over what the interim file held, and writes its own samples at its end.
     let (running, mut connection) = start(&path, &[]);
-    work_until(&mut connection, &folder.join("metrics.interim"));
+    work_until(&mut connection, &interim, &old);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
-    assert!(!folder.join("metrics.interim").exists());
+    assert!(!interim.exists());
     let whole = fathom(&["ftdc", "info", "--json"], &folder).run().expect_code(0).json();
     let server = &whole["servers"][0];
     assert!(server["samples"].as_u64().unwrap() >= before + 10, "{whole:#}");
@@ -76,7 +78,7 @@ fn it_is_switched_off_by_its_parameter() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(!db.join("diagnostic.data").exists());
     run(&mut connection, &doc! { "setParameter": 1, "diagnosticDataCollectionEnabled": true });
-    work_until(&mut connection, &db.join("diagnostic.data/metrics.interim"));
+    work_until(&mut connection, &db.join("diagnostic.data/metrics.interim"), &[]);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
 }

@@ -24,7 +24,9 @@ fn fields(document: &Value, at: &str, found: &mut Vec<(String, String)>) {
     match document {
         Value::Object(object) => {
             let is_open = at.rsplit('/').next().is_some_and(|name| OPEN.contains(&name))
-                || at.ends_with("core_share_by_sampler");
+                || ["core_share_by_sampler", "facts/options", "facts/parameters"]
+                    .iter()
+                    .any(|end| at.ends_with(end));
             for (key, inner) in object {
                 if !is_open {
                     found.push((at.to_owned(), key.clone()));

@@ -5,6 +5,7 @@ mod clients_sets;
 mod clients_tools;
 mod compare_guest;
 mod compare_killed;
+mod device_stacks;
 mod first_hour;
 mod majority;
 mod recorded_faults;

@@ -19,6 +19,7 @@ mod recording_arguments;
 mod recording_inputs;
 mod result_printer;
 mod run_page;
+mod server_dumps;
 mod verbs;
 mod web;
 

@@ -13,10 +13,14 @@ use fathom_session::{
 };
 use fathom_units::count;
 
+use crate::server_dumps::{add_dumped_facts, is_dump};
+
 /// The recordings to judge, and the logs of their server.
 pub(crate) struct RecordingInputs {
     recordings: Vec<PathBuf>,
     logs: Vec<PathBuf>,
+    /// Dumps of the server's status and settings.
+    dumps: Vec<PathBuf>,
     /// The device of the database.
     device: Option<String>,
 }
@@ -33,14 +37,21 @@ impl RecordingInputs {
         if !paths.iter().all(is_input) {
             return None;
         }
-        let (mut logs, mut recordings): (Vec<PathBuf>, Vec<PathBuf>) =
+        let (mut logs, others): (Vec<PathBuf>, Vec<PathBuf>) =
             paths.iter().cloned().partition(|path| is_log(path));
+        let (dumps, mut recordings): (Vec<PathBuf>, Vec<PathBuf>) =
+            others.into_iter().partition(|path| is_dump(path));
         for path in named_logs {
             // A path that follows --log on a command line may be the recording.
             if path.is_dir() { recordings.push(path.clone()) } else { logs.push(path.clone()) }
         }
         let device = None;
-        (!recordings.is_empty() || !logs.is_empty()).then_some(RecordingInputs { recordings, logs, device })
+        (!recordings.is_empty() || !logs.is_empty()).then_some(RecordingInputs {
+            recordings,
+            logs,
+            dumps,
+            device,
+        })
     }
 
     /// The same for servers whose database is on one of these devices.
@@ -79,6 +90,10 @@ impl RecordingInputs {
         }
         let filter = SampleFilter::new(range_ms);
         let (mut servers, mut problems) = judge_recordings(&self.recordings, filter, self.device.as_deref())?;
+        let is_only = servers.len() == 1;
+        for server in &mut servers {
+            add_dumped_facts(&mut server.facts, &server.directory, &self.dumps, is_only);
+        }
         let is_named = !self.logs.is_empty();
         let [server] = servers.as_mut_slice() else {
             if is_named {

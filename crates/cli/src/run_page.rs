@@ -17,6 +17,7 @@ use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, FindingOrigin, Manifest, Redaction, Run};
 use fathom_report::{OverTime, PageSource, page, pair_page, printable};
+use fathom_session::open_run;
 
 use crate::output;
 use crate::output_file::{OutputFile, cannot_write};
@@ -183,7 +184,7 @@ struct RunContent {
 
 impl RunContent {
     fn read(folder: &Path) -> Result<RunContent> {
-        let mut read = ReadRun::open(look_at(folder)?)?;
+        let mut read = ReadRun::read(look_at(folder)?, open_run(folder)?)?;
         let evidence = Evidence::with_results(&read.run, read.results.clone())?;
         let (mut results, mut findings) = (read.results.clone(), read.findings.clone());
         let was_judged = results.iter().any(|entry| matches!(entry, Entry::Judged(_)));

@@ -9,10 +9,12 @@ use fathom_record::{Confidence, Finding, Gain, Severity};
 use fathom_stats::{SeededRandom, bootstrap_mean, coefficient_of_variation, median, quantile};
 use fathom_units::{count, decimal};
 
+use crate::client::points;
 use crate::path::{DeviceSeconds, Seconds, client_gauge, client_mean_us, operation_us, waiting_for_pages};
 use crate::queue::{curve_of_reads, waiting_share};
 use crate::seconds::{SecondGrid, mean, zip};
 use crate::server_devices::{leaves, tops};
+use crate::windows::{Window, overlap};
 use crate::{Evidence, Judgement};
 
 /// The series that caps are seen in.
@@ -184,6 +186,27 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
+/// The cap that a device reached in these windows, in words, by the device's own count. `None` if it reached no cap, or none is set.
+pub(crate) fn reached_within(evidence: &Evidence, device: &str, windows: &[Window]) -> Option<String> {
+    let within = |name: &str| -> Vec<(f64, f64)> {
+        let met = points(evidence, name)
+            .iter()
+            .filter(|point| windows.iter().any(|window| overlap(*window, (point.begin_ns, point.end_ns))));
+        met.map(|point| (point.value, point.end_ns.saturating_sub(point.begin_ns) as f64 / 1e9)).collect()
+    };
+    KINDS.iter().find_map(|kind| {
+        let name = format!("device.{device}.cap.{}", kind.name);
+        let limit = mean(within(&name).into_iter().map(|(limit, _)| limit)).filter(|limit| *limit > 0.0)?;
+        let used = within(&format!("device.{device}.{}", kind.counter));
+        let (sum, seconds) =
+            used.iter().fold((0.0, 0.0), |(sum, all), (used, seconds)| (sum + used, all + seconds));
+        let file = evidence.environment.get(&format!("{name}.file"));
+        let file = file.map_or_else(String::new, |file| format!(" ({file})"));
+        (seconds > 0.0 && sum / seconds >= REACHED * limit)
+            .then(|| format!("{device} was at its limit of {} {}{file}", count(limit), kind.what))
+    })
+}
+
 /// Every device with counters.
 fn devices(evidence: &Evidence) -> Vec<String> {
     evidence
@@ -238,9 +261,7 @@ impl SpikeSubject<'_> {
             );
             let mut finding = Finding::new(REACHED_ID, Severity::Warning, claim)
                 .evidence(cap.use_words())
-                .advice(
-                    "Lift the limit of the control group if it is not meant; tuning the disk or the server moves nothing",
-                )
+                .advice(self.advice(cap))
                 .next_look("Run 'fathom disk' outside the control group: what the device gives by itself.");
             finding.evidence.extend(waits);
             finding.gain = (cap.kind.counter == "reads")
@@ -272,6 +293,15 @@ impl SpikeSubject<'_> {
             false => format!("echo \"{number} {key}={limit}\" > {file}"),
         };
         Some((line("max"), line(&limit.to_string())))
+    }
+
+    /// The advice on a cap that is reached, with the file that sets it.
+    fn advice(&self, cap: &CapUse<'_>) -> String {
+        let file = self.evidence.environment.get(&format!("{}.file", cap.name));
+        let file = file.map_or_else(String::new, |file| format!(" in {file}"));
+        format!(
+            "Lift the limit of the control group{file} if it is not meant; tuning the disk or the server moves nothing"
+        )
     }
 
     /// The operations and tasks that waited while a cap was reached, a sentence each.

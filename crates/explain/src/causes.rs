@@ -3,9 +3,10 @@
 //! If several findings name the same wait, the first in the table explains it best: a cap that is reached explains slow reads better than a slow
 //! device does.
 
-use fathom_record::Finding;
 use fathom_record::verdict::Domain;
+use fathom_record::{Confidence, Finding};
 
+use crate::guard::SERVER_FILLS;
 use crate::removable::Wait;
 
 pub(crate) struct Cause {
@@ -88,8 +89,19 @@ pub(crate) static CAUSES: &[Cause] = &[
             "the client that makes the load",
         )
     }),
+    provisional(Cause {
+        gain: GainBase::Waiting,
+        ..cause(
+            SERVER_FILLS,
+            Domain::Processors,
+            &[Wait::Processor],
+            "the server's own work on the processors",
+        )
+    }),
     stop("fsync-lock", &[Wait::Lock], "fsyncLock"),
     stop("server-stood-still", &[], "a server that stood still"),
+    provisional(stop("operations-stand-still", &[], "operations that do not end")),
+    provisional(stop("lock-held-by", &[Wait::Lock], "an operation that holds a lock")),
     spikes("stalls", Domain::Server, "stops"),
     provisional(cause("flow-control-on-path", Domain::Members, &[Wait::FlowControl], "flow control")),
     above_device("capped-by-throttle", "a limit of a control group"),
@@ -130,12 +142,28 @@ pub(crate) fn evicts_early(finding: &Finding) -> bool {
 }
 
 impl Cause {
+    /// The name of the cause in "held back by". A shortage of processors is another cause if a quota or the hypervisor makes it.
+    pub(crate) fn noun_of(&self, finding: &Finding) -> &'static str {
+        let reads = |tail: &str| finding.series.iter().any(|name| name.ends_with(tail));
+        match self.id {
+            "processor-is-short" if reads(".process.throttled_us") => "a quota of processors",
+            "processor-is-short" if reads("host.cpu.steal_pct") => {
+                "a hypervisor that gives processors to others"
+            }
+            _ => self.noun,
+        }
+    }
+
     /// The waits of this finding. A limit on reads does not delay the journal, and a limit on writes does not delay reads. The full queue may be
     /// the server's tickets or the client's connections.
     pub(crate) fn waits_of(&self, finding: &Finding) -> Vec<Wait> {
         let names = |part: &str| finding.series.iter().any(|name| name.contains(part));
         if names(".tickets.") && !names("device.") {
             return vec![Wait::Ticket, Wait::Lock];
+        }
+        // The mean is of two kinds of operations, and the wait is not known for each.
+        if self.id == SERVER_FILLS && finding.confidence == Confidence::CannotTell {
+            return Vec::new();
         }
         if evicts_early(finding) {
             return vec![Wait::Eviction, Wait::PageRead];

@@ -296,12 +296,11 @@ pub struct ReadRun {
 }
 
 impl ReadRun {
-    /// Reads a folder.
+    /// Reads the run of a folder.
     ///
     /// # Errors
-    /// When its manifest, its results or its findings cannot be read.
-    pub fn open(folder: RunFolder) -> Result<ReadRun> {
-        let run = Run::open(&folder.path)?;
+    /// When its results or its findings cannot be read.
+    pub fn read(folder: RunFolder, run: Run) -> Result<ReadRun> {
         Ok(ReadRun { folder, results: run.results()?, findings: run.findings()?, run })
     }
 

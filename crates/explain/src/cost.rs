@@ -152,6 +152,18 @@ impl BudgetLoad {
         }
     }
 
+    /// The cost of a wait before the arrival at the server, as a share of the time from the send. The server's own mean is the remainder of it.
+    pub(crate) fn cost_before_arrival(&self, share: f64, interval: (f64, f64), basis: &str) -> Option<Cost> {
+        match self.clock {
+            LatencyClock::Server if share < 1.0 => {
+                let whole_us = self.whole_us / (1.0 - share);
+                BudgetLoad { clock: LatencyClock::Service, whole_us, ..self.clone() }
+                    .cost_of_share(share, interval, basis)
+            }
+            _ => self.cost_of_share(share, interval, basis),
+        }
+    }
+
     /// The largest share that a closed loop gains without `us`, of which `work_us` are processor time or a wait for a processor. The rate stops rising
     /// when no processor is free. An operation still takes its other processor time, which is at most its remaining time. A load at a rate has no such
     /// limit.

@@ -4,10 +4,13 @@
 //! names the threads that waited (docs/methods.md#waiting-for-a-processor). One figure of the server is not enough: threads that wake
 //! up together always wait a little, so the host must be busy too, if its processors were read.
 
-use fathom_record::{Confidence, Finding, Gain, Point, Severity};
+use fathom_record::{Confidence, Finding, Gain, Point, Severity, SlowOperation};
 use fathom_stats::MAX_CLIENT_CPU_SHARE;
+use fathom_units::{Nanos, count};
 
 use crate::client::{ClientLoads, points};
+use crate::logged_operations::{logged_operations, namespace_of};
+use crate::outside_server::{gain_of_quota_outside, outside_server};
 use crate::standstill::gain_of_stops;
 use crate::windows::Window;
 use crate::{Evidence, Judgement, busy_seconds};
@@ -33,7 +36,18 @@ const MAX_PRESSURE_PCT: f64 = 20.0;
 /// The throttled time of Fathom's own process, which samples and, in a load, is the client.
 const OWN_QUOTA: &str = "monitor.throttled_us";
 /// The findings that say that processors are short. The first of them gives the reason of a limit.
-pub(crate) const PROCESSOR_SHORTAGES: [&str; 2] = ["processor-is-short", "client-limited"];
+pub(crate) const PROCESSOR_SHORTAGES: [&str; 3] = [SHORT, "client-limited", SERVER_FILLS];
+const SHORT: &str = "processor-is-short";
+/// The finding that the server's own operations fill the processors.
+pub(crate) const SERVER_FILLS: &str = "server-fills-processors";
+/// The end of the series of the time for which a quota held a process back, and the series of steal.
+const THROTTLED: &str = ".process.throttled_us";
+const STEAL: &str = "host.cpu.steal_pct";
+/// From this part of a quota on it is used up.
+const USED_UP: f64 = 0.95;
+/// Reads and writes of which one takes this many times as long as the other are two kinds of work, if the rarer has this part of the other's number.
+const MIXED: f64 = 10.0;
+const MIN_KIND_PART: f64 = 0.1;
 
 /// Whether a finding says that the processors are short, as a capacity does whose limit they are.
 pub fn is_processor_shortage(finding: &Finding) -> bool {
@@ -51,26 +65,105 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         judgement.findings.push(client_limited(share, name, evidence));
     }
     if let Some(throttled_pct) =
-        rate_pct(evidence, OWN_QUOTA).filter(|pct| has_client && *pct > MAX_THROTTLED_PCT)
+        throttled_pct(evidence, OWN_QUOTA).filter(|pct| has_client && *pct > MAX_THROTTLED_PCT)
     {
         judgement.withheld.push(format!("a quota held the client back {throttled_pct:.0} % of the time."));
         let mut finding = client_under_quota(throttled_pct, evidence);
         finding.gain = gain_of_quota(evidence, judgement, OWN_QUOTA);
         judgement.findings.push(finding);
     }
-    let mut signs = signs(evidence);
+    let (held, mut busy): (Vec<Sign>, Vec<Sign>) = signs(evidence).into_iter().partition(Sign::is_of_limit);
     let busy_seconds = busy_seconds::find(evidence, judgement);
-    let is_short_otherwise = !signs.is_empty();
-    signs.extend(busy_seconds.as_ref().map(|found| Sign {
+    let is_short_otherwise = !busy.is_empty();
+    busy.extend(busy_seconds.as_ref().map(|found| Sign {
         reason: "other programs took the processors for some seconds.".to_owned(),
         evidence: found.evidence.clone(),
         series: "host.cpu.idle_pct".to_owned(),
     }));
-    if signs.is_empty() {
-        return;
+    judgement.withheld.extend(held.iter().chain(&busy).map(|sign| sign.reason.clone()));
+    if !held.is_empty() {
+        let finding = held_by_limit(evidence, judgement, held);
+        judgement.findings.push(finding);
     }
+    if !busy.is_empty() {
+        let mut finding = match server_fills(evidence) {
+            Some(finding) if is_short_otherwise => finding,
+            _ => host_is_busy(evidence, is_short_otherwise),
+        };
+        for sign in busy {
+            finding = finding.evidence(sign.evidence).series([sign.series]);
+        }
+        finding.gain = busy_seconds.map(|found| found.gain);
+        judgement.findings.push(finding);
+    }
+}
+
+/// The finding that a quota or the hypervisor holds a server back, whatever else runs on the host.
+fn held_by_limit(evidence: &Evidence, judgement: &Judgement, signs: Vec<Sign>) -> Finding {
+    let is_quota = signs.iter().any(|sign| sign.series.ends_with(THROTTLED));
+    let idle =
+        evidence.idle_pct().map_or_else(String::new, |idle| format!(" (the host is idle for {idle:.0} %)"));
+    let (claim, advice, look) = if is_quota {
+        (
+            "A quota of processors holds the server back",
+            "Raise the quota, or remove it if it is not meant (cpu.max, or cpu.cfs_quota_us, of its control group): other programs are not the cause.",
+            "The group of the process is in /proc/PID/cgroup, and how often its quota ran out in cpu.stat of the group.",
+        )
+    } else {
+        (
+            "The hypervisor gives the processors to other machines",
+            "Move the machine to a host with free processors, or to one whose processors are not shared: nothing in the machine helps.",
+            "Watch steal over a day: it follows the other machines' load.",
+        )
+    };
+    let said =
+        signs.first().map_or_else(String::new, |sign| format!(": {}", sign.reason.trim_end_matches('.')));
+    let mut finding = Finding::new(SHORT, Severity::Warning, format!("{claim}{idle}{said}."))
+        .confidence(Confidence::Certain)
+        .advice(advice)
+        .next_look(look)
+        .window(evidence.window_ns);
+    for sign in signs {
+        finding = finding.evidence(sign.evidence).series([sign.series]);
+    }
+    let members = evidence.members();
+    let [member] = members.as_slice() else { return finding };
+    if is_quota {
+        finding.gain = quota_of_one(evidence)
+            .and_then(|quota| gain_of_quota(evidence, judgement, &quota.series))
+            .or_else(|| {
+                let pct = throttled_pct(evidence, &format!("server.{member}{THROTTLED}"))?;
+                gain_of_quota_outside(evidence, member, pct / 100.0)
+            });
+        finding.evidence.extend(outside_server(evidence, member));
+        finding.evidence.extend(used_quota(evidence, member));
+        let pid = evidence.fact(&format!("server.{member}.pid"));
+        finding.command = pid.map(|pid| {
+            format!("cat /proc/{pid}/cgroup    # its group below /sys/fs/cgroup: cpu.max, or cpu.cfs_quota_us (-1 lifts it)")
+        });
+    }
+    finding
+}
+
+/// A sentence on a quota that is used up: the server can serve no more than it does.
+fn used_quota(evidence: &Evidence, member: &str) -> Option<String> {
+    let quota = mean(evidence, &format!("server.{member}.process.cpu_quota")).filter(|quota| *quota > 0.0)?;
+    let used = evidence.rate_per_s(&format!("server.{member}.process.cpu_us"))? / 1e6;
+    let of = |kind: &str| evidence.rate_per_s(&format!("server.{member}.{kind}.operations"));
+    let per_s = of("reads")? + of("writes")?;
+    (used >= USED_UP * quota).then(|| {
+        format!(
+            "The quota is used up ({:.0} %) by {} operations a second: what clients ask for beyond that is not served.",
+            (100.0 * used / quota).min(100.0),
+            count(per_s)
+        )
+    })
+}
+
+/// The finding that other programs, or the load on the same host, keep the processors busy.
+fn host_is_busy(evidence: &Evidence, is_short_otherwise: bool) -> Finding {
     let mut finding = Finding::new(
-        "processor-is-short",
+        SHORT,
         Severity::Warning,
         "The processors were too busy for the timings to tell anything about the disk.",
     )
@@ -79,6 +172,9 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     .next_look("See which processes use the processors (top, pidstat).")
     .window(evidence.window_ns);
     if let Some(top) = evidence.fact("host.top.cpu") {
+        finding.claim = format!(
+            "The processors were too busy for the timings to tell anything about the disk; most of their time went to {top}."
+        );
         finding = finding.evidence(format!("Most processor time went to {top}."));
     }
     if fills_the_machine(evidence) {
@@ -92,13 +188,73 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         finding.claim =
             "Other programs took the processors for some seconds, and operations waited.".to_owned();
     }
-    for sign in signs {
-        judgement.withheld.push(sign.reason);
-        finding = finding.evidence(sign.evidence).series([sign.series]);
+    finding
+}
+
+/// The finding that the operations of the only server fill the host's processors. `None` if other programs have a good part of them.
+fn server_fills(evidence: &Evidence) -> Option<Finding> {
+    let members = evidence.members();
+    let [member] = members.as_slice() else { return None };
+    let used = evidence.rate_per_s(&format!("server.{member}.process.cpu_us"))? / 1e6;
+    let processors = mean(evidence, "host.cpu.count").filter(|count| *count > 0.0)?;
+    if used < MIN_OWN_SHARE * processors || fills_the_machine(evidence) {
+        return None;
     }
-    let gain = quota_of_one(evidence).and_then(|quota| gain_of_quota(evidence, judgement, &quota.series));
-    finding.gain = gain.or(busy_seconds.map(|found| found.gain));
-    judgement.findings.push(finding);
+    let of_kind = |kind: &str| -> Option<(f64, f64)> {
+        let sum = |tail: &str| total(evidence, &format!("server.{member}.{kind}.{tail}"));
+        let operations = sum("operations").filter(|operations| *operations > 0.0)?;
+        Some((sum("latency_us")? / operations, operations))
+    };
+    let (reads, writes) = (of_kind("reads"), of_kind("writes"));
+    let mixed = reads.zip(writes).filter(|((read_us, reads), (write_us, writes))| {
+        let (fewer, more) = (reads.min(*writes), reads.max(*writes));
+        fewer >= MIN_KIND_PART * more && read_us.max(*write_us) >= MIXED * read_us.min(*write_us)
+    });
+    let long = mixed.map_or(
+        "operations",
+        |((read_us, _), (write_us, _))| if read_us > write_us { "reads" } else { "writes" },
+    );
+    let mut finding = Finding::new(
+        SERVER_FILLS,
+        Severity::Warning,
+        format!("Server {member} itself uses {used:.2} of the host's {processors:.0} processors, for its {long}"),
+    )
+    .confidence(Confidence::Likely)
+    .advice("Find the operations that use them: scans without an index, sorts and aggregations. An index or fewer of them frees processors; stopping other programs does not.")
+    .command("mongosh --eval 'db.currentOp({active: true, planSummary: \"COLLSCAN\"}).inprog'    # scans without an index, while they run")
+    .next_look("The server's log names slow operations with their plans (COLLSCAN), and the collection.")
+    .series([format!("server.{member}.process.cpu_us")])
+    .window(evidence.window_ns);
+    if let Some(((read_us, _), (write_us, _))) = mixed {
+        finding.confidence = Confidence::CannotTell;
+        finding.evidence.push(format!(
+            "A read takes {} on average and a write {}: the mean of both is of two kinds, and says nothing about what either loses. The {} lose {} each at most.",
+            time(read_us),
+            time(write_us),
+            if long == "reads" { "writes" } else { "reads" },
+            time(read_us.min(write_us))
+        ));
+    }
+    finding.evidence.extend(scans(evidence, member));
+    Some(finding)
+}
+
+/// The collections that the log of slow operations names for scans without an index.
+fn scans(evidence: &Evidence, member: &str) -> Option<String> {
+    let is_scan = |one: &&SlowOperation| one.plan.as_deref().is_some_and(|plan| plan.contains("COLLSCAN"));
+    let mut namespaces: Vec<String> =
+        logged_operations(evidence, member).filter(is_scan).map(namespace_of).collect();
+    let found = namespaces.len();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    Some(match found {
+        0 => "The run holds no plan of a query, so it does not say which operations these are.".to_owned(),
+        count => format!("The log has {count} slow scans without an index, of {}.", namespaces.join(", ")),
+    })
+}
+
+fn time(us: f64) -> Nanos {
+    Nanos((us.max(0.0) * 1e3).round() as u64)
 }
 
 /// The quota of the only server that was watched.
@@ -140,6 +296,13 @@ struct Sign {
     series: String,
 }
 
+impl Sign {
+    /// Whether a quota or the hypervisor makes it, so that the host may be idle.
+    fn is_of_limit(&self) -> bool {
+        self.series.ends_with(THROTTLED) || self.series == STEAL
+    }
+}
+
 fn signs(evidence: &Evidence) -> Vec<Sign> {
     let mut signs = Vec::new();
     let idle_pct = evidence.idle_pct();
@@ -163,7 +326,7 @@ fn signs(evidence: &Evidence) -> Vec<Sign> {
             evidence: format!(
                 "The hypervisor gave {steal_pct:.1} % of the processors' time to other machines (steal; 5 % is the most)."
             ),
-            series: "host.cpu.steal_pct".to_owned(),
+            series: STEAL.to_owned(),
         });
     }
     if has_idle {
@@ -208,7 +371,7 @@ pub(crate) fn is_under_quota(evidence: &Evidence, member: &str) -> bool {
 /// A server that its control groups hold back, although the host may have idle processors.
 fn quota(evidence: &Evidence, member: &str) -> Option<Sign> {
     let series = format!("server.{member}.process.throttled_us");
-    let throttled_pct = rate_pct(evidence, &series).filter(|pct| *pct > MAX_THROTTLED_PCT)?;
+    let throttled_pct = throttled_pct(evidence, &series).filter(|pct| *pct > MAX_THROTTLED_PCT)?;
     let allowed = mean(evidence, &format!("server.{member}.process.cpu_quota"))
         .map_or_else(String::new, |quota| format!(" of {} processors", (100.0 * quota).round() / 100.0));
     Some(Sign {
@@ -305,4 +468,10 @@ fn rate_pct(evidence: &Evidence, name: &str) -> Option<f64> {
     let points = points(evidence, name);
     let time_us: f64 = points.iter().map(|one| one.end_ns.saturating_sub(one.begin_ns) as f64 / 1000.0).sum();
     (time_us > 0.0).then(|| 100.0 * points.iter().map(|point| point.value).sum::<f64>() / time_us)
+}
+
+/// The share of the time for which a quota held a group back, in percent. The kernel adds up the time of all processors, so a figure above all of the
+/// time is that of several: as many as it needs at least.
+fn throttled_pct(evidence: &Evidence, name: &str) -> Option<f64> {
+    rate_pct(evidence, name).map(|pct| pct / (pct / 100.0).ceil().max(1.0))
 }

@@ -7,8 +7,10 @@ use fathom_record::budget::Budget;
 use fathom_record::verdict::{Cost, Domain, MIN_COST_SHARE};
 use fathom_record::{Confidence, Finding, Severity};
 
+use crate::caps::REACHED_ID;
 use crate::causes::{self, GainBase};
 use crate::cost::BudgetLoad;
+use crate::outside_server::SENT;
 use crate::removable::{RemovableTime, Wait, removable};
 use crate::storage_class::{VERSION, WAKE_US};
 use crate::{Evidence, Judgement, member, stalls};
@@ -20,6 +22,27 @@ pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[
         price(finding, parts, load.as_ref(), &above_device);
     }
     limit_last_causes(findings);
+    withdraw_cache_advice(findings);
+}
+
+/// Takes the advice to enlarge the cache from reads that the kernel holds in a throttle: they wait for the limit, and not for memory.
+fn withdraw_cache_advice(findings: &mut [Finding]) {
+    let holds_reads = |one: &Finding| {
+        let cause = causes::ranked_cause(one).map(|(_, cause)| cause);
+        one.id == REACHED_ID && cause.is_some_and(|cause| cause.waits_of(one).contains(&Wait::PageRead))
+    };
+    if !findings.iter().any(holds_reads) {
+        return;
+    }
+    let is_small = |one: &Finding| one.cost.as_ref().is_none_or(|cost| cost.share < MIN_COST_SHARE);
+    let of_reads = |one: &&mut Finding| matches!(one.id.as_str(), "cache-misses-on-path" | "small-cache");
+    for finding in findings.iter_mut().filter(of_reads).filter(|one| is_small(one)) {
+        finding.severity = Severity::Note;
+        finding.advice = None;
+        finding.undo = None;
+        finding.gain = None;
+        finding.evidence.push("These reads wait in the throttle above the device.".to_owned());
+    }
 }
 
 /// Limits the cost of causes that rank last to that of the largest other cause.
@@ -178,6 +201,7 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
     let Some((_, cause)) = causes::ranked_cause(finding) else { return };
     let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
         GainBase::None => None,
+        _ if gain.of == SENT => load.cost_before_arrival(gain.share, gain.interval, &gain.basis),
         GainBase::Waiting => {
             let rest = 1.0 - explained_share(finding, parts);
             let (low, high) = gain.interval;
@@ -199,7 +223,7 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
     let mut waits: Vec<(Wait, Portion)> =
         cause.waits_of(finding).into_iter().map(|wait| (wait, portion(wait))).collect();
     // A sync takes hardly any processor time: its time above its device is then a wait of its threads for a processor.
-    if cause.domain == Domain::Processors && !is_explained_above(Wait::Journal) {
+    if cause.domain == Domain::Processors && !waits.is_empty() && !is_explained_above(Wait::Journal) {
         waits.push((Wait::Journal, Portion::Processor));
     }
     let named = |part: &&PricedPart| {
@@ -213,7 +237,12 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
     // The wait that was measured while a quota held the server back is a better estimate than the layers.
     let has_gain = finding.gain.is_some() && load.is_some() && cause.gain != GainBase::None;
     let of_waits = its.iter().filter(|_| !stops || !has_gain).filter_map(|part| part.cost(&waits, stops));
-    let most = of_waits.chain(of_gain).max_by(|one, other| one.share.total_cmp(&other.share));
+    // By two clocks, the longer time is the loss: a small share of seconds is more than all of a millisecond.
+    let more = |one: &Cost, other: &Cost| match one.clock == other.clock {
+        true => one.share.total_cmp(&other.share),
+        false => one.mean_us.total_cmp(&other.mean_us),
+    };
+    let most = of_waits.chain(of_gain).max_by(more);
     // A share of zero is no cost: the reason is said in its place.
     if most.as_ref().is_some_and(|cost| cost.share <= 0.0) {
         finding.evidence.push("Without it, operations of this run would not have been faster.".to_owned());

@@ -4,8 +4,9 @@ use fathom_record::verdict::{Domain, Verdict};
 use fathom_record::{Finding, FindingOrigin};
 
 use crate::{
-    Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, journal_rate,
-    ladder, layers, little, neighbour, queue, spikes, stalls, standstill, verdict,
+    Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, held_lock,
+    journal_rate, ladder, layers, little, neighbour, operation_standstill, queue, spikes, stalls, standstill,
+    verdict,
 };
 
 /// One rule that judges a run.
@@ -108,6 +109,13 @@ pub static RULES: &[Rule] = &[
     },
     Rule { name: "standstill", needs: standstill::NEEDS, judge: standstill::judge },
     Rule { name: "fsync-lock", needs: fsync_lock::NEEDS, judge: fsync_lock::judge },
+    // After the stops that have a cause of their own.
+    Rule { name: "held-lock", needs: held_lock::NEEDS, judge: held_lock::judge },
+    Rule {
+        name: "operation-standstill",
+        needs: operation_standstill::NEEDS,
+        judge: operation_standstill::judge,
+    },
     Rule { name: "journal-rate", needs: journal_rate::NEEDS, judge: journal_rate::judge },
     // The last: it prices and ranks what the others found.
     Rule {

@@ -4,18 +4,22 @@
 //! of the mean was read and that no removable part is as large; an absence of findings shows nothing.
 
 use fathom_record::budget::Budget;
-use fathom_record::verdict::{Cost, MIN_COST_SHARE, Outcome, Verdict};
+use fathom_record::verdict::{Cost, Domain, LatencyClock, MIN_COST_SHARE, Outcome, Verdict};
 use fathom_record::{Confidence, Finding};
 use fathom_units::{Nanos, count};
 
 use crate::causes::{self, CAUSES, Cause};
-use crate::guard::is_processor_shortage;
+use crate::guard::{SERVER_FILLS, is_processor_shortage};
+use crate::operation_standstill::join_caps;
+use crate::outside_server::outside_server;
 use crate::pricing::{PricedPart, largest, parts, price_all};
 use crate::{Evidence, Judgement, journal_rate};
 
 /// The sentence on a journaled rate that is refused.
 const REFUSED_RATE: &str =
     "Cannot tell: more journaled writes were acknowledged than the journal's syncs can cover.";
+/// An interval that begins below this share takes its estimate back.
+const UNKNOWN_BELOW: f64 = 0.01;
 /// Below this many operations a second a server is idle, and there is nothing to hold back.
 const IDLE_PER_S: f64 = 1.0;
 
@@ -23,6 +27,7 @@ const IDLE_PER_S: f64 = 1.0;
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let parts = parts(evidence, judgement);
     price_all(evidence, &mut judgement.findings, &parts);
+    join_caps(&mut judgement.findings);
     let rank = |finding: &Finding| causes::ranked_cause(finding).map_or(CAUSES.len(), |(rank, _)| rank);
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
@@ -45,7 +50,10 @@ fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> V
     let mut named =
         judgement.findings.iter().filter(costly).filter_map(|one| Some((one, causes::ranked_cause(one)?.1)));
     if let Some((finding, cause)) = named.clone().find(|(one, _)| one.confidence != Confidence::CannotTell) {
-        return held_back(finding, cause);
+        return held_back(evidence, finding, cause);
+    }
+    if let Some(verdict) = mixed_work(judgement) {
+        return verdict;
     }
     if let Some((finding, cause)) = named.next() {
         return probably(finding, cause, &judgement.withheld);
@@ -59,21 +67,71 @@ fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> V
     not_held_back(evidence, parts)
 }
 
-fn held_back(finding: &Finding, cause: &Cause) -> Verdict {
+fn held_back(evidence: &Evidence, finding: &Finding, cause: &Cause) -> Verdict {
     let cost = finding.cost.as_ref();
     let held = if cost.is_some_and(Cost::is_known) { "Held back" } else { "Probably held back" };
-    let sentence = format!("{held} by {}: {}", cause.noun, cost.map_or_else(String::new, Cost::words));
+    let sentence =
+        format!("{held} by {}: {}", cause.noun_of(finding), cost.map_or_else(String::new, cost_words));
+    let mut claim = sentence_of(&finding.claim);
+    if cost.is_some_and(|cost| cost.clock == LatencyClock::Server) {
+        let members = evidence.members();
+        let its = |member: &&String| {
+            let prefix = format!("server.{member}.");
+            members.len() == 1 || finding.series.iter().any(|name| name.starts_with(&prefix))
+        };
+        let outside = members.iter().find(its).and_then(|member| outside_server(evidence, member));
+        outside.into_iter().for_each(|outside| claim.push_str(&format!(" {outside}")));
+    }
     Verdict {
         cause: Some(finding.id.clone()),
         domain: Some(cause.domain),
         cost: finding.cost.clone(),
         confidence: finding.confidence,
-        reasons: std::iter::once(sentence_of(&finding.claim))
-            .chain(finding.evidence.iter().cloned())
-            .collect(),
+        reasons: std::iter::once(claim).chain(finding.evidence.iter().cloned()).collect(),
         next: finding.advice.as_ref().or(finding.next_look.as_ref()).map(|next| sentence_of(next)),
         ..Verdict::new(Outcome::HeldBack, sentence)
     }
+}
+
+/// A cost in words. An interval from nothing to nearly all says that the amount is not known, and is not printed as if it were.
+fn cost_words(cost: &Cost) -> String {
+    let (low, high) = cost.interval;
+    if low >= UNKNOWN_BELOW || high < MIN_COST_SHARE {
+        return cost.words();
+    }
+    let clock = match cost.clock {
+        LatencyClock::Response => "response time",
+        LatencyClock::Service => "time from the send",
+        LatencyClock::Server => "time within the server",
+    };
+    let whole_us = if cost.share > 0.0 { cost.mean_us / cost.share } else { 0.0 };
+    let whole = Nanos((whole_us.max(0.0) * 1e3).round() as u64);
+    format!(
+        "how much is not known, at most {:.0} % of the mean {clock} of {whole}; a few moments hold most of it.",
+        100.0 * high
+    )
+}
+
+/// The verdict on a server whose own work fills the processors, if its operations are of two kinds: the mean of both says nothing about the loss of one.
+fn mixed_work(judgement: &Judgement) -> Option<Verdict> {
+    let is_mixed = |one: &&Finding| one.id == SERVER_FILLS && one.confidence == Confidence::CannotTell;
+    let finding = judgement.findings.iter().find(is_mixed)?;
+    Some(Verdict {
+        cause: Some(finding.id.clone()),
+        domain: Some(Domain::Processors),
+        confidence: Confidence::CannotTell,
+        reasons: finding.evidence.clone(),
+        next: finding.advice.as_deref().map(sentence_of),
+        ..Verdict::new(
+            Outcome::CannotTell,
+            format!("Cannot tell who loses by it: {}", lower_first(&sentence_of(&finding.claim))),
+        )
+    })
+}
+
+fn lower_first(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// The rate is not one of journaled writes, so the cost of waiting for the journal is unknown.
@@ -89,8 +147,8 @@ fn refused(finding: &Finding) -> Verdict {
 fn probably(finding: &Finding, cause: &Cause, withheld: &[String]) -> Verdict {
     let sentence = format!(
         "Cannot tell: perhaps held back by {}: {}",
-        cause.noun,
-        finding.cost.as_ref().map_or_else(String::new, Cost::words)
+        cause.noun_of(finding),
+        finding.cost.as_ref().map_or_else(String::new, cost_words)
     );
     let reasons = if withheld.is_empty() { finding.evidence.clone() } else { withheld.to_vec() };
     Verdict {
@@ -164,17 +222,14 @@ fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart])
     let largest = largest(parts).filter(|(_, cost)| cost.share >= MIN_COST_SHARE);
     if let Some((wait, cost)) = largest {
         let sentence =
-            format!("Cannot tell what makes operations wait for {}: {}", wait.words(), cost.words());
+            format!("Cannot tell what makes operations wait for {}: {}", wait.words(), cost_words(&cost));
         let mut reasons = judgement.withheld.clone();
         reasons.push("No finding explains this wait.".to_owned());
         return Some(Verdict {
             cost: Some(cost),
             confidence: Confidence::CannotTell,
             reasons,
-            next: Some(
-                "Watch the device, the host and the client too (--dir, --device, a load with --watch)."
-                    .to_owned(),
-            ),
+            next: Some(next_look(evidence)),
             ..Verdict::new(Outcome::CannotTell, sentence)
         });
     }
@@ -203,6 +258,25 @@ fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart])
     })
 }
 
+/// The reading that would decide: of what was not watched, or of the operations themselves.
+fn next_look(evidence: &Evidence) -> String {
+    let has = |prefix: &str| evidence.series.starting(prefix).next().is_some();
+    let missing: Vec<&str> = [
+        ("device.", "the device (--dir, --device)"),
+        ("host.cpu.", "the host"),
+        ("client.", "the client (a load with --watch)"),
+    ]
+    .into_iter()
+    .filter_map(|(prefix, words)| (!has(prefix)).then_some(words))
+    .collect();
+    let of_server = "Look at the operations themselves while they wait: db.currentOp({waitingForLock: true}), and the server's log.";
+    match missing.as_slice() {
+        [] => of_server.to_owned(),
+        missing if !has("device.") || !has("host.cpu.") => format!("Watch {} too.", missing.join(", ")),
+        missing => format!("{of_server} Watch {} too.", missing.join(", ")),
+    }
+}
+
 /// The sentence on layers that do not add up.
 fn open_budget(budget: &Budget) -> Option<String> {
     (!budget.closes).then(|| {
@@ -229,8 +303,6 @@ fn unseen_engine(evidence: &Evidence, budget: &Budget) -> Option<String> {
     })
 }
 
-/// The verdict if pages come from the disk as fast as they can and yet take a fifth of the mean. A larger cache would save the reads of the pages
-/// that it holds, and no reading tells how many.
 /// The advice of the finding that processors are short.
 fn shortage_advice(judgement: &Judgement) -> String {
     let advice = judgement.findings.iter().find(|one| is_processor_shortage(one));
@@ -238,6 +310,8 @@ fn shortage_advice(judgement: &Judgement) -> String {
     advice.unwrap_or_else(|| "Measure again when processors are free.".to_owned())
 }
 
+/// The verdict if pages come from the disk as fast as they can and yet take a fifth of the mean. A larger cache would save the reads of the pages
+/// that it holds, and no reading tells how many.
 fn small_cache(judgement: &Judgement) -> Option<Verdict> {
     let (budget, us) =
         judgement.budgets.iter().filter(|budget| budget.operations == "all").find_map(|budget| {

@@ -4,12 +4,15 @@
 //! metric in turn its differences from sample to sample, modulo 2^64, as varints. A zero is followed by the number of zeros after it, and such a
 //! run may continue in the columns of the metrics that follow.
 
+use std::borrow::Cow;
+
 use bson::RawDocument;
 use fathom_errors::Result;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::chunk_writer::deflate;
-use crate::metric::{Metric, malformed, metrics};
+use crate::metric::{Metric, malformed};
+use crate::metric_reader::{MetricReader, metrics};
 use crate::varint;
 
 /// The most values of a chunk, metrics times samples: ten times the largest that was seen, so that one chunk of a hostile file takes at most 128 MiB.
@@ -17,17 +20,19 @@ pub const MAX_VALUES: u64 = 1 << 24;
 /// The most bytes of an inflated chunk. A value has at most ten bytes, and few have more than two.
 const MAX_INFLATED_BYTES: usize = 64 << 20;
 
-/// Memory for inflated chunks, used for one after another.
+/// Memory for inflated chunks, used for one after another. Consecutive chunks of a server mostly have the same metrics, whose names are kept.
 #[derive(Debug, Default)]
 pub struct ChunkBuffer {
     inflated: Vec<u8>,
+    metrics: MetricReader,
 }
 
 /// An inflated chunk whose columns are expanded on demand.
 #[derive(Debug)]
 pub struct MetricChunk<'b> {
     reference: &'b RawDocument,
-    metrics: Vec<Metric>,
+    metrics: Cow<'b, [Metric]>,
+    schema: u64,
     /// Samples after the first.
     deltas: usize,
     bytes: &'b [u8],
@@ -40,7 +45,9 @@ impl<'b> MetricChunk<'b> {
     /// If it is damaged, or larger than [`MAX_VALUES`].
     pub fn parse(payload: &[u8], buffer: &'b mut ChunkBuffer) -> Result<MetricChunk<'b>> {
         inflate(payload, &mut buffer.inflated)?;
-        MetricChunk::parse_inflated(&buffer.inflated)
+        let (reference, rest) = first_sample(&buffer.inflated)?;
+        let (metrics, schema) = buffer.metrics.read(reference)?;
+        MetricChunk::new(reference, Cow::Borrowed(metrics), schema, rest)
     }
 
     /// The same for a chunk that is inflated already.
@@ -48,16 +55,21 @@ impl<'b> MetricChunk<'b> {
     /// # Errors
     /// As [`MetricChunk::parse`].
     pub fn parse_inflated(inflated: &'b [u8]) -> Result<MetricChunk<'b>> {
-        let length = inflated.first_chunk::<4>().map_or(0, |head| u32::from_le_bytes(*head) as usize);
-        let (document, rest) =
-            inflated.split_at_checked(length).ok_or_else(|| malformed("a chunk without its first sample"))?;
-        let reference = RawDocument::from_bytes(document)
-            .map_err(|cause| malformed("a first sample that is no BSON").because(cause))?;
+        let (reference, rest) = first_sample(inflated)?;
+        MetricChunk::new(reference, Cow::Owned(metrics(reference)?), 0, rest)
+    }
+
+    /// A chunk of its first sample, the metrics in it, and the bytes after it.
+    fn new(
+        reference: &'b RawDocument,
+        metrics: Cow<'b, [Metric]>,
+        schema: u64,
+        rest: &'b [u8],
+    ) -> Result<MetricChunk<'b>> {
         let (counts, bytes) =
             rest.split_first_chunk::<8>().ok_or_else(|| malformed("a chunk without its counts"))?;
         let [a, b, c, d, e, f, g, h] = *counts;
         let (count, deltas) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
-        let metrics = metrics(reference)?;
         if metrics.len() != count as usize {
             return Err(malformed(format!(
                 "a chunk of {count} metrics whose first sample has {}",
@@ -69,7 +81,7 @@ impl<'b> MetricChunk<'b> {
                 "a chunk of {count} metrics and {deltas} samples, which is too large"
             )));
         }
-        Ok(MetricChunk { reference, metrics, deltas: deltas as usize, bytes })
+        Ok(MetricChunk { reference, metrics, schema, deltas: deltas as usize, bytes })
     }
 
     /// The first sample as the server wrote it, text included.
@@ -80,6 +92,16 @@ impl<'b> MetricChunk<'b> {
     /// The metrics, in the order of their columns.
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
+    }
+
+    /// The number of its list of metrics: the next chunk of the same buffer with this number has the same paths and types.
+    pub fn schema(&self) -> u64 {
+        self.schema
+    }
+
+    /// The length of the chunk once inflated.
+    pub fn inflated_bytes(&self) -> usize {
+        self.reference.as_bytes().len() + 8 + self.bytes.len()
     }
 
     /// The number of samples, at least 1.
@@ -130,6 +152,16 @@ impl<'b> MetricChunk<'b> {
         }
         Ok(())
     }
+}
+
+/// The first sample of an inflated chunk, and the bytes after it.
+fn first_sample(inflated: &[u8]) -> Result<(&RawDocument, &[u8])> {
+    let length = inflated.first_chunk::<4>().map_or(0, |head| u32::from_le_bytes(*head) as usize);
+    let (document, rest) =
+        inflated.split_at_checked(length).ok_or_else(|| malformed("a chunk without its first sample"))?;
+    let reference = RawDocument::from_bytes(document)
+        .map_err(|cause| malformed("a first sample that is no BSON").because(cause))?;
+    Ok((reference, rest))
 }
 
 /// A cursor over the deltas of a chunk.

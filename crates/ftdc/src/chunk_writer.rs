@@ -7,7 +7,8 @@ use fathom_errors::Result;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-use crate::metric::{MetricKind, malformed, metrics};
+use crate::metric::{MetricKind, malformed};
+use crate::metric_reader::metrics;
 use crate::varint;
 
 /// Samples of a chunk (mongod's parameter `diagnosticDataCollectionSamplesPerChunk`).

@@ -1,7 +1,9 @@
 //! The metrics of a chunk: the numbers of its first sample, in the order in which their columns follow.
 
+use std::ffi::CStr;
+
 use bson::spec::ElementType;
-use bson::{Decimal128, RawArray, RawBsonRef, RawDocument};
+use bson::{Decimal128, RawDocument};
 use fathom_errors::{Error, Kind, Result};
 
 /// The nesting depth of documents. mongod's reader allows 10 (mongodb/mongo:src/mongo/db/ftdc/util.cpp); a bound is needed so that a hostile file
@@ -39,80 +41,150 @@ pub struct Metric {
     pub first: i64,
 }
 
-/// The metrics of a document, depth first.
-///
-/// # Errors
-/// If the document is malformed, or deeper than 32 documents.
-pub(crate) fn metrics(document: &RawDocument) -> Result<Vec<Metric>> {
-    let mut found = Vec::new();
-    walk(document, &mut String::new(), 0, &mut |path, kind, first| {
-        found.push(Metric { path: path.to_owned(), kind, first });
-    })?;
-    Ok(found)
+/// Bytes of a document that may differ while its fields remain the same: a number, or text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VariablePart {
+    pub(crate) at: usize,
+    pub(crate) length: usize,
+    /// The type of the number, of a timestamp's first one.
+    pub(crate) kind: Option<MetricKind>,
 }
 
-/// Calls `visit` with each metric of a document: path, kind and value.
-fn walk(
+/// A visitor of the variable parts of a document: the path of the field, and the bytes.
+pub(crate) type PartVisitor<'v> = dyn FnMut(&str, VariablePart, &[u8]) -> Result<()> + 'v;
+
+/// Calls `visit` with each variable part of a document, depth first.
+///
+/// # Errors
+/// If the document is malformed, or deeper than 32 documents, and those of `visit`.
+pub(crate) fn walk(document: &RawDocument, visit: &mut PartVisitor<'_>) -> Result<()> {
+    walk_below(document, 0, &mut String::new(), 0, visit)
+}
+
+/// The same for a document that begins at `begin` of the outermost one.
+fn walk_below(
     document: &RawDocument,
+    begin: usize,
     path: &mut String,
     depth: usize,
-    visit: &mut impl FnMut(&str, MetricKind, i64),
+    visit: &mut PartVisitor<'_>,
 ) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(malformed(format!("documents within each other, more than {MAX_DEPTH}")));
     }
-    for element in document.iter_elements() {
-        let element = element.map_err(|cause| malformed("BSON that is cut off").because(cause))?;
-        if !has_metrics(element.element_type()) {
-            continue;
+    let bytes = document.as_bytes();
+    // Its own length comes first, and a zero last.
+    let mut next = 4;
+    while next + 1 < bytes.len() {
+        let (element_type, key, at) = field(bytes, next).ok_or_else(cut_off)?;
+        next = at + value_size(element_type, bytes.get(at..).unwrap_or(&[])).ok_or_else(cut_off)?;
+        if next >= bytes.len() {
+            return Err(cut_off());
         }
-        let value =
-            element.value().map_err(|cause| malformed("a value of the wrong length").because(cause))?;
+        let (prefix, kind) = match element_type {
+            ElementType::EmbeddedDocument | ElementType::Array => (0, None),
+            // Strings may not be UTF-8, and are not read. Their lengths come before them.
+            ElementType::String => (4, None),
+            ElementType::Binary => (5, None),
+            _ => match metric_kind(element_type) {
+                Some(kind) => (0, Some(kind)),
+                None => continue,
+            },
+        };
+        let value = bytes.get(at + prefix..next).ok_or_else(cut_off)?;
         let parent = path.len();
         if parent > 0 {
             path.push('.');
         }
-        path.push_str(element.key().as_str());
-        match value {
-            RawBsonRef::Double(value) => visit(path, MetricKind::Double, truncated(value)),
-            RawBsonRef::Int32(value) => visit(path, MetricKind::Int32, i64::from(value)),
-            RawBsonRef::Int64(value) => visit(path, MetricKind::Int64, value),
-            RawBsonRef::Decimal128(value) => visit(path, MetricKind::Decimal128, integer_part(value)),
-            RawBsonRef::Boolean(value) => visit(path, MetricKind::Bool, i64::from(value)),
-            RawBsonRef::DateTime(value) => visit(path, MetricKind::Date, value.timestamp_millis()),
-            RawBsonRef::Timestamp(value) => {
-                visit(path, MetricKind::TimestampSeconds, i64::from(value.time));
-                visit(path, MetricKind::TimestampIncrement, i64::from(value.increment));
+        path.push_str(key);
+        match element_type {
+            ElementType::EmbeddedDocument | ElementType::Array => {
+                // An array is a document whose names are numbers.
+                let inner = RawDocument::from_bytes(value)
+                    .map_err(|cause| malformed("a document within it that is no BSON").because(cause))?;
+                walk_below(inner, begin + at, path, depth + 1, visit)?;
             }
-            RawBsonRef::Document(inner) => walk(inner, path, depth + 1, visit)?,
-            RawBsonRef::Array(inner) => walk(array_as_document(inner)?, path, depth + 1, visit)?,
-            _ => {}
+            _ => {
+                let part = VariablePart { at: begin + at + prefix, length: value.len(), kind };
+                visit(path, part, value)?;
+            }
         }
         path.truncate(parent);
     }
     Ok(())
 }
 
-/// An array is a document whose names are numbers.
-fn array_as_document(array: &RawArray) -> Result<&RawDocument> {
-    RawDocument::from_bytes(array.as_bytes())
-        .map_err(|cause| malformed("an array that is no BSON").because(cause))
+fn cut_off() -> Error {
+    malformed("BSON that is cut off")
 }
 
-/// Strings are among the types without a metric: they may not be UTF-8, and are not read.
-fn has_metrics(kind: ElementType) -> bool {
-    matches!(
-        kind,
-        ElementType::Double
-            | ElementType::Int32
-            | ElementType::Int64
-            | ElementType::Decimal128
-            | ElementType::Boolean
-            | ElementType::DateTime
-            | ElementType::Timestamp
-            | ElementType::EmbeddedDocument
-            | ElementType::Array
-    )
+/// The type and the name of the field at `at`, and where its value begins.
+fn field(bytes: &[u8], at: usize) -> Option<(ElementType, &str, usize)> {
+    let (kind, rest) = bytes.get(at..)?.split_first()?;
+    let key = CStr::from_bytes_until_nul(rest).ok()?.to_str().ok()?;
+    Some((ElementType::from(*kind)?, key, at + key.len() + 2))
+}
+
+/// The bytes of a value at the front of `bytes`, which need not be whole.
+fn value_size(element_type: ElementType, bytes: &[u8]) -> Option<usize> {
+    let length = |from: usize| {
+        let field = bytes.get(from..)?.first_chunk::<4>()?;
+        usize::try_from(i32::from_le_bytes(*field)).ok()
+    };
+    Some(match element_type {
+        ElementType::Null | ElementType::Undefined | ElementType::MinKey | ElementType::MaxKey => 0,
+        ElementType::Boolean => 1,
+        ElementType::Int32 => 4,
+        ElementType::Double | ElementType::Int64 | ElementType::DateTime | ElementType::Timestamp => 8,
+        ElementType::ObjectId => 12,
+        ElementType::Decimal128 => 16,
+        ElementType::String | ElementType::JavaScriptCode | ElementType::Symbol => 4 + length(0)?,
+        ElementType::Binary => 5 + length(0)?,
+        ElementType::DbPointer => 4 + length(0)? + 12,
+        ElementType::EmbeddedDocument | ElementType::Array | ElementType::JavaScriptCodeWithScope => {
+            length(0)?
+        }
+        ElementType::RegularExpression => {
+            let pattern = CStr::from_bytes_until_nul(bytes).ok()?.to_bytes_with_nul().len();
+            let options = CStr::from_bytes_until_nul(bytes.get(pattern..)?).ok()?;
+            pattern + options.to_bytes_with_nul().len()
+        }
+    })
+}
+
+/// The type of the first metric that a BSON type has.
+fn metric_kind(element_type: ElementType) -> Option<MetricKind> {
+    Some(match element_type {
+        ElementType::Double => MetricKind::Double,
+        ElementType::Int32 => MetricKind::Int32,
+        ElementType::Int64 => MetricKind::Int64,
+        ElementType::Decimal128 => MetricKind::Decimal128,
+        ElementType::Boolean => MetricKind::Bool,
+        ElementType::DateTime => MetricKind::Date,
+        ElementType::Timestamp => MetricKind::TimestampSeconds,
+        _ => return None,
+    })
+}
+
+/// The type of the metric that follows one of the same field.
+pub(crate) fn second_metric(kind: MetricKind) -> Option<MetricKind> {
+    (kind == MetricKind::TimestampSeconds).then_some(MetricKind::TimestampIncrement)
+}
+
+/// A metric of the bytes of its field; `None` if these are not of its type.
+pub(crate) fn number(kind: MetricKind, value: &[u8]) -> Option<i64> {
+    Some(match kind {
+        MetricKind::Double => truncated(f64::from_le_bytes(value.try_into().ok()?)),
+        MetricKind::Int32 => i64::from(i32::from_le_bytes(value.try_into().ok()?)),
+        MetricKind::Int64 | MetricKind::Date => i64::from_le_bytes(value.try_into().ok()?),
+        MetricKind::Decimal128 => integer_part(Decimal128::from_bytes(value.try_into().ok()?)),
+        MetricKind::Bool => match value {
+            [byte @ 0..=1] => i64::from(*byte),
+            _ => return None,
+        },
+        MetricKind::TimestampSeconds => i64::from(u32::from_le_bytes(*value.last_chunk()?)),
+        MetricKind::TimestampIncrement => i64::from(u32::from_le_bytes(*value.first_chunk()?)),
+    })
 }
 
 fn truncated(value: f64) -> i64 {

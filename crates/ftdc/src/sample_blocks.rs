@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bson::RawDocument;
 use fathom_errors::{Error, Result};
 
-use crate::chunk::ChunkBuffer;
+use crate::chunk::{ChunkBuffer, MetricChunk};
 use crate::metric::Metric;
 use crate::recording_file::{SearchEvent, search_recordings};
 use crate::recording_reader::{RecordingEvent, read_recording};
@@ -71,6 +71,8 @@ pub fn visit_servers(
     let mut buffer = ChunkBuffer::default();
     let mut damages = Vec::new();
     let mut known: HashMap<String, ServerFacts> = HashMap::new();
+    let mut wanted = WantedColumns::default();
+    let mut columns: Vec<Vec<i64>> = Vec::new();
     let mut problems = search_recordings(inputs, &mut |event| {
         let file = match event {
             SearchEvent::File(file) => file,
@@ -98,21 +100,18 @@ pub fn visit_servers(
             if found.rows.is_empty() {
                 return Ok(());
             }
-            let wanted: Vec<bool> = chunk.metrics().iter().map(|metric| is_wanted(&metric.path)).collect();
-            let metrics: Vec<&Metric> = chunk
-                .metrics()
-                .iter()
-                .zip(&wanted)
-                .filter(|(_, wanted)| **wanted)
-                .map(|(metric, _)| metric)
-                .collect();
-            let mut columns = Vec::with_capacity(metrics.len());
-            chunk.columns(
-                |number| wanted.get(number) == Some(&true),
-                |_, column| {
-                    columns.push(found.rows.iter().filter_map(|row| column.get(*row).copied()).collect());
-                },
-            )?;
+            wanted.choose(chunk, is_wanted);
+            let is_chosen = |number: usize| wanted.chosen.get(number) == Some(&true);
+            let numbered = chunk.metrics().iter().enumerate();
+            let metrics: Vec<&Metric> =
+                numbered.filter(|(number, _)| is_chosen(*number)).map(|(_, metric)| metric).collect();
+            columns.resize_with(metrics.len(), Vec::new);
+            let mut targets = columns.iter_mut();
+            chunk.columns(is_chosen, |_, column| {
+                if let Some(target) = targets.next() {
+                    set_rows(target, column, &found.rows);
+                }
+            })?;
             visit(SampleEvent::Block(SampleBlock {
                 directory: file.directory,
                 file: file.name,
@@ -130,4 +129,35 @@ pub fn visit_servers(
     })?;
     problems.extend(damages);
     Ok(problems)
+}
+
+/// The columns of the present schema that are wanted.
+#[derive(Debug, Default)]
+struct WantedColumns {
+    schema: Option<u64>,
+    /// For each metric, whether it is wanted.
+    chosen: Vec<bool>,
+}
+
+impl WantedColumns {
+    /// Chooses among the metrics of a chunk, if it has others than the one before.
+    fn choose(&mut self, chunk: &MetricChunk<'_>, is_wanted: &dyn Fn(&str) -> bool) {
+        if self.schema == Some(chunk.schema()) {
+            return;
+        }
+        self.schema = Some(chunk.schema());
+        self.chosen.clear();
+        self.chosen.extend(chunk.metrics().iter().map(|metric| is_wanted(&metric.path)));
+    }
+}
+
+/// Sets `target` to these rows of a column, in their order.
+fn set_rows(target: &mut Vec<i64>, column: &[i64], rows: &[usize]) {
+    target.clear();
+    // Rows are in their order and each comes once, so as many as the column has are all of them.
+    if rows.len() == column.len() {
+        target.extend_from_slice(column);
+    } else {
+        target.extend(rows.iter().filter_map(|row| column.get(*row)));
+    }
 }

@@ -296,7 +296,7 @@ mod tests {
         let mut scrubber = Scrubber::default();
         scrubber.learn(&sample).unwrap();
         let values = |document: &RawDocument| -> Vec<i64> {
-            crate::metric::metrics(document).unwrap().iter().map(|metric| metric.first).collect()
+            crate::metric_reader::metrics(document).unwrap().iter().map(|metric| metric.first).collect()
         };
         assert_eq!(values(&scrubber.scrub(&sample).unwrap()), [1, 2, 3, 4, 1]);
     }

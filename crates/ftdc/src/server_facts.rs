@@ -1,6 +1,6 @@
 //! A recording's facts on its server: version, host, role. They come from the documents at the beginning of each file and the text of samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bson::{RawBsonRef, RawDocument};
 use serde::Serialize;
@@ -11,6 +11,20 @@ pub const ROLES: [&str; 3] = ["common", "shard", "router"];
 /// The names of the threshold and of the sample rate of slow operations, as the profiler, the configuration file and parameters spell them.
 const SLOW_MS_NAMES: [&str; 3] = ["slowms", "slowMS", "slowOpThresholdMs"];
 const SAMPLE_RATE_NAMES: [&str; 2] = ["sampleRate", "slowOpSampleRate"];
+
+/// Parameters that concern storage.
+pub const STORAGE_PARAMETERS: [&str; 10] = [
+    "syncdelay",
+    "journalCommitInterval",
+    "wiredTigerEngineRuntimeConfig",
+    "wiredTigerConcurrentReadTransactions",
+    "wiredTigerConcurrentWriteTransactions",
+    "storageEngineConcurrentReadTransactions",
+    "storageEngineConcurrentWriteTransactions",
+    "storageEngineConcurrencyAdjustmentAlgorithm",
+    "enableFlowControl",
+    "flowControlTargetLagSeconds",
+];
 
 /// Facts on a server. Those that change while it is recorded have several values, in the order in which they came.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -41,6 +55,18 @@ pub struct ServerFacts {
     /// The part of slow operations that is logged, 0 to 1, if it was set in the same places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_sample_rate: Option<f64>,
+    /// The size of the engine's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_bytes: Option<i64>,
+    /// Options of the command line and the configuration file that concern storage, by their paths.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
+    /// Parameters that concern storage, of [`STORAGE_PARAMETERS`].
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// Files other than the recording that facts come from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dumps: Vec<String>,
     /// True if the data are on other hosts: a build with disaggregated storage.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_disaggregated: bool,
@@ -67,6 +93,10 @@ impl ServerFacts {
         self.slow_sample_rate = profiling("slowOpSampleRate").and_then(number).or(self.slow_sample_rate);
         let enabled = ["getCmdLineOpts", "parsed", "setParameter", "disaggregatedStorageEnabled"];
         self.is_disaggregated |= value(replies, &enabled).is_some_and(|value| !is_false(value));
+        let parsed = value(replies, &["getCmdLineOpts", "parsed"]).and_then(|parsed| parsed.as_document());
+        if let Some(parsed) = parsed {
+            add_options(parsed, "", 0, &mut self.options);
+        }
         self.replica_set = options(&["replication", "replSetName"])
             .or_else(|| options(&["replication", "replSet"]))
             .or(self.replica_set.take());
@@ -83,6 +113,11 @@ impl ServerFacts {
             |names: &[&str]| names.iter().find_map(|name| value(replies, &["getParameter", name]));
         self.slow_ms = parameter(&SLOW_MS_NAMES).and_then(integer).or(self.slow_ms);
         self.slow_sample_rate = parameter(&SAMPLE_RATE_NAMES).and_then(number).or(self.slow_sample_rate);
+        for name in STORAGE_PARAMETERS {
+            if let Some(value) = parameter(&[name]).and_then(scalar) {
+                self.parameters.insert(name.to_owned(), value);
+            }
+        }
         let enabled = parameter(&["disaggregatedStorageEnabled"]);
         self.is_disaggregated |= enabled.is_some_and(|value| !is_false(value));
     }
@@ -106,6 +141,8 @@ impl ServerFacts {
         self.process = process.or(self.process.take());
         self.storage_engine =
             text(sample, &["serverStatus", "storageEngine", "name"]).or(self.storage_engine.take());
+        let cache = ["serverStatus", "wiredTiger", "cache", "maximum bytes configured"];
+        self.cache_bytes = value(sample, &cache).and_then(integer).or(self.cache_bytes);
         self.replica_set = text(sample, &["replSetGetStatus", "set"]).or(self.replica_set.take());
         if let Some(members) =
             value(sample, &["replSetGetStatus", "members"]).and_then(|members| members.as_array())
@@ -122,6 +159,69 @@ impl ServerFacts {
             }
         }
     }
+}
+
+impl ServerFacts {
+    /// Adds the facts of another source where this one has none.
+    pub fn fill_from(&mut self, other: &ServerFacts) {
+        let fill = |value: &mut Option<String>, other: &Option<String>| {
+            *value = value.take().or_else(|| other.clone());
+        };
+        fill(&mut self.process, &other.process);
+        fill(&mut self.storage_engine, &other.storage_engine);
+        fill(&mut self.system, &other.system);
+        fill(&mut self.replica_set, &other.replica_set);
+        fill(&mut self.db_path, &other.db_path);
+        fill(&mut self.log_path, &other.log_path);
+        for (values, others) in [(&mut self.versions, &other.versions), (&mut self.hosts, &other.hosts)] {
+            if values.is_empty() {
+                values.clone_from(others);
+            }
+        }
+        self.processors = self.processors.or(other.processors);
+        self.memory_mib = self.memory_mib.or(other.memory_mib);
+        self.slow_ms = self.slow_ms.or(other.slow_ms);
+        self.slow_sample_rate = self.slow_sample_rate.or(other.slow_sample_rate);
+        self.cache_bytes = self.cache_bytes.or(other.cache_bytes);
+        for (values, others) in
+            [(&mut self.options, &other.options), (&mut self.parameters, &other.parameters)]
+        {
+            for (name, value) in others {
+                values.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+}
+
+/// The nesting depth of options.
+const MAX_OPTION_DEPTH: usize = 8;
+/// The sections of options that concern storage.
+const STORAGE_OPTIONS: [&str; 4] = ["storage.", "operationProfiling.", "replication.oplog", "setParameter."];
+
+/// Adds the options below a document that concern storage.
+fn add_options(document: &RawDocument, above: &str, depth: usize, options: &mut BTreeMap<String, String>) {
+    for (name, value) in document.iter().flatten() {
+        let path = format!("{above}{}", name.as_str());
+        match value {
+            RawBsonRef::Document(inner) if depth < MAX_OPTION_DEPTH => {
+                add_options(inner, &format!("{path}."), depth + 1, options);
+            }
+            value => {
+                let is_of_storage = STORAGE_OPTIONS.iter().any(|section| path.starts_with(section));
+                if let Some(value) = scalar(value).filter(|_| is_of_storage) {
+                    options.insert(path, value);
+                }
+            }
+        }
+    }
+}
+
+/// A text, a number or a Boolean in words.
+fn scalar(value: RawBsonRef<'_>) -> Option<String> {
+    let text = value.as_str().map(str::to_owned);
+    text.or_else(|| value.as_bool().map(|value| value.to_string()))
+        .or_else(|| value.as_f64().map(|value| value.to_string()))
+        .or_else(|| integer(value).map(|value| value.to_string()))
 }
 
 fn add(values: &mut Vec<String>, value: String) {

@@ -3,9 +3,12 @@
 
 mod second_decoder;
 
+use std::io::Write;
+
 use bson::{Bson, DateTime, Document, RawDocumentBuf, Timestamp, doc};
 use fathom_errors::Kind;
 use fathom_ftdc::{ChunkBuffer, ChunkWriter, MAX_SAMPLES, MetricChunk, MetricKind};
+use flate2::{Compression, write::ZlibEncoder};
 use proptest::prelude::*;
 
 fn columns(payload: &[u8]) -> Vec<Vec<i64>> {
@@ -22,6 +25,13 @@ fn chunk_of(samples: &[RawDocumentBuf]) -> Vec<u8> {
         assert_eq!(writer.push(sample).unwrap(), None);
     }
     writer.finish().unwrap().unwrap()
+}
+
+/// A payload of this inflated chunk.
+fn compressed(inflated: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new((inflated.len() as u32).to_le_bytes().to_vec(), Compression::fast());
+    encoder.write_all(inflated).unwrap();
+    encoder.finish().unwrap()
 }
 
 /// A sample with these counters.
@@ -116,6 +126,42 @@ fn all_numeric_types_are_metrics_and_text_is_none() {
     assert_eq!(chunk.samples(), 1);
 }
 
+/// A buffer keeps the names of the metrics from chunk to chunk: those of another server, of a damaged chunk, or fewer of them must not remain.
+#[test]
+fn a_buffer_reads_each_chunk_as_a_new_one_does() {
+    let text = |name: &str, value: i64| RawDocumentBuf::try_from(&doc! { "a": value, name: 2_i32 }).unwrap();
+    let other_type = RawDocumentBuf::try_from(&doc! { "a": 5_i64, "b": true }).unwrap();
+    // Its second metric is a document that is cut off within.
+    let mut damaged =
+        RawDocumentBuf::try_from(&doc! { "a": 1_i64, "b": { "c": 7_i64 } }).unwrap().into_bytes();
+    let at = damaged.len() - 2 - 8 - 2;
+    damaged[at - 1] = 0x1f;
+    let damaged = RawDocumentBuf::from_bytes(damaged).unwrap();
+    let samples = [
+        (text("b", 1), 1),
+        (text("b", 9), 1),
+        (text("c", 9), 2),
+        (other_type, 3),
+        (sample(&[4]), 4),
+        (text("b", 1), 5),
+        (text("b", 3), 5),
+    ];
+    let mut buffer = ChunkBuffer::default();
+    for (sample, schema) in &samples {
+        let payload = chunk_of(std::slice::from_ref(sample));
+        let chunk = MetricChunk::parse(&payload, &mut buffer).unwrap();
+        let mut own_buffer = ChunkBuffer::default();
+        assert_eq!(chunk.metrics(), MetricChunk::parse(&payload, &mut own_buffer).unwrap().metrics());
+        assert_eq!(chunk.schema(), *schema, "{sample:?}");
+    }
+    let payload = compressed(damaged.as_bytes());
+    assert_eq!(MetricChunk::parse(&payload, &mut buffer).unwrap_err().kind(), Kind::Malformed);
+    let payload = chunk_of(&[text("b", 3)]);
+    let chunk = MetricChunk::parse(&payload, &mut buffer).unwrap();
+    assert_eq!((chunk.metrics().len(), chunk.schema() > 6), (2, true));
+    assert_eq!(chunk.inflated_bytes(), text("b", 3).as_bytes().len() + 8);
+}
+
 /// Real recordings have `mounts./data/db` twice in one document.
 #[test]
 fn duplicate_names_keep_their_columns() {
@@ -189,4 +235,59 @@ fn hostile_lengths_and_depths_are_refused() {
     let error = chunk.columns(|_| true, |_, column| seen.push(column.to_vec())).unwrap_err();
     assert!(error.to_string().contains("cut off"), "{error}");
     assert_eq!(seen, [[1, 2, 3]]);
+}
+
+#[test]
+fn each_damage_of_a_chunk_is_named() {
+    let refused = |payload: &[u8]| {
+        let mut buffer = ChunkBuffer::default();
+        MetricChunk::parse(payload, &mut buffer).unwrap_err().to_string()
+    };
+    let whole = sample(&[1]).into_bytes();
+    let longer = |payload: &[u8], length: u32| [&length.to_le_bytes()[..], &payload[4..]].concat();
+    let good = compressed(&[&whole[..], &[1, 0, 0, 0, 0, 0, 0, 0]].concat());
+    let mut no_zero = whole.clone();
+    *no_zero.last_mut().unwrap() = 7;
+    let long_array = {
+        let mut bytes = RawDocumentBuf::try_from(&doc! { "list": [1_i32] }).unwrap().into_bytes();
+        let at = bytes.windows(5).position(|window| window == b"list\0").unwrap() + 5;
+        // The zero at the end of the array.
+        let end = at + 4 + 1 + 2 + 4;
+        bytes[end] = 3;
+        bytes
+    };
+    for (payload, words) in [
+        (vec![1, 2, 3], "without its length"),
+        (longer(&good, 65 << 20), "too large"),
+        (longer(&good, 7), "in place of 7"),
+        (longer(&good, 2000), "in place of 2000"),
+        ([&good[..4], b"no zlib at all"].concat(), "zlib cannot inflate"),
+        (compressed(&[]), "no BSON"),
+        (compressed(&[200, 0, 0, 0, 1]), "without its first sample"),
+        (compressed(&no_zero), "no BSON"),
+        (compressed(&whole), "without its counts"),
+        (compressed(&long_array), "no BSON"),
+    ] {
+        assert!(refused(&payload).contains(words), "{words}: {}", refused(&payload));
+    }
+    let mut buffer = ChunkBuffer::default();
+    assert_eq!(MetricChunk::parse(&good, &mut buffer).unwrap().samples(), 1);
+}
+
+#[test]
+fn a_chunk_takes_another_first_sample_only_with_the_same_values() {
+    let payload = chunk_of(&[sample(&[1, 2]), sample(&[3, 5])]);
+    let mut buffer = ChunkBuffer::default();
+    let chunk = MetricChunk::parse(&payload, &mut buffer).unwrap();
+    let renamed = RawDocumentBuf::try_from(&doc! { "x": 1_i64, "y": 2_i64 }).unwrap();
+    let replaced = chunk.with_reference(&renamed).unwrap();
+    let mut other_buffer = ChunkBuffer::default();
+    let other = MetricChunk::parse(&replaced, &mut other_buffer).unwrap();
+    assert_eq!((other.metrics()[1].path.as_str(), columns(&replaced)), ("y", columns(&payload)));
+    for other in [sample(&[1, 3]), sample(&[1])] {
+        let refused = chunk.with_reference(&other).unwrap_err().to_string();
+        assert!(refused.contains("other metrics"), "{refused}");
+    }
+    // No column is wanted: none is read.
+    chunk.columns(|_| false, |_, _| panic!("an unwanted column")).unwrap();
 }

@@ -4,6 +4,9 @@
 //! log on another one, while the mount names a single device. An overlay has no device: its files are in the file system
 //! of its upper directory, which may be an overlay too. All code asks here, so that every verb means the same devices.
 //!
+//! ZFS tells the kernel nothing of its pool's devices: `/proc/spl/kstat/zfs` has counters of pools and data sets, and no names of devices
+//! (openzfs/zfs:module/zfs/spa_stats.c). The devices are therefore unknown, and every verb says so.
+//!
 //! A file system without a device number of its own (btrfs, NFS) has its own read-ahead too, and the one of the device
 //! under it has no effect.
 //!
@@ -103,7 +106,7 @@ impl DeviceStack {
         Some(match kind {
             _ if mount.is_in_memory() => format!("{kind} keeps its files in memory"),
             _ if mount.is_remote() => format!("{kind} gets its files over a network or from a process"),
-            "zfs" => "zfs does not show the kernel its devices ('zpool status' does)".to_owned(),
+            "zfs" => "ZFS hides its devices from the kernel's lists ('zpool status' shows them)".to_owned(),
             "overlay" => {
                 "the file system under the overlay is not visible here, as in a container".to_owned()
             }

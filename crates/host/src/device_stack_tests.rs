@@ -246,13 +246,23 @@ fn a_file_system_without_devices_says_why() {
 23 22 0:21 / /nfs rw - nfs4 filer:/dev/sda1 rw
 24 22 0:22 / /tank rw - zfs tank/data rw
 25 22 8:99 / /lost rw - ext4 /dev/sdz rw
+26 22 0:23 / /docker rw - overlay overlay rw,lowerdir=/tank/l,upperdir=/tank/u,workdir=/tank/w
 ";
-    let files = [("sys/class/bdi/0:21/read_ahead_kb", "15360"), ("sys/class/bdi/zfs-1/read_ahead_kb", "0")];
+    let files = [
+        ("sys/class/bdi/0:21/read_ahead_kb", "15360"),
+        ("sys/class/bdi/zfs-1/read_ahead_kb", "0"),
+        ("proc/spl/kstat/zfs/tank/state", "ONLINE\n"),
+        (
+            "proc/spl/kstat/zfs/tank/objset-0x36",
+            "name type data\ndataset_name 7 tank/data\nwrites 4 12\nnwritten 4 98304\nreads 4 5\nnread 4 40960\n",
+        ),
+    ];
     let (_folder, view) = machine(mounts, &with_disks(&files));
     for (directory, reason) in [
         ("/", "tmpfs keeps its files in memory"),
         ("/nfs", "nfs4 gets its files over a network"),
-        ("/tank", "'zpool status'"),
+        ("/tank", "ZFS hides its devices"),
+        ("/docker", "ZFS hides its devices"),
         ("/lost", "device 8:99, which /sys/block does not have"),
     ] {
         let reason_given = stack(&view, directory).absence().unwrap();

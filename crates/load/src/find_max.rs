@@ -234,17 +234,20 @@ impl Search<'_> {
                     break;
                 }
             }
-            rate = match (self.low, self.high) {
+            let next = match (self.low, self.high) {
                 (Some(low), None) => match self.rates.climb {
                     Some(climb) => low * climb,
                     None => break,
                 },
-                (None, Some(high)) if self.is_measurable(high / self.rates.descent) => {
-                    high / self.rates.descent
-                }
+                // A rate that decided nothing twice changed neither end.
+                (None, Some(high)) => high.min(rate) / self.rates.descent,
                 (Some(low), Some(high)) if high / low > self.rates.bracket => (low * high).sqrt(),
                 _ => break,
             };
+            if next == rate || (self.low.is_none() && !self.is_measurable(next)) {
+                break;
+            }
+            rate = next;
         }
         Ok(())
     }

@@ -26,7 +26,9 @@ pub use log::{
     read_slow_operations,
 };
 pub use plan::{MonitorPlan, SamplerPlan, Schedule};
-pub use recording::{ClockStep, RecordedEvent, RecordedSegment, RecordingOwner, read_recorded_series};
+pub use recording::{
+    ClockStep, RecordedEvent, RecordedSegment, RecordingOwner, read_recorded_series, recorded_metrics,
+};
 pub use runner::Monitor;
 pub use sampler::{Batch, Notes, Sampler, Sums};
 pub use server::{Namespace, Servers, WatchedRole, WatchedServer, server_samplers, state_name};

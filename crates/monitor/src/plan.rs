@@ -7,8 +7,8 @@ use fathom_host::View;
 
 use crate::Sampler;
 use crate::host::{
-    Cpu, DeviceCounters, Devices, InFlight, Journals, MemoryPages, Network, Pressures, Queues, ServerProcess,
-    TopProcesses,
+    ConnectionThreads, Cpu, DeviceCounters, Devices, InFlight, Journals, MemoryPages, Network, Pressures,
+    Queues, ServerProcess, TopProcesses,
 };
 use crate::table::{Lane, row};
 use crate::trace::Trace;
@@ -78,6 +78,7 @@ impl MonitorPlan {
         ];
         for (member, pid) in &self.processes {
             samplers.push(Box::new(ServerProcess::new(view, member, *pid)));
+            samplers.push(Box::new(ConnectionThreads::new(view, member, *pid)));
         }
         let pids: Vec<u32> = self.processes.iter().map(|(_, pid)| *pid).collect();
         let found = devices.find(view);

@@ -136,6 +136,15 @@ pub static SAMPLERS: &[SamplerRow] = &[
         without: "no sign that the server's process itself waited for a processor",
     },
     SamplerRow {
+        name: "threads",
+        period: SECOND,
+        lane: Lane::Second,
+        series: &[],
+        source: "/proc/PID/stat, io; task/*/schedstat, comm, io while the server is busy",
+        cost: CostClass::PerThread,
+        without: "no connection that is known by its processor time and its reads of the disk",
+    },
+    SamplerRow {
         name: "top_processes",
         period: Duration::from_secs(5),
         lane: Lane::Second,

@@ -96,7 +96,7 @@ fn introduces_itself(batch: &Batch, engine: EngineName) {
     });
     let slow = slow.expect("the insert is in the log");
     assert_eq!((slow.server, slow.namespace.as_str()), (0, "test.c"));
-    assert!(slow.line.starts_with('{') && slow.ended_ns <= batch.clock.now_ns());
+    assert!(slow.line.contains("] test.c insert") && slow.ended_ns <= batch.clock.now_ns(), "{}", slow.line);
 }
 
 /// Checks that sizes and parameters are read in the first sample, and again in the second only if that came late.
@@ -285,6 +285,48 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
     assert_eq!(sum(&batch, "server.0.up"), 3.0);
     drop(root);
     server.stop().unwrap();
+}
+
+/// A server whose writes are held names what waits, with the client and without a value.
+#[test]
+fn what_waits_is_named_without_its_values() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start_quiet(config(directory.path(), EngineName::WiredTiger)).unwrap();
+    let mut client = Connection::connect(&target(server.port())).unwrap();
+    insert(&mut client, 0);
+    run(&mut client, "admin", &doc! { "fsync": 1, "lock": true });
+    let mut named = target(server.port());
+    named.app_name = Some("importer".to_owned());
+    let writer = thread::spawn(move || {
+        let update = doc! { "q": { "a": "Hunter2Secret" }, "u": { "$set": { "b": "Hunter2Secret" } } };
+        run(&mut Connection::connect(&named).unwrap(), "test", &doc! { "update": "c", "updates": [update] });
+    });
+    let servers = Servers::find(&target(server.port()), 0).unwrap();
+    let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+    let mut batch = batch();
+    let until = Instant::now() + TIMEOUT;
+    let group = loop {
+        sample(&mut samplers, &mut batch);
+        let mut groups = batch.entries.iter().filter_map(|entry| match entry {
+            Entry::ServerWork(work) => work.operations.first(),
+            _ => None,
+        });
+        if let Some(group) = groups.next_back() {
+            break group.clone();
+        }
+        assert!(Instant::now() < until, "{:?}", batch.notes);
+    };
+    run(&mut client, "admin", &doc! { "fsyncUnlock": 1 });
+    writer.join().unwrap();
+    assert_eq!((group.kind.as_str(), group.namespace.as_str(), group.count), ("update", "test.c", 1));
+    assert_eq!(group.shape, "{ updates: [{ q: { a: ? }, u: { $set: ? } }] }");
+    assert_eq!(group.application.as_deref(), Some("importer"));
+    assert!(group.longest_us > 0 && group.longest_operation.is_some() && group.connections.len() == 1);
+    // The update has ended, and is in the log with its plan.
+    sample(&mut samplers, &mut batch);
+    let kept = serde_json::to_string(&batch.entries).unwrap();
+    assert!(!kept.contains("Hunter2Secret"), "{kept}");
+    assert!(kept.contains("COLLSCAN"), "{kept}");
 }
 
 /// Checks that each sample reports its cost, and no more than the time waited; `make bench` measures the microseconds.

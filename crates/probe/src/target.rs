@@ -391,11 +391,43 @@ fn decide_size(
                     "{where_} has only {} free, too little to probe without filling it up",
                     Bytes(room)
                 );
-                return Err(Error::new(Kind::NoSpace, what)
-                    .with_id("file-does-not-fit")
-                    .advise("free some room, or insist with --size 16M"));
+                let fits = MIN_SIZE.get() + beside(MIN_SIZE) <= room;
+                let advice =
+                    if fits { "free some room, or insist with --size 16M" } else { "free some room" };
+                return Err(Error::new(Kind::NoSpace, what).with_id("file-does-not-fit").advise(advice));
             }
             Ok(whole_chunks(quarter.min(Bytes::gib(2).get()) >> 20 << 20))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The smallest file is advised only where it fits.
+    #[test]
+    fn advice_on_a_full_disk_can_be_followed() {
+        for (free_mib, journal, is_advised) in
+            [(0, false, false), (15, false, false), (16, false, true), (31, true, false), (32, true, true)]
+        {
+            let place = ProbeLocation {
+                path: "/data".into(),
+                is_device: false,
+                file_system: "ext4".to_owned(),
+                mount: None,
+                holder: None,
+                devices: Vec::new(),
+                leaves: Vec::new(),
+                free_bytes: free_mib << 20,
+                total_bytes: 1 << 30,
+            };
+            let refused = decide_size(&place, None, None, journal).unwrap_err();
+            let advice = refused.advice().unwrap_or_default();
+            assert!(advice.starts_with("free some room"), "{advice}");
+            assert_eq!(advice.contains("--size 16M"), is_advised, "{free_mib} MiB free: {advice}");
+            let asked = decide_size(&place, Some(MIN_SIZE), None, journal);
+            assert_eq!(asked.is_ok(), is_advised, "{free_mib} MiB free");
         }
     }
 }

@@ -83,6 +83,22 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("server.{member}.documents.updated", "1", "metrics.document.updated"),
     sum("server.{member}.documents.deleted", "1", "metrics.document.deleted"),
     sum("server.{member}.documents.returned", "1", "metrics.document.returned"),
+    sum("server.{member}.scan.keys", "1", "metrics.queryExecutor.scanned: index keys that queries examined"),
+    sum(
+        "server.{member}.scan.documents",
+        "1",
+        "metrics.queryExecutor.scannedObjects: documents that queries examined",
+    ),
+    sum(
+        "server.{member}.scan.collections",
+        "1",
+        "metrics.queryExecutor.collectionScans.total: queries that scanned a whole collection",
+    ),
+    sum(
+        "server.{member}.scan.sorts",
+        "1",
+        "metrics.operation.scanAndOrder: queries that sorted without an index",
+    ),
     sum("server.{member}.network.in_bytes", "bytes", "network.bytesIn"),
     sum("server.{member}.network.out_bytes", "bytes", "network.bytesOut"),
     sum("server.{member}.network.requests", "1", "network.numRequests"),
@@ -106,6 +122,9 @@ pub static CATALOG: &[SeriesKind] = &[
         "queues.execution.*.totalTimeQueuedMicros, or concurrentTransactions' twin",
     ),
     sum("server.{member}.wait.lock_us", "us", "locks.*.timeAcquiringMicros, all modes"),
+    sum("server.{member}.lock.global.wait_us", "us", "locks.Global.timeAcquiringMicros, all modes"),
+    sum("server.{member}.lock.database.wait_us", "us", "locks.Database.timeAcquiringMicros, all modes"),
+    sum("server.{member}.lock.collection.wait_us", "us", "locks.Collection.timeAcquiringMicros, all modes"),
     sum("server.{member}.write_conflicts", "1", "metrics.operation.writeConflicts"),
     sum("server.{member}.wait.flow_control_us", "us", "flowControl.timeAcquiringMicros"),
     sum(

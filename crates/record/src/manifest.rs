@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source_recording::SourceRecording;
+
 /// The schema this version writes. Raise it when a reader of the last version would misread a folder, and keep a
 /// fixture of the old one under `tests/fixtures/runs/`.
 pub const SCHEMA: u32 = 1;
@@ -54,6 +56,9 @@ pub struct Manifest {
     /// Facts about the machine and the storage under test.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
+    /// The recording of a server from which the series are read. Other runs have files of readings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<SourceRecording>,
 }
 
 impl Manifest {
@@ -71,8 +76,10 @@ impl Manifest {
             error_id: None,
             seed: 0,
             environment: BTreeMap::new(),
+            recording: None,
         }
     }
+
     /// Adds a note about what could not be read.
     pub fn add_note(&mut self, note: &str) {
         let number = self.environment.keys().filter(|key| key.starts_with(NOTE)).count();

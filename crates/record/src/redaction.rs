@@ -63,6 +63,15 @@ impl Redaction {
         for entry in results {
             match entry {
                 Entry::SlowOperation(one) => self.word(&one.namespace, NAMESPACE),
+                Entry::ServerWork(work) => {
+                    let used = work.collections.iter().map(|used| &used.namespace);
+                    let run = work.operations.iter().map(|group| &group.namespace);
+                    run.chain(used).for_each(|namespace| self.word(namespace, NAMESPACE));
+                    work.operations
+                        .iter()
+                        .filter_map(|group| group.client.as_deref())
+                        .for_each(|client| self.host(client));
+                }
                 Entry::Load(load) => self.connection_string(&load.server),
                 _ => {}
             }

@@ -12,6 +12,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogHistogram, IntervalLo
 
 use crate::entry::Entry;
 use crate::files::{self, FINDINGS, LATENCY, MANIFEST, MAX_MANIFEST_BYTES, RESULTS};
+use crate::source_recording::SourceRecording;
 use crate::{Finding, LatencyMap, Manifest, Point, Reading, SCHEMA, SeriesSet, series_parts};
 
 /// The largest file of findings.
@@ -21,11 +22,15 @@ const MAX_RESULTS_BYTES: u64 = 1 << 30;
 /// The largest latency log.
 const MAX_LATENCY_BYTES: u64 = 4 << 30;
 
+/// Passes the readings of a recording in a run folder on, as [`Run::each_reading`] does. What reads recordings is in a higher layer.
+pub type RecordingReader = fn(&Path, &SourceRecording, &mut dyn FnMut(&str, &str, Point)) -> Result<()>;
+
 /// A run folder opened for reading.
 #[derive(Debug)]
 pub struct Run {
     folder: PathBuf,
     pub manifest: Manifest,
+    recordings: Option<RecordingReader>,
 }
 
 impl Run {
@@ -51,7 +56,13 @@ impl Run {
                 .advise("open it with that version or a newer one"));
         }
         let manifest = serde_json::from_value(head).map_err(malformed)?;
-        Ok(Run { folder, manifest })
+        Ok(Run { folder, manifest, recordings: None })
+    }
+
+    /// The same run, whose series are read by `reader` if they are in a recording.
+    #[must_use]
+    pub fn with_recordings(self, reader: RecordingReader) -> Run {
+        Run { recordings: Some(reader), ..self }
     }
 
     /// Its results in order. A line that does not parse is skipped: a killed writer may leave its last line torn, and a newer one may
@@ -70,7 +81,15 @@ impl Run {
     /// # Errors
     /// When a file of readings is missing or cannot be read.
     pub fn each_reading(&self, take: &mut dyn FnMut(&str, &str, Point)) -> Result<()> {
-        series_parts::each_reading(&self.folder, take)
+        match (&self.manifest.recording, self.recordings) {
+            (None, _) => series_parts::each_reading(&self.folder, take),
+            (Some(kept), Some(read)) => read(&self.folder, kept, take),
+            (Some(_), None) => {
+                let what = format!("the series of {} are in its recording", self.folder.display());
+                Err(Error::new(Kind::Unsupported, what)
+                    .advise("read it with 'fathom explain' or 'fathom ftdc'"))
+            }
+        }
     }
 
     /// All its readings; those of one series are in the order of time.

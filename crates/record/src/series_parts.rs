@@ -236,6 +236,14 @@ impl SeriesWriter {
         }
         (1..=last).try_for_each(|number| SeriesPart::numbered(&self.folder, number).seal())
     }
+
+    /// Removes the file of the newest readings, of a run whose series are elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub(crate) fn remove(&self) -> Result<()> {
+        remove(&SeriesPart::newest(&self.folder).lines)
+    }
 }
 
 impl Drop for SeriesWriter {

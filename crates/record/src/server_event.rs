@@ -1,7 +1,6 @@
 //! Events of a server's log that affect latency: checkpoints, stalls, changes of a set, and slow operations.
 //!
-//! The line of a slow operation is kept whole except for user and password in connection strings, together with its
-//! figures. A figure that is not in the line is absent, never zero; servers before 8.0 log fewer.
+//! Of a slow operation the figures and the shape are kept, never a value of its command. A figure that is not in the line is absent, never zero; servers before 8.0 log fewer.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,5 +88,6 @@ pub struct SlowOperation {
     /// `appName` of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<String>,
+    /// The thread, namespace, shape, plan and duration in one line; folders of earlier versions hold the server's own line.
     pub line: String,
 }

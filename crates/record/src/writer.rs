@@ -15,7 +15,7 @@ use crate::entry::Entry;
 use crate::files::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::folders::discard;
 use crate::series_parts::SeriesWriter;
-use crate::{Finding, LatencyLog, Manifest, Reading, Run, RunLock, State};
+use crate::{Finding, LatencyLog, Manifest, Reading, RecordingCopy, Run, RunLock, SourceRecording, State};
 
 /// A run folder being written. A new folder without measurements is removed when the writer is dropped: it would have no
 /// use, and verbs that take the newest run would take it.
@@ -142,10 +142,24 @@ impl RunWriter {
         self.write_manifest()
     }
 
+    /// Gives the run the files of a recording, and the times of the first and the last sample that count, in milliseconds since 1970. Its
+    /// series are read from them.
+    ///
+    /// # Errors
+    /// When the files cannot be moved into the folder.
+    pub fn keep_recording(&mut self, copy: RecordingCopy, (begin_ms, end_ms): (i64, i64)) -> Result<()> {
+        let files = copy.move_to(&self.folder)?;
+        self.keep();
+        self.amend(|manifest| manifest.recording = Some(SourceRecording { begin_ms, end_ms, files }))
+    }
+
     /// Ends the run: seals the last readings, and writes to the manifest how it ended. The folder stays, even an empty one.
     pub fn finish(mut self, state: State, error: Option<String>) -> Result<PathBuf> {
         self.keep();
-        self.series.finish()?;
+        match self.manifest.recording {
+            None => self.series.finish()?,
+            Some(_) => self.series.remove()?,
+        }
         self.amend(|manifest| {
             manifest.state = state;
             manifest.error = error;

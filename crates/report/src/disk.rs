@@ -33,8 +33,8 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Need(answer) => need_lines(answer, width),
         Entry::Load(load) => load_lines(load, header),
         Entry::Budget(budget) => budget_blocks(std::slice::from_ref(budget), width).concat(),
-        // The slow operations that a server logged: findings quote them as evidence.
-        Entry::SlowOperation(_) | Entry::ServerEvent(_) => Vec::new(),
+        // The operations of a server: findings quote them as evidence.
+        Entry::SlowOperation(_) | Entry::ServerEvent(_) | Entry::ServerWork(_) => Vec::new(),
         Entry::Queue(ladder) => queue_lines(ladder, width),
         Entry::Amplification(one) => amplification_lines(one, width),
         Entry::Member(row) => member_lines(std::slice::from_ref(row), header, width),

@@ -13,20 +13,32 @@ use crate::request::SendKind;
 pub(crate) struct OperationWaits {
     /// The time waited, in microseconds; if several shards were asked at once, until the last had answered.
     pub(crate) us: u64,
+    /// The time, in microseconds, in which a shard waited for new documents. It is in no figure, as in mongod.
+    pub(crate) data_us: u64,
     /// The largest number of shards asked at once.
     pub(crate) shards: usize,
 }
 
 thread_local! {
-    static WAITED: Cell<OperationWaits> = const { Cell::new(OperationWaits { us: 0, shards: 0 }) };
+    static WAITED: Cell<OperationWaits> = const { Cell::new(OperationWaits { us: 0, data_us: 0, shards: 0 }) };
 }
 
 /// Adds a wait for this number of shards.
 pub(crate) fn add_wait(took: Duration, shards: usize) {
     WAITED.with(|cell| {
-        let OperationWaits { us, shards: most } = cell.get();
+        let waits = cell.get();
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        cell.set(OperationWaits { us: us.saturating_add(took_us), shards: most.max(shards) });
+        let us = waits.us.saturating_add(took_us);
+        cell.set(OperationWaits { us, shards: waits.shards.max(shards), ..waits });
+    });
+}
+
+/// Turns the waits of the operation so far into a wait for new documents. A shard does not say which part of its answer's time it
+/// waited, so the time of the whole answer counts as such.
+pub(crate) fn count_as_wait_for_data() {
+    WAITED.with(|cell| {
+        let waits = cell.get();
+        cell.set(OperationWaits { us: 0, data_us: waits.data_us.saturating_add(waits.us), ..waits });
     });
 }
 
@@ -49,6 +61,7 @@ pub(crate) struct OperationTotals {
 impl OperationTotals {
     /// Counts an operation that ended.
     pub(crate) fn add(&self, took_us: u64, waited: OperationWaits) {
+        let took_us = took_us.saturating_sub(waited.data_us);
         self.operations.add(1);
         self.took_us.add(took_us);
         self.waited_us.add(waited.us.min(took_us));
@@ -117,5 +130,19 @@ mod tests {
         let waited = take_waited();
         assert_eq!((waited.us, waited.shards), (12, 2));
         assert_eq!(take_waited().us, 0);
+    }
+
+    #[test]
+    fn a_wait_for_new_documents_is_in_no_latency() {
+        let totals = OperationTotals::default();
+        add_wait(Duration::from_secs(1), 1);
+        count_as_wait_for_data();
+        add_wait(Duration::from_micros(5), 1);
+        totals.add(1_000_040, take_waited());
+        let read = |counter: &Counter| counter.get();
+        assert_eq!((read(&totals.took_us), read(&totals.waited_us), read(&totals.one_shard)), (40, 5, 1));
+        // Clocks that are read at different moments never make a time of less than nothing.
+        totals.add(3, OperationWaits { us: 0, data_us: 4, shards: 1 });
+        assert_eq!((read(&totals.took_us), read(&totals.operations)), (40, 2));
     }
 }

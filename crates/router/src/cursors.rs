@@ -89,11 +89,20 @@ impl CursorSource {
     }
 }
 
+/// The options of the command that opened a cursor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CursorOptions {
+    /// Whether the cursor lives until it is closed.
+    pub(crate) no_timeout: bool,
+    /// Whether its batches wait for new documents (`tailable` with `awaitData`).
+    pub(crate) awaits_data: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct RouterCursor {
     pub(crate) namespace: String,
     pub(crate) source: CursorSource,
-    pub(crate) no_timeout: bool,
+    pub(crate) options: CursorOptions,
 }
 
 #[derive(Debug)]
@@ -192,7 +201,7 @@ impl CursorTable {
         self.places.lock().retain(|_, place| {
             let idle = place.used.elapsed() >= TIMEOUT;
             match place.cursor.take() {
-                Some(cursor) if idle && !cursor.no_timeout => {
+                Some(cursor) if idle && !cursor.options.no_timeout => {
                     old.push(cursor);
                     false
                 }

@@ -21,6 +21,7 @@ use rustix::fd::OwnedFd;
 use crate::backend::Backend;
 use crate::commands::{cursor_terms, for_shard, pass_cursor_on, shards_of};
 use crate::counters::OperationWaits;
+use crate::cursors::CursorOptions;
 use crate::dispatch::{count, request_of};
 use crate::instance::Instance;
 use crate::request::{Command, Request};
@@ -44,8 +45,7 @@ struct TargetedQuery<'a> {
     request: Request<'a>,
     backend: Arc<Backend>,
     outgoing: ShardCommand<'a>,
-    /// Whether its cursor lives until it is closed (no time-out).
-    no_timeout: bool,
+    options: CursorOptions,
 }
 
 impl<'a> TargetedQuery<'a> {
@@ -64,13 +64,13 @@ impl<'a> TargetedQuery<'a> {
         if request.generic.is_numbered {
             return None;
         }
-        let (_, no_timeout) = cursor_terms(&request).ok()?;
+        let (_, options) = cursor_terms(&request).ok()?;
         let route = instance.known_route(request.database, &request.namespace().ok()?)?;
         let shards = shards_of(&request, &route).ok()?;
         let [shard] = shards.as_slice() else { return None };
         let backend = instance.cluster.known_shard(shard)?;
         let outgoing = for_shard(&request, &route, shard).ok()?;
-        Some(TargetedQuery { request, backend, outgoing, no_timeout })
+        Some(TargetedQuery { request, backend, outgoing, options })
     }
 }
 
@@ -95,7 +95,7 @@ struct ShardQuery {
     begun: Instant,
     sent: Instant,
     database: String,
-    no_timeout: bool,
+    options: CursorOptions,
 }
 
 /// The clients of a loop. The numbers in events are never reused: clients have even numbers, shards odd ones.
@@ -222,7 +222,7 @@ impl<'l> RelayedClients<'l> {
         let message = session.connection.command(length)?;
         let incoming = RequestMessage::Message(&message);
         let fields = IndexedDocument::from_document(body_of(&incoming).ok()?).ok()?;
-        let TargetedQuery { request, backend, outgoing, no_timeout } =
+        let TargetedQuery { request, backend, outgoing, options } =
             TargetedQuery::read(self.instance, length, &incoming, &fields)?;
         let shard = self.shards.take((&backend, &request.generic.preference), number, shard_number)?;
         let sent = Instant::now();
@@ -233,7 +233,7 @@ impl<'l> RelayedClients<'l> {
         }
         let database = request.database.to_owned();
         session.asked =
-            Some(ShardQuery { command: request.command, shard, length, begun, sent, database, no_timeout });
+            Some(ShardQuery { command: request.command, shard, length, begun, sent, database, options });
         Some(())
     }
 
@@ -261,7 +261,7 @@ impl<'l> RelayedClients<'l> {
         let waited = asked.sent.elapsed();
         let (instance, backend) = (self.instance, &shard.backend);
         let answered = shard.connection.finish().ok().and_then(|answer| {
-            let terms = (asked.database.as_str(), asked.no_timeout);
+            let terms = (asked.database.as_str(), asked.options);
             let write = |out: &mut Vec<u8>| {
                 let mut reply = DocumentWriter::new(out);
                 pass_cursor_on(instance, terms, backend, answer, &mut reply)?;
@@ -289,7 +289,7 @@ impl<'l> RelayedClients<'l> {
         counters.queries.add(1);
         counters.relayed.add(1);
         let us = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        count(self.instance, asked.command, asked.begun, OperationWaits { us, shards: 1 }, false);
+        count(self.instance, asked.command, asked.begun, OperationWaits { us, data_us: 0, shards: 1 }, false);
     }
 
     /// Returns a client to a thread of its own.

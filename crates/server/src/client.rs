@@ -51,6 +51,8 @@ struct Current {
     since: Option<Instant>,
     database: String,
     command: Vec<u8>,
+    /// The plan of the operation, once it is chosen.
+    plan: String,
     /// The session of the command, and the time of this connection's last report to the table of sessions.
     session: Option<SessionKey>,
     session_noted: Option<Instant>,
@@ -77,6 +79,8 @@ pub(crate) struct Activity {
     pub(crate) database: String,
     /// The command, or its first field and `$truncated` if it is long.
     pub(crate) command: Document,
+    /// The plan of the operation; empty before it is chosen.
+    pub(crate) plan: String,
 }
 
 impl Client {
@@ -112,6 +116,7 @@ impl Client {
             current.database.push_str(beginning.database);
         }
         current.command.clear();
+        current.plan.clear();
         let bytes = beginning.command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
@@ -131,6 +136,13 @@ impl Client {
         drop(current);
         self.running.store(true, Ordering::Release);
         news
+    }
+
+    /// Records the plan of the running operation.
+    pub(crate) fn set_plan(&self, plan: &str) {
+        let mut current = self.current.lock();
+        current.plan.clear();
+        current.plan.push_str(plan);
     }
 
     /// Records that the command ended.
@@ -173,6 +185,7 @@ impl Client {
             since: current.since.filter(|_| self.running.load(Ordering::Acquire)),
             database: current.database.clone(),
             command: Document::from_reader(current.command.as_slice()).unwrap_or_default(),
+            plan: current.plan.clone(),
         }
     }
 

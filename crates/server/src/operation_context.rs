@@ -133,6 +133,14 @@ impl<'a> OperationContext<'a> {
         }
     }
 
+    /// Shows the chosen plan in `currentOp`, and counts a scan of a whole collection.
+    pub(crate) fn note_plan(&self, plan: &str) {
+        if plan == "COLLSCAN" {
+            self.instance.counters.collection_scans.add(1);
+        }
+        self.client.set_plan(plan);
+    }
+
     /// The engine session of the connection.
     pub(crate) fn session(&self) -> &'a dyn Session {
         self.session

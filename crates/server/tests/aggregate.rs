@@ -362,6 +362,11 @@ fn stages_without_a_collection_and_of_statistics() {
     assert_eq!(on_one(&mut connection, "test", documents), [doc! { "a": 2 }.into()]);
     let current = on_one(&mut connection, "admin", vec![doc! { "$currentOp": {} }]);
     assert_eq!(current.len(), 1);
+    // The fields by which monitoring tells what waits, as mongod shows them.
+    for field in ["opid", "microsecs_running", "op", "ns", "command", "locks", "waitingForLock", "lockStats"]
+    {
+        assert!(current[0].as_document().unwrap().contains_key(field), "{field}: {current:?}");
+    }
     let id = bson::Uuid::new();
     run(&mut connection, "test", &doc! { "ping": 1, "lsid": { "id": id } });
     let sessions = on_one(&mut connection, "test", vec![doc! { "$listLocalSessions": {} }]);

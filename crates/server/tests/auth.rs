@@ -376,6 +376,73 @@ fn users_change_and_connections_notice() {
     server.stop().unwrap();
 }
 
+/// The commands that manage users and roles, with a user of each built-in role, against the "Required Access" of each command in MongoDB's
+/// manual: an action on the database of the user or role.
+#[test]
+fn users_and_roles_are_managed_by_the_built_in_roles_that_may() {
+    /// These have the actions on all databases, those of `admin` on that one.
+    const EVERYWHERE: [&str; 4] = ["__system", "restore", "root", "userAdminAnyDatabase"];
+    const OF_ADMIN: [&str; 2] = ["dbOwner", "userAdmin"];
+    let (server, mut root) = with_root();
+    let listed = run(&mut root, "admin", &doc! { "rolesInfo": 1, "showBuiltinRoles": true });
+    let roles = listed.get_array("roles").unwrap().iter().map(|role| role.as_document().unwrap());
+    let roles: Vec<String> = roles.map(|role| role.get_str("role").unwrap().to_owned()).collect();
+    assert_eq!(roles.len(), 19);
+    for role in roles.iter().filter(|role| *role != "root") {
+        create_user(&mut root, role, vec![role.as_str().into()]);
+    }
+    for role in &roles {
+        let mut user = login(&server, role, "secret").unwrap();
+        let mut refused = |database: &str, command: Document| match user.run(database, &command) {
+            Ok(_) => false,
+            Err(error) => error.failure().unwrap().code() == Code::Unauthorized,
+        };
+        let everywhere = EVERYWHERE.contains(&role.as_str());
+        for database in ["a", "admin"] {
+            let may = everywhere || database == "admin" && OF_ADMIN.contains(&role.as_str());
+            // No user and no role of this name exists, so that a command which is allowed changes nothing.
+            for command in [
+                doc! { "rolesInfo": 1 },
+                doc! { "rolesInfo": "absent" },
+                doc! { "rolesInfo": [{ "role": "absent", "db": database }] },
+                doc! { "usersInfo": 1 },
+                doc! { "usersInfo": "absent" },
+                doc! { "createUser": "absent", "roles": [] },
+                doc! { "createUser": "absent", "roles": [], "authenticationRestrictions": [{}] },
+                doc! { "updateUser": "absent", "pwd": "p" },
+                doc! { "updateUser": "absent", "customData": {} },
+                doc! { "updateUser": "absent", "authenticationRestrictions": [] },
+                doc! { "dropUser": "absent" },
+                doc! { "grantRolesToUser": "absent", "roles": ["read"] },
+                doc! { "revokeRolesFromUser": "absent", "roles": ["read"] },
+                doc! { "createRole": "absent", "privileges": [], "roles": [] },
+                doc! { "updateRole": "absent", "privileges": [] },
+                doc! { "dropRole": "absent" },
+                doc! { "dropAllRolesFromDatabase": 1 },
+                doc! { "grantRolesToRole": "absent", "roles": ["read"] },
+                doc! { "revokeRolesFromRole": "absent", "roles": ["read"] },
+                doc! { "grantPrivilegesToRole": "absent", "privileges": [] },
+                doc! { "revokePrivilegesFromRole": "absent", "privileges": [] },
+            ] {
+                assert_eq!(refused(database, command.clone()), !may, "{role} on {database}: {command}");
+            }
+            // New roles replace those of any database.
+            let replaced = doc! { "updateUser": "absent", "roles": [] };
+            assert_eq!(refused(database, replaced), !everywhere, "{role} on {database}");
+        }
+        assert_eq!(refused("a", doc! { "dropAllUsersFromDatabase": 1 }), !everywhere, "{role}");
+        // Users see themselves and the roles that they were granted.
+        assert!(!refused("admin", doc! { "usersInfo": role.as_str() }), "{role}");
+        assert!(!refused("admin", doc! { "rolesInfo": role.as_str(), "showPrivileges": true }), "{role}");
+        let of_all = ["__system", "root", "userAdminAnyDatabase"].contains(&role.as_str());
+        assert_eq!(refused("admin", doc! { "usersInfo": { "forAllDBs": true } }), !of_all, "{role}");
+        let merge = doc! { "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "drop": false, "db": "" };
+        let restores = ["__system", "restore", "root"].contains(&role.as_str());
+        assert_eq!(refused("admin", merge), !restores, "{role}");
+    }
+    server.stop().unwrap();
+}
+
 #[test]
 fn users_that_make_no_sense_are_refused() {
     let (server, mut root) = with_root();

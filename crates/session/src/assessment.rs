@@ -6,10 +6,11 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_explain::{Evidence, Judgement, judge, judge_in_turn};
 use fathom_record::disk::Entry;
 use fathom_record::verdict::Verdict;
-use fathom_record::{Finding, FindingOrigin, Run, RunVerdict, State, VerdictBasis};
+use fathom_record::{Finding, FindingOrigin, RunVerdict, State, VerdictBasis};
 use fathom_report::verdict_sentence;
 
 use crate::RecentWindow;
+use crate::recorded_series::open_run;
 
 /// A judgement with its evidence.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Assessment {
     /// # Errors
     /// When the folder cannot be read, or holds no series.
     pub fn of_folder(folder: &Path, more: Vec<Entry>) -> Result<(Assessment, State)> {
-        let run = Run::open(folder)?;
+        let run = open_run(folder)?;
         let mut evidence = Evidence::from_run(&run)?;
         evidence.results.extend(more);
         if evidence.series.iter().next().is_none() {
@@ -46,7 +47,7 @@ impl Assessment {
         }
         let manifest = &run.manifest;
         let judgement = match manifest.verb.as_str() {
-            "checkup" => judgement_of_checkup(&evidence, &run)?,
+            "checkup" => judgement_of_checkup(&evidence, run.findings()?),
             _ => judge(&evidence),
         };
         let subject = format!("{} of {}", manifest.verb, manifest.started);
@@ -79,8 +80,8 @@ fn is_under_load(finding: &Finding) -> bool {
 }
 
 /// The recorded judgement of a checkup. Its loads ran one after another, so each server was judged by itself. A checkup without recorded
-/// verdicts is judged again in the same way.
-fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
+/// verdicts, by an older version, is judged again in the same way; its need or its capacities still decide the verdict.
+fn judgement_of_checkup(evidence: &Evidence, findings: Vec<Finding>) -> Judgement {
     let mut judgement = Judgement::default();
     let mut verdicts = Vec::new();
     for entry in evidence.results.iter().cloned() {
@@ -93,9 +94,69 @@ fn judgement_of_checkup(evidence: &Evidence, run: &Run) -> Result<Judgement> {
             _ => {}
         }
     }
-    judgement.findings = run.findings()?;
+    judgement.findings = findings;
     judgement.verdict = RunVerdict::with_servers(&evidence.results, &judgement.findings, &verdicts)
         .map(|verdict| recorded_verdict(&verdict));
     judgement.findings.retain(is_under_load);
-    Ok(if judgement.verdict.is_some() { judgement } else { judge_in_turn(evidence) })
+    if !verdicts.is_empty() || (judgement.verdict.is_some() && evidence.members().is_empty()) {
+        return judgement;
+    }
+    let again = judge_in_turn(evidence);
+    let verdict = judgement.verdict.or_else(|| again.verdict.clone());
+    Judgement { verdict, ..again }
+}
+
+#[cfg(test)]
+mod tests {
+    use fathom_record::capacity::{Capacity, CapacityLimit, CapacityLoad};
+    use fathom_record::verdict::Outcome;
+    use fathom_record::{Point, SeriesSet};
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A minute of a server whose capacity was stated, and which stopped once for 4 s.
+    fn searched(recorded: Vec<Entry>) -> Evidence {
+        let mut series = SeriesSet::default();
+        let mut begin_ns = 0;
+        for second in 0..60 {
+            let end_ns = begin_ns + if second == 20 { 5 * SECOND } else { SECOND };
+            series.add("server.0.reads.operations", "1", Point { begin_ns, end_ns, value: 100.0 });
+            begin_ns = end_ns;
+        }
+        let capacity = Capacity {
+            server: "s".to_owned(),
+            load: CapacityLoad::Reads,
+            objective: "p99<10ms".to_owned(),
+            rate_per_s: Some(100.0),
+            broken_per_s: None,
+            quantile_ns: None,
+            device_reads_per_operation: None,
+            device_reads_per_page: None,
+            is_counted_by_process: false,
+            limit: CapacityLimit::Disk,
+            limit_reason: String::new(),
+            saturation: None,
+            checkpoints: None,
+            withheld: None,
+        };
+        let results = std::iter::once(Entry::Capacity(Box::new(capacity))).chain(recorded).collect();
+        Evidence { series, results, window_ns: (0, begin_ns), ..Evidence::default() }
+    }
+
+    #[test]
+    fn the_closed_loops_of_an_old_search_are_judged_and_decide_nothing() {
+        let ids = |judgement: &Judgement| -> Vec<String> {
+            judgement.findings.iter().map(|finding| finding.id.clone()).collect()
+        };
+        let outcome = |judgement: &Judgement| judgement.verdict.as_ref().map(|verdict| verdict.outcome);
+        let old = judgement_of_checkup(&searched(Vec::new()), Vec::new());
+        assert!(ids(&old).contains(&"server-stood-still".to_owned()), "{:?}", ids(&old));
+        assert_eq!(outcome(&old), Some(Outcome::NotHeldBack));
+        let closed = Verdict { is_of_closed_loop: true, ..Verdict::new(Outcome::HeldBack, "The server.") };
+        let recorded = searched(vec![Entry::Judged(Box::new(closed))]);
+        let new = judgement_of_checkup(&recorded, Vec::new());
+        assert_eq!((ids(&new), outcome(&new)), (Vec::new(), Some(Outcome::NotHeldBack)));
+    }
 }

@@ -90,11 +90,34 @@ fn allowance(
 
 #[cfg(test)]
 mod tests {
+    use fathom_stats::SeededRandom;
+
     use super::*;
 
     fn told(limit: AllowanceLimit, reads: u64) -> BurstAllowance {
         let class = DeviceClass { name: "an EBS volume".to_owned(), limit };
         allowance(Path::new("/data"), Some(class), reads, 3000.0, 240.0)
+    }
+
+    /// Buckets as `disk --sustain` is tried on (tests/disk_sustain.rs): a checkup reads for 240 s at most, too little for any class of device that
+    /// resembles such a disk.
+    #[test]
+    fn a_checkup_calls_no_drawn_bucket_sustained() {
+        let mut random = SeededRandom::from_seed(26);
+        let mut classes = 0;
+        for _ in 0..1000 {
+            let (service_ms, parallel) = (2.0 + 3.0 * random.uniform(), 3 + random.below(4));
+            let burst_per_s = 1e3 * parallel as f64 / service_ms;
+            let refill_per_s = burst_per_s * (0.2 + 0.4 * random.uniform());
+            let bucket = (burst_per_s - refill_per_s) * (3.0 + 4.0 * random.uniform());
+            let reads = bucket + 240.0 * refill_per_s;
+            let class = judge::nearest(burst_per_s, service_ms)
+                .map(|class| DeviceClass { name: class.name.to_owned(), limit: class.limit });
+            classes += usize::from(class.is_some());
+            let said = allowance(Path::new("/data"), class, reads as u64, burst_per_s, 240.0);
+            assert_eq!(said.verdict, BurstVerdict::CannotTell, "{burst_per_s} a second: {}", said.words);
+        }
+        assert!(classes > 500, "{classes} of 1000 resemble a class");
     }
 
     #[test]

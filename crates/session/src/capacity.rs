@@ -236,3 +236,72 @@ fn limit(
         _ => reading,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fathom_load::find_max::SearchResult;
+    use fathom_probe::Pace;
+    use fathom_record::{Point, SeriesSet};
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn step(offered_per_s: f64) -> SearchStep {
+        SearchStep {
+            offered_per_s,
+            achieved_per_s: offered_per_s,
+            seconds: 10.0,
+            quantile_ns: Some(5_000_000),
+            slow_share: Some(0.0),
+            failed_share: 0.0,
+            lag_ms: vec![0.1; 10],
+            client_cpu_share: 0.1,
+        }
+    }
+
+    /// The capacity of a server whose process read a part of the engine's pages from the device.
+    fn capacity_of(load: CapacityLoad, device_reads_per_page: f64) -> Capacity {
+        let mut series = SeriesSet::default();
+        for (name, value) in [
+            ("server.0.engine.reads", 1000.0),
+            ("server.0.pages.read", 1000.0),
+            ("server.0.engine.read_bytes", 4_096_000.0),
+            ("server.0.process.read_bytes", device_reads_per_page * 4_096_000.0),
+        ] {
+            for second in 0..20 {
+                let (begin_ns, end_ns) = (second * SECOND_NS, (second + 1) * SECOND_NS);
+                series.add(name, "1", Point { begin_ns, end_ns, value });
+            }
+        }
+        let evidence = Evidence { series, window_ns: (0, 20 * SECOND_NS), ..Evidence::default() };
+        let spec = CapacitySpec::new(Pace::Full, "p99<10ms".parse().unwrap(), 1);
+        let mut search = spec.searches[0].clone();
+        search.load = load;
+        let searched = RateSearch {
+            closed: (step(0.0), (0, 10 * SECOND_NS)),
+            found: SearchResult {
+                rate_per_s: Some(900.0),
+                broken_per_s: Some(1000.0),
+                steps: vec![(step(900.0), StepVerdict::Sustained)],
+                ..SearchResult::default()
+            },
+            windows: vec![(10 * SECOND_NS, 20 * SECOND_NS)],
+        };
+        capacity(&spec, &search, "Server", &searched, (&evidence, &Judgement::default()))
+    }
+
+    #[test]
+    fn reads_from_the_page_cache_withhold_a_capacity() {
+        let past_memory = capacity_of(CapacityLoad::Reads, 0.95);
+        assert_eq!((past_memory.rate_per_s, past_memory.withheld), (Some(900.0), None));
+        for load in [CapacityLoad::Reads, CapacityLoad::Mix] {
+            let cached = capacity_of(load, 0.8);
+            let why = cached.withheld.as_deref().unwrap_or_default();
+            assert!(why.starts_with("Only 0.80 device reads were counted for each page"), "{cached:?}");
+            assert_eq!((cached.rate_per_s, cached.device_reads_per_page), (None, Some(0.8)));
+        }
+        let writes = capacity_of(CapacityLoad::JournaledWrites, 0.8);
+        assert_eq!((writes.rate_per_s, writes.withheld), (Some(900.0), None), "they read nothing");
+    }
+}

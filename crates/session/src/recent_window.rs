@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use fathom_explain::Evidence;
 use fathom_monitor::Batch;
+use fathom_record::disk::Entry;
 use fathom_record::{Point, Reading};
 
 /// The largest number of results; the slow operations of a bad hour must not fill memory.
@@ -53,12 +54,22 @@ impl RecentWindow {
     pub fn add(&mut self, batch: &Batch) {
         self.readings(&batch.readings);
         self.evidence.results.extend(batch.entries.iter().cloned());
+        self.forget_work();
         let surplus = self.evidence.results.len().saturating_sub(MAX_RESULTS);
         self.evidence.results.drain(..surplus);
         self.evidence.environment.extend(batch.facts.iter().cloned());
         for note in &batch.notes {
             self.note(note);
         }
+    }
+
+    /// Removes the work of servers from before the window: it comes every second, and must not displace rare results.
+    fn forget_work(&mut self) {
+        let Some(hindsight_ns) = self.hindsight_ns else { return };
+        let from_ns = self.newest_ns().saturating_sub(hindsight_ns);
+        self.evidence
+            .results
+            .retain(|entry| !matches!(entry, Entry::ServerWork(work) if work.end_ns < from_ns));
     }
 
     pub fn readings(&mut self, readings: &[Reading]) {

@@ -1,7 +1,7 @@
-//! A part of servers' recordings as a run, written to a run folder or replayed, for the report page, the live view and the rules for runs.
+//! A part of servers' recordings as a run, imported to a run folder or replayed, for the report page, the live view and the rules for runs.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fathom_errors::{Error, Result};
@@ -9,16 +9,22 @@ use fathom_explain::Evidence;
 use fathom_explain::recording::{RecordingJudge, SEGMENT_MS};
 use fathom_ftdc::{SampleFilter, visit_samples};
 use fathom_monitor::{RecordedEvent, RecordedSegment, read_recorded_series};
-use fathom_record::{Manifest, Reading, RunWriter, SeriesSet, State};
+use fathom_record::{Reading, SeriesSet};
 
+use crate::recorded_series::{each_point, own_series};
 use crate::recording::{NO_SAMPLE, recorded_facts};
 use crate::replay::Replay;
-use crate::run_folders;
 
 /// The longest part of a recording that is one run, in seconds: each second has some hundred readings.
 pub const MAX_RECORDED_S: u64 = 6 * 3600;
 const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
+
+/// The error of a recording that is too long for a run.
+pub(crate) fn too_long() -> Error {
+    Error::usage("a run is six hours of a recording at most, and this one is longer")
+        .advise("choose a part with --from and --to; 'fathom explain' judges all of it, and says which part is of interest")
+}
 
 /// Servers on one clock, which begins with the first sample.
 #[derive(Debug, Default)]
@@ -77,9 +83,7 @@ impl RecordedRun {
             let (begin_ns, end_ns) = run.window_ns;
             run.window_ns = (begin_ns.min(segment.window_ns.0), end_ns.max(segment.window_ns.1));
             if run.window_ns.1 - run.window_ns.0 > MAX_RECORDED_S * NS_PER_S {
-                let what = "a run is six hours of a recording at most, and this one is longer";
-                return Err(Error::usage(what)
-                    .advise("choose a part with --from and --to; 'fathom explain' judges all of it, and says which part is of interest"));
+                return Err(too_long());
             }
             if let Some(server) = servers.get_mut(segment.member) {
                 server.add(&segment);
@@ -124,37 +128,39 @@ impl RecordedRun {
     }
 
     /// The readings of one series after the other, on the clock of the run.
-    fn readings(&self) -> impl Iterator<Item = Vec<Reading>> {
-        let begin_ns = self.window_ns.0;
-        self.segments.iter().flat_map(|segment| segment.iter()).map(move |(name, series)| {
-            let reading = |point: &fathom_record::Point| {
-                let shifted = |ns: u64| ns.saturating_sub(begin_ns);
-                let window_ns = (shifted(point.begin_ns), shifted(point.end_ns));
-                Reading::new(name, &series.unit, window_ns, point.value)
-            };
-            series.points.iter().map(reading).collect()
-        })
+    fn readings(&self) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        for segment in &self.segments {
+            each_point(segment, self.window_ns.0, &mut |name, unit, point| {
+                readings.push(Reading::new(name, unit, (point.begin_ns, point.end_ns), point.value));
+            });
+        }
+        readings
     }
 
-    /// Writes it to a new run folder below `parent`. Returns the folder and the number of readings.
-    ///
-    /// # Errors
-    /// If the folder cannot be written.
-    pub fn write(&self, parent: Option<&Path>, command_line: Vec<String>) -> Result<(PathBuf, usize)> {
-        let time = |ms: i64| jiff::Timestamp::from_millisecond(ms).map(|time| time.to_string());
-        let (begin_ms, end_ms) = self.span_ms();
-        let mut manifest = Manifest::new("import", env!("CARGO_PKG_VERSION"), command_line);
-        manifest.started = time(begin_ms).unwrap_or(manifest.started);
-        manifest.finished = time(end_ms).ok();
-        manifest.environment = self.environment.clone();
-        self.notes.iter().for_each(|note| manifest.add_note(note));
-        let mut run = RunWriter::create(&run_folders::parent(parent)?, manifest)?;
-        let mut count = 0;
-        for batch in self.readings() {
-            count += batch.len();
-            run.readings(&batch)?;
+    /// The number of its readings.
+    pub fn readings_count(&self) -> usize {
+        self.segments.iter().flat_map(|segment| segment.iter()).map(|(_, series)| series.points.len()).sum()
+    }
+
+    /// Facts on its servers, for a manifest.
+    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// Sentences on its limits, for a manifest.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Gives the directory of a server's recording another name.
+    pub(crate) fn rename_directory(&mut self, from: &str, to: &str) {
+        let is_directory = |name: &str| name.ends_with(".recording");
+        for (_, value) in
+            self.environment.iter_mut().filter(|(name, value)| is_directory(name) && *value == from)
+        {
+            to.clone_into(value);
         }
-        Ok((run.finish(State::Complete, None)?, count))
     }
 
     /// Replays it from a time, in milliseconds since 1970, or from its beginning without one.
@@ -165,22 +171,8 @@ impl RecordedRun {
             window_ns: (0, end_ns - begin_ns),
             ..Evidence::default()
         };
-        let readings = self.readings().flatten().collect();
-        let replay = Replay::start(&evidence, &self.notes, readings, speed, Some(hindsight));
+        let replay = Replay::start(&evidence, &self.notes, self.readings(), speed, Some(hindsight));
         let from_ns = from_ms.and_then(|ms| u64::try_from(ms).ok()).map(|ms| ms * NS_PER_MS);
         replay.from_moment(from_ns.map_or(0, |ns| ns.saturating_sub(begin_ns)))
     }
-}
-
-/// The series of a segment that a run of several servers keeps: readings of several hosts would be mixed, so only the first
-/// server's host series are kept.
-fn own_series(segment: RecordedSegment<'_>) -> SeriesSet {
-    if segment.member == 0 {
-        return segment.series;
-    }
-    let mut own = SeriesSet::default();
-    for (name, series) in segment.series.iter().filter(|(name, _)| name.starts_with("server.")) {
-        own.extend(name, &series.unit, series.points.iter().copied());
-    }
-    own
 }

@@ -84,6 +84,7 @@ fn time_ns(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::SlowOperation(slow) => Some(slow.ended_ns),
         Entry::ServerEvent(event) => Some(event.at_ns),
+        Entry::ServerWork(work) => Some(work.end_ns),
         _ => None,
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Command};
 use fathom_report::printable;
-use fathom_session::RecordedRun;
+use fathom_session::RecordingImport;
 use fathom_units::count;
 use serde_json::json;
 
@@ -48,9 +48,11 @@ pub(crate) fn command() -> Command {
 /// Imports the named recording.
 pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     let zone = config.recording.zone();
-    let filter = config.time_range.filter(&zone)?;
-    let recorded = RecordedRun::read(&config.recording.paths, filter)?;
-    let (folder, readings) = recorded.write(config.runs.as_deref(), std::env::args().collect())?;
+    let range_ms = config.time_range.range_ms(&zone)?;
+    let arguments = std::env::args().collect();
+    let RecordingImport { folder, run: recorded } =
+        RecordingImport::write(&config.recording.paths, range_ms, config.runs.as_deref(), arguments)?;
+    let readings = recorded.readings_count();
     let (begin_ms, end_ms) = recorded.span_ms();
     if config.json {
         let document = json!({

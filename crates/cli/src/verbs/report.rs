@@ -163,6 +163,19 @@ fn recorded_server(server: &JudgedRecording) -> RecordedServer<'_> {
         values,
         is_share,
     };
+    let mut strips = vec![
+        strip("a read or write within the server", &timeline.operation_us, false),
+        strip("a sync of the journal", &timeline.sync_us, false),
+        strip("a read of a page", &timeline.page_read_us, false),
+        strip("the database's disk: time with requests", &timeline.disk_busy, true),
+    ];
+    if let Some(disk) = judgement.disks.iter().find(|disk| disk.is_database == Some(true)) {
+        let shares = [
+            strip("the database's disk: mongod's share of its reads, at most", &disk.reads.steps, true),
+            strip("the database's disk: mongod's share of its writes, at most", &disk.writes.steps, true),
+        ];
+        strips.extend(shares.into_iter().filter(|one| one.values.iter().any(Option::is_some)));
+    }
     RecordedServer {
         name: format!("{} ({})", process_of(server), short_directory(&server.directory)),
         verdict: &judgement.verdict,
@@ -170,12 +183,7 @@ fn recorded_server(server: &JudgedRecording) -> RecordedServer<'_> {
         missing: &judgement.missing,
         window_ms: (judgement.begin_ms, judgement.end_ms),
         restarts_ms: &judgement.restarts_ms,
-        strips: vec![
-            strip("a read or write within the server", &timeline.operation_us, false),
-            strip("a sync of the journal", &timeline.sync_us, false),
-            strip("a read of a page", &timeline.page_read_us, false),
-            strip("the database's disk: time with requests", &timeline.disk_busy, true),
-        ],
+        strips,
         slow_operations: server.slow_operations.as_ref(),
     }
 }

@@ -56,7 +56,8 @@ fn load_with_failures(
 }
 
 fn compared(a: &Path, b: &Path) -> Comparison {
-    compare(&ReadRun::open(look(a).unwrap()).unwrap(), &ReadRun::open(look(b).unwrap()).unwrap())
+    let read = |path: &Path| ReadRun::read(look(path).unwrap(), Run::open(path).unwrap()).unwrap();
+    compare(&read(a), &read(b))
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Finds stretches in which a signal is above the recording's own normal (docs/methods.md#incidents-of-a-recording).
 //!
-//! The normal is taken from the hour around a bin, and from the whole recording. It is the median and the spread of logarithms, computed from lower
-//! quantiles, so that incidents may fill half of the time. A stretch of 30 s counts if its mean lies far enough above, in units of that spread and as
-//! a factor. The limits come from simulations whose truth is known (`tests.rs`): at most one false incident a day, and at most 5 % missed of those
+//! The normal is taken from the hour around a bin, as far as the server behaves alike there, and from the whole recording. A stretch of 30 s counts if its
+//! mean lies far enough above, in units of the normal's spread and as a factor. The limits come from simulations whose truth is known (`tests.rs`): at most one false incident a day, and at most 5 % missed of those
 //! that make operations half as slow again for 30 s.
 
-use fathom_stats::quantile;
-
+use super::change_points::change_points;
+use super::normal::Normal;
 use super::signals::Signal;
 
 /// Bins on either side from which the normal is taken: half an hour.
@@ -27,27 +26,6 @@ const MIN_RATIO_OF_ALL: f64 = 2.0;
 /// The least share of the largest growth in a stretch that a bin has, to be a part of it: else a bin in front of it that is slower by an
 /// eighth would belong to a stretch that is slower by a hundred times.
 const MIN_GROWTH_SHARE: f64 = 0.05;
-/// The least spread, as a logarithm: if a mean hardly varies, a rise of a hundredth is no incident.
-const MIN_SPREAD: f64 = 0.03;
-/// The quantiles from which the normal is computed, and their distance below the median of a normal distribution, in standard deviations.
-const UPPER: (f64, f64) = (0.3, 0.5244);
-const LOWER: (f64, f64) = (0.05, 1.6449);
-
-/// The normal of a signal around a bin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Normal {
-    /// The logarithm of the median.
-    log: f64,
-    spread: f64,
-}
-
-impl Normal {
-    fn from_logs(logs: &[f64]) -> Option<Normal> {
-        let (upper, lower) = (quantile(logs, UPPER.0)?, quantile(logs, LOWER.0)?);
-        let spread = (upper - lower) / (LOWER.1 - UPPER.1);
-        Some(Normal { log: upper + UPPER.1 * spread, spread: spread.max(MIN_SPREAD) })
-    }
-}
 
 /// A bin in which a signal is above normal.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,10 +37,27 @@ pub(super) struct Excess {
 
 /// The bins in which a signal is above its normal. `means_us` holds a mean and its count for each bin.
 pub(super) fn excesses(signal: &Signal, means_us: &[Option<(f64, f64)>]) -> Vec<Excess> {
-    let logs: Vec<Option<f64>> =
-        means_us.iter().map(|mean| mean.map(|(us, _)| us).filter(|us| *us > 0.0).map(f64::ln)).collect();
+    let logs = logs(means_us);
     let known: Vec<f64> = logs.iter().flatten().copied().collect();
     let Some(all) = Normal::from_logs(&known).filter(|_| known.len() >= MIN_BINS) else { return Vec::new() };
+    let mut ends: Vec<usize> = change_points(&logs).iter().map(|change| change.bin).collect();
+    ends.push(logs.len());
+    let (mut found, mut begin) = (Vec::new(), 0);
+    for end in ends {
+        let part = excesses_of_part(signal, logs.get(begin..end).unwrap_or(&[]), all);
+        found.extend(part.into_iter().map(|excess| Excess { bin: begin + excess.bin, ..excess }));
+        begin = end;
+    }
+    found
+}
+
+/// The logarithm of each mean that is known.
+pub(super) fn logs(means_us: &[Option<(f64, f64)>]) -> Vec<Option<f64>> {
+    means_us.iter().map(|mean| mean.map(|(us, _)| us).filter(|us| *us > 0.0).map(f64::ln)).collect()
+}
+
+/// The same for a part of the recording in which the server behaves alike; bins are numbered from its begin.
+fn excesses_of_part(signal: &Signal, logs: &[Option<f64>], all: Normal) -> Vec<Excess> {
     let mut found: Vec<Option<f64>> = vec![None; logs.len()];
     for block in (0..logs.len()).step_by(STEP) {
         let from = block.saturating_sub(HALF_WINDOW);

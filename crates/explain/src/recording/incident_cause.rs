@@ -8,6 +8,7 @@ use fathom_record::verdict::Domain;
 use fathom_units::{Bytes, decimal};
 
 use super::database_disk::DatabaseDisk;
+use super::signals::CHECKPOINT;
 use super::stretch::{Stretch, WaitLayer};
 use crate::queue::time;
 
@@ -27,6 +28,11 @@ const ABOVE_DISK_RATIO: f64 = 3.0;
 /// Processors are short below this idle time, or with this many tasks for each.
 const SHORT_IDLE_PCT: f64 = 10.0;
 const SHORT_RUNNABLE: f64 = 2.0;
+/// Checkpoints are slow if they take this long.
+const SLOW_CHECKPOINT_US: f64 = 1e7;
+/// The least factor by which clients ask for more than usual, and the fewest more operations a second.
+const MIN_LOAD_RATIO: f64 = 2.0;
+const MIN_MORE_PER_S: f64 = 100.0;
 /// The fewest pages of swap a second that count as a cause.
 const MIN_SWAP_PER_S: f64 = 100.0;
 
@@ -64,8 +70,10 @@ impl IncidentComparison<'_> {
             .or_else(|| self.swapping())
             .or_else(|| self.page_reads())
             .or_else(|| self.journal())
+            .or_else(|| self.client())
             .or_else(|| self.counted_wait())
-            .or_else(|| self.processors());
+            .or_else(|| self.processors())
+            .or_else(|| self.checkpoint());
         let mut cause = found.unwrap_or_else(|| self.unknown());
         self.add_figures(&mut cause);
         cause
@@ -245,6 +253,56 @@ impl IncidentComparison<'_> {
         Some(cause)
     }
 
+    /// Clients that ask for more than usual, and what became short by it.
+    fn client(&self) -> Option<IncidentCause> {
+        let (now, calm) = (self.now.operations_per_s, self.calm.operations_per_s);
+        let is_more = now >= MIN_LOAD_RATIO * calm && now - calm >= MIN_MORE_PER_S && calm > 0.0;
+        let queued = self.grown_share(WaitLayer::Ticket);
+        let short = match () {
+            () if !is_more || self.growth_us() <= 0.0 => return None,
+            () if queued >= MIN_GROWTH_SHARE => "tickets were short",
+            () if self.is_short_of_processors() => "the processors were busy",
+            () => return None,
+        };
+        let connections = self.now.connections.map_or_else(String::new, |connections| {
+            let usually = self.calm.connections.unwrap_or(0.0);
+            format!(" over {} connections ({})", decimal(connections), decimal(usually))
+        });
+        Some(IncidentCause {
+            id: "client-load",
+            domain: Some(Domain::Client),
+            confidence: Confidence::Likely,
+            sentence: format!(
+                "Clients asked for more: {} operations a second (usually {}){connections}, and {short}.",
+                decimal(now),
+                decimal(calm)
+            ),
+            evidence: vec![format!(
+                "An operation took {} (usually {}), and neither page reads nor journal syncs were slow.",
+                time(self.now.operation_us),
+                time(self.calm.operation_us)
+            )],
+            against: Vec::new(),
+            next: Some(
+                "Find the program that sends more in the log of that time: its name and address are in slow operations and new connections."
+                    .to_owned(),
+            ),
+        })
+    }
+
+    /// A checkpoint that took long. Operations do not wait for it, so it explains them only by what it writes.
+    fn checkpoint(&self) -> Option<IncidentCause> {
+        let (now, calm) = self.slow(CHECKPOINT, SLOW_CHECKPOINT_US)?;
+        let sentence = format!("A checkpoint took {} (usually {}).", time(now), time(calm));
+        let mut cause = self.storage("long-checkpoint", Confidence::CannotTell, sentence);
+        cause.against.push("No counter shows that operations waited for it.".to_owned());
+        cause.next = Some(
+            "Compare the writes of the disk with those of other times: more dirty data, or a slower disk."
+                .to_owned(),
+        );
+        Some(cause)
+    }
+
     /// A wait that the server counts.
     fn counted_wait(&self) -> Option<IncidentCause> {
         let table = [
@@ -287,11 +345,15 @@ impl IncidentComparison<'_> {
         })
     }
 
+    fn is_short_of_processors(&self) -> bool {
+        self.now.idle_pct.is_some_and(|idle| {
+            idle < SHORT_IDLE_PCT || self.now.runnable.is_some_and(|tasks| tasks >= SHORT_RUNNABLE)
+        })
+    }
+
     fn processors(&self) -> Option<IncidentCause> {
         let idle = self.now.idle_pct?;
-        let is_short =
-            idle < SHORT_IDLE_PCT || self.now.runnable.is_some_and(|tasks| tasks >= SHORT_RUNNABLE);
-        is_short.then(|| IncidentCause {
+        self.is_short_of_processors().then(|| IncidentCause {
             id: "processors",
             domain: Some(Domain::Processors),
             confidence: Confidence::Likely,
@@ -339,5 +401,57 @@ impl IncidentComparison<'_> {
             );
             if is_storage { cause.evidence.push(line) } else { cause.against.push(line) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::signals::SIGNALS;
+    use super::*;
+
+    fn cause(now: &Stretch, calm: &Stretch) -> IncidentCause {
+        IncidentComparison { now, calm, disk: &DatabaseDisk::Unknown }.cause()
+    }
+
+    fn stretch(operations_per_s: f64, operation_us: f64, idle_pct: f64) -> Stretch {
+        Stretch {
+            operations_per_s,
+            operation_us,
+            idle_pct: Some(idle_pct),
+            connections: Some(operations_per_s / 10.0),
+            signals_us: vec![None; SIGNALS.len()],
+            ..Stretch::default()
+        }
+    }
+
+    #[test]
+    fn clients_that_ask_for_more_are_named_if_something_became_short() {
+        let calm = stretch(1000.0, 500.0, 70.0);
+        let found = cause(&stretch(2500.0, 900.0, 4.0), &calm);
+        assert_eq!((found.id, found.domain), ("client-load", Some(Domain::Client)));
+        assert!(found.sentence.contains("2,500 operations a second (usually 1,000)"), "{}", found.sentence);
+        let mut queued = stretch(2500.0, 900.0, 60.0);
+        queued.waits_us = vec![(WaitLayer::Ticket, 300.0)];
+        assert_eq!(cause(&queued, &calm).id, "client-load");
+        // As many operations as usual: what became short is the cause.
+        queued.operations_per_s = 1100.0;
+        assert_eq!(cause(&queued, &calm).id, "tickets");
+        assert_eq!(cause(&stretch(1100.0, 900.0, 4.0), &calm).id, "processors");
+        // More operations, and nothing is short.
+        assert_eq!(cause(&stretch(2500.0, 900.0, 60.0), &calm).id, UNKNOWN);
+    }
+
+    #[test]
+    fn a_long_checkpoint_is_stated_without_a_claim_on_operations() {
+        let of_checkpoint = |seconds: f64| {
+            let mut stretch = stretch(1000.0, 500.0, 70.0);
+            let number = SIGNALS.iter().position(|signal| signal.words == CHECKPOINT).unwrap();
+            stretch.signals_us[number] = Some(1e6 * seconds);
+            stretch
+        };
+        let found = cause(&of_checkpoint(45.0), &of_checkpoint(3.0));
+        assert_eq!((found.id, found.confidence), ("long-checkpoint", Confidence::CannotTell));
+        assert!(found.sentence.contains("45"), "{}", found.sentence);
+        assert_eq!(cause(&of_checkpoint(5.0), &of_checkpoint(1.0)).id, UNKNOWN);
     }
 }

@@ -9,7 +9,7 @@ use fathom_stats::{SeededRandom, spearman, standard_deviation};
 
 use fathom_units::time_span;
 
-use super::bins::Bins;
+use super::bins::{BIN_NS, Bins};
 use super::database_disk::DatabaseDisk;
 use super::detection::excesses;
 use super::gaps::{GapKind, RecordedGap};
@@ -63,12 +63,19 @@ pub(super) fn incidents(
     // The normal means of bins above normal, by the number of the signal.
     let mut found: BTreeMap<usize, Vec<(usize, f64)>> = BTreeMap::new();
     for (number, signal) in SIGNALS.iter().enumerate() {
-        for excess in excesses(signal, &signal.means_us(bins, member)) {
-            if !near_gap.contains(&excess.bin) {
-                found.entry(excess.bin).or_default().push((number, excess.normal_us));
+        let means_us = signal.means_us(bins, member);
+        for excess in excesses(signal, &means_us) {
+            let mean_us = means_us.get(excess.bin).copied().flatten().map_or(0.0, |(us, _)| us);
+            let bins_before = if signal.is_known_late { (mean_us * 1e3 / BIN_NS as f64) as usize } else { 0 };
+            for bin in excess.bin.saturating_sub(bins_before)..=excess.bin {
+                let of_bin = found.entry(bin).or_default();
+                if !near_gap.contains(&bin) && of_bin.iter().all(|(known, _)| *known != number) {
+                    of_bin.push((number, excess.normal_us));
+                }
             }
         }
     }
+    found.retain(|_, signals| !signals.is_empty());
     let finder = Finder { bins, member, disk, found: &found, near_gap: &near_gap };
     let mut incidents: Vec<Incident> = finder.joined().iter().map(|over| finder.incident(over)).collect();
     incidents.retain(|incident| incident.cause != UNKNOWN || incident.lost_s > 0.0);
@@ -206,14 +213,12 @@ impl Finder<'_> {
         self.bins.sum_of(&names, over).unwrap_or(0.0)
     }
 
-    /// The figure that is unusual in most bins of an incident, bin by bin: syncs or pages are preferred to operations.
+    /// The figure that is unusual in most bins of an incident, bin by bin: what may explain operations is preferred to their own times.
     fn figure_us(&self, over: &[usize]) -> Vec<(f64, usize)> {
         let unusual =
             |number: usize| over.iter().filter(|bin| self.normal_us(**bin, number).is_some()).count();
-        let ranks = SIGNALS
-            .iter()
-            .enumerate()
-            .map(|(number, signal)| (unusual(number), !signal.is_operations, signal));
+        let ranks =
+            SIGNALS.iter().enumerate().map(|(number, signal)| (unusual(number), signal.is_cause, signal));
         let signal = ranks
             .filter(|(bins, ..)| *bins > 0)
             .max_by_key(|(bins, is_cause, _)| (*is_cause, *bins))

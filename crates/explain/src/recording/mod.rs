@@ -4,6 +4,7 @@
 //! seconds. No client was watched, so times begin at the server.
 
 mod bins;
+mod change_points;
 mod clock_offset;
 mod database_disk;
 mod detection;
@@ -12,6 +13,8 @@ mod file_system;
 mod gaps;
 mod incident_cause;
 mod incident_finder;
+mod normal;
+mod own_share;
 mod recorded_facts;
 mod recording_verdict;
 mod segment_verdict;
@@ -28,6 +31,7 @@ pub use clock_offset::ClockOffset;
 use database_disk::DatabaseDisk;
 use era::RecordingEra;
 pub use era::TimeLeftOut;
+pub use own_share::{DiskOwnership, OwnShare, ShareWindow};
 pub use recorded_facts::RecordedFacts;
 pub use timeline::RecordingTimeline;
 
@@ -51,6 +55,9 @@ pub struct RecordingJudgement {
     pub storage_s: f64,
     /// The disk of the database, if it was recorded and is known.
     pub disk: Option<String>,
+    /// Each recorded disk with the server's share of its work, the database's first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disks: Vec<DiskOwnership>,
     /// Incidents, the costliest first.
     pub incidents: Vec<Incident>,
     pub verdict: Verdict,
@@ -152,6 +159,7 @@ impl RecordingJudge {
             storage_s: era.segments.iter().map(|segment| segment.storage_s).sum::<f64>().min(operation_s),
             timeline: RecordingTimeline::from_bins(&era.bins, self.member, disk.name()),
             disk: disk.name().map(str::to_owned),
+            disks: DiskOwnership::from_bins(&era.bins, self.member, &disk),
             restarts_ms: era.gaps.restarts_ns.iter().map(|ns| ms(*ns)).collect(),
             left_out: self.left_out,
             incidents,

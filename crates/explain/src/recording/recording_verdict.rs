@@ -5,11 +5,15 @@ use fathom_record::incident::Incident;
 use fathom_record::verdict::{Domain, MIN_COST_SHARE, Outcome, Verdict};
 use fathom_units::{Bytes, decimal, time_span};
 
-use super::bins::Bins;
+use super::bins::{BIN_NS, Bins};
+use super::change_points::{ChangePoint, change_points};
 use super::database_disk::{DatabaseDisk, disks};
+use super::detection::logs;
 use super::file_system::{FULL, nearly_full_words};
 use super::recorded_facts::RecordedFacts;
 use super::segment_verdict::SegmentVerdict;
+use super::signals::{SIGNALS, Signal};
+use crate::queue::time;
 
 /// The fewest operations for a verdict on all of them.
 const MIN_OPERATIONS: f64 = 1000.0;
@@ -44,6 +48,12 @@ impl Whole<'_> {
     pub(super) fn verdict(&self) -> Verdict {
         let mut verdict = self.decide();
         verdict.reasons.extend(self.busy_with_others());
+        verdict.reasons.extend(
+            SIGNALS
+                .iter()
+                .filter(|signal| signal.is_operations)
+                .filter_map(|signal| self.level_change(signal)),
+        );
         let full = nearly_full_words(self.bins, self.member).filter(|_| !self.facts.is_disaggregated);
         verdict.reasons.splice(0..0, full);
         verdict
@@ -253,6 +263,21 @@ impl Whole<'_> {
         })
     }
 
+    /// The largest change after which operations took longer or shorter for hours.
+    fn level_change(&self, signal: &Signal) -> Option<String> {
+        let size = |one: &ChangePoint| (one.after_log - one.before_log).abs();
+        let changes = change_points(&logs(&signal.means_us(self.bins, self.member)));
+        let largest = changes.into_iter().max_by(|one, other| size(one).total_cmp(&size(other)))?;
+        let after_s = (largest.bin as u64 * BIN_NS) as f64 / 1e9;
+        Some(format!(
+            "From {} after the begin of the recording on, {} usually took {} ({} in the two hours before).",
+            time_span(after_s),
+            signal.words,
+            time(largest.after_log.exp()),
+            time(largest.before_log.exp())
+        ))
+    }
+
     /// The disks that other programs keep busy, a sentence each: the minutes, and the share of the bytes.
     fn busy_with_others(&self) -> Vec<String> {
         let own = ["engine.read_bytes", "engine.written_bytes", "journal.written_bytes"]
@@ -330,6 +355,7 @@ fn noun_of(incident: &Incident) -> &'static str {
     match incident.cause.as_str() {
         "process-stopped" => "stops of the mongod process",
         "processors" => "busy processors",
+        "client-load" => "the load of its clients",
         "cache" | "more-pages" => "its cache",
         "tickets" => "tickets",
         "locks" => "locks",

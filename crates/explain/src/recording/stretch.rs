@@ -11,6 +11,9 @@ const READAHEAD_BYTES: f64 = 131_072.0;
 pub(super) struct Stretch {
     /// The mean time of an operation within the server, in microseconds.
     pub(super) operation_us: f64,
+    pub(super) operations_per_s: f64,
+    /// The number of clients' connections.
+    pub(super) connections: Option<f64>,
     /// The mean of each signal in microseconds, in the order of [`SIGNALS`].
     pub(super) signals_us: Vec<Option<f64>>,
     /// Waits of the mean operation in microseconds, by their layer.
@@ -108,6 +111,8 @@ impl Stretch {
             ["host.swap.in_pages", "host.swap.out_pages"].iter().filter_map(|name| bins.rate(name, over));
         Stretch {
             operation_us,
+            operations_per_s: kinds("operations").iter().filter_map(|name| bins.rate(name, over)).sum(),
+            connections: bins.rate(&name("connections.current"), over),
             signals_us: SIGNALS
                 .iter()
                 .map(|signal| signal.mean_us(bins, member, over).map(|(us, _)| us))

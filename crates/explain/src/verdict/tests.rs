@@ -355,3 +355,58 @@ fn what_threads_of_a_set_take_to_wake_up_is_no_cause() {
     // If processors are short, these waits could go.
     assert!((share(5.0) - (0.8 - 0.12)).abs() < 1e-9, "{}", share(5.0));
 }
+
+/// A server alone, whose operations of 12 ms wait for a lock nearly all of the time, with this interval of the wait.
+fn alone(interval_us: (f64, f64), findings: Vec<Finding>) -> Judgement {
+    let mut budget = Budget {
+        client_mean_us: None,
+        server_mean_us: 12_000.0,
+        ..budget(&[("lock", 11_990.0), ("engine", 10.0)])
+    };
+    budget.layers[0].interval_us = Some(interval_us);
+    let mut judgement = Judgement { budgets: vec![budget], findings, ..Judgement::default() };
+    judge(&evidence(&[("server.0.process.cpu_us", 50_000.0)]), &mut judgement);
+    judgement
+}
+
+#[test]
+fn a_lock_of_seconds_costs_seconds_and_not_the_mean_of_what_ended() {
+    let gain = Gain {
+        of: "mean time since operations were due".into(),
+        share: 0.99,
+        interval: (0.6, 0.99),
+        basis: "x".into(),
+    };
+    let judgement = alone((11_000.0, 12_000.0), vec![finding("fsync-lock").gain(gain)]);
+    let cost = judgement.findings[0].cost.as_ref().unwrap();
+    assert_eq!(cost.clock, LatencyClock::Response);
+    assert!((cost.mean_us - 1_188_000.0).abs() < 1.0, "{cost:?}");
+}
+
+#[test]
+fn an_interval_from_nothing_to_all_is_not_printed_as_a_figure() {
+    let judgement = alone((0.0, 12_000.0), Vec::new());
+    let verdict = verdict_of(&judgement);
+    assert_eq!(
+        verdict.sentence,
+        "Cannot tell what makes operations wait for a lock: how much is not known, at most 100 % of the mean time within the server of 12.0 ms; a few moments hold most of it."
+    );
+    assert!(verdict.next.as_ref().unwrap().starts_with("Watch the device"), "{verdict:#?}");
+}
+
+#[test]
+fn reads_that_a_throttle_holds_are_not_answered_with_a_larger_cache() {
+    let layers = [("page_read", 9000.0), ("engine", 1000.0)];
+    let reads = || finding("cache-misses-on-path").advice("Enlarge the cache");
+    let judgement = judged(&layers, vec![reads()]);
+    assert_eq!(judgement.findings[0].advice.as_deref(), Some("Enlarge the cache"));
+    let mut of_device = budget(&layers);
+    of_device.layers[0].within = vec![Layer { name: "device".into(), ..of_device.layers[0].clone() }];
+    of_device.layers[0].within[0].mean_us = 50.0;
+    let capped = finding("capped-by-throttle").series(["device.sdb.cap.read_iops", "device.sdb.reads"]);
+    let mut judgement =
+        Judgement { budgets: vec![of_device], findings: vec![reads(), capped], ..Judgement::default() };
+    judge(&evidence(&[("server.0.process.cpu_us", 50_000.0)]), &mut judgement);
+    let reads = judgement.findings.iter().find(|one| one.id == "cache-misses-on-path").unwrap();
+    assert_eq!((reads.advice.as_deref(), reads.severity), (None, Severity::Note), "{reads:#?}");
+}

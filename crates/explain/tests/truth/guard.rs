@@ -143,3 +143,75 @@ fn the_processes_that_took_the_processors_are_named() {
     );
     assert!(own.advice.unwrap().contains("from another host"));
 }
+
+/// An idle host whose quota of two processors' threads is used up, without a client.
+#[test]
+fn a_quota_holds_a_server_back_for_no_more_than_all_of_the_time() {
+    let mut evidence = Evidence { window_ns: (0, 30_000_000_000), ..Evidence::default() };
+    for (name, value) in [
+        ("server.0.process.throttled_us", 1_940_000.0),
+        ("server.0.process.cpu_quota", 0.06),
+        ("server.0.process.cpu_us", 60_000.0),
+        ("server.0.reads.operations", 200.0),
+        ("server.0.writes.operations", 200.0),
+        ("server.0.reads.latency_us", 100_000.0),
+        ("server.0.writes.latency_us", 100_000.0),
+        ("server.0.ping_us", 92_000.0),
+        ("server.0.connections.current", 18.0),
+        ("host.cpu.idle_pct", 96.0),
+        ("host.cpu.count", 2.0),
+    ] {
+        put(&mut evidence, name, value);
+    }
+    let judgement = judge(&evidence);
+    let finding = judgement.findings.iter().find(|one| one.id == "processor-is-short").unwrap();
+    assert!(finding.claim.contains("A quota of processors holds the server back"), "{finding:#?}");
+    assert!(finding.claim.contains("back 97 % of the time"), "{finding:#?}");
+    assert!(finding.evidence.iter().any(|said| said.contains("used up (100 %) by 400 operations a second")));
+    assert!(!finding.advice.as_ref().unwrap().contains("stop what else runs"), "{finding:#?}");
+    // Half of the ping for 97 % of the time is 44.6 ms; 18 connections at 400 a second hold an operation for 45 ms.
+    let cost = finding.cost.as_ref().unwrap();
+    assert!((cost.mean_us - 44_500.0).abs() < 500.0, "{cost:?}");
+    assert!(judgement.verdict.unwrap().sentence.starts_with("Held back by a quota of processors: "));
+}
+
+/// A host that one server fills, without a client: reads take long, and writes do not.
+fn filled(read_us: f64, write_us: f64) -> Evidence {
+    let mut evidence = Evidence { window_ns: (0, 30_000_000_000), ..Evidence::default() };
+    for (name, value) in [
+        ("server.0.process.cpu_us", 1_930_000.0),
+        ("server.0.process.run_wait_us", 2_000_000.0),
+        ("server.0.reads.operations", 200.0),
+        ("server.0.writes.operations", 200.0),
+        ("server.0.reads.latency_us", 200.0 * read_us),
+        ("server.0.writes.latency_us", 200.0 * write_us),
+        ("host.cpu.idle_pct", 0.0),
+        ("host.cpu.count", 2.0),
+        ("host.runnable", 6.5),
+    ] {
+        put(&mut evidence, name, value);
+    }
+    evidence
+}
+
+#[test]
+fn a_server_that_fills_the_processors_is_not_told_to_stop_other_programs() {
+    let judgement = judge(&filled(10_800.0, 122.0));
+    let finding = judgement.findings.iter().find(|one| one.id == "server-fills-processors").unwrap();
+    assert!(
+        finding.claim.starts_with("Server 0 itself uses 1.93 of the host's 2 processors, for its reads"),
+        "{finding:#?}"
+    );
+    assert_eq!(finding.cost, None, "the mean is of two kinds");
+    let verdict = judgement.verdict.unwrap();
+    assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some("server-fills-processors"), 4));
+    assert!(verdict.reasons[0].contains("The writes lose 122 µs each at most"), "{verdict:#?}");
+    // Operations of one kind wait for each other, and the cost is that of the wait.
+    let judgement = judge(&filled(5000.0, 4000.0));
+    let verdict = judgement.verdict.unwrap();
+    assert_eq!(
+        (verdict.cause.as_deref(), verdict.exit_code()),
+        (Some("server-fills-processors"), 1),
+        "{verdict:#?}"
+    );
+}

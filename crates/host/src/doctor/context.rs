@@ -59,6 +59,12 @@ impl Context {
         let dir = choose_dir(view, options, manifest, &servers, &mut assumptions)?;
         let mongod = choose_server(servers, &dir, &mut assumptions);
         let mongodb = choose_version(options, manifest, mongod.as_ref(), &mut assumptions);
+        if mongodb.is_newer_than_known() {
+            let newest = MongoVersion::NEWEST_KNOWN;
+            assumptions.push(format!(
+                "the rules know MongoDB up to {newest}, and {mongodb} is newer: advice that changed since is missing"
+            ));
+        }
         let Some(kernel) = kernel::read(view) else {
             let what = format!(
                 "{} tells no kernel version",

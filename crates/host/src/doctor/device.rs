@@ -61,7 +61,9 @@ pub(super) fn found(context: &Context) -> Vec<RuleVerdict> {
     if stack.layers.is_empty() {
         let claim = "The block device under the data is not visible here, so scheduler, read-ahead, cache, RAID \
                      and transport were not judged.";
-        let tells = match mount.fs_type.as_str() {
+        // Under an overlay, the file system that holds its files.
+        let holder = stack.mount.as_ref().unwrap_or(mount);
+        let tells = match holder.fs_type.as_str() {
             _ if mount.is_in_memory() => "--dir names a directory that is on a disk.",
             _ if mount.is_remote() => "Run fathom doctor on the machine that has the disk.",
             "zfs" => "'zpool status' lists the devices of the pool.",
@@ -69,8 +71,11 @@ pub(super) fn found(context: &Context) -> Vec<RuleVerdict> {
                 "Run fathom doctor on the host itself (not in the container), or name the volume with --dir."
             }
         };
-        let number = format!("Its device number is {}; /sys/block has no such device.", mount.number);
-        return vec![RuleVerdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(number)];
+        let reason = match stack.absence() {
+            Some(absence) if holder.fs_type == "zfs" => format!("{absence}."),
+            _ => format!("Its device number is {}; /sys/block has no such device.", mount.number),
+        };
+        return vec![RuleVerdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(reason)];
     }
     let names: Vec<String> = stack.layers.iter().map(describe).collect();
     let verdict = RuleVerdict::pass(format!("The data stands on {}.", names.join(", ")))

@@ -20,6 +20,15 @@ impl MongoVersion {
     /// The version that is assumed if none is known: the current long-term release line.
     pub const CURRENT: MongoVersion = MongoVersion((8, 0, 0));
 
+    /// The newest release whose advice the rules were compared with.
+    pub const NEWEST_KNOWN: MongoVersion = MongoVersion((8, 3, 0));
+
+    /// Whether a release series is newer than [`MongoVersion::NEWEST_KNOWN`].
+    pub fn is_newer_than_known(self) -> bool {
+        let (major, minor, _) = self.0;
+        (major, minor) > (Self::NEWEST_KNOWN.0.0, Self::NEWEST_KNOWN.0.1)
+    }
+
     /// The first version inside `text` (`/opt/mongodb-7.0.12/bin/mongod`), three numbers with dots between.
     pub fn within(text: &str) -> Option<Self> {
         text.split(|c: char| !c.is_ascii_digit() && c != '.')
@@ -115,6 +124,13 @@ mod tests {
         for bad in ["", "eight", "0.1", "7.", "7.0.1.2", "-1", "99999999999.0"] {
             assert!(bad.parse::<MongoVersion>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_release_after_the_newest_known_is_newer() {
+        let is_newer = |text: &str| text.parse::<MongoVersion>().unwrap().is_newer_than_known();
+        let (known, newer) = (["4.4", "8.0", "8.3", "8.3.9"], ["8.4", "9.0", "99"]);
+        assert!(!known.into_iter().any(is_newer) && newer.into_iter().all(is_newer));
     }
 
     #[test]

@@ -305,6 +305,28 @@ fn a_break_of_few_operations_is_tried_again() {
     assert!(high <= 2, "{high} too low");
 }
 
+/// Above 100 a second, the share of slow operations is never far from what the objective allows.
+#[test]
+fn a_rate_that_never_decides_is_left() {
+    let slo: Slo = "p99<10ms".parse().unwrap();
+    let undecided = |rate: f64, _| {
+        let step = slices(100_000.0, 10.0, &mut SeededRandom::from_seed(10), rate);
+        let slow = SearchStep { quantile_ns: Some(60_000_000), slow_share: Some(0.015), ..step.clone() };
+        Ok(Some(if rate > 100.0 { slow } else { SearchStep { quantile_ns: Some(1_000_000), ..step } }))
+    };
+    for closed_per_s in [1000.0, 2400.0, 20_000.0] {
+        let found = find_max(closed_per_s, &SearchRates::confirmed(1.1), &slo, undecided).unwrap();
+        let rates: Vec<f64> = found.steps.iter().map(|(step, _)| step.offered_per_s).collect();
+        assert!(rates.len() <= 30, "{rates:?}");
+        for rate in rates.iter().filter(|rate| **rate > 100.0) {
+            let tried = rates.iter().filter(|one| *one == rate).count();
+            // Twice by the first pass, and once by the second.
+            assert!(tried <= 3, "{rate} a second was tried {tried} times: {rates:?}");
+        }
+        assert!((60.0..=100.0).contains(&found.rate_per_s.unwrap()), "{:?} of {rates:?}", found.rate_per_s);
+    }
+}
+
 /// A step near the rate of a closed loop holds by chance, so none is tried.
 #[test]
 fn no_rate_near_that_of_a_closed_loop_is_stated() {

@@ -1,5 +1,6 @@
 //! The samplers of the servers' host, one for each source.
 
+mod connection_threads;
 mod devices;
 mod in_flight;
 mod machine;
@@ -10,6 +11,7 @@ mod targets;
 pub(crate) mod testing;
 mod top_processes;
 
+pub(crate) use connection_threads::ConnectionThreads;
 pub(crate) use devices::{DeviceCounters, Journals};
 pub(crate) use in_flight::InFlight;
 pub(crate) use machine::{Cpu, MemoryPages, Network, Pressures};

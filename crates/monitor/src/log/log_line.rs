@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use fathom_record::{ServerEventKind, SlowOperation, text_without_credentials};
 
 use super::json_fields::JsonFields;
-use super::operation_shape::shape;
+use super::operation_shape::{plan_shape, shape};
 
 /// A line that concerns latency.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ fn slow(line: &str) -> Option<LogLine> {
         write_us: data.number("timeWritingMicros"),
         written_bytes: data.number("bytesWritten"),
         processor_us: attributes.number("cpuNanos").map(|ns| ns / 1000),
-        plan: text("planSummary"),
+        plan: attributes.text("planSummary").map(|plan| plan_shape(&plan)),
         keys_examined: attributes.number("keysExamined"),
         documents_examined: attributes.number("docsExamined"),
         returned: attributes.number("nreturned"),
@@ -176,6 +176,12 @@ fn slow(line: &str) -> Option<LogLine> {
 
 /// The shape with the operation's name. A `getMore` has the shape of the command that it continues.
 fn shape_of(name: &str, command: &str, origin: &str) -> String {
+    let (name, shape) = named_shape(name, command, origin);
+    if shape.is_empty() { name } else { format!("{name} {shape}") }
+}
+
+/// The operation's name, and the shape of its command or of the one that it continues.
+pub(crate) fn named_shape(name: &str, command: &str, origin: &str) -> (String, String) {
     let (name, command) = if name == "getMore" && origin.starts_with('{') {
         let first = origin.get(1..).unwrap_or_default().trim_start().trim_start_matches('"');
         let end = first.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(first.len());
@@ -183,8 +189,7 @@ fn shape_of(name: &str, command: &str, origin: &str) -> String {
     } else {
         (name.to_owned(), command)
     };
-    let shape = shape(command);
-    if shape.is_empty() { name } else { format!("{name} {shape}") }
+    (name, shape(command))
 }
 
 /// Name and version of a driver: `PyMongo 4.10.1`.
@@ -260,7 +265,7 @@ fn text_slow(line: &str) -> Option<LogLine> {
         rest.get(..end)?.parse().ok()
     };
     let section = |name: &str| Some(within_braces(tail.split_once(name)?.1));
-    let plan = head.rsplit_once(" planSummary: ").map(|(_, plan)| text_without_credentials(plan.trim()));
+    let plan = head.rsplit_once(" planSummary: ").map(|(_, plan)| plan_shape(plan));
     let storage = section(" storage:").unwrap_or_default();
     let of_storage = |name: &str| {
         let rest = storage.split_once(name)?.1.trim_start();

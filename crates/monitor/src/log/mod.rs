@@ -13,5 +13,6 @@ mod wrapping;
 
 pub use log_files::{is_log, logs_beside};
 pub use log_line::{LogLine, LogWhat, LoggedOperation, read_log_line};
-pub(crate) use log_line::{duration_ms, event_of, may_be_slow};
+pub(crate) use log_line::{duration_ms, event_of, may_be_slow, named_shape};
+pub(crate) use operation_shape::plan_shape;
 pub use slow_operations::{LogReading, SlowOperationEvent, read_slow_operations};

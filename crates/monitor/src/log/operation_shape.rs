@@ -11,6 +11,9 @@ const KEPT_FIELDS: [&str; 11] =
 const MAX_BYTES: usize = 1024;
 /// The nesting depth of objects and arrays; deeper values are left out.
 const MAX_DEPTH: usize = 32;
+/// The values of an index's keys, and of `$meta`, that are not directions.
+const INDEX_KINDS: [&str; 7] =
+    ["text", "2d", "2dsphere", "2dsphere_bucket", "hashed", "textScore", "indexKey"];
 /// The single fields of objects that stand for types that JSON lacks.
 const TYPE_FIELDS: [&str; 16] = [
     "$binary",
@@ -48,6 +51,23 @@ pub(super) fn shape(command: &str) -> String {
     if shape == "{}" { String::new() } else { shape }
 }
 
+/// A plan summary's stages and key patterns: `IXSCAN { a: 1 }`. Anything else in the text is left out.
+pub(crate) fn plan_shape(plan: &str) -> String {
+    let mut reader = ShapeReader { text: plan, at: 0, shape: String::new() };
+    while let Some(byte) = reader.peek() {
+        if byte == b'{' {
+            reader.object(CommandPart::Order, 0);
+            continue;
+        }
+        let words = reader.take_until(|byte| !(byte.is_ascii_uppercase() || b"_, ".contains(&byte)));
+        reader.push(words);
+        if words.is_empty() {
+            reader.at += 1;
+        }
+    }
+    reader.shape.trim_ascii().to_owned()
+}
+
 /// The part of a command that a value belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandPart {
@@ -57,8 +77,10 @@ enum CommandPart {
     Condition,
     /// An update of a document: operators are kept but not fields, since maps in documents use values as field names.
     Change,
-    /// The order of a sort or an index: numbers are kept too.
+    /// The order of a sort or an index: directions and kinds of index are kept too.
     Order,
+    /// The name of an index, or of the field of `distinct`.
+    Name,
     /// A value that is left out.
     Skipped,
 }
@@ -68,16 +90,28 @@ impl CommandPart {
     fn within(self, name: &str) -> CommandPart {
         match self {
             CommandPart::Command if !KEPT_FIELDS.contains(&name) => CommandPart::Skipped,
-            CommandPart::Command if matches!(name, "sort" | "hint" | "key") => CommandPart::Order,
+            CommandPart::Command if name == "sort" => CommandPart::Order,
+            CommandPart::Command if matches!(name, "hint" | "key") => CommandPart::Name,
             CommandPart::Command if matches!(name, "u" | "update") => CommandPart::Change,
             // The writes within one command have the fields of a command too.
             CommandPart::Command if matches!(name, "updates" | "deletes") => CommandPart::Command,
             CommandPart::Command => CommandPart::Condition,
             CommandPart::Condition if matches!(name, "$sort" | "sort") => CommandPart::Order,
+            CommandPart::Name => CommandPart::Order,
             CommandPart::Change => CommandPart::Skipped,
             part => part,
         }
     }
+}
+
+/// Returns whether a word of a path is data rather than a field's name: a number, an identifier in hexadecimal digits, or a
+/// word with characters that names rarely have, such as an address.
+fn is_data(word: &str) -> bool {
+    const MIN_HEX: usize = 16;
+    let is_all = |is: fn(u8) -> bool| !word.is_empty() && word.bytes().all(is);
+    is_all(|byte| byte.is_ascii_digit())
+        || (word.len() >= MIN_HEX && is_all(|byte| byte.is_ascii_hexdigit() || byte == b'-'))
+        || !word.chars().all(|c| c.is_alphanumeric() || "_-$".contains(c))
 }
 
 struct ShapeReader<'t> {
@@ -197,14 +231,13 @@ impl<'t> ShapeReader<'t> {
         self.push(if count > 0 { " }" } else { "}" });
     }
 
-    /// Adds a field name; numbers in a path are array positions or keys of the owner's data.
+    /// Adds a field name. Words in a path that are array positions or look like the owner's data are left out.
     fn push_name(&mut self, name: &str) {
         for (at, word) in name.split('.').enumerate() {
             if at > 0 {
                 self.push(".");
             }
-            let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-            self.push(if is_number { "?" } else { word });
+            self.push(if is_data(word) { "?" } else { word });
         }
     }
 
@@ -225,10 +258,11 @@ impl<'t> ShapeReader<'t> {
             Some(b'[') => self.array(part, depth + 1),
             Some(b'"' | b'\'') => {
                 let text = self.quoted();
-                // The name of an index, or the field of `distinct`.
-                let is_name = part == CommandPart::Order
-                    && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte));
-                if is_name { self.push(text) } else { self.push_unknown(part) }
+                match part {
+                    CommandPart::Order if INDEX_KINDS.contains(&text) => self.push(text),
+                    CommandPart::Name => self.push_name(text),
+                    part => self.push_unknown(part),
+                }
             }
             Some(b'/') => {
                 self.at += 1;
@@ -257,7 +291,9 @@ impl<'t> ShapeReader<'t> {
         }
         match part {
             CommandPart::Skipped => {}
-            CommandPart::Order if word.parse::<f64>().is_ok() => self.push(word.trim_end_matches(".0")),
+            CommandPart::Order if matches!(word, "1" | "-1" | "1.0" | "-1.0") => {
+                self.push(word.trim_end_matches(".0"));
+            }
             _ => self.push("?"),
         }
     }

@@ -9,8 +9,6 @@ mod heartbeat_reader;
 mod host_columns;
 mod segment_reader;
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use fathom_errors::{Error, Result};
@@ -42,16 +40,7 @@ pub fn read_recorded_series(
     let names = NameTree::new();
     let mut readers: Vec<SegmentReader<'_>> = Vec::new();
     let mut servers = 0;
-    // Thousands of metrics are looked up in each chunk.
-    let known: RefCell<HashMap<String, bool>> = RefCell::new(HashMap::new());
-    let is_read = |path: &str| {
-        if let Some(is_read) = known.borrow().get(path) {
-            return *is_read;
-        }
-        let is_read = !matches!(ColumnUse::from_path(path, &names), ColumnUse::Unused);
-        known.borrow_mut().insert(path.to_owned(), is_read);
-        is_read
-    };
+    let is_read = |path: &str| is_read(path, &names);
     let problems = visit_servers(inputs, filter, &is_read, &mut |event| {
         let reader_of = |readers: &[SegmentReader<'_>], directory: &str| {
             readers.iter().position(|reader| reader.directory == directory)
@@ -74,6 +63,16 @@ pub fn read_recorded_series(
     })?;
     readers.into_iter().try_for_each(|reader| end(reader, visit))?;
     Ok(problems)
+}
+
+/// Chooses by their paths the metrics that series are made from.
+pub fn recorded_metrics() -> impl Fn(&str) -> bool {
+    let names = NameTree::new();
+    move |path| is_read(path, &names)
+}
+
+fn is_read(path: &str, names: &NameTree) -> bool {
+    !matches!(ColumnUse::from_path(path, names), ColumnUse::Unused)
 }
 
 fn end(mut reader: SegmentReader<'_>, visit: &mut dyn FnMut(RecordedEvent<'_>) -> Result<()>) -> Result<()> {

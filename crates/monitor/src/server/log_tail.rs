@@ -19,7 +19,7 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, SlowOperation};
 
 use super::link::{Refusal, ServerLink, WatchedServer};
-use crate::log::{LogWhat, duration_ms, event_of, may_be_slow, read_log_line};
+use crate::log::{LogWhat, LoggedOperation, duration_ms, event_of, may_be_slow, read_log_line};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
@@ -85,7 +85,16 @@ impl LogTail {
                 let got = poll(link, written);
                 link.account(batch);
                 match got {
-                    Ok(lines) => Ok(lines),
+                    Ok((mut lines, ahead_ms)) => {
+                        for line in &mut lines {
+                            if let Some(whole) = completed(line) {
+                                *line = whole;
+                                let note = "it cuts long lines for getLog, so operations in them count with the least time";
+                                self.notes.once(batch, format!("{}: {note}, {SLOW_MS} ms", link.who()));
+                            }
+                        }
+                        Ok((lines, ahead_ms))
+                    }
                     // The server's own sampler reports this.
                     Err(Refusal::Lost(_)) => Ok((Vec::new(), 0)),
                     Err(_) => {
@@ -132,6 +141,24 @@ fn unseen(reply: &RawDocument, written: &mut Option<i64>) -> Texts {
     lines.iter().skip(from).map(|line| line.as_bytes().to_vec()).collect()
 }
 
+/// `getLog` cuts lines before 4.4 to this length, in bytes, and with their end the duration.
+const CUT_BYTES: usize = 511;
+/// mongod logs operations from this duration on unless another is set.
+const SLOW_MS: u64 = 100;
+
+/// Gives the line of a slow operation that the server cut the least duration that it can have; `None` for any other line.
+fn completed(line: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(line);
+    let (_, message) = text.split_once("] ").filter(|_| line.len() >= CUT_BYTES && !may_be_slow(&text))?;
+    let kinds = ["command ", "update ", "remove ", "query ", "getmore "];
+    if !kinds.iter().any(|kind| message.starts_with(kind)) || !message.contains(" command: ") {
+        return None;
+    }
+    // The last word may be half of a number.
+    let (whole, _) = text.rsplit_once(' ')?;
+    Some(format!("{} numYields:0 {SLOW_MS}ms", whole.trim_end_matches(',')).into_bytes())
+}
+
 /// Chooses the lines to parse: events, and the slowest of the slow operations. Returns also the number of lines left out.
 fn chosen(lines: &[Vec<u8>]) -> (Vec<&[u8]>, usize) {
     let mut slow = Vec::new();
@@ -151,6 +178,13 @@ fn chosen(lines: &[Vec<u8>]) -> (Vec<&[u8]>, usize) {
     let mut kept: Vec<usize> = slow.chain(events.into_iter().take(KEPT)).collect();
     kept.sort_unstable();
     (kept.into_iter().filter_map(|at| lines.get(at).map(Vec::as_slice)).collect(), left_out)
+}
+
+/// The facts of a slow operation in one line, without any value of its command.
+fn line_without_values(context: &str, logged: &LoggedOperation) -> String {
+    let SlowOperation { namespace, plan, duration_ms, .. } = &logged.operation;
+    let plan = plan.as_ref().map(|plan| format!(" planSummary: {plan}")).unwrap_or_default();
+    format!("[{context}] {namespace} {}{plan} {duration_ms}ms", logged.shape)
 }
 
 fn wall_ms() -> i64 {
@@ -177,7 +211,9 @@ impl Sampler for LogTail {
             batch.entries.push(match line.what {
                 LogWhat::Slow(logged) => {
                     let (server, ended_ns) = (self.number, at_ns);
-                    Entry::SlowOperation(Box::new(SlowOperation { server, ended_ns, ..logged.operation }))
+                    let line = line_without_values(&line.context, &logged);
+                    let operation = SlowOperation { server, ended_ns, line, ..logged.operation };
+                    Entry::SlowOperation(Box::new(operation))
                 }
                 // None of these lines was chosen.
                 LogWhat::Driver(_) => continue,
@@ -327,6 +363,32 @@ mod tests {
         // More than it keeps, and a restart.
         assert_eq!(seen(99, &["x", "y"]), ["x", "y"]);
         assert_eq!(seen(1, &["z"]), ["z"]);
+    }
+
+    /// Of a mongod 4.0 no scan of a collection was recorded: their lines have 550 bytes, and `getLog` gives the first 511.
+    #[test]
+    fn a_line_that_the_server_cut_is_an_operation_of_at_least_its_threshold() {
+        let line = format!(
+            "2026-11-28T16:11:12.822+0000 I COMMAND  [conn38] command ycsb.usertable command: find {{ find: \"usertable\", \
+             filter: {{ field3: BinData(0, 6E6F) }}, limit: 1, comment: \"{}\", $db: \"ycsb\" }} planSummary: COLLSCAN keysExamined:0 \
+             docsExamined:100000 cursorExhausted:1 numYields:781 nreturned:0 reslen:103 locks:{{ Global: {{ acquireCount: \
+             {{ r: 782 }} }} }} protocol:op_msg 141ms",
+            "x".repeat(200)
+        );
+        assert!(line.len() > CUT_BYTES && completed(line.as_bytes()).is_none(), "a whole line is as it is");
+        for cut in [CUT_BYTES, CUT_BYTES + 1] {
+            let read = read_log_line(&completed(&line.as_bytes()[..cut]).unwrap()).unwrap();
+            let LogWhat::Slow(logged) = read.what else { panic!("{read:?}") };
+            assert_eq!(
+                (logged.operation.plan.as_deref(), logged.operation.duration_ms),
+                (Some("COLLSCAN"), SLOW_MS)
+            );
+            assert_eq!(logged.operation.documents_examined, Some(100_000));
+            assert_eq!(logged.shape, "find { filter: { field3: ? } }");
+        }
+        assert!(
+            completed(b"2026-11-28T16:11:12.822+0000 I NETWORK  [listener] connection accepted").is_none()
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 //! [`Servers::find`] finds the servers behind a connection string, and [`server_samplers`] makes their samplers. All
 //! commands need no more than the role clusterMonitor, and change nothing.
 
+mod busy_signs;
 mod collection;
+mod current_operations;
 mod deployment;
 mod figures;
 #[cfg(test)]
@@ -18,6 +20,7 @@ mod server_status;
 mod sharding;
 mod snapshot;
 mod status;
+mod work_questions;
 
 use std::sync::Arc;
 use std::time::Duration;

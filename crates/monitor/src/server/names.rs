@@ -139,6 +139,11 @@ pub(crate) static NAMES: &[Name] = &[
     name("documents.updated", &[at(&["metrics.document.updated"])]),
     name("documents.deleted", &[at(&["metrics.document.deleted"])]),
     name("documents.returned", &[at(&["metrics.document.returned"])]),
+    // The work of queries [real]; `collectionScans` since 4.4 [manual].
+    name("scan.keys", &[at(&["metrics.queryExecutor.scanned"])]),
+    name("scan.documents", &[at(&["metrics.queryExecutor.scannedObjects"])]),
+    name("scan.collections", &[at(&["metrics.queryExecutor.collectionScans.total"])]),
+    name("scan.sorts", &[at(&["metrics.operation.scanAndOrder"])]),
     name("network.in_bytes", &[at(&["network.bytesIn"])]),
     name("network.out_bytes", &[at(&["network.bytesOut"])]),
     name("network.requests", &[at(&["network.numRequests"])]),
@@ -216,6 +221,21 @@ pub(crate) static NAMES: &[Name] = &[
             at(&["fathom.locks.totalWaitMicros"]),
             at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*").lab(false),
         ],
+    ),
+    // The same waits by the resource of the lock, from the one that holds the others down.
+    name(
+        "lock.global.wait_us",
+        &[at(&["locks.Global.timeAcquiringMicros.*"]).zero_by("locks.Global.acquireCount.*").lab(false)],
+    ),
+    name(
+        "lock.database.wait_us",
+        &[at(&["locks.Database.timeAcquiringMicros.*"]).zero_by("locks.Database.acquireCount.*").lab(false)],
+    ),
+    name(
+        "lock.collection.wait_us",
+        &[at(&["locks.Collection.timeAcquiringMicros.*"])
+            .zero_by("locks.Collection.acquireCount.*")
+            .lab(false)],
     ),
     name("write_conflicts", &[at(&["metrics.operation.writeConflicts"])]),
     // Since 4.2 [real].

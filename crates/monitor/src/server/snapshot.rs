@@ -184,6 +184,8 @@ mod tests {
         let values = tree.read(&status);
         let expected = [
             ("wait.lock_us", 37.0),
+            ("lock.global.wait_us", 7.0),
+            ("lock.database.wait_us", 30.0),
             ("wait.replication_us", 7000.0),
             ("replication.waits", 1.0),
             ("checkpoint.running", 1.0),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
+use super::busy_signs::BusySigns;
 use super::collection::{CollectionFigures, Namespace, number_at};
 use super::figures::CounterFigures;
 use super::link::{Refusal, ServerLink, WatchedServer};
@@ -16,6 +17,7 @@ use super::progress::timestamp;
 use super::replication::changed;
 use super::server_status;
 use super::snapshot::NameTree;
+use super::work_questions::WorkQuestions;
 use crate::sampler::Every;
 use crate::{Batch, Sampler};
 
@@ -33,6 +35,10 @@ pub(crate) struct StatusSampler {
     writes: Option<Writes>,
     /// True if writes waited at the last reading and none had ended since the reading before.
     has_writes_held_up: bool,
+    signs: BusySigns,
+    is_busy: bool,
+    /// The questions on its work; a router's is that of its shards.
+    work: Option<WorkQuestions>,
 }
 
 /// The figures on a server's writes in `serverStatus`.
@@ -75,6 +81,9 @@ impl StatusSampler {
             is_up: true,
             writes: None,
             has_writes_held_up: false,
+            signs: BusySigns::default(),
+            is_busy: false,
+            work: watched.role.has_engine().then(|| WorkQuestions::new(watched.number)),
             watched,
         }
     }
@@ -91,6 +100,9 @@ impl StatusSampler {
         batch.put(self.series("ping_us"), "us", window, ping.as_secs_f64() * 1e6);
         self.read_status(batch)?;
         self.read_fsync_lock(batch)?;
+        if let Some(work) = self.work.as_mut().filter(|_| self.is_busy) {
+            work.sample(&mut self.link, &mut self.figures.notes, batch)?;
+        }
         if let Some(collection) = &mut self.collection {
             let CounterFigures { sums, notes, .. } = &mut self.figures;
             collection.sample(&mut self.link, sums, notes, batch)?;
@@ -110,6 +122,7 @@ impl StatusSampler {
                 self.has_writes_held_up =
                     writes.zip(self.writes).is_some_and(|(now, before)| now.are_held_up_since(before));
                 self.writes = writes;
+                self.is_busy = self.signs.take(status, window.1);
                 let end = |name| timestamp(status, &["oplog"], name).map(|stamp| f64::from(stamp.time));
                 if let Some((first, last)) = end("earliestOptime").zip(end("latestOptime")) {
                     let name = format!("server.{}.replication.oplog_s", self.watched.number);

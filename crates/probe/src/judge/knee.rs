@@ -102,7 +102,7 @@ fn words(
         None => "no depth gave it steadily".to_owned(),
     };
     let mut words = format!(
-        "One request at a time takes {r1}; the disk does at most {most} per second (fitted), and {reached}. Requests \
+        "One request at a time takes {r1}; the disk does about {most} per second (fitted), and {reached}. Requests \
          beyond that only wait: latency is then the number in flight / {most} per second."
     );
     if let Some(peak) = peak {

@@ -107,7 +107,7 @@ fn resembles(knee: Option<&Knee>) -> Option<Meaning> {
         id: "resembles".to_owned(),
         sentence: format!("It behaves like {}. Beware: {}.", class.name, class.warning),
         arithmetic: format!(
-            "{} random reads per second at most, {} for one",
+            "about {} random reads per second, {} for one",
             count(knee.throughput_max_per_s),
             Nanos(knee.latency_at_one_ns as u64)
         ),

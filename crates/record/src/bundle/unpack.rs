@@ -1,7 +1,6 @@
 //! Unpacks bundles, or checks them without unpacking; every byte is treated as hostile.
 
-use std::cell::RefCell;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,9 +9,11 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 use tar::{Archive, Entries, Entry, EntryType};
 use zstd::stream::read::Decoder;
 
-use super::{BundleList, ChecksumStream, FORMAT, LIST, MAX_LIST_BYTES, MAX_NAME_BYTES, is_run_name, refused};
-use crate::files::{LATENCY, MANIFEST};
-use crate::folders::{IMPORTING, is_record, look};
+use super::{BundleList, FORMAT, LIST, MAX_LIST_BYTES, MAX_NAME_BYTES, is_run_name, refused};
+use crate::checksum_stream::ChecksumStream;
+use crate::files::MANIFEST;
+use crate::folders::{is_record, look};
+use crate::staging_folder::StagingFolder;
 
 /// The most memory that reading may take, as a power of two: enough for the level at which bundles are packed, with a margin.
 const MAX_WINDOW_LOG: u32 = 27;
@@ -88,11 +89,7 @@ fn unpacked(
         aside.make(parent)?;
         has_room(parent, list)
     };
-    let create = |name: &str| {
-        let path = aside.folder.join(name);
-        let made = OpenOptions::new().write(true).create_new(true).open(&path);
-        made.map_err(|e| Error::io("create", &path, e))
-    };
+    let create = |name: &str| aside.create(name);
     let list = read(archive, bundle, bytes_max, begin, create)?;
     // The check that every list of runs makes.
     look(&aside.folder).map_err(|why| refused(bundle, format!("it {why}")))?;
@@ -106,63 +103,6 @@ fn unpacked(
     .map_err(|e| Error::io("create", &folder, e))?;
     aside.keep();
     Ok(UnpackResult { folder, list })
-}
-
-/// The directory into which a bundle is unpacked until all of it is right. It is deleted unless it is kept, and so are the directories that were made for it.
-struct StagingFolder {
-    folder: PathBuf,
-    /// Folders that were made, the outermost first.
-    made: RefCell<Vec<PathBuf>>,
-    /// Holds the lock that tells other processes that unpacking continues.
-    held: RefCell<Option<File>>,
-}
-
-impl StagingFolder {
-    fn new(parent: &Path) -> StagingFolder {
-        let folder = parent.join(format!("{IMPORTING}{}", std::process::id()));
-        StagingFolder { folder, made: RefCell::default(), held: RefCell::default() }
-    }
-
-    fn make(&self, parent: &Path) -> Result<()> {
-        let missing = parent.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists());
-        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
-        for folder in missing.into_iter().rev() {
-            match fs::create_dir(&folder) {
-                // Another import made it at the same time.
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                made => {
-                    made.map_err(|e| Error::io("create", &folder, e))?;
-                    self.made.borrow_mut().push(folder);
-                }
-            }
-        }
-        for folder in [self.folder.clone(), self.folder.join(LATENCY)] {
-            fs::create_dir(&folder).map_err(|e| Error::io("create", &folder, e))?;
-            self.made.borrow_mut().push(folder);
-        }
-        let held = File::open(&self.folder).map_err(|e| Error::io("open", &self.folder, e))?;
-        // Without locks, the rest of an interrupted import is not deleted. That is harmless.
-        let _ = held.try_lock();
-        *self.held.borrow_mut() = Some(held);
-        Ok(())
-    }
-
-    fn keep(&self) {
-        self.made.borrow_mut().clear();
-    }
-}
-
-impl Drop for StagingFolder {
-    fn drop(&mut self) {
-        let made = self.made.borrow();
-        if made.contains(&self.folder) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
-        // The directories that were made around it, unless another program uses them now.
-        for folder in made.iter().rev().filter(|folder| !folder.starts_with(&self.folder)) {
-            let _ = fs::remove_dir(folder);
-        }
-    }
 }
 
 fn is_free(folder: &Path) -> Result<()> {

@@ -11,6 +11,7 @@ use fathom_errors::{Error, Result};
 
 use crate::files::{FINDINGS, LATENCY, MANIFEST, RESULTS};
 use crate::series_parts::{self, HALF};
+use crate::source_recording::{RECORDING, is_server_folder, is_source_file};
 
 /// The page that `fathom report` makes.
 const PAGE: &str = "report.html";
@@ -37,6 +38,8 @@ impl RunFile {
 pub struct Contents {
     /// Files of a run, by name.
     pub files: Vec<RunFile>,
+    /// Folders of a run, each before those within it.
+    pub folders: Vec<String>,
     /// Names of files that Fathom did not write.
     pub foreign: Vec<String>,
     /// Names of a run's files that belong to something else than a plain file.
@@ -80,9 +83,13 @@ impl Contents {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
             about => about.map_err(|e| Error::io("look at", entry.path(), e))?,
         };
-        if name == LATENCY {
+        if [LATENCY, RECORDING].contains(&name.as_str()) || is_server_folder(&name) {
             match about.is_dir() {
-                true => return self.list(&entry.path(), "latency/"),
+                true => {
+                    let prefix = format!("{name}/");
+                    self.folders.push(name);
+                    return self.list(&entry.path(), &prefix);
+                }
                 false => self.disguised.push(name),
             }
         } else if !plain_name || !(is_record(&name) || is_remade(&name)) {
@@ -107,6 +114,9 @@ pub(crate) fn is_record(name: &str) -> bool {
             && log.len() <= 255
             && !stem.starts_with('.')
             && !stem.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
+    }
+    if is_source_file(name) {
+        return true;
     }
     let is_series = series_parts::split(name).is_some_and(|(_, extension)| extension != HALF);
     is_series || [MANIFEST, RESULTS, FINDINGS].contains(&name)

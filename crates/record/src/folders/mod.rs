@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use fathom_errors::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::files::{LATENCY, MANIFEST, MAX_MANIFEST_BYTES};
+use crate::files::{MANIFEST, MAX_MANIFEST_BYTES};
 use crate::{Manifest, Run, RunLock, State};
 
 pub use self::contents::{Contents, RunFile};
@@ -264,9 +264,9 @@ fn empty(folder: &Path) -> Result<()> {
         let path = folder.join(&file.name);
         fs::remove_file(&path).map_err(|e| Error::io("remove", &path, e))?;
     }
-    let latency = folder.join(LATENCY);
-    if latency.exists() {
-        fs::remove_dir(&latency).map_err(|e| Error::io("remove", &latency, e))?;
+    for name in contents.folders.iter().rev() {
+        let inner = folder.join(name);
+        fs::remove_dir(&inner).map_err(|e| Error::io("remove", &inner, e))?;
     }
     fs::remove_dir(folder).map_err(|e| Error::io("remove", folder, e))
 }

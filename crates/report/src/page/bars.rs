@@ -112,7 +112,11 @@ fn of_budget(budget: &Budget) -> BarTable {
             kind: "unknown",
         });
     }
-    let closes = if budget.closes { "" } else { ", which does not close" };
+    let closes = match budget.closes {
+        true => "",
+        false if budget.closure < 1.0 => ", so too much of it is unexplained",
+        false => ", so some of them are counted twice",
+    };
     BarTable {
         id: String::new(),
         title: format!(
@@ -154,10 +158,10 @@ fn of_queue(ladder: &QueueLadder) -> BarTable {
         id: String::new(),
         title: format!("Queues of server {}{device}, from the client down", ladder.member),
         how: format!(
-            "{}. A bar is the mean number within over how many are let in; full is the share of readings at 95 % of that or more.",
+            "{}. A bar is the mean number of operations in a queue as a share of its limit; full is the share of readings at 95 % of the limit or more.",
             seconds(ladder.window_ns)
         ),
-        heads: ["queue", "lets in", "mean", "95th percentile", "full"].map(str::to_owned).to_vec(),
+        heads: ["queue", "limit", "mean", "95th percentile", "full"].map(str::to_owned).to_vec(),
         rows: rows.collect(),
         doubts: ladder.rungs.iter().filter(|rung| rung.limits).map(|rung| rung.words.clone()).collect(),
     }
@@ -330,7 +334,11 @@ mod tests {
             .map(|row| (row.cells[0].as_str(), row.from_pct.as_str(), row.wide_pct.as_str()))
             .collect();
         assert_eq!(places, [("network", "0", "30"), ("page read", "30", "60"), ("unexplained", "90", "10")]);
-        assert!(table.how.contains("90 %") && table.how.contains("does not close"), "{}", table.how);
+        assert!(
+            table.how.contains("90 %") && table.how.contains("too much of it is unexplained"),
+            "{}",
+            table.how
+        );
         assert_eq!(table.doubts, ["No ping."]);
     }
 

@@ -70,7 +70,7 @@ fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)]) -> Chart {
     let (step_s, end_s) = steps(map);
     let cells = map.cells(step_s);
     let most = cells.values().copied().max().unwrap_or(1);
-    let title = format!("When operations took how long: {operation}, {clock} time");
+    let title = format!("Times of operations over the run: {operation}, {clock} time");
     let behind = if bands.is_empty() { "" } else { " Bands: a checkpoint ran." };
     Chart {
         svg: draw(&title, &cells, step_s, end_s, bands),

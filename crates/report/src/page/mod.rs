@@ -259,10 +259,10 @@ fn meanings(results: &[Entry]) -> Vec<&fathom_record::disk::Meaning> {
 
 fn state_word(state: State) -> &'static str {
     match state {
-        State::Complete => "ran to its end",
-        State::Interrupted => "was interrupted; what was measured until then is shown",
-        State::Running => "was killed, or is still going; what was measured until then is shown",
-        State::Failed => "ended with an error; what was measured until then is shown",
+        State::Complete => "complete",
+        State::Interrupted => "interrupted; the page shows what was measured until then",
+        State::Running => "killed, or still running; the page shows what was measured until then",
+        State::Failed => "ended with an error; the page shows what was measured until then",
     }
 }
 

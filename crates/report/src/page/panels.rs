@@ -146,7 +146,7 @@ static PANELS: &[Panel] = &[
             ),
         ],
         how: "Lag: how old the oldest write is that this member's journal lacks, as the primary knew it, or by heartbeats where it does \
-              not tell. PanelScope a primary: time that write concerns waited over their number, and time that flow control held writes back \
+              not tell. On a primary: time that write concerns waited over their number, and time that flow control held writes back \
               over writes.",
     },
     Panel {
@@ -369,6 +369,11 @@ fn points(shows: LineContent, name: Option<&str>, series: &SeriesSet) -> Vec<Poi
     }
 }
 
+const RESPONSE: &str = ".response.mean_ns";
+const SERVICE: &str = ".service.mean_ns";
+/// Response times that are longer than service times by at most this share are drawn only once.
+const MAX_WAIT_SHARE: f64 = 0.01;
+
 /// The contents of a load's chart: its name, the end of its series' names, title, unit, factor, whether the scale is in decades, method.
 const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
     (
@@ -392,7 +397,7 @@ const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
     ),
     (
         "response-mean",
-        ".response.mean_ns",
+        RESPONSE,
         "Mean response time of the client",
         "µs",
         1e-3,
@@ -401,7 +406,7 @@ const SHOWN: [(&str, &str, &str, &str, f64, bool, &str); 4] = [
     ),
     (
         "service-mean",
-        ".service.mean_ns",
+        SERVICE,
         "Mean service time of the client",
         "µs",
         1e-3,
@@ -423,6 +428,10 @@ pub(super) fn client_plans(series: &SeriesSet, grid: TimeGrid) -> Vec<ChartPlan>
             }
         }
         for (load, operations) in loads {
+            // A closed loop sends each operation when it is due.
+            if ending == SERVICE && operations.iter().all(|one| is_response(series, load, *one)) {
+                continue;
+            }
             let mut readings = 0;
             let mut lines = Vec::new();
             for (operation, points) in operations {
@@ -451,10 +460,40 @@ pub(super) fn client_plans(series: &SeriesSet, grid: TimeGrid) -> Vec<ChartPlan>
     plans
 }
 
+/// Whether the service times of an operation are its response times in each reading.
+fn is_response(series: &SeriesSet, load: &str, (operation, service): (&str, &[Point])) -> bool {
+    let name = if load.is_empty() { operation.to_owned() } else { format!("{load}.{operation}") };
+    let response = series.get(&format!("client.{name}{RESPONSE}"));
+    let response = response.map_or(&[][..], |response| whole_windows(&response.points));
+    let waits_little = |(service, response): (&Point, &Point)| {
+        service.end_ns == response.end_ns && response.value <= (1.0 + MAX_WAIT_SHARE) * service.value
+    };
+    service.len() == response.len() && service.iter().zip(response).all(waits_little)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::page::chart::Chart;
+
+    #[test]
+    fn a_closed_loop_has_one_chart_of_means() {
+        let second = 1_000_000_000;
+        for (wait_share, ids) in [
+            (0.005, &["client-response-mean-a"][..]),
+            (0.05, &["client-response-mean-a", "client-service-mean-a"]),
+        ] {
+            let mut series = SeriesSet::default();
+            for at in 0..4 {
+                let point = |value| Point { begin_ns: at * second, end_ns: (at + 1) * second, value };
+                series.add("client.a.read.service.mean_ns", "ns", point(1e6));
+                let wait_ns = if at == 2 { wait_share * 1e6 } else { 0.0 };
+                series.add("client.a.read.response.mean_ns", "ns", point(1e6 + wait_ns));
+            }
+            let plans = client_plans(&series, TimeGrid::until(4 * second));
+            assert_eq!(plans.iter().map(|plan| plan.id.as_str()).collect::<Vec<_>>(), ids);
+        }
+    }
 
     #[test]
     fn rates_means_and_readings_come_from_their_series() {

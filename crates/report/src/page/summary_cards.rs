@@ -10,7 +10,7 @@ use fathom_units::{Nanos, count};
 use serde::Serialize;
 
 use super::study;
-use crate::capacity::capacity_sentences;
+use crate::capacity::{capacity_sentences, stated};
 use crate::run_verdict::verdict_sentence;
 use crate::study::labels::{
     answers, chance, design, effect, effect_interval, percent, sentence, spaced, tally, versus,
@@ -118,11 +118,10 @@ fn objective_card(objective: &Objective) -> Card {
 }
 
 fn capacity_card(capacity: &Capacity) -> Card {
-    let held = capacity.rate_per_s;
     Card {
         kind: if capacity.withheld.is_some() { "unsure" } else { "plain" },
         label: format!("{}: {}", capacity.server, capacity.load.name()),
-        text: held.map_or_else(|| "no rate".to_owned(), |rate| format!("{} a second", count(rate))),
+        text: stated(capacity).map_or_else(|| "no rate".to_owned(), |rate| format!("{rate} a second")),
         more: match &capacity.withheld {
             Some(withheld) => withheld.clone(),
             None => format!("at {}; limit: {}", capacity.objective, capacity.limit.words()),
@@ -196,8 +195,8 @@ fn verdict(results: &[Entry], findings: &[Finding]) -> Card {
     };
     let more = match due().count() {
         0 => String::new(),
-        1 => "One finding needs a look.".to_owned(),
-        many => format!("{many} findings need a look."),
+        1 => "One finding below says what to do.".to_owned(),
+        many => format!("{many} findings below say what to do."),
     };
     Card { kind, label: "Verdict".to_owned(), text, more }
 }
@@ -257,7 +256,7 @@ mod tests {
         ];
         let cards = cards(&[], &findings);
         assert_eq!((cards[0].kind, cards[0].text.as_str()), ("bad", "The queue is full."));
-        assert_eq!(cards[0].more, "2 findings need a look.");
+        assert_eq!(cards[0].more, "2 findings below say what to do.");
         let calm = super::cards(&[], &findings[2..]);
         assert_eq!(calm[0].kind, "unsure", "an absence of findings is no good news");
         let unsure = super::cards(&[], &findings[..1]);
@@ -288,7 +287,7 @@ mod tests {
         assert_eq!(kinds, ["bad", "unsure", "good", "unsure"]);
         let card = &super::cards(&[entry(BurstVerdict::Burst)], &[])[0];
         assert_eq!(card.text, "In burst: 2,000, then 500.");
-        let capacity = Capacity {
+        let mut capacity = Capacity {
             server: "Server on WiredTiger".to_owned(),
             load: fathom_record::capacity::CapacityLoad::Reads,
             objective: "p99<10ms".to_owned(),
@@ -304,6 +303,11 @@ mod tests {
             checkpoints: None,
             withheld: None,
         };
+        assert_eq!(capacity_card(&capacity).text, "about 900 a second");
+        // The sentence counts reads of the device, and so does the card.
+        capacity.device_reads_per_operation = Some(0.5);
+        assert_eq!(capacity_card(&capacity).text, "about 450 a second");
+        capacity.device_reads_per_operation = Some(1.0);
         let results = [Entry::Capacity(Box::new(capacity)), entry(BurstVerdict::CannotTell)];
         let card = &super::cards(&results, &[])[0];
         assert!(card.text.starts_with("This disk carries about 900"), "{}", card.text);

@@ -119,7 +119,7 @@ fn comparisons(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.comparisons.is_empty() {
         return;
     }
-    heading("Comparisons: level over baseline, 95 %, p after all, verdict", lines);
+    heading("Comparisons: level over baseline, 95 %, adjusted p, verdict", lines);
     // The compared levels are printed once, with their metrics below.
     let mut subjects: Vec<String> = Vec::new();
     for one in &study.comparisons {
@@ -182,7 +182,7 @@ fn noise(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
         return;
     }
     heading("Noise floor: how far two runs of the same thing lie apart", lines);
-    let heads = ["metric", "19 of 20 within", "least effect found", "pairs"].map(str::to_owned);
+    let heads = ["metric", "19 of 20 within", "detectable effect", "pairs"].map(str::to_owned);
     let rows: Vec<Vec<String>> = study
         .noise
         .iter()

@@ -7,6 +7,7 @@ use fathom_wire::{Code, Failure};
 use super::Reply;
 use crate::Result;
 use crate::call;
+use crate::counters;
 use crate::cursors::{CursorSource, RouterCursor};
 use crate::instance::RouterOperation;
 use crate::request::{Request, SendPolicy};
@@ -51,12 +52,8 @@ fn next_batch(
             body.i64("getMore", *theirs);
             copy(request.body(), body, |name| !matches!(name, "getMore" | "$db" | "$clusterTime"));
         })?;
-        return call::call(
-            backend,
-            request.database,
-            &command,
-            &SendPolicy::from_request(request),
-            |answer| {
+        let answered =
+            call::call(backend, request.database, &command, &SendPolicy::from_request(request), |answer| {
                 let inner = parse::document(answer, "cursor")?;
                 let left = inner.map(|inner| parse::integer(inner, "id")).transpose()?.flatten().unwrap_or(0);
                 if let Some(inner) = inner {
@@ -65,8 +62,11 @@ fn next_batch(
                     out.i64("id", if left == 0 { 0 } else { id });
                 }
                 Ok(left == 0)
-            },
-        );
+            });
+        if cursor.options.awaits_data {
+            counters::count_as_wait_for_data();
+        }
+        return answered;
     }
     if let CursorSource::Merge(merge) = &mut cursor.source {
         merge.set_batch_size(size.and_then(|size| i64::try_from(size).ok()));

@@ -25,7 +25,7 @@ use fathom_service::parse;
 use crate::Result;
 use crate::backend::Backend;
 use crate::call;
-use crate::cursors::{CursorSource, RouterCursor};
+use crate::cursors::{CursorOptions, CursorSource, RouterCursor};
 use crate::instance::{Instance, RouterOperation};
 use crate::request::{Request, SendPolicy};
 use crate::route::Route;
@@ -43,16 +43,21 @@ pub(crate) type Reply<'a> = fathom_wire::DocumentWriter<'a>;
 /// The function of a command.
 pub(crate) type CommandFunction = fn(RouterOperation<'_>, &Request<'_>, &mut Reply<'_>) -> Result<()>;
 
-/// The database, and whether a cursor of this command lives until it is closed (no time-out).
-pub(crate) fn cursor_terms<'a>(request: &Request<'a>) -> Result<(&'a str, bool)> {
-    Ok((request.database, parse::boolean(request.fields, "noCursorTimeout")?))
+/// The database, and the options for a cursor of this command.
+pub(crate) fn cursor_terms<'a>(request: &Request<'a>) -> Result<(&'a str, CursorOptions)> {
+    let flag = |name: &str| parse::boolean(request.fields, name);
+    let options = CursorOptions {
+        no_timeout: flag("noCursorTimeout")?,
+        awaits_data: flag("tailable")? && flag("awaitData")?,
+    };
+    Ok((request.database, options))
 }
 
 /// Passes on a shard's reply with a cursor, under the router's own cursor id if the shard has more; takes the database and the
-/// time-out of [`cursor_terms`].
+/// options of [`cursor_terms`].
 pub(crate) fn pass_cursor_on(
     instance: &Instance,
-    (database, no_timeout): (&str, bool),
+    (database, options): (&str, CursorOptions),
     backend: &Arc<Backend>,
     answer: &RawDocument,
     reply: &mut Reply<'_>,
@@ -74,7 +79,7 @@ pub(crate) fn pass_cursor_on(
         database: database.to_owned(),
         collection: collection.to_owned(),
     };
-    let own = instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, no_timeout });
+    let own = instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, options });
     for (name, value) in fields_of(answer) {
         if name == "cursor" {
             let mut out = reply.begin_document("cursor");
@@ -104,8 +109,8 @@ pub(crate) fn write_first_batch(
         source.close();
         0
     } else {
-        let no_timeout = parse::boolean(request.fields, "noCursorTimeout")?;
-        op.instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, no_timeout })
+        let (_, options) = cursor_terms(request)?;
+        op.instance.cursors.add(RouterCursor { namespace: namespace.to_owned(), source, options })
     };
     cursor.i64("id", id);
     cursor.string("ns", namespace);

@@ -75,6 +75,9 @@ fn answer(
         return Err(Failure::new(Code::BadValue, what));
     }
     let find = FindState::new(op, &state, query)?;
+    if options.tailable {
+        op.instance.counters.tailable_scans.add(1);
+    }
     drop(state);
     let mut producer = Producer::Find(Box::new(find), Arc::clone(collection));
     let mut cursor = reply.begin_document("cursor");

@@ -113,9 +113,23 @@ fn show(user: &User, with_credentials: bool, with_privileges: bool) -> Document 
     shown
 }
 
+/// A user may see the roles that he was granted; seeing others requires the right to see the roles of their database.
+fn check_role(op: &OperationContext<'_>, request: &Request<'_>, role: &RoleName) -> Result<()> {
+    let has_role = |(name, database): &(String, String)| {
+        op.instance.users.get(database, name).is_some_and(|user| user.roles.contains(role))
+    };
+    if op.client.users().iter().any(has_role)
+        || crate::auth::may(op, set![viewRole], PrivilegeResource::Collection(&role.database, ""))
+    {
+        return Ok(());
+    }
+    let what = format!("Not authorized to view roles from the {} database", role.database);
+    Err(Failure::new(Code::Unauthorized, what).with("command", request.command.name))
+}
+
 /// Lists roles: the named ones, or with `showBuiltinRoles` all of the command's database.
 pub(super) fn roles(
-    _op: &mut OperationContext<'_>,
+    op: &mut OperationContext<'_>,
     request: &Request<'_>,
     reply: &mut Reply<'_>,
 ) -> Result<()> {
@@ -137,6 +151,9 @@ pub(super) fn roles(
         }
         other => return Err(parse::wrong_type("rolesInfo", other, "string")),
     };
+    if parse::integer_of(request.target).is_none() {
+        roles.iter().try_for_each(|role| check_role(op, request, role))?;
+    }
     let mut array = reply.begin_array("roles");
     for role in roles.iter().filter(|role| role.is_built_in()) {
         let mut shown = doc! {

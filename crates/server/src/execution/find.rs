@@ -38,7 +38,9 @@ impl FindState {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, rejected) = plan_of(&query, &indexes)?;
         check_table_scan(op, &plan)?;
-        op.figures.plan = Some(plan_summary(&plan, state).into());
+        let summary = plan_summary(&plan, state);
+        op.note_plan(&summary);
+        op.figures.plan = Some(summary.into());
         let covered = plan.covered && !query.show_record_id && !query.return_key;
         let fetch = match (query.count_only && !plan.filter, covered) {
             (true, _) => Fetch::Nothing,

@@ -107,8 +107,13 @@ fn describe_command(document: &mut Document, commands: &CommandRegistry, activit
             activity.command.clone()
         },
     );
+    if !activity.plan.is_empty() {
+        document.insert("planSummary", &activity.plan);
+    }
     document.insert("numYields", 0);
+    document.insert("locks", Document::new());
     document.insert("waitingForLock", false);
+    document.insert("lockStats", Document::new());
 }
 
 /// The document of `$collStats` for a collection by its full name; `options` is the stage's own document.

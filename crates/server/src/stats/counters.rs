@@ -164,6 +164,9 @@ pub(crate) struct ServerCounters {
     pub(crate) documents_deleted: Counter,
     pub(crate) keys_scanned: Counter,
     pub(crate) documents_scanned: Counter,
+    pub(crate) collection_scans: Counter,
+    /// Those of tailable cursors, which are among the scans of collections.
+    pub(crate) tailable_scans: Counter,
     pub(crate) scan_and_order: Counter,
     pub(crate) write_conflicts: Counter,
     pub(crate) ttl_passes: Counter,
@@ -187,6 +190,8 @@ impl ServerCounters {
             documents_deleted: Counter::default(),
             keys_scanned: Counter::default(),
             documents_scanned: Counter::default(),
+            collection_scans: Counter::default(),
+            tailable_scans: Counter::default(),
             scan_and_order: Counter::default(),
             write_conflicts: Counter::default(),
             ttl_passes: Counter::default(),

@@ -50,6 +50,9 @@ fn operations_documents_and_failures_are_counted_exactly() {
             ("metrics.document.updated", 101),
             ("metrics.document.deleted", 100),
             ("metrics.operation.scanAndOrder", 1),
+            // Two finds, an update and a delete without an index.
+            ("metrics.queryExecutor.collectionScans.total", 4),
+            ("metrics.queryExecutor.collectionScans.nonTailable", 4),
             ("metrics.commands.insert.total", 2),
             ("metrics.commands.insert.failed", 0),
             ("metrics.commands.find.total", 4),

@@ -1,11 +1,12 @@
 //! The answer on recordings: at most 40 lines of text, or one JSON document with all incidents.
 
+use fathom_explain::recording::{DiskOwnership, OwnShare};
 use fathom_monitor::ClockStep;
 use fathom_record::SlowOperationTable;
 use fathom_record::incident::Incident;
 use fathom_report::{printable, wrapped};
 use fathom_session::JudgedRecording;
-use fathom_units::{count, time_span};
+use fathom_units::{Bytes, count, time_span};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use super::slow_operation_text::sentences;
 use crate::output::WIDTH;
 use crate::recording_arguments::{precise_time, short_time};
 use crate::recording_inputs::{clock_sentences, name_of};
+use crate::server_dumps::dumped_facts_sentence;
 
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
@@ -190,11 +192,40 @@ fn lines(server: &JudgedRecording, zone: &TimeZone, is_one: bool, detail: TextDe
         count(judgement.operations),
     );
     add(&recorded, "", "  ");
+    if is_one {
+        dumped_facts_sentence(&server.facts).iter().for_each(|one| add(one, "  ", "    "));
+        own_share_sentences(&judgement.disks, zone).iter().for_each(|one| add(one, "  ", "    "));
+    }
     clock_notes(server, zone).iter().for_each(|note| add(note, "  ", "    "));
     if is_one {
         judgement.missing.iter().for_each(|missing| add(missing, "  ", "    "));
     }
     lines
+}
+
+/// The most disks with a sentence on whose their work was.
+const MAX_SHARED_DISKS: usize = 2;
+
+/// The server's share of the work of the database's disk, or of each disk that may be it.
+fn own_share_sentences(disks: &[DiskOwnership], zone: &TimeZone) -> Vec<String> {
+    let own_words = |own: &OwnShare| {
+        let share = own.share.filter(|_| own.bytes >= 1.0)?;
+        let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+        let at_least = own.least.and_then(|least| Some((least.begin_ms, least.share?)));
+        let at_least = at_least.filter(|(_, least)| share - least >= 0.1).map(|(begin_ms, least)| {
+            format!(", in the minute from {} {}", short_time(begin_ms, zone), percent(least))
+        });
+        Some((Bytes(own.bytes as u64), format!("{}{}", percent(share), at_least.unwrap_or_default())))
+    };
+    let sentence = |one: &DiskOwnership| {
+        let reads = own_words(&one.reads).map(|(bytes, own)| format!("read {bytes} (mongod at most {own})"));
+        let writes =
+            own_words(&one.writes).map(|(bytes, own)| format!("wrote {bytes} (mongod at most {own})"));
+        let work: Vec<String> = [reads, writes].into_iter().flatten().collect();
+        (!work.is_empty()).then(|| format!("{} {}.", one.disk, work.join(" and ")))
+    };
+    let may_be = disks.iter().filter(|one| one.is_database != Some(false));
+    may_be.filter_map(sentence).take(MAX_SHARED_DISKS).collect()
 }
 
 /// The sentences on a clock that ran backwards, or was far off.

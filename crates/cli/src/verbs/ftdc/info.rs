@@ -1,7 +1,10 @@
 //! `fathom ftdc info`: describes the contents of recordings.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
+use fathom_errors::Error;
 use fathom_ftdc::{FileInventory, Period, ServerInventory, take_inventory};
 use fathom_report::{printable, wrapped};
 use fathom_units::{Bytes, count, hours};
@@ -11,6 +14,7 @@ use serde_json::{Value, json};
 use crate::outcome::VerbOutcome;
 use crate::output::{self, WIDTH};
 use crate::recording_arguments::{RecordingArgs, note_problems, precise_time, short_time};
+use crate::server_dumps::{add_dumped_facts, dumped_facts_sentence, is_dump};
 
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
@@ -28,7 +32,17 @@ pub(super) struct InfoArgs {
 
 /// Shows the contents of recordings.
 pub(super) fn run(args: &InfoArgs) -> Result<VerbOutcome> {
-    let (servers, problems) = take_inventory(&args.recording.paths)?;
+    let (dumps, recordings): (Vec<PathBuf>, Vec<PathBuf>) =
+        args.recording.paths.iter().cloned().partition(|path| is_dump(path));
+    if recordings.is_empty() {
+        let what = "only dumps of a server are named, and no recording";
+        return Err(Error::usage(what).advise("name its diagnostic.data too").into());
+    }
+    let (mut servers, problems) = take_inventory(&recordings)?;
+    let is_only = servers.len() == 1;
+    for server in &mut servers {
+        add_dumped_facts(&mut server.facts, &server.directory, &dumps, is_only);
+    }
     let zone = args.recording.zone();
     if args.json {
         let servers: Vec<Value> = servers.iter().map(|server| document(server, &zone)).collect();
@@ -68,6 +82,7 @@ fn text(server: &ServerInventory, zone: &TimeZone) -> String {
     let mut lines = vec![printable(&server.directory)];
     let sentences = [
         server_sentence(server),
+        dumped_facts_sentence(&server.facts),
         span_sentence(server, zone),
         files_sentence(&server.files, server.repeated_samples),
         periods_sentence(server, zone),

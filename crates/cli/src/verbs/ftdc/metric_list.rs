@@ -34,32 +34,52 @@ struct MetricRange {
     samples: usize,
 }
 
+/// The ranges of all metrics, in the order in which they were recorded.
+#[derive(Debug, Default)]
+struct MetricRanges {
+    ranges: Vec<(String, MetricRange)>,
+    /// The number of each metric by its path.
+    numbers: HashMap<String, usize>,
+    /// The numbers of the last block's metrics. The next one has mostly the same.
+    last: Vec<usize>,
+}
+
+impl MetricRanges {
+    fn add(&mut self, block: &SampleBlock<'_>) {
+        self.last.resize(block.metrics.len(), usize::MAX);
+        for ((metric, column), number) in block.metrics.iter().zip(block.columns).zip(&mut self.last) {
+            if self.ranges.get(*number).is_none_or(|(path, _)| *path != metric.path) {
+                *number = *self.numbers.entry(metric.path.clone()).or_insert(self.ranges.len());
+            }
+            let least_and_most =
+                |(least, most): (i64, i64), value: &i64| (least.min(*value), most.max(*value));
+            let (least, most) = column.iter().fold((i64::MAX, i64::MIN), least_and_most);
+            match self.ranges.get_mut(*number) {
+                Some((_, known)) => {
+                    known.least = known.least.min(least);
+                    known.most = known.most.max(most);
+                    known.samples += column.len();
+                }
+                None => {
+                    let range = MetricRange { least, most, samples: column.len() };
+                    self.ranges.push((metric.path.clone(), range));
+                }
+            }
+        }
+    }
+}
+
 /// Lists metrics in the order in which they were recorded.
 pub(super) fn run(args: &MetricsArgs) -> Result<VerbOutcome> {
     let patterns = args.selection.patterns();
     let filter = args.selection.filter(&args.recording.zone())?;
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut ranges: Vec<(String, MetricRange)> = Vec::new();
+    let mut ranges = MetricRanges::default();
     let is_wanted = |path: &str| matches(&patterns, path);
-    let problems =
-        visit_samples(&args.recording.paths, filter, &is_wanted, &mut |block: SampleBlock<'_>| {
-            for (metric, column) in block.metrics.iter().zip(block.columns) {
-                let (Some(least), Some(most)) = (column.iter().min(), column.iter().max()) else { continue };
-                let range = MetricRange { least: *least, most: *most, samples: column.len() };
-                match numbers.get(&metric.path).and_then(|number| ranges.get_mut(*number)) {
-                    Some((_, known)) => {
-                        known.least = known.least.min(range.least);
-                        known.most = known.most.max(range.most);
-                        known.samples += range.samples;
-                    }
-                    None => {
-                        numbers.insert(metric.path.clone(), ranges.len());
-                        ranges.push((metric.path.clone(), range));
-                    }
-                }
-            }
-            Ok(())
-        })?;
+    let problems = visit_samples(&args.recording.paths, filter, &is_wanted, &mut |block| {
+        ranges.add(&block);
+        Ok(())
+    })?;
+    let ranges = ranges.ranges;
     if ranges.is_empty() {
         return Err(args.selection.nothing_found().into());
     }

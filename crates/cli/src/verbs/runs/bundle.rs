@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use fathom_record::Run;
 use fathom_record::bundle::{self, MAX_BYTES};
 use fathom_record::folders::RunFolder;
 use fathom_report::printable;
+use fathom_session::open_run;
 use fathom_units::Bytes;
 
 use super::list::RunsFolder;
@@ -94,7 +94,7 @@ pub(super) fn verify(args: &VerifyArgs, place: &RunsFolder) -> Result<VerbOutcom
 
 /// A sentence for each part that cannot be read.
 fn unreadable(folder: &RunFolder) -> Result<Vec<String>> {
-    let run = Run::open(&folder.path)?;
+    let run = open_run(&folder.path)?;
     let mut wrong = Vec::new();
     let mut note = |result: fathom_errors::Result<()>| wrong.extend(result.err().map(|e| e.to_string()));
     note(run.series().map(drop));

@@ -8,7 +8,7 @@ use clap::Args;
 use fathom_explain::{HistoryRun, ReadRun, compare, histories};
 use fathom_record::history::{ChangeState, History};
 use fathom_report::{comparison_lines, history_lines, printable};
-use fathom_session::run_folders;
+use fathom_session::{open_run, run_folders};
 use serde_json::json;
 
 use super::list::{self, RunFilter, RunsFolder};
@@ -29,7 +29,7 @@ pub(super) struct DiffArgs {
 
 pub(super) fn diff(args: &DiffArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let (a, b) = args.folders(place)?;
-    let read = |folder: &Path| -> Result<ReadRun> { Ok(ReadRun::open(look_at(folder)?)?) };
+    let read = |folder: &Path| -> Result<ReadRun> { Ok(ReadRun::read(look_at(folder)?, open_run(folder)?)?) };
     let comparison = compare(&read(&a)?, &read(&b)?);
     if args.json {
         output::line(&serde_json::to_string_pretty(&comparison)?)?;

@@ -43,7 +43,7 @@ pub(super) fn run(args: &ShowArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     let mut blocks = heading(&folder);
     match folder.manifest.verb.as_str() {
         // These verbs print a judgement of their series.
-        "explain" | "watch" => {
+        "explain" | "watch" | "import" => {
             let (assessment, state) = Assessment::of_folder(&folder.path, Vec::new())?;
             blocks.push(assessment_text::text(&assessment, state, Some(&folder.path)));
         }

@@ -121,6 +121,7 @@ impl<S: Feed> Following<'_, S> {
         let mut told = 0;
         let mut several = false;
         let mut changed: Vec<String> = Vec::new();
+        let mut operations: Vec<String> = Vec::new();
         let mut pace = Pace { interval: self.interval, due: Instant::now() + self.interval };
         loop {
             while self.ended().is_none() && !pace.take(Instant::now()) {
@@ -145,11 +146,17 @@ impl<S: Feed> Following<'_, S> {
             // A server that first answers later than others must not move the columns again.
             let more = text_view::is_several(&screen) && !several;
             several |= more;
-            if more || moments % text_view::HEADER_EVERY == 0 {
+            let is_headed = more || moments % text_view::HEADER_EVERY == 0;
+            if is_headed {
                 output::line(&text_view::header(several))?;
             }
             moments += 1;
             text_view::lines(&screen, several).iter().try_for_each(|line| output::line(line))?;
+            let main = text_view::main_operations(&screen);
+            if is_headed || main != operations {
+                text_view::operations(&screen).iter().try_for_each(|line| output::line(line))?;
+            }
+            operations = main;
         }
     }
 }

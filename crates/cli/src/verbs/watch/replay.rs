@@ -9,8 +9,7 @@ use fathom_errors::{Error, Kind};
 use fathom_explain::Evidence;
 use fathom_ftdc::SampleFilter;
 use fathom_process::Signals;
-use fathom_record::Run;
-use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, Replay};
+use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, Replay, open_run};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -72,7 +71,7 @@ pub(super) fn run(args: &ReplayArgs, path: &Path, view: &ReplayView) -> Result<V
 }
 
 fn run_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) -> Result<Replay> {
-    let run = Run::open(path)?;
+    let run = open_run(path)?;
     let readings = run.readings()?;
     if readings.is_empty() {
         let what = format!("{} holds no reading to replay", path.display());

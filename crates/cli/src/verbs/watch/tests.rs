@@ -5,7 +5,10 @@ use std::time::Duration;
 use fathom_explain::Judgement;
 use fathom_record::budget::{Budget, Layer};
 use fathom_record::disk::Entry;
-use fathom_record::{Confidence, Finding, Gain, Reading, ServerEvent, ServerEventKind, Severity};
+use fathom_record::{
+    Confidence, Finding, Gain, OperationGroup, Reading, ServerEvent, ServerEventKind, ServerWork, Severity,
+    ThreadUse,
+};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -334,4 +337,68 @@ fn one_of_several_servers_stalls() {
     let text = shown(&screen, (120, 40), DisplayMode::default(), PLAIN);
     let line = text.lines().find(|line| line.contains("db1.example.net")).unwrap();
     assert!(line.contains("STALLED") && !line.contains("2500"), "{text}");
+}
+
+/// A server that three scans keep busy, which read the disk, while finds wait for the lock of an index build.
+fn busy() -> Screen {
+    let mut recent = recent(1);
+    let group = |kind: &str, running_us: u64, connections: &[u64]| OperationGroup {
+        kind: kind.into(),
+        namespace: "shop.orders".into(),
+        count: connections.len() as u64,
+        running_us,
+        longest_us: running_us,
+        driver: Some("PyMongo 4.10.1".into()),
+        connections: connections.to_vec(),
+        ..OperationGroup::default()
+    };
+    for second in 221..=230_u64 {
+        let scans = OperationGroup { plan: Some("COLLSCAN".into()), ..group("find", 143_000, &[7, 8, 9]) };
+        let waiting = OperationGroup { wait: Some("lock Database".into()), ..group("update", 400_000, &[4]) };
+        let build = OperationGroup {
+            phase: Some("Index Build".into()),
+            progress: Some((26, 100)),
+            longest_operation: Some("4711".into()),
+            ..group("createIndexes", 1_200_000, &[5])
+        };
+        let thread = ThreadUse {
+            name: "conn7".into(),
+            processor_us: 500_000,
+            read_bytes: Some(20_000_000),
+            ..ThreadUse::default()
+        };
+        recent.evidence.results.push(Entry::ServerWork(Box::new(ServerWork {
+            server: 0,
+            begin_ns: (second - 1) * SECOND_NS,
+            end_ns: second * SECOND_NS,
+            has_read_operations: true,
+            operations: vec![build, waiting, scans],
+            threads: vec![thread],
+            ..ServerWork::default()
+        })));
+    }
+    Screen::new("mongodb://db1, /data", &recent, SECOND, &judgement())
+}
+
+#[test]
+fn what_a_busy_server_runs_is_named_in_every_form() {
+    let screen = busy();
+    let value = serde_json::to_value(&screen).unwrap();
+    let first = &value["operations"][0];
+    assert_eq!((&first["kind"], &first["plan"]), (&"find".into(), &"COLLSCAN".into()));
+    assert_eq!((first["running"].as_f64(), first["time_share"].as_f64()), (Some(3.0), Some(0.6)));
+    assert_eq!((first["processors"].as_f64(), first["disk_bytes_per_s"].as_f64()), (Some(0.5), Some(2e7)));
+    let lines = text_view::operations(&screen);
+    let expected = "# 00:03:50 server 0: 60% of the time, 3.0 at once, up to 143ms, 20.0 MB/s of disk: \
+                    find shop.orders COLLSCAN, PyMongo 4.10.1";
+    assert_eq!(lines[0], expected);
+    assert!(
+        lines.iter().any(|line| line.contains("createIndexes shop.orders Index Build 26%")),
+        "{lines:#?}"
+    );
+    assert!(lines.iter().any(|line| line.contains("waits for lock Database")), "{lines:#?}");
+    let text = shown(&screen, (120, 40), DisplayMode::default(), PLAIN);
+    assert!(text.contains("find shop.orders COLLSCAN (PyMongo 4.10.1)"), "{text}");
+    let idle = single();
+    assert!(idle.operations.is_empty() && text_view::operations(&idle).is_empty());
 }

@@ -3,7 +3,7 @@
 //! Columns never move and none is left out: a value that was not read is a dash, so that `awk '{print $5}'` means the same in each line.
 
 use super::draw::paint::{clock, count, megabytes, percent, time, time_or_dash};
-use super::view::{DeviceFigures, MemberView, Screen};
+use super::view::{DeviceFigures, MemberView, OperationView, Screen};
 
 /// The names of the columns are repeated after this many moments.
 pub(super) const HEADER_EVERY: u64 = 20;
@@ -65,6 +65,33 @@ pub(super) fn lines(screen: &Screen, several: bool) -> Vec<String> {
     members
         .chain(screen.devices.iter().filter(is_others).map(|device| one(screen, None, Some(device), several)))
         .collect()
+}
+
+/// The operations that busy servers run now, a line each. The lines begin with `#`, so that programs that read columns pass over them.
+pub(super) fn operations(screen: &Screen) -> Vec<String> {
+    let line = |one: &OperationView| {
+        let bytes = one.disk_bytes_per_s.map(|bytes| format!(", {} MB/s of disk", megabytes(bytes)));
+        let client = one.client_words().map(|client| format!(", {client}")).unwrap_or_default();
+        format!(
+            "# {} server {}: {} of the time, {:.1} at once, up to {}{}: {}{client}",
+            clock(screen.elapsed_s),
+            one.member,
+            percent(one.time_share),
+            one.running,
+            time(one.longest_ms),
+            bytes.unwrap_or_default(),
+            one.words(),
+        )
+    };
+    screen.operations.iter().map(line).collect()
+}
+
+/// The operations that a reader would notice as others than before.
+pub(super) fn main_operations(screen: &Screen) -> Vec<String> {
+    /// Smaller shares change from moment to moment.
+    const MIN_SHARE: f64 = 0.2;
+    let main = screen.operations.iter().filter(|one| one.time_share >= MIN_SHARE);
+    main.map(|one| format!("{} {} {}", one.member, one.kind, one.namespace)).collect()
 }
 
 fn one(

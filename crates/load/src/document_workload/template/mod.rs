@@ -8,9 +8,9 @@ mod values;
 
 use std::ops::Range;
 
-use bson::Bson;
 use bson::oid::ObjectId;
 use bson::spec::ElementType;
+use bson::{Bson, DateTime};
 use fathom_stats::SeededRandom;
 use fathom_wire::{ArrayWriter, DocumentWriter};
 
@@ -287,7 +287,8 @@ impl Generator {
                 append_text(lengths, *compressibility, *binary, drawing.random, out)
             }
             Generator::Date { from, to } => {
-                let (from, to) = (from.millis(), to.millis());
+                let now = DateTime::now();
+                let (from, to) = (from.millis(now), to.millis(now));
                 let above = drawing.random.below(to.abs_diff(from).saturating_add(1));
                 out.extend_from_slice(&from.min(to).saturating_add_unsigned(above).to_le_bytes());
                 ElementType::DateTime

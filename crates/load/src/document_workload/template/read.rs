@@ -2,8 +2,8 @@
 //!
 //! Contains the table of the generators' tags, with the arguments of each and their reader.
 
-use bson::Bson;
 use bson::spec::ElementType;
+use bson::{Bson, DateTime};
 use fathom_errors::Error;
 use fathom_wire::{ArrayWriter, DocumentWriter};
 use serde_yaml_ng::Value;
@@ -283,7 +283,8 @@ fn date(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> 
             (moment, moment)
         }
     };
-    if to.millis() < from.millis() {
+    let now = DateTime::now();
+    if to.millis(now) < from.millis(now) {
         return Err(item.refuse("'to' must not be before 'from'"));
     }
     Ok(made(Generator::Date { from, to }))

@@ -165,11 +165,11 @@ impl Moment {
         })
     }
 
-    /// The moment in milliseconds since 1970, if drawn now.
-    pub(in crate::document_workload) fn millis(self) -> i64 {
+    /// The moment in milliseconds since 1970. Both ends of a range take one `now`: two readings of the clock would put `now` before itself.
+    pub(in crate::document_workload) fn millis(self, now: DateTime) -> i64 {
         match self {
             Moment::At(millis) => millis,
-            Moment::FromNow(offset) => DateTime::now().timestamp_millis().saturating_add(offset),
+            Moment::FromNow(offset) => now.timestamp_millis().saturating_add(offset),
         }
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn comparisons(study: &StudyResult) -> Vec<BarTable> {
         "Every comparison",
         "Effects are level over baseline. p is the chance of a difference this large without an effect, by flipping the signs of pairs; \
          behind it the same after all comparisons had their chance.",
-        heads(["of", "metric", "effect", "95 %", "p", "p after all", "pairs", "verdict"]),
+        heads(["of", "metric", "effect", "95 %", "p", "adjusted p", "pairs", "verdict"]),
         study.comparisons.iter().map(row).collect(),
     )
 }
@@ -180,7 +180,7 @@ pub(super) fn noise(study: &StudyResult) -> Vec<BarTable> {
         "How far two runs of the same thing lie apart",
         "19 of 20 pairs of equal runs lie within the floor; no smaller effect is called one. The least effect is the one that so many \
          blocks find four times out of five.",
-        heads(["metric", "noise floor", "least effect found", "pairs of equal runs"]),
+        heads(["metric", "noise floor", "detectable effect", "pairs of equal runs"]),
         study.noise.iter().map(row).collect(),
     )
 }

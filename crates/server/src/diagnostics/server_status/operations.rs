@@ -245,6 +245,11 @@ fn operations(instance: &Instance, operation: &mut DocumentWriter<'_>) {
 }
 
 fn executor(instance: &Instance, executor: &mut DocumentWriter<'_>) {
+    let mut scans = executor.begin_document("collectionScans");
+    let scanned = instance.counters.collection_scans.get();
+    counter(&mut scans, "nonTailable", scanned.saturating_sub(instance.counters.tailable_scans.get()));
+    counter(&mut scans, "total", scanned);
+    scans.end();
     counter(executor, "scanned", instance.counters.keys_scanned.get());
     counter(executor, "scannedObjects", instance.counters.documents_scanned.get());
 }

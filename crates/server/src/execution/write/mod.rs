@@ -142,7 +142,9 @@ impl WriteTarget {
         let indexes: Vec<IndexInfo<'_>> = state.indexes.iter().map(|index| index.info()).collect();
         let (plan, _) = choose(&self.filter, self.sort.as_ref(), None, self.hint.as_ref(), &indexes)?;
         crate::execution::find::check_table_scan(op, &plan)?;
-        op.figures.plan.get_or_insert_with(|| plan_summary(&plan, state).into());
+        let summary = plan_summary(&plan, state);
+        op.note_plan(&summary);
+        op.figures.plan.get_or_insert_with(|| summary.into());
         Ok((
             CollectionScan::new(&plan, state, &self.filter, fetch)?.owned_by(op.ownership.clone()),
             plan.sorted,

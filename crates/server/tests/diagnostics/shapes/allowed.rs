@@ -110,6 +110,7 @@ pub(crate) const ALLOWED: &[AllowedDifference] = &[
         "the C library does not say its version to programs like this one",
     ),
     allow("serverStatus", "extra connections.active", NEWER),
+    allow("serverStatus", "extra metrics.queryExecutor.collectionScans", NEWER),
     allow("serverStatus", "extra connections.rejected", NEWER),
     allow("serverStatus", "extra end", "getDiagnosticData puts the times of the sample around it"),
     allow("serverStatus", "extra start", "getDiagnosticData puts the times of the sample around it"),

@@ -103,6 +103,7 @@ fn rows(screen: &Screen, mode: DisplayMode, area: Rect, paint: Paint) -> Vec<Row
     ];
     let below = [
         Row::one(3, sections::devices(screen, paint)),
+        Row::one(5, sections::operations(screen, width, paint)),
         Row::one(1, sections::verdict(screen, width, paint)),
         Row::one(2, sections::suspects(screen, width, paint)),
         Row::one(7, sections::notes(screen, width, paint)),

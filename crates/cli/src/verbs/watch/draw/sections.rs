@@ -227,6 +227,30 @@ pub(super) fn latency(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     lines
 }
 
+/// The operations that busy servers run now.
+pub(super) fn operations(screen: &Screen, width: usize, paint: Paint) -> Vec<Line<'static>> {
+    if screen.operations.is_empty() {
+        return Vec::new();
+    }
+    let head = format!("{:<5}{:>6} {:>7} {:>6}  {}", "time", "busy", "longest", "MB/s", "operations now");
+    let mut lines = vec![Line::from(paint.heading(&paint.clip(&head, width)))];
+    let several = screen.members.len() > 1;
+    lines.extend(screen.operations.iter().map(|one| {
+        let member = if several { format!("{} ", one.member) } else { String::new() };
+        let bytes = one.disk_bytes_per_s.map_or_else(|| "-".to_owned(), megabytes);
+        let client = one.client_words().map(|client| format!(" ({client})")).unwrap_or_default();
+        let text = format!(
+            "{:<5}{:>6.1} {:>7} {bytes:>6}  {member}{}{client}",
+            percent(one.time_share),
+            one.running,
+            time(one.longest_ms),
+            one.words(),
+        );
+        Line::raw(paint.clip(&text, width))
+    }));
+    lines
+}
+
 /// The table of devices.
 pub(super) fn devices(screen: &Screen, paint: Paint) -> Vec<Line<'static>> {
     let head = paint.heading(&format!(

@@ -7,6 +7,7 @@ mod deployment;
 pub(crate) mod heat;
 mod operations;
 mod reading;
+mod work;
 
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub(crate) use self::checkpoints::{CheckpointView, Cycle};
 pub(crate) use self::deployment::{DeviceFigures, MemberView};
 pub(crate) use self::heat::Heat;
 pub(crate) use self::operations::{LatencyRow, LoopPart, LoopRow, Rung};
+pub(crate) use self::work::OperationView;
 
 use self::reading::{EvidenceLook, SECOND_NS};
 
@@ -41,6 +43,8 @@ pub(crate) struct Screen {
     pub(crate) ladder: Vec<Rung>,
     pub(crate) checkpoints: Vec<CheckpointView>,
     pub(crate) latency: Vec<LatencyRow>,
+    /// What busy servers run now, the longest time first.
+    pub(crate) operations: Vec<OperationView>,
     pub(crate) devices: Vec<DeviceFigures>,
     /// Share of time in which some task waited for a device, 0 to 1.
     pub(crate) io_pressure_share: Option<f64>,
@@ -80,6 +84,7 @@ impl Screen {
             ladder: operations::rungs(look),
             checkpoints: checkpoints::all(look),
             latency: operations::latency_rows(look),
+            operations: work::operations(look),
             devices,
             io_pressure_share: deployment::pressure_share(look, "io"),
             cpu_pressure_share: deployment::pressure_share(look, "cpu"),
