@@ -357,6 +357,17 @@ fn a_script_has_every_command_with_its_undo_and_replaces_nothing_unasked() {
 }
 
 #[test]
+fn a_version_newer_than_the_rules_is_judged_with_a_note() {
+    let note = "the rules know MongoDB up to 8.3, and 99.0 is newer: advice that changed since is missing";
+    let document = |version| {
+        let text = judged("iscsi", &["--json", "--mongodb", version]);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()["assumptions"].to_string()
+    };
+    assert!(document("99").contains(note), "{}", document("99"));
+    assert!(!document("8.3").contains("is newer"), "{}", document("8.3"));
+}
+
+#[test]
 fn bad_input_is_one_sentence_and_a_code() {
     let scratch = Scratch::new().unwrap();
     let folder = scratch.path().display().to_string();

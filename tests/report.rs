@@ -45,7 +45,10 @@ fn studies_are_shown_listed_and_laid_beside_each_other() {
     let scratch = Scratch::new().unwrap();
     let place = scratch.path().join("runs");
     let (one, two) = (study(&place), study(&place));
-    fathom(&["report"]).arg(&one).run().expect_code(0);
+    let told = fathom(&["report"]).arg(&one).run().expect_code(0).stdout;
+    let address = format!("Page: file://{}", one.join("report.html").display());
+    assert!(told.starts_with("1.06 times (xfs-against-ext4"), "{told}");
+    assert_eq!(told.lines().last(), Some(address.as_str()));
     let page = std::fs::read_to_string(one.join("report.html")).unwrap();
     assert!(page.contains("Of 5 comparisons: 1 better, 2 worse, 1 too small, 1 cannot tell."));
     let (heads, rows) = data(&page, "forest-primary-0");
@@ -184,7 +187,7 @@ fn two_runs_stand_side_by_side() {
     let [a, b] = folders.as_slice() else { panic!("{folders:?}") };
     let told = fathom(&["report"]).arg(a).arg(b).run().expect_code(0);
     let name = format!("report-with-{}.html", a.file_name().unwrap().to_str().unwrap());
-    assert_eq!(told.stdout.trim_end(), b.join(&name).display().to_string());
+    assert_eq!(told.stdout.trim_end(), format!("Page: file://{}", b.join(&name).display()));
     let page = std::fs::read_to_string(b.join(&name)).unwrap();
 
     let per_s = |folder: &std::path::PathBuf| {

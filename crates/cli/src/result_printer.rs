@@ -40,6 +40,7 @@ impl ResultText {
             Entry::Step(step) => phase_heading(step),
             Entry::Meaning(_) => "meaning".to_owned(),
             Entry::Load(load) => load.server.clone(),
+            Entry::Capacity(capacity) => capacity.server.clone(),
             _ => String::new(),
         };
         let header = heading != self.heading;

@@ -16,7 +16,7 @@ use fathom_record::folders::{self, RunFolder};
 use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, FindingOrigin, Manifest, Redaction, Run};
-use fathom_report::{OverTime, PageSource, page, pair_page, printable};
+use fathom_report::{Headline, OverTime, PageSource, page, pair_page, printable};
 use fathom_session::open_run;
 
 use crate::output;
@@ -84,11 +84,11 @@ impl PageStyle {
 /// wanted, nothing was recorded, or it cannot be made, which is a note on standard error.
 pub(crate) fn of_ended_run(args: &PageArgs, folder: Option<&Path>) -> Option<String> {
     let folder = folder.filter(|_| !args.no_report)?;
-    match page_of(folder, &args.style).and_then(|text| Ok(keep(&folder.join(NAME), &text)?)) {
+    match page_of(folder, &args.style).and_then(|page| Ok(keep(&folder.join(NAME), &page.text)?)) {
         Ok(()) => {
             let file = folder.join(NAME);
             args.style.open(&file);
-            Some(format!("Page: {}", address(&file)))
+            Some(address_line(&file))
         }
         Err(error) => {
             output::note(&format!("fathom: no page was made of {}: {error:#}", folder.display()));
@@ -105,8 +105,13 @@ pub(crate) fn place_of(folder: &Path, earlier: Option<&Path>) -> PathBuf {
     }
 }
 
+/// The line that says where a page is.
+pub(crate) fn address_line(file: &Path) -> String {
+    format!("Page: {}", address(file))
+}
+
 /// The address of a file for a browser (RFC 8089).
-pub(crate) fn address(file: &Path) -> String {
+fn address(file: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let mut address = "file://".to_owned();
@@ -145,12 +150,22 @@ fn name_of(folder: &Path) -> String {
     whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The page of one run.
+pub(crate) struct RunPage {
+    pub(crate) text: String,
+    /// The verdict on the run, else its worst finding, its main figure or its error.
+    pub(crate) verdict: Option<String>,
+}
+
 /// The page of one run, with the history of earlier runs of its kind in the same directory.
-pub(crate) fn page_of(folder: &Path, style: &PageStyle) -> Result<String> {
+pub(crate) fn page_of(folder: &Path, style: &PageStyle) -> Result<RunPage> {
     let content = RunContent::read(folder)?;
+    let error = content.read.run.manifest.error.as_deref();
+    let verdict = Headline::new(error, &content.results, &content.read.findings).lines().pop();
     let histories = content.histories();
     let redaction = style.redact.then(|| Redaction::new([content.names()]));
-    Ok(page(&PageSource { histories: &histories, ..content.source(redaction.as_ref()) })?)
+    let text = page(&PageSource { histories: &histories, ..content.source(redaction.as_ref()) })?;
+    Ok(RunPage { text, verdict })
 }
 
 /// The page of two runs.

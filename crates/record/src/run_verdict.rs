@@ -70,13 +70,13 @@ impl<'r> RunVerdict<'r> {
             return Some(RunVerdict { outcome: outcome_of_needs(&needs), basis: VerdictBasis::Needs(needs) });
         }
         let capacities = capacities(results);
-        let server = server_verdict(servers.into_iter().collect(), !capacities.is_empty());
+        let server = server_verdict(servers, !capacities.is_empty());
         let server = server
             .map(|verdict| RunVerdict { outcome: verdict.outcome, basis: VerdictBasis::Server(verdict) });
         if capacities.is_empty() {
             // Of two that are as bad the first counts: the verdict on a server has a cost.
             let disk = disk_verdict(results, findings);
-            return server.into_iter().chain(disk).min_by_key(|one| one.outcome.rank());
+            return server.into_iter().chain(disk).min_by_key(RunVerdict::rank);
         }
         if capacities.iter().any(|one| one.limit == CapacityLimit::Cap) {
             let basis = VerdictBasis::Capacities(capacities);
@@ -88,6 +88,16 @@ impl<'r> RunVerdict<'r> {
         let is_known = capacities.iter().any(|one| one.rate_per_s.is_some());
         let outcome = if is_known { Outcome::NotHeldBack } else { Outcome::CannotTell };
         Some(server.unwrap_or(RunVerdict { outcome, basis: VerdictBasis::Capacities(capacities) }))
+    }
+
+    /// The rank of its outcome. A sound disk does not answer for a deployment that was watched and could not be examined.
+    fn rank(&self) -> u8 {
+        match &self.basis {
+            VerdictBasis::Server(verdict) if verdict.is_of_deployment => {
+                self.outcome.rank().min(Outcome::NotHeldBack.rank())
+            }
+            _ => self.outcome.rank(),
+        }
     }
 
     /// Whether it answers a need.
@@ -121,13 +131,14 @@ fn outcome_of_needs(needs: &[&NeedAnswer]) -> Outcome {
     }
 }
 
-/// The worst verdict on a server. A closed loop that measures a capacity is meant to be held back, so its verdict does not count. Records of
-/// versions that did not mark it have no other verdicts.
-fn server_verdict(servers: Vec<&Verdict>, has_capacities: bool) -> Option<Verdict> {
-    if has_capacities && !servers.iter().any(|verdict| verdict.is_of_closed_loop) {
-        return None;
-    }
-    Verdict::worst(servers.into_iter().filter(|verdict| !verdict.is_of_closed_loop).cloned())
+/// The worst verdict on a server. A closed loop that measures a capacity is meant to be held back, so only the verdict on a deployment that
+/// was watched counts next to capacities.
+fn server_verdict<'v>(
+    servers: impl IntoIterator<Item = &'v Verdict>,
+    has_capacities: bool,
+) -> Option<Verdict> {
+    let counted = servers.into_iter().filter(|verdict| verdict.is_of_deployment || !has_capacities);
+    Verdict::worst(counted.cloned())
 }
 
 impl From<FitnessOutcome> for Outcome {
@@ -169,8 +180,8 @@ mod tests {
         Entry::Fitness(DiskFitness { outcome, words: "The disk.".to_owned() })
     }
 
-    fn judged(outcome: Outcome, is_of_closed_loop: bool) -> Entry {
-        Entry::Judged(Box::new(Verdict { is_of_closed_loop, ..Verdict::new(outcome, "The server.") }))
+    fn judged(outcome: Outcome, is_of_deployment: bool) -> Entry {
+        Entry::Judged(Box::new(Verdict { is_of_deployment, ..Verdict::new(outcome, "The server.") }))
     }
 
     fn outcome(results: &[Entry], findings: &[Finding]) -> Option<Outcome> {
@@ -223,14 +234,24 @@ mod tests {
     #[test]
     fn a_closed_loop_decides_nothing_and_a_deployment_does() {
         let held = capacity(Some(100.0), CapacityLimit::Disk);
-        let closed = judged(Outcome::HeldBack, true);
+        let closed = judged(Outcome::HeldBack, false);
         assert_eq!(outcome(&[held.clone(), closed.clone()], &[]), Some(Outcome::NotHeldBack));
-        for of_deployment in [Outcome::HeldBack, Outcome::CannotTell, Outcome::NotHeldBack] {
-            let results = [judged(of_deployment, false), held.clone(), closed.clone()];
+        use Outcome::{CannotTell, HeldBack, NotExamined, NotHeldBack};
+        for of_deployment in [HeldBack, CannotTell, NotHeldBack, NotExamined] {
+            let deployment = judged(of_deployment, true);
+            // A quick checkup has no closed loops.
+            assert_eq!(outcome(&[deployment.clone(), held.clone()], &[]), Some(of_deployment));
+            let results = [deployment, held.clone(), closed.clone()];
             assert_eq!(outcome(&results, &[]), Some(of_deployment));
         }
-        // An older version marked no closed loop.
-        assert_eq!(outcome(&[held, judged(Outcome::HeldBack, false)], &[]), Some(Outcome::NotHeldBack));
+    }
+
+    #[test]
+    fn a_sound_disk_does_not_answer_for_a_deployment() {
+        let of_both = |disk| outcome(&[judged(Outcome::NotExamined, true), fitness(disk)], &[]);
+        assert_eq!(of_both(FitnessOutcome::Sound), Some(Outcome::NotExamined));
+        assert_eq!(of_both(FitnessOutcome::CannotTell), Some(Outcome::CannotTell));
+        assert_eq!(of_both(FitnessOutcome::Spoiled), Some(Outcome::HeldBack));
     }
 
     #[test]

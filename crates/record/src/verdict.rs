@@ -85,9 +85,10 @@ pub struct Verdict {
     /// The remedy, or the measurement that would decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// True for a closed loop that measures a capacity. It is meant to be held back, so it does not decide the verdict of the run.
+    /// True for a deployment that was watched. In a run with capacities the other verdicts are those of closed loops, which are meant to be
+    /// held back and do not decide the verdict of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_of_closed_loop: bool,
+    pub is_of_deployment: bool,
 }
 
 impl Verdict {
@@ -102,7 +103,7 @@ impl Verdict {
             confidence: Confidence::Likely,
             reasons: Vec::new(),
             next: None,
-            is_of_closed_loop: false,
+            is_of_deployment: false,
         }
     }
 

@@ -32,11 +32,19 @@ pub(crate) fn capacity_lines(capacity: &Capacity, header: bool, width: usize) ->
     lines
 }
 
-/// Whether the capacities cover a need, and the assumptions of that answer.
-pub(crate) fn need_lines(answer: &NeedAnswer, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    lines.extend(wrap(&answer.sentence, "", "", width));
-    for assumption in &answer.assumptions {
+/// Whether the capacities of each server cover a need, and the assumptions of these answers, each once.
+pub fn need_lines(answers: &[&NeedAnswer], width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut assumptions: Vec<&str> = Vec::new();
+    for answer in answers {
+        let server = if answers.len() > 1 { format!("{}: ", answer.server) } else { String::new() };
+        lines.push(String::new());
+        lines.extend(wrap(&format!("{server}{}", answer.sentence), "", "", width));
+        let new = answer.assumptions.iter().map(String::as_str).filter(|one| !assumptions.contains(one));
+        let new: Vec<&str> = new.collect();
+        assumptions.extend(new);
+    }
+    for assumption in assumptions {
         lines.extend(wrap(&format!("assumed: {assumption}"), "  ", "    ", width));
     }
     lines
@@ -56,8 +64,21 @@ pub(crate) fn about(rate: f64) -> String {
     count((rate / magnitude).round() * magnitude)
 }
 
-/// The verdict on one server, a paragraph each: its capacities with their limits and checkpoints, then each capacity that is unknown.
+/// The verdict on each server in paragraphs: its capacities with their limits and checkpoints, then each capacity that is unknown. Of several
+/// servers each is named.
 pub fn capacity_sentences(capacities: &[&Capacity]) -> Vec<String> {
+    let servers: Vec<&[&Capacity]> = capacities.chunk_by(|one, other| one.server == other.server).collect();
+    let has_several = servers.len() > 1;
+    let of_server = |of_server: &[&Capacity]| {
+        let paragraphs = server_sentences(of_server);
+        let name = of_server.first().map_or("", |one| one.server.as_str());
+        let named = move |text: String| if has_several { format!("{name}: {text}") } else { text };
+        paragraphs.into_iter().map(named).collect::<Vec<_>>()
+    };
+    servers.into_iter().flat_map(of_server).collect()
+}
+
+fn server_sentences(capacities: &[&Capacity]) -> Vec<String> {
     let held: Vec<&Capacity> = capacities.iter().copied().filter(|one| one.rate_per_s.is_some()).collect();
     let mut paragraphs = Vec::new();
     if let Some(first) = held.first() {

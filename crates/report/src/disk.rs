@@ -30,7 +30,7 @@ pub fn entry_lines(entry: &Entry, header: bool, width: usize) -> Vec<String> {
         Entry::Objective(objective) => sentence_lines(&objective.words, width),
         Entry::BurstAllowance(allowance) => sentence_lines(&allowance.words, width),
         Entry::Capacity(capacity) => capacity_lines(capacity, header, width),
-        Entry::Need(answer) => need_lines(answer, width),
+        Entry::Need(answer) => need_lines(&[answer.as_ref()], width),
         Entry::Load(load) => load_lines(load, header),
         Entry::Budget(budget) => budget_blocks(std::slice::from_ref(budget), width).concat(),
         // The operations of a server: findings quote them as evidence.

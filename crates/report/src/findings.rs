@@ -278,7 +278,7 @@ mod tests {
             confidence: Confidence::Likely,
             reasons: vec!["Writes wait for the journal to reach the disk.".into(), "Second.".into()],
             next: Some("Put the journal on a device with power-loss protection.".into()),
-            is_of_closed_loop: false,
+            is_of_deployment: false,
         };
         assert_eq!(
             verdict_lines(&verdict, 80, false),

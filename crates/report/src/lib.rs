@@ -19,7 +19,7 @@ mod terminal_text;
 
 pub use amplification::{amplification_lines, member_lines};
 pub use budget::{budget_blocks, queue_lines};
-pub use capacity::capacity_sentences;
+pub use capacity::{capacity_sentences, need_lines};
 pub use comparison::comparison_lines;
 pub use disk::{entry_lines, phase_heading, shape};
 pub use findings::{findings_brief, findings_first, findings_text, verdict_lines};

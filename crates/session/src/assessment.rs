@@ -154,7 +154,7 @@ mod tests {
         let old = judgement_of_checkup(&searched(Vec::new()), Vec::new());
         assert!(ids(&old).contains(&"server-stood-still".to_owned()), "{:?}", ids(&old));
         assert_eq!(outcome(&old), Some(Outcome::NotHeldBack));
-        let closed = Verdict { is_of_closed_loop: true, ..Verdict::new(Outcome::HeldBack, "The server.") };
+        let closed = Verdict::new(Outcome::HeldBack, "The server.");
         let recorded = searched(vec![Entry::Judged(Box::new(closed))]);
         let new = judgement_of_checkup(&recorded, Vec::new());
         assert_eq!((ids(&new), outcome(&new)), (Vec::new(), Some(Outcome::NotHeldBack)));

@@ -66,7 +66,6 @@ fn search_all(
         }
         drive.context.result(&Entry::Capacity(Box::new(capacity)))?;
         let subject = format!("{}, {}", server.name, search.load.name());
-        judgement.verdict.iter_mut().for_each(|verdict| verdict.is_of_closed_loop = true);
         drive.context.recorder.judgement(&judgement);
         drive.context.assessments.push(Assessment {
             subject,

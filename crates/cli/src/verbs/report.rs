@@ -7,15 +7,15 @@ use clap::{Args, Command};
 use fathom_errors::Error;
 use fathom_explain::recording::RecordingTimeline;
 use fathom_record::Redaction;
-use fathom_report::{RecordedServer, RecordingSource, Strip, printable, recording_page};
+use fathom_report::{RecordedServer, RecordingSource, Strip, printable, recording_page, wrapped};
 use fathom_session::{JudgedRecording, run_folders};
 use jiff::tz::TimeZone;
 
 use crate::outcome::VerbOutcome;
-use crate::output;
+use crate::output::{self, WIDTH};
 use crate::recording_arguments::{TimeRangeArgs, parse_zone, short_time};
 use crate::recording_inputs::{RecordingInputs, clock_sentences, process_of};
-use crate::run_page::{PageStyle, keep, page_of, page_of_two, place_of};
+use crate::run_page::{PageStyle, RunPage, address_line, keep, page_of, page_of_two, place_of};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -76,20 +76,23 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if config.output.as_ref().is_some_and(|file| file.as_os_str() == "-") {
         style.refuse_open("--output - writes no file")?;
     }
-    let (text, place) = match RecordingInputs::from_paths(&config.paths, &config.log) {
-        Some(inputs) => (of_recordings(&config, &inputs)?, PathBuf::from(RECORDING_PAGE)),
+    let (page, place) = match RecordingInputs::from_paths(&config.paths, &config.log) {
+        Some(inputs) => {
+            let text = of_recordings(&config, &inputs)?;
+            (RunPage { text, verdict: None }, PathBuf::from(RECORDING_PAGE))
+        }
         None => of_runs(&config)?,
     };
     match &config.output {
-        Some(file) if file.as_os_str() == "-" => output::line(text.trim_end())?,
-        Some(file) => keep_and_tell(file, &text, style)?,
-        None => keep_and_tell(&place, &text, style)?,
+        Some(file) if file.as_os_str() == "-" => output::line(page.text.trim_end())?,
+        Some(file) => keep_and_tell(file, &page, style)?,
+        None => keep_and_tell(&place, &page, style)?,
     }
     Ok(VerbOutcome::Clean)
 }
 
 /// The page of one run or of two, and its default file.
-fn of_runs(config: &Config) -> Result<(String, PathBuf)> {
+fn of_runs(config: &Config) -> Result<(RunPage, PathBuf)> {
     let of_recordings =
         [config.tz.is_some(), config.time_range.is_given(), !config.log.is_empty()].contains(&true);
     if of_recordings {
@@ -106,7 +109,8 @@ fn of_runs(config: &Config) -> Result<(String, PathBuf)> {
         }
         [run, other] => {
             let (run, other) = (find(run)?, find(other)?);
-            Ok((page_of_two(&run, &other, style)?, place_of(&other, Some(&run))))
+            let text = page_of_two(&run, &other, style)?;
+            Ok((RunPage { text, verdict: None }, place_of(&other, Some(&run))))
         }
         [_, _, third, ..] => {
             let what = format!("a page has one run or two, and {} is a third", third.display());
@@ -188,9 +192,13 @@ fn recorded_server(server: &JudgedRecording) -> RecordedServer<'_> {
     }
 }
 
-fn keep_and_tell(file: &Path, text: &str, style: &PageStyle) -> Result<()> {
-    keep(file, text)?;
-    output::line(&file.display().to_string())?;
+/// Writes the page, and prints the verdict and the address of the file.
+fn keep_and_tell(file: &Path, page: &RunPage, style: &PageStyle) -> Result<()> {
+    keep(file, &page.text)?;
+    let verdict = page.verdict.iter().flat_map(|verdict| wrapped(verdict, "", "  ", WIDTH));
+    for line in verdict.chain([address_line(file)]) {
+        output::line(&line)?;
+    }
     style.open(file);
     Ok(())
 }

@@ -765,6 +765,14 @@ mod tests {
     }
 
     #[test]
+    fn every_source_is_an_address() {
+        for rule in RULES {
+            let is_address = |word: &str| word.starts_with("https://") && word.contains('.');
+            assert!(rule.page.split_whitespace().all(is_address), "{}: {}", rule.id, rule.page);
+        }
+    }
+
+    #[test]
     fn every_version_has_exactly_one_advice_on_huge_pages() {
         for version in [(3, 6, 0), (4, 2, 0), (7, 0, 31), (8, 0, 0), (9, 0, 0)] {
             for machine in ["x86_64", "aarch64", "ppc64le", "s390x"] {

@@ -3,10 +3,10 @@
 
 use fathom_host::doctor::Diagnosis;
 use fathom_record::capacity::CapacityLimit;
-use fathom_record::disk::{Entry, burst_allowance, capacities};
+use fathom_record::disk::{burst_allowance, capacities, need_answers};
 use fathom_record::storage_causes;
 use fathom_report::{
-    capacity_sentences, entry_lines, findings_first, findings_text, verdict_sentence, wrapped,
+    capacity_sentences, findings_first, findings_text, need_lines, verdict_sentence, wrapped,
 };
 use fathom_session::{SessionResult, ranked_findings};
 
@@ -14,8 +14,9 @@ use super::deployment::parts;
 use crate::assessment_text;
 use crate::output::{self, WIDTH};
 
-/// Findings that a brief checkup names; the rest are on the page.
+/// Findings that a brief checkup names, with one server and with several, whose sentences take the lines; the rest are on the page.
 const MAX_FINDINGS: usize = 3;
+const MAX_FINDINGS_WITH_SEVERAL: usize = 1;
 
 /// The text below the table of capacities, which may be empty. `unfinished` is the sentence on an interrupted search.
 pub(super) fn text(
@@ -35,8 +36,7 @@ pub(super) fn text(
     // Otherwise it was already printed when it was measured.
     let allowance = burst_allowance(&result.results).filter(|_| is_brief);
     lines.extend(allowance.into_iter().flat_map(|allowance| paragraph(&allowance.words)));
-    let needs = result.results.iter().filter(|entry| matches!(entry, Entry::Need(_)));
-    lines.extend(needs.flat_map(|answer| entry_lines(answer, false, WIDTH)));
+    lines.extend(need_lines(&need_answers(&result.results), WIDTH));
     if is_brief {
         // A limit that the capacities already name is not repeated.
         let is_capped = measured.iter().any(|one| one.limit == CapacityLimit::Cap);
@@ -45,7 +45,9 @@ pub(super) fn text(
         let host = diagnosis.map_or(&[][..], |diagnosis| &diagnosis.findings);
         let under_load = ranked_findings(&result.assessments);
         let all = host.iter().chain(&result.probe_findings).chain(&under_load);
-        let first = findings_first(all, MAX_FINDINGS, WIDTH);
+        let has_several = measured.windows(2).any(|pair| pair[0].server != pair[1].server);
+        let limit = if has_several { MAX_FINDINGS_WITH_SEVERAL } else { MAX_FINDINGS };
+        let first = findings_first(all, limit, WIDTH);
         lines.extend((!first.is_empty()).then(|| format!("\nWhat matters most:\n{first}")));
     } else {
         lines.extend(details(result, is_watch));
@@ -80,11 +82,14 @@ fn details(result: &SessionResult, is_watch: bool) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_explain::Need;
     use fathom_host::doctor::DoctorSubject;
     use fathom_record::State;
     use fathom_record::capacity::{NeedAnswer, NeedVerdict};
+    use fathom_record::disk::Entry;
 
     use super::*;
+    use crate::result_printer::ResultText;
 
     /// A checkup that was recorded on a virtual machine.
     fn recorded() -> (Diagnosis, SessionResult) {
@@ -117,9 +122,9 @@ mod tests {
 
     /// The table as it is printed while the capacities are measured, and the answer below it.
     fn printed(diagnosis: &Diagnosis, result: &SessionResult, unfinished: Option<String>) -> String {
-        let table = result.results.iter().filter(|entry| matches!(entry, Entry::Capacity(_))).enumerate();
-        let mut lines: Vec<String> =
-            table.flat_map(|(number, entry)| entry_lines(entry, number == 0, WIDTH)).collect();
+        let mut table = ResultText::default();
+        let rows = result.results.iter().filter(|entry| matches!(entry, Entry::Capacity(_)));
+        let mut lines: Vec<String> = rows.flat_map(|entry| table.lines(entry)).collect();
         lines.push(text(true, unfinished, Some(diagnosis), result, false));
         lines.join("\n") + "\n"
     }
@@ -130,6 +135,35 @@ mod tests {
         let printed = printed(&diagnosis, &result, None);
         assert_eq!(printed, include_str!("../../../../../tests/fixtures/checkup/answer.txt"));
         assert!(printed.lines().count() < 45 && printed.lines().all(|line| line.len() <= WIDTH));
+    }
+
+    /// Both engines with a need, on the screen of a terminal.
+    #[test]
+    fn an_answer_for_both_engines() {
+        let (diagnosis, mut result) = recorded();
+        let of_other = result.results.clone().into_iter().filter_map(|entry| match entry {
+            Entry::Capacity(mut one) => {
+                one.server = "Server on RocksDB".to_owned();
+                one.rate_per_s = one.rate_per_s.map(|rate| 0.8 * rate);
+                one.broken_per_s = one.broken_per_s.map(|rate| 0.8 * rate);
+                Some(Entry::Capacity(one))
+            }
+            _ => None,
+        });
+        let at = result.results.iter().rposition(|entry| matches!(entry, Entry::Capacity(_))).unwrap();
+        let of_other: Vec<Entry> = of_other.collect();
+        result.results.splice(at + 1..at + 1, of_other);
+        let need: Need = "reads=5000,writes=800,data=500G,memory=64G".parse().unwrap();
+        let measured = capacities(&result.results);
+        let answers: Vec<NeedAnswer> = measured
+            .chunk_by(|one, other| one.server == other.server)
+            .map(|of_server| need.answer(&of_server[0].server, of_server, false))
+            .collect();
+        result.results.extend(answers.into_iter().map(|answer| Entry::Need(Box::new(answer))));
+        let printed = printed(&diagnosis, &result, None);
+        assert_eq!(printed, include_str!("../../../../../tests/fixtures/checkup/answer-both.txt"));
+        let longest = printed.lines().map(|line| line.chars().count()).max();
+        assert!(printed.lines().count() <= 48 && longest <= Some(WIDTH), "{printed}");
     }
 
     /// A checkup under a cap with a need, which ended before the mix.

@@ -103,7 +103,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     {
         output::line(&page)?;
     }
-    let outcome = outcome::verb_outcome(&config, &result);
+    let outcome = outcome::verb_outcome(config.need.is_some(), &result);
     match result.error {
         Some(error) => Err(error.into()),
         None => Ok(outcome.or_by(config.fail_if.as_ref(), &result.results)),

@@ -11,7 +11,7 @@ use fathom_probe::StepProgress;
 use fathom_process::Signals;
 use fathom_record::State;
 use fathom_record::disk::Entry;
-use fathom_report::{entry_lines, findings_brief, findings_text, verdict_sentence};
+use fathom_report::{findings_brief, findings_text, verdict_sentence};
 use fathom_session::{Assessment, Events, LiveFeed, LoadPart, SessionResult};
 use fathom_units::count;
 use serde_json::json;
@@ -23,7 +23,7 @@ use super::plan::{DEPLOYMENT, DISK, WATCH, key_of};
 use crate::assessment_text;
 use crate::output::{self, WIDTH};
 use crate::progress::PlanBar;
-use crate::result_printer::{Format, ResultPrinter};
+use crate::result_printer::{Format, ResultPrinter, ResultText};
 
 /// Prints results: all of them, or for a brief checkup the capacities, with a line on the terminal that shows the current work.
 pub(super) struct CheckupPrinter {
@@ -31,7 +31,8 @@ pub(super) struct CheckupPrinter {
     is_brief: bool,
     is_load: bool,
     progress: PlanBar,
-    has_header: bool,
+    /// The table of capacities of a brief checkup.
+    table: ResultText,
     search: Option<UnfinishedSearch>,
 }
 
@@ -60,7 +61,7 @@ impl CheckupPrinter {
             is_brief,
             is_load: config.load,
             progress: PlanBar::new(config.plan()),
-            has_header: false,
+            table: ResultText::default(),
             search: None,
         }
     }
@@ -93,8 +94,7 @@ impl Events for CheckupPrinter {
             return self.progress.suspend(|| self.all.result(entry));
         }
         if let Entry::Capacity(_) = entry {
-            let lines = entry_lines(entry, !self.has_header, WIDTH).join("\n");
-            self.has_header = true;
+            let lines = self.table.lines(entry).join("\n");
             self.progress.suspend(|| output::line(&lines))?;
         }
         Ok(())

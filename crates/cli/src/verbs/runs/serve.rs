@@ -112,7 +112,7 @@ fn find<'s>(scan: &'s Scan, name: &str) -> Option<&'s RunFolder> {
 
 /// The page of one run.
 fn one(scan: &Scan, name: &str) -> Result<Option<String>> {
-    find(scan, name).map(|run| page_of(&run.path, &PageStyle::default())).transpose()
+    find(scan, name).map(|run| Ok(page_of(&run.path, &PageStyle::default())?.text)).transpose()
 }
 
 /// The page of two compared runs.
