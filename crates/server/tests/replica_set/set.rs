@@ -44,11 +44,13 @@ impl Set {
         set
     }
 
-    /// Three members on an engine, initiated, with a primary.
+    /// Three members on an engine, initiated, with a primary and two secondaries that can be read: a write at majority does not wait for the
+    /// last member's first copy.
     pub(crate) fn of_three(engine: EngineName) -> Set {
         let set = Set::start(&[engine; 3]);
         set.initiate(&[doc! {}, doc! {}, doc! {}]);
-        set.primary();
+        let primary = set.primary();
+        (0..3).filter(|place| *place != primary).for_each(|place| set.wait_secondary(place));
         set
     }
 
