@@ -189,7 +189,7 @@ fn tags_select_in_every_form_of_the_list() {
     assert!(none.stderr.contains("no server has all of these tags"), "{}", none.stderr);
     for form in [&[][..], &["--json"], &["--uri"], &["--tags"]] {
         let refused = place.run("list", &[form, &["singel"]].concat()).expect_code(2);
-        assert!(refused.stderr.contains("'singel' is no tag of this cluster"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("'singel' is not a tag of this cluster"), "{}", refused.stderr);
     }
     for action in ["start", "stop", "kill", "restart", "pause", "resume", "partition"] {
         place.run(action, &["singel"]).expect_code(2);
@@ -267,8 +267,8 @@ fn a_key_file_that_was_there_before_is_used_and_stays() {
 fn what_is_said_of_parts_that_are_not_made_is_refused() {
     let place = ClusterFixture::new(1);
     for (arguments, sentence) in [
-        (&["--single", "--name", "x"][..], "--name belongs to a set"),
-        (&["--single", "--mongos", "2"], "--config and --mongos belong to a sharded cluster"),
+        (&["--single", "--name", "x"][..], "--name applies to a replica set"),
+        (&["--single", "--mongos", "2"], "--config and --mongos apply to a sharded cluster"),
         (&["--single", "--username", "me"], "--username belongs to a cluster whose clients log in"),
         (&["--single", "--password", "p"], "--password belongs to a cluster whose clients log in"),
         (&["--single", "--no-initial-user"], "--no-initial-user belongs to a cluster whose clients log in"),

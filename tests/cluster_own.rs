@@ -43,7 +43,7 @@ fn a_set_of_ours_fails_over_and_mends() {
     place.run("kill", &["--signal", "KILL", "primary"]).expect_code(0);
     let begun = Instant::now();
     while !roles(&place).contains(&"primary".to_owned()) {
-        assert!(begun.elapsed() < TIMEOUT, "nobody was elected: {:?}", roles(&place));
+        assert!(begun.elapsed() < TIMEOUT, "no member was elected: {:?}", roles(&place));
         std::thread::sleep(Duration::from_millis(50));
     }
     let mut connection = connect(&place);

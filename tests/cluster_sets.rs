@@ -210,7 +210,7 @@ fn servers_of_another_set_or_of_none_are_not_taken() {
     let place = ClusterFixture::new(3);
     let binaries = Binaries::new(&place.scratch.path(), "4.4.29");
     for (set, part) in
-        [("", "is no member of a set"), ("other", "belongs to the set 'other', and not to 'replset'")]
+        [("", "cannot be a member of a set"), ("other", "belongs to the set 'other', and not to 'replset'")]
     {
         let output = place
             .init(&["--replicaset", "--binarypath", &binaries.path()])

@@ -120,7 +120,7 @@ fn a_test_file_that_no_probe_takes_is_refused() {
         )
     };
     let output = compare(&folder, &study("15M"), &["-v"]).expect_refusal(2, "bad-study");
-    assert!(output.stderr.contains("less than 16 MiB (line 6)"), "{}", output.stderr);
+    assert!(output.stderr.contains("at least 16 MiB, not 15 MiB (line 6)"), "{}", output.stderr);
     compare(&folder, &study("16M"), &[]).expect_code(0);
 }
 

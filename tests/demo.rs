@@ -310,7 +310,7 @@ fn pressed(mut child: Child, key: &[u8]) -> (String, Option<i32>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = out.read(&mut buffer) {
         text.extend_from_slice(&buffer[..count]);
-        if !is_pressed && String::from_utf8_lossy(&text).contains("goes") {
+        if !is_pressed && String::from_utf8_lossy(&text).contains("skips") {
             is_pressed = input.write_all(key).is_ok();
         }
         assert!(Instant::now() < until, "{}", String::from_utf8_lossy(&text));

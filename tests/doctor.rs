@@ -313,7 +313,7 @@ fn what_risks_data_ranks_before_what_only_differs_from_the_advice() {
     assert_eq!(of("dirty-limits"), Some("-"), "a note asks for nothing");
     let text = judged("iscsi", &[]);
     assert!(
-        text.starts_with("Of the host's settings 2 cost latency or risk data now, 4 are worth changing, 7"),
+        text.starts_with("Settings of this host: 2 cost latency or risk data now, 4 are worth changing, 7"),
         "{text}"
     );
     let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("no '{word}' in {text}"));
@@ -415,7 +415,7 @@ fn page_of_rules() -> String {
         writeln!(page, "- if it differs: {severity}{earned}. {}", rule.reason).unwrap();
         let reads: Vec<String> = rule.reads.iter().map(|path| format!("`/{path}`")).collect();
         writeln!(page, "- read from {}", reads.join(", ")).unwrap();
-        writeln!(page, "- says who: {}\n", rule.page).unwrap();
+        writeln!(page, "- source: {}\n", rule.page).unwrap();
     }
     page
 }

@@ -4,6 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use fathom_explain::{Evidence, Judgement};
+use fathom_record::disk::Entry;
+use fathom_record::{Confidence, Finding, Point};
 use fathom_testkit::{Fathom, Scratch, assert, assert_eq, test};
 use serde_json::Value;
 
@@ -138,4 +141,88 @@ fn a_bulk_load_is_a_standstill_with_its_seconds_its_cause_and_its_writer() {
     ];
     run.expect(Some("operations-stand-still"), 1, &facts);
     run.expect_cost_ms(8600.0);
+}
+
+/// Two minutes of a real mongod with what ran on it each second: `$currentOp`, `top` and counters, in the form of a run folder's records.
+struct RecordedWork {
+    evidence: Evidence,
+    judgement: Judgement,
+}
+
+impl RecordedWork {
+    fn of_fixture(name: &str) -> RecordedWork {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/server-work");
+        let text = std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).unwrap();
+        let mut evidence = Evidence::default();
+        for line in text.lines() {
+            let second: Value = serde_json::from_str(line).unwrap();
+            let work: fathom_record::ServerWork = serde_json::from_value(second["work"].clone()).unwrap();
+            let (begin_ns, end_ns) = (work.begin_ns, work.end_ns);
+            for (name, value) in second["series"].as_object().unwrap() {
+                let value = value.as_f64().unwrap();
+                evidence.series.add(name, "1", Point { begin_ns, end_ns, value });
+            }
+            evidence.window_ns.1 = end_ns;
+            evidence.results.push(Entry::ServerWork(Box::new(work)));
+        }
+        let judgement = fathom_explain::judge(&evidence);
+        RecordedWork { evidence, judgement }
+    }
+
+    fn finding(&self, id: &str) -> &Finding {
+        let found = self.judgement.findings.iter().find(|one| one.id == id);
+        found.unwrap_or_else(|| panic!("{id} is not among {:#?}", self.judgement.findings))
+    }
+}
+
+#[test]
+fn recorded_scans_are_named_and_take_next_to_nothing_from_others() {
+    let recorded = RecordedWork::of_fixture("collection-scan");
+    let finding = recorded.finding("collection-scan");
+    assert!(
+        finding.claim.starts_with("Scans of ycsb.usertable without an index take 9"),
+        "threads were not read, so the share is one of time: {finding:#?}"
+    );
+    // The other client's mean was 0.32 ms before and 0.36 ms meanwhile.
+    assert!(finding.cost.as_ref().is_none_or(|cost| cost.share < 0.2), "{finding:#?}");
+    assert_eq!((finding.confidence, finding.is_alarm()), (Confidence::Likely, false), "{finding:#?}");
+    assert!(finding.command.as_deref().unwrap().contains("a proposal"), "{finding:#?}");
+    let code = recorded.judgement.verdict.as_ref().unwrap().exit_code();
+    assert_eq!(code, 0, "{:#?}", recorded.judgement.verdict);
+}
+
+#[test]
+fn a_recorded_index_build_is_named_without_a_log() {
+    let recorded = RecordedWork::of_fixture("index-build");
+    let finding = recorded.finding("lock-held-by");
+    assert!(
+        finding.claim.starts_with(
+            "An index build (createIndexes) on ycsb.usertable held a lock once, for at least 1.11 s"
+        ),
+        "the other build lay between two readings: {finding:#?}"
+    );
+    let verdict = recorded.judgement.verdict.as_ref().unwrap();
+    assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some("lock-held-by"), 1), "{verdict:#?}");
+}
+
+#[test]
+fn a_recorded_bulk_load_is_named_with_what_the_other_client_loses() {
+    let recorded = RecordedWork::of_fixture("bulk-load");
+    let finding = recorded.finding("bulk-writer");
+    assert!(finding.claim.starts_with("Inserts into imports.events take"), "{finding:#?}");
+    // By the other client's clock 0.41 ms before and 1.6 to 2.0 ms meanwhile; the server's clock sees the part within it.
+    // Reads take 673 µs in place of 147 and updates 1,102 in place of 200: 15.4 of 23.2 s of the two minutes.
+    let cost = finding.cost.as_ref().unwrap();
+    assert!((cost.share - 15.4 / 23.2).abs() < 0.01 && cost.interval.0 > 0.4, "{finding:#?}");
+    let verdict = recorded.judgement.verdict.as_ref().unwrap();
+    assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some("bulk-writer"), 1), "{verdict:#?}");
+}
+
+#[test]
+fn work_of_calm_seconds_is_no_finding() {
+    let mut recorded = RecordedWork::of_fixture("bulk-load");
+    recorded.evidence.window_ns.1 = 28_000_000_000;
+    let calm = fathom_explain::judge(&recorded.evidence);
+    let ids = ["bulk-writer", "collection-scan", "one-client", "lock-held-by"];
+    assert!(!calm.findings.iter().any(|one| ids.contains(&one.id.as_str())), "{:#?}", calm.findings);
 }

@@ -269,7 +269,7 @@ fn what_the_environment_lacks_is_one_sentence_and_exit_code_3() {
         (&["--dir", "missing"], SMALL, "missing"),
         (&["missing.js"], SMALL, "missing.js"),
         (&["--dir", "theirs/fathom-probe.dat"], SMALL, "is a file"),
-        (&["--dir", "theirs"], SMALL, "not a file of ours"),
+        (&["--dir", "theirs"], SMALL, "was not made by Fathom"),
         (&[], "{r:true,fileSizeMB:500000000}", "does not fit"),
         (&[], "{nThreads:16384,r:true,recSizeKB:64000,fileSizeMB:70}", "buffers of 62.5 MiB"),
     ];

@@ -1,7 +1,7 @@
 //! Faults made on purpose on a real server and real disks, and whether `fathom explain` names them.
 //!
-//! A study has two halves: it records run folders while the fault is there, and it checks what is said of them. `make test` checks
-//! the recorded bundles below `tests/faults/bundles`; `make proof` records anew on real devices and checks that with the same
+//! A study has two halves: it records run folders during the fault, and it checks the verdicts on them. `make test` checks
+//! the recorded bundles below `tests/faults/bundles`; `make proof` records new ones on real devices and checks them with the same
 //! assertions (`RECORD=1 make proof ONLY=faults` then writes the bundles).
 
 mod cache;

@@ -14,7 +14,7 @@ use super::recorder::Recorder;
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_fathom");
 
-/// What a load that is watched bears before its numbers mean nothing: operations come at a few hundred a second and wait for
+/// The disturbance up to which the figures of a watched load count: operations come at a few hundred a second and wait for
 /// milliseconds.
 const LIMIT: DisturbanceLimit = DisturbanceLimit { standstill: Duration::from_millis(200), wait_share: 0.6 };
 /// For each server that a run watched.

@@ -1,4 +1,4 @@
-//! `fathom checkup` where the machine is a part of its host, the user has no rights and no home, the device is elsewhere, or somebody ends it.
+//! `fathom checkup` in a container, for a user without rights and without a home, on a remote device, and when it is interrupted.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -163,7 +163,7 @@ fn a_signal_in_a_search_leaves_what_was_measured() {
     assert!(capacities.len() == 1 && (output.code == expected || output.code == 1), "{output:?}");
     let text = words(&output);
     assert!(text.contains("Interrupted: the figures above"), "{text}");
-    assert!(text.contains("The search for journaled writes did not end: "), "{text}");
+    assert!(text.contains("The search for journaled writes is incomplete: "), "{text}");
     assert_eq!(fs::read_dir(&data).unwrap().count(), 0, "the test file and the server's data are gone");
 }
 

@@ -1,8 +1,7 @@
 //! `fathom compare` over arrays of whole disks, in a guest under QEMU whose kernel has md and device mapper: the built program
 //! makes both arrays of virtio disks, probes them, is killed over each, and gives the disks back empty.
 //!
-//! No other test runs beside an emulated machine. The test ends as skipped where QEMU or the guest is
-//! missing.
+//! No other test runs at the same time as an emulated machine. The test is skipped if QEMU or the guest is missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,11 +68,11 @@ impl GuestFolder {
         fathom.arg(self.path("study.yaml")).args(["--dir"]).arg(self.path("work"))
     }
 
-    /// Kills the study when `stands`, and cleans up after it.
-    fn kill_when(&self, more: &[&str], stands: fn() -> bool) {
+    /// Kills the study when `exists` returns true, and cleans up after it.
+    fn kill_when(&self, more: &[&str], exists: fn() -> bool) {
         let mut running = self.compare(more).spawn();
         let start = Instant::now();
-        while !stands() {
+        while !exists() {
             assert!(
                 !running.has_ended() && start.elapsed() < Duration::from_secs(300),
                 "{}",
@@ -92,7 +91,7 @@ impl GuestFolder {
     fn assert_empty(&self) {
         let cleaned = self.fathom(&["cleanup"]).run().expect_code(0);
         assert!(cleaned.stdout.contains("nothing to undo"), "{}", cleaned.stdout);
-        assert!(!has_md() && !has_volume(), "an array still stands");
+        assert!(!has_md() && !has_volume(), "an array still exists");
         let devices = DISKS.map(PathBuf::from);
         for device in &devices {
             assert_eq!(signatures(device).unwrap(), [], "{}", device.display());

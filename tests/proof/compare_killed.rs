@@ -1,5 +1,5 @@
 //! `fathom compare` under kill -9 at random points of a whole study, from its first moment to its last: `fathom cleanup` leaves
-//! nothing of it and touches nothing of anybody else's, and `--resume` runs every trial once.
+//! nothing of it and touches nothing that others made, and `--resume` runs every trial once.
 //!
 //! `FATHOM_KILLS=50` kills so often, `FATHOM_SEED=7` at the points of seed 7.
 
@@ -71,8 +71,8 @@ impl KilledStudy {
         killed
     }
 
-    /// Starts it anew and kills it after a share of its length. If it ends before that although it should not, it was faster than the runs that
-    /// told the length, and is killed once more by its own. The number of the process.
+    /// Starts the study again and kills it after a share of its length. If it ends earlier, it was faster than the runs that gave the
+    /// length; then it is started once more and killed by its own length. Returns the id of the process.
     fn kill_after(&mut self, share: f64, with_tools: bool) -> u32 {
         let mut running = self.start();
         let begun = Instant::now();
@@ -111,7 +111,7 @@ impl KilledStudy {
         )
     }
 
-    /// What a kill left is undone, and nothing else; how many things that were.
+    /// Undoes what a kill left, and nothing else. Returns the number of things undone.
     fn clean_up(&self, pid: u32, context: &str) -> usize {
         let cleaned = self.place.fathom(&["cleanup"]).run();
         assert_eq!(cleaned.code, 0, "{context}:\n{}{}", cleaned.stdout, cleaned.stderr);
@@ -128,7 +128,7 @@ impl KilledStudy {
         assert_eq!(processes(&self.place.path("")), Vec::<u32>::new(), "{context}");
     }
 
-    /// Goes on with it, and holds that each trial ran once; false where it had not begun, or had come to its end.
+    /// Resumes the study, and checks that each trial ran once. Returns false if it had not begun, or had ended.
     fn resume(&self, context: &str) -> bool {
         if names(&self.place.path("runs")).is_empty() {
             return false;
@@ -248,10 +248,10 @@ fn kill_studies(kills: u64) {
         }
         assert_eq!(fs::read_to_string(study.place.path("work/theirs")).unwrap(), "theirs", "{context}");
     }
-    println!("{kills} kills; {owing} of them left something, {resumed} studies were gone on with");
+    println!("{kills} kills; {owing} of them left something, {resumed} studies were resumed");
     // The others meet it before its first device and after its last.
     assert!(owing * 3 >= kills, "a third of the kills at least should meet a study at work");
-    // What was killed was killed well; what was not, for want of rights or of a throttle, is told as skipped.
+    // The kills above passed; the parts that need rights or a throttle are reported as skipped.
     need_root();
     theirs.iter().for_each(|disk| drop(try_cap(disk).or_skip(Need::Cgroup)));
 }

@@ -112,7 +112,7 @@ fn check(judgement: &Value, watched: &Value, capped_ms: i64) {
     assert!((begin_ms - capped_ms).abs() < 15_000, "{capped_ms}: {reads:#}");
     assert!((10_000..60_000).contains(&(end_ms - begin_ms)), "{reads:#}");
     let stops = of("process-stopped").unwrap_or_else(|| panic!("{judgement:#}"));
-    assert!(stops["sentence"].as_str().unwrap().starts_with("The process stood still 2 times"), "{stops:#}");
+    assert!(stops["sentence"].as_str().unwrap().starts_with("The process was stopped 2 times"), "{stops:#}");
     assert!(stops["begin_ms"].as_i64().unwrap() > end_ms, "{stops:#}");
     // No other fault is found after the begin of the load.
     let others = incidents

@@ -1,6 +1,6 @@
 //! `fathom report`'s page in a browser: what only a browser can tell of it, on pages that the program made of real runs.
 //!
-//! Where no Chromium is installed every test here ends as skipped. Two browsers and one set of pages serve all tests that run at
+//! Without Chromium every test here is skipped. Two browsers and one set of pages serve all tests that run at
 //! the same time; each page is opened in a tab that knows nothing of the others. No test asserts a time.
 
 mod accessibility;
@@ -58,8 +58,8 @@ impl Fixtures {
     }
 }
 
-/// The browsers and the pages; the test ends as skipped where there is no browser. They go when the last test that has them
-/// ends, which a static that holds them would not see.
+/// The browsers and the pages; without a browser the test is skipped. They are removed when the last test that holds them ends, which a
+/// static would not notice.
 fn shared() -> Arc<Fixtures> {
     static SHARED: Mutex<Weak<Fixtures>> = Mutex::new(Weak::new());
     let mut kept = SHARED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -139,7 +139,7 @@ impl<'a> Lab<'a> {
         let syncs = watch_syncs(&mut watch, until);
         let (death, mut memories) = self.die(server, writers)?;
         if self.death == Death::PowerCut {
-            // XFS that is shut down answers syncs that are under way with success, though their data is gone (nine of 240
+            // XFS that is shut down answers syncs that are under way with success, though their data is lost (nine of 240
             // files lost what fdatasync had promised in a plain loop of append and fdatasync on Linux 6.18). A machine
             // without power would not have answered: what was answered after the cut began is no promise.
             memories.iter_mut().for_each(|memory| memory.promises.retain(|one| one.answered <= death));
@@ -239,7 +239,7 @@ fn sync_count(status: &RawDocument) -> Option<i64> {
     status.get_document("fathom").ok()?.get_document("journal").ok()?.get_i64("syncs").ok()
 }
 
-/// What was answered before this is in the journal for certain: two syncs ended since, and the second of them began later.
+/// The time before which every answered write is in the journal: two syncs ended since, and the second of them began later.
 fn horizon(syncs: &Syncs) -> Option<Instant> {
     let last = syncs.last()?.1;
     syncs.iter().rev().find(|(_, count)| count + 2 <= last).map(|(asked, _)| *asked)

@@ -72,7 +72,7 @@ pub(crate) fn table(truths: &[Truth], draws: &[Draw]) -> String {
         Some(scoring::score(cell, truth, truth.said.as_ref()?, find))
     });
     let drawn = draws.iter().filter(|draw| !draw.is_disturbed).map(|draw| draw.score);
-    let mut text = "Verdicts as they were given when the recordings were made, with the 95 % interval of the wrong ones (Wilson's):\n\n\
+    let mut text = "Verdicts at the time of the recordings, with the 95 % interval of the share of wrong ones (Wilson's):\n\n\
                     | recordings | number | right | cannot tell | wrong cost | wrong cause or \"not held back\" | 95 % interval |\n\
                     |---|---|---|---|---|---|---|\n"
         .to_owned();

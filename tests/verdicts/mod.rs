@@ -1,7 +1,7 @@
 //! The bench of verdicts: a fault is injected in some windows of a load, and the verdict on these windows is scored.
 //!
 //! The truth of a cost is what the same load on the same server gains in the windows without the fault. `make verdicts` records the cells of
-//! the table (`ONLY=name,name` selects; what is recorded stays, so that it goes on where it was) and keeps for each a bundle of the judged
+//! the table (`ONLY=name,name` selects; recorded cells stay, so that it continues after them) and keeps for each a bundle of the judged
 //! windows and a line in `results.jsonl`; controls are recorded three times. `make test` judges the bundles.
 
 mod cell;

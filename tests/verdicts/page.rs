@@ -55,7 +55,7 @@ fn ms(us: f64) -> String {
 fn table(judged: &[CellVerdict], truths: &[Truth]) -> String {
     let count = |score: Score| judged.iter().filter(|one| one.score == score).count();
     let mut text = format!(
-        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} whose fault is not made here, {} with a wrong cause, {} \"not held back\" over a fault.\n\n",
+        "\n{} cells: {} right, {} \"cannot tell\", {} with the right cause and a wrong cost, {} whose fault did not occur, {} with a wrong cause, {} \"not held back\" despite a fault.\n\n",
         judged.len(),
         count(Score::Right),
         count(Score::CannotTell),
@@ -105,8 +105,8 @@ fn controls(judged: &[CellVerdict], truths: &[Truth]) -> String {
         .collect();
     let count = |score: Score| said.iter().filter(|(one, _)| *one == score).count();
     format!(
-        "{} controls were recorded three times each. Of these {} recordings {} are right, {} \"cannot tell\", {} name a cause, and {} are no control, since the \
-         load was faster by a fifth on the fastest storage.\n\n",
+        "{} controls were recorded three times each. Of these {} recordings {} are right, {} \"cannot tell\", {} name a cause, and {} do not count as controls, because \
+         the load was a fifth faster on the fastest storage.\n\n",
         cells.len(),
         said.len(),
         count(Score::Right),

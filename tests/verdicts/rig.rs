@@ -198,7 +198,7 @@ impl Rig {
         running
     }
 
-    /// What the block throttle counts each second without the fault: reads, bytes read, and writes with flushes. A limit is a
+    /// The counts of the block throttle each second without the fault: reads, bytes read, and writes with flushes. A limit is a
     /// share of these: merging makes the device's own counts smaller.
     pub(crate) fn calm_rates(&self, time: Duration) -> [f64; 3] {
         if !matches!(self.cell.fault, Fault::ReadCap(_) | Fault::ReadBandwidth(_) | Fault::WriteCap(_)) {

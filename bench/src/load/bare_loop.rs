@@ -11,7 +11,7 @@ use fathom_wire::{Header, OpMsgWriter};
 use rustix::event::epoll;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bare {
+pub(super) struct BareLoopResult {
     pub(super) per_s: f64,
     pub(super) cpu_us: f64,
 }
@@ -30,7 +30,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Drives this number of connections for a time.
-pub(super) fn work(port: u16, connections: usize, time: Duration) -> Result<Bare> {
+pub(super) fn work(port: u16, connections: usize, time: Duration) -> Result<BareLoopResult> {
     let request = request();
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut sockets = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn work(port: u16, connections: usize, time: Duration) -> Result<Bare
     }
     let seconds = begun.elapsed().as_secs_f64();
     let cpu_us = (thread_cpu_s() - cpu_s) * 1e6 / operations.max(1) as f64;
-    Ok(Bare { per_s: operations as f64 / seconds, cpu_us })
+    Ok(BareLoopResult { per_s: operations as f64 / seconds, cpu_us })
 }
 
 fn thread_cpu_s() -> f64 {

@@ -12,7 +12,7 @@ use fathom_stats::{SeededRandom, median};
 use fathom_units::count;
 
 use super::TASK;
-use super::bare_loop::{self, Bare};
+use super::bare_loop::{self, BareLoopResult};
 use crate::lab::{LabServer, Responder, Ycsb, cpu_of_children_s, cpu_s, resident_bytes, span, verdict};
 
 /// The least ratio of the rate to the bare loop's.
@@ -287,7 +287,7 @@ fn workload_c(port: u16, operations: u64) -> Vec<(&'static str, String)> {
 }
 
 /// The bare loop on the first processor, for two seconds.
-fn pinned_bare(port: u16) -> Result<Bare> {
+fn pinned_bare(port: u16) -> Result<BareLoopResult> {
     let worker = std::thread::spawn(move || {
         let mut cpus = rustix::thread::CpuSet::new();
         cpus.set(0);

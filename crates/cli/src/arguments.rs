@@ -83,10 +83,20 @@ impl DocumentArgs {
     /// The documents of the user; an error if their numbers contradict each other.
     pub(crate) fn documents(&self) -> Result<DatasetSize> {
         if self.document_size == Bytes(0) {
-            return Err(Error::usage("documents of 0 bytes make no sense"));
+            return Err(Error::usage("--document-size must be at least 1 byte"));
         }
         Ok(DatasetSize { count: self.documents, bytes: self.document_size })
     }
+}
+
+/// The value of `--seed`.
+pub(crate) fn parse_seed(text: &str) -> Result<u64> {
+    text.parse().map_err(|_| Error::usage(format!("'{text}' is not a whole number from 0 to {}", u64::MAX)))
+}
+
+/// The value of `--rate`; the verb checks its bounds.
+pub(crate) fn parse_rate(text: &str) -> Result<f64> {
+    text.parse().map_err(|_| Error::usage(format!("'{text}' is not a number of requests a second")))
 }
 
 /// io_uring if the kernel allows it, else the thread engine, with a note.

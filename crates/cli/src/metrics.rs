@@ -4,7 +4,8 @@
 //! load down. [`SeriesMetrics`] serves all current series under names that follow from the catalog: `server.{member}.wait.ticket_us` is
 //! `fathom_server_wait_ticket_us_total{member="0"}`. A word in braces becomes a label. A sum becomes a counter of all that was added
 //! since the page was opened; a gauge has its last value. A series that is not read now is left out, also a counter: a
-//! constant one would say that nothing happened. `fathom_server_condition` says whether a server is up, stalled or down.
+//! constant one would say that nothing happened. `fathom_server_condition` says whether a server is up, stalled or down, and
+//! `fathom_server_operation_*` which kinds of operations it runs now, a few at a time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -206,9 +207,70 @@ pub(crate) struct SeriesMetrics {
     held: Arc<Mutex<MetricFamilies>>,
 }
 
+/// A kind of operation that a server runs now, with the labels of its numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OperationNumbers {
+    pub(crate) member: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    /// The stages of its plan without their keys; empty if it has none.
+    pub(crate) plan: String,
+    /// How many ran at once, on average.
+    pub(crate) running: f64,
+    /// The longest time for which one ran, and the bytes that they read and wrote a second, if that was read.
+    pub(crate) longest_s: f64,
+    pub(crate) disk_bytes_per_s: Option<f64>,
+}
+
+impl OperationNumbers {
+    fn labels(&self) -> Labels {
+        let OperationNumbers { member, kind, namespace, plan, .. } = self;
+        [("member", member), ("kind", kind), ("namespace", namespace), ("plan", plan)]
+            .map(|(name, word)| (name, label(word)))
+            .into()
+    }
+
+    /// Adds operations with the same labels: those of another client, or of another shape.
+    fn add(&mut self, other: &OperationNumbers) {
+        self.running += other.running;
+        self.longest_s = self.longest_s.max(other.longest_s);
+        self.disk_bytes_per_s = match (self.disk_bytes_per_s, other.disk_bytes_per_s) {
+            (Some(one), Some(more)) => Some(one + more),
+            (one, more) => one.or(more),
+        };
+    }
+}
+
+/// The numbers of operations: the name of each, its meaning, and its value.
+type OperationMetric = (&'static str, &'static str, fn(&OperationNumbers) -> Option<f64>);
+
+const OPERATION_METRICS: [OperationMetric; 3] = [
+    (
+        "server_operation_running",
+        "operations of the kinds that run longest, at once on average over the last ten seconds",
+        |one| Some(one.running),
+    ),
+    (
+        "server_operation_longest_s",
+        "the longest time for which one of them has been seen running in the last ten seconds",
+        |one| Some(one.longest_s),
+    ),
+    (
+        "server_operation_disk_bytes_per_s",
+        "bytes that the threads of their connections read from disks and wrote, a second",
+        |one| one.disk_bytes_per_s,
+    ),
+];
+
+/// The numbers of operations may be as old as this many intervals.
+const OPERATIONS_KEPT: u64 = 3;
+
 #[derive(Debug, Default)]
 struct MetricFamilies {
     families: BTreeMap<&'static str, (&'static SeriesKind, BTreeMap<Labels, LatestValue>)>,
+    /// The operations that servers run, and when they were taken.
+    operations: BTreeMap<Labels, OperationNumbers>,
+    operations_ns: u64,
     newest_ns: u64,
     /// The interval at which servers are read; 0 before it is known.
     interval_ns: u64,
@@ -243,6 +305,16 @@ impl SeriesMetrics {
         let mut registry = Registry::with_prefix("fathom");
         registry.register_collector(Box::new(Page(Arc::clone(&self.held))));
         registry
+    }
+
+    /// Replaces the operations that servers run now. The caller bounds their number, which is that of the series on the page.
+    pub(crate) fn take_operations(&self, operations: impl IntoIterator<Item = OperationNumbers>) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.operations.clear();
+        held.operations_ns = held.now().0;
+        for one in operations {
+            held.operations.entry(one.labels()).and_modify(|same| same.add(&one)).or_insert(one);
+        }
     }
 
     /// Adds readings; those that are not in the catalog are left out.
@@ -292,6 +364,16 @@ impl Collector for Page {
                 }
             }
         }
+        let are_late = held.operations_ns.saturating_add(OPERATIONS_KEPT * interval_ns) <= now_ns;
+        let is_shown = !are_late && !held.operations.is_empty();
+        for (name, meaning, value) in OPERATION_METRICS.into_iter().filter(|_| is_shown) {
+            let mut family = encoder.encode_descriptor(name, meaning, None, MetricType::Gauge)?;
+            for (labels, one) in &held.operations {
+                if let Some(value) = value(one) {
+                    family.encode_family(labels)?.encode_gauge(&value)?;
+                }
+            }
+        }
         let Some((_, servers)) = held.families.get(UP) else { return Ok(()) };
         let meaning =
             "1 for the condition that the server is in: stalled if its answer is late by two intervals";
@@ -334,6 +416,44 @@ mod tests {
         assert!(text.contains("fathom_device_in_flight{device=\"vda\"} 3.0\n"), "{text}");
         assert!(!text.contains("member=\"1\"") && !text.contains("nobody"), "{text}");
         assert!(text.contains("# TYPE fathom_server_wait_ticket_us counter"), "{text}");
+    }
+
+    /// Two clients with the same operation are one series; operations that are not seen any more have none.
+    #[test]
+    fn the_operations_that_run_now_have_series_and_others_have_none() {
+        let metrics = SeriesMetrics::default();
+        let page_at = |second: u64| {
+            let now_ns = second * 1_000_000_000;
+            metrics.take(&[Reading::new("host.cpu.idle_pct", "%", (now_ns, now_ns), 50.0)]);
+            let mut text = String::new();
+            encode(&mut text, &metrics.registry()).unwrap();
+            text
+        };
+        assert!(!page_at(1).contains("operation_running{"));
+        let scan = OperationNumbers {
+            member: "0".into(),
+            kind: "find".into(),
+            namespace: "shop.a\"b".into(),
+            plan: "COLLSCAN".into(),
+            running: 1.5,
+            longest_s: 0.25,
+            disk_bytes_per_s: None,
+        };
+        let other =
+            OperationNumbers { running: 0.5, longest_s: 0.5, disk_bytes_per_s: Some(2e6), ..scan.clone() };
+        metrics.take_operations([scan, other]);
+        let text = page_at(2);
+        let labels = r#"{member="0",kind="find",namespace="shop.a\"b",plan="COLLSCAN"}"#;
+        for (name, value) in [("running", "2.0"), ("longest_s", "0.5"), ("disk_bytes_per_s", "2000000.0")] {
+            assert!(
+                text.contains(&format!("fathom_server_operation_{name}{labels} {value}\n")),
+                "{name}: {text}"
+            );
+        }
+        assert!(page_at(3).contains("operation_running{"));
+        assert!(!page_at(4).contains("operation_running{"), "they are three seconds old");
+        metrics.take_operations([]);
+        assert!(!page_at(4).contains("operation_running{"));
     }
 
     /// A server that is read each second up to the fifth; another reading says which second it is.

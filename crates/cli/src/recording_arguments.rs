@@ -99,13 +99,19 @@ impl SelectionArgs {
         self.metric.iter().map(|pattern| WildMatch::new(pattern)).collect()
     }
 
-    /// The error if no sample or no metric was found.
-    pub(crate) fn nothing_found(&self) -> Error {
+    /// The error if no sample or no metric was found. A part that could not be read may be the reason.
+    pub(crate) fn nothing_found(&self, problems: Vec<Error>) -> Error {
         let what = match self.metric.as_slice() {
-            [] => "no sample lies between --from and --to".to_owned(),
+            [] if self.time_range.is_given() => "no sample lies between --from and --to".to_owned(),
+            [] => "the recording holds no sample".to_owned(),
             patterns => format!("no metric matches {}", patterns.join(" or ")),
         };
-        Error::usage(what).advise("'fathom ftdc info' shows the span, 'fathom ftdc metrics' the metrics")
+        let error =
+            Error::usage(what).advise("'fathom ftdc info' shows the span, 'fathom ftdc metrics' the metrics");
+        match problems.into_iter().next() {
+            Some(problem) => error.because(problem),
+            None => error,
+        }
     }
 }
 

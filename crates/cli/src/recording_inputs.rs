@@ -1,19 +1,41 @@
 //! Recordings and logs on a command line, and their judgement, for `fathom explain` and `fathom report`.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use fathom_errors::{Error, Result};
+use fathom_errors::{Error, Kind, Result};
 use fathom_explain::recording::ClockOffset;
 use fathom_ftdc::SampleFilter;
-use fathom_monitor::is_log;
+use fathom_monitor::{LogSource, is_log};
 use fathom_session::{
-    JudgedRecording, MemberClock, found_logs, host_of, judge_recordings, slow_operations_beside,
+    JudgedRecording, LogAssignment, MemberClock, RecordingCompanions, UnassignedLog, found_logs, host_of,
+    judge_recordings, slow_operations_beside,
 };
 use fathom_units::count;
 
-use crate::server_dumps::{add_dumped_facts, is_dump};
+use crate::server_dumps::is_dump;
+
+/// Recordings that were judged with their logs.
+#[derive(Default)]
+pub(crate) struct JudgedInputs {
+    pub(crate) servers: Vec<JudgedRecording>,
+    /// The errors of parts that could not be read, or were not.
+    pub(crate) problems: Vec<Error>,
+    /// Hosts and folders of logs, which these errors may name.
+    pub(crate) log_hosts: Vec<String>,
+    pub(crate) log_folders: Vec<String>,
+    /// The logs, if the paths hold no recording.
+    pub(crate) only_logs: Vec<LogSource>,
+}
+
+impl JudgedInputs {
+    fn add_folders(&mut self, logs: &[LogSource]) {
+        let folders = logs.iter().filter_map(|log| log.path().parent());
+        let named = folders.map(|folder| folder.display().to_string()).filter(|folder| !folder.is_empty());
+        self.log_folders.extend(named);
+    }
+}
 
 /// The recordings to judge, and the logs of their server.
 pub(crate) struct RecordingInputs {
@@ -71,56 +93,99 @@ impl RecordingInputs {
         Ok(self)
     }
 
-    /// The logs, if no recording was named.
-    pub(crate) fn only_logs(&self) -> Option<&[PathBuf]> {
-        self.recordings.is_empty().then_some(&self.logs)
-    }
-
     fn has_standard_input(&self) -> bool {
         self.recordings.iter().any(|path| path == Path::new("-"))
     }
 
-    /// Judges the recordings with their logs. Also returns the errors of files that could not be read.
+    /// Judges the recordings with their logs, or returns the logs if there is no recording.
     ///
     /// # Errors
-    /// If an input cannot be read, and if logs were named for the recordings of several servers.
-    pub(crate) fn judge(&self, range_ms: RangeInclusive<i64>) -> Result<(Vec<JudgedRecording>, Vec<Error>)> {
-        if self.has_standard_input() && self.logs.iter().any(|path| path == Path::new("-")) {
+    /// If an input cannot be read, and if a named log cannot be assigned to one of several servers.
+    pub(crate) fn judge(&self, range_ms: RangeInclusive<i64>) -> Result<JudgedInputs> {
+        let has_piped_log = self.logs.iter().any(|path| path == Path::new("-"));
+        if self.has_standard_input() && has_piped_log {
             return Err(Error::usage("standard input can be read once, and two arguments name it"));
         }
+        if self.recordings.is_empty() {
+            let only_logs = self.logs.iter().cloned().map(LogSource::from).collect();
+            return Ok(JudgedInputs { only_logs, ..JudgedInputs::default() });
+        }
+        // With logs that the user names, no others are read.
+        let find = match self.logs.is_empty() {
+            true => RecordingCompanions::find,
+            false => RecordingCompanions::find_dumps,
+        };
+        let found = find(&self.recordings, &self.dumps);
+        if found.has_only_logs() && !self.has_standard_input() {
+            let RecordingCompanions { logs: only_logs, problems, .. } = found;
+            return Ok(JudgedInputs { only_logs, problems, ..JudgedInputs::default() });
+        }
         let filter = SampleFilter::new(range_ms);
-        let (mut servers, mut problems) = judge_recordings(&self.recordings, filter, self.device.as_deref())?;
-        let is_only = servers.len() == 1;
-        for server in &mut servers {
-            add_dumped_facts(&mut server.facts, &server.directory, &self.dumps, is_only);
-        }
-        let is_named = !self.logs.is_empty();
-        let [server] = servers.as_mut_slice() else {
-            if is_named {
-                let what = format!("--log is of one server, and the recordings are of {}", servers.len());
-                return Err(Error::usage(what).advise("name the recording of one server"));
-            }
-            return Ok((servers, problems));
+        let (servers, problems) =
+            judge_recordings(&self.recordings, filter, self.device.as_deref(), &found.dumps)?;
+        let mut judged = JudgedInputs { servers, problems, ..JudgedInputs::default() };
+        judged.problems.extend(found.problems);
+        let assigned = match self.logs.is_empty() {
+            true => self.found_logs(found.logs, &mut judged),
+            false => self.named_logs(&judged.servers)?,
         };
-        let logs = match is_named {
-            true => self.logs.clone(),
-            false if self.has_standard_input() => Vec::new(),
-            false => found_logs(server),
-        };
-        if logs.is_empty() {
-            return Ok((servers, problems));
-        }
-        match slow_operations_beside(server, &logs) {
-            // A log that was found by itself may be of another time.
-            Ok((table, _)) if !is_named && table.count == 0 => {}
-            Ok((table, more)) => {
-                server.slow_operations = Some(table);
-                problems.extend(more);
+        let JudgedInputs { servers, problems, .. } = &mut judged;
+        for (server, logs) in servers.iter_mut().zip(assigned).filter(|(_, logs)| !logs.is_empty()) {
+            match slow_operations_beside(server, &logs) {
+                // A log that was found by itself may be of another time.
+                Ok((table, _)) if self.logs.is_empty() && table.count == 0 => {}
+                Ok((table, more)) => {
+                    server.slow_operations = Some(table);
+                    problems.extend(more);
+                }
+                Err(error) if !self.logs.is_empty() => return Err(error),
+                Err(error) => problems.push(error),
             }
-            Err(error) if is_named => return Err(error),
-            Err(error) => problems.push(error),
         }
-        Ok((servers, problems))
+        Ok(judged)
+    }
+
+    /// The logs of each server among those in archives and near the recordings.
+    fn found_logs(&self, in_archives: Vec<LogSource>, judged: &mut JudgedInputs) -> Vec<Vec<LogSource>> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        if !self.has_standard_input() {
+            paths.extend(judged.servers.iter().flat_map(found_logs));
+            paths.sort();
+            paths.dedup();
+        }
+        let logs: Vec<LogSource> = paths.into_iter().map(LogSource::from).chain(in_archives).collect();
+        judged.add_folders(&logs);
+        let LogAssignment { of_servers, unassigned } = LogAssignment::new(&judged.servers, logs);
+        for UnassignedLog { why, host } in unassigned {
+            judged.log_hosts.extend(host);
+            let note = Error::new(Kind::NotFound, why);
+            judged.problems.push(note.advise("--log names it for the recording of one server"));
+        }
+        of_servers
+    }
+
+    /// The logs of each server among those that were named.
+    fn named_logs(&self, servers: &[JudgedRecording]) -> Result<Vec<Vec<LogSource>>> {
+        let mut logs: Vec<LogSource> = Vec::new();
+        for path in &self.logs {
+            let is_piped = path == Path::new("-") && servers.len() > 1;
+            // It is read twice: who wrote it is in its first lines.
+            let copied = match is_piped {
+                true => LogSource::copied(path.clone(), &mut io::stdin().lock())?,
+                false => None,
+            };
+            logs.push(copied.unwrap_or_else(|| LogSource::from(path.clone())));
+        }
+        if servers.len() == 1 {
+            return Ok(vec![logs]);
+        }
+        let LogAssignment { of_servers, unassigned } = LogAssignment::new(servers, logs);
+        match unassigned.into_iter().next() {
+            None => Ok(of_servers),
+            Some(UnassignedLog { why, .. }) => {
+                Err(Error::usage(why).advise("name the recording of its server alone"))
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Verbs that record a run make it at their end, without a second command. It is made after everything else is recorded and shown, so a
 //! failure to make it is only a note and loses no measurement.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,13 +11,18 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use clap::Args;
 use fathom_errors::{Error, Kind};
-use fathom_explain::{Evidence, ReadRun, compare, histories_up_to, judge, judge_in_turn, pictures};
+use fathom_explain::{
+    Evidence, ReadRun, WorkResource, WorkRow, WorkTable, compare, histories_up_to, judge, judge_in_turn,
+    pictures, work_table,
+};
 use fathom_record::disk::Entry;
 use fathom_record::folders::{self, RunFolder};
 use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, FindingOrigin, Manifest, Redaction, Run};
-use fathom_report::{Headline, OverTime, PageSource, page, pair_page, printable};
+use fathom_report::{
+    Headline, OperationRow, OverTime, PageSource, ServerOperations, page, pair_page, printable,
+};
 use fathom_session::open_run;
 
 use crate::output;
@@ -133,7 +139,7 @@ fn open(file: &Path) -> Result<(), Error> {
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
     if !has_desktop {
         let what = "there is no desktop here (neither DISPLAY nor WAYLAND_DISPLAY is set)";
-        return Err(Error::new(Kind::Unsupported, what).advise("copy the file to where there is one"));
+        return Err(Error::new(Kind::Unsupported, what).advise("copy the file to a machine that has one"));
     }
     let mut command = Command::new("xdg-open");
     command.arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -192,6 +198,7 @@ struct RunContent {
     read: ReadRun,
     evidence: Evidence,
     results: Vec<Entry>,
+    operations: Vec<ServerOperations>,
     latencies: Vec<OverTime>,
     pictures: Pictures,
     notes: Vec<String>,
@@ -226,7 +233,8 @@ impl RunContent {
         findings.sort_by_key(Finding::is_setting);
         read.findings = findings;
         let (latencies, notes) = (latencies(&read.run), read.run.manifest.notes());
-        Ok(RunContent { read, evidence, results, latencies, pictures, notes })
+        let operations = operations(&results);
+        Ok(RunContent { read, evidence, results, operations, latencies, pictures, notes })
     }
 
     /// The manifest and results from which a redacted page takes the names to leave out.
@@ -247,6 +255,7 @@ impl RunContent {
             results: &self.results,
             findings: &self.read.findings,
             series: &self.evidence.series,
+            operations: &self.operations,
             latencies: &self.latencies,
             pictures: &self.pictures,
             histories: &[],
@@ -262,6 +271,44 @@ fn is_judged(entry: &Entry) -> bool {
         entry,
         Entry::Budget(_) | Entry::Queue(_) | Entry::Amplification(_) | Entry::Member(_) | Entry::Judged(_)
     )
+}
+
+/// The operations of each server over the whole run.
+fn operations(results: &[Entry]) -> Vec<ServerOperations> {
+    let of_servers = results.iter().filter_map(|entry| match entry {
+        Entry::ServerWork(work) => Some(work),
+        _ => None,
+    });
+    let shared = of_servers.clone().flat_map(|work| work.threads.iter().map(|thread| (work.server, thread)));
+    let shared: BTreeMap<usize, &str> = shared
+        .filter(|(_, thread)| thread.is_shared())
+        .map(|(server, thread)| (server, thread.name.as_str()))
+        .collect();
+    let numbers: BTreeSet<usize> = of_servers.map(|work| work.server).collect();
+    let of_server = |server: usize| {
+        let table = work_table(results, server, (0, u64::MAX))?;
+        Some(ServerOperations {
+            server,
+            rows: table.rows.iter().map(|row| operation_row(row, &table)).collect(),
+            readings: table.readings,
+            shared_threads: shared.get(&server).map(|name| (*name).to_owned()),
+        })
+    };
+    numbers.into_iter().filter_map(of_server).collect()
+}
+
+fn operation_row(row: &WorkRow, table: &WorkTable) -> OperationRow {
+    OperationRow {
+        kind: row.kind.clone(),
+        namespace: row.namespace.clone(),
+        plan: row.plan.clone(),
+        application: row.application.clone(),
+        time_us: row.used.time_us,
+        share: table.share_of_rows(&[row], WorkResource::Time).and_then(|share| share.words()),
+        longest_us: row.longest_us,
+        processor_us: row.used.processor_us,
+        disk_bytes: row.used.disk_bytes(),
+    }
 }
 
 /// Every latency log that can be read; a broken log must not prevent the page.
@@ -286,11 +333,57 @@ pub(crate) fn keep(file: &Path, text: &str) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
+    use fathom_record::{OperationGroup, ServerWork, ThreadUse};
+
     use super::*;
 
     #[test]
     fn an_address_is_one_that_a_browser_takes() {
         assert_eq!(address(Path::new("/a b/ü#?%.html")), "file:///a%20b/%C3%BC%23%3F%25.html");
+    }
+
+    #[test]
+    fn the_operations_of_a_run_are_those_of_its_servers() {
+        let group = |kind: &str, running_us: u64| OperationGroup {
+            kind: kind.to_owned(),
+            namespace: "shop.orders".into(),
+            application: Some("billing".into()),
+            count: 1,
+            running_us,
+            longest_us: running_us,
+            connections: vec![7],
+            ..OperationGroup::default()
+        };
+        let reading = |server: usize, second: u64, operations: Vec<OperationGroup>| {
+            let threads =
+                vec![ThreadUse { name: "EventLoop".into(), processor_us: 5, ..ThreadUse::default() }];
+            Entry::ServerWork(Box::new(ServerWork {
+                server,
+                begin_ns: (second - 1) * 1_000_000_000,
+                end_ns: second * 1_000_000_000,
+                has_read_operations: true,
+                operations,
+                threads: if server == 1 { threads } else { Vec::new() },
+                ..ServerWork::default()
+            }))
+        };
+        let results = [
+            reading(0, 1, vec![group("find", 9000)]),
+            reading(1, 1, vec![group("insert", 10)]),
+            reading(0, 2, vec![group("find", 8000)]),
+        ];
+        let servers = operations(&results);
+        let [first, second] = servers.as_slice() else { panic!("{servers:?}") };
+        assert_eq!((first.server, first.readings, first.shared_threads.as_deref()), (0, 2, None));
+        assert_eq!((second.server, second.shared_threads.as_deref()), (1, Some("EventLoop")));
+        let [row] = first.rows.as_slice() else { panic!("{first:?}") };
+        assert_eq!(
+            (row.kind.as_str(), row.namespace.as_str(), row.longest_us),
+            ("find", "shop.orders", 9000)
+        );
+        // It ran at both readings, each of which counts for a second.
+        assert_eq!((row.time_us, row.application.as_deref()), (2e6, Some("billing")));
+        assert_eq!(operations(&[]), []);
     }
 
     #[test]

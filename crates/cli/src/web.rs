@@ -168,7 +168,7 @@ fn read_head(mut socket: &TcpStream) -> std::io::Result<Option<String>> {
 
 /// The request, and whether its answer has a body; or the answer that refuses it.
 fn parse(head: &str) -> std::result::Result<(WebRequest, bool), Response> {
-    let bad = || Response::text("400 Bad Request", "this is no request");
+    let bad = || Response::text("400 Bad Request", "this is not a request");
     let mut lines = head.lines();
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(target), Some(version)) = (words.next(), words.next(), words.next()) else {

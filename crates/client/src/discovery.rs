@@ -33,7 +33,7 @@ impl SeedList {
         let mut target = Target { seed_list: None, ..target.clone() };
         self.apply_text(&mut target, &records.texts)?;
         if self.hosts_max > 0 && target.replica_set.is_some() {
-            return Err(Error::usage("srvMaxHosts is for routers, and makes no sense with replicaSet"));
+            return Err(Error::usage("srvMaxHosts is for routers, and cannot be used with replicaSet"));
         }
         if records.services.is_empty() {
             let what = format!("the name service lists no servers for {}", self.query());

@@ -123,7 +123,7 @@ fn check_replica_set(hello: &RawDocumentBuf, target: &Target) -> Result<()> {
     let what = match hello.get_str("setName") {
         Ok(name) if name == wanted => return Ok(()),
         Ok(other) => format!("the server belongs to the replica set '{other}' and not to '{wanted}'"),
-        Err(_) => format!("the server belongs to no replica set, and '{wanted}' is wanted"),
+        Err(_) => format!("the server does not belong to a replica set, but replicaSet is '{wanted}'"),
     };
     Err(fathom_errors::Error::new(Kind::NotFound, what).into())
 }

@@ -35,7 +35,7 @@ pub struct Target {
     pub app_name: Option<String>,
     /// `connectTimeoutMS`: the time limit for connecting and for each message until the connection is ready.
     pub connect_timeout: Duration,
-    /// `socketTimeoutMS`: the time limit for a reply; none if `None`.
+    /// `socketTimeoutMS`: the time limit for a reply. `None` means no limit.
     pub socket_timeout: Option<Duration>,
     /// Options that do not concern a connection, with their values: for other users, or for warnings.
     pub other_options: Vec<(String, String)>,

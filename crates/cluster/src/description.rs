@@ -196,13 +196,13 @@ pub fn parse(text: &str) -> Result<Topology> {
 /// One member, as `--member N=...` describes it.
 pub fn member(text: &str) -> Result<MemberOptions> {
     serde_yaml_ng::from_str(text)
-        .map_err(|cause| Error::usage(format!("'{text}' describes no member")).because(cause))
+        .map_err(|cause| Error::usage(format!("'{text}' is not a valid member")).because(cause))
 }
 
 /// A shard key, as `--shard-collection NAMESPACE=...` has it.
 pub fn key(text: &str) -> Result<bson::Document> {
     serde_yaml_ng::from_str(text)
-        .map_err(|cause| Error::usage(format!("'{text}' is no shard key")).because(cause))
+        .map_err(|cause| Error::usage(format!("'{text}' is not a valid shard key")).because(cause))
 }
 
 impl SetDescription {

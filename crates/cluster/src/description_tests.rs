@@ -90,7 +90,7 @@ fn what_makes_no_sense_is_one_sentence() {
         ("replicaSet: {members: 0}", "no member that holds data"),
         ("replicaSet: {members: many}", "a count or a list"),
         ("replicaSet: {members: 8, arbiters: 8}", "voting members"),
-        ("replicaSet: {name: 'a b'}", "cannot be the name of a set"),
+        ("replicaSet: {name: 'a b'}", "cannot be the name of a replica set"),
         ("replicaSet: {members: [{arbiter: true, hidden: true}, {}]}", "is an arbiter"),
         ("replicaSet: {members: [{limits: {memory: lots}}]}", "is not a size"),
         ("sharded: {shards: 0}", "at least one shard"),

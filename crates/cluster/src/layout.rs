@@ -163,8 +163,9 @@ fn number(nodes: &mut [Node], topology: &Topology) -> Result<()> {
     let first = usize::from(topology.first_port);
     let last = first + count - 1;
     if first == 0 || last > usize::from(u16::MAX) {
-        let what = format!("the ports {first} to {last} do not exist");
-        return Err(Error::usage(what).advise("choose a --port from 1, with room below 65536"));
+        let what = format!("ports {first} to {last} are not valid");
+        return Err(Error::usage(what)
+            .advise("choose --port so that the ports of all servers are between 1 and 65535"));
     }
     let routers = nodes.iter().filter(|node| node.purpose == Purpose::Router).count();
     let shift = if topology.proxied { nodes.len() } else { 0 };

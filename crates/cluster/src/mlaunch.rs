@@ -38,7 +38,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Environment>> {
         Err(error) => return Err(Error::io("read", &path, error)),
     };
     let because = |cause: Error| {
-        Error::new(Kind::Malformed, format!("{} makes no sense", path.display())).because(cause)
+        Error::new(Kind::Malformed, format!("{} is not a file of mlaunch", path.display())).because(cause)
     };
     parse(&text).map(Some).map_err(because)
 }
@@ -46,7 +46,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Environment>> {
 /// Reads the text of a state file.
 pub fn parse(text: &str) -> Result<Environment> {
     let root: Map<String, Value> = serde_json::from_str(text)
-        .map_err(|cause| Error::new(Kind::Malformed, "it is no JSON object").because(cause))?;
+        .map_err(|cause| Error::new(Kind::Malformed, "it is not a JSON object").because(cause))?;
     match root.get("protocol_version").map(Value::as_u64) {
         None => Ok(Environment { topology: topology(&root, &[])?, commands: BTreeMap::new() }),
         Some(Some(2)) => {
@@ -59,7 +59,8 @@ pub fn parse(text: &str) -> Result<Environment> {
             Ok(Environment { topology: topology(arguments, &unknown)?, commands })
         }
         Some(other) => {
-            let other = other.map_or_else(|| "that is no number".to_owned(), |number| number.to_string());
+            let other =
+                other.map_or_else(|| "a value that is not a number".to_owned(), |number| number.to_string());
             Err(Error::new(
                 Kind::Unsupported,
                 format!("it has protocol version {other}, and 1 and 2 are known"),

@@ -82,7 +82,7 @@ impl Programs {
                 (None, _) => own(&self.own),
                 (Some(_), Some(file)) => describe(Maker::MongoDb, file, Vec::new()),
                 (Some(mongod), None) => {
-                    let what = format!("{} is on the path, and no {name} beside it", mongod.display());
+                    let what = format!("{} is on the path, but its folder has no {name}", mongod.display());
                     Err(Error::new(Kind::NotFound, what)
                         .with_id("no-program")
                         .advise(format!("install it, or use '--binarypath {OWN}'")))
@@ -100,7 +100,7 @@ fn describe(maker: Maker, path: PathBuf, words: Vec<String>) -> Result<Program> 
     let said = ask(&path, &words, "--version")?;
     let version = Version::find(&said).ok_or_else(|| {
         let what = format!("{} does not say its version", path.display());
-        Error::new(Kind::Unsupported, what).advise("it is no server of MongoDB's")
+        Error::new(Kind::Unsupported, what).advise("it is not a server of MongoDB")
     })?;
     let options = listed_options(&ask(&path, &words, "--help")?);
     Ok(Program { maker, path, words, version, options })

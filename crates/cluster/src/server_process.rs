@@ -110,7 +110,7 @@ pub fn signal(text: &str) -> Result<Signal> {
     let by_name = NAMES.iter().find(|(known, _)| *known == name).map(|(_, signal)| *signal);
     let by_number = || text.parse().ok().and_then(Signal::from_named_raw);
     by_name.or_else(by_number).ok_or_else(|| {
-        Error::new(Kind::Usage, format!("'{text}' is no signal"))
+        Error::new(Kind::Usage, format!("'{text}' is not a signal"))
             .with_id("unknown-signal")
             .advise("write a number or a name, like 9 or SIGKILL")
     })

@@ -70,7 +70,8 @@ impl ClusterSetup<'_> {
             }
             Some(_) => {}
             None if found.role == Role::Standalone => {
-                let what = format!("{} is no member of a set: its server does not replicate", first.title());
+                let what =
+                    format!("{} cannot be a member of a set: its server does not replicate", first.title());
                 return Err(Error::new(Kind::Unsupported, what));
             }
             None => self.initiate(set, &members, first)?,
@@ -261,7 +262,7 @@ impl ClusterSetup<'_> {
                 .iter()
                 .zip(&hellos)
                 .find(|(_, hello)| hello.as_ref().is_some_and(|hello| hello.role == Role::Primary));
-            primary.map(|(node, _)| *node).ok_or_else(|| Error::new(Kind::Busy, "nobody was elected"))
+            primary.map(|(node, _)| *node).ok_or_else(|| Error::new(Kind::Busy, "no member was elected"))
         })
     }
 

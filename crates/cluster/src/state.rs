@@ -123,7 +123,8 @@ impl ClusterState {
             Err(error) => return Err(Error::io("read", &path, error)),
         };
         let malformed = |cause| {
-            Error::new(Kind::Malformed, format!("{} is no state of a cluster", path.display())).because(cause)
+            Error::new(Kind::Malformed, format!("{} is not the state of a cluster", path.display()))
+                .because(cause)
         };
         #[derive(Deserialize)]
         struct Head {

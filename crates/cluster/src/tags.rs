@@ -176,7 +176,8 @@ fn unknown(tag: &str, tagged: &[BTreeSet<String>]) -> Error {
     let mut tags: BTreeSet<&str> = tagged.iter().flatten().map(String::as_str).collect();
     tags.extend(ALWAYS);
     let tags: Vec<&str> = tags.into_iter().collect();
-    Error::usage(format!("'{tag}' is no tag of this cluster")).advise(format!("tags are {}", tags.join(", ")))
+    Error::usage(format!("'{tag}' is not a tag of this cluster"))
+        .advise(format!("tags are {}", tags.join(", ")))
 }
 
 #[cfg(test)]
@@ -241,8 +242,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_refused() {
         for (words, part) in [
-            ("seconday", "no tag of this cluster"),
-            ("1234", "no tag of this cluster"),
+            ("seconday", "not a tag of this cluster"),
+            ("1234", "not a tag of this cluster"),
             ("shard 3", "there is no shard 3: this cluster has 2"),
             ("config 3", "this cluster has 2"),
             ("primary 1", "counts nothing"),

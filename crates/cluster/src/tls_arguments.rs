@@ -93,7 +93,7 @@ impl TlsArguments {
         }
         let found = NAMES.iter().find(|(newer, older, _)| *newer == name || *older == name);
         let Some(&(newer, _, takes)) = found else {
-            return Err(Error::usage(format!("'{name}' is no TLS option")));
+            return Err(Error::usage(format!("'{name}' is not a TLS option")));
         };
         let value = match (takes, value) {
             (ValueKind::Mode, Some(mode)) => Some(newer_mode(name, &mode)?),
@@ -176,11 +176,11 @@ fn newer_mode(name: &str, mode: &str) -> Result<String> {
     let known = ["disabled", "allowTLS", "preferTLS", "requireTLS"].contains(&newer.as_str());
     let refused = || {
         let modes = if name.starts_with("tls") {
-            "allowTLS, preferTLS, requireTLS"
+            "allowTLS, preferTLS or requireTLS"
         } else {
-            "allowSSL, preferSSL, requireSSL"
+            "allowSSL, preferSSL or requireSSL"
         };
-        Error::usage(format!("--{name} is disabled, {modes}, and not '{mode}'"))
+        Error::usage(format!("--{name} takes disabled, {modes}, not '{mode}'"))
     };
     known.then_some(newer).ok_or_else(refused)
 }

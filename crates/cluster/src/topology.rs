@@ -210,7 +210,7 @@ impl Topology {
                 return Err(Error::usage("a sharded cluster needs at least one shard"));
             }
         } else if !self.collections.is_empty() {
-            return Err(Error::usage("collections are sharded in a sharded cluster only"));
+            return Err(Error::usage("only a sharded cluster can shard a collection").advise("use --sharded"));
         }
         let sets = self.sets();
         for (at, set) in sets.iter().enumerate() {
@@ -247,15 +247,22 @@ impl ReplicaSet {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let reserved = RESERVED.contains(&name.as_str());
         if name.is_empty() || !name.chars().all(fits) || name.starts_with(['-', '.']) || reserved {
-            let what = format!("'{name}' cannot be the name of a set");
-            return Err(Error::usage(what).advise("use letters, digits, '-', '_' and '.'"));
+            let what = format!("'{name}' cannot be the name of a replica set");
+            return Err(if reserved {
+                Error::usage(format!("{what}, because it is reserved")).advise("choose another")
+            } else {
+                Error::usage(what)
+                    .advise("use letters, digits, '-', '_' and '.', and begin with a letter, a digit or '_'")
+            });
         }
         let data = members.iter().filter(|member| !member.arbiter).count();
         if data == 0 {
-            return Err(Error::usage(format!("the set '{name}' has no member that holds data")));
+            return Err(Error::usage(format!("the replica set '{name}' has no member that holds data")));
         }
         if members.len() > MAX_MEMBERS {
-            return Err(Error::usage(format!("the set '{name}' has more than {MAX_MEMBERS} members")));
+            return Err(Error::usage(format!(
+                "the replica set '{name}' has more than {MAX_MEMBERS} members"
+            )));
         }
         let voting = members.iter().filter(|member| member.votes != Some(0)).count();
         if !(1..=MAX_VOTING).contains(&voting) {
@@ -341,7 +348,8 @@ impl ShardedCollection {
         }
         if self.key.is_empty() {
             let what = format!("the collection {namespace} has no shard key");
-            return Err(Error::usage(what).advise("write one like 'key: {_id: hashed}'"));
+            return Err(Error::usage(what)
+                .advise("write a.b={_id: hashed} on the command line, or 'key: {_id: hashed}' in a file"));
         }
         let is_hashed = |value: &Bson| value.as_str() == Some("hashed");
         let is_direction = |value: &Bson| matches!(value, Bson::Int32(1 | -1) | Bson::Int64(1 | -1));

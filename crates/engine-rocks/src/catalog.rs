@@ -62,7 +62,7 @@ impl TableCatalog {
 
     fn take(&mut self, key: &[u8], value: &[u8], dropped: &mut Vec<u32>) -> Result<()> {
         let name = String::from_utf8_lossy(key.get(4..).unwrap_or_default()).into_owned();
-        let bad = || Error::new(Kind::Corruption, format!("the engine's record '{name}' makes no sense"));
+        let bad = || Error::new(Kind::Corruption, format!("the engine's record '{name}' is invalid"));
         if let Some(ident) = name.strip_prefix(METADATA) {
             let document: TableDocument = serde_json::from_slice(value).map_err(|e| bad().because(e))?;
             self.tables.insert(ident.to_owned(), document);

@@ -9,5 +9,5 @@ mod status;
 
 pub(crate) use database::{Database, DatabaseSnapshot, WriteBatch};
 pub(crate) use iterator::RangeScan;
-pub(crate) use options::{BlockCache, Native, NativeOptions, ReadOptions};
+pub(crate) use options::{BlockCache, NativeHandle, NativeOptions, ReadOptions};
 pub(crate) use status::RocksStatus;

@@ -250,7 +250,7 @@ impl SpikeSubject<'_> {
             if often >= MIN_REACHED_SHARE && cap.holds() { self.waits(cap, &reached) } else { Vec::new() };
         let (device, what) = (self.device, cap.kind.what);
         let finding = if waits.is_empty() {
-            let held = if cap.holds() { "and holds nobody up" } else { "which these requests pass by" };
+            let held = if cap.holds() { "and delays no operation" } else { "which these requests pass by" };
             let claim = format!("A control group holds {device} at {} {what}, {held}", count(cap.limit));
             Finding::new("cap-not-reached", Severity::Note, claim).evidence(cap.use_words())
         } else {
@@ -427,8 +427,7 @@ fn inferred(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str) -
         (share >= MIN_CEILING_SHARE && varies < VARIES && is_round(level))
             .then_some((level, what, share, varies))
     })?;
-    let claim =
-        format!("{device} stops at {} {what}, which looks like a limit that somebody set", count(level));
+    let claim = format!("{device} stops at {} {what}, which looks like a limit that was set", count(level));
     // A constant number in flight gives a flat rate on any device, and one rate in five is near a round number by chance.
     let shown = varies_widely(&asking);
     let (severity, confidence) = match shown {

@@ -4,7 +4,7 @@
 //! device does.
 
 use fathom_record::verdict::Domain;
-use fathom_record::{Confidence, Finding};
+use fathom_record::{Confidence, Finding, Severity};
 
 use crate::guard::SERVER_FILLS;
 use crate::removable::Wait;
@@ -36,6 +36,8 @@ pub(crate) enum GainBase {
     Waiting,
     /// What clients wait, whether they were watched or not.
     ClientWaiting,
+    /// None: its rule gives the cost, which is what the operations of others lose.
+    OthersLoss,
 }
 
 const fn cause(id: &'static str, domain: Domain, waits: &'static [Wait], noun: &'static str) -> Cause {
@@ -70,7 +72,14 @@ const fn provisional(cause: Cause) -> Cause {
     Cause { is_proven: false, ..cause }
 }
 
+/// Work of some operations that others lose by.
+const fn work(id: &'static str, noun: &'static str) -> Cause {
+    provisional(Cause { gain: GainBase::OthersLoss, ..cause(id, Domain::Server, &[], noun) })
+}
+
 const EVICTION: &str = "eviction-by-operations";
+/// The beginning of the evidence that a cost is a share of a mean which holds the time of one culprit.
+const MIXED_MEAN: &str = "The mean of all operations holds the time of";
 
 const DEVICE: &[Wait] = &[Wait::PageRead, Wait::Eviction, Wait::Journal];
 
@@ -99,9 +108,12 @@ pub(crate) static CAUSES: &[Cause] = &[
         )
     }),
     stop("fsync-lock", &[Wait::Lock], "fsyncLock"),
-    stop("server-stood-still", &[], "a server that stood still"),
+    stop("server-stood-still", &[], "a server that was stopped"),
     provisional(stop("operations-stand-still", &[], "operations that do not end")),
     provisional(stop("lock-held-by", &[Wait::Lock], "an operation that holds a lock")),
+    work("collection-scan", "scans without an index"),
+    work("bulk-writer", "one kind of writes"),
+    work("one-client", "one client"),
     spikes("stalls", Domain::Server, "stops"),
     provisional(cause("flow-control-on-path", Domain::Members, &[Wait::FlowControl], "flow control")),
     above_device("capped-by-throttle", "a limit of a control group"),
@@ -141,6 +153,29 @@ pub(crate) fn evicts_early(finding: &Finding) -> bool {
     finding.id == EVICTION && finding.series.iter().any(|name| name.ends_with(".pages.read"))
 }
 
+/// Whether a finding names work that others lose by.
+pub(crate) fn is_of_work(finding: &Finding) -> bool {
+    ranked_cause(finding).is_some_and(|(_, cause)| cause.gain == GainBase::OthersLoss)
+}
+
+/// Withdraws the cost of a finding: it is a share of the mean of all operations, which holds the culprit's own time.
+pub(crate) fn set_mixed_mean(finding: &mut Finding, culprit: &str) {
+    finding.confidence = Confidence::CannotTell;
+    finding.severity = Severity::Note;
+    finding.gain = None;
+    finding.evidence.push(mixed_mean(culprit));
+}
+
+/// A sentence on a mean that holds the time of one culprit.
+pub(crate) fn mixed_mean(culprit: &str) -> String {
+    format!("{MIXED_MEAN} {culprit}: it does not say what others lose.")
+}
+
+/// Whether the evidence of a finding says that the mean holds the time of one culprit.
+pub(crate) fn is_of_mixed_mean(finding: &Finding) -> bool {
+    finding.evidence.iter().any(|said| said.starts_with(MIXED_MEAN))
+}
+
 impl Cause {
     /// The name of the cause in "held back by". A shortage of processors is another cause if a quota or the hypervisor makes it.
     pub(crate) fn noun_of(&self, finding: &Finding) -> &'static str {
@@ -162,7 +197,8 @@ impl Cause {
             return vec![Wait::Ticket, Wait::Lock];
         }
         // The mean is of two kinds of operations, and the wait is not known for each.
-        if self.id == SERVER_FILLS && finding.confidence == Confidence::CannotTell {
+        let is_of_two = self.id == SERVER_FILLS && finding.confidence == Confidence::CannotTell;
+        if is_of_two || is_of_mixed_mean(finding) {
             return Vec::new();
         }
         if evicts_early(finding) {
@@ -185,8 +221,6 @@ impl Cause {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use fathom_record::Severity;
 
     use super::*;
 

@@ -145,7 +145,7 @@ fn findings(a: &[Finding], b: &[Finding]) -> Vec<FindingChange> {
 
 fn limits(changes: &[FigureChange]) -> Vec<String> {
     let mut limits = vec![
-        "Each side is one run. What two runs of the very same thing differ by is not known from them, so a difference is no proof."
+        "Each side is one run. How much two runs of the same kind differ is not known, so a difference is no proof."
             .to_owned(),
         "To be sure, run both sides in turn, six times each or more, and compare those.".to_owned(),
     ];

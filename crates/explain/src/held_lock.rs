@@ -1,16 +1,17 @@
 //! Names the operation that held a lock while others waited for it: a foreground build of an index, `collMod`, `drop` and their like.
 //!
-//! The server's log names such an operation with its time, and the server counts what others waited for locks. The cost is their wait: the time of
-//! the operation itself is no loss of theirs.
+//! The server's log names such an operation with its time, or readings of `$currentOp` see it run, and the server counts what others waited for
+//! locks. The cost is their wait: the time of the operation itself is no loss of theirs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use fathom_record::{Confidence, Finding, Gain, Severity, SlowOperation};
+use fathom_record::{Confidence, Finding, Gain, OperationGroup, Severity, SlowOperation};
 use fathom_units::{Nanos, decimal};
 
 use crate::client::points;
 use crate::logged_operations::{logged_operations, namespace_of, window_of};
 use crate::member::name_of;
+use crate::server_work::work_readings;
 use crate::standstill::{gain_of_stops, gain_without_client};
 use crate::windows::{Window, overlap};
 use crate::{Evidence, Judgement};
@@ -70,6 +71,8 @@ struct LockHolder {
     waited_us: f64,
     /// Other slow operations of the log that spent half of their time waiting for a lock.
     waiters: usize,
+    /// Whether readings saw some of the runs that the log does not have: these took longer than the reading shows.
+    is_seen: bool,
 }
 
 fn finding(evidence: &Evidence, judgement: &Judgement, member: &str) -> Option<Finding> {
@@ -123,7 +126,17 @@ fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
     for one in logged_operations(evidence, member).filter(is_holder) {
         runs.entry((one.operation.clone(), namespace_of(one))).or_default().push(window_of(one));
     }
+    let mut seen: BTreeSet<(String, String)> = BTreeSet::new();
+    for (key, window) in seen_runs(evidence, member) {
+        let logged = runs.entry(key.clone()).or_default();
+        if !logged.iter().any(|one| overlap(*one, window)) {
+            logged.push(window);
+            logged.sort_unstable();
+            seen.insert(key);
+        }
+    }
     let holder = |((operation, namespace), windows): ((String, String), Vec<Window>)| {
+        let is_seen = seen.contains(&(operation.clone(), namespace.clone()));
         let waited = |one: &&SlowOperation| {
             let waited_us = one.lock_wait_us.unwrap_or(0) as f64;
             let meets = windows.iter().any(|window| overlap(*window, window_of(one)));
@@ -139,9 +152,25 @@ fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
             .map(|(begin_ns, end_ns)| (*begin_ns, end_ns.saturating_add(READ_LATE_NS)))
             .collect();
         let waited_us = lock_waits_us(evidence, member, &until_read).max(logged_us);
-        LockHolder { operation, namespace, windows, waited_us, waiters }
+        LockHolder { operation, namespace, windows, waited_us, waiters, is_seen }
     };
     runs.into_iter().map(holder).max_by(|one, other| one.waited_us.total_cmp(&other.waited_us))
+}
+
+/// The runs of holders that readings of `$currentOp` saw, each from its begin to the last reading that saw it.
+fn seen_runs(evidence: &Evidence, member: &str) -> Vec<((String, String), Window)> {
+    let Ok(number) = member.parse() else { return Vec::new() };
+    let mut runs: BTreeMap<(String, String, Option<String>), Window> = BTreeMap::new();
+    for work in work_readings(&evidence.results, number, evidence.window_ns) {
+        let holds = |one: &&OperationGroup| one.wait.is_none() && HOLDERS.contains(&one.kind.as_str());
+        for one in work.operations.iter().filter(holds) {
+            let begin_ns = work.end_ns.saturating_sub(one.longest_us.saturating_mul(1000));
+            let key = (one.kind.clone(), one.namespace.clone(), one.longest_operation.clone());
+            let run = runs.entry(key).or_insert((begin_ns, work.end_ns));
+            *run = (run.0.min(begin_ns), work.end_ns);
+        }
+    }
+    runs.into_iter().map(|((kind, namespace, _), window)| ((kind, namespace), window)).collect()
 }
 
 /// The wait of all operations for locks, by the server's count, in the readings that meet these windows.
@@ -169,8 +198,9 @@ impl LockHolder {
             count => format!("{count} times"),
         };
         let more = if self.windows.len() > MAX_TIMES { " and more" } else { "" };
+        let least = if self.is_seen { "at least " } else { "" };
         format!(
-            "{} on {} held a lock {times}, for {}{more} (from {}{more} on), and other operations waited {} for it in all",
+            "{} on {} held a lock {times}, for {least}{}{more} (from {}{more} on), and other operations waited {} for it in all",
             self.words(),
             self.namespace,
             lengths.join(" and "),
@@ -265,6 +295,40 @@ mod tests {
         let gain = finding.gain.as_ref().unwrap();
         // 20 of 24.8 s of all operations' time; operations due meanwhile wait 0.75 s each, 19 ms of the mean.
         assert!((gain.interval.0 - 20.0 / 24.8).abs() < 0.01 && gain.share > 0.95, "{gain:?}");
+    }
+
+    #[test]
+    fn a_build_that_no_log_names_is_named_as_readings_see_it() {
+        let seen = |end_ns: u64, longest_us| {
+            let build = OperationGroup {
+                kind: "createIndexes".to_owned(),
+                namespace: "a.t".to_owned(),
+                phase: Some("Index Build".to_owned()),
+                longest_us,
+                longest_operation: Some("17".to_owned()),
+                count: 1,
+                ..OperationGroup::default()
+            };
+            let operations = vec![build];
+            Entry::ServerWork(Box::new(fathom_record::ServerWork {
+                end_ns,
+                operations,
+                ..Default::default()
+            }))
+        };
+        let runs = vec![seen(20 * SECOND, 400_000), seen(21 * SECOND, 1_400_000)];
+        let found = judged(runs.clone(), 20);
+        let [finding] = found.as_slice() else { panic!("{found:#?}") };
+        assert!(
+            finding
+                .claim
+                .starts_with("An index build (createIndexes) on a.t held a lock once, for at least 1.40 s"),
+            "{finding:#?}"
+        );
+        // One that the log has too is counted once, by the log. An idle server loses nothing by a build.
+        let both = [runs.clone(), vec![slow("createIndexes", 1500, 0)]].concat();
+        assert!(judged(both, 20)[0].claim.contains("held a lock once, for 1.50 s"));
+        assert_eq!(judged(runs, 40), []);
     }
 
     #[test]

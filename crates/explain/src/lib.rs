@@ -19,8 +19,10 @@ mod fail_condition;
 mod fingerprint;
 mod fsync_lock;
 mod guard;
+mod heavy_work;
 mod held_lock;
 mod history;
+mod index_proposal;
 mod journal_rate;
 mod judgement;
 mod ladder;
@@ -33,6 +35,7 @@ mod monitoring_cost;
 mod need;
 mod neighbour;
 mod operation_standstill;
+mod other_operations;
 mod outside_server;
 mod path;
 mod pictures;
@@ -53,6 +56,7 @@ mod standstill;
 mod storage_class;
 mod verdict;
 mod windows;
+mod work_users;
 
 pub use amplification::member_rows;
 pub use capacity::{
@@ -71,5 +75,7 @@ pub use monitoring_cost::MonitoringCost;
 pub use need::Need;
 pub use pictures::pictures;
 pub use rules::{RULES, Rule, judge, judge_in_turn};
-pub use server_work::{WorkRow, WorkTable, WorkUse, work_table};
+pub use server_work::{
+    ClientWork, ConnectionWork, WorkResource, WorkRow, WorkShare, WorkTable, WorkUse, work_table,
+};
 pub use slow_operations::SlowOperationCounter;

@@ -65,7 +65,7 @@ impl FromStr for Need {
                 _ if name == "max" || name.starts_with('p') => {
                     need.slo = Some(format!("{name}<{value}").parse()?);
                 }
-                _ => return Err(refused(format!("'{name}' is no part of a need"))),
+                _ => return Err(refused(format!("'{name}' is not a part of a need"))),
             }
         }
         if need.reads_per_s + need.writes_per_s <= 0.0 {
@@ -98,12 +98,12 @@ fn refused(what: String) -> Error {
 
 fn rate(name: &str, value: &str) -> Result<f64> {
     let rate = value.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
-    rate.ok_or_else(|| refused(format!("{name}={value} is no number of operations a second")))
+    rate.ok_or_else(|| refused(format!("{name}={value} is not a number of operations a second")))
 }
 
 fn size(name: &str, value: &str) -> Result<Bytes> {
     let size = value.parse::<Bytes>().ok().filter(|size| size.get() > 0);
-    size.ok_or_else(|| refused(format!("{name}={value} is no size")))
+    size.ok_or_else(|| refused(format!("{name}={value} is not a size")))
 }
 
 fn hot_set(value: &str) -> Result<HotSet> {
@@ -149,11 +149,11 @@ impl Need {
         let mut assumptions = Vec::new();
         match (self.data, self.memory) {
             (Some(data), Some(memory)) => assumptions.push(format!(
-                "Of {data} of data, {memory} of memory hold what is left of it after {MEMORY_WITHOUT_DATA}, in mongod's cache and the page \
-                 cache together, so that {:.0} % of the accesses go to the device.",
+                "Of {data} of data, mongod's cache and the page cache together hold {memory} less {MEMORY_WITHOUT_DATA}, so {:.0} % of the \
+                 accesses read the device.",
                 100.0 * self.miss_share()
             )),
-            _ => assumptions.push("Every read and every update goes to the device: no data and memory were given.".to_owned()),
+            _ => assumptions.push("Every read and every update reads the device, because data= and memory= were not given.".to_owned()),
         }
         assumptions.push(match self.hot {
             Some(hot) => format!(
@@ -206,7 +206,7 @@ impl Need {
         capacities: &[&Capacity],
     ) -> String {
         let what = format!(
-            "{} come to {} device reads and {} journaled writes a second",
+            "{} requires {} device reads and {} journaled writes a second",
             self.text,
             count(self.device_reads_per_s()),
             count(self.writes_per_s)

@@ -155,7 +155,7 @@ impl PricedPart {
         let mut cost = self.load.cost(us, (low_us, high_us), work_us, &basis);
         if unsent_us > 0.0 {
             let share = unsent_us / self.load.whole_us;
-            let basis = "The wait to be sent, as far as the server bears more at once.";
+            let basis = "The wait to be sent, as far as the server can serve more at once.";
             let alone = self.load.cost_of_share(share, (0.5 * share, share), basis);
             cost = [cost, alone].into_iter().flatten().max_by(|one, other| one.share.total_cmp(&other.share));
         }
@@ -200,7 +200,7 @@ fn weighted(mut cost: Cost, weight: f64) -> Cost {
 fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>, above_device: &[Wait]) {
     let Some((_, cause)) = causes::ranked_cause(finding) else { return };
     let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
-        GainBase::None => None,
+        GainBase::None | GainBase::OthersLoss => None,
         _ if gain.of == SENT => load.cost_before_arrival(gain.share, gain.interval, &gain.basis),
         GainBase::Waiting => {
             let rest = 1.0 - explained_share(finding, parts);
@@ -242,7 +242,8 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
         true => one.share.total_cmp(&other.share),
         false => one.mean_us.total_cmp(&other.mean_us),
     };
-    let most = of_waits.chain(of_gain).max_by(more);
+    let given = finding.cost.take().filter(|_| cause.gain == GainBase::OthersLoss);
+    let most = of_waits.chain(of_gain).chain(given).max_by(more);
     // A share of zero is no cost: the reason is said in its place.
     if most.as_ref().is_some_and(|cost| cost.share <= 0.0) {
         finding.evidence.push("Without it, operations of this run would not have been faster.".to_owned());
@@ -270,12 +271,14 @@ fn explained_share(finding: &Finding, parts: &[PricedPart]) -> f64 {
 
 /// The wait that costs most, over all servers.
 pub(crate) fn largest(parts: &[PricedPart]) -> Option<(Wait, Cost)> {
-    parts
-        .iter()
-        .flat_map(|part| {
-            Wait::ALL
-                .into_iter()
-                .filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)], false)?)))
-        })
-        .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+    wait_costs(parts).max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+}
+
+/// The cost of each wait of each server.
+pub(crate) fn wait_costs(parts: &[PricedPart]) -> impl Iterator<Item = (Wait, Cost)> {
+    parts.iter().flat_map(|part| {
+        Wait::ALL
+            .into_iter()
+            .filter_map(move |wait| Some((wait, part.cost(&[(wait, Portion::Whole)], false)?)))
+    })
 }

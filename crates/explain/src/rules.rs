@@ -4,9 +4,9 @@ use fathom_record::verdict::{Domain, Verdict};
 use fathom_record::{Finding, FindingOrigin};
 
 use crate::{
-    Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, held_lock,
-    journal_rate, ladder, layers, little, neighbour, operation_standstill, queue, spikes, stalls, standstill,
-    verdict,
+    Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, heavy_work,
+    held_lock, journal_rate, ladder, layers, little, neighbour, operation_standstill, queue, spikes, stalls,
+    standstill, verdict,
 };
 
 /// One rule that judges a run.
@@ -116,6 +116,8 @@ pub static RULES: &[Rule] = &[
         needs: operation_standstill::NEEDS,
         judge: operation_standstill::judge,
     },
+    // After all findings on a resource, to name who uses it.
+    Rule { name: "heavy-work", needs: heavy_work::NEEDS, judge: heavy_work::judge },
     Rule { name: "journal-rate", needs: journal_rate::NEEDS, judge: journal_rate::judge },
     // The last: it prices and ranks what the others found.
     Rule {

@@ -4,7 +4,7 @@
 //! of the mean was read and that no removable part is as large; an absence of findings shows nothing.
 
 use fathom_record::budget::Budget;
-use fathom_record::verdict::{Cost, Domain, LatencyClock, MIN_COST_SHARE, Outcome, Verdict};
+use fathom_record::verdict::{Cost, LatencyClock, MIN_COST_SHARE, Outcome, Verdict};
 use fathom_record::{Confidence, Finding};
 use fathom_units::{Nanos, count};
 
@@ -12,7 +12,8 @@ use crate::causes::{self, CAUSES, Cause};
 use crate::guard::{SERVER_FILLS, is_processor_shortage};
 use crate::operation_standstill::join_caps;
 use crate::outside_server::outside_server;
-use crate::pricing::{PricedPart, largest, parts, price_all};
+use crate::pricing::{PricedPart, largest, parts, price_all, wait_costs};
+use crate::removable::Wait;
 use crate::{Evidence, Judgement, journal_rate};
 
 /// The sentence on a journaled rate that is refused.
@@ -52,7 +53,7 @@ fn decide(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> V
     if let Some((finding, cause)) = named.clone().find(|(one, _)| one.confidence != Confidence::CannotTell) {
         return held_back(evidence, finding, cause);
     }
-    if let Some(verdict) = mixed_work(judgement) {
+    if let Some(verdict) = mixed_work(judgement).or_else(|| harmless_work(judgement, parts)) {
         return verdict;
     }
     if let Some((finding, cause)) = named.next() {
@@ -112,19 +113,64 @@ fn cost_words(cost: &Cost) -> String {
     )
 }
 
-/// The verdict on a server whose own work fills the processors, if its operations are of two kinds: the mean of both says nothing about the loss of one.
+/// The verdict on work that fills a resource, if the mean of all operations is of two kinds: it says nothing about the loss of one.
 fn mixed_work(judgement: &Judgement) -> Option<Verdict> {
-    let is_mixed = |one: &&Finding| one.id == SERVER_FILLS && one.confidence == Confidence::CannotTell;
-    let finding = judgement.findings.iter().find(is_mixed)?;
+    let is_unknown = |one: &&Finding| one.confidence == Confidence::CannotTell;
+    let is_mixed = |one: &&Finding| one.id == SERVER_FILLS || causes::is_of_mixed_mean(one);
+    let findings = || judgement.findings.iter().filter(is_unknown);
+    let mixed = findings().find(is_mixed)?;
+    let work = judgement.findings.iter().find(|one| causes::is_of_work(one));
+    if work.is_some_and(|work| work.confidence != Confidence::CannotTell) {
+        return None;
+    }
+    let finding = work.unwrap_or(mixed);
     Some(Verdict {
         cause: Some(finding.id.clone()),
-        domain: Some(Domain::Processors),
+        domain: causes::ranked_cause(finding).map(|(_, cause)| cause.domain),
         confidence: Confidence::CannotTell,
         reasons: finding.evidence.clone(),
         next: finding.advice.as_deref().map(sentence_of),
         ..Verdict::new(
             Outcome::CannotTell,
             format!("Cannot tell who loses by it: {}", lower_first(&sentence_of(&finding.claim))),
+        )
+    })
+}
+
+/// The verdict on work that fills a resource, if the others' loss by it is known and small, and nothing else is left to explain.
+fn harmless_work(judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict> {
+    let is_known = |one: &&Finding| causes::is_of_work(one) && one.confidence != Confidence::CannotTell;
+    let finding = judgement.findings.iter().find(is_known)?;
+    if !judgement.findings.iter().any(causes::is_of_mixed_mean) {
+        return None;
+    }
+    let costly = |one: &Finding| one.cost.as_ref().is_some_and(|cost| cost.share >= MIN_COST_SHARE);
+    // Waits of the resource that the work fills are its own. Any other may be one of all operations.
+    let of_mixed = judgement.findings.iter().filter(|one| causes::is_of_mixed_mean(one));
+    let own: Vec<Wait> = of_mixed
+        .filter_map(|one| Some(causes::ranked_cause(one)?.1.waits))
+        .flatten()
+        .copied()
+        .chain([Wait::Processor])
+        .collect();
+    let other_wait =
+        wait_costs(parts).any(|(wait, cost)| !own.contains(&wait) && cost.share >= MIN_COST_SHARE);
+    if other_wait || judgement.findings.iter().any(costly) {
+        return None;
+    }
+    let lost = finding.cost.as_ref().map_or_else(
+        || "nothing that was measured".to_owned(),
+        |cost| format!("at most {:.0} % of their time within the server", 100.0 * cost.interval.1),
+    );
+    Some(Verdict {
+        reasons: finding.evidence.clone(),
+        next: finding.advice.as_deref().map(sentence_of),
+        ..Verdict::new(
+            Outcome::NotHeldBack,
+            format!(
+                "Not held back: {}, and other operations lose {lost}.",
+                lower_first(finding.claim.trim_end_matches('.'))
+            ),
         )
     })
 }

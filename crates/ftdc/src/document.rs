@@ -74,12 +74,13 @@ pub struct DocumentReader<R> {
     /// Bytes of whole documents so far.
     read_bytes: u64,
     cut_off_bytes: u64,
+    is_torn: bool,
 }
 
 impl<R: Read> DocumentReader<R> {
     /// A reader at the beginning of a recording.
     pub fn new(source: R) -> DocumentReader<R> {
-        DocumentReader { source, buffer: Vec::new(), read_bytes: 0, cut_off_bytes: 0 }
+        DocumentReader { source, buffer: Vec::new(), read_bytes: 0, cut_off_bytes: 0, is_torn: false }
     }
 
     /// Bytes of the whole documents that were read.
@@ -90,6 +91,11 @@ impl<R: Read> DocumentReader<R> {
     /// The bytes after the last document that do not form a complete one. A mongod that was killed may leave some.
     pub fn cut_off_bytes(&self) -> u64 {
         self.cut_off_bytes
+    }
+
+    /// True if what follows the last document is not the begin of another one, as after a kill, but something else: zeros, for instance.
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
     }
 
     /// The next document, or `None` after the last whole one.
@@ -115,9 +121,11 @@ impl<R: Read> DocumentReader<R> {
             Some(head) if self.buffer.len() == 4 => u32::from_le_bytes(*head) as usize,
             _ => 0,
         };
-        if (MIN_BYTES..=MAX_BYTES).contains(&length) && self.read_up_to(length)? == length {
+        let is_possible = (MIN_BYTES..=MAX_BYTES).contains(&length);
+        if is_possible && self.read_up_to(length)? == length {
             return Ok(true);
         }
+        self.is_torn = !is_possible && self.buffer.len() == 4;
         self.cut_off_bytes = self.buffer.len() as u64 + self.drain()?;
         Ok(false)
     }

@@ -58,6 +58,7 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
     let mut problems = search_recordings(inputs, &mut |event| {
         let file = match event {
             SearchEvent::File(file) => file,
+            SearchEvent::Companion(..) => return Ok(()),
             SearchEvent::End { directory } => {
                 filter.forget(directory);
                 return Ok(());

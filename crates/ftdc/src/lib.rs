@@ -22,6 +22,7 @@ mod sample_blocks;
 mod sample_filter;
 mod scrubber;
 mod server_dump;
+mod server_dumps;
 mod server_facts;
 mod server_words;
 mod shell_json;
@@ -33,11 +34,15 @@ pub use chunk_writer::{ChunkWriter, MAX_SAMPLES};
 pub use document::{Document, DocumentReader};
 pub use inventory::{FileInventory, ServerInventory, take_inventory};
 pub use metric::{Metric, MetricKind};
-pub use recording_file::{RecordingFile, SearchEvent, search_recordings, visit_recordings, visit_stream};
+pub use recording_file::{
+    CompanionKind, RecordingFile, SearchEvent, search_companions, search_recordings, visit_recordings,
+    visit_stream,
+};
 pub use recording_reader::{FileEnd, RecordingEvent, read_recording};
 pub use sample_blocks::{SampleBlock, SampleEvent, visit_samples, visit_servers};
 pub use sample_filter::{SampleFilter, SampleRows};
 pub use scrubber::Scrubber;
 pub use server_dump::ServerDump;
+pub use server_dumps::ServerDumps;
 pub use server_facts::{ROLES, STORAGE_PARAMETERS, ServerFacts};
 pub use timeline::{Gap, Period, SampleTime, Timeline};

@@ -2,7 +2,8 @@
 //!
 //! A `diagnostic.data` directory has `metrics.<time>-<number>`, one for each start of the server and for each 10 MiB, and `metrics.interim` with the
 //! newest samples. Support cases hand over archives of such directories, often one inside another. All inputs are read as streams in their order.
-//! Only a zip file inside another archive is copied to an unnamed temporary file first, since its table of contents is at its end.
+//! Nothing is written under the name of an entry. Only a zip file inside another archive is copied to an unnamed temporary file first, since its table
+//! of contents is at its end.
 //!
 //! A running mongod moves samples from the interim file to the newest archive file. The interim file is therefore read before the end of that
 //! archive file, and passed on after it.
@@ -36,9 +37,20 @@ pub struct RecordingFile<'f> {
     pub contents: &'f mut dyn Read,
 }
 
+/// The kinds of files that lie near recordings and concern the same servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompanionKind {
+    /// The log of a server.
+    Log,
+    /// The output of a shell with a server's status or settings.
+    Dump,
+}
+
 /// A step of the search for recordings.
 pub enum SearchEvent<'f> {
     File(RecordingFile<'f>),
+    /// A file in an archive that is of this kind by its name. Only [`search_companions`] passes such files on.
+    Companion(CompanionKind, RecordingFile<'f>),
     /// No more file of this directory follows. A directory in an archive, or of files that were named one by one, has no such event.
     End {
         directory: &'f str,
@@ -55,7 +67,7 @@ pub fn visit_recordings(
 ) -> Result<Vec<Error>> {
     search_recordings(inputs, &mut |event| match event {
         SearchEvent::File(file) => visit(file),
-        SearchEvent::End { .. } => Ok(()),
+        SearchEvent::Companion(..) | SearchEvent::End { .. } => Ok(()),
     })
 }
 
@@ -76,7 +88,20 @@ pub fn search_recordings(
     Ok(search.problems)
 }
 
-/// The same for one stream, which is read as standard input is.
+/// Passes the same files to `visit`, and with them those in archives that may be logs or dumps. Standard input is left out, since it can be read
+/// once, and so is what cannot be read: [`search_recordings`] returns its errors.
+///
+/// # Errors
+/// If an input cannot be read at all, and those of `visit`.
+pub fn search_companions(
+    inputs: &[PathBuf],
+    visit: &mut dyn FnMut(SearchEvent<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut search = RecordingSearch { with_companions: true, ..RecordingSearch::new(visit) };
+    inputs.iter().filter(|input| *input != Path::new("-")).try_for_each(|input| search.input(input))
+}
+
+/// The same as [`visit_recordings`] for one stream, which is read as standard input is.
 ///
 /// # Errors
 /// If it has no recording, and those of `visit`.
@@ -86,7 +111,7 @@ pub fn visit_stream(
 ) -> Result<Vec<Error>> {
     let mut visit_file = |event: SearchEvent<'_>| match event {
         SearchEvent::File(file) => visit(file),
-        SearchEvent::End { .. } => Ok(()),
+        SearchEvent::Companion(..) | SearchEvent::End { .. } => Ok(()),
     };
     let mut search = RecordingSearch::new(&mut visit_file);
     search.stream(&StreamPath::standard_input(), contents, 0)?;
@@ -108,11 +133,12 @@ struct StreamPath {
     name: String,
     /// True if the user named the file itself: then it is read regardless of its name.
     is_named: bool,
+    is_in_archive: bool,
 }
 
 impl StreamPath {
     fn standard_input() -> StreamPath {
-        StreamPath { directory: ".".to_owned(), name: "-".to_owned(), is_named: true }
+        StreamPath { directory: ".".to_owned(), name: "-".to_owned(), is_named: true, is_in_archive: false }
     }
 
     fn of_file(path: &Path, is_named: bool) -> StreamPath {
@@ -121,6 +147,7 @@ impl StreamPath {
             directory: directory.unwrap_or(Path::new(".")).display().to_string(),
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             is_named,
+            is_in_archive: false,
         }
     }
 
@@ -132,7 +159,7 @@ impl StreamPath {
         if !folder.is_empty() {
             directory = format!("{directory}/{folder}");
         }
-        StreamPath { directory, name: name.to_owned(), is_named: false }
+        StreamPath { directory, name: name.to_owned(), is_named: false, is_in_archive: true }
     }
 
     fn decompressed(&self) -> StreamPath {
@@ -157,6 +184,17 @@ impl std::fmt::Display for StreamPath {
 /// Returns whether a file may be one of a recording, or an archive of some.
 fn may_hold_recordings(name: &str) -> bool {
     is_recording(name) || ARCHIVE_ENDINGS.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
+}
+
+/// The kind of companion that a file may be, by its name: `mongod.log`, `db1.log.2026-11-27T00-00-00`, `getMongoData.json`.
+fn companion_kind(name: &str) -> Option<CompanionKind> {
+    /// The endings of files with the output of a shell.
+    const DUMP_ENDINGS: [&str; 3] = [".json", ".txt", ".js"];
+    let name = name.to_ascii_lowercase();
+    match name.contains(".log") {
+        true => Some(CompanionKind::Log),
+        false => DUMP_ENDINGS.iter().any(|ending| name.ends_with(ending)).then_some(CompanionKind::Dump),
+    }
 }
 
 /// Returns whether a file has a name that mongod gives: `metrics.2025-07-10T15-58-48Z-00000`, `metrics.interim`, `metrics.interim.temp`.
@@ -227,11 +265,14 @@ struct RecordingSearch<'v> {
     problems: Vec<Error>,
     /// Directories that were read whole. If one is named again, its files are passed over.
     ended: HashSet<String>,
+    /// Whether logs and dumps in archives are passed on too.
+    with_companions: bool,
 }
 
 impl<'v> RecordingSearch<'v> {
     fn new(visit: &'v mut dyn FnMut(SearchEvent<'_>) -> Result<()>) -> RecordingSearch<'v> {
-        RecordingSearch { visit, files: 0, problems: Vec::new(), ended: HashSet::new() }
+        let ended = HashSet::new();
+        RecordingSearch { visit, files: 0, problems: Vec::new(), ended, with_companions: false }
     }
 
     fn input(&mut self, input: &Path) -> Result<()> {
@@ -372,19 +413,29 @@ impl<'v> RecordingSearch<'v> {
                     Ok(())
                 }
             },
-            StreamFormat::Plain if at.is_named || is_recording(&at.name) => {
-                self.files += 1;
-                if is_recording(&at.name) && self.ended.contains(&at.directory) {
-                    return Ok(());
-                }
-                (self.visit)(SearchEvent::File(RecordingFile {
-                    directory: &at.directory,
-                    name: &at.name,
-                    contents: &mut contents,
-                }))
-            }
-            StreamFormat::Plain => Ok(()),
+            StreamFormat::Plain => self.plain(at, &mut contents),
         }
+    }
+
+    /// Passes a stream on that is neither compressed nor an archive.
+    fn plain(&mut self, at: &StreamPath, contents: &mut dyn Read) -> Result<()> {
+        let file = RecordingFile { directory: &at.directory, name: &at.name, contents };
+        if at.is_named || is_recording(&at.name) {
+            self.files += 1;
+            if is_recording(&at.name) && self.ended.contains(&at.directory) {
+                return Ok(());
+            }
+            return (self.visit)(SearchEvent::File(file));
+        }
+        match companion_kind(&at.name).filter(|_| self.with_companions && at.is_in_archive) {
+            Some(kind) => (self.visit)(SearchEvent::Companion(kind, file)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a file of an archive is of interest, by its name.
+    fn is_wanted(&self, name: &str) -> bool {
+        may_hold_recordings(name) || (self.with_companions && companion_kind(name).is_some())
     }
 
     fn tar(&mut self, at: &StreamPath, contents: &mut dyn Read, depth: usize) -> Result<()> {
@@ -406,7 +457,7 @@ impl<'v> RecordingSearch<'v> {
             };
             let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
             let inside = at.inside(&path);
-            if entry.header().entry_type().is_file() && may_hold_recordings(&inside.name) {
+            if entry.header().entry_type().is_file() && self.is_wanted(&inside.name) {
                 self.stream(&inside, &mut entry, depth)?;
             }
         }
@@ -436,7 +487,7 @@ impl<'v> RecordingSearch<'v> {
                     continue;
                 }
             };
-            if entry.is_file() && may_hold_recordings(&inside.name) {
+            if entry.is_file() && self.is_wanted(&inside.name) {
                 self.stream(&inside, &mut entry, depth)?;
             }
         }

@@ -85,5 +85,10 @@ pub fn read_recording(
             }
         }
     }
-    Ok(FileEnd { bytes: reader.read_bytes(), cut_off_bytes: reader.cut_off_bytes(), damages })
+    let (bytes, cut_off_bytes) = (reader.read_bytes(), reader.cut_off_bytes());
+    if reader.is_torn() {
+        let what = format!("the {cut_off_bytes} bytes from byte {bytes} on are no documents");
+        damages.push(Error::new(Kind::Malformed, what));
+    }
+    Ok(FileEnd { bytes, cut_off_bytes, damages })
 }

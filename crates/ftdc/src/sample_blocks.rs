@@ -76,6 +76,7 @@ pub fn visit_servers(
     let mut problems = search_recordings(inputs, &mut |event| {
         let file = match event {
             SearchEvent::File(file) => file,
+            SearchEvent::Companion(..) => return Ok(()),
             SearchEvent::End { directory } => {
                 filter.forget(directory);
                 known.remove(directory);

@@ -1,11 +1,17 @@
 //! Facts on a server from what a shell printed: `serverStatus`, `hostInfo`, `getCmdLineOpts`, `buildInfo` and `getParameter`, each alone or in the output of
 //! a script such as `getMongoData.js`. The documents are recognized by their fields.
 
+use std::io::Read;
+
 use bson::{Bson, Document, RawDocumentBuf};
 
 use crate::server_facts::ServerFacts;
 use crate::shell_json::documents;
 
+/// A larger file is no dump. `getMongoData.js` of a thousand collections writes some megabytes.
+const MAX_BYTES: u64 = 64 << 20;
+/// Binary files have a zero in their first bytes.
+const HEAD_BYTES: u64 = 512;
 /// How deep within the output of a script a reply of the server is looked for.
 const MAX_LEVELS: usize = 8;
 /// Parameters of every server.
@@ -20,6 +26,31 @@ pub struct ServerDump {
 }
 
 impl ServerDump {
+    /// Reads a file; `None` if it is no dump, by its content.
+    pub fn read(contents: &mut dyn Read) -> Option<ServerDump> {
+        let mut bytes = Vec::new();
+        (&mut *contents).take(HEAD_BYTES).read_to_end(&mut bytes).ok()?;
+        if bytes.contains(&0) {
+            return None;
+        }
+        contents.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+        let is_whole = bytes.len() as u64 <= MAX_BYTES;
+        is_whole.then(|| ServerDump::parse(&String::from_utf8_lossy(&bytes))).flatten()
+    }
+
+    /// Whether it is of the server with these facts. One without a host is of the only server.
+    pub fn is_of(&self, recorded: &ServerFacts, is_only_server: bool) -> bool {
+        let dumped = &self.facts;
+        if recorded.hosts.is_empty() || dumped.hosts.is_empty() {
+            return is_only_server;
+        }
+        let is_same = |one: &String, other: &String| match (one.split_once(':'), other.split_once(':')) {
+            (Some(_), Some(_)) => one == other,
+            _ => one.split(':').next() == other.split(':').next(),
+        };
+        recorded.hosts.iter().any(|one| dumped.hosts.iter().any(|other| is_same(one, other)))
+    }
+
     /// Reads the text of a dump; `None` if no reply of a server is in it. If several servers printed it, it is one of the last one.
     pub fn parse(text: &str) -> Option<ServerDump> {
         let mut facts = ServerFacts::default();

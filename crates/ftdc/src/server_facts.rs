@@ -183,6 +183,7 @@ impl ServerFacts {
         self.slow_ms = self.slow_ms.or(other.slow_ms);
         self.slow_sample_rate = self.slow_sample_rate.or(other.slow_sample_rate);
         self.cache_bytes = self.cache_bytes.or(other.cache_bytes);
+        self.is_disaggregated |= other.is_disaggregated;
         for (values, others) in
             [(&mut self.options, &other.options), (&mut self.parameters, &other.parameters)]
         {

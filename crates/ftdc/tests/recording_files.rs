@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::Kind;
 use fathom_ftdc::{
-    ChunkBuffer, Gap, RecordingEvent, SampleEvent, SampleFilter, ServerInventory, read_recording,
-    take_inventory, visit_recordings, visit_samples, visit_servers,
+    ChunkBuffer, Gap, RecordingEvent, SampleEvent, SampleFilter, SearchEvent, ServerInventory,
+    read_recording, search_companions, take_inventory, visit_recordings, visit_samples, visit_servers,
 };
 use fathom_testkit::{
     RECORDING_BEGIN_MS, RECORDING_SAMPLES, REPEATED_SAMPLES, RecordedProcess, RecordingWriter, Scratch,
@@ -134,6 +134,58 @@ fn two_servers_in_one_archive_are_two() {
     let servers = inventory(&path);
     assert_eq!(servers.len(), 2);
     servers.iter().for_each(assert_whole);
+}
+
+/// The companions in an input, and the directories with recordings.
+fn companions(input: &Path) -> (Vec<String>, usize) {
+    let (mut found, mut directories) = (Vec::new(), Vec::new());
+    search_companions(&[input.to_owned()], &mut |event| {
+        match event {
+            SearchEvent::Companion(kind, file) => {
+                let mut text = String::new();
+                std::io::Read::read_to_string(file.contents, &mut text).unwrap();
+                found.push(format!("{kind:?} {}/{} {text}", file.directory, file.name));
+            }
+            SearchEvent::File(file) => directories.push(file.directory.to_owned()),
+            SearchEvent::End { .. } => {}
+        }
+        Ok(())
+    })
+    .unwrap();
+    directories.dedup();
+    (found, directories.len())
+}
+
+#[test]
+fn logs_and_dumps_in_archives_are_found_however_nested() {
+    let (scratch, _, mut files) = recording();
+    let named = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+    files.push(named("../mongod.log", "one"));
+    files.push(("mongod.log.2025-07-10T00-00-00.gz".to_owned(), gzip(b"two")));
+    files.push(named("status.json", "three"));
+    files.push(named("collection-0.wt", "none"));
+    let zipped = zip(&files);
+    let in_tar: Vec<(String, Vec<u8>)> =
+        files.iter().map(|(name, contents)| (name.replace("../", ""), contents.clone())).collect();
+    let nested = zip(&[("node.tar.gz".to_owned(), gzip(&tar(&in_tar)))]);
+    for (name, contents, folder) in [
+        ("node.zip", zipped, "node.zip"),
+        ("node.tar.zst", zstd::encode_all(tar(&in_tar).as_slice(), 1).unwrap(), "node.tar/diagnostic.data"),
+        ("case.zip", nested, "case.zip/node.tar/diagnostic.data"),
+    ] {
+        let path = scratch.path().join(name);
+        fs::write(&path, contents).unwrap();
+        let (found, directories) = companions(&path);
+        let prefix = format!("{}/", scratch.path().join(folder).display());
+        let found: Vec<String> =
+            found.iter().map(|one| one.replace(&prefix, "").replace("../", "")).collect();
+        let expected =
+            ["Log mongod.log one", "Log mongod.log.2025-07-10T00-00-00 two", "Dump status.json three"];
+        assert_eq!((found.as_slice(), directories), (&expected.map(str::to_owned)[..], 1), "{name}");
+        // They are no part of the recording, and nothing was written.
+        assert_whole(&inventory(&path)[0]);
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 4);
 }
 
 #[test]

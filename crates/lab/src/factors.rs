@@ -3,7 +3,7 @@
 //! A level is applied to a default setup when the file is read, so that a wrong one is refused with its line before a trial runs.
 
 use fathom_errors::{Error, Result};
-use fathom_probe::{Durable, IoEngine, Pattern};
+use fathom_probe::{IoEngine, Pattern, WriteSync};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, storage_class};
 use fathom_units::Bytes;
 use serde_yaml_ng::Value;
@@ -43,13 +43,13 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "variant",
         place: TrialPart::Any,
-        levels: "several factors together under a name, as {name: md, filesystem: xfs, array: md-raid0, disks: 2}",
+        levels: "several factors together under a name, like {name: md, filesystem: xfs, array: md-raid0, disks: 2}",
         put: put_variant,
     },
     Factor {
         name: "device",
         place: TrialPart::Storage,
-        levels: "a block device with its name typed once more, as {path: /dev/sdb, name: sdb}, or a list of such, for an array",
+        levels: "a block device with its name repeated, like {path: /dev/sdb, name: sdb}, or a list of such, for an array",
         put: put_device,
     },
     Factor {
@@ -64,7 +64,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "disk_size",
         place: TrialPart::Storage,
-        levels: "the size of each, as 2G",
+        levels: "the size of each, like 2G",
         put: |s, v| {
             s.storage.disk_size = bytes(v)?;
             Ok(())
@@ -79,7 +79,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "chunk",
         place: TrialPart::Storage,
-        levels: "chunk of md or stripe size of LVM, as 256K",
+        levels: "chunk of md or stripe size of LVM, like 256K",
         put: |s, v| {
             s.storage.chunk_kib = Some(bytes(v)?.0 >> 10);
             Ok(())
@@ -127,7 +127,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "read_ahead",
         place: TrialPart::Storage,
-        levels: "a size, as 16K",
+        levels: "a size, like 16K",
         put: |s, v| {
             s.storage.queue.read_ahead_kib = Some(bytes(v)?.0 >> 10);
             Ok(())
@@ -136,7 +136,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "scheduler",
         place: TrialPart::Storage,
-        levels: "the kernel's name of it, as none or mq-deadline",
+        levels: "the kernel's name of a scheduler, like none or mq-deadline",
         put: |s, v| {
             s.storage.queue.scheduler = Some(if v.is_null() { "none".to_owned() } else { text(v)? });
             Ok(())
@@ -194,7 +194,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "cache",
         place: TrialPart::Servers,
-        levels: "the cache of each server, as 512M",
+        levels: "the cache of each server, like 512M",
         put: |s, v| {
             s.servers.cache = Some(bytes(v)?);
             Ok(())
@@ -221,7 +221,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "eviction",
         place: TrialPart::Servers,
-        levels: "WiredTiger's eviction settings, as threads_min=1,threads_max=8",
+        levels: "WiredTiger's eviction settings, like threads_min=1,threads_max=8",
         put: |s, v| parameter(s, "wiredTigerEngineRuntimeConfig", format!("eviction=({})", text(v)?).into()),
     },
     Factor {
@@ -233,19 +233,19 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "rocksdb_config",
         place: TrialPart::Servers,
-        levels: "RocksDB's options, as write_buffer_size=512M;level0_slowdown_writes_trigger=12",
+        levels: "RocksDB's options, like write_buffer_size=512M;level0_slowdown_writes_trigger=12",
         put: |s, v| option(s, "rocksdbConfigString", text(v)?),
     },
     Factor {
         name: "parameters",
         place: TrialPart::Servers,
-        levels: "any setParameter, as {name: value}",
+        levels: "any setParameter, like {name: value}",
         put: put_parameters,
     },
     Factor {
         name: "options",
         place: TrialPart::Servers,
-        levels: "any option of the servers, as {oplogSize: 512}",
+        levels: "any option of the servers, like {oplogSize: 512}",
         put: put_options,
     },
     Factor {
@@ -284,7 +284,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "time",
         place: TrialPart::Load,
-        levels: "how long a run goes at most, as 60s",
+        levels: "the longest time of a run, like 60s",
         put: |s, v| {
             s.load.time = Some(time(v)?);
             Ok(())
@@ -293,7 +293,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "warmup",
         place: TrialPart::Load,
-        levels: "what is not counted at its start, as 10s",
+        levels: "time at its start that is not counted, like 10s",
         put: |s, v| {
             s.load.warmup = time(v)?;
             Ok(())
@@ -311,7 +311,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "target",
         place: TrialPart::Load,
-        levels: "operations a second, or none for as many as go",
+        levels: "operations a second, or none for as many as possible",
         put: |s, v| {
             s.load.target_per_s = if is_none(v) { None } else { Some(number(v)?) };
             Ok(())
@@ -344,7 +344,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "properties",
         place: TrialPart::Load,
-        levels: "any of YCSB's properties, as {fieldcount: 8}",
+        levels: "any of YCSB's properties, like {fieldcount: 8}",
         put: put_properties,
     },
     Factor {
@@ -359,7 +359,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "block",
         place: TrialPart::Probe,
-        levels: "bytes of a request, as 4K",
+        levels: "bytes of a request, like 4K",
         put: |s, v| {
             s.probe.block = bytes(v)?;
             Ok(())
@@ -386,7 +386,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "file_size",
         place: TrialPart::Probe,
-        levels: "size of the test file, as 1G",
+        levels: "size of the test file, like 1G",
         put: |s, v| {
             s.probe.size = bytes(v)?;
             Ok(())
@@ -395,7 +395,7 @@ pub static FACTORS: &[Factor] = &[
     Factor {
         name: "probe_time",
         place: TrialPart::Probe,
-        levels: "how long it is measured, as 10s",
+        levels: "the time of a measurement, like 10s",
         put: |s, v| {
             s.probe.time = time(v)?;
             Ok(())
@@ -406,7 +406,8 @@ pub static FACTORS: &[Factor] = &[
         place: TrialPart::Probe,
         levels: "none, fdatasync or dsync",
         put: |s, v| {
-            s.probe.durable = if v.is_null() { Durable::None } else { one_of(v, Durable::WORDS)?.parse()? };
+            s.probe.durable =
+                if v.is_null() { WriteSync::None } else { one_of(v, WriteSync::WORDS)?.parse()? };
             Ok(())
         },
     },
@@ -445,7 +446,7 @@ impl Factor {
     pub(crate) fn put(&self, setup: &mut Setup, value: &Value) -> Result<()> {
         (self.put)(setup, value).map_err(|cause| {
             let label = crate::level::FactorLevel::from_value(value.clone()).label;
-            Error::usage(format!("'{label}' is no level of '{}', which has {}", self.name, self.levels))
+            Error::usage(format!("'{label}' is not a level of '{}' (levels: {})", self.name, self.levels))
                 .because(cause)
         })
     }
@@ -453,7 +454,7 @@ impl Factor {
 
 fn up_to(value: &Value, most: u32) -> Result<u32> {
     let number = u32::try_from(count(value, 1)?).ok().filter(|number| *number <= most);
-    number.ok_or_else(|| Error::usage(format!("at most {most} go")))
+    number.ok_or_else(|| Error::usage(format!("at most {most} are possible")))
 }
 
 fn one_of(value: &Value, words: &[&str]) -> Result<String> {
@@ -510,7 +511,7 @@ fn device(value: &Value) -> Result<NamedDisk> {
         }
     }
     let (path, typed_name) =
-        path.zip(name).ok_or_else(|| Error::usage("both 'path' and 'name' are wanted"))?;
+        path.zip(name).ok_or_else(|| Error::usage("both 'path' and 'name' are needed"))?;
     Ok(NamedDisk { path, typed_name })
 }
 
@@ -520,7 +521,7 @@ fn put_array(setup: &mut Setup, value: &Value) -> Result<()> {
     } else {
         let word = text(value)?;
         let kind = ARRAYS.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
-        Some(kind.ok_or_else(|| Error::usage("it is no array"))?)
+        Some(kind.ok_or_else(|| Error::usage("it is not an array"))?)
     };
     Ok(())
 }
@@ -531,7 +532,7 @@ fn put_filesystem(setup: &mut Setup, value: &Value) -> Result<()> {
     } else {
         let word = text(value)?;
         let found = Filesystem::ALL.into_iter().find(|one| one.name() == word);
-        Some(found.ok_or_else(|| Error::usage("it is no file system that can be made"))?)
+        Some(found.ok_or_else(|| Error::usage("it is not a file system that Fathom can make"))?)
     };
     Ok(())
 }
@@ -542,7 +543,7 @@ fn put_cap(setup: &mut Setup, value: &Value) -> Result<()> {
         return Ok(());
     }
     if let Some(name) = value.as_str() {
-        let class = storage_class(name).ok_or_else(|| Error::usage("it is no class of storage"))?;
+        let class = storage_class(name).ok_or_else(|| Error::usage("it is not a class of storage"))?;
         setup.storage.cap = Some(class.limits);
         return Ok(());
     }
@@ -558,7 +559,7 @@ fn put_cap(setup: &mut Setup, value: &Value) -> Result<()> {
                 let Bytes(most) = bytes(value)?;
                 (limits.read_bytes_per_s, limits.write_bytes_per_s) = (Some(most), Some(most));
             }
-            _ => return Err(Error::usage(format!("'{name}' is no limit"))),
+            _ => return Err(Error::usage(format!("'{name}' is not a limit"))),
         }
     }
     setup.storage.cap = Some(limits);
@@ -570,7 +571,7 @@ fn put_engine(setup: &mut Setup, value: &Value) -> Result<()> {
     if engines.is_empty()
         || engines.iter().any(|engine| !["wiredTiger", "rocksdb"].contains(&engine.as_str()))
     {
-        return Err(Error::usage("it is no engine"));
+        return Err(Error::usage("it is not an engine"));
     }
     setup.servers.engines = engines;
     Ok(())
@@ -591,7 +592,7 @@ fn put_compression(setup: &mut Setup, value: &Value) -> Result<()> {
 fn put_parameters(setup: &mut Setup, value: &Value) -> Result<()> {
     for (name, value) in named(value)? {
         let value =
-            serde_json::to_value(value).map_err(|cause| Error::usage("it is no value").because(cause))?;
+            serde_json::to_value(value).map_err(|cause| Error::usage("it is not a value").because(cause))?;
         setup.servers.parameters.insert(name, value);
     }
     Ok(())

@@ -29,7 +29,7 @@ pub static STUDIES: &[IncludedStudy] = &[
     study!("mongoperf-filesystems-raid", "a disk's IOPS over file systems and arrays, by requests in flight"),
     study!(
         "lsm-against-btree",
-        "RocksDB beside WiredTiger in one set: write concern, journal, each member's disk"
+        "RocksDB and WiredTiger in one set: write concern, journal, each member's disk"
     ),
     study!(
         "xfs-against-ext4",

@@ -93,8 +93,11 @@ impl Journal {
         let read = |name: &str| {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|cause| {
-                Error::new(Kind::NotFound, format!("{} is no study that can go on", folder.display()))
-                    .because(cause)
+                Error::new(
+                    Kind::NotFound,
+                    format!("{} is not a study that can be continued", folder.display()),
+                )
+                .because(cause)
             })
         };
         let (text, choices) = (read(STUDY)?, read(CHOICES)?);

@@ -45,20 +45,20 @@ fn label(value: &Value) -> String {
 pub(crate) fn text(value: &Value) -> Result<String> {
     match value {
         Value::String(_) | Value::Number(_) => Ok(label(value)),
-        _ => Err(Error::usage("a word is wanted")),
+        _ => Err(Error::usage("a word is expected")),
     }
 }
 
 /// A whole number of at least `least`.
 pub(crate) fn count(value: &Value, least: u64) -> Result<u64> {
     let number = value.as_u64().filter(|number| *number >= least);
-    number.ok_or_else(|| Error::usage(format!("a whole number of at least {least} is wanted")))
+    number.ok_or_else(|| Error::usage(format!("a whole number of at least {least} is expected")))
 }
 
 /// A number above zero.
 pub(crate) fn number(value: &Value) -> Result<f64> {
     let number = value.as_f64().filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| Error::usage("a number above 0 is wanted"))
+    number.ok_or_else(|| Error::usage("a number above 0 is expected"))
 }
 
 /// Parses `on`, `off`, `true` or `false`.
@@ -67,7 +67,7 @@ pub(crate) fn flag(value: &Value) -> Result<bool> {
         Value::Bool(is) => Ok(*is),
         Value::String(text) if text == "on" => Ok(true),
         Value::String(text) if text == "off" => Ok(false),
-        _ => Err(Error::usage("'on' or 'off' is wanted")),
+        _ => Err(Error::usage("'on' or 'off' is expected")),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn bytes(value: &Value) -> Result<Bytes> {
 pub(crate) fn time(value: &Value) -> Result<Duration> {
     if let Some(seconds) = value.as_f64() {
         return Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Error::usage("a time such as 30s is wanted"));
+            .map_err(|_| Error::usage("a time such as 30s is expected"));
     }
     Ok(Duration::from_nanos(text(value)?.parse::<Nanos>()?.0))
 }
@@ -90,8 +90,9 @@ pub(crate) fn is_none(value: &Value) -> bool {
 }
 
 pub(crate) fn named(value: &Value) -> Result<Vec<(String, &Value)>> {
-    let map =
-        value.as_mapping().ok_or_else(|| Error::usage("names with values are wanted, as {name: value}"))?;
+    let map = value
+        .as_mapping()
+        .ok_or_else(|| Error::usage("names with values are expected, like {name: value}"))?;
     map.iter().map(|(name, value)| Ok((text(name)?, value))).collect()
 }
 

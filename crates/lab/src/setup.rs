@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fathom_probe::{Durable, IoEngine, Pattern};
+use fathom_probe::{IoEngine, Pattern, WriteSync};
 use fathom_storage::{ArrayKind, CapLimits, Filesystem, NamedDisk, QueueSettings};
 use fathom_units::Bytes;
 use serde_json::Value;
@@ -196,7 +196,7 @@ pub struct Probe {
     /// The time that is measured.
     pub time: Duration,
     /// The means to make a write durable.
-    pub durable: Durable,
+    pub durable: WriteSync,
     /// True if it uses the page cache.
     pub buffered: bool,
 }
@@ -210,7 +210,7 @@ impl Default for Probe {
             depth: 32,
             size: Bytes(1 << 30),
             time: Duration::from_secs(10),
-            durable: Durable::None,
+            durable: WriteSync::None,
             buffered: false,
         }
     }

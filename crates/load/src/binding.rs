@@ -88,7 +88,7 @@ impl Binding {
         };
         if !(1..=MAX_DOCUMENTS).contains(&batch) {
             return Err(Error::usage(format!(
-                "batchsize={batch}: an insert has 1 to {MAX_DOCUMENTS} documents"
+                "batchsize must be 1 to {MAX_DOCUMENTS} documents, not {batch}"
             )));
         }
         let write_concern = write_concern(&target)?;
@@ -164,7 +164,9 @@ fn write_concern(target: &Target) -> Result<Option<Document>, Error> {
     if let Some(w) = target.other_option("w") {
         match w.parse::<i32>() {
             Ok(count) if count < 0 => {
-                return Err(Error::usage("w in the connection string is a number from 0 on, or a name"));
+                return Err(Error::usage(
+                    "w in the connection string must be a number of at least 0, or a name",
+                ));
             }
             Ok(count) => concern.insert("w", count),
             Err(_) => concern.insert("w", w),

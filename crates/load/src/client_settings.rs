@@ -122,7 +122,7 @@ fn entropy() -> u64 {
 fn within(properties: &Properties, name: &str, least: u64, most: u64) -> Result<Option<u64>, Error> {
     match properties.whole(name)? {
         Some(value) if !(least..=most).contains(&value) => {
-            Err(Error::usage(format!("{name}={value} does not lie between {least} and {most}")))
+            Err(Error::usage(format!("{name} must be between {least} and {most}, not {value}")))
         }
         value => Ok(value),
     }
@@ -154,7 +154,7 @@ fn arrivals(properties: &Properties) -> Result<Arrivals, Error> {
         Some(1) => Ok(Arrivals::Uniform(rate()?)),
         Some(2) => Ok(Arrivals::Poisson(rate()?)),
         Some(_) if target.is_some() => Err(Error::usage(
-            "arrivals=closed and a target exclude each other: a target sets when operations are due",
+            "arrivals=closed cannot be used with a target: a target sets when operations are due",
         )),
         Some(_) => Ok(Arrivals::Closed),
     }

@@ -53,8 +53,7 @@ impl TargetServers {
         let elsewhere = preference.mode != ReadMode::Primary;
         let is_set = matches!(deployment.kind(), DeploymentKind::ReplicaSet { .. });
         if elsewhere && is_set && writes {
-            let what =
-                "a read preference other than primary goes with runs that only read: writes need the primary";
+            let what = "only a run without writes can have a read preference other than primary: writes need the primary";
             return Err(Error::new(Kind::Unsupported, what)
                 .advise("run reads and writes as two commands, side by side"));
         }

@@ -57,7 +57,7 @@ fn mistakes_in_collections() -> Mistakes {
         ("a: 1\na: 2".to_owned(), "duplicate entry with key \"a\""),
         ("{}".to_owned(), "'collections' is missing"),
         ("colections: {}".to_owned(), "there is no key 'colections'; did you mean 'collections'"),
-        ("collections: {}".to_owned(), "collections: 1 to 1000 collections are wanted"),
+        ("collections: {}".to_owned(), "collections: 1 to 1000 collections are expected"),
         ("collections: {c: {documents: 5}}".to_owned(), "collections.c: it has documents to load"),
         (
             "collections: {c: {documents: -1, document: {}}}".to_owned(),
@@ -71,7 +71,7 @@ fn mistakes_in_collections() -> Mistakes {
         ("collections: {c: {indexes: [{key: {a: 1}, uniqe: true}]}}".to_owned(), "did you mean 'unique'"),
         ("collections: {c: {indexes: [{key: {a: !int 1}}]}}".to_owned(), "here it must stay the same"),
         ("collections: {c: {document: {1: 2}}}".to_owned(), "1 cannot be a name; put it in quotes"),
-        ("collections: {c: {document: [1]}}".to_owned(), "a list is no document"),
+        ("collections: {c: {document: [1]}}".to_owned(), "a list is not a document"),
     ]
 }
 
@@ -81,16 +81,16 @@ fn mistakes_in_generators() -> Mistakes {
         (document("!intt 1"), "no generator 'intt'; did you mean 'int'"),
         (document("!int [5, 1]"), "'to' must not be below 'from'"),
         (document("!int [1, 2, 3]"), "a range has two ends"),
-        (document("!int [1, 3000000000]"), "from -2147483648 to 2147483647 is wanted"),
-        (document("!long {from: 1, to: 9, by: zipf}"), "uniform or zipfian is wanted"),
+        (document("!int [1, 3000000000]"), "from -2147483648 to 2147483647 is expected"),
+        (document("!long {from: 1, to: 9, by: zipf}"), "uniform or zipfian is expected"),
         (document("!long {from: 1, to: 9, skew: 0.5}"), "only zipfian has a skew"),
         (document("!long {from: -9000000000000000000, to: 9000000000000000000}"), "2^62"),
-        (document("!string "), "is not what is wanted here"),
+        (document("!string "), "names with values are expected here"),
         (document("!string {length: 3, compressibility: 0.5}"), "compressibility: a number from 1 to"),
         (document("!array {of: !string 1000000, length: 100}"), "and a server takes 16777216"),
         (document("!pick []"), "nothing to pick from"),
         (document("!pick {from: [1, 2], weights: [1]}"), "a weight for each value"),
-        (document("!date tomorrow"), "a moment is wanted"),
+        (document("!date tomorrow"), "a moment is expected"),
         (document("!date [now, -1d]"), "'to' must not be before 'from'"),
         (document("!bool 2"), "a number from 0 to 1"),
         (document("!join [{a: 1}]"), "only texts, numbers"),
@@ -112,7 +112,7 @@ fn mistakes_in_operations() -> Mistakes {
             "operations.o.find: there is no key 'colection'; did you mean 'collection'",
         ),
         (operation("{find: {collection: d}}"), "o.find.collection: there is no collection 'd'"),
-        (operation("{find: {collection: c, filter: 5}}"), "5 is no document"),
+        (operation("{find: {collection: c, filter: 5}}"), "5 is not a document"),
         (
             operation("{find: {collection: c, filter: {_id: !sequence }}}"),
             "to name one that is there use !existing",
@@ -123,7 +123,7 @@ fn mistakes_in_operations() -> Mistakes {
         ),
         (operation("{find: {collection: c, limit: 0}}"), "limit: a whole number from 1"),
         (operation("{update: {collection: c}}"), "'update' is missing"),
-        (operation("{update: {collection: c, update: 3}}"), "3 is no update"),
+        (operation("{update: {collection: c, update: 3}}"), "3 is not an update"),
         (operation("{findAndModify: {collection: c}}"), "either an 'update' or 'remove: true'"),
         (operation("{aggregate: {collection: c, pipeline: {}}}"), "is not a list"),
         (

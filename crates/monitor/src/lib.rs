@@ -22,12 +22,13 @@ pub use clock::Clock;
 pub use host::Devices;
 pub use lane::{SamplerCost, SamplingCost};
 pub use log::{
-    LogLine, LogReading, LogWhat, LoggedOperation, SlowOperationEvent, is_log, logs_beside, read_log_line,
-    read_slow_operations,
+    LogLine, LogOwner, LogReading, LogSource, LogWhat, LoggedOperation, SlowOperationEvent, is_log,
+    is_log_text, logs_beside, read_log_line, read_slow_operations,
 };
 pub use plan::{MonitorPlan, SamplerPlan, Schedule};
 pub use recording::{
-    ClockStep, RecordedEvent, RecordedSegment, RecordingOwner, read_recorded_series, recorded_metrics,
+    ClockStep, RecordedEvent, RecordedProcess, RecordedSegment, RecordingOwner, read_recorded_series,
+    recorded_metrics,
 };
 pub use runner::Monitor;
 pub use sampler::{Batch, Notes, Sampler, Sums};

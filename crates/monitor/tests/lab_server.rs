@@ -329,6 +329,47 @@ fn what_waits_is_named_without_its_values() {
     assert!(kept.contains("COLLSCAN"), "{kept}");
 }
 
+/// A server that says that it is a 4.0 shows its log as text.
+#[test]
+fn slow_operations_are_read_in_both_forms_of_the_log() {
+    for version in ["4.0.28", "4.4.29"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(directory.path(), EngineName::WiredTiger);
+        config.claimed_version = version.to_owned();
+        // The lines must therefore be requested from the server.
+        config.parsed.remove("systemLog");
+        let server = Server::start_quiet(config).unwrap();
+        let mut client = Connection::connect(&target(server.port())).unwrap();
+        insert(&mut client, 0);
+        let servers = Servers::find(&target(server.port()), 0).unwrap();
+        let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));
+        let mut batch = batch();
+        let until = Instant::now() + TIMEOUT;
+        let slow = loop {
+            sample(&mut samplers, &mut batch);
+            let mut found = batch.entries.iter().filter_map(|entry| match entry {
+                Entry::SlowOperation(slow) if slow.operation == "find" => Some(slow.clone()),
+                _ => None,
+            });
+            if let Some(slow) = found.next() {
+                break slow;
+            }
+            assert!(Instant::now() < until, "{version}: {:?}", batch.notes);
+            run(&mut client, "test", &doc! { "find": "c", "filter": { "a": "Hunter2Secret" } });
+            thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(
+            (slow.namespace.as_str(), slow.plan.as_deref()),
+            ("test.c", Some("COLLSCAN")),
+            "{version}"
+        );
+        assert_eq!((slow.documents_examined, slow.returned), (Some(100), Some(0)), "{version}");
+        assert!(!serde_json::to_string(&batch.entries).unwrap().contains("Hunter2Secret"), "{version}");
+        drop(client);
+        server.stop().unwrap();
+    }
+}
+
 /// Checks that each sample reports its cost, and no more than the time waited; `make bench` measures the microseconds.
 #[test]
 fn what_a_look_costs_the_server_is_said() {

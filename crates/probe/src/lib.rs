@@ -39,7 +39,7 @@ pub use probe_location::{Permits, ProbeLocation};
 pub use profile::{Pace, Profile};
 pub use schedule::StepProgress;
 pub use session::{ProbeSecond, ProbeSession, Sink, StepOutcome};
-pub use shape::{Durable, IoEngine, Job, MAX_DEPTH, Pattern, WindowPlan};
+pub use shape::{IoEngine, Job, MAX_DEPTH, Pattern, WindowPlan, WriteSync};
 pub use sustain::SustainPlan;
 pub use target::{DATA_FILE, JOURNAL_FILE, Needs, ProbeTarget};
 pub use tracks::{Track, Tracks};

@@ -21,7 +21,7 @@ const BRACKET: f64 = 1.03;
 const TRIES: usize = 12;
 
 /// One tried rate: offered, achieved, the quantile, whether it held.
-type Try = (f64, f64, Option<u64>, bool);
+type RateAttempt = (f64, f64, Option<u64>, bool);
 
 impl ProbeSession<'_> {
     /// Finds the highest rate of `job` that holds `slo`, in windows of `step`. A closed loop comes first: its rate is the highest
@@ -41,7 +41,7 @@ impl ProbeSession<'_> {
 
     /// Finds the highest rate, never above `rate_max_per_s`.
     fn hold(&mut self, job: &Job, slo: &Slo, rate_max_per_s: f64, step: Nanos) -> Result<Option<Error>> {
-        let mut tried: Vec<Try> = Vec::new();
+        let mut tried: Vec<RateAttempt> = Vec::new();
         let (mut low, mut high) = (0.0_f64, rate_max_per_s.max(1.0));
         let mut rate = high * 0.9;
         let mut failure = None;
@@ -76,7 +76,7 @@ impl ProbeSession<'_> {
     }
 }
 
-fn judge_try(slo: &Slo, offered: f64, outcome: &StepOutcome) -> Try {
+fn judge_try(slo: &Slo, offered: f64, outcome: &StepOutcome) -> RateAttempt {
     let mut response = Histogram::new();
     for tracks in &outcome.tracks {
         response.merge(tracks.get(Track::ReadResponse));
@@ -92,7 +92,7 @@ fn judge_try(slo: &Slo, offered: f64, outcome: &StepOutcome) -> Try {
     (offered, achieved, quantile, held)
 }
 
-fn words(slo: &Slo, low: f64, tried: &[Try]) -> String {
+fn words(slo: &Slo, low: f64, tried: &[RateAttempt]) -> String {
     if low > 0.0 {
         let at = tried.iter().find(|attempt| attempt.0 == low).and_then(|attempt| attempt.2);
         let measured = at.map_or_else(String::new, |ns| format!(" (measured {})", Nanos(ns)));
@@ -101,7 +101,7 @@ fn words(slo: &Slo, low: f64, tried: &[Try]) -> String {
     match tried.last() {
         Some((rate, _, Some(ns), _)) => {
             format!(
-                "{} does not hold even at {} requests per second, where it is {}.",
+                "{} is not met even at {} requests per second: it is {} there.",
                 slo.text(),
                 fathom_units::decimal(*rate),
                 Nanos(*ns)

@@ -120,7 +120,7 @@ fn look_at_directory(path: PathBuf, view: &View, permits: &Permits) -> Result<Pr
         );
         return Err(Error::new(Kind::Unsupported, what)
             .with_id("not-a-local-disk")
-            .advise("probe the disk where it is, or insist with --any-fs"));
+            .advise("probe the disk on its own machine, or use --any-fs"));
     }
     let room = statvfs(&path).map_err(|e| Error::io("look at", &path, e))?;
     let stack = DeviceStack::under(view, &mounts, &BlockTree::read(view), &path);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::ladder::LadderPlan;
 use crate::schedule::StepSum;
 use crate::session::ProbeSession;
-use crate::shape::{Durable, IoEngine, Job, Pattern, WindowPlan};
+use crate::shape::{IoEngine, Job, Pattern, WindowPlan, WriteSync};
 
 /// The phase that repeats the reference shape at the end.
 pub(crate) const REFERENCE_AGAIN: &str = "reference again";
@@ -129,7 +129,7 @@ fn shapes(pace: Pace, engine: IoEngine) -> Vec<WindowPlan> {
     let (page, small) = (Bytes::kib(32), Bytes::kib(4));
     let job = |pattern, block, depth| Job::new(pattern, block, engine, depth);
     // One thread after another writes mongod's log: psync does the same.
-    let journal = Job::new(Pattern::Append, small, IoEngine::Psync, 1).durable(Durable::Fdatasync);
+    let journal = Job::new(Pattern::Append, small, IoEngine::Psync, 1).durable(WriteSync::Fdatasync);
     let checkpoint = Job { burst: pace.burst(), ..job(Pattern::Checkpoint, page, 4) };
     let together = vec![
         job(Pattern::RandRead, page, 16),

@@ -41,7 +41,7 @@ pub enum IoEngine {
 
 /// The mechanism that makes a write durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Durable {
+pub enum WriteSync {
     /// Nothing: the device's volatile cache may hold it.
     None,
     /// `fdatasync` after each write, timed separately.
@@ -70,7 +70,7 @@ macro_rules! words {
                 match text {
                     $($word => Ok($type::$variant),)+
                     _ => Err(Error::usage(format!(
-                        concat!("'{}' is no ", $what, "; take one of {}"), text, $type::WORDS.join(", ")
+                        concat!("'{}' is not a valid ", $what, "; use one of {}"), text, $type::WORDS.join(", ")
                     ))),
                 }
             }
@@ -94,7 +94,7 @@ words!(
     Checkpoint = "checkpoint"
 );
 words!(IoEngine, "engine", Psync = "psync", IoUring = "io_uring", Mmap = "mmap");
-words!(Durable, "durability", None = "none", Fdatasync = "fdatasync", Dsync = "dsync");
+words!(WriteSync, "durability", None = "none", Fdatasync = "fdatasync", Dsync = "dsync");
 
 impl Pattern {
     pub fn reads(self) -> bool {
@@ -118,7 +118,7 @@ pub struct Job {
     /// Requests in flight at a time.
     pub depth: u32,
     /// The mechanism that makes writes durable.
-    pub durable: Durable,
+    pub durable: WriteSync,
     /// Open loop: Poisson arrivals per second; closed loop if absent.
     pub rate_per_s: Option<f64>,
     /// Bytes written between two fsyncs of a checkpoint.
@@ -137,7 +137,7 @@ impl Job {
             block,
             engine,
             depth,
-            durable: Durable::None,
+            durable: WriteSync::None,
             rate_per_s: None,
             burst,
             burst_rest: Nanos(0),
@@ -146,7 +146,7 @@ impl Job {
 
     /// The same job with `durable`.
     #[must_use]
-    pub fn durable(mut self, durable: Durable) -> Self {
+    pub fn durable(mut self, durable: WriteSync) -> Self {
         self.durable = durable;
         self
     }
@@ -166,38 +166,38 @@ impl Job {
     /// Refuses jobs that cannot be run, with a reason.
     pub fn check(&self) -> Result<()> {
         if self.depth == 0 || self.depth > MAX_DEPTH {
-            return Err(Error::usage(format!(
-                "a depth of {} makes no sense; take 1 to {MAX_DEPTH}",
-                self.depth
-            )));
+            return Err(Error::usage(format!("the depth must be 1 to {MAX_DEPTH}, not {}", self.depth)));
         }
         if self.block.get() < 512 || self.block > Bytes::mib(64) || !self.block.get().is_multiple_of(512) {
-            let what = format!("a block of {} bytes makes no sense", self.block.get());
-            return Err(Error::usage(what).advise("take a multiple of 512 bytes from 512 to 64M"));
+            return Err(Error::usage(format!(
+                "the block must be a multiple of 512 bytes, from 512 to 64M, not {} bytes",
+                self.block.get()
+            )));
         }
         if let Some(rate) = self.rate_per_s {
             if !(rate.is_finite() && (0.01..=10e6).contains(&rate)) {
+                let shown = if rate.abs() < 1e12 { rate.to_string() } else { format!("{rate:e}") };
                 return Err(Error::usage(format!(
-                    "a rate of {rate} per second makes no sense; take 0.01 to 10 million"
+                    "the rate must be 0.01 to 10 million a second, not {shown}"
                 )));
             }
             if self.pattern == Pattern::Checkpoint {
-                return Err(
-                    Error::usage("a checkpoint is a burst and has no rate").advise("leave --rate out")
-                );
+                return Err(Error::usage("a checkpoint is a burst and has no rate")
+                    .advise("leave --rate and --slo out"));
             }
         }
-        if self.durable != Durable::None && !self.pattern.writes() {
-            return Err(Error::usage(format!("--durable {} means nothing for reads", self.durable)));
+        if self.durable != WriteSync::None && !self.pattern.writes() {
+            return Err(Error::usage(format!(
+                "--durable {} has no effect on reads; leave it out, or name a pattern that writes",
+                self.durable
+            )));
         }
-        if self.durable == Durable::Fdatasync && self.pattern == Pattern::Checkpoint {
+        if self.durable == WriteSync::Fdatasync && self.pattern == Pattern::Checkpoint {
             let what = "a checkpoint syncs once after each burst, not after each write";
-            return Err(Error::usage(what).advise("leave --durable out, or take dsync"));
+            return Err(Error::usage(what).advise("leave --durable out, or use dsync"));
         }
-        if self.durable == Durable::Dsync && self.engine == IoEngine::Mmap {
-            return Err(
-                Error::usage("a mapping ignores O_DSYNC").advise("take --durable fdatasync with mmap")
-            );
+        if self.durable == WriteSync::Dsync && self.engine == IoEngine::Mmap {
+            return Err(Error::usage("a mapping ignores O_DSYNC").advise("use --durable fdatasync with mmap"));
         }
         Ok(())
     }
@@ -246,9 +246,9 @@ mod tests {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e12] {
             assert!(job(1, 4096).rate(rate).check().is_err(), "{rate}");
         }
-        assert!(job(1, 4096).durable(Durable::Dsync).check().is_err());
+        assert!(job(1, 4096).durable(WriteSync::Dsync).check().is_err());
         let checkpoint = Job::new(Pattern::Checkpoint, Bytes::kib(32), IoEngine::Psync, 4);
-        assert!(checkpoint.clone().durable(Durable::Dsync).check().is_ok());
-        assert!(checkpoint.durable(Durable::Fdatasync).check().is_err());
+        assert!(checkpoint.clone().durable(WriteSync::Dsync).check().is_ok());
+        assert!(checkpoint.durable(WriteSync::Fdatasync).check().is_err());
     }
 }

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::clock::now_ns;
 use crate::engine::workers;
 use crate::session::ProbeSession;
-use crate::shape::{Durable, Job, Pattern, WindowPlan};
+use crate::shape::{Job, Pattern, WindowPlan, WriteSync};
 use crate::tracks::{Track, Tracks};
 
 /// A name for files and series: phase, pattern, block and depth.
@@ -30,7 +30,7 @@ pub(crate) fn label(phase: &str, job: &Job) -> String {
 /// The tracks that count as operations of a job: a durable write, a plain read or write.
 pub(crate) fn headline(job: &Job) -> &'static [Track] {
     match (job.pattern, job.durable) {
-        (Pattern::Checkpoint, _) | (_, Durable::None) => &[Track::Read, Track::Write],
+        (Pattern::Checkpoint, _) | (_, WriteSync::None) => &[Track::Read, Track::Write],
         _ => &[Track::Read, Track::Durable],
     }
 }
@@ -87,7 +87,7 @@ pub(crate) fn step(
 fn stream(job: &Job, tracks: &Tracks, elapsed_ns: u64, verified: u64) -> Stream {
     let kinds = [
         ("read", Track::Read, Some(Track::ReadResponse)),
-        ("write", Track::Write, (job.durable == Durable::None).then_some(Track::WriteResponse)),
+        ("write", Track::Write, (job.durable == WriteSync::None).then_some(Track::WriteResponse)),
         ("sync", Track::Sync, None),
         ("durable", Track::Durable, Some(Track::WriteResponse)),
     ];

@@ -279,7 +279,7 @@ fn adopt(held: &File, path: &Path, ledger: &Ledger) -> Result<Guard> {
 }
 
 fn not_ours(path: &Path) -> Error {
-    let what = format!("{} exists and is not a file of ours", path.display());
+    let what = format!("{} exists and was not made by Fathom", path.display());
     Error::new(Kind::NotOurs, what)
         .with_id("file-not-ours")
         .advise("move it away, or probe another directory")
@@ -374,7 +374,7 @@ fn decide_size(
                 .advise(advice))
         }
         Some(size) if size.get().saturating_add(beside(size)) > room => {
-            let and = if journal { " with a journal file beside it" } else { "" };
+            let and = if journal { " with a journal file next to it" } else { "" };
             let what = format!("a size of {size}{and} does not fit: {where_} has {} free", Bytes(room));
             Err(Error::new(Kind::NoSpace, what)
                 .with_id("file-does-not-fit")
@@ -405,7 +405,7 @@ fn decide_size(
 mod tests {
     use super::*;
 
-    /// The smallest file is advised only where it fits.
+    /// The smallest file is advised only if it fits.
     #[test]
     fn advice_on_a_full_disk_can_be_followed() {
         for (free_mib, journal, is_advised) in

@@ -118,7 +118,7 @@ impl ProbeSession<'_> {
             return Err(Error::usage("--verify needs a block that is a multiple of 4K"));
         }
         if ragged && job.pattern.writes() && self.target.is_kept() {
-            let what = "a block that is no multiple of 4K would spoil the stamps of the kept file";
+            let what = "a block that is not a multiple of 4K would damage the stamps of the kept file";
             return Err(Error::usage(what).advise("take another --block, or remove the kept file"));
         }
         Ok(())
@@ -134,7 +134,7 @@ impl ProbeSession<'_> {
     fn files_for(&mut self, job: &Job) -> Result<(PathBuf, File)> {
         let access = FileAccess {
             direct: self.target.is_direct() && job.engine != IoEngine::Mmap,
-            dsync: job.durable == crate::shape::Durable::Dsync,
+            dsync: job.durable == crate::shape::WriteSync::Dsync,
             read_only: !job.pattern.writes(),
         };
         if job.pattern == Pattern::Append {

@@ -25,12 +25,12 @@ pub(crate) enum Decimal {
         /// Whether it is negative infinity.
         negative: bool,
     },
-    Finite(Finite),
+    Finite(FiniteDecimal),
 }
 
 /// A number: coefficient times ten to the exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Finite {
+pub(crate) struct FiniteDecimal {
     /// The sign, which zero has too.
     pub(crate) negative: bool,
     /// The coefficient, always below [`COEFFICIENT_END`].
@@ -55,7 +55,7 @@ impl Decimal {
                     ((bits >> 113) & 0x3fff, bits & ((1 << 113) - 1))
                 };
                 let coefficient = if coefficient < COEFFICIENT_END { coefficient } else { 0 };
-                Decimal::Finite(Finite { negative, coefficient, exponent: biased as i32 - BIAS })
+                Decimal::Finite(FiniteDecimal { negative, coefficient, exponent: biased as i32 - BIAS })
             }
         }
     }
@@ -107,9 +107,9 @@ impl Decimal {
     }
 }
 
-impl Finite {
-    pub(crate) fn of_integer(value: i64) -> Finite {
-        Finite { negative: value < 0, coefficient: u128::from(value.unsigned_abs()), exponent: 0 }
+impl FiniteDecimal {
+    pub(crate) fn of_integer(value: i64) -> FiniteDecimal {
+        FiniteDecimal { negative: value < 0, coefficient: u128::from(value.unsigned_abs()), exponent: 0 }
     }
 
     /// -1, 0 or 1.
@@ -127,7 +127,7 @@ impl Finite {
     }
 
     /// Compares by value: 1.0 equals 1.00.
-    pub(crate) fn compare(self, other: Finite) -> Ordering {
+    pub(crate) fn compare(self, other: FiniteDecimal) -> Ordering {
         let by_sign = self.signum().cmp(&other.signum());
         if by_sign.is_ne() || self.coefficient == 0 {
             return by_sign;
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(decimal("NaN"), Decimal::NaN);
         assert_eq!(
             decimal("-1.50"),
-            Decimal::Finite(Finite { negative: true, coefficient: 150, exponent: -2 })
+            Decimal::Finite(FiniteDecimal { negative: true, coefficient: 150, exponent: -2 })
         );
     }
 

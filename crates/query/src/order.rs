@@ -5,7 +5,7 @@
 //! and below [`MAX_DEPTH`] levels values of one class count as equal, so that no input exhausts the stack. Documents that the
 //! server stored are neither malformed nor that deep.
 
-use crate::decimal::{Decimal, Finite};
+use crate::decimal::{Decimal, FiniteDecimal};
 use bson::raw::{RawBson, RawBsonRef, RawDocument, RawIter};
 use bson::spec::ElementType;
 use bson::{Bson, Document, cstr};
@@ -329,10 +329,10 @@ impl Number {
                 Decimal::from_value(right).compare_double(left).reverse()
             }
             (Number::Decimal(left), Number::Integer(right)) => {
-                Decimal::from_value(left).compare(Decimal::Finite(Finite::of_integer(right)))
+                Decimal::from_value(left).compare(Decimal::Finite(FiniteDecimal::of_integer(right)))
             }
             (Number::Integer(left), Number::Decimal(right)) => {
-                Decimal::Finite(Finite::of_integer(left)).compare(Decimal::from_value(right))
+                Decimal::Finite(FiniteDecimal::of_integer(left)).compare(Decimal::from_value(right))
             }
         }
     }

@@ -39,7 +39,7 @@ const fn gauge(name: &'static str, unit: &'static str, meaning: &'static str) ->
 pub static CATALOG: &[SeriesKind] = &[
     // The client: the measurements of the load itself, each over a second.
     gauge("client.operations.per_s", "1/s", "operations that ended"),
-    gauge("client.cpu_share", "1", "processor time of the client's loops, of what they can have"),
+    gauge("client.cpu_share", "1", "share of their available processor time that the client's loops used"),
     gauge("client.in_flight", "1", "operations under way, on average over the window"),
     gauge("client.connections", "1", "connections, each with one operation under way at most"),
     sum("client.user_bytes", "bytes", "BSON bytes of inserted documents and of updated fields"),
@@ -52,7 +52,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("client.{operation}.response.p50_ns", "ns", "median time from when it was due"),
     gauge("client.{operation}.response.p99_ns", "ns", "99th percentile of the time from when it was due"),
     // Each server: the path of an operation. The sources are opLatencies, and latencyStats of the namespace under load.
-    gauge("server.{member}.up", "1", "1 where it answered within the window, else 0"),
+    gauge("server.{member}.up", "1", "1 if the server answered within the window, else 0"),
     gauge(
         "server.{member}.recorder.sample_ms",
         "ms",
@@ -112,14 +112,14 @@ pub static CATALOG: &[SeriesKind] = &[
         "1",
         "read tickets in use (queues.execution, or concurrentTransactions)",
     ),
-    gauge("server.{member}.tickets.read.total", "1", "read tickets there are"),
+    gauge("server.{member}.tickets.read.total", "1", "read tickets in total"),
     gauge("server.{member}.tickets.write.out", "1", "write tickets in use"),
-    gauge("server.{member}.tickets.write.total", "1", "write tickets there are"),
+    gauge("server.{member}.tickets.write.total", "1", "write tickets in total"),
     // Waits of operations, summed over them.
     sum(
         "server.{member}.wait.ticket_us",
         "us",
-        "queues.execution.*.totalTimeQueuedMicros, or concurrentTransactions' twin",
+        "queues.execution.*.totalTimeQueuedMicros, or the same field of concurrentTransactions",
     ),
     sum("server.{member}.wait.lock_us", "us", "locks.*.timeAcquiringMicros, all modes"),
     sum("server.{member}.lock.global.wait_us", "us", "locks.Global.timeAcquiringMicros, all modes"),
@@ -155,7 +155,7 @@ pub static CATALOG: &[SeriesKind] = &[
     sum(
         "server.{member}.wait.journal_us",
         "us",
-        "operations' waits for the journal, where the server counts them",
+        "operations' waits for the journal, if the server counts them",
     ),
     sum("server.{member}.wait.io_capacity_us", "us", "capacity: time waiting due to total capacity (usecs)"),
     sum("server.{member}.pages.read", "1", "cache: application threads page read from disk to cache count"),
@@ -190,6 +190,16 @@ pub static CATALOG: &[SeriesKind] = &[
         "server.{member}.engine.written_bytes",
         "bytes",
         "block-manager: bytes written; RocksDB: flush and compaction",
+    ),
+    sum(
+        "server.{member}.engine.read_times.{from}",
+        "1",
+        "of recordings: file system read latency histogram: reads that took this many milliseconds or longer, up to the next bound (0, 10, 50, 100, 250, 500, 1000)",
+    ),
+    sum(
+        "server.{member}.engine.write_times.{from}",
+        "1",
+        "of recordings: file system write latency histogram: the same of writes",
     ),
     sum("server.{member}.engine.checkpoint_bytes", "bytes", "block-manager: bytes written for checkpoint"),
     sum("server.{member}.flush.written_bytes", "bytes", "RocksDB counters: flush-bytes-written"),
@@ -240,7 +250,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge(
         "server.{member}.replication.voters_down",
         "1",
-        "of a primary: voters with data that it does not hear of (replSetGetStatus)",
+        "of a primary: voters with data from which it gets no heartbeat (replSetGetStatus)",
     ),
     sum(
         "server.{member}.replication.waits",
@@ -253,8 +263,8 @@ pub static CATALOG: &[SeriesKind] = &[
         "flowControl.isLagged: 1 while writes are held back for members",
     ),
     // A router.
-    sum("server.{member}.reads.shards_us", "us", "of a router: what its reads waited for shards"),
-    sum("server.{member}.writes.shards_us", "us", "of a router: what its writes waited for shards"),
+    sum("server.{member}.reads.shards_us", "us", "of a router: time that its reads waited for shards"),
+    sum("server.{member}.writes.shards_us", "us", "of a router: time that its writes waited for shards"),
     sum("server.{member}.targeted.one", "1", "of a router: operations that went to one shard"),
     sum(
         "server.{member}.targeted.several",
@@ -304,7 +314,7 @@ pub static CATALOG: &[SeriesKind] = &[
     sum(
         "server.{member}.process.read_call_bytes",
         "bytes",
-        "/proc/PID/io rchar: what its read calls returned, from wherever",
+        "/proc/PID/io rchar: bytes that its read calls returned, from the disk or the page cache",
     ),
     sum("server.{member}.process.written_bytes", "bytes", "/proc/PID/io write_bytes"),
     gauge("server.{member}.process.resident_bytes", "bytes", "mem.resident, or /proc/PID/status"),
@@ -315,13 +325,13 @@ pub static CATALOG: &[SeriesKind] = &[
     sum(
         "device.{device}.writes",
         "1",
-        "diskstats field 5, less the empty flushes where they are counted apart",
+        "diskstats field 5, less the empty flushes if they are counted separately",
     ),
     sum("device.{device}.written_bytes", "bytes", "diskstats field 7"),
     sum(
         "device.{device}.write_ms",
         "ms",
-        "diskstats field 8: summed over writes, less field 17 where the empty flushes are counted apart",
+        "diskstats field 8: summed over writes, less field 17 if the empty flushes are counted separately",
     ),
     sum("device.{device}.busy_ms", "ms", "diskstats field 10: with a request in flight, of recordings"),
     sum("device.{device}.flushes", "1", "diskstats field 16"),
@@ -330,7 +340,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge(
         "device.{device}.queue.requests",
         "1",
-        "queue/nr_requests, or the depth of the device below where it is smaller",
+        "queue/nr_requests, or the depth of the device below if that is smaller",
     ),
     gauge(
         "device.{device}.cap.read_iops",
@@ -371,7 +381,7 @@ pub static CATALOG: &[SeriesKind] = &[
         "ms",
         "of recordings: the processors' time in all states, which a suspended host does not count",
     ),
-    gauge("host.runnable", "1", "/proc/loadavg: tasks that run or want to"),
+    gauge("host.runnable", "1", "/proc/loadavg: tasks that run or are ready to run"),
     sum("host.run_wait_us", "us", "/proc/schedstat: tasks' waits for a processor, all processors"),
     sum("host.pressure.cpu.some_us", "us", "/proc/pressure/cpu: at least one task waited"),
     sum("host.pressure.io.some_us", "us", "/proc/pressure/io"),
@@ -396,20 +406,20 @@ pub static CATALOG: &[SeriesKind] = &[
     ),
     gauge("device.{device}.reads_per_s", "1/s", "reads, of a run of the probe"),
     gauge("device.{device}.writes_per_s", "1/s", "writes, flushes not counted again"),
-    gauge("device.{device}.flushes_per_s", "1/s", "flushes, where the kernel counts them"),
+    gauge("device.{device}.flushes_per_s", "1/s", "flushes, if the kernel counts them"),
     gauge("device.{device}.r_await_ms", "ms", "mean time of a read"),
     gauge("device.{device}.w_await_ms", "ms", "mean time of a write"),
     gauge("device.{device}.f_await_ms", "ms", "mean time of a flush"),
     gauge("device.{device}.aqu_sz", "requests", "requests in the device, on average"),
-    gauge("device.{device}.util_pct", "%", "share of time with a request in flight, as the kernel means it"),
+    gauge("device.{device}.util_pct", "%", "share of time with a request in flight, as the kernel counts it"),
     gauge("host.busy_pct", "%", "processors' busy time, steal included"),
     // Notes that the user took while watching.
-    gauge("watch.mark", "1", "1 where somebody marked the moment by a key"),
+    gauge("watch.mark", "1", "1 if a user marked the moment with a key"),
     // The cost of monitoring.
     sum("monitor.{sampler}.cpu_us", "us", "processor time of the sampler"),
     sum("monitor.{sampler}.samples", "1", "samples it took"),
     sum("monitor.{sampler}.missed", "1", "samples it skipped because the last one, or the machine, was late"),
-    sum("monitor.trace.lost", "1", "events of block requests that the kernel had no room for"),
+    sum("monitor.trace.lost", "1", "events of block requests that the kernel dropped for lack of space"),
     gauge(
         "monitor.{sampler}.acquisition_us",
         "us",
@@ -424,7 +434,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge(
         "monitor.processors",
         "1",
-        "processors that Fathom's own process may use, where its control groups or its set of processors leave fewer than are online (cpu.max, Cpus_allowed)",
+        "processors that Fathom's own process may use, if its control groups or its set of processors allow fewer than are online (cpu.max, Cpus_allowed)",
     ),
     sum(
         "monitor.quota.used_us",

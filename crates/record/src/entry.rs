@@ -39,7 +39,7 @@ pub enum Entry {
     SlowOperation(Box<crate::SlowOperation>),
     /// A checkpoint or a stall that a server logged.
     ServerEvent(crate::ServerEvent),
-    /// What a server did while something waited or a resource was busy.
+    /// The work of a server while something waited or a resource was busy.
     ServerWork(Box<crate::ServerWork>),
     /// The queues from the client down to a device.
     Queue(crate::queue::QueueLadder),

@@ -19,7 +19,7 @@ impl HeartbeatTimes {
     pub const PERIOD_MS: i64 = 120_000;
 }
 
-/// What a member recorded of one member in a period.
+/// The heartbeats that a member recorded of one other member in a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerTimes {
     /// When replies to heartbeats came from it (`lastHeartbeat`, while it is healthy).

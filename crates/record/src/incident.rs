@@ -16,6 +16,29 @@ pub struct FigureChange {
     pub mean_us: f64,
 }
 
+/// The times of many reads or writes, in buckets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeDistribution {
+    /// The subject (`reads of the engine`).
+    pub of: String,
+    /// How many there were in the incident.
+    pub count: f64,
+    /// The buckets, the shortest times first.
+    pub shares: Vec<TimeShare>,
+}
+
+/// A bucket of a distribution, up to the bound of the next one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeShare {
+    /// Its lower bound, in milliseconds.
+    pub from_ms: u32,
+    /// The part of them in it, 0 to 1.
+    pub share: f64,
+    /// The same in calm; absent if there were too few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_share: Option<f64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// The number of the server.
@@ -45,6 +68,9 @@ pub struct Incident {
     /// The waits of the mean operation, by the resource that it waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<FigureChange>,
+    /// How long the engine's reads and writes of files took, if the recording counts that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub engine_times: Vec<TimeDistribution>,
     /// The evidence for the cause, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,

@@ -29,7 +29,7 @@ impl RecordingCopy {
         Ok(RecordingCopy { staging, files: Vec::new() })
     }
 
-    /// Copies a file of a server's directory up to its end, or up to where it cannot be read, and returns that error with the copy's path.
+    /// Copies a file of a server's directory up to its end, or up to the first byte that cannot be read, and returns that error with the copy's path.
     ///
     /// # Errors
     /// When the copy cannot be written.
@@ -202,7 +202,7 @@ mod tests {
         let mut elsewhere = kept.clone();
         elsewhere.files[0].name = "recording/000/../../../secret".to_owned();
         assert!(
-            elsewhere.verified_paths(&folder).unwrap_err().to_string().contains("no file of a recording")
+            elsewhere.verified_paths(&folder).unwrap_err().to_string().contains("not a file of a recording")
         );
     }
 

@@ -1,4 +1,5 @@
-//! Removes names of a deployment from text: hosts, paths and namespaces. Figures, device names and the kernel's own paths stay.
+//! Removes names of a deployment from text: hosts, paths, namespaces and applications. Figures, device names and the kernel's own paths
+//! stay.
 //!
 //! Names are taken from the run's manifest and results. Absolute paths and IPv4 addresses are also recognized by their form. A name that only
 //! a line of a server's log contains is not recognized; pages do not show such lines.
@@ -11,6 +12,9 @@ use crate::manifest::Manifest;
 const PATH: &str = "[path]";
 const NAMESPACE: &str = "[namespace]";
 const HOST: &str = "[host]";
+const APPLICATION: &str = "[application]";
+/// The name by which this program connects.
+const OWN_APPLICATION: &str = "fathom";
 /// Properties and flags of a command line whose value names a namespace or a part of one.
 const NAMESPACE_FLAGS: [&str; 4] = ["namespace", "table", "collection", "database"];
 /// Directories of the kernel and the system, whose paths do not name the deployment.
@@ -67,10 +71,11 @@ impl Redaction {
                     let used = work.collections.iter().map(|used| &used.namespace);
                     let run = work.operations.iter().map(|group| &group.namespace);
                     run.chain(used).for_each(|namespace| self.word(namespace, NAMESPACE));
-                    work.operations
-                        .iter()
-                        .filter_map(|group| group.client.as_deref())
-                        .for_each(|client| self.host(client));
+                    for group in &work.operations {
+                        group.client.iter().for_each(|client| self.host(client));
+                        let application = group.application.iter().filter(|name| *name != OWN_APPLICATION);
+                        application.for_each(|name| self.word(name, APPLICATION));
+                    }
                 }
                 Entry::Load(load) => self.connection_string(&load.server),
                 _ => {}

@@ -113,6 +113,12 @@ impl ThreadUse {
     pub fn connection(&self) -> Option<u64> {
         self.name.strip_prefix("conn")?.parse().ok()
     }
+
+    /// Whether it serves many connections in turn, so that its use is no single connection's: a loop of events of the lab server, or a
+    /// thread of mongod's adaptive executor (4.0 to 4.4).
+    pub fn is_shared(&self) -> bool {
+        matches!(self.name.as_str(), "EventLoop" | "worker")
+    }
 }
 
 #[cfg(test)]
@@ -131,5 +137,7 @@ mod tests {
     fn a_thread_serves_the_connection_that_it_is_named_after() {
         let named = |name: &str| ThreadUse { name: name.to_owned(), ..ThreadUse::default() }.connection();
         assert_eq!([named("conn17"), named("connX"), named("WTEvict")], [Some(17), None, None]);
+        let shared = |name: &str| ThreadUse { name: name.to_owned(), ..ThreadUse::default() }.is_shared();
+        assert_eq!([shared("EventLoop"), shared("worker"), shared("conn17")], [true, true, false]);
     }
 }

@@ -60,7 +60,7 @@ impl SourceFile {
         };
         // The manifest may come from an untrusted source.
         if !is_source_file(&self.name) {
-            let what = format!("'{}' is no file of a recording in a run folder", self.name.escape_debug());
+            let what = format!("'{}' is not a file of a recording in a run folder", self.name.escape_debug());
             return Err(damaged(what));
         }
         let path = folder.join(&self.name);

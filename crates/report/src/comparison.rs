@@ -117,7 +117,7 @@ pub(crate) fn what_became(change: &FindingChange) -> Option<(char, String)> {
 
 fn severity(severity: Severity) -> &'static str {
     match severity {
-        Severity::Ok => "as wanted",
+        Severity::Ok => "passed",
         Severity::Note => "note",
         Severity::Warning => "warning",
         Severity::Critical => "critical",

@@ -82,14 +82,14 @@ fn layout_lines(layout: &Layout, width: usize) -> Vec<String> {
         )
     };
     if layout.cut_short {
-        text.push_str(" The time for it ran out, so the file is shorter than asked for.");
+        text.push_str(" The time for it ended, so the file is smaller than requested.");
     }
     if let Some(rewritten) = &layout.rewritten {
         text.push_str(&format!(
-            " Its last {} again: {} MiB/s after {}.",
+            " Its last {} were written twice: at {} MiB/s, then at {} MiB/s.",
             Bytes(rewritten.bytes),
-            decimal(rewritten.second_mib_per_s),
-            decimal(rewritten.first_mib_per_s)
+            decimal(rewritten.first_mib_per_s),
+            decimal(rewritten.second_mib_per_s)
         ));
     }
     wrap(&text, "", "  ", width)

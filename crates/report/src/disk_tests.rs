@@ -137,9 +137,9 @@ fn everything_else_is_sentences() {
         cut_short: true,
     };
     let expected = "\
-Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MiB/s. The time for it ran
-  out, so the file is shorter than asked for. Its last 64 MiB again: 210 MiB/s
-  after 33.0.";
+Laid out 1 GiB of incompressible data in 30.2 s, 33.9 MiB/s. The time for it
+  ended, so the file is smaller than requested. Its last 64 MiB were written
+  twice: at 33.0 MiB/s, then at 210 MiB/s.";
     assert_eq!(text(&Entry::Layout(layout), false), expected);
     let knee = Knee {
         phase: "random reads".into(),

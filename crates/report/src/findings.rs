@@ -48,8 +48,8 @@ pub fn findings_text(findings: &[Finding], width: usize, verbose: bool) -> Strin
             continue;
         }
         if group.rank == Rank::AsWanted && !verbose {
-            let (noun, verb) = if members.len() == 1 { ("check", "is") } else { ("checks", "are") };
-            blocks.push(format!("{} {noun} {verb} as wanted.", members.len()));
+            let noun = if members.len() == 1 { "check" } else { "checks" };
+            blocks.push(format!("{} {noun} passed.", members.len()));
             continue;
         }
         let mut lines = vec![format!("{} ({})", group.title, members.len())];
@@ -73,7 +73,7 @@ pub fn findings_brief(findings: &[Finding], width: usize) -> String {
     }
     let of = |rank| findings.iter().filter(|finding| Rank::from_finding(finding) == rank).count();
     lines.push(format!(
-        "  {} hygiene, {} more to note, {} as wanted",
+        "  {} hygiene, {} more to note, {} passed",
         of(Rank::Due(Priority::Hygiene)),
         of(Rank::Note) + of(Rank::CannotTell),
         of(Rank::AsWanted)
@@ -152,7 +152,7 @@ const GROUPS: [FindingGroup; 6] = [
     },
     FindingGroup { title: "Notes", mark: "-", rank: Rank::Note },
     FindingGroup { title: "Cannot tell", mark: "?", rank: Rank::CannotTell },
-    FindingGroup { title: "As wanted", mark: "+", rank: Rank::AsWanted },
+    FindingGroup { title: "Passed", mark: "+", rank: Rank::AsWanted },
 ];
 
 impl FindingGroup {
@@ -333,10 +333,10 @@ Hygiene: the vendor's advice, no effect measured (1)
 Cannot tell (1)
   ? Worth knowing.
 
-1 check is as wanted.";
+1 check passed.";
         assert_eq!(text, expected);
         let all = findings_text(&sample(), 60, true);
-        assert!(all.ends_with("As wanted (1)\n  + All is well. [a]"), "{all}");
+        assert!(all.ends_with("Passed (1)\n  + All is well. [a]"), "{all}");
         assert!(all.contains("  x No barriers. (likely) [d]\n"), "{all}");
         let hygiene = "
   ~ kernel.pid_max is 32768, below 64000. [e]
@@ -349,7 +349,7 @@ Cannot tell (1)
         let brief = "  x No barriers. (likely)
   ! The read-ahead of md0 is 4096 KiB, which reads too much
     around.
-  1 hygiene, 1 more to note, 1 as wanted";
+  1 hygiene, 1 more to note, 1 passed";
         assert_eq!(findings_brief(&sample(), 60), brief);
     }
 

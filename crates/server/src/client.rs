@@ -12,6 +12,7 @@ use fathom_wire::DocumentWriter;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::sessions::{SessionId, SessionKey, SessionOwner};
+use crate::storage::OperationLocks;
 use crate::users::PrivilegeSet;
 
 /// The application name by which a member introduces itself to others; such connections survive a step-down.
@@ -35,6 +36,8 @@ pub(crate) struct Client {
     running: AtomicBool,
     interrupt: AtomicI32,
     operation: AtomicU64,
+    /// The locks of the operation in `current`.
+    locks: OperationLocks,
     /// The users that it has authenticated as: (user, database) pairs.
     users: Mutex<Vec<(String, String)>>,
     /// The privileges of its users.
@@ -53,6 +56,7 @@ struct Current {
     command: Vec<u8>,
     /// The plan of the operation, once it is chosen.
     plan: String,
+    progress: Option<OperationProgress>,
     /// The session of the command, and the time of this connection's last report to the table of sessions.
     session: Option<SessionKey>,
     session_noted: Option<Instant>,
@@ -71,6 +75,16 @@ pub(crate) struct CommandStart<'a> {
     pub(crate) session: Option<SessionId>,
 }
 
+/// The progress of an operation that takes long: an index build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OperationProgress {
+    /// The phase in mongod's words.
+    pub(crate) phase: &'static str,
+    /// The units that are done, and all of them.
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+}
+
 /// What `currentOp` shows of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
@@ -81,6 +95,8 @@ pub(crate) struct Activity {
     pub(crate) command: Document,
     /// The plan of the operation; empty before it is chosen.
     pub(crate) plan: String,
+    pub(crate) progress: Option<OperationProgress>,
+    pub(crate) session: Option<SessionKey>,
 }
 
 impl Client {
@@ -93,6 +109,7 @@ impl Client {
             running: AtomicBool::new(false),
             interrupt: AtomicI32::new(0),
             operation: AtomicU64::new(0),
+            locks: OperationLocks::default(),
             users: Mutex::default(),
             granted: Mutex::default(),
             close: AtomicBool::new(false),
@@ -117,6 +134,8 @@ impl Client {
         }
         current.command.clear();
         current.plan.clear();
+        current.progress = None;
+        self.locks.clear();
         let bytes = beginning.command.as_bytes();
         if bytes.len() <= KEPT_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
@@ -186,7 +205,19 @@ impl Client {
             database: current.database.clone(),
             command: Document::from_reader(current.command.as_slice()).unwrap_or_default(),
             plan: current.plan.clone(),
+            progress: current.progress,
+            session: current.session,
         }
+    }
+
+    /// The locks of its operation.
+    pub(crate) fn locks(&self) -> &OperationLocks {
+        &self.locks
+    }
+
+    /// Shows the progress of the running operation, or none.
+    pub(crate) fn set_progress(&self, progress: Option<OperationProgress>) {
+        self.current.lock().progress = progress;
     }
 
     /// Asks its operation to stop with this code.

@@ -61,7 +61,7 @@ fn of_flags(flags: &[TypedFlag]) -> Result<DistinctValues> {
     let mut by: BTreeMap<&str, &str> = BTreeMap::new();
     for given in flags {
         let Some((setting, flag)) = flag_of(&given.flag) else {
-            let what = format!("--{} is no option of fathom serve", given.flag);
+            let what = format!("--{} is not an option of fathom serve", given.flag);
             return Err(Error::usage(what).with_id("unknown-server-option"));
         };
         let name = format!("--{}", flag.name);
@@ -171,7 +171,7 @@ fn read_file(path: &Path) -> Result<DistinctValues> {
     let length = std::fs::metadata(path).map_err(failed)?.len();
     if length > MAX_BYTES {
         return Err(Error::usage(format!(
-            "{} is no configuration file: it has {length} bytes",
+            "{} is not a configuration file: it has {length} bytes",
             path.display()
         )));
     }
@@ -209,7 +209,7 @@ fn walk(prefix: String, value: &Value, values: &mut DistinctValues) -> Result<()
         {
             for (name, value) in inner {
                 let name = scalar(name)
-                    .ok_or_else(|| Error::usage(format!("a key within '{prefix}' is no text")))?;
+                    .ok_or_else(|| Error::usage(format!("a key within '{prefix}' is not text")))?;
                 let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
                 walk(key, value, values)?;
             }
@@ -252,7 +252,7 @@ fn scalar(value: &Value) -> Option<String> {
 
 fn unknown(key: &str) -> Error {
     let last = key.rsplit('.').next().unwrap_or(key);
-    let what = format!("'{key}' is no option of fathom serve");
+    let what = format!("'{key}' is not an option of fathom serve");
     let error = Error::usage(what).with_id("unknown-server-option");
     let same = |setting: &&Setting| {
         setting.key.rsplit('.').next().is_some_and(|name| name.eq_ignore_ascii_case(last))

@@ -78,6 +78,7 @@ pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
     counters.documents_deleted.add(figures.deleted.unwrap_or(0));
     counters.write_conflicts.add(figures.write_conflicts);
     counters.scan_and_order.add(u64::from(figures.has_sort_stage));
+    op.instance.catalog.lock_waits().count(op.client.locks());
     let what = Use::for_command(command.name);
     if what == Use::Commands {
         counters.operations.commands.add(1);
@@ -188,7 +189,7 @@ impl<'a> ValidationReport<'a> {
         out.insert("numYields", 0);
         self.add_failure(&mut out);
         out.insert("reslen", self.reply_bytes());
-        out.insert("locks", locks(op));
+        out.insert("locks", op.client.locks().statistics());
         out.insert("storage", storage(op));
         let waited_ms = micros(op.waits.acknowledgement) / 1000;
         if waited_ms > 0 && !self.single {
@@ -211,7 +212,7 @@ impl<'a> ValidationReport<'a> {
         add_figures(op, &mut out);
         out.insert("numYield", 0);
         self.add_failure(&mut out);
-        out.insert("locks", locks(op));
+        out.insert("locks", op.client.locks().statistics());
         out.insert("storage", storage(op));
         out.insert("responseLength", self.reply_bytes());
         out.insert("protocol", self.protocol());
@@ -337,22 +338,6 @@ fn add_figures(op: &OperationContext<'_>, out: &mut Document) {
         if let Some(value) = value {
             out.insert(name, signed(value));
         }
-    }
-}
-
-/// The locks that the operation held: the whole server in shared or exclusive intent, once for each ticket.
-fn locks(op: &OperationContext<'_>) -> Document {
-    let used = op.tickets();
-    let mut count = Document::new();
-    for (name, number) in [("r", used.read), ("w", used.write)] {
-        if number > 0 {
-            count.insert(name, i64::from(number));
-        }
-    }
-    if count.is_empty() {
-        count
-    } else {
-        doc! { "Global": { "acquireCount": count } }
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct RequestContext<'a> {
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RequestOutcome {
     pub(crate) answer: Answer,
     /// Whether the operation was brief, as event loops require.
     pub(crate) brief: bool,
@@ -53,7 +53,7 @@ pub(crate) fn run(
     incoming: &RequestMessage<'_>,
     conversation: &mut Option<Conversation>,
     out: &mut Vec<u8>,
-) -> Ran {
+) -> RequestOutcome {
     let start = out.len();
     let mut op = OperationContext::new(place.instance, place.session, place.client);
     let listed = body_of(incoming).and_then(IndexedDocument::from_document);
@@ -68,7 +68,7 @@ pub(crate) fn run(
             brief = is_brief(&request, place.instance);
             if place.in_loop && !brief {
                 place.client.end();
-                return Ran { answer: Answer::Unanswered, brief };
+                return RequestOutcome { answer: Answer::Unanswered, brief };
             }
             let failure = answer(&mut op, &request, conversation, out).err();
             let failure = failure.map(|failure| crate::consistency::labelled(failure, &request));
@@ -94,7 +94,7 @@ pub(crate) fn run(
         Some(command) if !command.secret => Answer::MayCompress,
         _ => Answer::Plain,
     };
-    Ran { answer, brief: brief && was_brief(&op.figures) }
+    RequestOutcome { answer, brief: brief && was_brief(&op.figures) }
 }
 
 fn request_of<'a>(

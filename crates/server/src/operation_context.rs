@@ -1,7 +1,6 @@
 //! The context of one operation: its client, its resources, its time limit, and its costs.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,9 @@ use crate::replica_set::{
     UnreplicatedWritesBlock, difference, is_replicated,
 };
 use crate::request::Request;
-use crate::storage::{Collection, SharedState, Ticket, leading_record_id};
+use crate::storage::{
+    Collection, ExclusiveState, HeldLock, LockKind, SharedState, Ticket, leading_record_id,
+};
 
 /// The work of an operation, as the log, the profile and explain report it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,13 +47,6 @@ pub(crate) struct Figures {
     pub(crate) cursor_exhausted: bool,
 }
 
-/// The number of tickets that an operation took, for the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TicketUse {
-    pub(crate) read: u32,
-    pub(crate) write: u32,
-}
-
 /// The time that an operation waited for events outside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutsideWaits {
@@ -67,6 +61,14 @@ pub(crate) struct OutsideWaits {
 pub(crate) struct ReadPass<'a> {
     _reading: Option<RwLockReadGuard<'a, ()>>,
     _ticket: Ticket<'a>,
+    _held: HeldLock<'a>,
+}
+
+/// The locks that a write holds. The operation may have taken the ticket before.
+#[derive(Debug)]
+pub(crate) struct WritePass<'a> {
+    _ticket: Option<Ticket<'a>>,
+    _held: HeldLock<'a>,
 }
 
 /// The context of one command, or of one task of a background thread (mongod's `OperationContext`).
@@ -99,7 +101,6 @@ pub(crate) struct OperationContext<'a> {
     statement_numbers: Vec<i32>,
     /// Whether a retryable findAndModify returns the document after its change (true) or before it.
     pub(crate) wants_image: Option<bool>,
-    tickets: Cell<TicketUse>,
     variables: Option<Variables>,
 }
 
@@ -128,7 +129,6 @@ impl<'a> OperationContext<'a> {
             statement: None,
             statement_numbers: Vec::new(),
             wants_image: None,
-            tickets: Cell::default(),
             variables: None,
         }
     }
@@ -280,17 +280,30 @@ impl<'a> OperationContext<'a> {
     }
 
     /// A collection's state, locked shared; a wait for a schema change ends with the operation's time limit, its kill or the server's stop.
-    pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>> {
-        collection.lock_unless(&|| self.check_interrupt())
+    pub(crate) fn lock<'c>(&self, collection: &'c Collection) -> Result<SharedState<'c>>
+    where
+        'a: 'c,
+    {
+        collection.lock_unless(self.client.locks(), &|| self.check_interrupt())
+    }
+
+    /// A collection's state, locked against all other operations.
+    pub(crate) fn lock_exclusive<'c>(&self, collection: &'c Collection) -> Result<ExclusiveState<'c>>
+    where
+        'a: 'c,
+    {
+        collection.lock_exclusive_unless(self.client.locks(), &|| self.check_interrupt())
     }
 
     /// Waits for a read ticket, at most as long as the operation may take. A secondary applies no batch while it is held.
     pub(crate) fn read_ticket(&self) -> Result<ReadPass<'a>> {
-        let used = self.tickets.get();
-        self.tickets.set(TicketUse { read: used.read + 1, ..used });
         let ticket = self.instance.read_tickets.take(self.deadline).ok_or_else(out_of_time)?;
         let reading = self.instance.set.as_ref().map(|set| set.reading());
-        Ok(ReadPass { _reading: reading, _ticket: ticket })
+        Ok(ReadPass {
+            _reading: reading,
+            _ticket: ticket,
+            _held: self.client.locks().hold(LockKind::GlobalRead),
+        })
     }
 
     /// This member's rollback id when the operation began.
@@ -298,17 +311,22 @@ impl<'a> OperationContext<'a> {
         self.rollback_id
     }
 
-    /// Waits for a write ticket, and for the end of an `fsync` with `lock`, at most as long as the operation may take.
-    pub(crate) fn write_ticket(&self) -> Result<Ticket<'a>> {
-        let used = self.tickets.get();
-        self.tickets.set(TicketUse { write: used.write + 1, ..used });
+    /// Waits for a write ticket, and for the end of an `fsync` with `lock`, at most as long as the operation may take. An operation
+    /// that holds a ticket needs no second one, for which it could wait forever.
+    pub(crate) fn write_ticket(&self) -> Result<WritePass<'a>> {
+        const KIND: LockKind = LockKind::GlobalWrite;
+        let locks = self.client.locks();
+        if locks.is_held(KIND) {
+            return Ok(WritePass { _ticket: None, _held: locks.hold(KIND) });
+        }
         loop {
             let ticket = self.instance.write_tickets.take(self.deadline).ok_or_else(out_of_time)?;
             if !self.instance.write_gate.is_shut() {
-                return Ok(ticket);
+                return Ok(WritePass { _ticket: Some(ticket), _held: locks.hold(KIND) });
             }
             drop(ticket);
-            self.instance.catalog.lock_waits().time(|| self.wait_for_unlock())?;
+            let waits = self.instance.catalog.lock_waits();
+            locks.wait(KIND, || waits.time(KIND, || self.wait_for_unlock()))?;
         }
     }
 
@@ -325,11 +343,6 @@ impl<'a> OperationContext<'a> {
     pub(crate) fn owns_id(&self, id: &Bson) -> Option<bool> {
         let Some(owned) = &self.ownership else { return Some(true) };
         owned.key().key_of_id(id).map(|key| owned.owns_key(&key))
-    }
-
-    /// The number of tickets it took.
-    pub(crate) fn tickets(&self) -> TicketUse {
-        self.tickets.get()
     }
 
     /// Returns a failure that ends the whole command and not only one of its writes.

@@ -3,7 +3,7 @@
 //! The gate is checked after a write ticket is taken and before the write begins; the operation that shuts it waits until no
 //! ticket is in use. So one of the two always sees the other.
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -15,8 +15,6 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct WriteGate {
     locks: AtomicI64,
-    /// The number of operations that wait for it to open.
-    waiting: AtomicUsize,
     lock: Mutex<()>,
     opened: Condvar,
 }
@@ -51,14 +49,7 @@ impl WriteGate {
             deadline.map_or_else(|| Instant::now() + LOOK, |deadline| deadline.min(Instant::now() + LOOK));
         let mut held = self.lock.lock();
         if self.is_shut() {
-            self.waiting.fetch_add(1, Ordering::Relaxed);
             self.opened.wait_until(&mut held, until);
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    /// The number of operations that wait for it to open, which mongod counts as queued writers.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
     }
 }

@@ -178,10 +178,10 @@ fn what_makes_no_sense_is_one_sentence_that_names_it() {
     for (text, words) in [
         (
             "storage:\n  dbpath: /x\n",
-            "'storage.dbpath' is no option of fathom serve; did you mean 'storage.dbPath'?",
+            "'storage.dbpath' is not an option of fathom serve; did you mean 'storage.dbPath'?",
         ),
-        ("port: 1\n", "'port' is no option of fathom serve; did you mean 'net.port'?"),
-        ("storage: 5\n", "'storage' is no option"),
+        ("port: 1\n", "'port' is not an option of fathom serve; did you mean 'net.port'?"),
+        ("storage: 5\n", "'storage' is not an option"),
         ("net:\n  port: [1]\n", "'net.port' takes one value"),
         ("net:\n  port: true\n", "net.port takes a whole number"),
         ("net: {port: 1\n", "is not YAML"),
@@ -190,7 +190,7 @@ fn what_makes_no_sense_is_one_sentence_that_names_it() {
         ("systemLog:\n  destination: syslog\n", "systemLog.destination takes one of file"),
         ("systemLog:\n  destination: file\n", "needs systemLog.path"),
         ("setParameter:\n  a: [1]\n", "takes names with one value each"),
-        ("replication:\n  replSetName: /a,b\n", "--replSet takes the name of a set"),
+        ("replication:\n  replSetName: /a,b\n", "--replSet takes the name of a replica set"),
     ] {
         let refused = of_yaml(text).unwrap_err();
         assert!(refused.contains(words), "{refused}");

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use fathom_errors::{Error, Result};
 use fathom_explain::SlowOperationCounter;
-use fathom_monitor::{LogReading, is_log, logs_beside, read_slow_operations};
+use fathom_monitor::{LogReading, LogSource, is_log, logs_beside, read_slow_operations};
 use fathom_record::SlowOperationTable;
 
 use crate::recording::JudgedRecording;
@@ -21,7 +21,7 @@ const DEFAULT_SLOW_MS: i64 = 100;
 /// # Errors
 /// If a file does not exist or may not be read, or none has a line of a server's log.
 pub fn slow_operations(
-    logs: &[PathBuf],
+    logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
 ) -> Result<(SlowOperationTable, Vec<Error>)> {
     counted(SlowOperationCounter::default(), logs, range_ms)
@@ -33,7 +33,7 @@ pub fn slow_operations(
 /// As [`slow_operations`].
 pub fn slow_operations_beside(
     server: &JudgedRecording,
-    logs: &[PathBuf],
+    logs: &[LogSource],
 ) -> Result<(SlowOperationTable, Vec<Error>)> {
     let judgement = &server.judgement;
     let window_ms = (judgement.begin_ms, judgement.end_ms);
@@ -50,7 +50,7 @@ pub fn slow_operations_beside(
 
 fn counted(
     mut counter: SlowOperationCounter<'_>,
-    logs: &[PathBuf],
+    logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
 ) -> Result<(SlowOperationTable, Vec<Error>)> {
     let LogReading { files, lines, span_ms, problems } =

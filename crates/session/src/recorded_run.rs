@@ -7,12 +7,12 @@ use std::time::Duration;
 use fathom_errors::{Error, Result};
 use fathom_explain::Evidence;
 use fathom_explain::recording::{RecordingJudge, SEGMENT_MS};
-use fathom_ftdc::{SampleFilter, visit_samples};
+use fathom_ftdc::{SampleFilter, ServerDumps, visit_samples};
 use fathom_monitor::{RecordedEvent, RecordedSegment, read_recorded_series};
 use fathom_record::{Reading, SeriesSet};
 
 use crate::recorded_series::{each_point, own_series};
-use crate::recording::{NO_SAMPLE, recorded_facts};
+use crate::recording::{no_sample, recorded_facts};
 use crate::replay::Replay;
 
 /// The longest part of a recording that is one run, in seconds: each second has some hundred readings.
@@ -74,7 +74,8 @@ impl RecordedRun {
     pub fn read(inputs: &[PathBuf], filter: SampleFilter) -> Result<RecordedRun> {
         let mut run = RecordedRun { window_ns: (u64::MAX, 0), ..RecordedRun::default() };
         let mut servers: Vec<ServerRecording> = Vec::new();
-        run.problems = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |event| {
+        let dumps = ServerDumps::default();
+        run.problems = read_recorded_series(inputs, filter, &dumps, SEGMENT_MS, &mut |event| {
             let RecordedEvent::Segment(segment) = event else { return Ok(()) };
             while servers.len() <= segment.member {
                 let judge = RecordingJudge::new(servers.len());
@@ -93,7 +94,7 @@ impl RecordedRun {
         })?;
         run.servers = servers.len();
         if servers.is_empty() {
-            return Err(Error::usage(NO_SAMPLE).advise("'fathom ftdc info' shows its span"));
+            return Err(no_sample(run.problems));
         }
         for (member, server) in servers.into_iter().enumerate() {
             run.environment.extend(server.facts);
@@ -151,6 +152,11 @@ impl RecordedRun {
     /// Sentences on its limits, for a manifest.
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Adds a sentence on what it lacks.
+    pub(crate) fn add_note(&mut self, note: String) {
+        self.notes.push(note);
     }
 
     /// Gives the directory of a server's recording another name.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fathom_errors::Result;
 use fathom_explain::recording::SEGMENT_MS;
-use fathom_ftdc::SampleFilter;
+use fathom_ftdc::{SampleFilter, ServerDumps};
 use fathom_monitor::{RecordedEvent, RecordedSegment, read_recorded_series};
 use fathom_record::{Point, Run, SeriesSet, SourceRecording};
 
@@ -25,7 +25,7 @@ fn each_reading(
     let paths = kept.verified_paths(folder)?;
     let begin_ns = u64::try_from(kept.begin_ms).unwrap_or(0).saturating_mul(1_000_000);
     let filter = SampleFilter::new(kept.begin_ms..=kept.end_ms);
-    read_recorded_series(&paths, filter, SEGMENT_MS, &mut |event| {
+    read_recorded_series(&paths, filter, &ServerDumps::default(), SEGMENT_MS, &mut |event| {
         if let RecordedEvent::Segment(segment) = event {
             each_point(&own_series(segment), begin_ns, take);
         }

@@ -5,14 +5,20 @@ use std::path::PathBuf;
 
 use fathom_errors::{Error, Result};
 use fathom_explain::recording::{ClockOffset, RecordedFacts, RecordingJudge, RecordingJudgement, SEGMENT_MS};
-use fathom_ftdc::{SampleFilter, ServerFacts};
-use fathom_monitor::{ClockStep, RecordedEvent, RecordingOwner, read_recorded_series};
+use fathom_ftdc::{SampleFilter, ServerDumps, ServerFacts};
+use fathom_monitor::{ClockStep, RecordedEvent, RecordedProcess, RecordingOwner, read_recorded_series};
 use fathom_record::SlowOperationTable;
 use serde::Serialize;
 
-/// The error if no sample passes a filter.
-pub(crate) const NO_SAMPLE: &str =
-    "the recording holds fewer than two samples in the time that was asked for";
+/// The error if no sample passes a filter. A part that could not be read may be the reason.
+pub(crate) fn no_sample(problems: Vec<Error>) -> Error {
+    let what = "the recording holds fewer than two samples in the time that was asked for";
+    let error = Error::usage(what).advise("'fathom ftdc info' shows its span");
+    match problems.into_iter().next() {
+        Some(problem) => error.because(problem),
+        None => error,
+    }
+}
 
 /// A server's recording and its judgement.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub struct JudgedRecording {
     pub clock: Option<MemberClock>,
     /// The steps of its host's clock to an earlier time.
     pub clock_steps: Vec<ClockStep>,
+    /// Its processes, in the order in which they were found.
+    pub processes: Vec<RecordedProcess>,
     /// The slow operations of its log, if that was read.
     pub slow_operations: Option<SlowOperationTable>,
 }
@@ -39,8 +47,8 @@ pub struct MemberClock {
     pub offset: ClockOffset,
 }
 
-/// Judges the samples of recordings that pass a filter; `device` is the database's, if it is known. Returns the servers in the order in which they were found, and the errors of parts that
-/// could not be read.
+/// Judges the samples of recordings that pass a filter; `device` is the database's, if it is known, and `dumps` have facts that a recording lacks.
+/// Returns the servers in the order in which they were found, and the errors of parts that could not be read.
 ///
 /// # Errors
 /// If an input does not exist or holds no recording, or no sample passes the filter.
@@ -48,10 +56,11 @@ pub fn judge_recordings(
     inputs: &[PathBuf],
     filter: SampleFilter,
     device: Option<&str>,
+    dumps: &ServerDumps,
 ) -> Result<(Vec<JudgedRecording>, Vec<Error>)> {
     let mut judges: BTreeMap<usize, RecordingJudge> = BTreeMap::new();
     let mut judged: Vec<(RecordingOwner, RecordingJudgement)> = Vec::new();
-    let problems = read_recorded_series(inputs, filter, SEGMENT_MS, &mut |event| {
+    let problems = read_recorded_series(inputs, filter, dumps, SEGMENT_MS, &mut |event| {
         match event {
             RecordedEvent::Segment(segment) => {
                 let new = || RecordingJudge::new(segment.member).with_device(device);
@@ -67,15 +76,18 @@ pub fn judge_recordings(
     })?;
     judged.sort_by_key(|(owner, _)| owner.member);
     let clocks = member_clocks(&judged);
-    let judged = judged.into_iter().zip(clocks);
-    let servers: Vec<JudgedRecording> =
-        judged
-            .map(|((RecordingOwner { directory, facts, clock_steps, .. }, judgement), clock)| {
-                JudgedRecording { directory, facts, judgement, clock, clock_steps, slow_operations: None }
-            })
-            .collect();
+    let server = |((owner, judgement), clock): ((RecordingOwner, RecordingJudgement), _)| JudgedRecording {
+        directory: owner.directory,
+        facts: owner.facts,
+        judgement,
+        clock,
+        clock_steps: owner.clock_steps,
+        processes: owner.processes,
+        slow_operations: None,
+    };
+    let servers: Vec<JudgedRecording> = judged.into_iter().zip(clocks).map(server).collect();
     if servers.is_empty() {
-        return Err(Error::usage(NO_SAMPLE).advise("'fathom ftdc info' shows its span"));
+        return Err(no_sample(problems));
     }
     Ok((servers, problems))
 }

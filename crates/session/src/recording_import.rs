@@ -11,8 +11,9 @@ use fathom_ftdc::{
 };
 use fathom_record::{Manifest, RecordingCopy, RunWriter, State};
 
+use crate::recorded_companions::companion_names;
 use crate::recorded_run::{MAX_RECORDED_S, RecordedRun, too_long};
-use crate::recording::NO_SAMPLE;
+use crate::recording::no_sample;
 use crate::run_folders;
 
 /// A recording that was imported.
@@ -48,7 +49,7 @@ impl RecordingImport {
         problems.splice(0..0, unread);
         let copies = copy.paths();
         if copies.is_empty() {
-            return Err(Error::usage(NO_SAMPLE).advise("'fathom ftdc info' shows its span"));
+            return Err(no_sample(problems));
         }
         let paths: Vec<PathBuf> = copies.iter().map(|(_, path)| path.clone()).collect();
         let mut run = RecordedRun::read(&paths, SampleFilter::new(range_ms))?;
@@ -58,9 +59,28 @@ impl RecordingImport {
             let copied = path.parent().map(|parent| parent.display().to_string()).unwrap_or_default();
             run.rename_directory(&copied, directory);
         }
+        let left = companion_names(inputs)?;
+        if !left.is_empty() {
+            run.add_note(left_out_note(&left));
+        }
         let folder = written(&run, copy, &parent, command_line)?;
         Ok(RecordingImport { folder, run })
     }
+}
+
+/// The most files that a note names.
+const MAX_NAMED: usize = 5;
+
+/// `Not copied, since a run folder has only the recording: the log or dump db1/mongod.log. 'fathom explain' reads them with the recording itself.`
+fn left_out_note(names: &[String]) -> String {
+    let named = names.get(..MAX_NAMED.min(names.len())).unwrap_or_default().join(", ");
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "Not copied, since a run folder of an import has only the recording: the logs and dumps {named}{more}. 'fathom explain' reads them together with the recording itself."
+    )
 }
 
 /// Writes the run folder.

@@ -214,7 +214,7 @@ fn follow(spec: &MonitorSpec, context: &mut SessionContext<'_>, outcome: &mut Se
 mod tests {
     use std::path::Path;
 
-    use fathom_probe::{Durable, IoEngine, Job, Pattern, WindowPlan};
+    use fathom_probe::{IoEngine, Job, Pattern, WindowPlan, WriteSync};
     use fathom_process::Signals;
     use fathom_testkit::{Scratch, assert, assert_eq, test};
     use fathom_units::{Bytes, Nanos};
@@ -227,7 +227,8 @@ mod tests {
     }
 
     fn probe(dir: &Path) -> ProbeSpec {
-        let job = Job::new(Pattern::RandWrite, Bytes::kib(4), IoEngine::Psync, 1).durable(Durable::Fdatasync);
+        let job =
+            Job::new(Pattern::RandWrite, Bytes::kib(4), IoEngine::Psync, 1).durable(WriteSync::Fdatasync);
         let window = WindowPlan::new("randwrite", vec![job], Nanos::millis(100));
         let plan = ProbePlan::Window(window);
         ProbeSpec { size: Some(Bytes::mib(16)), is_direct: false, ..ProbeSpec::new(dir, plan) }

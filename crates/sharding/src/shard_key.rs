@@ -151,7 +151,7 @@ impl ShardKey {
     /// The values of a hashed key are hashes.
     pub fn bound(&self, end: &Document) -> Result<Vec<u8>> {
         let refused = || {
-            let what = format!("{end} is no end of a chunk of the shard key {}", self.document);
+            let what = format!("{end} is not a bound of a chunk of the shard key {}", self.document);
             Failure::new(Code::BadValue, what)
         };
         if end.len() != self.pattern.fields.len() {

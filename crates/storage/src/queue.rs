@@ -106,7 +106,7 @@ impl QueueSettingsGuard {
         })?;
         let now = value(&path)?.unwrap_or_default();
         if now != wanted {
-            let what = format!("{} is {now} where {wanted} was written", path.display());
+            let what = format!("{} is {now} although {wanted} was written", path.display());
             return Err(Error::new(Kind::Unsupported, what).advise("choose a value that the device takes"));
         }
         Ok(())

@@ -42,7 +42,7 @@ impl<'a> Message<'a> {
 #[cold]
 fn refusal(op_code: OpCode) -> Failure {
     match op_code.name() {
-        // The wording of mongod 5.1, which no longer accepts them either; none of them has a reply to carry a code.
+        // The wording of mongod 5.1, which no longer accepts them either; these messages have no reply that could carry a code.
         Some(name) => {
             let what = format!("{name} is no longer supported. The client driver may require an upgrade");
             Failure::new(Code::ProtocolError, what)

@@ -8,7 +8,7 @@ use bson::RawDocument;
 use crate::limits::MAX_COMMAND_DOCUMENT_BYTES;
 use crate::{Code, Failure, validate_document};
 
-/// What is left to read.
+/// The bytes that are left to read.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],

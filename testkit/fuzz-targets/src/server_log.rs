@@ -1,8 +1,11 @@
 //! Fuzzes lines of a server's log, in either format: no panic, and the kept parts contain nothing that the line lacks.
 
-use fathom_monitor::{LogWhat, read_log_line};
+use fathom_monitor::{LogOwner, LogWhat, is_log_text, read_log_line};
 
 pub(crate) fn take_input(line: &[u8]) {
+    let owner = std::str::from_utf8(line).ok().and_then(LogOwner::from_line);
+    assert!(owner.is_none_or(|owner| owner.host.len() <= line.len()));
+    let _ = is_log_text(line);
     let Some(read) = read_log_line(line) else { return };
     assert!(read.at_unix_ms > -100_000_000);
     let kept = match read.what {

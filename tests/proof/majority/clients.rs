@@ -1,7 +1,7 @@
 //! Clients that write and read during faults, and record every reply.
 //!
-//! They go to whoever leads as far as is known, and now and then to anybody else: a primary that does not know yet that it is
-//! none is asked too.
+//! They connect to the known primary, and now and then to another member: a primary that does not know yet that it was replaced is asked
+//! too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,7 +1,7 @@
 //! What clients did and saw, and whether a set that keeps its promises can have given them that.
 //!
-//! All values that are written to an object differ. So the order in which its writes took effect can be told from the end: a list
-//! is that order itself, and a register that is changed only from a known value leads back from its last one. With the order known,
+//! All values that are written to an object differ. So the order in which its writes took effect can be derived from its last state: a
+//! list is that order itself, and a register that is changed only from a known value leads back from its last one. With the order known,
 //! what was promised is a matter of places: nothing has to be searched.
 
 use std::collections::{BTreeMap, HashMap};

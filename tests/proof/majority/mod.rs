@@ -1,6 +1,6 @@
 //! Nothing acknowledged at majority is lost: replica sets of the built program in network namespaces, under random faults.
 //!
-//! What is promised, and checked on what clients saw and what is there in the end:
+//! The promises, which are checked on the replies to clients and on the data in the end:
 //! - A write that was acknowledged at `w: "majority"` stays, once, in the order of writes that did not overlap.
 //! - A write that failed for certain never appears.
 //! - A read at `majority`, of whichever member, never shows what is rolled back later. It may be stale; but the member that

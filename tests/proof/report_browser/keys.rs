@@ -20,7 +20,7 @@ const FOCUS: &str = "(() => { const one = document.activeElement; if (!one || on
       marked: style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0, \
       within: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth }; })()";
 
-/// Presses Tab from the top until it comes round; what was not reached, and what was wrong where it was.
+/// Presses Tab from the top until the focus returns there. Returns the elements that were not reached, and the faults of those that were.
 fn tab_through(tab: &mut Tab<'_>) -> Vec<String> {
     let names = wrong(tab, NUMBER);
     tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)").unwrap();
@@ -79,7 +79,7 @@ fn the_tab_key_reaches_all_and_shows_where_it_is() {
     assert!(tab_through(&mut tab).iter().any(|line| line.contains("is not marked")));
 }
 
-/// What the legend of each chart over time says while the keyboard is at a row, beside the CSV.
+/// The text of the legend of each chart over time while the keyboard is at a row, with the CSV.
 fn legends(tab: &mut Tab<'_>, figure: usize, row: i64) -> Vec<String> {
     let question = format!(
         "new Promise((done) => setTimeout(done, 200)).then(() => {{ const figure = probe.all('figure.chart[data-kind=time]')[{figure}]; \

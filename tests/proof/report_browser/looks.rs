@@ -1,4 +1,4 @@
-//! That a page fits a telephone, a laptop and a wide screen, and that every text can be told from what is behind it.
+//! Checks that a page fits a telephone, a laptop and a wide screen, and that every text has enough contrast with its background.
 
 use fathom_testkit::{assert, assert_eq, test};
 

@@ -2,7 +2,7 @@
 //!
 //! Of each block the reference (`pictures.json`) holds its place and size as shares of the window, and of each picture within a chart
 //! a raster of 12 by 5 cells with the mean and the spread of the brightness, so that other fonts, versions of Chromium and
-//! smoothing pass. What fails: a block that is gone, hidden, moved to another column, much wider or higher; a chart that is blank, cut,
+//! smoothing pass. The test fails for a block that is missing, hidden, moved to another column, much wider or higher; a chart that is blank, cut,
 //! or has another line. New blocks behind those of the reference pass; `FATHOM_UPDATE_PICTURES=1` writes a new reference, to be
 //! looked at before it is kept (the pictures are printed where `FATHOM_KEEP_PICTURES` names a folder).
 

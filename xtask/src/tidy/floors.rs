@@ -1,7 +1,7 @@
 //! Checks that packages import only from lower floors, so that lower packages can be read, tested and reused without
 //! the higher ones.
 
-use super::rules::Sideways;
+use super::rules::SidewaysEdge;
 use super::tree::Tree;
 use super::workspace::{Need, Package};
 use super::{Complaint, FLOORS};
@@ -70,7 +70,7 @@ fn edge(tree: &Tree, package: &Package, to: &str, need: Need) -> Option<Complain
             format!("{} imports {to} from floor {target}, above its ceiling {}", package.name, ceiling.floor);
         return complain(what, &format!("keep it out: {}", ceiling.reason));
     }
-    let wanted = |edge: &Sideways| edge.from == package.name && edge.to == to;
+    let wanted = |edge: &SidewaysEdge| edge.from == package.name && edge.to == to;
     if target > from {
         let what = format!("{} on floor {from} imports {to} from floor {target} above it", package.name);
         complain(what, "move the shared part down, or the caller up")
@@ -83,8 +83,8 @@ fn edge(tree: &Tree, package: &Package, to: &str, need: Need) -> Option<Complain
 }
 
 /// A sideways entry that no manifest needs, that is not sideways, or that gives no reason.
-fn stale(tree: &Tree, sideways: &Sideways) -> Option<Complaint> {
-    let Sideways { from, to, reason } = sideways;
+fn stale(tree: &Tree, sideways: &SidewaysEdge) -> Option<Complaint> {
+    let SidewaysEdge { from, to, reason } = sideways;
     let used =
         tree.packages.iter().any(|p| p.name == *from && p.imports.iter().any(|import| import.name == *to));
     let level = tree.floors.floors.get(from) == tree.floors.floors.get(to);

@@ -15,7 +15,7 @@ pub(super) struct Floors {
     pub(super) beside: BTreeMap<String, String>,
     /// Imports within one floor that are wanted.
     #[serde(default)]
-    pub(super) sideways: Vec<Sideways>,
+    pub(super) sideways: Vec<SidewaysEdge>,
     /// Packages that may import only up to a floor lower than their own would allow.
     #[serde(default)]
     pub(super) ceiling: Vec<Ceiling>,
@@ -40,7 +40,7 @@ pub(super) struct Floors {
 /// An allowed import between two packages of one floor.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Sideways {
+pub(super) struct SidewaysEdge {
     pub(super) from: String,
     pub(super) to: String,
     pub(super) reason: String,

@@ -15,7 +15,7 @@ use crate::output;
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom cleanup --dry-run     list what would be undone
-  sudo fathom cleanup          undo what runs as root left
+  sudo fathom cleanup          undo what runs of root left
   fathom cleanup --json        one JSON document, for scripts
 
 Exit codes: 0 nothing is left, 1 something could not be undone, 2 usage,
@@ -78,7 +78,7 @@ fn show_undoings(undoings: &[Undoing], as_json: bool) -> Result<()> {
         let (thing, left_by) = (&found.thing, left_by(found));
         output::line(&match fate {
             CleanupOutcome::Undone => format!("undone: {thing}{left_by}"),
-            CleanupOutcome::Gone => format!("already gone: {thing}{left_by}"),
+            CleanupOutcome::Gone => format!("removed already: {thing}{left_by}"),
             CleanupOutcome::Kept(error) => format!("not undone: {thing}{left_by}: {error}"),
         })?;
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::{Args, Command, ValueEnum};
 use fathom_errors::Error;
 use fathom_probe::{
-    Durable, IoEngine, Job, LadderPlan, MAX_DEPTH, Pace, Pattern, Permits, Slo, SustainPlan, WindowPlan,
+    IoEngine, Job, LadderPlan, MAX_DEPTH, Pace, Pattern, Permits, Slo, SustainPlan, WindowPlan, WriteSync,
 };
 use fathom_process::Signals;
 use fathom_record::disk::Entry;
@@ -17,24 +17,25 @@ use fathom_session::{ProbePlan, ProbeSpec, RecordSpec, SessionResult, SessionSpe
 use fathom_units::{Bytes, Nanos};
 use serde_json::json;
 
-use crate::arguments::{DocumentArgs, default_engine};
+use crate::arguments::{DocumentArgs, default_engine, parse_rate, parse_seed};
 use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::result_printer::{Format, ResultPrinter, disk_answer};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom disk --dir /var/lib/mongodb               all that mongod does, in turn
-  fathom disk --pattern randread --depth 1..1024   every rung of the ladder
+  fathom disk --dir /var/lib/mongodb               all patterns of mongod
+  fathom disk --pattern randread --depth 1..1024   every step of the ladder
   fathom disk --pattern append --durable fdatasync --time 30s
   fathom disk --pattern randread --block 32K --slo 'p99<5ms'
-  fathom disk --sustain                            whether the rate lasts, or is a burst
+  fathom disk --sustain                            whether the rate lasts
   fathom disk --sustain 1h --pattern randwrite
   fathom disk --pattern randrw --depth 32 --verify
   fathom disk --pattern randread --rate 500 --json=fio > job.json
 
-Sizes are powers of two (4K = 4096 bytes); durations read 30s, 2m, 500ms.
-Results go to standard output and into a run folder, notes to standard error.
+Sizes are powers of two (4K = 4096 bytes); durations are like 30s, 2m, 500ms.
+Results are written to standard output and a run folder, notes to standard
+error.
 Exit codes: 0 ok, 1 a finding or failed operations, 2 usage, 3 environment.";
 
 /// The least time for `--sustain`.
@@ -72,9 +73,9 @@ pub(crate) struct Config {
     /// What makes a write durable: none, fdatasync (after each) or dsync [default: fdatasync for append, else
     /// none]
     #[arg(long)]
-    durable: Option<Durable>,
+    durable: Option<WriteSync>,
     /// Open loop: Poisson arrivals per second; latency counts from the intended start
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = parse_rate)]
     rate: Option<f64>,
     /// Find the highest rate that holds a latency objective, such as 'p99<5ms'
     #[arg(long, conflicts_with = "rate")]
@@ -103,7 +104,7 @@ pub(crate) struct Config {
     #[command(flatten)]
     documents: DocumentArgs,
     /// Seed of all random streams
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, value_parser = parse_seed)]
     seed: u64,
     /// Print JSON: one document, a line per result, or fio's json+ document
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "document", value_name = "SHAPE")]
@@ -146,7 +147,7 @@ impl FromStr for Depth {
         match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => Ok(Depth { first, last }),
             _ => Err(Error::usage(format!(
-                "'{text}' is no depth; take a number from 1 to {MAX_DEPTH} or a ladder such as 1..{MAX_DEPTH}"
+                "'{text}' is not a depth; give a number from 1 to {MAX_DEPTH} or a ladder such as 1..{MAX_DEPTH}"
             ))),
         }
     }
@@ -289,9 +290,9 @@ impl Config {
         let ProfileName::Mongodb = self.profile;
         if !one_shape {
             if self.time.is_some() {
-                let what = "a profile times its own steps, so --time says nothing";
+                let what = "a profile sets the length of its steps itself, so --time has no effect";
                 return Err(Error::usage(what)
-                    .advise("name one shape with --pattern, or take --quick")
+                    .advise("name one shape with --pattern, or use --quick")
                     .into());
             }
             return Ok(ProbePlan::Profile(self.pace(), self.engine.unwrap_or_else(default_engine)));
@@ -305,19 +306,19 @@ impl Config {
         if let Some(time) = self.sustain {
             return Ok(ProbePlan::Sustain(self.sustain_plan(job, time)?));
         }
-        let climbs = self.rate.is_none()
-            && self.slo.is_none()
-            && !matches!(pattern, Pattern::Append | Pattern::Checkpoint);
+        let climbs = self.rate_flag().is_none() && !matches!(pattern, Pattern::Append | Pattern::Checkpoint);
         match self.depth {
             Some(Depth { first, last }) if first < last => {
-                if self.rate.is_some() || self.slo.is_some() {
-                    return Err(Error::usage("a ladder of depths and a fixed rate exclude each other").into());
+                if let Some(flag) = self.rate_flag() {
+                    let what =
+                        format!("{flag} sends requests at a rate, which a ladder of depths cannot have");
+                    return Err(Error::usage(what).advise("give --depth one number, or leave it out").into());
                 }
                 Ok(ProbePlan::Ladder(self.ladder(job, first, last, true)?))
             }
             None if climbs => Ok(ProbePlan::Ladder(self.ladder(job, 1, MAX_DEPTH, false)?)),
             depth => {
-                let open_loop = self.rate.is_some() || self.slo.is_some();
+                let open_loop = self.rate_flag().is_some();
                 let otherwise = match pattern {
                     _ if open_loop => 128,
                     Pattern::Checkpoint => 4,
@@ -336,15 +337,20 @@ impl Config {
         }
     }
 
+    /// The given flag that asks for requests at a rate.
+    fn rate_flag(&self) -> Option<&'static str> {
+        self.rate.map(|_| "--rate").or(self.slo.as_ref().map(|_| "--slo"))
+    }
+
     fn sustain_plan(&self, mut job: Job, time: Nanos) -> Result<SustainPlan> {
         if !(MIN_SUSTAIN..=MAX_SUSTAIN).contains(&time) {
-            let what = format!("--sustain {time} makes no sense; take {MIN_SUSTAIN} to 30 days");
+            let what = format!("--sustain must be {MIN_SUSTAIN} to 30 days, not {time}");
             return Err(Error::usage(what).into());
         }
         let depth = match self.depth {
             Some(Depth { first, last }) if first < last => {
-                let what = "--sustain drives one depth, and looks for the knee itself where none is given";
-                return Err(Error::usage(what).advise("leave --depth out, or give one number").into());
+                let what = "--sustain drives one depth, and finds the knee itself if no depth is given";
+                return Err(Error::usage(what).advise("leave --depth out, or give it one number").into());
             }
             depth => depth.map(|depth| depth.first),
         };
@@ -365,7 +371,7 @@ impl Config {
         let engine = self
             .engine
             .unwrap_or_else(|| if pattern == Pattern::Append { IoEngine::Psync } else { default_engine() });
-        let durable = if pattern == Pattern::Append { Durable::Fdatasync } else { Durable::None };
+        let durable = if pattern == Pattern::Append { WriteSync::Fdatasync } else { WriteSync::None };
         Job::new(pattern, block, engine, 1).durable(self.durable.unwrap_or(durable))
     }
 
@@ -388,7 +394,7 @@ impl Config {
     fn step(&self, default: Nanos) -> Result<Nanos> {
         let time = self.time.unwrap_or(default);
         if !(Nanos::millis(10)..=Nanos::secs(30 * 86_400)).contains(&time) {
-            return Err(Error::usage(format!("--time {time} makes no sense; take 10ms to 30 days")).into());
+            return Err(Error::usage(format!("--time must be 10ms to 30 days, not {time}")).into());
         }
         Ok(time)
     }

@@ -27,11 +27,11 @@ const EXAMPLES: &str = "\
 EXAMPLES:
   fathom doctor                                    judge this host
   fathom doctor --dir /data/db --mongodb 7.0       another dbPath and version
-  fathom doctor --verbose                          each setting in full, with its undo
-  fathom doctor --script fix.sh                    all commands and their undo, to read
+  fathom doctor --verbose                          each setting, with its undo
+  fathom doctor --script fix.sh                    all commands and their undo
   sudo fathom doctor --save /tmp/db1               save what the rules read
   fathom doctor --snapshot /tmp/db1 --mongodb 8.0  judge it elsewhere
-  fathom doctor --json                             one JSON document, for scripts
+  fathom doctor --json                             one JSON document
 
 Findings are ranked by what acting on them is worth: critical (costs latency or
 risks data now), worth doing (matters to a database on this host), hygiene (the
@@ -117,7 +117,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
 /// Writes the script. Returns the lines that name the file and the command that runs it.
 fn write_script(diagnosis: &Diagnosis, file: &Path, force: bool) -> Result<String, Error> {
     let Some(script) = Script::new(diagnosis) else {
-        return Ok(format!("Nothing is to be changed by a command, so {} was not written.", file.display()));
+        return Ok(format!("No command would change anything, so {} was not written.", file.display()));
     };
     let mut options = std::fs::OpenOptions::new();
     options.write(true).truncate(force).create(force).create_new(!force);
@@ -157,7 +157,7 @@ fn summary(findings: &[Finding]) -> String {
         .collect();
     match parts.as_slice() {
         [] => "Nothing to change.".to_owned(),
-        parts => format!("Of the host's settings {}.", parts.join(", ")),
+        parts => format!("Settings of this host: {}.", parts.join(", ")),
     }
 }
 

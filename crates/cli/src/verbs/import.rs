@@ -20,8 +20,8 @@ EXAMPLES:
   fathom report last                           a page of what was imported
 
 A run folder holds up to six hours. 'fathom explain diagnostic.data' judges a
-recording of any length without importing it, and says which part is of interest.
-Exit codes: 0 ok, 2 usage or a file that is no recording, 3 environment.";
+recording of any length without importing it, and names the part of interest.
+Exit codes: 0 ok, 2 usage or a file that is not a recording, 3 environment.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Config {

@@ -14,23 +14,23 @@ use jiff::tz::TimeZone;
 use crate::outcome::VerbOutcome;
 use crate::output::{self, WIDTH};
 use crate::recording_arguments::{TimeRangeArgs, parse_zone, short_time};
-use crate::recording_inputs::{RecordingInputs, clock_sentences, process_of};
+use crate::recording_inputs::{JudgedInputs, RecordingInputs, clock_sentences, process_of};
 use crate::run_page::{PageStyle, RunPage, address_line, keep, page_of, page_of_two, place_of};
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom report                                    of the newest run folder
-  fathom report runs/20261121T093000Z-ycsb-4711    of that one
+  fathom report                                    the newest run folder
+  fathom report runs/20261121T093000Z-ycsb-4711    that one
   fathom report runs/A runs/B                      two runs side by side
-  fathom report --output findings.html             to another place
-  fathom report --redact --open                    without names, and opened
+  fathom report --output findings.html             write to another file
+  fathom report --redact --open                    without names, and open it
   fathom report /var/lib/mongodb/diagnostic.data   days that mongod recorded
-  fathom report member1 member2 member3 --tz Europe/Berlin   of a set
+  fathom report member1 member2 member3 --tz Europe/Berlin   a set
   fathom report --output - | gzip > findings.html.gz
 
 One HTML file with everything in it: the answer and a picture of it, findings by
 what they cost, host settings with commands, charts with their data as CSV. It
-asks no network for anything. --redact leaves out names of hosts, paths and
+needs no network. --redact leaves out names of hosts, paths and
 namespaces; figures and device names stay. The page of recordings has days as
 strips of colour, members on one axis, and the hour around each incident.
 Exit codes: 0 ok, 2 usage, 3 environment.";
@@ -121,16 +121,17 @@ fn of_runs(config: &Config) -> Result<(RunPage, PathBuf)> {
 
 /// The page of recordings.
 fn of_recordings(config: &Config, inputs: &RecordingInputs) -> Result<String> {
-    if inputs.only_logs().is_some() {
-        let what = "a page of recordings needs a recording, and only logs are named";
-        return Err(Error::usage(what).advise("'fathom explain' reads logs alone").into());
-    }
     if config.runs.is_some() {
         let what = "--runs is the place of run folders, and recordings are named";
         return Err(Error::usage(what).into());
     }
     let zone = config.tz.clone().unwrap_or(TimeZone::UTC);
-    let (servers, problems) = inputs.judge(config.time_range.range_ms(&zone)?)?;
+    let judged = inputs.judge(config.time_range.range_ms(&zone)?)?;
+    if !judged.only_logs.is_empty() {
+        let what = "a page of recordings needs a recording, and only logs are named";
+        return Err(Error::usage(what).advise("'fathom explain' reads logs alone").into());
+    }
+    let JudgedInputs { servers, problems, .. } = &judged;
     let shown: Vec<RecordedServer<'_>> = servers.iter().map(recorded_server).collect();
     let notes: Vec<String> = problems.iter().map(|problem| printable(&problem.to_string())).collect();
     let redaction = config.style.redact.then(|| {
@@ -139,13 +140,15 @@ fn of_recordings(config: &Config, inputs: &RecordingInputs) -> Result<String> {
         let hosts = servers.iter().flat_map(|server| server.facts.hosts.iter().map(String::as_str));
         let short: Vec<String> = servers.iter().map(|server| short_directory(&server.directory)).collect();
         let directories = servers.iter().map(|server| server.directory.as_str());
-        Redaction::from_names(hosts, namespaces, directories.chain(short.iter().map(String::as_str)))
+        let folders = short.iter().chain(&judged.log_folders).map(String::as_str);
+        let hosts = hosts.chain(judged.log_hosts.iter().map(String::as_str));
+        Redaction::from_names(hosts, namespaces, directories.chain(folders))
     });
     let moment = |at_ms: i64| short_time(at_ms, &zone);
     Ok(recording_page(&RecordingSource {
         servers: &shown,
         moment: &moment,
-        clocks: &clock_sentences(&servers),
+        clocks: &clock_sentences(servers),
         notes: &notes,
         redaction: redaction.as_ref(),
     })?)

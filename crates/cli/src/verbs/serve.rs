@@ -26,9 +26,9 @@ EXAMPLES:
   fathom serve --dbpath /data/lab --syncdelay 5 --wiredTigerCacheSizeGB 2
   fathom serve --dbpath /data/lab --fork --logpath /var/log/lab.log
 
-SIGTERM or Ctrl-C stops it with a last checkpoint, a second one at once;
-SIGUSR1 or SIGHUP begins a new log file.
-Exit codes: 0 stopped cleanly, 2 usage, 3 environment, or it had to stop.";
+SIGTERM or Ctrl-C stops the server after a last checkpoint, a second signal at
+once. SIGUSR1 or SIGHUP begins a new log file.
+Exit codes: 0 stopped cleanly, 2 usage, 3 environment, or a failure stopped it.";
 
 /// The arguments of `fathom serve`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) fn command() -> Command {
                 .long("config")
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help("Read options from this YAML file; those of the command line count before it"),
+                .help("Read options from this YAML file; options of the command line override it"),
         )
         .arg(
             Arg::new("version")

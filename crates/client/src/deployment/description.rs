@@ -134,7 +134,7 @@ fn role(hello: &RawDocument) -> Role {
 }
 
 fn misread(what: &str) -> Error {
-    Error::new(Kind::Malformed, format!("the server's reply to hello makes no sense at {what}"))
+    Error::new(Kind::Malformed, format!("the server's reply to hello is invalid at {what}"))
 }
 
 /// The election of a primary, as it reports it itself.

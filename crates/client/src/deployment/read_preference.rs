@@ -91,7 +91,7 @@ impl ReadPreference {
             preference.tag_sets.push(tag_set(tags)?);
         }
         if mode == ReadMode::Primary && !preference.tag_sets.is_empty() {
-            return Err(Error::usage("readPreferenceTags make no sense with the read preference primary"));
+            return Err(Error::usage("readPreferenceTags cannot be used with the read preference primary"));
         }
         // -1 means none in the drivers.
         if target.other_option("maxStalenessSeconds").is_some_and(|seconds| seconds != "-1") {
@@ -226,7 +226,7 @@ mod tests {
                 "readPreference=closest",
                 "'closest' is not a read preference; use one of primary, primaryPreferred",
             ),
-            ("readPreferenceTags=dc:ny", "no sense with the read preference primary"),
+            ("readPreferenceTags=dc:ny", "cannot be used with the read preference primary"),
             ("readPreference=nearest&readPreferenceTags=ny", "'ny'"),
             ("readPreference=nearest&readPreferenceTags=d%00c:ny", "contains a NUL"),
             ("readPreference=nearest&maxStalenessSeconds=90", "maxStalenessSeconds is not supported"),

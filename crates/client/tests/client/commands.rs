@@ -234,5 +234,7 @@ fn the_right_member_of_the_right_set() {
     let standalone = Responder::friendly(|_| SurveyAnswer::Close);
     let mut target = standalone.target();
     target.replica_set = Some("rs".to_owned());
-    assert!(Connection::connect(&target).unwrap_err().to_string().contains("no replica set"));
+    assert!(
+        Connection::connect(&target).unwrap_err().to_string().contains("does not belong to a replica set")
+    );
 }

@@ -291,7 +291,7 @@ fn check_host(topology: &Topology) -> Result<()> {
     if is_loopback || has_bind || topology.sets().is_empty() {
         return Ok(());
     }
-    let what = format!("the servers listen on the loopback only, where '{host}' does not lead");
+    let what = format!("'{host}' is not a loopback address, and the servers listen on the loopback only");
     Err(Error::usage(what).advise("add --bind_ip_all, or --bind_ip with the addresses to listen on"))
 }
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 use std::{ptr, slice};
 
 use crate::native::status::{checked, owned_text};
-use crate::native::{Native, NativeOptions, ReadOptions, RocksStatus};
+use crate::native::{NativeHandle, NativeOptions, ReadOptions, RocksStatus};
 use crate::sys;
 
 /// Files of one level of the tree.
@@ -33,8 +33,8 @@ pub(crate) struct LevelFiles {
 pub(crate) struct Database {
     raw: *mut sys::rocksdb_t,
     options: NativeOptions,
-    write: Native<sys::rocksdb_writeoptions_t>,
-    flush: Native<sys::rocksdb_flushoptions_t>,
+    write: NativeHandle<sys::rocksdb_writeoptions_t>,
+    flush: NativeHandle<sys::rocksdb_flushoptions_t>,
     block_reads: BlockReads,
 }
 
@@ -51,8 +51,8 @@ impl Database {
         // SAFETY: new objects, freed by their own destructors.
         let (write, flush) = unsafe {
             (
-                Native::new(sys::rocksdb_writeoptions_create(), sys::rocksdb_writeoptions_destroy),
-                Native::new(sys::rocksdb_flushoptions_create(), sys::rocksdb_flushoptions_destroy),
+                NativeHandle::new(sys::rocksdb_writeoptions_create(), sys::rocksdb_writeoptions_destroy),
+                NativeHandle::new(sys::rocksdb_flushoptions_create(), sys::rocksdb_flushoptions_destroy),
             )
         };
         // SAFETY: both were just made.
@@ -95,7 +95,7 @@ impl Database {
             return Ok(None);
         }
         // SAFETY: not null, so a pinned value that we own; it is freed on every way out.
-        let pinned = unsafe { Native::new(pinned, sys::rocksdb_pinnableslice_destroy) };
+        let pinned = unsafe { NativeHandle::new(pinned, sys::rocksdb_pinnableslice_destroy) };
         let mut length = 0;
         // SAFETY: the bytes stay while the pinned value lives, which is longer than `take` can keep them.
         let bytes = unsafe {
@@ -148,7 +148,7 @@ impl Database {
         // SAFETY: the options are freed by their own destructor; the bounds are only read during the call.
         unsafe {
             let options =
-                Native::new(sys::rocksdb_compactoptions_create(), sys::rocksdb_compactoptions_destroy);
+                NativeHandle::new(sys::rocksdb_compactoptions_create(), sys::rocksdb_compactoptions_destroy);
             sys::rocksdb_compactoptions_set_exclusive_manual_compaction(options.raw(), 0);
             sys::rocksdb_compactoptions_set_bottommost_level_compaction(options.raw(), FORCE_OPTIMIZED);
             sys::rocksdb_compact_range_opt(self.raw, options.raw(), start, start_len, end, end_len);
@@ -211,7 +211,7 @@ impl Database {
     pub(crate) fn levels(&self) -> Vec<LevelFiles> {
         // SAFETY: every object is freed by its own destructor, the levels before the metadata they belong to.
         unsafe {
-            let metadata = Native::new(
+            let metadata = NativeHandle::new(
                 sys::rocksdb_get_column_family_metadata(self.raw),
                 sys::rocksdb_column_family_metadata_destroy,
             );
@@ -219,7 +219,7 @@ impl Database {
             (0..count)
                 .map(|index| {
                     let raw = sys::rocksdb_column_family_metadata_get_level_metadata(metadata.raw(), index);
-                    let level = Native::new(raw, sys::rocksdb_level_metadata_destroy);
+                    let level = NativeHandle::new(raw, sys::rocksdb_level_metadata_destroy);
                     LevelFiles {
                         number: i64::from(sys::rocksdb_level_metadata_get_level(level.raw())),
                         files: sys::rocksdb_level_metadata_get_file_count(level.raw()) as u64,
@@ -289,7 +289,7 @@ impl Drop for DatabaseSnapshot {
 
 /// A write batch; reused, it keeps its memory.
 pub(crate) struct WriteBatch {
-    native: Native<sys::rocksdb_writebatch_t>,
+    native: NativeHandle<sys::rocksdb_writebatch_t>,
     bytes: usize,
 }
 
@@ -297,7 +297,7 @@ impl WriteBatch {
     pub(crate) fn new() -> Self {
         // SAFETY: a new object, freed by its own destructor.
         let native =
-            unsafe { Native::new(sys::rocksdb_writebatch_create(), sys::rocksdb_writebatch_destroy) };
+            unsafe { NativeHandle::new(sys::rocksdb_writebatch_create(), sys::rocksdb_writebatch_destroy) };
         WriteBatch { native, bytes: 0 }
     }
 
@@ -360,9 +360,9 @@ pub(crate) fn text(bytes: &[u8]) -> (*const c_char, usize) {
 
 thread_local! {
     /// RocksDB's counters of this thread.
-    static THREAD_COUNTERS: Native<sys::rocksdb_perfcontext_t> = {
+    static THREAD_COUNTERS: NativeHandle<sys::rocksdb_perfcontext_t> = {
         // SAFETY: a new handle on them, freed by its own destructor in the same thread.
-        unsafe { Native::new(sys::rocksdb_perfcontext_create(), sys::rocksdb_perfcontext_destroy) }
+        unsafe { NativeHandle::new(sys::rocksdb_perfcontext_create(), sys::rocksdb_perfcontext_destroy) }
     };
 }
 
@@ -397,6 +397,7 @@ impl BlockReads {
 fn blocks_of_thread() -> u64 {
     let metric = i32::try_from(sys::rocksdb_block_read_count).unwrap_or(0);
     // SAFETY: the handle was made by this thread, whose counters it points at.
-    let count = |counters: &Native<_>| unsafe { sys::rocksdb_perfcontext_metric(counters.raw(), metric) };
+    let count =
+        |counters: &NativeHandle<_>| unsafe { sys::rocksdb_perfcontext_metric(counters.raw(), metric) };
     THREAD_COUNTERS.try_with(count).unwrap_or(0)
 }

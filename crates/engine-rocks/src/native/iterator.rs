@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::native::database::text;
 use crate::native::status::checked;
-use crate::native::{Database, DatabaseSnapshot, Native, ReadOptions, RocksStatus};
+use crate::native::{Database, DatabaseSnapshot, NativeHandle, ReadOptions, RocksStatus};
 use crate::sys;
 
 /// An iterator over the keys from `start` up to, not including, `end`, as of one moment.
 pub(crate) struct RangeScan {
     // The order matters: the iterator is dropped before the options and bounds that it points at, and before its database.
-    iterator: Native<sys::rocksdb_iterator_t>,
+    iterator: NativeHandle<sys::rocksdb_iterator_t>,
     _options: ReadOptions,
     _bounds: Box<[[u8; 4]; 2]>,
     database: Arc<Database>,
@@ -40,7 +40,7 @@ impl RangeScan {
                 options.set_snapshot(snapshot.raw());
             }
             let raw = sys::rocksdb_create_iterator(database.raw(), options.raw());
-            Native::new(raw, sys::rocksdb_iter_destroy)
+            NativeHandle::new(raw, sys::rocksdb_iter_destroy)
         };
         RangeScan { iterator, _options: options, _bounds: bounds, database: Arc::clone(database) }
     }

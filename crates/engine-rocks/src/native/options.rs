@@ -13,24 +13,24 @@ use crate::native::status::{RocksStatus, checked, owned_text};
 use crate::sys;
 
 /// A C object with the function that frees it.
-pub(crate) struct Native<T> {
+pub(crate) struct NativeHandle<T> {
     raw: *mut T,
     free: unsafe extern "C" fn(*mut T),
 }
 
 // SAFETY: option objects are plain data that C code changes only in calls that we make through `&mut self` or before
 // sharing; the cache object is thread-safe in RocksDB.
-unsafe impl<T> Send for Native<T> {}
+unsafe impl<T> Send for NativeHandle<T> {}
 // SAFETY: as above; through a shared reference only thread-safe functions are called.
-unsafe impl<T> Sync for Native<T> {}
+unsafe impl<T> Sync for NativeHandle<T> {}
 
-impl<T> Native<T> {
+impl<T> NativeHandle<T> {
     /// Takes over `raw`. The constructors of the C interface never return null: they end the process when memory runs out.
     ///
     /// # Safety
     /// `raw` came from a constructor, has no other owner, and `free` is its destructor.
     pub(crate) unsafe fn new(raw: *mut T, free: unsafe extern "C" fn(*mut T)) -> Self {
-        Native { raw, free }
+        NativeHandle { raw, free }
     }
 
     /// The pointer for calls, valid while `self` lives.
@@ -39,7 +39,7 @@ impl<T> Native<T> {
     }
 }
 
-impl<T> Drop for Native<T> {
+impl<T> Drop for NativeHandle<T> {
     fn drop(&mut self) {
         // SAFETY: `new` promised that we own it and that this frees it.
         unsafe { (self.free)(self.raw) }
@@ -47,13 +47,15 @@ impl<T> Drop for Native<T> {
 }
 
 /// The options of a database, and through them its statistics.
-pub(crate) struct NativeOptions(Native<sys::rocksdb_options_t>);
+pub(crate) struct NativeOptions(NativeHandle<sys::rocksdb_options_t>);
 
 impl NativeOptions {
     /// Options with RocksDB's own defaults.
     pub(crate) fn new() -> Self {
         // SAFETY: a new object, freed by its own destructor.
-        NativeOptions(unsafe { Native::new(sys::rocksdb_options_create(), sys::rocksdb_options_destroy) })
+        NativeOptions(unsafe {
+            NativeHandle::new(sys::rocksdb_options_create(), sys::rocksdb_options_destroy)
+        })
     }
 
     /// A copy with a string of settings applied, in RocksDB's grammar `a=1;b={c=2}`.
@@ -103,7 +105,7 @@ impl NativeOptions {
         // SAFETY: the table options are freed by their own destructor; they and the database options take their own
         // references of what they are given, and they take over the filter policy.
         unsafe {
-            let table = Native::new(
+            let table = NativeHandle::new(
                 sys::rocksdb_block_based_options_create(),
                 sys::rocksdb_block_based_options_destroy,
             );
@@ -123,7 +125,7 @@ impl NativeOptions {
         const FAIRNESS: i32 = 10;
         // SAFETY: the limiter is freed by its own destructor; the options take their own reference.
         unsafe {
-            let limiter = Native::new(
+            let limiter = NativeHandle::new(
                 sys::rocksdb_ratelimiter_create(bytes_per_second, REFILL_US, FAIRNESS),
                 sys::rocksdb_ratelimiter_destroy,
             );
@@ -133,18 +135,20 @@ impl NativeOptions {
 }
 
 /// A least-recently-used block cache.
-pub(crate) struct BlockCache(Native<sys::rocksdb_cache_t>);
+pub(crate) struct BlockCache(NativeHandle<sys::rocksdb_cache_t>);
 
 impl BlockCache {
     /// A cache of `capacity_bytes` in two to the power of `shard_bits` shards.
     pub(crate) fn new(capacity_bytes: usize, shard_bits: c_int) -> Self {
         // SAFETY: both objects are freed by their own destructors; the cache keeps nothing of its options.
         unsafe {
-            let options =
-                Native::new(sys::rocksdb_lru_cache_options_create(), sys::rocksdb_lru_cache_options_destroy);
+            let options = NativeHandle::new(
+                sys::rocksdb_lru_cache_options_create(),
+                sys::rocksdb_lru_cache_options_destroy,
+            );
             sys::rocksdb_lru_cache_options_set_capacity(options.raw(), capacity_bytes);
             sys::rocksdb_lru_cache_options_set_num_shard_bits(options.raw(), shard_bits);
-            BlockCache(Native::new(
+            BlockCache(NativeHandle::new(
                 sys::rocksdb_cache_create_lru_opts(options.raw()),
                 sys::rocksdb_cache_destroy,
             ))
@@ -170,14 +174,14 @@ impl BlockCache {
     }
 }
 
-pub(crate) struct ReadOptions(Native<sys::rocksdb_readoptions_t>);
+pub(crate) struct ReadOptions(NativeHandle<sys::rocksdb_readoptions_t>);
 
 impl ReadOptions {
     /// Reads the newest state, checks checksums, fills the cache.
     pub(crate) fn new() -> Self {
         // SAFETY: a new object, freed by its own destructor.
         ReadOptions(unsafe {
-            Native::new(sys::rocksdb_readoptions_create(), sys::rocksdb_readoptions_destroy)
+            NativeHandle::new(sys::rocksdb_readoptions_create(), sys::rocksdb_readoptions_destroy)
         })
     }
 

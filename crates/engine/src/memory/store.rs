@@ -22,7 +22,7 @@ pub(super) struct StoredRow {
     pub(super) value: SharedValue,
 }
 
-/// What a write requires of the key's state before it.
+/// The state of the key that a write requires before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     /// The key must not exist.

@@ -133,18 +133,18 @@ impl Chain {
         }
     }
 
-    /// Removes versions that no snapshot of `oldest` or later sees, and passes each to `gone`. Returns true if only a
+    /// Removes versions that no snapshot of `oldest` or later sees, and passes each to `removed`. Returns true if only a
     /// removal is left that all of them see, so that the key itself can be removed.
-    pub(super) fn prune(&mut self, oldest: u64, mut gone: impl FnMut(&RowVersion)) -> bool {
+    pub(super) fn prune(&mut self, oldest: u64, mut removed: impl FnMut(&RowVersion)) -> bool {
         let settled = |version: &RowVersion| version.stamp.time().is_some_and(|time| time <= oldest);
         if settled(&self.newest) {
-            self.older.drain(..).for_each(|version| gone(&version));
+            self.older.drain(..).for_each(|version| removed(&version));
             if self.newest.value.is_none() {
-                gone(&self.newest);
+                removed(&self.newest);
                 return true;
             }
         } else if let Some(place) = self.older.iter().rposition(settled) {
-            self.older.drain(..place).for_each(|version| gone(&version));
+            self.older.drain(..place).for_each(|version| removed(&version));
         }
         false
     }

@@ -135,7 +135,7 @@ fn finding(
     }
     if let Some(window_s) = evidence.mean(&format!("server.{}.replication.oplog_s", set.primary)) {
         finding = finding.evidence(format!(
-            "The primary's oplog reaches back {window_s:.0} s; a member that is further behind must be copied anew."
+            "The primary's oplog reaches back {window_s:.0} s; a member that is further behind needs a new initial sync."
         ));
     }
     if let Some(parts) = parts(evidence, member, own_us) {

@@ -286,7 +286,7 @@ impl RouterPath {
             ));
         } else if parts.visits < 2.0 - ONE_EACH {
             said.push(format!(
-                "The shards counted {:.0} % of the operations only: the time of the others stands on the way to them.",
+                "The shards counted {:.0} % of the operations only: the time of the others is counted as the way to them.",
                 100.0 * parts.visits
             ));
         }

@@ -196,7 +196,7 @@ fn slow(path: &RouterPath, one: &ShardShare) -> Option<Finding> {
             .advice(
                 "Find what is slower on it: its disk, its engine, its processor, the members it waits for.",
             )
-            .next_look("Its own budget above, beside those of the others: the layer that differs.")
+            .next_look("Compare its budget above with those of the others: find the layer that differs.")
             .undo("Nothing is changed."),
     )
 }
@@ -272,11 +272,11 @@ fn router(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Findin
         busy / 1e6,
         waits / 1e6
     ))
-    .advice("Run more routers, beside the clients, and give them processors of their own.")
+    .advice("Run more routers, next to the clients, and give them processors of their own.")
     .next_look("The same load through two routers.")
     .undo("Send the clients to the former router.");
     if fact(evidence, member, "here") == Some("true") {
-        finding = finding.evidence("It runs on this host, beside what else runs here.");
+        finding = finding.evidence("It runs on this host, together with the other programs here.");
     }
     Some(finding.series([format!("server.{member}.process.cpu_us")]))
 }

@@ -38,7 +38,7 @@ pub(crate) fn shape_of(frame: &ServerFrame, total: &[f64]) -> Option<(WindowDeci
     let kinds = [(reads, "reads"), (writes, "writes")];
     if frame.behind_router {
         shape.client = false;
-        missing.push("Clients reach this server through a router: the whole path stands there, these layers begin at the server.".into());
+        missing.push("Clients reach this server through a router: the router's layers show the whole path, these begin at the server.".into());
     } else if frame.has_client {
         for (kind, (columns, name)) in kinds.into_iter().enumerate() {
             let [wanted, served, client_us, server_us] = columns.map(|column| at(total, column));
@@ -192,7 +192,7 @@ fn of_server(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
     }
     if !shape.processor {
         missing.push(
-            "The processor time of the server's process was not read, so what stands in engine was not checked against it."
+            "The processor time of the server's process was not read, so the engine layer was not checked against it."
                 .to_owned(),
         );
     }

@@ -87,7 +87,11 @@ impl RecordingEra {
         self.gaps.add(&series, member);
         let own = format!("server.{member}.");
         self.bins.add(&series, &|name| match name.strip_prefix(&own) {
-            Some(rest) => BINNED.contains(&rest),
+            Some(rest) => {
+                BINNED.contains(&rest)
+                    || rest.starts_with("engine.read_times.")
+                    || rest.starts_with("engine.write_times.")
+            }
             None => name.starts_with("device.") || name.starts_with("host."),
         });
         let up = series.get(&format!("{own}up")).map_or(&[][..], |series| &series.points);

@@ -60,6 +60,7 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
         lost_share: 0.0,
         changes: Vec::new(),
         waits: Vec::new(),
+        engine_times: Vec::new(),
         evidence: Vec::new(),
         against: Vec::new(),
         next: Some(

@@ -12,6 +12,7 @@ use fathom_units::time_span;
 use super::bins::{BIN_NS, Bins};
 use super::database_disk::DatabaseDisk;
 use super::detection::excesses;
+use super::engine_times;
 use super::gaps::{GapKind, RecordedGap};
 use super::incident_cause::{IncidentCause, IncidentComparison, UNKNOWN};
 use super::signals::{SIGNALS, Signal};
@@ -77,7 +78,8 @@ pub(super) fn incidents(
     }
     found.retain(|_, signals| !signals.is_empty());
     let finder = Finder { bins, member, disk, found: &found, near_gap: &near_gap };
-    let mut incidents: Vec<Incident> = finder.joined().iter().map(|over| finder.incident(over)).collect();
+    let mut incidents: Vec<Incident> =
+        finder.joined().iter().map(|over| finder.with_engine_times(over)).collect();
     incidents.retain(|incident| incident.cause != UNKNOWN || incident.lost_s > 0.0);
     incidents
         .retain(|incident| incident.length_s() >= MIN_HARMLESS_S || incident.lost_share >= MIN_LOST_SHARE);
@@ -124,6 +126,12 @@ impl Finder<'_> {
             return near;
         }
         (0..self.bins.len()).filter(is_calm).collect()
+    }
+
+    /// The incident with the times of the engine's reads and writes.
+    fn with_engine_times(&self, over: &[usize]) -> Incident {
+        let times = engine_times::distributions(self.bins, self.member, over, &self.calm(over));
+        engine_times::with_distributions(self.incident(over), times)
     }
 
     fn incident(&self, over: &[usize]) -> Incident {
@@ -294,6 +302,7 @@ fn incident(
         lost_range_s: None,
         changes,
         waits: Vec::new(),
+        engine_times: Vec::new(),
         evidence: cause.evidence,
         against: cause.against,
         next: cause.next,
@@ -345,7 +354,7 @@ fn stop(member: usize, gaps: &[RecordedGap]) -> Incident {
             "process-stopped",
             Some(Domain::Server),
             Confidence::Likely,
-            format!("The process stood still {times}, while the host went on."),
+            format!("The process was stopped {times}, while the host continued."),
             Some(
                 "Find out what stopped it: a signal, a debugger, a pause of its container, or a snapshot of its virtual machine.",
             ),
@@ -354,14 +363,14 @@ fn stop(member: usize, gaps: &[RecordedGap]) -> Incident {
             "host-suspended",
             None,
             Confidence::Certain,
-            format!("The host stood still {times}: it was suspended, or its virtual machine was paused."),
+            format!("The host was stopped {times}: it was suspended, or its virtual machine was paused."),
             None,
         ),
         GapKind::RecorderStalled => (
             "recorder-stalled",
             None,
             Confidence::Likely,
-            format!("The recorder stood still {times}; operations went on."),
+            format!("The recorder was stopped {times}; operations continued."),
             Some(
                 "Before their fixes of WT-7929 the versions 4.4, 5.0 and 6.0 hold up serverStatus for a checkpoint.",
             ),
@@ -371,14 +380,14 @@ fn stop(member: usize, gaps: &[RecordedGap]) -> Incident {
             None,
             Confidence::CannotTell,
             format!(
-                "Nothing was recorded {times}; the recording does not show whether the server stood still."
+                "Nothing was recorded {times}; the recording does not show whether the server was stopped."
             ),
             None,
         ),
     };
     let evidence: &[&str] = match kind {
         GapKind::ProcessStopped => &STOP_EVIDENCE,
-        GapKind::HostSuspended => &["The host's own counters stood still as well."],
+        GapKind::HostSuspended => &["The host's own counters did not advance either."],
         _ => &[],
     };
     let cause = IncidentCause {

@@ -8,6 +8,7 @@ mod change_points;
 mod clock_offset;
 mod database_disk;
 mod detection;
+mod engine_times;
 mod era;
 mod file_system;
 mod gaps;
@@ -16,6 +17,7 @@ mod incident_finder;
 mod normal;
 mod own_share;
 mod recorded_facts;
+mod recorded_stretch;
 mod recording_verdict;
 mod segment_verdict;
 mod signals;
@@ -33,6 +35,8 @@ use era::RecordingEra;
 pub use era::TimeLeftOut;
 pub use own_share::{DiskOwnership, OwnShare, ShareWindow};
 pub use recorded_facts::RecordedFacts;
+pub use recorded_stretch::{RecordedStretch, SignalMean, StretchEnd};
+use segment_verdict::SegmentVerdict;
 pub use timeline::RecordingTimeline;
 
 /// The recommended length of a segment, in milliseconds.
@@ -65,6 +69,8 @@ pub struct RecordingJudgement {
     pub missing: Vec<String>,
     /// When other processes of the server began, in milliseconds since 1970.
     pub restarts_ms: Vec<i64>,
+    /// The stretches in which the server behaved alike, in the order of time.
+    pub stretches: Vec<RecordedStretch>,
     /// Samples that are not judged, because their times are too far from those of the others: the clock was not set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<TimeLeftOut>,
@@ -147,19 +153,28 @@ impl RecordingJudge {
             recorded_s: era.recorded_s,
         };
         let (verdict, missing) = (whole.verdict(), whole.missing());
-        let operation_s = era.segments.iter().map(|segment| segment.operation_s).sum();
+        // The sum of no figures is -0, and none of these is negative.
+        let sum = |figure: fn(&SegmentVerdict) -> f64| era.segments.iter().map(figure).sum::<f64>().abs();
+        let operation_s = sum(|segment| segment.operation_s);
         let ms = |ns: u64| (ns / 1_000_000) as i64;
         Some(RecordingJudgement {
             member: self.member,
             begin_ms: ms(begin_ns),
             end_ms: ms(end_ns),
             recorded_s: era.recorded_s.max(0.0),
-            operations: era.segments.iter().map(|segment| segment.operations).sum(),
+            operations: sum(|segment| segment.operations),
             operation_s,
-            storage_s: era.segments.iter().map(|segment| segment.storage_s).sum::<f64>().min(operation_s),
+            storage_s: sum(|segment| segment.storage_s).min(operation_s),
             timeline: RecordingTimeline::from_bins(&era.bins, self.member, disk.name()),
             disk: disk.name().map(str::to_owned),
             disks: DiskOwnership::from_bins(&era.bins, self.member, &disk),
+            stretches: RecordedStretch::of_recording(
+                &era.bins,
+                self.member,
+                disk.name(),
+                &era.gaps,
+                era.window_ns,
+            ),
             restarts_ms: era.gaps.restarts_ns.iter().map(|ns| ms(*ns)).collect(),
             left_out: self.left_out,
             incidents,

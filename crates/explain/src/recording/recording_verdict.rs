@@ -116,7 +116,8 @@ impl Whole<'_> {
             ));
         }
         let operations: f64 = self.segments.iter().map(|segment| segment.operations).sum();
-        let per_s = if self.recorded_s > 0.0 { operations / self.recorded_s } else { 0.0 };
+        // The sum of no figures is -0.
+        let per_s = if self.recorded_s > 0.0 { operations.abs() / self.recorded_s } else { 0.0 };
         (per_s < IDLE_PER_S).then(|| {
             let sentence = format!(
                 "Not examined: the server was idle, with {} operations a second ({IDLE_PER_S} at least are needed).",
@@ -336,7 +337,25 @@ impl Whole<'_> {
             }
             DatabaseDisk::Known(_) => None,
         });
+        missing.extend(self.unseen());
         missing
+    }
+
+    /// The incidents of the host that its recorded figures cannot show.
+    fn unseen(&self) -> Option<String> {
+        let is_recorded = |name: &str| self.bins.names().any(|one| one == name);
+        let free = format!("server.{}.volume.available_bytes", self.member);
+        let busy = disks(self.bins).iter().any(|disk| is_recorded(&format!("device.{disk}.busy_ms")));
+        let lacks: Vec<&str> = [
+            (is_recorded(&free) || self.facts.is_router, "free space of the data's file system"),
+            (is_recorded("host.swap.in_pages"), "swapping"),
+            (busy, "how long disks had requests"),
+        ]
+        .into_iter()
+        .filter_map(|(is_there, words)| (!is_there).then_some(words))
+        .collect();
+        let is_host_recorded = *self.disk != DatabaseDisk::NoneRecorded && !lacks.is_empty();
+        is_host_recorded.then(|| format!("Not recorded of the host, so not seen here: {}.", lacks.join(", ")))
     }
 }
 

@@ -9,6 +9,7 @@ use super::database_disk::DatabaseDisk;
 use super::detection::{excesses, logs};
 use super::incident_finder;
 use super::signals::{CHECKPOINT, QUEUE, SIGNALS, Signal};
+use super::{RecordedFacts, RecordedStretch, RecordingJudge, RecordingJudgement, StretchEnd};
 
 /// The seed of the simulations, fixed before their first scoring.
 const SEED: u64 = 27;
@@ -252,4 +253,102 @@ fn what_an_incident_costs_lies_within_its_interval() {
     }
     println!("{within} of {all} costs lie within their intervals");
     assert!(all >= 200 && within * 10 >= all * 9, "{within} of {all} costs lie within their intervals");
+}
+
+/// The judgement of six hours with these means of reads in bins of ten seconds. `up` is 0 in a bin in which another process began, and `None`
+/// in one without a sample.
+fn judged(mean_us: &dyn Fn(u64) -> f64, up: &dyn Fn(u64) -> Option<f64>) -> RecordingJudgement {
+    const FIRST: u64 = 170_000_000;
+    let mut judge = RecordingJudge::new(0);
+    let mut last_ns = FIRST * BIN_NS;
+    for segment in 0..36_u64 {
+        let mut series = SeriesSet::default();
+        for bin in segment * 60..(segment + 1) * 60 {
+            let Some(is_up) = up(bin) else { continue };
+            // The first sample after a gap has all of it as its window.
+            let (begin_ns, end_ns) = (last_ns, (FIRST + bin + 1) * BIN_NS);
+            last_ns = end_ns;
+            let mut put = |name: &str, value: f64| {
+                series.extend(&format!("server.0.{name}"), "1", [Point { begin_ns, end_ns, value }]);
+            };
+            put("up", is_up);
+            if is_up > 0.0 {
+                put("reads.operations", 5000.0);
+                put("reads.latency_us", 5000.0 * mean_us(bin));
+            }
+        }
+        let window_ns = ((FIRST + segment * 60) * BIN_NS, (FIRST + (segment + 1) * 60) * BIN_NS);
+        judge.add_segment(RecordedFacts::default(), series, window_ns);
+    }
+    judge.finish().unwrap()
+}
+
+/// Ends of stretches in bins from the begin, with the reasons.
+fn ends(judgement: &RecordingJudgement) -> Vec<(i64, StretchEnd)> {
+    let bin = |ms: i64| (ms - judgement.begin_ms) / (BIN_NS / 1_000_000) as i64;
+    judgement.stretches.iter().map(|one| (bin(one.end_ms), one.ends_by)).collect()
+}
+
+#[test]
+fn a_change_of_level_is_a_sentence_and_ends_a_stretch() {
+    let mut random = SeededRandom::from_seed(SEED).split(95_000);
+    let noise: Vec<f64> = (0..2160).map(|_| (0.03 * random.normal()).exp()).collect();
+    let level = |bin: u64| if bin < 1080 { 1000.0 } else { 1600.0 };
+    let judgement = judged(&|bin| level(bin) * noise[bin as usize], &|_| Some(1.0));
+    let sentence = judgement.verdict.reasons.iter().find(|reason| reason.contains("usually took"));
+    assert_eq!(
+        sentence.map(String::as_str),
+        Some(
+            "From 3.0 h after the begin of the recording on, a read within the server usually took 1.60 ms (998 µs in the two hours before)."
+        ),
+        "{:?}",
+        judgement.verdict.reasons
+    );
+    assert_eq!(ends(&judgement), [(1080, StretchEnd::Change), (2160, StretchEnd::End)]);
+    let [before, after] = judgement.stretches.as_slice() else { panic!("{:?}", judgement.stretches) };
+    assert_eq!((before.changed.as_slice(), after.changed.len()), (&["a read within the server"][..], 0));
+    let near = |stretch: &RecordedStretch, us: f64| (stretch.operation_us / us - 1.0).abs() < 0.02;
+    assert!(near(before, 1000.0) && near(after, 1600.0), "{:?}", judgement.stretches);
+    assert!(
+        (before.operations_per_s - 500.0).abs() < 1.0 && before.signals[0].of == "a read within the server"
+    );
+    // Without a change there is one stretch, and no sentence.
+    let calm = judged(&|bin| 1000.0 * noise[bin as usize], &|_| Some(1.0));
+    assert_eq!(ends(&calm), [(2160, StretchEnd::End)]);
+    assert!(!calm.verdict.reasons.iter().any(|reason| reason.contains("usually took")));
+}
+
+#[test]
+fn restarts_and_long_gaps_end_stretches() {
+    let up = |bin: u64| match bin {
+        500 => Some(0.0),
+        1000..1012 => None,
+        _ => Some(1.0),
+    };
+    let judgement = judged(&|bin| if bin < 1012 { 1000.0 } else { 2000.0 }, &up);
+    let expected = [(501, StretchEnd::Restart), (1000, StretchEnd::Gap), (2160, StretchEnd::End)];
+    assert_eq!(ends(&judgement), expected, "{:?}", judgement.stretches);
+    let changed: Vec<usize> = judgement.stretches.iter().map(|one| one.changed.len()).collect();
+    assert_eq!(changed, [0, 1, 0], "{:?}", judgement.stretches);
+    assert_eq!(judgement.stretches[2].begin_ms - judgement.begin_ms, 10_130_000);
+}
+
+#[test]
+fn an_idle_server_has_no_operations_and_no_sign() {
+    let mut series = SeriesSet::default();
+    for bin in 0..60 {
+        let (begin_ns, end_ns) = ((170_000_000 + bin) * BIN_NS, (170_000_001 + bin) * BIN_NS);
+        series.extend("server.0.up", "1", [Point { begin_ns, end_ns, value: 1.0 }]);
+        series.extend("server.0.reads.operations", "1", [Point { begin_ns, end_ns, value: 0.0 }]);
+    }
+    let mut judge = RecordingJudge::new(0);
+    judge.add_segment(RecordedFacts::default(), series, (170_000_000 * BIN_NS, 170_000_060 * BIN_NS));
+    let judgement = judge.finish().unwrap();
+    assert_eq!(
+        judgement.verdict.sentence,
+        "Not examined: the server was idle, with 0.00 operations a second (1 at least are needed)."
+    );
+    for figure in [judgement.operations, judgement.operation_s, judgement.storage_s] {
+        assert!(figure == 0.0 && figure.is_sign_positive(), "{figure}");
+    }
 }

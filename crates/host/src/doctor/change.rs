@@ -64,7 +64,7 @@ impl Change {
         Change { apply: vec![format!("mkdir -p {DIR}")], ..Change::default() }
             .and(file)
             .and(Change::command(RELOAD, RELOAD))
-            .and(Change::by_hand("restart mongod afterwards, so that it takes the setting up"))
+            .and(Change::by_hand("restart mongod afterwards: it reads the setting when it starts"))
     }
 
     /// This change and another. The undo has the order of the changes too, since they do not depend on each other.

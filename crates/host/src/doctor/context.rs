@@ -174,11 +174,12 @@ fn choose_server(servers: Vec<Mongod>, dir: &Path, assumptions: &mut Vec<String>
     if let Some(elsewhere) = server.db_path.as_deref().filter(|path| *path != dir) {
         let (pid, elsewhere) = (server.pid, elsewhere.display());
         assumptions.push(format!(
-            "mongod (pid {pid}) has its data in {elsewhere}; its limits are shown all the same"
+            "mongod (pid {pid}) has its data in {elsewhere}; its limits are shown nevertheless"
         ));
     }
     if count > 1 {
-        assumptions.push(format!("{count} mongod run here; limits are those of pid {}", server.pid));
+        assumptions
+            .push(format!("{count} mongod run here; the limits shown are those of pid {}", server.pid));
     }
     Some(server)
 }

@@ -57,11 +57,8 @@ fn values(context: &Context, controller: &str, file: &str) -> Vec<(String, Strin
 }
 
 fn unknown(what: &str) -> Vec<RuleVerdict> {
-    let claim = format!("Whether a control group limits {what} cannot be read.");
-    vec![RuleVerdict::cannot_tell(
-        claim,
-        "/proc/PID/cgroup and the mounted hierarchies of the host would tell.",
-    )]
+    let claim = format!("Fathom cannot determine whether a control group limits {what}.");
+    vec![RuleVerdict::cannot_tell(claim, "See /proc/PID/cgroup and the mounted hierarchies of the host.")]
 }
 
 fn in_words(kind: LimitKind) -> &'static str {
@@ -104,11 +101,11 @@ pub(super) fn disk(context: &Context) -> Vec<RuleVerdict> {
             };
             verdicts.push(
                 RuleVerdict::fail(format!(
-                    "A control group allows {} {what} a second on {}: throttling made on this host.",
+                    "A control group allows {} {what} a second on {}. This limit was set on this host.",
                     limit.value, device.name
                 ))
                 .evidence(format!("{}: {} for {number}, {what}", limit.file, limit.value))
-                .evidence(format!("It holds for {}.", whose(context)))
+                .evidence(format!("This limit applies to {}.", whose(context)))
                 .change(Change::value(&limit.file, &none, &value)),
             );
         }
@@ -116,7 +113,7 @@ pub(super) fn disk(context: &Context) -> Vec<RuleVerdict> {
     if verdicts.is_empty() {
         let claim = format!("No control group of {} throttles the data disk.", whose(context));
         verdicts.push(
-            RuleVerdict::pass(claim).evidence(format!("looked in /{}", all_folders(context).join(", /"))),
+            RuleVerdict::pass(claim).evidence(format!("no limit in /{}", all_folders(context).join(", /"))),
         );
     }
     verdicts
@@ -136,9 +133,9 @@ fn unseen_disk(context: &Context) -> Vec<RuleVerdict> {
                     ))
                     .likely()
                     .read(&path, line)
-                    .evidence(format!("It holds for {}.", whose(context)))
+                    .evidence(format!("This limit applies to {}.", whose(context)))
                     .wanted(
-                        "On the host, see which disk has this number, and lift its limit or plan with it.",
+                        "On the host, find the disk that has this number (lsblk), then raise its limit or plan with it.",
                     ),
                 );
             }
@@ -146,7 +143,7 @@ fn unseen_disk(context: &Context) -> Vec<RuleVerdict> {
     }
     if verdicts.is_empty() {
         let claim = "No limit on any disk is visible from here.";
-        let tells = "io.max of the container's group, on the host itself, would tell.";
+        let tells = "On the host itself, read io.max of the container's group.";
         verdicts.push(RuleVerdict::cannot_tell(claim, tells));
     }
     verdicts
@@ -166,7 +163,7 @@ pub(super) fn memory(context: &Context) -> Vec<RuleVerdict> {
         "A control group limits {} to {gib:.1} GiB of memory, file cache included.",
         whose(context)
     ))
-    .wanted("mongod sizes its cache by this limit; a cache set by hand must leave room for the file cache.");
+    .wanted("mongod sizes its cache by this limit. If you set the cache's size yourself, leave room for the file cache.");
     vec![from(context, verdict, "memory", &["memory.max", "memory.limit_in_bytes"], &bytes.to_string())]
 }
 
@@ -198,10 +195,12 @@ pub(super) fn cpu(context: &Context) -> Vec<RuleVerdict> {
         ))];
     };
     let verdict = RuleVerdict::fail(format!(
-        "A control group gives {} the time of {cpus:.1} processors.",
+        "A control group limits {} to the time of {cpus:.1} processors.",
         whose(context)
     ))
-    .wanted("Threads that used up their share wait for the next period, which looks like a slow disk.");
+    .wanted(
+        "Threads that have used up their share wait for the next period, which can look like a slow disk.",
+    );
     let files = ["cpu.max", "cpu.cfs_quota_us"].iter().flat_map(|file| values(context, "cpu", file));
     let set = files.filter(|(_, text)| !text.starts_with("max") && !text.starts_with('-'));
     vec![set.fold(verdict, |verdict, (path, text)| verdict.read(&path, text))]
@@ -217,7 +216,7 @@ pub(super) fn pids(context: &Context) -> Vec<RuleVerdict> {
     match limits.min() {
         Some((count, path)) if count < 64_000 => vec![
             RuleVerdict::fail(format!(
-                "A control group allows {} {count} processes and threads.",
+                "A control group limits {} to {count} processes and threads.",
                 whose(context)
             ))
             .read(&path, count.to_string())

@@ -13,7 +13,7 @@ pub(super) fn governor(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     let Some(value) = context.view.value(PATH) else {
         return vec![
-            RuleVerdict::pass("No frequency governor is in our hands here.")
+            RuleVerdict::pass("The kernel offers no frequency governor here.")
                 .evidence(format!("/{PATH} is not there")),
         ];
     };
@@ -21,7 +21,7 @@ pub(super) fn governor(context: &Context) -> Vec<RuleVerdict> {
         RuleVerdict::pass("The processors stay at full speed (governor performance).")
     } else {
         RuleVerdict::fail(format!(
-            "The processors change speed (governor {value}): latency varies from run to run."
+            "The processors change their speed (governor {value}), so latency varies from run to run."
         ))
         .change(Change::command(
             "cpupower frequency-set -g performance",
@@ -36,11 +36,11 @@ pub(super) fn threads_per_core(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "sys/devices/system/cpu/smt/control";
     // Kernels before 4.19 have no such file.
     let Some(value) = context.view.value(PATH) else {
-        let claim = "Whether processors share a core cannot be read.";
-        return vec![RuleVerdict::cannot_tell(claim, "'lscpu' (Thread(s) per core) would tell.")];
+        let claim = "Fathom cannot determine whether processors share a core.";
+        return vec![RuleVerdict::cannot_tell(claim, "Run 'lscpu' and read 'Thread(s) per core'.")];
     };
     let verdict = if value == "on" {
-        RuleVerdict::fail("Two processors share each core: a busy neighbour slows the other.")
+        RuleVerdict::fail("Two processors share each core: work on one slows the other.")
             .change(Change::value(PATH, "off", &value))
     } else {
         RuleVerdict::pass(format!("No two processors share a core (smt {value})."))
@@ -52,9 +52,10 @@ pub(super) fn threads_per_core(context: &Context) -> Vec<RuleVerdict> {
 pub(super) fn virtualisation(context: &Context) -> Vec<RuleVerdict> {
     vec![match &context.virtual_machine {
         Some(why) => {
-            RuleVerdict::pass("This is a virtual machine: its disks are somebody else's queue.").evidence(why)
+            RuleVerdict::pass("This is a virtual machine: the hypervisor orders the requests of its disks.")
+                .evidence(why)
         }
-        None => RuleVerdict::pass("Nothing says that this is a virtual machine."),
+        None => RuleVerdict::pass("No sign of a virtual machine was found."),
     }]
 }
 
@@ -72,7 +73,7 @@ fn setting(context: &Context) -> (Tunables, Option<&'static str>, String) {
     let path = format!("/proc/{}/environ", mongod.pid);
     let tunables = tunables(&context.view, mongod.pid);
     let evidence = match &tunables {
-        Tunables::Unreadable => format!("{path} may not be read; run as root"),
+        Tunables::Unreadable => format!("{path} can be read by root only"),
         Tunables::Unset => format!("{path}: GLIBC_TUNABLES is not set"),
         Tunables::Set(value) => format!("{path}: GLIBC_TUNABLES={value}"),
     };
@@ -113,7 +114,7 @@ pub(super) fn allocator(context: &Context) -> Vec<RuleVerdict> {
         (_, Some("0")) => RuleVerdict::pass("mongod's allocator has a cache for each CPU (rseq=0)."),
         (Tunables::Unreadable, _) => RuleVerdict::cannot_tell(
             "Fathom cannot determine whether mongod's allocator has a cache for each CPU.",
-            "The environment of the running mongod would tell: it should hold GLIBC_TUNABLES=glibc.pthread.rseq=0.",
+            "Read the environment of the running mongod (/proc/PID/environ, as root): it should have GLIBC_TUNABLES=glibc.pthread.rseq=0.",
         ),
         _ => RuleVerdict::fail(
             "mongod does not set rseq=0: its allocator falls back to a cache for each thread.",
@@ -130,12 +131,12 @@ pub(super) fn crash(context: &Context) -> Vec<RuleVerdict> {
     let fixed = context.kernel_numbers() >= FIXED;
     let verdict = match value {
         Some("1") => RuleVerdict::pass(format!(
-            "mongod {mongodb} runs with rseq=1, the way round this kernel's crash."
+            "mongod {mongodb} runs with rseq=1, the workaround for the crash on this kernel."
         )),
         _ if fixed && context.architecture == "x86_64" => RuleVerdict::note(format!(
             "This kernel no longer crashes MongoDB {mongodb}, but the server may still refuse to start on it."
         ))
-        .wanted("Kernel 7.0.14 or later lifts the server's guard; rseq=1 is the way round.")
+        .wanted("From kernel 7.0.14 on the server starts; rseq=1 is the workaround before.")
         .change(tunable(&tunables, "1")),
         _ => {
             let verdict = RuleVerdict::fail(format!(
@@ -153,10 +154,10 @@ pub(super) fn crash(context: &Context) -> Vec<RuleVerdict> {
 pub(super) fn crash_pending(context: &Context) -> Vec<RuleVerdict> {
     let (tunables, value, evidence) = setting(context);
     let verdict = match value {
-        Some("1") => RuleVerdict::pass("mongod runs with rseq=1, the way round the crash on newer kernels."),
+        Some("1") => RuleVerdict::pass("mongod runs with rseq=1, the workaround for the crash on newer kernels."),
         _ => RuleVerdict::cannot_tell(
             "Fathom cannot determine whether this kernel has the fix for the crash of MongoDB 8.0 and later on ARM.",
-            "The kernel's change log would tell; rseq=1 is the way round.",
+            "See the kernel's change log; rseq=1 is the workaround.",
         )
         .change(tunable(&tunables, "1")),
     };

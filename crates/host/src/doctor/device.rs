@@ -78,7 +78,7 @@ pub(super) fn found(context: &Context) -> Vec<RuleVerdict> {
         return vec![RuleVerdict::cannot_tell(claim, tells).evidence(format!("{on}.")).evidence(reason)];
     }
     let names: Vec<String> = stack.layers.iter().map(describe).collect();
-    let verdict = RuleVerdict::pass(format!("The data stands on {}.", names.join(", ")))
+    let verdict = RuleVerdict::pass(format!("The data is on these block devices: {}.", names.join(", ")))
         .evidence(format!("/proc/self/mountinfo: {on}, device number {}", mount.number));
     let under = stack.mount.as_ref().filter(|under| *under != mount);
     vec![under.into_iter().fold(verdict, |verdict, under| {
@@ -103,7 +103,7 @@ pub(super) fn rotational(context: &Context) -> Vec<RuleVerdict> {
         let Some(value) = context.view.value(&path) else {
             verdicts.push(RuleVerdict::cannot_tell(
                 format!("Whether {name} is reported as a rotating disk could not be read."),
-                format!("/{path} would tell; the latency that fathom disk measures at depth 1 tells more."),
+                format!("Read /{path}; the latency that fathom disk measures at depth 1 shows more reliably what it is."),
             ));
             continue;
         };
@@ -115,8 +115,8 @@ pub(super) fn rotational(context: &Context) -> Vec<RuleVerdict> {
             ))
             .wanted("Do not rely on it: the latency that fathom disk measures at depth 1 shows the kind of disk.")
         } else {
-            let turns = if value == "1" { "turns" } else { "does not turn" };
-            RuleVerdict::pass(format!("{name} says that it {turns}; not used to judge it."))
+            let kind = if value == "1" { "a rotating disk" } else { "a disk that does not rotate" };
+            RuleVerdict::pass(format!("{name} reports that it is {kind}. No rule relies on it."))
         };
         verdicts.push(verdict.read(&path, value));
     }
@@ -197,7 +197,7 @@ pub(super) fn iscsi(context: &Context) -> Vec<RuleVerdict> {
         .collect();
     if depths.len() < paths.len() || can_queue.len() < hosts.len() {
         let claim = "The depth that iSCSI can reach cannot be read.";
-        return vec![RuleVerdict::cannot_tell(claim, "'iscsiadm -m session -P 3' as root would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "Run 'iscsiadm -m session -P 3' as root.")];
     }
     // The software initiator makes one SCSI host for each session, whose can_queue is the session's cmds_max.
     let by_paths: u64 = depths.iter().map(|(_, depth)| depth).sum();
@@ -244,15 +244,12 @@ pub(super) fn nvme(context: &Context) -> Vec<RuleVerdict> {
         let cpus = crate::environment::cpu_count(&context.view);
         let (Some(cpus), true) = (cpus, queues > 0) else {
             let claim = format!("The number of {name}'s queues cannot be read.");
-            verdicts.push(RuleVerdict::cannot_tell(
-                claim,
-                format!("'ls /{folder}' on the host itself would tell."),
-            ));
+            verdicts.push(RuleVerdict::cannot_tell(claim, format!("Run 'ls /{folder}' on the host itself.")));
             continue;
         };
         let verdict = if queues < cpus {
             RuleVerdict::fail(format!(
-                "{name} has {queues} queues for {cpus} processors, so processors share them."
+                "{name} has {queues} queues for {cpus} processors, so several processors share a queue."
             ))
             .wanted("More queues need another device or instance type; expect contention at high rates.")
         } else {

@@ -77,14 +77,14 @@ pub(super) fn kind(context: &Context) -> Vec<RuleVerdict> {
     let verdict = match mount.fs_type.as_str() {
         "xfs" => RuleVerdict::pass(format!("{dir} is on XFS.")),
         "ext4" => RuleVerdict::fail(format!("{dir} is on EXT4; mongod warns about that when it starts."))
-            .wanted("Recommended: XFS, strongly recommended with WiredTiger. Only mkfs changes it: move the data to a new volume."),
+            .wanted("Recommended: XFS, strongly with WiredTiger. To change it, make a new file system and move the data to it."),
         "nfs" | "nfs4" => network(mount),
         "tmpfs" | "ramfs" => {
-            RuleVerdict::at(Severity::Critical, format!("{dir} is in memory: a restart of the host loses it."))
+            RuleVerdict::at(Severity::Critical, format!("{dir} is in memory: a restart of the host loses the data."))
         }
         "overlay" | "aufs" => {
-            RuleVerdict::fail(format!("{dir} is in the container's own writable layer, which is slow and short-lived."))
-                .wanted("Recommended: a volume of its own, on XFS.")
+            RuleVerdict::fail(format!("{dir} is in the container's own writable layer, which is slow and is deleted with the container."))
+                .wanted("Recommended: a volume for the data, on XFS.")
         }
         other if other.starts_with("fuse") => {
             RuleVerdict::fail(format!("{dir} is on FUSE ({other}): each request passes through a process."))
@@ -118,10 +118,10 @@ pub(super) fn access_times(context: &Context) -> Vec<RuleVerdict> {
     };
     let point = mount.mount_point.display();
     if mount.has_option("noatime") {
-        return vec![RuleVerdict::pass(format!("{point} is mounted noatime.")).evidence(line(mount))];
+        return vec![RuleVerdict::pass(format!("{point} is mounted with noatime.")).evidence(line(mount))];
     }
     let (verdict, before) = if mount.has_option("relatime") {
-        let claim = format!("{point} is mounted relatime: some reads still write access times.");
+        let claim = format!("{point} is mounted with relatime: some reads still write access times.");
         (RuleVerdict::fail(claim), "relatime")
     } else {
         let claim = format!("{point} is mounted without noatime: reads write access times.");
@@ -149,7 +149,7 @@ pub(super) fn barriers(context: &Context) -> Vec<RuleVerdict> {
     let point = mount.mount_point.display();
     let off = mount.has_option("nobarrier") || mount.option("barrier") == Some("0");
     let verdict = if off {
-        RuleVerdict::fail(format!("{point} is mounted without barriers: fsync no longer reaches the disk."))
+        RuleVerdict::fail(format!("{point} is mounted without barriers: fsync does not make data durable."))
             .change(
                 remount(
                     mount,
@@ -159,7 +159,7 @@ pub(super) fn barriers(context: &Context) -> Vec<RuleVerdict> {
                 .and(Change::by_hand("and without nobarrier or barrier=0 in /etc/fstab")),
             )
     } else {
-        RuleVerdict::pass(format!("{point} keeps its write barriers."))
+        RuleVerdict::pass(format!("{point} is mounted with write barriers."))
     };
     vec![verdict.evidence(line(mount))]
 }
@@ -181,7 +181,7 @@ pub(super) fn journal(context: &Context) -> Vec<RuleVerdict> {
         RuleVerdict::note("The journal is on a mount of its own, apart from the data.")
             .evidence(evidence)
             .evidence(format!("{} is on {} ({})", context.dir.display(), mount.mount_point.display(), public_source(&mount.source)))
-            .wanted("Good for speed; but a snapshot of one volume alone is then no backup, and both need judging."),
+            .wanted("This helps speed. But a snapshot of one volume alone is then no backup, and each volume needs its own judgement."),
     ]
 }
 

@@ -32,8 +32,8 @@ fn read(context: &Context, what: &str) -> Option<Result<ProcessLimits, RuleVerdi
     Some(match context.view.text(&path) {
         Some(text) => Ok(ProcessLimits { path, text }),
         None => {
-            let claim = format!("The limits of mongod on {what} may not be read.");
-            Err(RuleVerdict::cannot_tell(claim, format!("/{path}, read as root, would tell.")))
+            let claim = format!("Fathom has no permission to read mongod's limits on {what}.");
+            Err(RuleVerdict::cannot_tell(claim, format!("Read /{path} as root.")))
         }
     })
 }
@@ -49,13 +49,14 @@ pub(super) fn connections_max(context: &Context) -> Option<u64> {
 fn floor(limits: &ProcessLimits, name: &str, wanted: u64, unit: &str) -> RuleVerdict {
     let Some(value) = soft(&limits.text, name) else {
         let claim = format!("/{} has no line '{name}'.", limits.path);
-        return RuleVerdict::cannot_tell(claim, "'prlimit --pid PID' would tell.");
+        return RuleVerdict::cannot_tell(claim, "Run 'prlimit --pid PID'.");
     };
     let evidence = format!("/{}: {name}, soft limit {}", limits.path, in_words(value));
     if value >= wanted {
-        RuleVerdict::pass(format!("mongod may have {} {unit}.", in_words(value))).evidence(evidence)
+        RuleVerdict::pass(format!("mongod is allowed {} {unit}.", in_words(value))).evidence(evidence)
     } else {
-        RuleVerdict::fail(format!("mongod may have {value} {unit}, below {wanted}.")).evidence(evidence)
+        RuleVerdict::fail(format!("mongod is allowed {value} {unit}, fewer than {wanted}."))
+            .evidence(evidence)
     }
 }
 
@@ -63,7 +64,7 @@ fn floor(limits: &ProcessLimits, name: &str, wanted: u64, unit: &str) -> RuleVer
 fn service_limits(context: &Context, name: &str, limits: &[&str]) -> Change {
     if context.mongod.as_ref().is_some_and(|mongod| mongod.pid == 1) {
         return Change::by_hand(format!(
-            "set in the container's definition (docker run --ulimit) what systemd calls {}",
+            "in the container's definition (docker run --ulimit), set the limit that systemd calls {}",
             limits.join(", ")
         ));
     }
@@ -74,7 +75,10 @@ pub(super) fn open_files(context: &Context) -> Vec<RuleVerdict> {
     match read(context, "open files") {
         None => {
             let claim = "No mongod runs here, so its limits (open files, processes, memory) cannot be read.";
-            vec![RuleVerdict::cannot_tell(claim, "/proc/PID/limits of a running mongod would tell.")]
+            vec![RuleVerdict::cannot_tell(
+                claim,
+                "Run fathom doctor while mongod runs, or read /proc/PID/limits of the running mongod.",
+            )]
         }
         Some(Ok(limits)) => {
             let verdict = floor(&limits, "Max open files", WANTED, "open files");
@@ -134,10 +138,7 @@ fn at_least(context: &Context, path: &str, wanted: u64) -> Vec<RuleVerdict> {
     let name = sysctl_name(path);
     let Some(value) = context.view.number(path) else {
         let claim = format!("{name} cannot be read.");
-        return vec![RuleVerdict::cannot_tell(
-            claim,
-            format!("'sysctl {name}' on the host itself would tell."),
-        )];
+        return vec![RuleVerdict::cannot_tell(claim, format!("Run 'sysctl {name}' on the host itself."))];
     };
     let verdict = if value >= wanted {
         RuleVerdict::pass(format!("{name} is {value}."))
@@ -172,7 +173,7 @@ pub(super) fn map_count(context: &Context) -> Vec<RuleVerdict> {
     let Some(connections) = connections_max(context) else { return at_least(context, PATH, 131_060) };
     let wanted = connections.saturating_mul(2).max(131_060);
     let evidence =
-        format!("mongod may take {connections} connections: 80 % of its open files, at most 1000000");
+        format!("mongod accepts up to {connections} connections: 80 % of its open files, at most 1000000");
     at_least(context, PATH, wanted).into_iter().map(|verdict| verdict.evidence(evidence.clone())).collect()
 }
 
@@ -181,14 +182,14 @@ pub(super) fn keepalive(context: &Context) -> Vec<RuleVerdict> {
     const PATH: &str = "proc/sys/net/ipv4/tcp_keepalive_time";
     let Some(seconds) = context.view.number(PATH) else {
         let claim = "The TCP keepalive time cannot be read.";
-        return vec![RuleVerdict::cannot_tell(claim, "'sysctl net.ipv4.tcp_keepalive_time' would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "Run 'sysctl net.ipv4.tcp_keepalive_time'.")];
     };
     let verdict = if seconds <= 120 {
-        RuleVerdict::pass(format!("Idle connections are probed after {seconds} s."))
+        RuleVerdict::pass(format!("TCP keepalive probes idle connections after {seconds} s."))
     } else {
-        let capped = if seconds > 300 { "; mongod itself caps it at 300 s" } else { "" };
-        RuleVerdict::fail(format!("Idle connections are probed only after {seconds} s{capped}."))
-            .wanted("Recommended: 120 s (100 to 120 on Azure); mongod and mongos must be restarted to take it up.")
+        let capped = if seconds > 300 { " (those of mongod after 300 s)" } else { "" };
+        RuleVerdict::fail(format!("TCP keepalive probes idle connections only after {seconds} s{capped}."))
+            .wanted("Recommended: 120 s (100 to 120 on Azure). mongod and mongos read it when they start: restart them.")
             .change(Change::sysctl(PATH, "120", &seconds.to_string()))
     };
     vec![verdict.read(PATH, seconds.to_string())]

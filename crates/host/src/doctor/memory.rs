@@ -36,19 +36,18 @@ fn thp_choice(context: &Context, file: &str, wanted: &str, why: &str) -> Vec<Rul
             ];
         }
         let claim = format!("The setting of huge pages ({file}) cannot be read.");
-        return vec![RuleVerdict::cannot_tell(
-            claim,
-            format!("'cat /{path}' on the host itself would tell."),
-        )];
+        return vec![RuleVerdict::cannot_tell(claim, format!("Run 'cat /{path}' on the host itself."))];
     };
     let what = if file == "defrag" { "Huge page defragmentation is" } else { "Transparent huge pages are" };
     let version = context.mongodb;
     let verdict = if chosen == wanted {
-        RuleVerdict::pass(format!("{what} set to {chosen}, as MongoDB {version} wants."))
+        RuleVerdict::pass(format!("{what} set to {chosen}, as MongoDB recommends for {version}."))
     } else {
-        let verdict = RuleVerdict::fail(format!("{what} set to {chosen}; MongoDB {version} wants {wanted}."))
-            .wanted(format!("Recommended: {wanted}. {why}"))
-            .change(thp_change(&path, wanted, &chosen));
+        let verdict = RuleVerdict::fail(format!(
+            "{what} set to {chosen}; MongoDB recommends '{wanted}' for {version}."
+        ))
+        .wanted(format!("Recommended: '{wanted}'. {why}"))
+        .change(thp_change(&path, wanted, &chosen));
         // With this value page faults wait for defragmentation.
         let stalls = file == "defrag" && chosen == "always";
         if stalls { verdict.priority(Priority::WorthDoing) } else { verdict }
@@ -58,7 +57,7 @@ fn thp_choice(context: &Context, file: &str, wanted: &str, why: &str) -> Vec<Rul
 
 /// Up to 7.0, and later without the newer allocator: never.
 pub(super) fn huge_pages_off(context: &Context) -> Vec<RuleVerdict> {
-    let why = "This server's memory use is sparse, and huge pages cost it memory and pauses.";
+    let why = "The server uses its memory sparsely, so huge pages waste memory and cause pauses.";
     thp_choice(context, "enabled", "never", why)
 }
 
@@ -68,7 +67,7 @@ pub(super) fn huge_pages_on(context: &Context) -> Vec<RuleVerdict> {
         context,
         "enabled",
         "always",
-        "The allocator of 8.0 and later is built for huge pages; before 8.0 it was never.",
+        "The allocator of 8.0 and later is made for huge pages; before 8.0 the recommendation was 'never'.",
     )
 }
 
@@ -76,7 +75,7 @@ pub(super) fn huge_pages_on(context: &Context) -> Vec<RuleVerdict> {
 pub(super) fn defrag_off(context: &Context) -> Vec<RuleVerdict> {
     let enabled = format!("{}/enabled", folder(context));
     if context.mongodb.0 >= (4, 2, 0) && context.view.choice(&enabled).as_deref() == Some("never") {
-        let claim = "Huge page defragmentation is without effect while huge pages are off.";
+        let claim = "Huge page defragmentation has no effect while huge pages are off.";
         return vec![RuleVerdict::pass(claim).read(&enabled, "never")];
     }
     thp_choice(context, "defrag", "never", "Defragmentation on a page fault stalls the server.")
@@ -84,24 +83,28 @@ pub(super) fn defrag_off(context: &Context) -> Vec<RuleVerdict> {
 
 /// MongoDB 8.0 and later want `defer+madvise`.
 pub(super) fn defrag_deferred(context: &Context) -> Vec<RuleVerdict> {
-    thp_choice(context, "defrag", "defer+madvise", "Only what asked for it waits for defragmentation.")
+    thp_choice(
+        context,
+        "defrag",
+        "defer+madvise",
+        "Then only memory that asked for huge pages (madvise) waits for defragmentation.",
+    )
 }
 
 /// From 8.0: khugepaged must not fill holes with memory.
 pub(super) fn khugepaged(context: &Context) -> Vec<RuleVerdict> {
     let path = format!("{}/khugepaged/max_ptes_none", folder(context));
     let Some(value) = context.view.value(&path) else {
-        let claim = "How khugepaged fills holes (max_ptes_none) cannot be read.";
-        return vec![RuleVerdict::cannot_tell(
-            claim,
-            format!("'cat /{path}' on the host itself would tell."),
-        )];
+        let claim = "The setting max_ptes_none of khugepaged cannot be read.";
+        return vec![RuleVerdict::cannot_tell(claim, format!("Run 'cat /{path}' on the host itself."))];
     };
     let verdict = if value == "0" {
         RuleVerdict::pass("khugepaged merges only pages that are all in use (max_ptes_none 0).")
     } else {
-        RuleVerdict::fail(format!("khugepaged can add up to {value} empty pages to make a huge one."))
-            .change(thp_change(&path, "0", &value))
+        RuleVerdict::fail(format!(
+            "khugepaged can fill a huge page with up to {value} empty pages (max_ptes_none)."
+        ))
+        .change(thp_change(&path, "0", &value))
     };
     vec![verdict.read(&path, value)]
 }
@@ -109,10 +112,7 @@ pub(super) fn khugepaged(context: &Context) -> Vec<RuleVerdict> {
 fn sysctl_number(context: &Context, path: &str) -> Result<u64, RuleVerdict> {
     context.view.number(path).ok_or_else(|| {
         let claim = format!("/{path} cannot be read.");
-        RuleVerdict::cannot_tell(
-            claim,
-            format!("'sysctl {}' on the host itself would tell.", sysctl_name(path)),
-        )
+        RuleVerdict::cannot_tell(claim, format!("Run 'sysctl {}' on the host itself.", sysctl_name(path)))
     })
 }
 
@@ -160,12 +160,12 @@ pub(super) fn swappiness(context: &Context) -> Vec<RuleVerdict> {
     let mut verdicts = vec![
         match (value, swap) {
             (0 | 1, _) => RuleVerdict::pass(format!("vm.swappiness is {value}.")),
-            (_, Some(0)) => {
-                RuleVerdict::note(format!("vm.swappiness is {value}, without effect while there is no swap."))
-                    .evidence("/proc/meminfo: SwapTotal is 0")
-                    .wanted("Recommended: 1 or 0, before swap is added.")
-                    .change(Change::sysctl(PATH, "1", &value.to_string()))
-            }
+            (_, Some(0)) => RuleVerdict::note(format!(
+                "vm.swappiness is {value}; it has no effect while the host has no swap."
+            ))
+            .evidence("/proc/meminfo: SwapTotal is 0")
+            .wanted("Recommended: 1 or 0, before swap is added.")
+            .change(Change::sysctl(PATH, "1", &value.to_string())),
             _ => RuleVerdict::fail(format!(
                 "vm.swappiness is {value}: the kernel can swap the server out to keep file cache."
             ))
@@ -216,10 +216,7 @@ pub(super) fn dirty(context: &Context) -> Vec<RuleVerdict> {
     const GIB: u64 = 1 << 30;
     let (Some(hard), Some(background)) = (limit(context, "dirty"), limit(context, "dirty_background")) else {
         let claim = "The kernel's dirty limits cannot be read.";
-        return vec![RuleVerdict::cannot_tell(
-            claim,
-            "'sysctl -a -r ^vm.dirty' on the host itself would tell.",
-        )];
+        return vec![RuleVerdict::cannot_tell(claim, "Run 'sysctl -a -r ^vm.dirty' on the host itself.")];
     };
     let memory = meminfo(context, "MemTotal").unwrap_or(u64::MAX);
     let share = |bytes: u64| bytes as f64 * 100.0 / memory as f64;
@@ -227,7 +224,7 @@ pub(super) fn dirty(context: &Context) -> Vec<RuleVerdict> {
     // 15 and 5 of a hundred are the advice; half a point of grace for rounding.
     let modest = share(hard.0) <= 15.5 && share(background.0) <= 5.5;
     let claim = format!(
-        "Writers wait at {:.1} GiB of dirty memory ({:.0} %), writeback starts at {:.1} GiB ({:.0} %).",
+        "Writers wait from {:.1} GiB of dirty memory on ({:.0} %); writeback starts at {:.1} GiB ({:.0} %).",
         in_gib(hard.0),
         share(hard.0),
         in_gib(background.0),
@@ -244,8 +241,8 @@ pub(super) fn dirty(context: &Context) -> Vec<RuleVerdict> {
         };
         RuleVerdict::at(Severity::Note, claim)
             .wanted(
-                "MongoDB says nothing; Percona lowers both (15 and 5 %), in bytes on hosts with much memory, so that \
-                 a checkpoint's fsync has less to write.",
+                "MongoDB has no recommendation. Percona recommends 15 and 5 %, or limits in bytes on hosts with much memory, so \
+                 that a checkpoint's fsync has less to write.",
             )
             .change(dirty_change(first, value, &hard).and(dirty_change(second, lower, &background)))
     };
@@ -272,7 +269,7 @@ pub(super) fn interleave(context: &Context) -> Vec<RuleVerdict> {
     let count = match nodes(context) {
         None => {
             return vec![
-                RuleVerdict::pass("This kernel knows no NUMA nodes.")
+                RuleVerdict::pass("This kernel does not report NUMA nodes.")
                     .evidence(format!("{FOLDER} has no node")),
             ];
         }
@@ -284,7 +281,7 @@ pub(super) fn interleave(context: &Context) -> Vec<RuleVerdict> {
         Some(count) => count,
     };
     let held = format!("{FOLDER} holds {count} nodes");
-    let tells = "The first line of /proc/PID/numa_maps of the running mongod, read as root, would tell.";
+    let tells = "Read the first line of /proc/PID/numa_maps of the running mongod, as root.";
     let Some(mongod) = &context.mongod else {
         let claim =
             format!("There are {count} NUMA nodes, and no running mongod shows how its memory is spread.");
@@ -292,7 +289,9 @@ pub(super) fn interleave(context: &Context) -> Vec<RuleVerdict> {
     };
     let path = format!("proc/{}/numa_maps", mongod.pid);
     let Some(first) = context.view.first_line(&path) else {
-        let claim = format!("How mongod spreads its memory over {count} NUMA nodes may not be read.");
+        let claim = format!(
+            "Fathom has no permission to read how mongod spreads its memory over {count} NUMA nodes."
+        );
         return vec![RuleVerdict::cannot_tell(claim, tells).evidence(held)];
     };
     let policy = first.split_whitespace().nth(1).unwrap_or("").to_owned();
@@ -315,10 +314,14 @@ pub(super) fn zone_reclaim(context: &Context) -> Vec<RuleVerdict> {
     // Kernels without NUMA have no such file.
     let Some(value) = context.view.value(PATH) else { return Vec::new() };
     let verdict = if value == "0" {
-        RuleVerdict::pass("No NUMA node reclaims its own cache first (zone_reclaim_mode 0).")
+        RuleVerdict::pass(
+            "A full NUMA node uses the memory of others before it drops cache (zone_reclaim_mode 0).",
+        )
     } else {
-        RuleVerdict::fail(format!("A NUMA node throws away cache before it uses another's memory ({value})."))
-            .change(Change::sysctl(PATH, "0", &value))
+        RuleVerdict::fail(format!(
+            "A full NUMA node drops cache before it uses the memory of others (zone_reclaim_mode {value})."
+        ))
+        .change(Change::sysctl(PATH, "0", &value))
     };
     vec![verdict.read(PATH, value)]
 }
@@ -334,13 +337,13 @@ pub(super) fn numad(context: &Context) -> Vec<RuleVerdict> {
     match numad_pid(&context.view) {
         Some(pid) => {
             let path = format!("proc/{pid}/comm");
-            let claim = "numad runs, and moves memory that should stay spread.";
+            let claim = "numad is running. It moves memory that should stay interleaved.";
             vec![
                 RuleVerdict::fail(claim)
                     .read(&path, "numad")
                     .change(Change::command("systemctl disable --now numad", "systemctl enable --now numad")),
             ]
         }
-        None => vec![RuleVerdict::pass("numad does not run.").evidence("no /proc/*/comm is numad")],
+        None => vec![RuleVerdict::pass("numad is not running.").evidence("no /proc/*/comm is numad")],
     }
 }

@@ -37,12 +37,12 @@ pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
                 format!(
                     "{kind} has a read-ahead of its own, which cannot be read; that of its devices has no effect."
                 ),
-                format!("The file of its mount among /sys/class/bdi/{kind}-*/read_ahead_kb would tell."),
+                format!("Read the file of its mount among /sys/class/bdi/{kind}-*/read_ahead_kb."),
             )
         } else {
             RuleVerdict::cannot_tell(
                 "The read-ahead of the device under the data cannot be read.",
-                "'blockdev --getra DEVICE' as root would tell, in sectors.",
+                "Run 'blockdev --getra DEVICE' as root; it prints sectors.",
             )
         }];
     };
@@ -56,13 +56,13 @@ pub(super) fn read_ahead(context: &Context) -> Vec<RuleVerdict> {
         RuleVerdict::pass(format!("The read-ahead of {name} is {kib} KiB ({sectors} sectors)."))
     } else {
         let verb =
-            if kib > MAX_READ_AHEAD_KIB { "reads too much around each miss" } else { "is below the advice" };
+            if kib > MAX_READ_AHEAD_KIB { "more than a cache miss needs" } else { "less than recommended" };
         let verdict = RuleVerdict::fail(format!(
-            "The read-ahead of {name} is {kib} KiB ({sectors} sectors of 512 bytes), which {verb}."
+            "The read-ahead of {name} is {kib} KiB ({sectors} sectors of 512 bytes), {verb}."
         ))
         .wanted(
-            "Recommended: 4 to 16 KiB (8 to 32 sectors; read_ahead_kb counts KiB, blockdev sectors), unless a \
-             measurement shows a benefit.",
+            "Recommended: 4 to 16 KiB (8 to 32 sectors), unless a measurement shows that more helps. \
+             read_ahead_kb is in KiB, blockdev --setra in sectors.",
         );
         match context.disks().find(|disk| device.as_ref() == Some(&disk.name)) {
             Some(top) => {
@@ -103,14 +103,14 @@ pub(super) fn requests(context: &Context) -> Vec<RuleVerdict> {
         let name = &device.name;
         verdicts.push(match tags {
             Some((tags, tags_path)) if requests > tags => RuleVerdict::note(format!(
-                "{name} takes {tags} requests at once in each hardware queue ({}); the kernel holds up to {requests}.",
+                "{name} accepts {tags} requests at once in each hardware queue ({}); the kernel holds up to {requests}.",
                 queues.len()
             ))
             .read(&path, requests.to_string())
             .read(&tags_path, tags.to_string())
-            .wanted("Beyond that depth requests wait in the scheduler. Compare it with the knee that fathom disk finds."),
+            .wanted("Requests beyond that depth wait in the scheduler. Compare the depth with the knee that fathom disk finds."),
             Some((tags, tags_path)) => {
-                RuleVerdict::pass(format!("{name} takes {requests} requests in each hardware queue ({}).", queues.len()))
+                RuleVerdict::pass(format!("{name} accepts {requests} requests at once in each hardware queue ({}).", queues.len()))
                     .read(&path, requests.to_string())
                     .read(&tags_path, tags.to_string())
             }
@@ -145,13 +145,16 @@ pub(super) fn write_cache(context: &Context) -> Vec<RuleVerdict> {
             )
             .change(Change::value(&path, "write back", &mode)),
             (_, Some(_)) => {
-                RuleVerdict::pass(format!("{name} says that it has no volatile cache; no flushes are needed."))
+                RuleVerdict::pass(format!("{name} reports that it has no volatile cache, so it needs no flushes."))
             }
             (_, None) => RuleVerdict::cannot_tell(
                 format!(
                     "The kernel sends no flushes to {name}, which is safe only if it has no volatile cache."
                 ),
-                format!("'nvme id-ctrl /dev/{name}' (vwc 0) or 'hdparm -W /dev/{name}' (0) would tell."),
+                format!(
+                    "Run 'nvme id-ctrl /dev/{name}' or 'hdparm -W /dev/{name}' as root: a vwc or a write-caching of 0 \
+                     means that it has none."
+                ),
             ),
         };
         let verdict = verdict.read(&path, mode);
@@ -168,15 +171,17 @@ fn unknown_mode(name: &str, own: Option<(String, String)>) -> RuleVerdict {
         Some((path, own)) => {
             let flushes =
                 if own == "write back" { "flushes are sent to it" } else { "no flushes are needed" };
-            RuleVerdict::pass(format!("{name} says that its cache is {own}; {flushes}."))
+            RuleVerdict::pass(format!("{name} reports that its cache is {own}; {flushes}."))
                 .likely()
                 .read(&path, own)
         }
         None => RuleVerdict::cannot_tell(
             format!(
-                "Whether the kernel sends flushes to {name} cannot be read (kernels before 4.7 do not say)."
+                "Fathom cannot determine whether the kernel sends flushes to {name} (kernels before 4.7 do not report it)."
             ),
-            format!("'hdparm -W /dev/{name}' or 'nvme id-ctrl' (vwc) tells whether it has a volatile cache."),
+            format!(
+                "Run 'hdparm -W /dev/{name}' or 'nvme id-ctrl /dev/{name}' as root: 0 (in the latter vwc 0) means no volatile cache."
+            ),
         ),
     }
 }
@@ -203,12 +208,12 @@ pub(super) fn writeback_throttling(context: &Context) -> Vec<RuleVerdict> {
         let target_us: Option<i64> = value.parse().ok();
         verdicts.push(match target_us {
             Some(target_us) if target_us > 0 => RuleVerdict::note(format!(
-                "Writeback to {name} is throttled to keep reads under {} ms; checkpoints are what it slows.",
+                "The kernel throttles writeback to {name} to keep reads under {} ms; this slows checkpoints.",
                 target_us as f64 / 1000.0
             ))
-            .wanted("No recommendation is known: measure with and without it.")
+            .wanted("There is no recommendation: measure with it and without it.")
             .change(Change::value(&path, "0", &value)),
-            _ => RuleVerdict::pass(format!("Writeback to {name} is not throttled by the kernel.")),
+            _ => RuleVerdict::pass(format!("The kernel does not throttle writeback to {name}.")),
         }
         .read(&path, value));
     }
@@ -224,7 +229,7 @@ pub(super) fn counters(context: &Context) -> Vec<RuleVerdict> {
         let name = &device.name;
         let verdict = if value == "0" {
             RuleVerdict::fail(format!(
-                "The counters of {name} stand still: iostat and fathom see nothing of it."
+                "The kernel does not count the requests of {name}: iostat and fathom cannot observe it."
             ))
             .change(Change::value(&path, "1", &value))
         } else {
@@ -253,12 +258,12 @@ pub(super) fn others(context: &Context) -> Vec<RuleVerdict> {
         let verdict = match nomerges.as_deref() {
             Some("1" | "2") => {
                 RuleVerdict::note(format!("Merging of requests is switched off on {}.", device.name))
-                    .wanted("Neighbouring writes of a checkpoint then cost one request each: 0 merges them.")
+                    .wanted("Adjacent writes of a checkpoint then need a request each. Recommended: 0, which merges them.")
             }
             _ if device.kind == DeviceKind::Disk => {
-                RuleVerdict::pass(format!("The limits of {}'s queue.", device.name))
+                RuleVerdict::pass(format!("The queue of {} has the limits below; no rule judges them.", device.name))
             }
-            _ => RuleVerdict::pass(format!("The limits of {} (a stacked device).", device.name)),
+            _ => RuleVerdict::pass(format!("The stacked device {} has the limits below; no rule judges them.", device.name)),
         };
         verdicts.push(FACTS.iter().fold(verdict, |verdict, fact| {
             let path = format!("{}/{fact}", device.queue());
@@ -303,7 +308,7 @@ fn judge_scheduler(
             if device.below.is_empty() {
                 verdicts.push(RuleVerdict::cannot_tell(
                     format!("The scheduler of {name} cannot be read."),
-                    format!("/{path} would tell."),
+                    format!("Read /{path}."),
                 ));
             }
             continue;
@@ -338,9 +343,9 @@ fn judge_scheduler(
                         &format!("ATTR{{queue/scheduler}}=\"{best}\""),
                     )));
             match medium {
-                LayerMedium::Spinning => {
-                    verdict.wanted(format!("Recommended: {best}, if this disk really turns.")).likely()
-                }
+                LayerMedium::Spinning => verdict
+                    .wanted(format!("Recommended: {best}, if this is really a rotating disk."))
+                    .likely(),
                 _ => verdict,
             }
         };
@@ -355,7 +360,7 @@ fn in_words(medium: LayerMedium) -> &'static str {
         LayerMedium::Virtual => "a virtual disk",
         LayerMedium::Remote => "an array's volume over iSCSI",
         LayerMedium::SolidState => "a solid-state disk",
-        LayerMedium::Spinning => "a spinning disk by its own word",
+        LayerMedium::Spinning => "a rotating disk by its own report",
         LayerMedium::Stacked => "a stacked device",
     }
 }

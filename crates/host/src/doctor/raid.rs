@@ -17,22 +17,22 @@ pub(super) fn level(context: &Context) -> Vec<RuleVerdict> {
         let name = &device.name;
         let Some(level) = context.view.value(&path) else {
             let claim = format!("The level of {name} cannot be read.");
-            verdicts.push(RuleVerdict::cannot_tell(claim, "'cat /proc/mdstat' would tell."));
+            verdicts.push(RuleVerdict::cannot_tell(claim, "Read /proc/mdstat."));
             continue;
         };
         let verdict = match level.as_str() {
             "raid10" => RuleVerdict::pass(format!("{name} is RAID-10.")),
             "raid1" => RuleVerdict::pass(format!("{name} is a mirror (RAID-1).")),
             "raid4" | "raid5" | "raid6" => RuleVerdict::fail(format!(
-                "{name} is {}: each small write costs reads and writes of the parity too.",
+                "{name} is {}: each small write also reads and writes the parity.",
                 level.to_uppercase()
             ))
-            .wanted("Recommended: RAID-10. The level of a full array changes only by building a new one."),
+            .wanted("Recommended: RAID-10. To change the level of an array that is in use, build a new one."),
             "raid0" => RuleVerdict::note(format!(
-                "{name} is RAID-0: fast, and lost with the first disk that fails."
+                "{name} is RAID-0: the first disk that fails loses all of it."
             ))
             .wanted(
-                "Recommended: RAID-10, unless a replica set keeps the data and losing this member is planned for.",
+                "Recommended: RAID-10, unless a replica set keeps the data and you can afford to lose this member.",
             ),
             other => RuleVerdict::note(format!("{name} is {other}.")).wanted("Recommended: RAID-10."),
         };
@@ -60,14 +60,14 @@ pub(super) fn state(context: &Context) -> Vec<RuleVerdict> {
         let doing = context.view.value(&action).unwrap_or_else(|| "unknown".to_owned());
         let verdict = match (missing.as_str(), doing.as_str()) {
             ("0", "idle" | "frozen" | "unknown") => {
-                RuleVerdict::pass(format!("{name} is whole and at rest."))
+                RuleVerdict::pass(format!("{name} has all of its disks and does not resync."))
             }
             ("0", doing) => RuleVerdict::fail(format!(
-                "{name} is busy with itself ({doing}): nothing measured now holds."
+                "{name} is busy with maintenance ({doing}), so measurements taken now are not valid."
             ))
-            .wanted("Wait until it is done; /proc/mdstat shows how far it is."),
+            .wanted("Wait until it ends; /proc/mdstat shows its progress."),
             (missing, doing) => {
-                RuleVerdict::fail(format!("{name} lacks {missing} of its disks (now: {doing})."))
+                RuleVerdict::fail(format!("{missing} of the disks of {name} are missing (now: {doing})."))
                     .wanted("Replace the failed disk and let the array rebuild before measuring.")
                     .change(
                         Change::by_hand(format!("mdadm --detail /dev/{name}, then with the new disk:"))
@@ -107,7 +107,7 @@ pub(super) fn stripes(context: &Context) -> Vec<RuleVerdict> {
     let (Some(chunk), Some(full)) = (context.view.number(&chunk_path), context.view.number(&full_path))
     else {
         let claim = format!("The stripes of {name} cannot be read.");
-        return vec![RuleVerdict::cannot_tell(claim, "'lvs -o stripes,stripe_size' as root would tell.")];
+        return vec![RuleVerdict::cannot_tell(claim, "Run 'lvs -o stripes,stripe_size' as root.")];
     };
     let with_facts = |verdict: RuleVerdict| {
         verdict.read(&chunk_path, chunk.to_string()).read(&full_path, full.to_string())
@@ -123,8 +123,8 @@ pub(super) fn stripes(context: &Context) -> Vec<RuleVerdict> {
     if full <= chunk || chunk == 0 || full % chunk != 0 {
         // Concatenated, mirrored, or on a kernel that hides the stripes.
         return vec![with_facts(if top.kind == DeviceKind::Mapper {
-            let claim = format!("{name} stands on several devices and does not say whether it is striped.");
-            RuleVerdict::cannot_tell(claim, "'lvs -o stripes,stripe_size' as root would tell.")
+            let claim = format!("Fathom cannot determine whether {name} is striped over its devices.");
+            RuleVerdict::cannot_tell(claim, "Run 'lvs -o stripes,stripe_size' as root.")
         } else {
             RuleVerdict::pass(format!("{name} has no stripes to align with."))
         })];
@@ -140,20 +140,21 @@ pub(super) fn stripes(context: &Context) -> Vec<RuleVerdict> {
     );
     let verdict = match believed(mount) {
         None => RuleVerdict::cannot_tell(
-            format!("{name} has {stripes}; whether {} follows them cannot be read.", mount.fs_type),
-            "The file system's own tools would tell.",
+            format!("{name} has {stripes}; whether {} is aligned with them is unknown.", mount.fs_type),
+            "Use the file system's own tools.",
         ),
         Some((unit, Some(width))) if width == full && unit.is_none_or(|unit| unit == chunk) => {
             RuleVerdict::pass(format!("{point} is aligned with the {stripes} of {name}."))
         }
-        Some((_, None)) => {
-            RuleVerdict::fail(format!("{name} has {stripes}, and {point} knows nothing of them."))
-                .change(Change::by_hand(fix))
-        }
+        Some((_, None)) => RuleVerdict::fail(format!(
+            "{name} has {stripes}, and the file system on {point} was made without them."
+        ))
+        .change(Change::by_hand(fix)),
         Some((unit, Some(width))) => {
-            let unit = unit.map_or(String::new(), |unit| format!("a unit of {} KiB and ", unit / 1024));
+            let unit =
+                unit.map_or(String::new(), |unit| format!("a stripe unit of {} KiB and ", unit / 1024));
             let claim = format!(
-                "{name} has {stripes}, but the file system on {point} is made for {unit}a width of {} KiB.",
+                "{name} has {stripes}, but the file system on {point} was made for {unit}a stripe width of {} KiB.",
                 width / 1024
             );
             RuleVerdict::fail(claim).change(Change::by_hand(fix))
@@ -175,7 +176,7 @@ pub(super) fn encryption(context: &Context) -> Vec<RuleVerdict> {
     for device in context.stack.layers.iter().filter(|device| device.kind == DeviceKind::Mapper) {
         if is(context, device, "CRYPT") {
             let path = format!("{}/dm/uuid", device.sysfs());
-            let claim = format!("{} encrypts: each request costs processor time.", device.name);
+            let claim = format!("{} is encrypted: each request costs processor time.", device.name);
             verdicts.push(RuleVerdict::note(claim).read(&path, "CRYPT-…"));
         }
     }

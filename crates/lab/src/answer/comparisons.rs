@@ -43,7 +43,7 @@ pub(super) fn noise(study: &Study, table: &MeasurementTable) -> Vec<Noise> {
 }
 
 /// One comparison before the adjustment for multiple comparisons.
-struct Raw {
+struct RawComparison {
     factor: usize,
     level: usize,
     given: FixedLevels,
@@ -67,7 +67,7 @@ pub(super) fn all(
             let pairs = main_contrasts(&plan.cells, &logs, factor, level, &|cell| holds(cell, &given));
             let ratios: Vec<f64> = pairs.iter().map(|(_, ratio)| *ratio).collect();
             let Some(effect) = effect(&ratios, &mut stream) else { continue };
-            raw.push(Raw { factor, level, given, metric, pairs, effect });
+            raw.push(RawComparison { factor, level, given, metric, pairs, effect });
         }
     }
     let adjusted = adjusted(study, &raw);
@@ -98,7 +98,7 @@ fn designed(study: &Study) -> Vec<(usize, usize, FixedLevels)> {
 }
 
 /// Returns whether the answer rests on a comparison.
-fn is_primary(study: &Study, one: &Raw) -> bool {
+fn is_primary(study: &Study, one: &RawComparison) -> bool {
     study.metrics.get(one.metric).is_some_and(|(_, primary)| *primary)
 }
 
@@ -126,7 +126,7 @@ fn holds(cell: &[usize], given: &FixedLevels) -> bool {
 }
 
 /// The p-values adjusted for multiple comparisons: Holm over those that the answer rests on, Benjamini and Hochberg over the rest.
-fn adjusted(study: &Study, raw: &[Raw]) -> Vec<AdjustedP> {
+fn adjusted(study: &Study, raw: &[RawComparison]) -> Vec<AdjustedP> {
     let ps = |primary: bool| {
         let wanted = raw.iter().filter(|one| is_primary(study, one) == primary);
         wanted.map(|one| one.effect.p).collect::<Vec<_>>()
@@ -144,8 +144,8 @@ fn adjusted(study: &Study, raw: &[Raw]) -> Vec<AdjustedP> {
 }
 
 /// One comparison with its verdict.
-fn finished(study: &Study, raw: Raw, adjusted: AdjustedP, noise: &[Noise]) -> StudyComparison {
-    let Raw { factor, level, given, metric, pairs, effect } = raw;
+fn finished(study: &Study, raw: RawComparison, adjusted: AdjustedP, noise: &[Noise]) -> StudyComparison {
+    let RawComparison { factor, level, given, metric, pairs, effect } = raw;
     let better = study.metrics.get(metric).map_or(BetterDirection::Higher, |(metric, _)| metric.better);
     let metric = study.metrics.get(metric).map_or("", |(metric, _)| metric.name);
     // The floor is the difference between two equal runs of the first cell. Under other conditions the scatter of the pairs themselves counts.
@@ -263,7 +263,7 @@ mod tests {
         let logs = [-0.5, -0.51];
         let effect = effect(&logs, &mut SeededRandom::from_seed(1)).unwrap();
         let pairs = logs.iter().copied().enumerate().collect();
-        let raw = Raw { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
+        let raw = RawComparison { factor: 0, level: 1, given: Vec::new(), metric: 0, pairs, effect };
         let comparison = finished(&study, raw, AdjustedP { p: 1.0, comparisons: 24 }, &[]);
         assert_eq!(comparison.needs_blocks, Some(fewest_pairs(24) - 2));
     }

@@ -134,7 +134,7 @@ fn cautions(study: &Study, plan: &TrialPlan, table: &MeasurementTable, compariso
         && study.design.fraction > 0
     {
         cautions.push(format!(
-            "Only a fraction of all combinations ran (resolution {}): what is told as one effect may be another: {}.",
+            "Only a fraction of all combinations ran (resolution {}): an effect that is shown may be that of another factor: {}.",
             fraction.resolution,
             fraction.aliases.join("; ")
         ));

@@ -16,7 +16,7 @@ pub(super) fn comparison(one: &StudyComparison, margin: f64) -> String {
     );
     let answer = match verdict {
         StudyVerdict::Undecided => match one.needs_blocks {
-            Some(more) => format!("cannot tell; about {more} more blocks would"),
+            Some(more) => format!("cannot tell; needs about {more} more blocks"),
             None => "cannot tell".to_owned(),
         },
         StudyVerdict::Same if one.excludes_none() => {
@@ -28,25 +28,28 @@ pub(super) fn comparison(one: &StudyComparison, margin: f64) -> String {
     format!("{level} against {baseline}{given}: {} {change}{interval}: {answer}.", spaced(metric))
 }
 
-/// `The effect of syncdelay 5 on throughput is 8 % higher with nr_requests 128: they depend on each other.`
+/// `The effect of syncdelay 5 on throughput is 8 % higher at nr_requests 128: the effects depend on each other.`
 pub(super) fn interaction(one: &StudyInteraction) -> String {
     let StudyInteraction { factors, levels, metric, ratio, interval, .. } = one;
     let interval = interval.map_or_else(String::new, |(low, high)| {
         format!(" (95 % interval {} to {})", signed(low), signed(high))
     });
-    let answer =
-        if one.is_sure() { "they depend on each other" } else { "no sign that they depend on each other" };
+    let answer = if one.is_sure() {
+        "the effects depend on each other"
+    } else {
+        "no sign that the effects depend on each other"
+    };
     format!(
-        "With {}, what {} does to {} is {}{interval}: {answer}.",
-        level_name(&factors.1, &levels.1),
+        "The effect of {} on {} is {} at {}{interval}: {answer}.",
         level_name(&factors.0, &levels.0),
         spaced(metric),
-        change(*ratio)
+        change(*ratio),
+        level_name(&factors.1, &levels.1)
     )
 }
 
-/// `S2: most at shards 6, 3.10 times that of 1; beyond 6 no more was shown to pay; it follows a cap.` `end` is the level beyond which
-/// no step pays, `laws` the fitted laws.
+/// `S2: throughput is highest at 6 shards, 3.10 times that at 1 shard; no gain was shown beyond 6 shards; the points follow a constant limit.` `end`
+/// is the level beyond which no step pays, `laws` the fitted laws.
 pub(super) fn scaling(one: &StudyScaling, end: Option<f64>, laws: Option<&ModelComparison>) -> String {
     let best = one.points.iter().max_by(|a, b| a.throughput_per_s.total_cmp(&b.throughput_per_s));
     let Some(best) = best else { return String::new() };
@@ -55,14 +58,20 @@ pub(super) fn scaling(one: &StudyScaling, end: Option<f64>, laws: Option<&ModelC
     let given = given(&one.given);
     let given = given.trim_start_matches(", ");
     let given = if given.is_empty() { String::new() } else { format!("{given}: ") };
+    let at = |count: f64| level_name(&one.factor, &count.to_string());
     let most = if best.count > first {
-        format!("most at {} {}, {:.2} times that of {first}", one.factor, best.count, best.speedup)
+        format!(
+            "throughput is highest at {}, {:.2} times that at {}",
+            at(best.count),
+            best.speedup,
+            at(first)
+        )
     } else {
-        format!("most at {} {first} already", one.factor)
+        format!("throughput is highest at {}, the lowest level", at(first))
     };
     let end = match end {
-        Some(count) if Some(count) != last => format!("; beyond {count} no more was shown to pay"),
-        Some(_) | None => "; it still rises at the last level".to_owned(),
+        Some(count) if Some(count) != last => format!("; no gain was shown beyond {}", at(count)),
+        Some(_) | None => "; it still rises at the highest level".to_owned(),
     };
     format!("{given}{most}{end}{}.", law(laws))
 }
@@ -73,14 +82,14 @@ fn law(laws: Option<&ModelComparison>) -> String {
     let name = match laws.best {
         Model::Linear => "a straight line",
         Model::Amdahl => "Amdahl's law",
-        Model::Cap => "a cap",
+        Model::Cap => "a constant limit",
         Model::Usl => "the Universal Scalability Law",
     };
     let peak = laws
         .peak
         .as_ref()
         .map_or_else(String::new, |peak| format!(", with its peak at {:.1}", peak.concurrency));
-    format!("; it follows {name}{peak}")
+    format!("; the points follow {name}{peak}")
 }
 
 fn given(given: &[(String, String)]) -> String {
@@ -135,7 +144,7 @@ mod tests {
         );
         (one.interval, one.verdict, one.needs_blocks, one.ratio) =
             (None, StudyVerdict::Undecided, Some(5), 2.5);
-        assert!(comparison(&one, 0.05).ends_with("update p99 2.5 times as high (too few blocks for an interval): cannot tell; about 5 more blocks would."));
+        assert!(comparison(&one, 0.05).ends_with("update p99 2.5 times as high (too few blocks for an interval): cannot tell; needs about 5 more blocks."));
         (one.interval, one.verdict, one.ratio) = (Some((0.936, 0.961)), StudyVerdict::Same, 0.947);
         assert!(
             comparison(&one, 0.1).ends_with("-6.4 % to -3.9 %): too small to matter (under 10 %)."),

@@ -69,7 +69,7 @@ impl Study {
                 || (self.measures == Measures::Probe && factor.place == TrialPart::Servers);
             if strange {
                 let what = format!(
-                    "'{}' means nothing in a study that measures a {}",
+                    "'{}' has no effect in a study that measures a {}",
                     factor.name,
                     if self.measures == Measures::Load { "load" } else { "probe" }
                 );
@@ -104,7 +104,7 @@ impl Study {
             let name = varied.factor.name;
             return Err(self.refuse(
                 name,
-                &format!("the levels of '{name}', across which is compared, must be numbers that rise"),
+                &format!("the levels of '{name}', the factor of 'across', must be numbers in rising order"),
             ));
         }
         Ok(())
@@ -120,15 +120,17 @@ impl Study {
             return Err(self.refuse("factors", &what));
         }
         if !(1..=200).contains(&self.design.blocks) {
-            return Err(self.refuse("blocks", &format!("blocks are 1 to 200, not {}", self.design.blocks)));
+            return Err(
+                self.refuse("blocks", &format!("'blocks' must be 1 to 200, not {}", self.design.blocks))
+            );
         }
         if ![1, 3].contains(&self.design.looks) {
-            return Err(self.refuse("looks", &format!("looks are 1 or 3, not {}", self.design.looks)));
+            return Err(self.refuse("looks", &format!("'looks' must be 1 or 3, not {}", self.design.looks)));
         }
         if !(self.design.margin > 0.0 && self.design.margin < 1.0) {
             return Err(self.refuse(
                 "margin",
-                &format!("a margin lies between 0 and 1, {} does not", self.design.margin),
+                &format!("'margin' must be above 0 and below 1, not {}", self.design.margin),
             ));
         }
         if !self.metrics.iter().any(|(_, primary)| *primary) {
@@ -168,20 +170,23 @@ fn storage(storage: &Storage) -> FactorError {
     let Storage { array, filesystem, disks, devices, .. } = storage;
     match (array, filesystem) {
         (Some(ArrayKind::BtrfsRaid0), Some(filesystem)) if *filesystem != Filesystem::Btrfs => {
-            return wrong("array", format!("btrfs joins disks for itself only, not for {filesystem}"));
+            return wrong("array", format!("btrfs-raid0 needs btrfs as the file system, not {filesystem}"));
         }
-        (Some(_), None) => return wrong("array", "an array needs a file system on it"),
+        (Some(_), None) => return wrong("array", "an array needs a file system: add 'filesystem'"),
         _ => {}
     }
     if !devices.is_empty() && *disks > 1 {
-        return wrong("disks", "'disks' counts loop devices, and devices are named");
+        return wrong(
+            "disks",
+            "'disks' is the number of loop devices, and 'device' names others: leave one of them out",
+        );
     }
     let (factor, plural) = if devices.is_empty() { ("disks", "disks") } else { ("device", "devices") };
     if array.is_some() && storage.count() < 2 {
-        return wrong(factor, format!("an array needs two {plural} at least"));
+        return wrong(factor, format!("an array needs at least two {plural}"));
     }
     if array.is_none() && storage.count() > 1 {
-        return wrong(factor, format!("several {plural} need an array"));
+        return wrong(factor, format!("several {plural} need an array: add 'array'"));
     }
     let twice = devices
         .iter()
@@ -191,7 +196,7 @@ fn storage(storage: &Storage) -> FactorError {
         return wrong("device", format!("{} is named more than once", device.path.display()));
     }
     if storage.chunk_kib.is_some_and(|chunk| !chunk.is_power_of_two()) {
-        return wrong("chunk", "a chunk is a power of two, and 1K at least");
+        return wrong("chunk", "'chunk' must be a power of two of at least 1K");
     }
     if !storage.is_made() {
         let queue = &storage.queue;
@@ -205,21 +210,21 @@ fn storage(storage: &Storage) -> FactorError {
             };
             return wrong(
                 factor,
-                "the queue of a device that others use is not changed; name a file system or a device",
+                "Fathom does not change the queue of a device that others use: add 'filesystem' or 'device'",
             );
         }
         if !storage.mkfs.is_empty() || !storage.mount.is_empty() {
             let factor = if storage.mkfs.is_empty() { "mount" } else { "mkfs" };
-            return wrong(factor, "nothing is made or mounted without a file system");
+            return wrong(factor, "options of mkfs and mount need a file system: add 'filesystem'");
         }
         if storage.per_member {
-            return wrong("per_member", "storage for each member has to be made: name a file system");
+            return wrong("per_member", "storage for each member needs a file system: add 'filesystem'");
         }
     }
     if storage.per_member && !devices.is_empty() {
         return wrong(
             "per_member",
-            "devices that are named are one storage, and cannot be each member's own",
+            "the devices of 'device' form one storage, which cannot be the storage of each member",
         );
     }
     None
@@ -230,38 +235,38 @@ fn servers(setup: &Setup) -> FactorError {
     if engines.len() > *members as usize {
         return wrong(
             "engine",
-            format!("{} engines are named, and a set has {members} members", engines.len()),
+            format!("{} engines are given for a set of {members} members", engines.len()),
         );
     }
     if chunks.is_some() && shards.is_none() {
-        return wrong("chunks", "without shards there are no chunks");
+        return wrong("chunks", "'chunks' needs 'shards'");
     }
     if setup.servers.data_servers() > 32 {
-        return wrong("shards", "more than 32 servers with data do not fit one machine");
+        return wrong("shards", "at most 32 servers can hold data on one machine");
     }
     None
 }
 
 fn load(load: &TrialLoad, servers: &TrialServers) -> FactorError {
     if load.operations.is_none() && load.time.is_none() {
-        return wrong("operations", "a run needs 'operations' or 'time', or it never ends");
+        return wrong("operations", "a run needs 'operations' or 'time'; otherwise it would never end");
     }
     if let Some(concern) = &load.write_concern {
         if let Ok(number) = concern.parse::<u32>()
             && number > servers.members
         {
-            let what = format!("no write can be on {number} members where there are {}", servers.members);
+            let what = format!("a write cannot reach {number} members: a set has {} here", servers.members);
             return wrong("write_concern", what);
         }
         if concern == "0" && load.journaled == Some(true) {
             return wrong(
                 "journaled",
-                "nobody waits for the journal where nobody waits for an answer (w is 0)",
+                "with write concern 0 no acknowledgement is awaited, so none can wait for the journal",
             );
         }
     }
     if load.threads as f64 > load.operations.unwrap_or(u64::MAX) as f64 {
-        return wrong("threads", "there are more threads than operations");
+        return wrong("threads", "'threads' exceeds 'operations': some threads would have no operation");
     }
     None
 }
@@ -269,20 +274,20 @@ fn load(load: &TrialLoad, servers: &TrialServers) -> FactorError {
 fn probe(setup: &Setup) -> FactorError {
     let Setup { storage, probe, .. } = setup;
     if probe.time.is_zero() {
-        return wrong("probe_time", "a probe needs some time");
+        return wrong("probe_time", "'probe_time' must be above 0");
     }
     let room = storage.disk_size.0.saturating_mul(u64::from(storage.disks));
     if storage.is_made() && storage.devices.is_empty() && probe.size.0 > room / 10 * 9 {
         return wrong(
             "file_size",
-            format!("a file of {} does not fit disks of {} together", probe.size, Bytes(room)),
+            format!("a file of {} does not fit on disks of {} together", probe.size, Bytes(room)),
         );
     }
     if probe.size < MIN_FILE {
-        return wrong("file_size", format!("a test file of {} is less than {MIN_FILE}", probe.size));
+        return wrong("file_size", format!("a test file must be at least {MIN_FILE}, not {}", probe.size));
     }
     if probe.size.0 < probe.block.0.saturating_mul(4) {
-        return wrong("file_size", "the test file has not even four blocks");
+        return wrong("file_size", "the test file must have at least four blocks");
     }
     None
 }

@@ -99,8 +99,7 @@ impl Study {
     /// Parses the text of a file, in a size.
     pub fn parse(text: &str, size: Option<&str>) -> Result<Study> {
         let lines = LineNames::from_text(text);
-        let file: File = serde_yaml_ng::from_str(text)
-            .map_err(|cause| Error::usage("it is not a valid study").because(cause))?;
+        let file: File = serde_yaml_ng::from_str(text).map_err(|cause| invalid(&cause))?;
         let (name, change) = chosen(&file, size)?;
         let File {
             name: title,
@@ -216,9 +215,17 @@ impl Study {
         let line = first.map_or_else(String::new, |factor| self.lines.at(factor.name));
         let what = format!("the cell of {} cannot be made here{line}", self.labels(levels).join(", "));
         let error = Error::new(error.kind(), what).because(error);
-        // What a user must change then is the study, and not the machine.
+        // The user must then change the study, and not the machine.
         if error.kind() == Kind::Usage { error.or_id("bad-study") } else { error }
     }
+}
+
+/// The parser's error, with its line before the sentence: behind it, a line reads like a part of the sentence.
+fn invalid(cause: &serde_yaml_ng::Error) -> Error {
+    let text = cause.to_string();
+    let Some(at) = cause.location() else { return Error::usage(text) };
+    let end = format!(" at line {} column {}", at.line(), at.column());
+    Error::usage(format!("line {}, {}", at.line(), text.strip_suffix(&end).unwrap_or(&text)))
 }
 
 /// The factors with the levels of the size, and whether their levels are compared.

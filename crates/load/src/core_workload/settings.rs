@@ -81,8 +81,8 @@ impl CoreWorkload {
             );
         }
         let skew = properties.number("zipfianconstant")?;
-        if skew.is_some_and(|skew| !(0.0..1.0).contains(&skew) || skew == 0.0) {
-            return Err(Error::usage("zipfianconstant lies between 0 and 1"));
+        if let Some(skew) = skew.filter(|skew| !(0.0..1.0).contains(skew) || *skew == 0.0) {
+            return Err(Error::usage(format!("zipfianconstant must be above 0 and below 1, not {skew}")));
         }
         Ok(CoreWorkload {
             phase,
@@ -207,8 +207,8 @@ fn expected_keys(properties: &Properties, operations: u64) -> Result<u64, Error>
 }
 
 fn beyond(first: u64, count: u64, table: u64) -> Error {
-    Error::usage(format!("insertstart={first} and insertcount={count} go beyond recordcount={table}"))
-        .advise("recordcount is the size of the whole table, of which each client has a part")
+    Error::usage(format!("insertstart={first} and insertcount={count} exceed recordcount={table}"))
+        .advise("recordcount is the size of the whole table, of which each client loads a part")
 }
 
 fn distribution(properties: &Properties) -> Result<Distribution, Error> {
@@ -243,7 +243,7 @@ fn distribution(properties: &Properties) -> Result<Distribution, Error> {
             if percentile == 0.0 || percentile >= 100.0 || share == 0.0 =>
         {
             Err(Error::usage(
-                "exponential.percentile lies between 0 and 100 and exponential.frac above 0, or no number would ever be drawn",
+                "exponential.percentile must be between 0 and 100 and exponential.frac above 0; otherwise no key can be drawn",
             ))
         }
         chosen => Ok(chosen),
@@ -292,7 +292,7 @@ fn scan_lengths(properties: &Properties) -> Result<Lengths, Error> {
     let most = properties.whole("maxscanlength")?.unwrap_or(1000);
     if least > most || most == 0 {
         return Err(Error::usage(format!(
-            "scans of minscanlength={least} to maxscanlength={most} records cannot be"
+            "minscanlength={least} and maxscanlength={most} leave no length for a scan"
         )));
     }
     let words = [("uniform", false), ("zipfian", true)];
@@ -402,20 +402,20 @@ mod tests {
         for (text, word) in [
             ("requestdistribution=zipf", "one of uniform, zipfian"),
             ("requestdistribution=zipfian", "needs operationcount"),
-            ("recordcount=10 insertstart=11", "beyond recordcount=10"),
-            ("recordcount=10 insertstart=5 insertcount=6", "beyond recordcount=10"),
-            ("recordcount=ten", "a whole number from 0 on, not 'ten'"),
-            ("readproportion=-1", "a number from 0 on"),
+            ("recordcount=10 insertstart=11", "exceed recordcount=10"),
+            ("recordcount=10 insertstart=5 insertcount=6", "exceed recordcount=10"),
+            ("recordcount=ten", "a whole number of at least 0, not 'ten'"),
+            ("readproportion=-1", "a number of at least 0"),
             ("dataintegrity=true fieldlengthdistribution=uniform", "dataintegrity needs"),
             ("fieldlengthdistribution=normal", "one of constant"),
             ("fieldlengthdistribution=zipfian minfieldlength=200", "more than fieldlength"),
             ("fieldlengthdistribution=histogram fieldlengthhistogram=/nonexistent", "/nonexistent"),
-            ("maxscanlength=0", "cannot be"),
+            ("maxscanlength=0", "no length for a scan"),
             ("minscanlength=0 maxscanlength=18446744073709551615", "more than"),
             ("recordcount=18446744073709551615", "more than"),
             ("fieldcount=1000000", "more than"),
             ("fieldnameprefix=a\0b", "holds a NUL"),
-            ("zipfianconstant=1", "between 0 and 1"),
+            ("zipfianconstant=1", "above 0 and below 1, not 1"),
             ("hotspotdatafraction=2", "a share"),
             ("requestdistribution=exponential exponential.percentile=100", "between 0 and 100"),
             ("requestdistribution=exponential exponential.percentile=0", "between 0 and 100"),

@@ -103,13 +103,13 @@ impl Lengths {
     /// `Kind::Usage` if it says something else.
     pub fn histogram_in(text: &str, shown: &str) -> Result<Lengths, Error> {
         let wrong =
-            |line: usize, wanted: &str| Error::usage(format!("{shown}, line {line}: {wanted} is wanted"));
+            |line: usize, wanted: &str| Error::usage(format!("{shown}, line {line}: {wanted} is expected"));
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let block = lines
             .next()
             .and_then(|(_, line)| line.strip_prefix("BlockSize")?.trim().parse().ok())
             .filter(|block: &u64| *block > 0)
-            .ok_or_else(|| wrong(1, "BlockSize, a tab and a number from 1 on"))?;
+            .ok_or_else(|| wrong(1, "BlockSize, a tab and a number of at least 1"))?;
         let (mut sums, mut sum) = (Vec::<u64>::new(), 0_u64);
         for (number, line) in lines {
             let pair = line.split_once(['\t', ' ']).and_then(|(bucket, count)| {

@@ -51,7 +51,7 @@ pub struct WorkloadCollection {
 pub(super) fn read(compiler: &mut Compiler, item: &Item<'_>) -> Result<Vec<WorkloadCollection>, Error> {
     let entries = item.entries()?;
     if entries.is_empty() || entries.len() > MAX_COLLECTIONS {
-        return Err(item.refuse(format!("1 to {MAX_COLLECTIONS} collections are wanted")));
+        return Err(item.refuse(format!("1 to {MAX_COLLECTIONS} collections are expected")));
     }
     compiler.collections = entries.iter().map(|(name, _)| (*name).to_owned()).collect();
     entries.iter().map(|(name, inner)| collection(compiler, name, inner)).collect()

@@ -52,10 +52,8 @@ impl<'a> Item<'a> {
     /// The entries of a mapping, in their order.
     pub(super) fn entries(&self) -> Result<Vec<(&'a str, Item<'a>)>, Error> {
         let Value::Mapping(mapping) = self.value else {
-            return Err(self.refuse(format!(
-                "{} is not what is wanted here, which is names with values",
-                kind(self.value)
-            )));
+            return Err(self
+                .refuse(format!("{} was found, but names with values are expected here", kind(self.value))));
         };
         let entry = |(name, value): (&'a Value, &'a Value)| match name {
             Value::String(name) if name.contains('\0') => Err(self.refuse("a name holds a NUL")),
@@ -89,24 +87,24 @@ impl<'a> Item<'a> {
     }
 
     pub(super) fn truth(&self) -> Result<bool, Error> {
-        self.value.as_bool().ok_or_else(|| self.refuse("true or false is wanted"))
+        self.value.as_bool().ok_or_else(|| self.refuse("true or false is expected"))
     }
 
     /// A whole number within bounds, both included.
     pub(super) fn whole(&self, least: i64, most: i64) -> Result<i64, Error> {
-        let wrong = || self.refuse(format!("a whole number from {least} to {most} is wanted"));
+        let wrong = || self.refuse(format!("a whole number from {least} to {most} is expected"));
         self.value.as_i64().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
     }
 
     /// A count within bounds, both included.
     pub(super) fn count(&self, least: u64, most: u64) -> Result<u64, Error> {
-        let wrong = || self.refuse(format!("a whole number from {least} to {most} is wanted"));
+        let wrong = || self.refuse(format!("a whole number from {least} to {most} is expected"));
         self.value.as_u64().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
     }
 
     /// A number that is finite and within bounds, both included.
     pub(super) fn number(&self, least: f64, most: f64) -> Result<f64, Error> {
-        let wrong = || self.refuse(format!("a number from {least} to {most} is wanted"));
+        let wrong = || self.refuse(format!("a number from {least} to {most} is expected"));
         self.value.as_f64().filter(|number| (least..=most).contains(number)).ok_or_else(wrong)
     }
 

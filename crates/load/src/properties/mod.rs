@@ -146,7 +146,7 @@ impl Properties {
     /// # Errors
     /// `Kind::Usage` if it is something else.
     pub fn whole(&self, name: &str) -> Result<Option<u64>, Error> {
-        match self.parsed(name, "a whole number from 0 on", |text| text.parse().ok())? {
+        match self.parsed(name, "a whole number of at least 0", |text| text.parse().ok())? {
             Some(number) if number > MAX_COUNT => {
                 Err(Error::usage(format!("{name}={number} is more than {MAX_COUNT}")))
             }
@@ -162,7 +162,7 @@ impl Properties {
         // Java takes the letter of a type behind a number.
         let plain = |text: &str| text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text).parse().ok();
         let number = |text: &str| plain(text).filter(|number: &f64| number.is_finite() && *number >= 0.0);
-        self.parsed(name, "a number from 0 on", number)
+        self.parsed(name, "a number of at least 0", number)
     }
 
     /// One of several words, if it is given.
@@ -261,7 +261,7 @@ mod tests {
         }
         assert!(properties.truth("status", false) && !properties.truth("spin.sleep", false));
         let refused = properties.whole("recordcount").unwrap_err().to_string();
-        assert!(refused.contains("recordcount takes a whole number from 0 on, not '1e6'"), "{refused}");
+        assert!(refused.contains("recordcount takes a whole number of at least 0, not '1e6'"), "{refused}");
         assert!(refused.contains("line 3"), "{refused}");
         assert!(properties.number("target").is_err());
         properties.set("requestdistribution", "zipf", "-p");

@@ -130,7 +130,7 @@ fn unit_of(digits: &str, line: usize) -> Result<u16, Error> {
     u16::from_str_radix(digits, 16).ok().filter(|_| is_hexadecimal).ok_or_else(|| {
         Error::new(
             Kind::Usage,
-            format!("line {line}: '\\u{digits}' is no character; \\u takes four hexadecimal digits"),
+            format!("line {line}: '\\u{digits}' is not a character; \\u takes four hexadecimal digits"),
         )
     })
 }

@@ -246,7 +246,7 @@ fn tracked(properties: &Properties, warnings: &mut Vec<String>) -> Vec<Status> {
     for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         match Status::ALL.into_iter().find(|status| status.name() == name) {
             Some(status) => tracked.push(status),
-            None => warnings.push(format!("latencytrackederrors: no operation ends as '{name}'")),
+            None => warnings.push(format!("latencytrackederrors: no operation can end with '{name}'")),
         }
     }
     tracked

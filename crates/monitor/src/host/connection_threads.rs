@@ -3,7 +3,8 @@
 //! mongod names a thread after the connection that it serves (`conn123`), and WiredTiger its own (`WTEvict...`). Every thread
 //! has files of its own under `/proc/PID/task`, so they are read only while the process is busy, `io` of the busiest threads
 //! only, and all of them again only after two hundred times the time that the last reading took. The use of the whole process
-//! is recorded with them, so that the part that the listed threads cover is known.
+//! is recorded with them, so that the part that the listed threads cover is known. A server whose threads serve many connections
+//! each does not say what a connection used, which is noted.
 
 use std::collections::HashMap;
 
@@ -138,6 +139,12 @@ impl Sampler for ConnectionThreads {
         let before = self.reading.replace(reading);
         let Some((before, now)) = before.as_ref().zip(self.reading.as_ref()) else { return Ok(()) };
         let used = used_since(before, now);
+        if let Some(shared) = used.iter().find(|thread| thread.is_shared() && thread.processor_us > 0) {
+            let known = "which operations take time is known from $currentOp alone";
+            let note = format!("its threads serve many connections each ({})", shared.name);
+            let cost = "which of them use processors and the disk is not known";
+            self.notes.once(batch, format!("server {}: {note}: {cost}; {known}", self.member));
+        }
         if let Ok(server) = self.member.parse()
             && !used.is_empty()
         {
@@ -341,6 +348,25 @@ mod tests {
         let (work, notes) = recorded(&[&ran(100), &ran(200), &ran(300), &ran(400)]);
         assert_eq!((work.len(), work[0].threads[0].read_bytes), (2, None));
         assert_eq!(notes.len(), 1, "{notes:?}");
+    }
+
+    /// The threads of a lab server and of a mongod with the adaptive executor.
+    #[test]
+    fn threads_that_serve_many_connections_are_noted_once() {
+        for (name, group) in [("EventLoop", "EventLoop"), ("worker-12", "worker")] {
+            let ran = |ticks: u64| {
+                move |folder: &Path| {
+                    process(folder, ticks, Some((0, 0)));
+                    thread(folder, 20, name, (ticks * 10, 0), Some((0, 0)));
+                }
+            };
+            let (work, notes) = recorded(&[&ran(100), &ran(200), &ran(300), &ran(400)]);
+            assert!(work.iter().all(|work| work.threads[0].is_shared()), "{work:?}");
+            let expected = format!(
+                "server 0: its threads serve many connections each ({group}): which of them use processors and the disk is not known; which operations take time is known from $currentOp alone"
+            );
+            assert_eq!(notes, [expected]);
+        }
     }
 
     #[test]

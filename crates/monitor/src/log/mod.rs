@@ -5,6 +5,9 @@
 mod json_fields;
 mod log_files;
 mod log_line;
+mod log_lines;
+mod log_owner;
+mod log_source;
 mod operation_shape;
 mod slow_operations;
 #[cfg(test)]
@@ -14,5 +17,7 @@ mod wrapping;
 pub use log_files::{is_log, logs_beside};
 pub use log_line::{LogLine, LogWhat, LoggedOperation, read_log_line};
 pub(crate) use log_line::{duration_ms, event_of, may_be_slow, named_shape};
+pub use log_owner::LogOwner;
+pub use log_source::{LogSource, is_log_text};
 pub(crate) use operation_shape::plan_shape;
 pub use slow_operations::{LogReading, SlowOperationEvent, read_slow_operations};

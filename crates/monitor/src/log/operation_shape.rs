@@ -79,8 +79,10 @@ enum CommandPart {
     Change,
     /// The order of a sort or an index: directions and kinds of index are kept too.
     Order,
-    /// The name of an index, or of the field of `distinct`.
+    /// The field of `distinct`.
     Name,
+    /// The index of a hint: its keys, or its name if that is made of them.
+    Index,
     /// A value that is left out.
     Skipped,
 }
@@ -91,13 +93,14 @@ impl CommandPart {
         match self {
             CommandPart::Command if !KEPT_FIELDS.contains(&name) => CommandPart::Skipped,
             CommandPart::Command if name == "sort" => CommandPart::Order,
-            CommandPart::Command if matches!(name, "hint" | "key") => CommandPart::Name,
+            CommandPart::Command if name == "hint" => CommandPart::Index,
+            CommandPart::Command if name == "key" => CommandPart::Name,
             CommandPart::Command if matches!(name, "u" | "update") => CommandPart::Change,
             // The writes within one command have the fields of a command too.
             CommandPart::Command if matches!(name, "updates" | "deletes") => CommandPart::Command,
             CommandPart::Command => CommandPart::Condition,
             CommandPart::Condition if matches!(name, "$sort" | "sort") => CommandPart::Order,
-            CommandPart::Name => CommandPart::Order,
+            CommandPart::Name | CommandPart::Index => CommandPart::Order,
             CommandPart::Change => CommandPart::Skipped,
             part => part,
         }
@@ -112,6 +115,12 @@ fn is_data(word: &str) -> bool {
     is_all(|byte| byte.is_ascii_digit())
         || (word.len() >= MIN_HEX && is_all(|byte| byte.is_ascii_hexdigit() || byte == b'-'))
         || !word.chars().all(|c| c.is_alphanumeric() || "_-$".contains(c))
+}
+
+/// Returns whether an index has the name that it gets by default: `user_1_at_-1`. Another name may hold anything.
+fn is_made_of_keys(index: &str) -> bool {
+    let kind = index.rsplit_once('_').map_or("", |(_, kind)| kind);
+    index == "_id_" || matches!(kind, "1" | "-1") || INDEX_KINDS.contains(&kind)
 }
 
 struct ShapeReader<'t> {
@@ -261,6 +270,7 @@ impl<'t> ShapeReader<'t> {
                 match part {
                     CommandPart::Order if INDEX_KINDS.contains(&text) => self.push(text),
                     CommandPart::Name => self.push_name(text),
+                    CommandPart::Index if is_made_of_keys(text) => self.push_name(text),
                     part => self.push_unknown(part),
                 }
             }
@@ -400,6 +410,11 @@ mod tests {
                 r#"{"update":"c","updates":[{"q":{"a":1},"u":{"b":2}},{"q":{"a":2},"u":{"b":2}}],"ordered":true}"#,
                 r#"{ update: "c", updates: [ { q: { a: 1 }, u: { b: 2 } }, { q: { a: 2 }, u: { b: 2 } } ], ordered: true }"#,
                 "{ updates: [{ q: { a: ? }, u: {} }] }",
+            ),
+            (
+                r#"{"find":"c","filter":{"a":1},"hint":"customers"}"#,
+                r#"{ find: "c", filter: { a: 1 }, hint: "customers" }"#,
+                "{ filter: { a: ? } }",
             ),
             (r#"{"insert":"c","documents":[{"a":1}]}"#, r#"{ insert: "c", documents: [ { a: 1 } ] }"#, ""),
         ] {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use fathom_errors::{Error, Kind, Result};
 
-use super::log_files::{LogLines, in_time_order};
+use super::log_files::in_time_order;
 use super::log_line::{LogWhat, LoggedOperation, line_time_ms, read_log_line};
+use super::log_source::LogSource;
 
 /// The number of connections whose drivers are remembered; if one log has more, all of them are forgotten at once.
 const MAX_CONNECTIONS: usize = 100_000;
@@ -34,20 +35,20 @@ pub struct LogReading {
     pub problems: Vec<Error>,
 }
 
-/// Passes the slow operations of logs that ended in `range_ms` (milliseconds since 1970) to `visit`. `-` is standard input.
+/// Passes the slow operations of logs that ended in `range_ms` (milliseconds since 1970) to `visit`.
 ///
 /// # Errors
 /// If a file does not exist or may not be read, or none has a line of a server's log.
 pub fn read_slow_operations(
-    inputs: &[PathBuf],
+    logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
     visit: &mut dyn FnMut(SlowOperationEvent),
 ) -> Result<LogReading> {
     let mut reading = LogReading::default();
     let mut drivers: HashMap<String, String> = HashMap::new();
     let mut writes = WritesOfCommands::default();
-    for input in in_time_order(inputs) {
-        let mut lines = LogLines::open(&input)?;
+    for log in in_time_order(logs) {
+        let mut lines = log.lines()?;
         let before = reading.lines;
         let mut read = |line: &[u8]| {
             let text = String::from_utf8_lossy(line);
@@ -74,26 +75,25 @@ pub fn read_slow_operations(
                 LogWhat::Slow(_) | LogWhat::Event(..) => {}
             }
         };
-        loop {
+        let end = loop {
             match lines.next(&mut read) {
                 Ok(true) => {}
-                Ok(false) => break,
-                Err(cause) => {
-                    let what = format!("cannot read the log {} to its end", input.display());
-                    reading.problems.push(Error::new(Kind::Malformed, what).because(cause));
-                    break;
-                }
+                Ok(false) => break log.torn().map(str::to_owned),
+                Err(cause) => break Some(cause.to_string()),
             }
-        }
+        };
+        let name = log.path().display();
+        let problem = |what: String| Error::new(Kind::Malformed, what);
+        let torn = |cause| problem(format!("cannot read the log {name} to its end")).because(cause);
+        reading.problems.extend(end.map(torn));
         if lines.cut > 0 {
-            let what = format!("{} lines of {} were too long and were cut", lines.cut, input.display());
-            reading.problems.push(Error::new(Kind::Malformed, what));
+            let what = format!("{} lines of {name} were too long and were cut", lines.cut);
+            reading.problems.push(problem(what));
         }
         if reading.lines == before {
-            let what = format!("no line of a mongod's log is in {}", input.display());
-            reading.problems.push(Error::new(Kind::Malformed, what));
+            reading.problems.push(problem(format!("no line of a mongod's log is in {name}")));
         }
-        reading.files.push(input);
+        reading.files.push(log.path().to_owned());
     }
     if reading.lines == 0 {
         let first = reading.problems.drain(..).next();
@@ -135,10 +135,14 @@ mod tests {
 
     use super::*;
 
+    fn sources(inputs: &[PathBuf]) -> Vec<LogSource> {
+        inputs.iter().cloned().map(LogSource::from).collect()
+    }
+
     /// Returns every operation of the logs, one per line.
     fn operations(inputs: &[PathBuf]) -> Vec<String> {
         let mut found = Vec::new();
-        read_slow_operations(inputs, i64::MIN..=i64::MAX, &mut |event| {
+        read_slow_operations(&sources(inputs), i64::MIN..=i64::MAX, &mut |event| {
             let logged = event.logged;
             let driver = logged.driver.unwrap_or_default();
             found
@@ -222,7 +226,7 @@ mod tests {
         let found = operations(std::slice::from_ref(&path));
         assert_eq!(found[0], "1795239353472 a.b find { filter: { x: { $in: [?] } } } ");
         assert_eq!(found[1..], EXPECTED);
-        let read = |inputs: &[PathBuf]| read_slow_operations(inputs, 0..=i64::MAX, &mut |_| {});
+        let read = |inputs: &[PathBuf]| read_slow_operations(&sources(inputs), 0..=i64::MAX, &mut |_| {});
         for text in ["", "not a log\n", "\0\0\0"] {
             fs::write(&path, text).unwrap();
             let error = read(std::slice::from_ref(&path)).unwrap_err();

@@ -5,6 +5,7 @@
 
 mod counter_track;
 mod cpu_times;
+mod engine_times;
 mod heartbeat_reader;
 mod host_columns;
 mod segment_reader;
@@ -12,10 +13,10 @@ mod segment_reader;
 use std::path::PathBuf;
 
 use fathom_errors::{Error, Result};
-use fathom_ftdc::{SampleEvent, SampleFilter, visit_servers};
+use fathom_ftdc::{SampleEvent, SampleFilter, ServerDumps, visit_servers};
 
 use crate::server::NameTree;
-pub use segment_reader::{ClockStep, RecordedSegment, RecordingOwner};
+pub use segment_reader::{ClockStep, RecordedProcess, RecordedSegment, RecordingOwner};
 use segment_reader::{ColumnUse, SegmentReader};
 
 /// A step in reading the recordings of several servers.
@@ -27,13 +28,15 @@ pub enum RecordedEvent<'s> {
     End(RecordingOwner),
 }
 
-/// Passes the series of recordings to `visit`, in segments of about `segment_ms` for each server. Returns the errors of parts that could not be read.
+/// Passes the series of recordings to `visit`, in segments of about `segment_ms` for each server. Facts that a recording lacks come from `dumps`.
+/// Returns the errors of parts that could not be read.
 ///
 /// # Errors
 /// If an input does not exist or has no recording, and those of `visit`.
 pub fn read_recorded_series(
     inputs: &[PathBuf],
     filter: SampleFilter,
+    dumps: &ServerDumps,
     segment_ms: i64,
     visit: &mut dyn FnMut(RecordedEvent<'_>) -> Result<()>,
 ) -> Result<Vec<Error>> {
@@ -48,7 +51,7 @@ pub fn read_recorded_series(
         match event {
             SampleEvent::Block(block) => {
                 let number = reader_of(&readers, block.directory).unwrap_or_else(|| {
-                    readers.push(SegmentReader::new(&names, block.directory, servers, segment_ms));
+                    readers.push(SegmentReader::new((&names, dumps), block.directory, servers, segment_ms));
                     servers += 1;
                     readers.len() - 1
                 });

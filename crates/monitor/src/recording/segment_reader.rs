@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use fathom_errors::Result;
-use fathom_ftdc::{ROLES, SampleBlock, ServerFacts};
+use fathom_ftdc::{ROLES, SampleBlock, ServerDumps, ServerFacts};
 use fathom_record::{HeartbeatTimes, Point, SeriesSet};
 use serde::Serialize;
 
 use super::counter_track::CounterTrack;
 use super::cpu_times::RecordedCpuTimes;
+use super::engine_times;
 use super::heartbeat_reader::{HeartbeatField, HeartbeatReader};
 use super::host_columns::{HostColumn, mount_of};
 use crate::server::{NAMES, NameTree};
@@ -37,6 +38,16 @@ pub struct ClockStep {
     pub to_ms: i64,
 }
 
+/// A process of a recorded server. Times are milliseconds since 1970 in UTC by its host's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordedProcess {
+    pub pid: i64,
+    /// When it started, by its uptime.
+    pub started_ms: i64,
+    /// The time of its last sample.
+    pub last_ms: i64,
+}
+
 /// The server that a recording is of.
 #[derive(Debug)]
 pub struct RecordingOwner {
@@ -49,12 +60,18 @@ pub struct RecordingOwner {
     pub heartbeats: HeartbeatTimes,
     /// The steps of its clock to an earlier time, a thousand at most.
     pub clock_steps: Vec<ClockStep>,
+    /// Its processes, a thousand at most.
+    pub processes: Vec<RecordedProcess>,
 }
 
 /// Thirty days. No interval spans a longer time without samples: the clock was set, or the server was off.
 const MAX_INTERVAL_MS: i64 = 30 * 86_400_000;
 /// A damaged recording may have a step in each sample.
 const MAX_CLOCK_STEPS: usize = 1000;
+/// The same for processes.
+const MAX_PROCESSES: usize = 1000;
+/// The start of a process, as its uptime and the host's clock give it, drifts with that clock.
+const MAX_START_DRIFT_MS: u64 = 60_000;
 
 /// A metric's path without the role that it is recorded under.
 fn without_role(path: &str) -> &str {
@@ -71,6 +88,8 @@ pub(super) enum ColumnUse {
     /// It adds to these value paths of the table of names, times these factors.
     Status(Vec<(usize, f64)>),
     Host(HostColumn),
+    /// A bucket of times of the engine's reads or writes: the series behind `server.{member}.`.
+    EngineTimes(String),
     Heartbeat(HeartbeatField),
     Pid,
     UptimeMs,
@@ -90,7 +109,9 @@ impl ColumnUse {
             Some("pid") => ColumnUse::Pid,
             Some("uptimeMillis") => ColumnUse::UptimeMs,
             Some(status) => match names.counts_at(status) {
-                counts if counts.is_empty() => ColumnUse::Unused,
+                counts if counts.is_empty() => {
+                    engine_times::series_of(status).map_or(ColumnUse::Unused, ColumnUse::EngineTimes)
+                }
                 counts => ColumnUse::Status(counts),
             },
             None => match path.strip_prefix("systemMetrics.") {
@@ -105,6 +126,8 @@ impl ColumnUse {
 enum ChunkColumn {
     Status(Vec<(usize, f64)>),
     Host(usize, f64),
+    /// A counter of the server's process.
+    EngineTimes(usize),
     CpuTime(usize),
     Heartbeat(HeartbeatField),
     Pid,
@@ -133,12 +156,17 @@ impl SampleOrigin {
 /// Reads the samples of one server.
 pub(super) struct SegmentReader<'n> {
     names: &'n NameTree,
+    dumps: &'n ServerDumps,
     pub(super) directory: String,
-    pub(super) facts: ServerFacts,
+    /// The facts that the recording itself says.
+    recorded: ServerFacts,
+    /// The same with those of dumps.
+    facts: ServerFacts,
     member: usize,
     segment_ms: i64,
     /// The series of each row of the table of names.
     status: Vec<Option<CounterTrack>>,
+    /// The series of the host, and those of the server that have no row in that table.
     host: Vec<CounterTrack>,
     /// Numbers of `host` by the name of the series.
     host_numbers: HashMap<String, usize>,
@@ -149,6 +177,7 @@ pub(super) struct SegmentReader<'n> {
     /// How long samples took.
     sample_ms: Vec<Point>,
     clock_steps: Vec<ClockStep>,
+    processes: Vec<RecordedProcess>,
     /// The file of the last sample.
     file: String,
     samples: u64,
@@ -158,7 +187,7 @@ pub(super) struct SegmentReader<'n> {
 
 impl<'n> SegmentReader<'n> {
     pub(super) fn new(
-        names: &'n NameTree,
+        (names, dumps): (&'n NameTree, &'n ServerDumps),
         directory: &str,
         member: usize,
         segment_ms: i64,
@@ -166,7 +195,9 @@ impl<'n> SegmentReader<'n> {
         let track = |series: &str| CounterTrack::new(format!("server.{member}.{series}"));
         SegmentReader {
             names,
+            dumps,
             directory: directory.to_owned(),
+            recorded: ServerFacts::default(),
             facts: ServerFacts::default(),
             member,
             segment_ms,
@@ -178,6 +209,7 @@ impl<'n> SegmentReader<'n> {
             up: Vec::new(),
             sample_ms: Vec::new(),
             clock_steps: Vec::new(),
+            processes: Vec::new(),
             file: String::new(),
             samples: 0,
             last: None,
@@ -191,8 +223,10 @@ impl<'n> SegmentReader<'n> {
         block: &SampleBlock<'_>,
         visit: &mut dyn FnMut(RecordedSegment<'_>) -> Result<()>,
     ) -> Result<()> {
-        if self.facts != *block.facts {
+        if self.recorded != *block.facts {
+            self.recorded.clone_from(block.facts);
             self.facts.clone_from(block.facts);
+            self.dumps.complete(&mut self.facts);
         }
         let uses: Vec<ColumnUse> =
             block.metrics.iter().map(|metric| ColumnUse::from_path(&metric.path, self.names)).collect();
@@ -200,8 +234,8 @@ impl<'n> SegmentReader<'n> {
             ColumnUse::Host(HostColumn::Mount(mount, _)) => Some(mount.as_str()),
             _ => None,
         });
-        let db_path = block.facts.db_path.as_deref().unwrap_or(DEFAULT_DB_PATH);
-        let has_data = block.facts.process.as_deref() != Some("mongos");
+        let db_path = self.facts.db_path.as_deref().unwrap_or(DEFAULT_DB_PATH);
+        let has_data = self.facts.process.as_deref() != Some("mongos");
         let data_mount = mount_of(db_path, mounts).filter(|_| has_data).map(str::to_owned);
         let columns: Vec<(ChunkColumn, &Vec<i64>)> = uses
             .into_iter()
@@ -272,6 +306,22 @@ impl<'n> SegmentReader<'n> {
             facts: self.facts,
             heartbeats: self.heartbeats.times,
             clock_steps: self.clock_steps,
+            processes: self.processes,
+        }
+    }
+
+    /// Notes the process of a sample.
+    fn follow_process(&mut self, sample: SampleOrigin) {
+        let Some(pid) = sample.pid else { return };
+        let started_ms = sample.at_ms.saturating_sub(sample.uptime_ms.unwrap_or(0));
+        let is_same = |one: &&mut RecordedProcess| {
+            one.pid == pid && one.started_ms.abs_diff(started_ms) <= MAX_START_DRIFT_MS
+        };
+        let is_full = self.processes.len() >= MAX_PROCESSES;
+        match self.processes.iter_mut().rev().find(is_same) {
+            Some(process) => process.last_ms = process.last_ms.max(sample.at_ms),
+            None if is_full => {}
+            None => self.processes.push(RecordedProcess { pid, started_ms, last_ms: sample.at_ms }),
         }
     }
 
@@ -289,6 +339,9 @@ impl<'n> SegmentReader<'n> {
                     self.host_number(series).filter(|_| Some(mount.as_str()) == data_mount)?,
                     1.0,
                 )
+            }
+            ColumnUse::EngineTimes(series) => {
+                ChunkColumn::EngineTimes(self.host_number(format!("server.{}.{series}", self.member))?)
             }
             ColumnUse::Heartbeat(field) => ChunkColumn::Heartbeat(field),
             ColumnUse::Pid => ChunkColumn::Pid,
@@ -318,6 +371,7 @@ impl<'n> SegmentReader<'n> {
                 _ => {}
             }
         }
+        self.follow_process(sample);
         // A clock that stepped back gives no interval, and a restart gives no interval of the server.
         let window_ns =
             self.last.filter(|last| last.at_ms < at_ms).map(|last| (to_ns(last.at_ms), to_ns(at_ms)));
@@ -341,6 +395,11 @@ impl<'n> SegmentReader<'n> {
                         track.add(number, window_ns, value as f64 * factor);
                     }
                 }
+                ChunkColumn::EngineTimes(track) => {
+                    if let Some(track) = self.host.get_mut(*track) {
+                        track.add(number, status_window_ns, value as f64);
+                    }
+                }
                 ChunkColumn::CpuTime(time) => self.cpu.set(*time, value),
                 ChunkColumn::Heartbeat(field) => self.heartbeats.set(*field, value),
                 ChunkColumn::Pid | ChunkColumn::UptimeMs | ChunkColumn::End => {}
@@ -348,7 +407,7 @@ impl<'n> SegmentReader<'n> {
         }
         self.cpu.end_sample(number, window_ns);
         self.heartbeats.end_sample();
-        for (track, value) in self.status.iter_mut().zip(self.names.values(found, false)) {
+        for (track, value) in self.status.iter_mut().zip(self.names.values(found)) {
             if let (Some(track), Some(value)) = (track, value) {
                 track.add(number, status_window_ns, value);
             }

@@ -136,7 +136,10 @@ impl CommandText {
     fn of(command: &Bson) -> Option<CommandText> {
         let cut = match command {
             Bson::String(text) => Some(text.as_str()),
-            Bson::Document(document) => document.get_str("$truncated").ok(),
+            // The lab server names the fields that it leaves out, in a field of the same name.
+            Bson::Document(document) => {
+                document.get_str("$truncated").ok().filter(|text| text.starts_with('{'))
+            }
             _ => return None,
         };
         if let Some(text) = cut {

@@ -136,6 +136,10 @@ fn commands_come_cut_and_as_parts() {
     );
     assert_eq!((cut.kind.as_str(), cut.namespace.as_str()), ("find", "shop.orders"));
     assert_eq!(cut.shape, "{ filter: { a: { $in: [?] } } }");
+    // The lab server keeps the fields that fit.
+    let short = doc! { "find": "orders", "sort": { "a": 1 }, "$truncated": "filter, hint" };
+    let short = of(short, doc! {});
+    assert_eq!((short.kind.as_str(), short.shape.as_str()), ("find", "{ sort: { a: 1 } }"));
     // The order of a sort's fields is a part of its shape, and quotes in a value end nothing.
     let filter = doc! { "b": "\", leak: { x: 1" };
     let sorted = of(doc! { "find": "orders", "filter": filter, "sort": { "z": -1, "a": 1.0 } }, doc! {});
@@ -178,6 +182,7 @@ fn of_many_kinds_those_with_the_longest_time_are_kept() {
 /// Commands with a value at every position that a client can fill.
 fn commands_with(secret: &str) -> Vec<Document> {
     let address = format!("{secret}@example.com");
+    let pattern = bson::Regex { pattern: secret.try_into().unwrap(), options: "i".try_into().unwrap() };
     vec![
         doc! { "find": "orders", "filter": { "a": secret, "$or": [{ "b": { "$gt": secret } }, { "c": { "$in": [secret, 5] } }] },
         "sort": { "a": secret }, "min": { "a": secret }, "max": { "a": secret }, "comment": secret, "let": { "x": secret },
@@ -190,6 +195,8 @@ fn commands_with(secret: &str) -> Vec<Document> {
         { "$lookup": { "from": secret, "let": { "v": secret }, "pipeline": [{ "$match": { "k": secret } }], "as": secret } },
         { "$set": { "s": secret } }, { "$sort": { "a": secret } }, { "$out": secret },
         { "$function": { "body": secret, "args": [secret] } }], "cursor": {} },
+        doc! { "find": "orders", "filter": { "a": 1, "r": pattern }, "hint": secret },
+        doc! { "aggregate": "orders", "pipeline": [{ "$match": { "a": secret } }], "hint": { "a": secret }, "cursor": {} },
         doc! { "insert": "orders", "documents": [{ "a": secret }] },
         doc! { "update": "orders", "updates": [{ "q": { "a": secret }, "u": { "$set": { "b": secret, secret: 1 } },
         "arrayFilters": [{ "x": secret }], "c": { "v": secret } }, { "q": {}, "u": { secret: secret } }] },

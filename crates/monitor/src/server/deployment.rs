@@ -82,7 +82,7 @@ fn members(deployment: &Deployment, shard: Option<&str>, notes: &mut Vec<String>
     };
     let mut found = Vec::new();
     for stranger in deployment.strangers() {
-        let reason = stranger.fault.as_deref().unwrap_or("it is no member");
+        let reason = stranger.fault.as_deref().unwrap_or("it is not a member");
         notes.push(format!("{} is not watched: {reason}", stranger.address));
     }
     for member in deployment.members() {

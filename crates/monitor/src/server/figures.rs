@@ -77,7 +77,7 @@ impl CounterFigures {
             self.life = None;
             let at_s = Duration::from_nanos(at_ns).as_secs();
             let note =
-                format!("{who} was restarted before second {at_s} of the run: its counters began anew");
+                format!("{who} was restarted before second {at_s} of the run: its counters began at zero");
             self.notes.once(batch, note);
         }
         let values = self.names.read(status);

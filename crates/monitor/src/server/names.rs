@@ -32,13 +32,10 @@ pub(crate) struct ValuePath {
     pub(crate) factor: f64,
     /// True if only "more than zero" is of interest: 1, else 0.
     pub(crate) is_flag: bool,
-    /// `true` if the place is for the lab server alone, `false` for all others, `None` for all servers. Its `locks` count the
-    /// waits for tickets, and nothing else.
-    pub(crate) lab: Option<bool>,
 }
 
 const fn at(paths: &'static [&'static str]) -> ValuePath {
-    ValuePath { paths, less: &[], zero_by: None, factor: 1.0, is_flag: false, lab: None }
+    ValuePath { paths, less: &[], zero_by: None, factor: 1.0, is_flag: false }
 }
 
 impl ValuePath {
@@ -56,10 +53,6 @@ impl ValuePath {
 
     const fn flag(self) -> ValuePath {
         ValuePath { is_flag: true, ..self }
-    }
-
-    const fn lab(self, only: bool) -> ValuePath {
-        ValuePath { lab: Some(only), ..self }
     }
 }
 
@@ -211,7 +204,7 @@ pub(crate) static NAMES: &[Name] = &[
                 "wiredTiger.concurrentTransactions.read.totalTimeQueuedMicros",
                 "wiredTiger.concurrentTransactions.write.totalTimeQueuedMicros",
             ]),
-            at(&["locks.Global.timeAcquiringMicros.*"]).lab(true),
+            at(&["fathom.tickets.totalWaitMicros"]),
         ],
     ),
     // A lock without any wait so far has only its `acquireCount` [real].
@@ -219,23 +212,21 @@ pub(crate) static NAMES: &[Name] = &[
         "wait.lock_us",
         &[
             at(&["fathom.locks.totalWaitMicros"]),
-            at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*").lab(false),
+            at(&["locks.*.timeAcquiringMicros.*"]).zero_by("locks.*.acquireCount.*"),
         ],
     ),
     // The same waits by the resource of the lock, from the one that holds the others down.
     name(
         "lock.global.wait_us",
-        &[at(&["locks.Global.timeAcquiringMicros.*"]).zero_by("locks.Global.acquireCount.*").lab(false)],
+        &[at(&["locks.Global.timeAcquiringMicros.*"]).zero_by("locks.Global.acquireCount.*")],
     ),
     name(
         "lock.database.wait_us",
-        &[at(&["locks.Database.timeAcquiringMicros.*"]).zero_by("locks.Database.acquireCount.*").lab(false)],
+        &[at(&["locks.Database.timeAcquiringMicros.*"]).zero_by("locks.Database.acquireCount.*")],
     ),
     name(
         "lock.collection.wait_us",
-        &[at(&["locks.Collection.timeAcquiringMicros.*"])
-            .zero_by("locks.Collection.acquireCount.*")
-            .lab(false)],
+        &[at(&["locks.Collection.timeAcquiringMicros.*"]).zero_by("locks.Collection.acquireCount.*")],
     ),
     name("write_conflicts", &[at(&["metrics.operation.writeConflicts"])]),
     // Since 4.2 [real].

@@ -6,9 +6,6 @@ use bson::{RawBsonRef, RawDocument};
 
 use super::names::{NAMES, ValuePath};
 
-/// The section that only the lab server has.
-const LAB_SECTION: &str = "fathom";
-
 /// A node of the paths, with the nodes below each field.
 #[derive(Debug, Default)]
 struct PathNode {
@@ -76,16 +73,14 @@ impl NameTree {
     pub(crate) fn read(&self, status: &RawDocument) -> Vec<Option<f64>> {
         let mut found = vec![None; self.places];
         walk(&self.root, status, &mut found);
-        let is_lab = matches!(status.get(LAB_SECTION), Ok(Some(RawBsonRef::Document(_))));
-        self.values(found, is_lab)
+        self.values(found)
     }
 
-    /// The value of each row of [`NAMES`] from the sums of all value paths, of the lab server or another.
-    pub(crate) fn values(&self, found: Vec<Option<f64>>, is_lab: bool) -> Vec<Option<f64>> {
+    /// The value of each row of [`NAMES`] from the sums of all value paths.
+    pub(crate) fn values(&self, found: Vec<Option<f64>>) -> Vec<Option<f64>> {
         let mut found = found.into_iter();
         let value_of = |(place, value): (&ValuePath, Option<f64>)| {
-            let value = value.filter(|_| place.lab.is_none_or(|lab| lab == is_lab))?;
-            Some(if place.is_flag { f64::from(u8::from(value > 0.0)) } else { value })
+            value.map(|value| if place.is_flag { f64::from(u8::from(value > 0.0)) } else { value })
         };
         let first = |places: &'static [ValuePath]| {
             let values: Vec<Option<f64>> = found.by_ref().take(places.len()).collect();
@@ -196,14 +191,18 @@ mod tests {
             assert_eq!(value(&values, series), Some(number), "{series}");
         }
         assert_eq!(values.iter().flatten().count(), expected.len());
-        // A server without any lock wait, and the lab server, whose locks are its tickets.
+        // A server without any lock wait, and the lab server, which counts all its waits in a section of its own.
         let calm = rawdoc! { "locks": { "Global": { "acquireCount": { "r": 9_i64 } } } };
         assert_eq!(value(&tree.read(&calm), "wait.lock_us"), Some(0.0));
-        let lab = rawdoc! { "fathom": {}, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64, "w": 4_i64 } } } };
-        assert_eq!(value(&tree.read(&lab), "wait.lock_us"), None);
-        assert_eq!(value(&tree.read(&lab), "wait.ticket_us"), Some(7.0));
-        let lab = rawdoc! { "fathom": { "locks": { "totalWaitMicros": 5_i64 } }, "locks": { "Global": { "timeAcquiringMicros": { "r": 3_i64 } } } };
-        assert_eq!(value(&tree.read(&lab), "wait.lock_us"), Some(5.0));
+        let lab = rawdoc! {
+            "fathom": { "locks": { "totalWaitMicros": 5_i64 }, "tickets": { "totalWaitMicros": 7_i64 } },
+            "locks": { "Collection": { "acquireCount": { "r": 1_i64 }, "timeAcquiringMicros": { "r": 3_i64 } } },
+        };
+        for (series, number) in
+            [("wait.lock_us", 5.0), ("wait.ticket_us", 7.0), ("lock.collection.wait_us", 3.0)]
+        {
+            assert_eq!(value(&tree.read(&lab), series), Some(number), "{series}");
+        }
     }
 
     #[test]

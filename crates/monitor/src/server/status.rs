@@ -166,7 +166,7 @@ impl StatusSampler {
             Err(Refusal::Denied) => {
                 let who = self.link.who();
                 let note = "the user may not run currentOp (the role clusterMonitor is enough)";
-                let cost = "a server that fsyncLock holds is not told from one that stands still";
+                let cost = "a server that is locked by fsyncLock cannot be distinguished from one that hangs";
                 self.figures.notes.once(batch, format!("{who}: {note}: {cost}"));
             }
             Err(Refusal::Absent | Refusal::Failed(_)) => {}

@@ -139,7 +139,7 @@ impl Sampler for Trace {
         }
         if (traced as f64 + lost as f64) * 1e9 / (window_ns.1 - window_ns.0) as f64 > MAX_REQUESTS_PER_S {
             self.state = TraceState::Ended;
-            self.notes.once(batch, "Block requests are no longer traced, because there are more than 200 000 a second; from here on a device's time is not split into waiting and being served.");
+            self.notes.once(batch, "Block requests are no longer traced, because there are more than 200 000 a second; from now on a device's time is not split into waiting and being served.");
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::clock::{now_ns, sleep_until};
 use crate::engine::{check_read, failed};
 use crate::file::BlockFile;
 use crate::requests::{IoRequest, RequestStream};
-use crate::shape::{Durable, Pattern};
+use crate::shape::{Pattern, WriteSync};
 use crate::tracks::{Track, TrackShard};
 use crate::worker_context::WorkerContext;
 
@@ -122,7 +122,7 @@ impl<F: BlockFile> Worker<'_, F> {
 
     fn write(&mut self, request: IoRequest, intended: Option<u64>) -> Result<()> {
         let (begin, written) = self.write_block(request)?;
-        let end = if self.crew.job.durable == Durable::Fdatasync {
+        let end = if self.crew.job.durable == WriteSync::Fdatasync {
             self.file.sync_data().map_err(|e| failed("fdatasync", self.path, request.offset, e))?;
             now_ns()
         } else {
@@ -131,9 +131,9 @@ impl<F: BlockFile> Worker<'_, F> {
         let mut tracks = self.shard.tracks();
         tracks.record(Track::Write, written - begin);
         match self.crew.job.durable {
-            Durable::None => {}
-            Durable::Dsync => tracks.record(Track::Durable, end - begin),
-            Durable::Fdatasync => {
+            WriteSync::None => {}
+            WriteSync::Dsync => tracks.record(Track::Durable, end - begin),
+            WriteSync::Fdatasync => {
                 tracks.record(Track::Sync, end - written);
                 tracks.record(Track::Durable, end - begin);
             }

@@ -12,7 +12,7 @@ use fathom_units::Bytes;
 use super::threads::work;
 use crate::clock::now_ns;
 use crate::faulty::{DiskFault, FaultyFile};
-use crate::shape::{Durable, IoEngine, Job, Pattern};
+use crate::shape::{IoEngine, Job, Pattern, WriteSync};
 use crate::stamp::{Generations, Stamper};
 use crate::tracks::{Track, Tracks};
 use crate::worker_context::{StartSchedule, Starter, WorkerContext};
@@ -92,7 +92,7 @@ fn a_checkpoint_syncs_once_a_burst() {
 
 #[test]
 fn every_fault_has_its_kind() {
-    let durable = job(Pattern::RandWrite).durable(Durable::Fdatasync);
+    let durable = job(Pattern::RandWrite).durable(WriteSync::Fdatasync);
     let checkpoint = Job { burst: Bytes::kib(64), ..job(Pattern::Checkpoint) };
     for (job, fault, kind, word) in [
         (job(Pattern::RandRead), DiskFault::ReadError(50), Kind::Io, "cannot read"),

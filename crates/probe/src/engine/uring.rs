@@ -23,7 +23,7 @@ use crate::clock::{now_ns, sleep_until};
 use crate::engine::{check_read, failed, slots};
 use crate::file::{BlockFile, whole};
 use crate::requests::{IoRequest, RequestStream};
-use crate::shape::{Durable, Pattern};
+use crate::shape::{Pattern, WriteSync};
 use crate::tracks::{Track, TrackShard};
 use crate::worker_context::WorkerContext;
 
@@ -246,7 +246,7 @@ impl<'a> Ring<'a> {
 
     /// Whether each write carries its own fdatasync; a checkpoint syncs once a burst.
     fn syncs_each_write(&self) -> bool {
-        self.crew.job.durable == Durable::Fdatasync && self.crew.job.pattern != Pattern::Checkpoint
+        self.crew.job.durable == WriteSync::Fdatasync && self.crew.job.pattern != Pattern::Checkpoint
     }
 
     fn entry(&self, request: IoRequest, at: usize, len: u32) -> squeue::Entry {
@@ -342,7 +342,7 @@ impl<'a> Ring<'a> {
         let latency_ns = now.saturating_sub(slot.begin_ns);
         let mut tracks = self.shard.tracks();
         tracks.record(if slot.write { Track::Write } else { Track::Read }, latency_ns);
-        if slot.write && self.crew.job.durable == Durable::Dsync {
+        if slot.write && self.crew.job.durable == WriteSync::Dsync {
             tracks.record(Track::Durable, latency_ns);
         }
         if let Some(intended_ns) = slot.intended_ns.filter(|_| !linked) {

@@ -190,9 +190,9 @@ pub(super) fn flushes(evidence: &DiskEvidence<'_>) -> Option<Finding> {
                 .advice("Ask for the device's model and its power-loss protection, or try a power-cut test"),
         ),
         (Some(false), _) => Some(
-            Finding::new("cache-write-through", Severity::Ok, "The device says that its cache is not volatile (write_cache = write through), so a sync is cheap")
+            Finding::new("cache-write-through", Severity::Ok, "The device reports that its cache is not volatile (write_cache = write through), so a sync is cheap")
                 .evidence(asked)
-                .advice("Check that nobody wrote 'write through' into sysfs by hand: that only stops flushes from being sent"),
+                .advice("Check that 'write through' was not written into sysfs by hand: that only stops flushes from being sent"),
         ),
         _ => None,
     }

@@ -164,9 +164,7 @@ fn u32_of(number: u64) -> u32 {
 fn whole(name: &str, value: &OptionValue, default: u64, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     let senseless = || {
         let (first, last) = (range.start(), range.end());
-        Error::usage(format!(
-            "{name} is {value}, which makes no sense; take a whole number from {first} to {last}"
-        ))
+        Error::usage(format!("{name} is {value}, but must be a whole number from {first} to {last}"))
     };
     let number = match value {
         OptionValue::Null => return Ok(default),

@@ -150,7 +150,7 @@ fn settle_journal(path: &Path) -> Result<Vec<ResourceFate>> {
         outcomes.push(ResourceFate { found: DeadEntry { owner, thing: owed.thing }, fate });
     }
     if contents.unreadable > 0 {
-        let what = format!("{} lines of {} make no sense", contents.unreadable, path.display());
+        let what = format!("{} lines of {} cannot be read", contents.unreadable, path.display());
         let advice = "look whether they name things still there, undo those, and delete the journal";
         outcomes.push(about_journal(path, Error::new(Kind::Malformed, what).advise(advice)));
     } else if kept.is_empty() {

@@ -104,7 +104,7 @@ fn stop(name: &str, uuid: &str) -> Result<()> {
     // An array that was not finished has no UUID yet; our members show that it is ours.
     let detail = mdadm()?.args(["--detail", "--export"]).arg(&device).run().unwrap_or_default();
     if exported_uuid(&detail).is_some_and(|found| found != digits(uuid)) {
-        let what = format!("{} stands on our devices and is another array than ours", device.display());
+        let what = format!("{} is on our devices and is another array than ours", device.display());
         return Err(Error::new(Kind::NotOurs, what).advise("stop it by hand, then run 'fathom cleanup'"));
     }
     mdadm()?.arg("--stop").arg(&device).run().map(drop)

@@ -8,7 +8,7 @@ use bson::{Bson, Document};
 
 use super::environment::{BYTES_PER_STEP, EvaluationScope};
 use super::path::{Path, PathBase};
-use super::value::{NamedOperator, Two, UnaryOperator, Value, VariadicOperator, measure};
+use super::value::{BinaryOperator, NamedOperator, UnaryOperator, Value, VariadicOperator, measure};
 use super::{accumulators, logic, loops};
 use crate::Result;
 
@@ -20,7 +20,7 @@ pub(super) enum ExpressionNode {
     Object(Vec<(String, ExpressionNode)>),
     Array(Vec<ExpressionNode>),
     One(&'static str, UnaryOperator, Box<ExpressionNode>),
-    Two(&'static str, Two, Box<[ExpressionNode; 2]>),
+    Two(&'static str, BinaryOperator, Box<[ExpressionNode; 2]>),
     Many(&'static str, VariadicOperator, Vec<ExpressionNode>),
     Named(&'static str, NamedOperator, Vec<Option<ExpressionNode>>),
     And(Vec<ExpressionNode>),
@@ -128,7 +128,7 @@ pub(super) fn made<'e>(value: Bson, environment: &EvaluationScope<'_>) -> Result
 #[inline(never)]
 fn two<'e>(
     name: &'static str,
-    apply: Two,
+    apply: BinaryOperator,
     arguments: &'e [ExpressionNode; 2],
     environment: &EvaluationScope<'e>,
 ) -> Result<Value<'e>> {

@@ -4,7 +4,7 @@ use bson::RawBsonRef;
 
 use super::node::ExpressionNode;
 use super::parse::{Parser, literal};
-use super::value::{NamedOperator, OperatorSignature, Two, UnaryOperator, VariadicOperator};
+use super::value::{BinaryOperator, NamedOperator, OperatorSignature, UnaryOperator, VariadicOperator};
 use super::{
     accumulators, arithmetic, arrays, conversion, date_parts, date_text, functions, logic, loops, objects,
     pattern, positions, sets, strings,
@@ -14,7 +14,7 @@ use crate::Result;
 /// The form in which an operator takes its arguments.
 pub(super) enum Form {
     One(UnaryOperator),
-    Two(Two),
+    Two(BinaryOperator),
     /// A number of arguments between two bounds.
     Many(usize, usize, VariadicOperator),
     /// Arguments by name, in a document.

@@ -363,7 +363,7 @@ pub(crate) fn type_name(element: bson::spec::ElementType) -> &'static str {
 /// An operator of one argument.
 pub(super) type UnaryOperator = for<'e> fn(&'static str, Value<'e>) -> Result<Value<'e>>;
 /// An operator of two arguments.
-pub(super) type Two = for<'e> fn(&'static str, Value<'e>, Value<'e>) -> Result<Value<'e>>;
+pub(super) type BinaryOperator = for<'e> fn(&'static str, Value<'e>, Value<'e>) -> Result<Value<'e>>;
 /// An operator of any number of arguments.
 pub(super) type VariadicOperator = for<'e> fn(&'static str, Vec<Value<'e>>) -> Result<Value<'e>>;
 /// An operator of named arguments; those that were not given are `None`.

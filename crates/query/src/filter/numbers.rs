@@ -3,7 +3,7 @@
 
 use bson::{Decimal128, RawBsonRef};
 
-use crate::decimal::{Decimal, Finite};
+use crate::decimal::{Decimal, FiniteDecimal};
 
 /// Two to the 63rd: the first double beyond a signed 64-bit integer.
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
@@ -55,7 +55,8 @@ fn double(number: f64) -> Option<i64> {
 
 /// The whole part, and whether a fraction was cut off.
 fn whole_decimal(number: Decimal128) -> Option<(i64, bool)> {
-    let Decimal::Finite(Finite { negative, mut coefficient, exponent }) = Decimal::from_value(number) else {
+    let Decimal::Finite(FiniteDecimal { negative, mut coefficient, exponent }) = Decimal::from_value(number)
+    else {
         return None;
     };
     let mut remains = false;

@@ -7,7 +7,7 @@ use super::class::{self, malformed};
 use super::encode::{Marker, TWO_TO_63, TWO_TO_256, tiny_base};
 use super::rounding::{Round, add_units, normalized, of_double, of_halves, with_exponent};
 use super::type_bits::{NumberType, TypeBitsReader, ZeroType};
-use crate::decimal::{BIAS, DIGITS, Decimal, Finite};
+use crate::decimal::{BIAS, DIGITS, Decimal, FiniteDecimal};
 use crate::order::MAX_DEPTH;
 use crate::{Code, Failure, Result};
 use bson::oid::ObjectId;
@@ -226,7 +226,7 @@ impl KeyStringReader<'_> {
             ZeroType::NegativeDouble => Bson::Double(-0.0),
             ZeroType::Decimal { negative, biased } => {
                 let exponent = i32::from(biased) - BIAS;
-                Bson::Decimal128(Decimal::Finite(Finite { negative, coefficient: 0, exponent }).pack())
+                Bson::Decimal128(Decimal::Finite(FiniteDecimal { negative, coefficient: 0, exponent }).pack())
             }
         })
     }
@@ -307,7 +307,7 @@ impl KeyStringReader<'_> {
         for _ in 0..fraction_bytes {
             encoded = encoded << 8 | u64::from(self.byte()?);
         }
-        let long_base = Finite { negative: false, coefficient: u128::from(integer), exponent: 0 };
+        let long_base = FiniteDecimal { negative: false, coefficient: u128::from(integer), exponent: 0 };
         if fraction_bytes == 0 {
             return self.continued(long_base, kind, negative);
         }
@@ -328,7 +328,7 @@ impl KeyStringReader<'_> {
             NumberType::Int32 => Bson::Int32(i32::try_from(value).map_err(|_| too_large())?),
             NumberType::Int64 => Bson::Int64(value),
             NumberType::Double => Bson::Double(value as f64),
-            NumberType::Decimal => return self.decimal(Finite::of_integer(value), kind, negative),
+            NumberType::Decimal => return self.decimal(FiniteDecimal::of_integer(value), kind, negative),
         })
     }
 
@@ -343,19 +343,19 @@ impl KeyStringReader<'_> {
     }
 
     /// Reads a decimal above `base`; the next 8 bytes give the distance in units of its 34th digit.
-    fn continued(&mut self, base: Finite, kind: NumberType, negative: bool) -> Result<Bson> {
+    fn continued(&mut self, base: FiniteDecimal, kind: NumberType, negative: bool) -> Result<Bson> {
         let units = self.long()?;
         let sum =
             add_units(normalized(base), units).ok_or_else(|| malformed("a decimal of too many digits"))?;
         self.decimal(sum, kind, negative)
     }
 
-    fn decimal(&mut self, magnitude: Finite, kind: NumberType, negative: bool) -> Result<Bson> {
+    fn decimal(&mut self, magnitude: FiniteDecimal, kind: NumberType, negative: bool) -> Result<Bson> {
         if kind != NumberType::Decimal {
             return Err(malformed("a decimal of another type"));
         }
         let low_bits = self.type_bits.exponent()?;
-        let value = with_exponent(Finite { negative, ..magnitude }, low_bits)
+        let value = with_exponent(FiniteDecimal { negative, ..magnitude }, low_bits)
             .ok_or_else(|| malformed("a decimal of an impossible exponent"))?;
         Ok(Bson::Decimal128(Decimal::Finite(value).pack()))
     }

@@ -11,7 +11,7 @@
 use super::class;
 use super::rounding::{Round, halves, multiply_down, normalized, of_double, to_double_down, units_between};
 use super::type_bits::{NumberType, TypeBits, ZeroType};
-use crate::decimal::{BIAS, DIGITS, Decimal, Finite};
+use crate::decimal::{BIAS, DIGITS, Decimal, FiniteDecimal};
 use crate::order::{MAX_DEPTH, db_pointer_bytes};
 use bson::Decimal128;
 use bson::raw::{RawBinaryRef, RawBsonRef, RawDocument};
@@ -345,7 +345,7 @@ impl Writer<'_> {
         }
     }
 
-    fn finite(&mut self, value: Finite) {
+    fn finite(&mut self, value: FiniteDecimal) {
         let negative = value.negative;
         let (bin, exact) = to_double_down(value);
         let signed = if negative { -bin } else { bin };
@@ -372,7 +372,7 @@ impl Writer<'_> {
             }
         } else {
             let fifteen = of_double(bin, 15, Round::Up);
-            let marker = match (Finite { negative: false, ..value }).compare(fifteen) {
+            let marker = match (FiniteDecimal { negative: false, ..value }).compare(fifteen) {
                 std::cmp::Ordering::Less => Marker::BelowFifteen,
                 std::cmp::Ordering::Equal => Marker::EqualToFifteen,
                 std::cmp::Ordering::Greater => Marker::AboveFifteen,
@@ -389,7 +389,7 @@ impl Writer<'_> {
 
     /// From 2^53 to 2^63, writes the integer part itself, which a double may not hold. Returns the rest to write after it, or
     /// `None` if there is none.
-    fn long_integer(&mut self, value: Finite) -> Option<Finite> {
+    fn long_integer(&mut self, value: FiniteDecimal) -> Option<FiniteDecimal> {
         let ten = 10u128.pow(value.exponent.unsigned_abs().min(DIGITS));
         let (integer, fraction) = if value.exponent >= 0 {
             (value.coefficient * ten, 0)
@@ -405,12 +405,12 @@ impl Writer<'_> {
             // Seven bytes hold the integer part; the eighth has only the marker.
             self.put_magnitude(&[Marker::AboveFifteen as u8], value.negative);
         }
-        Some(normalized(Finite { negative: false, coefficient: u128::from(integer), exponent: 0 }))
+        Some(normalized(FiniteDecimal { negative: false, coefficient: u128::from(integer), exponent: 0 }))
     }
 
     /// Writes a magnitude below the normal doubles, which would give too few digits: it is scaled as a decimal, always rounded
     /// down. `bin` is the double below the magnitude; if even that is zero, the decimal's own bits are written.
-    fn tiny(&mut self, value: Finite, bin: f64) {
+    fn tiny(&mut self, value: FiniteDecimal, bin: f64) {
         let negative = value.negative;
         if bin == 0.0 {
             let (high, low) = halves(normalized(value));
@@ -427,7 +427,7 @@ impl Writer<'_> {
 }
 
 /// The base of a decimal below the normal doubles: the scaled double, as a decimal scaled back, always down.
-pub(super) fn tiny_base(scaled: f64) -> Finite {
+pub(super) fn tiny_base(scaled: f64) -> FiniteDecimal {
     let down = of_double(1.0 / TWO_TO_256, DIGITS, Round::Down);
     normalized(multiply_down(of_double(scaled, DIGITS, Round::Down), down))
 }

@@ -1,5 +1,7 @@
 //! Conversions between doubles and decimals for keys, with rounding in a given direction to a given number of digits.
-use crate::decimal::{BIAS, COEFFICIENT_END, DIGITS, Decimal, Finite, MAX_BIASED_EXPONENT, split_double};
+use crate::decimal::{
+    BIAS, COEFFICIENT_END, DIGITS, Decimal, FiniteDecimal, MAX_BIASED_EXPONENT, split_double,
+};
 use bigdecimal::num_bigint::BigUint;
 use std::cmp::Ordering;
 
@@ -13,7 +15,7 @@ pub(super) enum Round {
 }
 
 /// A positive double as a decimal of at most `digits` digits; exact if it has no more.
-pub(super) fn of_double(value: f64, digits: u32, round: Round) -> Finite {
+pub(super) fn of_double(value: f64, digits: u32, round: Round) -> FiniteDecimal {
     let (mantissa, power) = split_double(value);
     // m * 2^-k is m * 5^k / 10^k.
     let (number, exponent) = if power >= 0 {
@@ -25,12 +27,12 @@ pub(super) fn of_double(value: f64, digits: u32, round: Round) -> Finite {
 }
 
 /// The product of two magnitudes to 34 digits, rounded down.
-pub(super) fn multiply_down(left: Finite, right: Finite) -> Finite {
+pub(super) fn multiply_down(left: FiniteDecimal, right: FiniteDecimal) -> FiniteDecimal {
     let product = BigUint::from(left.coefficient) * BigUint::from(right.coefficient);
     cut(product, left.exponent + right.exponent, DIGITS, Round::Down)
 }
 
-fn cut(number: BigUint, exponent: i32, digits: u32, round: Round) -> Finite {
+fn cut(number: BigUint, exponent: i32, digits: u32, round: Round) -> FiniteDecimal {
     let excess = digits_of(&number).saturating_sub(digits);
     let divisor = BigUint::from(10u32).pow(excess);
     let quotient = &number / &divisor;
@@ -44,7 +46,7 @@ fn cut(number: BigUint, exponent: i32, digits: u32, round: Round) -> Finite {
             exponent += 1;
         }
     }
-    Finite { negative: false, coefficient, exponent }
+    FiniteDecimal { negative: false, coefficient, exponent }
 }
 
 fn digits_of(number: &BigUint) -> u32 {
@@ -54,8 +56,8 @@ fn digits_of(number: &BigUint) -> u32 {
 }
 
 /// The largest double that is not above the magnitude, and whether it equals it.
-pub(super) fn to_double_down(magnitude: Finite) -> (f64, bool) {
-    let magnitude = Finite { negative: false, ..magnitude };
+pub(super) fn to_double_down(magnitude: FiniteDecimal) -> (f64, bool) {
+    let magnitude = FiniteDecimal { negative: false, ..magnitude };
     // Parsing gives the nearest double, which is at most one step too far up.
     let text = format!("{}e{}", magnitude.coefficient, magnitude.exponent);
     let nearest = text.parse::<f64>().unwrap_or(f64::INFINITY).min(f64::MAX);
@@ -67,11 +69,11 @@ pub(super) fn to_double_down(magnitude: Finite) -> (f64, bool) {
 }
 
 /// The same value with as many digits as fit, so that all values of one magnitude have the same exponent.
-pub(super) fn normalized(magnitude: Finite) -> Finite {
+pub(super) fn normalized(magnitude: FiniteDecimal) -> FiniteDecimal {
     let digits = magnitude.coefficient.checked_ilog10().map_or(DIGITS, |log| log + 1);
     let room = u32::try_from(magnitude.exponent + BIAS).unwrap_or(0);
     let shift = DIGITS.saturating_sub(digits).min(room);
-    Finite {
+    FiniteDecimal {
         coefficient: magnitude.coefficient * 10u128.pow(shift),
         exponent: magnitude.exponent - shift as i32,
         ..magnitude
@@ -79,18 +81,18 @@ pub(super) fn normalized(magnitude: Finite) -> Finite {
 }
 
 /// The sum of a normalized magnitude and `units` of its last digit; `None` if that has more digits than fit.
-pub(super) fn add_units(magnitude: Finite, units: u64) -> Option<Finite> {
+pub(super) fn add_units(magnitude: FiniteDecimal, units: u64) -> Option<FiniteDecimal> {
     let sum = magnitude.coefficient + u128::from(units);
     if sum < COEFFICIENT_END {
-        Some(Finite { coefficient: sum, ..magnitude })
+        Some(FiniteDecimal { coefficient: sum, ..magnitude })
     } else {
-        let tenth = Finite { coefficient: sum / 10, exponent: magnitude.exponent + 1, ..magnitude };
+        let tenth = FiniteDecimal { coefficient: sum / 10, exponent: magnitude.exponent + 1, ..magnitude };
         sum.is_multiple_of(10).then_some(tenth)
     }
 }
 
 /// How many units of the last digit of `base`, which is normalized, lie between it and the larger magnitude `value`.
-pub(super) fn units_between(base: Finite, value: Finite) -> u64 {
+pub(super) fn units_between(base: FiniteDecimal, value: FiniteDecimal) -> u64 {
     let value = normalized(value);
     // `value` may begin one digit further left, never further right, and then its last digits are zeros.
     let shift = 10u128.pow(value.exponent.abs_diff(base.exponent).min(3));
@@ -98,7 +100,7 @@ pub(super) fn units_between(base: Finite, value: Finite) -> u64 {
 }
 
 /// The same value with the exponent that has these low 6 bits; `None` if it cannot have that exponent.
-pub(super) fn with_exponent(value: Finite, low_bits: i32) -> Option<Finite> {
+pub(super) fn with_exponent(value: FiniteDecimal, low_bits: i32) -> Option<FiniteDecimal> {
     if value.coefficient == 0 {
         return None;
     }
@@ -107,7 +109,7 @@ pub(super) fn with_exponent(value: Finite, low_bits: i32) -> Option<Finite> {
     // From most digits to fewest there are at most 34 exponents, so the low 6 bits identify one.
     for exponent in shortest.exponent..=MAX_BIASED_EXPONENT - BIAS {
         if (exponent + BIAS) & 0x3f == low_bits {
-            return Some(Finite { coefficient, exponent, ..value });
+            return Some(FiniteDecimal { coefficient, exponent, ..value });
         }
         if !coefficient.is_multiple_of(10) {
             return None;
@@ -118,13 +120,14 @@ pub(super) fn with_exponent(value: Finite, low_bits: i32) -> Option<Finite> {
 }
 
 /// The two halves of a magnitude's Decimal128, the higher first.
-pub(super) fn halves(magnitude: Finite) -> (u64, u64) {
-    let bits = u128::from_le_bytes(Decimal::Finite(Finite { negative: false, ..magnitude }).pack().bytes());
+pub(super) fn halves(magnitude: FiniteDecimal) -> (u64, u64) {
+    let bits =
+        u128::from_le_bytes(Decimal::Finite(FiniteDecimal { negative: false, ..magnitude }).pack().bytes());
     ((bits >> 64) as u64, bits as u64)
 }
 
 /// The magnitude in two halves; `None` if they hold no number.
-pub(super) fn of_halves(high: u64, low: u64) -> Option<Finite> {
+pub(super) fn of_halves(high: u64, low: u64) -> Option<FiniteDecimal> {
     let bits = u128::from(high) << 64 | u128::from(low);
     match Decimal::from_value(bson::Decimal128::from_bytes(bits.to_le_bytes())) {
         Decimal::Finite(finite) => Some(finite),
@@ -136,7 +139,7 @@ pub(super) fn of_halves(high: u64, low: u64) -> Option<Finite> {
 mod tests {
     use super::*;
 
-    fn finite(text: &str) -> Finite {
+    fn finite(text: &str) -> FiniteDecimal {
         match Decimal::from_value(text.parse().unwrap()) {
             Decimal::Finite(finite) => finite,
             other => panic!("{other:?}"),

@@ -1,7 +1,7 @@
 //! Tests that keys have the order of their values, and that they can be decoded.
 use super::rounding::{Round, normalized, of_double};
 use super::*;
-use crate::decimal::{BIAS, Decimal, Finite};
+use crate::decimal::{BIAS, Decimal, FiniteDecimal};
 use crate::order::compare_owned;
 use crate::order::samples::{ladder, value};
 use bson::{Bson, DateTime, Decimal128, bson};
@@ -128,9 +128,9 @@ fn decimals_at_the_limits_keep_their_order_and_come_back() {
                 for step in [-1i128, 0, 1] {
                     let full = normalized(decimal);
                     let coefficient = (full.coefficient as i128 + step) as u128;
-                    let packed = Decimal::Finite(Finite { coefficient, ..full }).pack();
+                    let packed = Decimal::Finite(FiniteDecimal { coefficient, ..full }).pack();
                     // One digit too many is no decimal.
-                    if Decimal::from_value(packed) == Decimal::Finite(Finite { coefficient, ..full }) {
+                    if Decimal::from_value(packed) == Decimal::Finite(FiniteDecimal { coefficient, ..full }) {
                         values.push(Bson::Decimal128(packed));
                     }
                 }
@@ -232,7 +232,7 @@ fn number() -> impl Strategy<Value = Bson> {
     let decimal = (0..=33u32, any::<u128>(), any::<bool>(), prop_oneof![-40..10, -6176..=6111i32]).prop_map(
         |(digits, random, negative, exponent)| {
             let coefficient = random % 10u128.pow(digits + 1);
-            Decimal::Finite(Finite { negative, coefficient, exponent }).pack()
+            Decimal::Finite(FiniteDecimal { negative, coefficient, exponent }).pack()
         },
     );
     let near = (any::<u64>(), prop_oneof![Just(34u32), Just(17), Just(15)], -3..=3i64).prop_filter_map(
@@ -246,7 +246,7 @@ fn number() -> impl Strategy<Value = Bson> {
             let coefficient = u128::try_from(finite.coefficient as i128 + i128::from(step)).ok()?;
             let inside = coefficient < 10u128.pow(34) && (-BIAS..=6111).contains(&finite.exponent);
             let negative = double < 0.0;
-            inside.then(|| Decimal::Finite(Finite { negative, coefficient, ..finite }).pack())
+            inside.then(|| Decimal::Finite(FiniteDecimal { negative, coefficient, ..finite }).pack())
         },
     );
     prop_oneof![

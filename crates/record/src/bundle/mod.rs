@@ -86,7 +86,7 @@ pub fn pack(run: &RunFolder, out: impl Write) -> Result<PackResult> {
         return Err(Error::new(Kind::Busy, what).advise("wait for its end"));
     }
     if !is_run_name(&run.name) {
-        let what = format!("'{}' is no name that a bundle can bear", run.name.escape_debug());
+        let what = format!("'{}' cannot be a name in a bundle", run.name.escape_debug());
         return Err(Error::usage(what).advise("rename the folder to letters, digits, '-', '_' and '.'"));
     }
     let (packed, left): (Vec<&RunFile>, Vec<&RunFile>) =

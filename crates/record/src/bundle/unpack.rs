@@ -236,7 +236,7 @@ fn list_of<R: Read>(
         let before = place.checked_sub(1).and_then(|before| list.files.get(before));
         if !is_record(&file.name) || before.is_some_and(|before| before.name >= file.name) {
             let name = file.name.escape_debug();
-            return Err(refused(bundle, format!("'{name}' is no file of a run, or out of order")));
+            return Err(refused(bundle, format!("'{name}' is not a file of a run, or not in order")));
         }
     }
     if !list.files.iter().any(|file| file.name == MANIFEST) {

@@ -102,7 +102,7 @@ pub fn look(path: &Path) -> Result<RunFolder, String> {
         return Err("is a link, which is not followed".to_owned());
     }
     if !kind.is_dir() {
-        return Err("is no folder".to_owned());
+        return Err("is not a folder".to_owned());
     }
     // This check comes first, because a folder that is not a run may contain any number of files.
     if fs::symlink_metadata(path.join(MANIFEST)).is_err_and(|e| e.kind() == ErrorKind::NotFound) {

@@ -238,7 +238,7 @@ fn table(series: &SeriesSet, environment: &BTreeMap<String, String>, member: &st
         id: format!("cost-{member}"),
         title: format!("Server {member}: what a read or a write cost"),
         how: format!(
-            "Everything that was counted over the run, whoever caused it, over {} reads and writes in the server.",
+            "All I/O that was counted during the run, whatever caused it, divided by {} reads and writes in the server.",
             count(operations)
         ),
         heads: ["of", "per operation"].map(str::to_owned).to_vec(),

@@ -10,6 +10,7 @@ mod chart;
 mod derived_charts;
 mod heat;
 mod history;
+mod operations;
 mod pair;
 mod panels;
 mod recording;
@@ -30,6 +31,7 @@ use serde::Serialize;
 
 use self::chart::{ChartPlan, TimeGrid, whole_windows};
 pub use self::heat::OverTime;
+pub use self::operations::{OperationRow, ServerOperations};
 pub use self::pair::pair_page;
 pub use self::recording::{RecordedServer, RecordingSource, Strip, recording_page};
 use crate::findings::{Rank, cost_sentence, gain_sentence};
@@ -57,6 +59,8 @@ pub struct PageSource<'r> {
     /// The findings, the first to look at first.
     pub findings: &'r [Finding],
     pub series: &'r SeriesSet,
+    /// The operations of its servers.
+    pub operations: &'r [ServerOperations],
     /// Its latencies, by name.
     pub latencies: &'r [OverTime],
     /// Data that only charts show.
@@ -130,6 +134,7 @@ pub fn page(source: &PageSource<'_>) -> Result<String> {
         settings => settings::rows(source.findings),
         settings_undo => settings::undo(source.findings),
         bars => bar_tables,
+        operations => operations::tables(source.operations),
         stills => drawn(others).collect::<Vec<_>>(),
         charts => charts,
         histories => history::charts(source.histories),
@@ -238,7 +243,7 @@ fn view(finding: &Finding) -> FindingView<'_> {
         (Rank::Due(Priority::WorthDoing), _) => ("due", "Worth doing"),
         (Rank::Due(Priority::Hygiene), _) => ("plain", "Hygiene"),
         (Rank::Note, _) => ("plain", "Note"),
-        (Rank::AsWanted, _) => ("good", "As wanted"),
+        (Rank::AsWanted, _) => ("good", "Passed"),
     };
     FindingView {
         kind,

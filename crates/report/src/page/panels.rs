@@ -145,9 +145,9 @@ static PANELS: &[Panel] = &[
                 LineContent::Over("server.{}.wait.flow_control_us", "server.{}.writes.operations", 1e-3),
             ),
         ],
-        how: "Lag: how old the oldest write is that this member's journal lacks, as the primary knew it, or by heartbeats where it does \
-              not tell. On a primary: time that write concerns waited over their number, and time that flow control held writes back \
-              over writes.",
+        how: "Lag: the age of the oldest write that this member's journal lacks, as the primary knew it, or from heartbeats if it does \
+              not report it. On a primary: the time that write concerns waited divided by their number, and the time that flow control \
+              held writes back divided by the number of writes.",
     },
     Panel {
         id: "replication-behind",
@@ -177,7 +177,7 @@ static PANELS: &[Panel] = &[
                 LineContent::Over("server.{}.writes.shards_us", "server.{}.writes.operations", 1.0),
             ),
         ],
-        how: "What operations waited for shards, over their number, reading by reading; their whole time stands in the chart of the server.",
+        how: "The time that operations waited for shards, divided by their number, for each reading; their whole time is in the chart of the server.",
     },
     Panel {
         id: "device-time",

@@ -426,6 +426,7 @@ mod tests {
             lost_share: 0.5,
             changes: vec![FigureChange { of: "a read".to_owned(), usual_us: 200.0, mean_us: 40_000.0 }],
             waits: vec![FigureChange { of: "pages".to_owned(), usual_us: 10.0, mean_us: 39_000.0 }],
+            engine_times: Vec::new(),
             evidence: vec!["It waited.".to_owned()],
             against: Vec::new(),
             next: None,

@@ -28,6 +28,7 @@ pub(super) fn source<'r>(
         results: &[],
         findings: &[],
         series,
+        operations: &[],
         latencies: &[],
         pictures,
         histories: &[],

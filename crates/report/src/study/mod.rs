@@ -28,7 +28,7 @@ pub fn study_lines(study: &StudyResult, width: usize) -> Vec<String> {
     cells(study, width, &mut lines);
     comparisons(study, width, &mut lines);
     if !study.interactions.is_empty() {
-        heading("Whether the effect of one factor depends on another", &mut lines);
+        heading("Interactions: whether the effect of one factor depends on another", &mut lines);
         for one in &study.interactions {
             say(&mut lines, "  ", "    ", &interaction(one), width);
         }
@@ -41,7 +41,7 @@ pub fn study_lines(study: &StudyResult, width: usize) -> Vec<String> {
         published(table, width, &mut lines);
     }
     if !study.cautions.is_empty() {
-        heading("What may not be concluded", &mut lines);
+        heading("Limits of this study", &mut lines);
         study.cautions.iter().for_each(|one| say(&mut lines, "  ! ", "    ", one, width));
     }
     lines
@@ -101,8 +101,7 @@ fn cells(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
             .collect();
         lines.extend(indented(columns(&heads, &rows, width.saturating_sub(2))));
         if primary {
-            let how =
-                "Medians over blocks; in brackets the highest less the lowest, as a share of the median.";
+            let how = "Medians over the blocks; in brackets the difference of the highest and the lowest, as a share of the median.";
             say(lines, "  ", "  ", how, width);
         }
     }
@@ -119,7 +118,7 @@ fn comparisons(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.comparisons.is_empty() {
         return;
     }
-    heading("Comparisons: level over baseline, 95 %, adjusted p, verdict", lines);
+    heading("Comparisons: level against baseline, 95 % interval, adjusted p, verdict", lines);
     // The compared levels are printed once, with their metrics below.
     let mut subjects: Vec<String> = Vec::new();
     for one in &study.comparisons {
@@ -138,7 +137,7 @@ fn comparisons(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
 /// A line, or two if the metric's name is long.
 fn comparison_rows(one: &StudyComparison) -> Vec<String> {
     let verdict = match one.needs_blocks.filter(|_| one.verdict == StudyVerdict::Undecided) {
-        Some(blocks) => format!("? needs {blocks}"),
+        Some(blocks) => format!("? +{blocks} blocks"),
         None => format!("{} {}", sign(one.verdict), one.answer()),
     };
     let name = printable(&spaced(&one.metric));
@@ -181,8 +180,8 @@ fn noise(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.noise.is_empty() {
         return;
     }
-    heading("Noise floor: how far two runs of the same thing lie apart", lines);
-    let heads = ["metric", "19 of 20 within", "detectable effect", "pairs"].map(str::to_owned);
+    heading("Noise floor: how much two runs of the same cell differ", lines);
+    let heads = ["metric", "95 % within", "detectable effect", "pairs"].map(str::to_owned);
     let rows: Vec<Vec<String>> = study
         .noise
         .iter()
@@ -198,7 +197,7 @@ fn broken(study: &StudyResult, width: usize, lines: &mut Vec<String>) {
     if study.cells.iter().all(|cell| cell.broken.is_empty()) {
         return;
     }
-    heading("Trials that broke", lines);
+    heading("Failed trials", lines);
     for cell in &study.cells {
         for (block, why) in &cell.broken {
             let text = format!("{}, block {}: {why}", cell_name(study, cell), block.saturating_add(1));

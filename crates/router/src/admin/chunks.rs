@@ -106,7 +106,7 @@ pub(crate) fn split(instance: &Arc<Instance>, namespace: &str, place: &SplitPoin
     let changed = config.config_update("chunks", same, change, false)?;
     instance.catalog.forget(namespace);
     if changed.matched == 0 {
-        let what = format!("the chunk {} of {namespace} was changed by somebody else", chunk.range.min);
+        let what = format!("the chunk {} of {namespace} was changed by another process", chunk.range.min);
         return Err(Failure::new(Code::ConflictingOperationInProgress, what));
     }
     let before = doc! { "min": chunk.range.min.clone(), "max": chunk.range.max.clone() };

@@ -51,7 +51,7 @@ pub(super) fn kill(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut R
 /// `startSession`: creates a new session id.
 pub(super) fn start(op: RouterOperation<'_>, _: &Request<'_>, reply: &mut Reply<'_>) -> Result<()> {
     if !op.instance.cluster.has_sessions() {
-        let what = "there are no sessions where a shard is no replica set";
+        let what = "sessions are not supported while a shard is not a replica set";
         return Err(Failure::new(Code::IllegalOperation, what));
     }
     reply.bson("id", &doc! { "id": Uuid::new() }.into());

@@ -143,7 +143,7 @@ pub(super) fn re_index(
 ) -> Result<()> {
     let collection = collection(op, request)?;
     let _ticket = op.write_ticket()?;
-    let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
+    let mut state = op.lock_exclusive(&collection)?;
     if state.gone {
         return Err(Failure::new(Code::NamespaceNotFound, "collection does not exist"));
     }
@@ -190,7 +190,7 @@ pub(super) fn validate(
     if parse::boolean(request.fields, "background")? {
         return Err(Failure::new(
             Code::CommandNotSupported,
-            "this server validates a collection while nobody else uses it: background must be false",
+            "this server locks a collection to validate it: background must be false",
         ));
     }
     let exact = parse::boolean(request.fields, "enforceFastCount")?;
@@ -202,7 +202,7 @@ pub(super) fn validate(
     if collection.table().is_none() {
         return Err(Failure::new(Code::CommandNotSupportedOnView, "Cannot validate a view"));
     }
-    let state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
+    let state = op.lock_exclusive(&collection)?;
     if state.gone {
         return Err(missing());
     }

@@ -224,7 +224,7 @@ pub(super) fn change(
         return Err(Failure::new(Code::InvalidOptions, what));
     }
     let definition = if view { change_view(op, request.body(), &collection)? } else { None };
-    let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
+    let mut state = op.lock_exclusive(&collection)?;
     if state.gone {
         return Err(missing());
     }

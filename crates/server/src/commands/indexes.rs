@@ -81,7 +81,7 @@ fn create_in(op: &mut OperationContext<'_>, namespace: &str, specs: &[IndexSpec]
                 return Ok(IndexCounts { before: state.indexes.len(), after: state.indexes.len() });
             }
         }
-        let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
+        let mut state = op.lock_exclusive(&collection)?;
         if state.gone {
             continue;
         }
@@ -162,7 +162,7 @@ pub(super) fn drop(
     }
     let _ticket = op.write_ticket()?;
     op.session().release(None);
-    let mut state = collection.lock_exclusive_unless(&|| op.check_interrupt())?;
+    let mut state = op.lock_exclusive(&collection)?;
     if state.gone {
         return Err(missing());
     }

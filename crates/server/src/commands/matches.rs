@@ -57,7 +57,7 @@ fn count_of(op: &mut OperationContext<'_>, query: FindQuery, body: &RawDocument)
         op.figures.plan = Some("EOF".into());
         return Ok(0);
     };
-    let state = collection.lock();
+    let state = op.lock(&collection)?;
     if state.options.is_view() {
         drop(state);
         let asked = count_on_view(&op.figures.namespace, body)?;
@@ -137,7 +137,7 @@ fn collect(
         op.figures.plan = Some("EOF".into());
         return Ok(());
     };
-    let state = collection.lock();
+    let state = op.lock(&collection)?;
     if state.options.is_view() {
         drop(state);
         let asked = distinct_on_view(&op.figures.namespace, body)?;

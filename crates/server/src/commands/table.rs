@@ -729,7 +729,7 @@ static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunctio
             DatabaseAdmin,
             [],
             super::administration::re_index,
-            "builds all indexes of a collection anew"
+            "rebuilds all indexes of a collection"
         ),
         command!(
             "renameCollection",
@@ -755,7 +755,7 @@ static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunctio
             Manage,
             [],
             super::repl_set_members::freeze,
-            "stands for no election for some seconds",
+            "does not seek election for some seconds",
             admin_only
         ),
         command!(
@@ -820,7 +820,7 @@ static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunctio
             Manage,
             [],
             super::repl_set_members::maintenance,
-            "goes into maintenance, or out of it",
+            "begins or ends maintenance",
             admin_only
         ),
         command!(
@@ -865,7 +865,7 @@ static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunctio
             Manage,
             ["skipDryRun"],
             super::repl_set_members::step_up,
-            "stands for election now",
+            "seeks election now",
             admin_only
         ),
         command!(
@@ -923,7 +923,7 @@ static TABLE: LazyLock<CommandTable<OperationClass, CommandRules, CommandFunctio
             Nobody,
             ["conversationId", "payload"],
             super::login::go_on,
-            "goes on with a login",
+            "continues a login",
             secret
         ),
         login!(

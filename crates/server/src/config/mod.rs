@@ -258,6 +258,7 @@ impl Config {
             rotate: self.log_rotate,
             quiet: self.quiet,
             verbosity: self.verbosity,
+            shows_text: matches!(version::numbers(&self.claimed_version), [major, minor, ..] if (major, minor) < (4, 4)),
         }
     }
 }

@@ -210,7 +210,7 @@ pub static SETTINGS: &[Setting] = &[
         flags: &[flag!(
             "storageEngine",
             Sets::Value("NAME"),
-            "wiredTiger, rocksdb, or ephemeralForTest (inMemory), which keeps nothing [default: wiredTiger]"
+            "wiredTiger, rocksdb, or ephemeralForTest (inMemory), which loses all at a stop [default: wiredTiger]"
         )],
         set: |config, value| {
             config.storage.engine = EngineName::parse(&text(value)).unwrap_or_default();
@@ -222,7 +222,7 @@ pub static SETTINGS: &[Setting] = &[
         shape: Shape::Boolean,
         default: "true",
         flags: &[
-            flag!("journal", Sets::Always("true"), "Keep a journal, as without this flag"),
+            flag!("journal", Sets::Always("true"), "Keep a journal (the default)"),
             flag!(
                 "nojournal",
                 Sets::Always("false"),
@@ -636,7 +636,7 @@ pub static SETTINGS: &[Setting] = &[
         default: "disabled",
         flags: &[
             flag!("auth", Sets::Always("enabled"), "Clients must log in, and may do what their roles allow"),
-            flag!("noauth", Sets::Always("disabled"), "Clients need not log in, as without this flag"),
+            flag!("noauth", Sets::Always("disabled"), "Clients need not log in (the default)"),
         ],
         set: |config, value| {
             config.auth = text(value) == "enabled";
@@ -682,7 +682,10 @@ pub static SETTINGS: &[Setting] = &[
             // The name may be followed by members in the old syntax: name/host1,host2.
             let name = text(value).split('/').next().unwrap_or_default().to_owned();
             if name.is_empty() {
-                return Err(Error::usage("--replSet takes the name of a set"));
+                return Err(Error::usage(format!(
+                    "--replSet takes the name of a replica set, not '{}'",
+                    text(value)
+                )));
             }
             config.replication.set_name = Some(name);
             Ok(())

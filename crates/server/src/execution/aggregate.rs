@@ -49,7 +49,7 @@ pub(crate) struct PipelinePlan {
 impl PipelinePlan {
     pub(crate) fn new(op: &mut OperationContext<'_>, asked: &Aggregation) -> Result<PipelinePlan> {
         let resolved = if asked.about_collection && !begins_with(&asked.stages, "$collStats") {
-            views::resolve(&op.instance.catalog, &asked.namespace)?
+            views::resolve(op, &asked.namespace)?
         } else {
             views::ViewTarget { namespace: asked.namespace.clone(), stages: Vec::new(), is_view: false }
         };
@@ -203,7 +203,9 @@ fn source_of(
         query.needed =
             pipeline.needed_fields().map(|fields| needed(&fields, variables)).transpose()?.flatten();
     }
-    let find = FindState::new(op, &collection.lock(), query)?;
+    let state = op.lock(&collection)?;
+    let find = FindState::new(op, &state, query)?;
+    drop(state);
     let find = Arc::new(Mutex::new(find));
     Ok(match form {
         None => RowSource::Find(collection, find),
@@ -235,7 +237,7 @@ fn count_rows(
     let session = context.session()?;
     let mut count = 0;
     let counted = context.run(&*session, |op| {
-        let state = collection.lock();
+        let state = op.lock(collection)?;
         if state.gone {
             return Err(super::find::gone(collection.namespace()));
         }

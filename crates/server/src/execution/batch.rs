@@ -48,7 +48,7 @@ impl Producer {
         match self {
             Producer::Find(find, collection) => {
                 let collection = Arc::clone(collection);
-                let state = collection.lock();
+                let state = op.lock(&collection)?;
                 if state.gone {
                     return Err(gone(collection.namespace()));
                 }

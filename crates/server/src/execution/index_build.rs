@@ -11,6 +11,8 @@ use fathom_engine::{Durability, Key};
 use fathom_query::{IndexKeys, KeyString};
 
 use crate::Result;
+use crate::client::{Client, OperationProgress};
+use crate::config::version;
 use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, IndexSpec, document_of};
 
@@ -48,6 +50,7 @@ pub(crate) fn build_indexes(
         }
     }
     built = built.and_then(|()| fill(op, collection, &mut runs));
+    op.client.set_progress(None);
     if let Err(failure) = built {
         op.session().rollback();
         op.session().release(None);
@@ -57,19 +60,45 @@ pub(crate) fn build_indexes(
     Ok(runs.into_iter().map(|run| Arc::new(run.index)).collect())
 }
 
+/// The records that a build has scanned, for `currentOp`.
+struct BuildProgress<'b> {
+    client: &'b Client,
+    shown: OperationProgress,
+}
+
+impl<'b> BuildProgress<'b> {
+    fn new(op: &'b OperationContext<'_>, collection: &Collection) -> BuildProgress<'b> {
+        let [major, minor, ..] = version::numbers(&op.instance.config.claimed_version);
+        let phase = match (major, minor) >= (4, 2) {
+            true => "Index Build: scanning collection",
+            false => "Index Build",
+        };
+        let total = collection.records().unsigned_abs();
+        let shown = OperationProgress { phase, done: 0, total };
+        op.client.set_progress(Some(shown));
+        BuildProgress { client: op.client, shown }
+    }
+
+    fn scanned(&mut self, records: u32) {
+        self.shown.done += u64::from(records);
+        self.client.set_progress(Some(self.shown));
+    }
+}
+
 fn fill(op: &OperationContext<'_>, collection: &Collection, runs: &mut [KeyRun]) -> Result<()> {
     let mut after = i64::MIN;
+    let mut progress = BuildProgress::new(op, collection);
     loop {
         // A snapshot for each run, so that none is held while the keys are written.
         op.session().begin()?;
-        let gathered = gather(op, collection, runs, &mut after);
+        let gathered = gather(op, collection, runs, &mut after, &mut progress);
         op.session().rollback();
         let more = gathered?;
         for run in &mut *runs {
             write(op, run, collection.namespace())?;
         }
         if !more {
-            return Ok(());
+            return op.instance.fail_points.after_scan(|| op.check_interrupt());
         }
     }
 }
@@ -80,6 +109,7 @@ fn gather(
     collection: &Collection,
     runs: &mut [KeyRun],
     after: &mut i64,
+    progress: &mut BuildProgress<'_>,
 ) -> Result<bool> {
     let mut cursor = op.session().cursor(collection.records_table()?)?;
     let mut bytes = 0;
@@ -103,6 +133,7 @@ fn gather(
         records = records.wrapping_add(1);
         if records.is_multiple_of(RECORDS_AT_ONCE) {
             op.check_interrupt()?;
+            progress.scanned(RECORDS_AT_ONCE);
             if bytes >= RUN_BYTES {
                 return Ok(true);
             }

@@ -104,7 +104,10 @@ fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
 impl ProcessInterface for ServerHost {
     fn find(&self, collection: &str, query: Query) -> Result<Rows> {
         let namespace = format!("{}.{collection}", self.database());
-        let resolved = views::resolve(&self.context.instance().catalog, &namespace)?;
+        let session = self.context.session()?;
+        let resolved = self.context.run(&*session, |op| views::resolve(op, &namespace));
+        self.context.give_back(session);
+        let resolved = resolved?;
         if resolved.is_view {
             return self.view_rows(resolved, query);
         }
@@ -139,7 +142,7 @@ impl ProcessInterface for ServerHost {
             "$listLocalSessions" => local_sessions(&self.context, options)?,
             _ => {
                 let what = format!(
-                    "{stage} may only be run against config.system.sessions, which a server that stands alone keeps not"
+                    "{stage} may only be run against config.system.sessions, which a standalone server does not have"
                 );
                 return Err(Failure::new(Code::InvalidNamespace, what));
             }

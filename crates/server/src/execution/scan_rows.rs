@@ -52,7 +52,7 @@ impl ScanRows {
         let ScanRows { context, session, collection, find, rows, .. } = self;
         let Some(session) = session else { return Ok(()) };
         context.run(&**session, |op| {
-            let state = collection.lock();
+            let state = op.lock(collection)?;
             if state.gone {
                 return Err(gone(collection.namespace()));
             }

@@ -4,11 +4,13 @@
 //!
 //! The commands `currentOp` and `killOp` use the functions on current operations too.
 
-use bson::{Bson, DateTime, Document, doc};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, DateTime, Document, doc};
 use fathom_query::{Code, Failure};
 
 use crate::Result;
-use crate::client::{Activity, Client};
+use crate::client::{Activity, Client, OperationProgress};
+use crate::config::version;
 use crate::instance::Instance;
 use crate::request::CommandRegistry;
 use crate::stats::output::{document, number, signed};
@@ -39,7 +41,7 @@ pub(crate) fn current_operations(
         let wanted = (shown.idle || activity.since.is_some())
             && (shown.all_users || !instance.config.auth || client.users() == users);
         if wanted {
-            documents.push(describe(instance.commands, &client, &activity, &host));
+            documents.push(describe(instance, &client, &activity, &host));
         }
     }
     documents
@@ -53,7 +55,7 @@ pub(crate) fn kill_operation(instance: &Instance, asking: &Client, operation: u6
     clients.iter().any(|client| may(client) && client.interrupt(operation, Code::Interrupted))
 }
 
-fn describe(commands: &CommandRegistry, client: &Client, activity: &Activity, host: &str) -> Document {
+fn describe(instance: &Instance, client: &Client, activity: &Activity, host: &str) -> Document {
     let mut document = doc! {
         "type": "op",
         "host": host,
@@ -78,9 +80,18 @@ fn describe(commands: &CommandRegistry, client: &Client, activity: &Activity, ho
         let elapsed = since.elapsed();
         let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
         document.insert("opid", i64::try_from(activity.operation).unwrap_or(i64::MAX));
+        if let Some(session) = &activity.session {
+            let binary = |subtype, bytes: &[u8]| Binary { subtype, bytes: bytes.to_vec() };
+            let id = binary(BinarySubtype::Uuid, &session.id);
+            document.insert(
+                "lsid",
+                doc! { "id": id, "uid": binary(BinarySubtype::Generic, session.owner.bytes()) },
+            );
+        }
         document.insert("secs_running", micros / 1_000_000);
         document.insert("microsecs_running", micros);
-        describe_command(&mut document, commands, activity);
+        describe_command(&mut document, instance.commands, activity);
+        describe_waits(&mut document, instance, client, activity);
     }
     document
 }
@@ -110,10 +121,26 @@ fn describe_command(document: &mut Document, commands: &CommandRegistry, activit
     if !activity.plan.is_empty() {
         document.insert("planSummary", &activity.plan);
     }
+}
+
+/// The progress of a long operation, and the locks that it holds and waits for.
+fn describe_waits(document: &mut Document, instance: &Instance, client: &Client, activity: &Activity) {
+    if let Some(OperationProgress { phase, done, total }) = activity.progress {
+        // mongod words the phase twice: once for the operation, once for its counter.
+        let percent = done.saturating_mul(100) / total.max(done).max(1);
+        document.insert("msg", format!("{phase} {phase}: {done}/{total} {percent}%"));
+        document.insert("progress", doc! { "done": signed(done), "total": signed(total) });
+    }
     document.insert("numYields", 0);
-    document.insert("locks", Document::new());
-    document.insert("waitingForLock", false);
-    document.insert("lockStats", Document::new());
+    let locks = client.locks();
+    document.insert("locks", locks.modes());
+    document.insert("waitingForLock", locks.is_waiting());
+    document.insert("lockStats", locks.statistics());
+    let [major, minor, ..] = version::numbers(&instance.config.claimed_version);
+    if (major, minor) >= (4, 2) {
+        document.insert("waitingForFlowControl", false);
+        document.insert("flowControlStats", Document::new());
+    }
 }
 
 /// The document of `$collStats` for a collection by its full name; `options` is the stage's own document.

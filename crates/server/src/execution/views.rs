@@ -6,7 +6,6 @@ use fathom_query::{Code, Failure, Pipeline};
 use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
-use crate::storage::Catalog;
 
 /// The maximum depth of nested views (mongodb/mongo:src/mongo/db/views/view_graph.cpp).
 pub(crate) const VIEWS_DEEP: usize = 20;
@@ -23,12 +22,12 @@ pub(crate) struct ViewTarget {
 }
 
 /// Resolves views down to a collection.
-pub(crate) fn resolve(catalog: &Catalog, namespace: &str) -> Result<ViewTarget> {
+pub(crate) fn resolve(op: &OperationContext<'_>, namespace: &str) -> Result<ViewTarget> {
     let mut resolved = ViewTarget { namespace: namespace.to_owned(), stages: Vec::new(), is_view: false };
     for _ in 0..=VIEWS_DEEP {
-        let Some(collection) = catalog.get(&resolved.namespace) else { return Ok(resolved) };
+        let Some(collection) = op.instance.catalog.get(&resolved.namespace) else { return Ok(resolved) };
         let (on, mut stages) = {
-            let state = collection.lock();
+            let state = op.lock(&collection)?;
             let options = &state.options.document;
             let Ok(on) = options.get_str("viewOn") else { return Ok(resolved) };
             let stages = options.get_array("pipeline").map(Vec::as_slice).unwrap_or_default();

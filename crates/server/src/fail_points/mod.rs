@@ -1,7 +1,7 @@
 //! Fail points, which cause failures on demand for the tests of drivers (`configureFailPoint` with `enableTestCommands=1`).
 //!
-//! The two fail points are `failCommand` and `onPrimaryTransactionalWrite`; any other name is refused. While none is set, a
-//! command only checks one flag for each.
+//! The fail points are `failCommand`, `onPrimaryTransactionalWrite` and `hangAfterStartingIndexBuild`; any other name is refused. While
+//! none is set, a command only checks one flag for each.
 //!
 //! Where mongod fails each statement, this server fails the command. `failBeforeCommitExceptionCode` is refused: `failCommand` with an
 //! `errorCode` makes a write fail before it is executed.
@@ -34,6 +34,7 @@ pub(crate) struct FailPoints {
     allowed: bool,
     command: FailPoint<FailCommand>,
     write: FailPoint<TransactionalWrite>,
+    index_build: FailPoint<()>,
 }
 
 impl FailPoints {
@@ -44,6 +45,7 @@ impl FailPoints {
             allowed: matches!(given, Some("1" | "true")),
             command: FailPoint::default(),
             write: FailPoint::default(),
+            index_build: FailPoint::default(),
         }
     }
 
@@ -61,9 +63,10 @@ impl FailPoints {
             "onPrimaryTransactionalWrite" => {
                 Ok(self.write.configure(FailPointMode::parse(mode)?, TransactionalWrite::parse(data)?))
             }
+            "hangAfterStartingIndexBuild" => Ok(self.index_build.configure(FailPointMode::parse(mode)?, ())),
             _ => {
                 let what = format!(
-                    "fail point not found: {name} not found; this server has failCommand and onPrimaryTransactionalWrite only"
+                    "fail point not found: {name} not found; this server has failCommand, hangAfterStartingIndexBuild and onPrimaryTransactionalWrite only"
                 );
                 Err(Failure::new(Code::FailPointSetFailed, what))
             }
@@ -85,6 +88,16 @@ impl FailPoints {
     #[inline]
     pub(crate) fn after_write(&self, request: &Request<'_>, wrote: bool) -> Result<()> {
         if self.write.is_set() { self.strike_write(request, wrote) } else { Ok(()) }
+    }
+
+    /// Holds an index build that has scanned the collection, until the fail point is off or the build must stop.
+    #[inline]
+    pub(crate) fn after_scan(&self, check_interrupt: impl Fn() -> Result<()>) -> Result<()> {
+        while self.index_build.is_set() && self.index_build.strike(|()| true).is_some() {
+            check_interrupt()?;
+            std::thread::sleep(NAP);
+        }
+        Ok(())
     }
 
     #[cold]

@@ -136,7 +136,7 @@ pub(crate) fn ask(
 
 /// Connects to another member, authenticated as a member of the set.
 pub(crate) fn connect(instance: &Instance, to: &Host, timeout: Duration) -> Result<Connection> {
-    let address: Address = to.as_str().parse().map_err(|_| unreachable_host(to, "it is no address"))?;
+    let address: Address = to.as_str().parse().map_err(|_| unreachable_host(to, "it is not an address"))?;
     let mut target = Target::at(address.clone());
     target.app_name = Some(REPLICATION_APP_NAME.to_owned());
     target.connect_timeout = timeout.min(Duration::from_secs(10)).max(Duration::from_millis(100));

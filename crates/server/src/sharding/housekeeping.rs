@@ -186,7 +186,8 @@ pub(super) fn delete_later(instance: &Arc<Instance>, gone: MigratedChunk) {
         });
         if let Err(failure) = deleted {
             let attributes = doc! { "namespace": &gone.namespace, "error": failure.message() };
-            let what = "Documents of a chunk that has gone are still here; cleanupOrphaned removes them";
+            let what =
+                "Documents of a chunk that was moved away are still here; cleanupOrphaned removes them";
             instance.log.warning("SHARDING", 21990, "range-deleter", what, attributes);
         }
     };
@@ -210,7 +211,7 @@ fn wait_for_readers(
     let until = Instant::now() + most;
     while sharding.known.is_read_by_older(namespace, number) {
         if Instant::now() >= until {
-            let what = "a cursor still reads documents of a chunk that has gone";
+            let what = "a cursor still reads documents of a chunk that was moved away";
             return Err(Failure::new(Code::ConflictingOperationInProgress, what));
         }
         check()?;

@@ -270,7 +270,7 @@ fn commit(
         Ok(1..) => Ok(()),
         Ok(_) => {
             let what = format!(
-                "the chunk {} of {} was changed by somebody else",
+                "the chunk {} of {} was changed by another process",
                 migration.min, migration.namespace
             );
             Err(Failure::new(Code::ConflictingOperationInProgress, what))

@@ -13,7 +13,7 @@ use parking_lot::RwLockWriteGuard;
 
 use super::capped::{CappedLimits, CappedState};
 use super::state::{SharedState, StateLock};
-use super::{CollectionState, Index, LockWaits};
+use super::{CollectionState, ExclusiveState, Index, LockKind, LockWaits, OperationLocks};
 use crate::Result;
 use crate::stats::Usage;
 
@@ -150,9 +150,19 @@ impl Collection {
         self.state.shared()
     }
 
-    /// As [`Collection::lock`], but stops waiting if `check` fails: a schema change may take long.
-    pub(crate) fn lock_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
-        self.state.shared_unless(check)
+    /// The state, shared with other operations, for an operation whose locks others see. It stops waiting if `check` fails: a
+    /// schema change may take long.
+    pub(crate) fn lock_unless<'c>(
+        &'c self,
+        locks: &'c OperationLocks,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<SharedState<'c>> {
+        let kind = locks.collection_kind();
+        let state = match self.state.shared_now() {
+            Some(state) => state,
+            None => locks.wait(kind, || self.state.shared_unless(kind, check))?,
+        };
+        Ok(state.held_as(locks.hold(kind)))
     }
 
     /// Locks the state against every other reader and writer.
@@ -165,12 +175,18 @@ impl Collection {
         self.state.try_exclusive()
     }
 
-    /// As [`Collection::lock_exclusive`], but stops waiting if `check` fails.
-    pub(crate) fn lock_exclusive_unless(
-        &self,
+    /// As [`Collection::lock_exclusive`], for an operation whose locks others see. It stops waiting if `check` fails.
+    pub(crate) fn lock_exclusive_unless<'c>(
+        &'c self,
+        locks: &'c OperationLocks,
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<RwLockWriteGuard<'_, CollectionState>> {
-        self.state.exclusive_unless(check)
+    ) -> Result<ExclusiveState<'c>> {
+        let kind = LockKind::CollectionExclusive;
+        let guard = match self.state.exclusive_now() {
+            Some(guard) => guard,
+            None => locks.wait(kind, || self.state.exclusive_unless(check))?,
+        };
+        Ok(ExclusiveState::new(guard, locks.hold(kind)))
     }
 
     pub(crate) fn records(&self) -> i64 {

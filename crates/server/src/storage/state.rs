@@ -6,7 +6,7 @@
 //! be waiting for that very thread.
 
 use std::cell::Cell;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use bson::{Document, RawDocument, doc};
 use fathom_query::{Code, Failure, Filter};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use super::{CollectionOptions, Index, LockWaits};
+use super::{CollectionOptions, HeldLock, Index, LockKind, LockWaits};
 use crate::Result;
 use crate::log::Log;
 
@@ -58,14 +58,50 @@ pub(crate) struct StateLock {
     waits: Arc<LockWaits>,
 }
 
-/// A state locked shared.
+/// A state locked shared, and the record of that for an operation.
 #[derive(Debug)]
-pub(crate) struct SharedState<'l>(RwLockReadGuard<'l, CollectionState>);
+pub(crate) struct SharedState<'l>(RwLockReadGuard<'l, CollectionState>, Option<HeldLock<'l>>);
 
 impl<'l> SharedState<'l> {
     fn new(guard: RwLockReadGuard<'l, CollectionState>) -> SharedState<'l> {
         HELD.with(|held| held.set(held.get() + 1));
-        SharedState(guard)
+        SharedState(guard, None)
+    }
+
+    /// The same for an operation, whose locks others see.
+    pub(crate) fn held_as(mut self, held: HeldLock<'l>) -> SharedState<'l> {
+        self.1 = Some(held);
+        self
+    }
+}
+
+/// A state locked exclusively by an operation, whose locks others see.
+#[derive(Debug)]
+pub(crate) struct ExclusiveState<'l> {
+    guard: RwLockWriteGuard<'l, CollectionState>,
+    _held: HeldLock<'l>,
+}
+
+impl<'l> ExclusiveState<'l> {
+    pub(crate) fn new(
+        guard: RwLockWriteGuard<'l, CollectionState>,
+        held: HeldLock<'l>,
+    ) -> ExclusiveState<'l> {
+        ExclusiveState { guard, _held: held }
+    }
+}
+
+impl Deref for ExclusiveState<'_> {
+    type Target = CollectionState;
+
+    fn deref(&self) -> &CollectionState {
+        &self.guard
+    }
+}
+
+impl DerefMut for ExclusiveState<'_> {
+    fn deref_mut(&mut self) -> &mut CollectionState {
+        &mut self.guard
     }
 }
 
@@ -92,21 +128,29 @@ impl StateLock {
     pub(crate) fn shared(&self) -> SharedState<'_> {
         let recursive = HELD.with(Cell::get) > 0;
         SharedState::new(self.try_shared(recursive).unwrap_or_else(|| {
-            self.waits.time(|| if recursive { self.state.read_recursive() } else { self.state.read() })
+            let wait = || if recursive { self.state.read_recursive() } else { self.state.read() };
+            self.waits.time(LockKind::CollectionRead, wait)
         }))
     }
 
-    /// As [`StateLock::shared`], for a caller that may have to give up: `check` is called periodically.
-    pub(crate) fn shared_unless(&self, check: &dyn Fn() -> Result<()>) -> Result<SharedState<'_>> {
+    /// The state, shared with other operations, if that is possible at once.
+    pub(crate) fn shared_now(&self) -> Option<SharedState<'_>> {
+        self.try_shared(HELD.with(Cell::get) > 0).map(SharedState::new)
+    }
+
+    /// Waits until the state can be shared, for an operation that locks it as `kind` and may have to give up: `check` is called
+    /// periodically.
+    pub(crate) fn shared_unless(
+        &self,
+        kind: LockKind,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<SharedState<'_>> {
         let recursive = HELD.with(Cell::get) > 0;
-        if let Some(guard) = self.try_shared(recursive) {
-            return Ok(SharedState::new(guard));
-        }
         let soon = || match recursive {
             true => self.state.try_read_recursive_for(WAIT_TIMEOUT),
             false => self.state.try_read_for(WAIT_TIMEOUT),
         };
-        self.waits.time(|| wait_unless(check, soon)).map(SharedState::new)
+        self.waits.time(kind, || wait_unless(check, soon)).map(SharedState::new)
     }
 
     fn try_shared(&self, recursive: bool) -> Option<RwLockReadGuard<'_, CollectionState>> {
@@ -115,7 +159,8 @@ impl StateLock {
 
     /// Locks the state against every other reader and writer.
     pub(crate) fn exclusive(&self) -> RwLockWriteGuard<'_, CollectionState> {
-        self.state.try_write().unwrap_or_else(|| self.waits.time(|| self.state.write()))
+        let wait = || self.waits.time(LockKind::CollectionExclusive, || self.state.write());
+        self.state.try_write().unwrap_or_else(wait)
     }
 
     /// Locks the state exclusively if that is possible at once.
@@ -123,15 +168,17 @@ impl StateLock {
         self.state.try_write_for(WAIT_TIMEOUT)
     }
 
-    /// As [`StateLock::exclusive`], for a caller that may have to give up: `check` is called periodically.
+    /// As [`StateLock::exclusive`], if that is possible at once.
+    pub(crate) fn exclusive_now(&self) -> Option<RwLockWriteGuard<'_, CollectionState>> {
+        self.state.try_write()
+    }
+
+    /// Waits for the state as [`StateLock::exclusive`] does, for a caller that may have to give up: `check` is called periodically.
     pub(crate) fn exclusive_unless(
         &self,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<RwLockWriteGuard<'_, CollectionState>> {
-        match self.state.try_write() {
-            Some(guard) => Ok(guard),
-            None => self.waits.time(|| wait_unless(check, || self.try_exclusive())),
-        }
+        self.waits.time(LockKind::CollectionExclusive, || wait_unless(check, || self.try_exclusive()))
     }
 }
 

@@ -1,6 +1,4 @@
 //! Tickets: limit the number of concurrent operations in the engine (128 readers and 128 writers, as in mongod up to 6.0).
-//!
-//! Also the number and time of waits for locks: for a collection that is held exclusively, and for the end of an `fsync` lock.
 
 use std::time::Instant;
 
@@ -144,28 +142,5 @@ pub(crate) struct TicketHistory {
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         self.0.give_back();
-    }
-}
-
-/// Waits of all operations since the start.
-#[derive(Debug, Default)]
-pub(crate) struct LockWaits {
-    count: AtomicU64,
-    total_us: AtomicU64,
-}
-
-impl LockWaits {
-    /// Runs a wait, and counts it.
-    pub(crate) fn time<T>(&self, wait: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
-        let waited = wait();
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.total_us.fetch_add(crate::stats::elapsed_micros(begun), Ordering::Relaxed);
-        waited
-    }
-
-    /// The number of waits, and their total time in microseconds.
-    pub(crate) fn totals(&self) -> (u64, u64) {
-        (self.count.load(Ordering::Relaxed), self.total_us.load(Ordering::Relaxed))
     }
 }

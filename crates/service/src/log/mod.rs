@@ -1,10 +1,11 @@
 //! The server's log in mongod's form since 4.4: one JSON document a line, with severity, component, id and attributes.
 //!
-//! The last lines stay in memory for `getLog`. If the log cannot be written, the server does not crash; failures are
+//! The last lines stay in memory for `getLog`, which shows them in the form of the claimed version. If the log cannot be written, the server does not crash; failures are
 //! counted and reported in the next line that can be written.
 
 mod levels;
 mod line;
+mod shell_text;
 mod sink;
 
 use std::collections::VecDeque;
@@ -40,6 +41,8 @@ pub struct LogOptions {
     pub quiet: bool,
     /// 0 to 5; debug messages up to this level are logged.
     pub verbosity: u8,
+    /// Whether `getLog` shows lines as mongod did before 4.4, which are no JSON. The log itself stays JSON.
+    pub shows_text: bool,
 }
 
 /// The severity of a message.
@@ -80,6 +83,7 @@ pub struct Log {
     state: Mutex<LogState>,
     levels: LogLevels,
     quiet: AtomicBool,
+    shows_text: bool,
     rotate: LogRotate,
 }
 
@@ -105,6 +109,7 @@ impl Log {
             state: Mutex::new(state),
             levels: LogLevels::new(options.verbosity),
             quiet: AtomicBool::new(options.quiet),
+            shows_text: options.shows_text,
             rotate: options.rotate,
         }
     }
@@ -127,17 +132,18 @@ impl Log {
         if self.is_quiet() && OF_CONNECTIONS.contains(&line.id) {
             return;
         }
-        let line = line.text();
+        let text = line.text();
+        let shown = if self.shows_text { shell_text::shell_text(&line) } else { text.clone() };
         let mut state = self.state.lock();
         state.total += 1;
         if state.recent.len() == KEPT_LINES {
             state.recent.pop_front();
         }
-        state.emit(&line);
+        state.emit(&text);
         if of_start {
-            state.startup_warnings.push(line.clone());
+            state.startup_warnings.push(shown.clone());
         }
-        state.recent.push_back(line);
+        state.recent.push_back(shown);
     }
 
     /// Whether debug messages of this level are logged for a component.

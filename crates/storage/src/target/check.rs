@@ -80,10 +80,9 @@ impl TargetSpec {
             // With or without the folder, as the probe accepts it too.
             if Path::new(typed_name) != path && path.file_name() != Some(OsStr::new(typed_name)) {
                 let what =
-                    format!("the study would erase {shown}, but its name is repeated as '{typed_name}'");
-                return Err(
-                    Error::usage(what).advise(format!("give {shown} twice to confirm that it may be erased"))
-                );
+                    format!("the study would erase {shown}, but the name given with it is '{typed_name}'");
+                return Err(Error::usage(what)
+                    .advise(format!("repeat {shown} as the name to confirm that it may be erased")));
             }
             if disks.iter().take(at).any(|other| other.path == *path) {
                 return Err(Error::usage(format!("{shown} is named more than once")));

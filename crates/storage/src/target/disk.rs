@@ -71,7 +71,7 @@ fn check(path: &Path, wipe: bool) -> Result<()> {
     if let Some(part) = parts.first() {
         let what = format!("{shown} holds partitions, {} among them", part.name);
         return Err(
-            Error::new(Kind::NotOurs, what).advise("remove them by hand if nothing on them is wanted")
+            Error::new(Kind::NotOurs, what).advise("remove them by hand if nothing on them is needed")
         );
     }
     open_alone(path)?;
@@ -79,7 +79,7 @@ fn check(path: &Path, wipe: bool) -> Result<()> {
     if let Some(first) = found.first().filter(|_| !wipe) {
         let what = format!("{shown} holds something already ({})", first.kind);
         return Err(
-            Error::new(Kind::NotOurs, what).advise("ask for it to be wiped if nothing on it is wanted")
+            Error::new(Kind::NotOurs, what).advise("ask for it to be wiped if nothing on it is needed")
         );
     }
     Ok(())
@@ -110,7 +110,7 @@ fn open_alone(path: &Path) -> Result<()> {
 }
 
 fn busy(what: String) -> Error {
-    Error::new(Kind::Busy, what).advise("a target takes a disk that nobody uses")
+    Error::new(Kind::Busy, what).advise("a target needs a disk that is not in use")
 }
 
 #[cfg(test)]

@@ -209,7 +209,7 @@ impl TargetSpec {
         if let Some(limits) = self.cap {
             let devices = target.capped();
             if devices.is_empty() {
-                let what = format!("{} stands on no disk that a cap could limit", self.describe());
+                let what = format!("{} is not on a disk that a cap could limit", self.describe());
                 return Err(Error::new(Kind::Unsupported, what));
             }
             let numbers: Vec<_> = devices.iter().map(|device| device.number).collect();

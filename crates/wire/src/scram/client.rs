@@ -92,7 +92,7 @@ impl ClientConversation {
         let both = attributes.next('r')?;
         let salt = bytes_of(attributes.next('s')?)?;
         let iterations =
-            attributes.next('i')?.parse().map_err(|_| malformed("the iteration count is no number"))?;
+            attributes.next('i')?.parse().map_err(|_| malformed("the iteration count is not a number"))?;
         if !both.starts_with(nonce) || both.len() == nonce.len() {
             return Err(malformed("the server's nonce does not continue ours"));
         }

@@ -183,7 +183,7 @@ mod tests {
             server: "Server on WiredTiger".to_owned(),
             need: "reads=20000".to_owned(),
             verdict: NeedVerdict::No,
-            sentence: "No: reads=20000 come to 20,000 device reads and 0 journaled writes a second. The disk carries 86 % of that."
+            sentence: "No: reads=20000 requires 20,000 device reads and 0 journaled writes a second. The disk carries 86 % of that."
                 .to_owned(),
             device_reads_per_s: 20_000.0,
             writes_per_s: 0.0,
@@ -191,7 +191,7 @@ mod tests {
             assumptions: vec!["All records are accessed equally often.".to_owned()],
         })));
         result.is_interrupted = true;
-        let unfinished = "The search for mix did not end: 6,768 a second held the objective.".to_owned();
+        let unfinished = "The search for mix is incomplete: 6,768 a second met the objective.".to_owned();
         let printed = printed(&diagnosis, &result, Some(unfinished));
         assert_eq!(printed, include_str!("../../../../../tests/fixtures/checkup/answer-need.txt"));
     }

@@ -18,7 +18,7 @@ use fathom_session::{
 use fathom_stats::Slo;
 use fathom_units::{Bytes, Nanos};
 
-use crate::arguments::{DocumentArgs, default_engine};
+use crate::arguments::{DocumentArgs, default_engine, parse_seed};
 use crate::run_page::PageArgs;
 
 /// Connections of the loads of a deployment.
@@ -71,7 +71,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "CONDITION", conflicts_with = "no_load")]
     pub(super) fail_if: Option<FailCondition>,
     /// Seed of all random streams
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, value_parser = parse_seed)]
     pub(super) seed: u64,
     /// Print JSON: one document, or a line per result
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "document", value_name = "SHAPE")]

@@ -112,7 +112,7 @@ pub(super) fn agrees(config: &Config, uri: &str, database: &str) -> Result<bool>
         return Ok(true);
     }
     if !confirmation::can_ask() {
-        let what = "nothing was loaded: nobody is there to ask";
+        let what = "nothing was loaded: there is no terminal to ask on";
         return Err(Error::usage(what).advise("say --yes, or leave out --load to look only").into());
     }
     Ok(confirmation::ask("Continue?")?)

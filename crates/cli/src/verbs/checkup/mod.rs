@@ -32,18 +32,18 @@ EXAMPLES:
   fathom checkup --dir /data --quick               about 45 seconds
   fathom checkup --dir /data --slo 'p99<5ms' --storageEngine both
   fathom checkup --dir /data --need reads=5000,writes=800,p99=10ms,data=500G,memory=64G
-  fathom checkup --uri mongodb://db1               a deployment as it is, reading only
-  fathom checkup --uri mongodb://db1 --dir /data   the same, and what /data carries
-  fathom checkup --uri mongodb://test1 --load      load it in a database of ours
+  fathom checkup --uri mongodb://db1               a deployment, read only
+  fathom checkup --uri mongodb://db1 --dir /data   also the capacity of /data
+  fathom checkup --uri mongodb://test1 --load      also load it
   fathom checkup --dir /data --mongodb 7.0 --json > checkup.json
 
-The probe and the built-in server make files in the directory and remove them again.
+The probe and the built-in server make files in the directory and remove them.
 A deployment is only read, unless --load is given; clusterMonitor is enough.
 Commands that would change the host are printed, never run.
-Exit codes: 0 a capacity was found, 1 so was a cap, a device slower than its class
-or, of a deployment, another named cause that holds it back, 2 usage,
+Exit codes: 0 a capacity was found, 1 also a cap or a device slower than its
+class or, of a deployment, another named cause that holds it back, 2 usage,
 3 environment, 4 no capacity or cause was found.
-With --need: 0 yes, 1 no, 4 cannot tell. Host settings alone never make a 1.";
+With --need: 0 yes, 1 no, 4 cannot tell. Host settings alone never cause a 1.";
 
 /// The command line of the verb.
 pub(crate) fn command() -> Command {

@@ -47,10 +47,10 @@ struct UnfinishedSearch {
 impl UnfinishedSearch {
     fn sentence(&self) -> Option<String> {
         let rate = |rate: Option<f64>, did: &str| Some(format!("{} a second {did}", count(rate?)));
-        let tried = [rate(self.held_per_s, "held the objective"), rate(self.broken_per_s, "did not hold it")];
+        let tried = [rate(self.held_per_s, "met the objective"), rate(self.broken_per_s, "did not meet it")];
         let tried: Vec<String> = tried.into_iter().flatten().collect();
         let name = &self.name;
-        (!tried.is_empty()).then(|| format!("The search for {name} did not end: {}.", tried.join(", ")))
+        (!tried.is_empty()).then(|| format!("The search for {name} is incomplete: {}.", tried.join(", ")))
     }
 }
 

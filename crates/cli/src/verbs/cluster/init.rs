@@ -269,7 +269,7 @@ impl InitArgs {
         if self.config.is_none() && self.mongos.is_none() {
             return Ok(());
         }
-        let what = "--config and --mongos belong to a sharded cluster";
+        let what = "--config and --mongos apply to a sharded cluster only";
         Err(Error::usage(what).with_id("bad-topology").advise("add --sharded").into())
     }
 
@@ -285,14 +285,14 @@ impl InitArgs {
         if self.single {
             if let Some((_, name)) = of_set.iter().find(|(is_given, _)| *is_given) {
                 return Ok(refuse(
-                    &format!("{name} belongs to a set, and not to a single server"),
+                    &format!("{name} applies to a replica set, not to a single server"),
                     "use --replicaset",
                 )?);
             }
             if self.sharded.is_empty() {
                 if self.name.is_some() {
                     return Ok(refuse(
-                        "--name belongs to a set, and not to a single server",
+                        "--name applies to a replica set, not to a single server",
                         "use --replicaset",
                     )?);
                 }
@@ -304,8 +304,8 @@ impl InitArgs {
         if self.sharded.is_empty() {
             if !self.replicaset {
                 return Ok(refuse(
-                    "nothing says what to make",
-                    "use --single, --replicaset, --sharded or --file",
+                    "the shape of the cluster is missing",
+                    "give --single, --replicaset, --sharded or --file",
                 )?);
             }
             self.check_unsharded()?;
@@ -313,8 +313,8 @@ impl InitArgs {
         }
         if self.name.is_some() {
             return Ok(refuse(
-                "--name names one set, and shards have names of their own",
-                "write the names behind --sharded",
+                "--name names one replica set, and each shard needs its own name",
+                "give the names to --sharded",
             )?);
         }
         let shards = shard_names(&self.sharded)?.iter().map(|name| self.set(name)).collect::<Result<_>>()?;
@@ -335,7 +335,7 @@ impl InitArgs {
         for (number, member) in self.members()? {
             let count = set.members.len();
             let Some(place) = number.checked_sub(1).and_then(|at| set.members.get_mut(at)) else {
-                let what = format!("there is no member {number}: the set has {count}");
+                let what = format!("there is no member {number}: the set has {count} members");
                 return Err(Error::usage(what).with_id("bad-topology").into());
             };
             let arbiter = place.arbiter || member.arbiter;
@@ -356,7 +356,7 @@ impl InitArgs {
                 Ok(member.options)
             }
             _ => {
-                Err(Error::usage("a single server has one --member, 1, and nothing that belongs to a set")
+                Err(Error::usage("a single server has only --member 1, without options of a replica set")
                     .into())
             }
         }

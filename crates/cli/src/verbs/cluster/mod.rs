@@ -25,7 +25,7 @@ use crate::outcome::VerbOutcome;
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom cluster init --single                       one server at port 27017
-  fathom cluster --replicaset --nodes 3 --arbiter    init goes without saying
+  fathom cluster --replicaset --nodes 3 --arbiter    init is the default action
   fathom cluster init --sharded 2 --single --dir /data/shards
   fathom cluster init --file cluster.yaml            engines, limits, tags ...
   fathom cluster list --tags
@@ -91,7 +91,7 @@ EXAMPLES:
 const DELAY_EXAMPLES: &str = "\
 EXAMPLES:
   fathom cluster delay secondary --round-trip 20ms
-  fathom cluster delay --round-trip 0            as before";
+  fathom cluster delay --round-trip 0            no delay";
 
 const HEAL_EXAMPLES: &str = "\
 EXAMPLES:

@@ -31,17 +31,17 @@ use crate::run_page::{self, PageArgs};
 const EXAMPLES: &str = "\
 EXAMPLES:
   fathom compare --list                                the built-in studies
-  fathom compare xfs-against-ext4 --quick              one, in its small size
+  fathom compare xfs-against-ext4 --quick              a study, in small
   fathom compare xfs-against-ext4 --dry-run            its plan, time and room
   fathom compare micro-sharding --dir /data/lab
-  fathom compare loops-and-flush --print > mine.yaml   to change it
+  fathom compare loops-and-flush --print > mine.yaml   a copy to edit
   fathom compare mine.yaml --size article
   fathom compare --resume                              after a crash or Ctrl-C
   fathom compare --factors                             factors and metrics
 
-Storage, servers and files that it makes are taken away again; after a kill -9,
-by 'fathom cleanup'. The run folder gets a page, report.html. Most storage needs
-root. docs/compare.md tells how to read an answer.
+Storage, servers and files that it makes are removed at the end; after a kill
+-9, by 'fathom cleanup'. The run folder gets a page, report.html. Most storage
+needs root. docs/compare.md explains how to read an answer.
 Exit codes: 0 ok, 1 a trial failed, 2 usage, 3 environment.";
 
 /// The arguments that contradict `--list`.

@@ -19,7 +19,7 @@ use fathom_session::JudgeThread;
 
 use self::page::PageFile;
 use self::recording::{AFTER, BEFORE, PROBE, Recording};
-use super::watch::follow::{FollowEnd, Following};
+use super::watch::follow::{FollowEnd, WatchLoop};
 use crate::outcome::VerbOutcome;
 use crate::output;
 
@@ -31,13 +31,13 @@ const JUDGED: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
-  fathom demo                          the whole, in less than a minute
-  fathom demo --no-watch               only what was found, the change, the page
-  fathom demo --keep demo-runs         keeps the run folders, to try verbs on them
-  fathom demo --output demo.html       puts the page there
-  fathom demo --json | jq .findings    what 'fathom explain --json' says
+  fathom demo                          all of it, in less than a minute
+  fathom demo --no-watch               only the findings, the change, the page
+  fathom demo --keep demo-runs         keeps the run folders for other verbs
+  fathom demo --output demo.html       writes the page there
+  fathom demo --json | jq .findings    the findings of 'fathom explain --json'
 
-Keys while it runs: q goes on to the findings, Ctrl-C ends it, ? help.
+Keys while it runs: q skips to the findings, Ctrl-C ends it, ? shows help.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
 /// The arguments of `fathom demo`.
@@ -111,22 +111,23 @@ fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<
     let is_screen = !config.plain && std::io::stdout().is_terminal();
     let mut replay = recording.replay(config.speed, is_screen);
     let second = Duration::from_secs(1) / config.speed;
-    let following = Following {
-        target: format!("a recording, {} times as fast; q goes on", config.speed),
+    let watch = WatchLoop {
+        target: format!("a recording, {} times as fast; q skips it", config.speed),
         feed: &mut replay,
         judge: JudgeThread::start(JUDGED)?,
         signals,
         interval: if is_screen { second.clamp(SCREEN.0, SCREEN.1) } else { LINES },
         until: None,
+        metrics: None,
     };
     if is_screen {
-        return Ok(following.on_terminal()?);
+        return Ok(watch.on_terminal()?);
     }
     output::line(&format!(
-        "A recorded run, {} times as fast: what 'fathom watch --plain' says of it.\n",
+        "A recorded run, {} times as fast, as 'fathom watch --plain' prints it:\n",
         config.speed
     ))?;
-    let ended = following.in_lines(false)?;
+    let ended = watch.in_lines(false)?;
     output::line("")?;
     Ok(ended)
 }

@@ -48,9 +48,9 @@ EXAMPLES:
   fathom explain --uri mongodb://db1 --uri mongodb://db2       two, side by side
   fathom explain --fail-if 'p99>10ms'              for scripts: 1 if so
 
-Only reading commands are sent, and the privilege clusterMonitor is enough;
-docs/watch.md lists them. Ctrl-C judges what was seen until then. The run folder
-gets a page, report.html (not with --no-report or --json).
+Only commands that read are sent, and the privilege clusterMonitor is enough;
+docs/watch.md lists them. Ctrl-C judges what was read until then. The run
+folder gets a page, report.html (not with --no-report or --json).
 Exit codes: 0 not held back, 1 held back by a named cause, 2 usage,
 3 environment, 4 no cause can be named, or nothing was examined.";
 
@@ -97,7 +97,7 @@ pub(crate) struct Config {
 /// The command line of the verb.
 pub(crate) fn command() -> Command {
     Config::augment_args(Command::new("explain"))
-        .about("Say where the time goes and why: of a run folder, a deployment, or mongod's own recording")
+        .about("Show which layers the time is spent in, and why: of a run folder, a deployment, or mongod's own recording")
         .long_about(None)
         .after_help(EXAMPLES)
 }

@@ -1,9 +1,9 @@
 //! `fathom explain DIRECTORY`: judges a mongod's recording of itself and its log.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 
 use anyhow::Result;
+use fathom_monitor::LogSource;
 use fathom_record::verdict::Verdict;
 use fathom_session::slow_operations;
 use jiff::tz::TimeZone;
@@ -12,7 +12,7 @@ use super::recording_text;
 use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::recording_arguments::note_problems;
-use crate::recording_inputs::RecordingInputs;
+use crate::recording_inputs::{JudgedInputs, RecordingInputs};
 
 /// Judges recordings and prints the answer.
 pub(super) fn run(
@@ -21,10 +21,11 @@ pub(super) fn run(
     zone: &TimeZone,
     is_json: bool,
 ) -> Result<VerbOutcome> {
-    if let Some(logs) = inputs.only_logs() {
-        return run_on_logs(logs, range_ms, zone, is_json);
+    let JudgedInputs { servers, problems, only_logs, .. } = inputs.judge(range_ms.clone())?;
+    if !only_logs.is_empty() {
+        note_problems(&problems);
+        return run_on_logs(&only_logs, range_ms, zone, is_json);
     }
-    let (servers, problems) = inputs.judge(range_ms)?;
     if is_json {
         output::line(&serde_json::to_string_pretty(&recording_text::document(&servers, zone))?)?;
     } else {
@@ -37,7 +38,7 @@ pub(super) fn run(
 
 /// Prints the slow operations of a log without a recording.
 fn run_on_logs(
-    logs: &[PathBuf],
+    logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
     zone: &TimeZone,
     is_json: bool,

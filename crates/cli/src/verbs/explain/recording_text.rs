@@ -10,7 +10,7 @@ use fathom_units::{Bytes, count, time_span};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
-use super::slow_operation_text::sentences;
+use super::slow_operation_text::{MAX_SHAPES, sentences};
 use crate::output::WIDTH;
 use crate::recording_arguments::{precise_time, short_time};
 use crate::recording_inputs::{clock_sentences, name_of};
@@ -21,15 +21,19 @@ const SCHEMA: u32 = 1;
 /// The most lines of an answer.
 const MAX_LINES: usize = 40;
 /// The amounts of detail for a single server, and for several. The first one whose text is short enough is printed.
-const DETAILS_OF_ONE: [TextDetail; 4] =
-    [TextDetail::new(1, 5, 4), TextDetail::new(1, 4, 3), TextDetail::new(1, 2, 2), TextDetail::new(1, 1, 1)];
+const DETAILS_OF_ONE: [TextDetail; 4] = [
+    TextDetail::new(1, 5, 4, MAX_SHAPES),
+    TextDetail::new(1, 4, 3, MAX_SHAPES),
+    TextDetail::new(1, 2, 2, MAX_SHAPES),
+    TextDetail::new(1, 1, 1, MAX_SHAPES),
+];
 const DETAILS_OF_SEVERAL: [TextDetail; 6] = [
-    TextDetail::new(4, 2, 1),
-    TextDetail::new(4, 1, 1),
-    TextDetail::new(4, 1, 0),
-    TextDetail::new(3, 1, 0),
-    TextDetail::new(2, 1, 0),
-    TextDetail::new(1, 1, 0),
+    TextDetail::new(4, 2, 1, 1),
+    TextDetail::new(4, 1, 1, 1),
+    TextDetail::new(4, 1, 0, 0),
+    TextDetail::new(3, 1, 0, 0),
+    TextDetail::new(2, 1, 0, 1),
+    TextDetail::new(1, 1, 0, 1),
 ];
 /// The number of other servers whose verdicts are shown.
 const MAX_OTHERS: usize = 8;
@@ -43,11 +47,13 @@ struct TextDetail {
     incidents: usize,
     /// The reasons of each verdict.
     reasons: usize,
+    /// The shapes of slow operations.
+    shapes: usize,
 }
 
 impl TextDetail {
-    const fn new(servers: usize, incidents: usize, reasons: usize) -> TextDetail {
-        TextDetail { servers, incidents, reasons }
+    const fn new(servers: usize, incidents: usize, reasons: usize, shapes: usize) -> TextDetail {
+        TextDetail { servers, incidents, reasons, shapes }
     }
 }
 
@@ -134,7 +140,7 @@ pub(super) fn log_text(table: &SlowOperationTable, zone: &TimeZone) -> String {
     let verdict = "Not examined: a log has only slow operations. To judge storage, name the server's \
         recording (diagnostic.data) too.";
     add(verdict, "", "  ");
-    sentences(table).iter().for_each(|one| add(&one.text, one.first, one.rest));
+    sentences(table, MAX_SHAPES).iter().for_each(|one| add(&one.text, one.first, one.rest));
     if let Some((first, last)) = table.span_ms {
         let span = format!(
             "Log: {}, {} to {}{}.",
@@ -177,7 +183,7 @@ fn lines(server: &JudgedRecording, zone: &TimeZone, is_one: bool, detail: TextDe
         }
     }
     if let Some(table) = &server.slow_operations {
-        sentences(table).iter().for_each(|one| add(&one.text, one.first, one.rest));
+        sentences(table, detail.shapes).iter().for_each(|one| add(&one.text, one.first, one.rest));
     }
     if let Some(next) = &judgement.verdict.next {
         add(&format!("Next: {next}"), "", "  ");
@@ -213,14 +219,15 @@ fn own_share_sentences(disks: &[DiskOwnership], zone: &TimeZone) -> Vec<String> 
         let percent = |share: f64| format!("{:.0} %", 100.0 * share);
         let at_least = own.least.and_then(|least| Some((least.begin_ms, least.share?)));
         let at_least = at_least.filter(|(_, least)| share - least >= 0.1).map(|(begin_ms, least)| {
-            format!(", in the minute from {} {}", short_time(begin_ms, zone), percent(least))
+            format!(", and {} in the minute from {}", percent(least), short_time(begin_ms, zone))
         });
         Some((Bytes(own.bytes as u64), format!("{}{}", percent(share), at_least.unwrap_or_default())))
     };
     let sentence = |one: &DiskOwnership| {
-        let reads = own_words(&one.reads).map(|(bytes, own)| format!("read {bytes} (mongod at most {own})"));
-        let writes =
-            own_words(&one.writes).map(|(bytes, own)| format!("wrote {bytes} (mongod at most {own})"));
+        let reads =
+            own_words(&one.reads).map(|(bytes, own)| format!("read {bytes} (of which mongod at most {own})"));
+        let writes = own_words(&one.writes)
+            .map(|(bytes, own)| format!("wrote {bytes} (of which mongod at most {own})"));
         let work: Vec<String> = [reads, writes].into_iter().flatten().collect();
         (!work.is_empty()).then(|| format!("{} {}.", one.disk, work.join(" and ")))
     };

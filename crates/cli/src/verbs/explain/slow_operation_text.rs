@@ -3,8 +3,8 @@
 use fathom_record::{ShapeTotals, SlowOperationTable, most_frequent};
 use fathom_units::{Bytes, count, time_span};
 
-/// Shapes that are shown.
-const MAX_SHAPES: usize = 3;
+/// The most shapes that are shown.
+pub(super) const MAX_SHAPES: usize = 3;
 /// A shape with a smaller share is not shown, in percent.
 const MIN_SHARE_PCT: f64 = 0.5;
 /// The number of characters after which a shape is cut.
@@ -17,8 +17,8 @@ pub(super) struct IndentedSentence {
     pub(super) rest: &'static str,
 }
 
-/// The sentences on a table.
-pub(super) fn sentences(table: &SlowOperationTable) -> Vec<IndentedSentence> {
+/// The sentences on a table, with `max_shapes` shapes at most.
+pub(super) fn sentences(table: &SlowOperationTable, max_shapes: usize) -> Vec<IndentedSentence> {
     let sentence = |text: String, first, rest| IndentedSentence { text, first, rest };
     let mut sentences = vec![sentence(heading(table), "", "  ")];
     // Shares are of the bytes read, or of the time if the lines do not have the bytes.
@@ -34,7 +34,7 @@ pub(super) fn sentences(table: &SlowOperationTable) -> Vec<IndentedSentence> {
         if total > 0.0 { 100.0 * part / total } else { 0.0 }
     };
     let shown: Vec<&ShapeTotals> =
-        table.shapes.iter().filter(|shape| share_of(shape) >= MIN_SHARE_PCT).take(MAX_SHAPES).collect();
+        table.shapes.iter().filter(|shape| share_of(shape) >= MIN_SHARE_PCT).take(max_shapes).collect();
     for shape in &shown {
         let share = share_of(shape);
         let name = format!("{:.0} % of the {unit}: {} {}", share, shape.namespace, shape.shape);
@@ -43,6 +43,9 @@ pub(super) fn sentences(table: &SlowOperationTable) -> Vec<IndentedSentence> {
     }
     match table.shapes.len() - shown.len() {
         0 => {}
+        more if shown.is_empty() => {
+            sentences.push(sentence(format!("{more} shapes (--json has them)."), "  ", "    "));
+        }
         1 => sentences.push(sentence("One other shape (--json has it).".to_owned(), "  ", "    ")),
         more => sentences.push(sentence(format!("{more} other shapes (--json has them)."), "  ", "    ")),
     }

@@ -139,5 +139,5 @@ fn each_block(
             is_empty = false;
             visit(block)
         })?;
-    if is_empty { Err(args.selection.nothing_found().into()) } else { Ok(problems) }
+    if is_empty { Err(args.selection.nothing_found(problems).into()) } else { Ok(problems) }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use fathom_errors::Error;
 use fathom_ftdc::{FileInventory, Period, ServerInventory, take_inventory};
 use fathom_report::{printable, wrapped};
+use fathom_session::RecordingCompanions;
 use fathom_units::{Bytes, count, hours};
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use crate::outcome::VerbOutcome;
 use crate::output::{self, WIDTH};
 use crate::recording_arguments::{RecordingArgs, note_problems, precise_time, short_time};
-use crate::server_dumps::{add_dumped_facts, dumped_facts_sentence, is_dump};
+use crate::server_dumps::{dumped_facts_sentence, is_dump};
 
 /// The version of the JSON document.
 const SCHEMA: u32 = 1;
@@ -39,10 +40,8 @@ pub(super) fn run(args: &InfoArgs) -> Result<VerbOutcome> {
         return Err(Error::usage(what).advise("name its diagnostic.data too").into());
     }
     let (mut servers, problems) = take_inventory(&recordings)?;
-    let is_only = servers.len() == 1;
-    for server in &mut servers {
-        add_dumped_facts(&mut server.facts, &server.directory, &dumps, is_only);
-    }
+    let found = RecordingCompanions::find_dumps(&recordings, &dumps);
+    servers.iter_mut().for_each(|server| found.dumps.complete(&mut server.facts));
     let zone = args.recording.zone();
     if args.json {
         let servers: Vec<Value> = servers.iter().map(|server| document(server, &zone)).collect();

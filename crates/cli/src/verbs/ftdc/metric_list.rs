@@ -81,14 +81,14 @@ pub(super) fn run(args: &MetricsArgs) -> Result<VerbOutcome> {
     })?;
     let ranges = ranges.ranges;
     if ranges.is_empty() {
-        return Err(args.selection.nothing_found().into());
+        return Err(args.selection.nothing_found(problems).into());
     }
     if args.json {
         let metric = |(path, range): &(String, MetricRange)| json!({ "metric": path, "least": range.least, "most": range.most, "samples": range.samples });
         let metrics: Vec<Value> = ranges.iter().map(metric).collect();
         output::line(&serde_json::to_string_pretty(&json!({ "schema": SCHEMA, "metrics": metrics }))?)?;
     } else {
-        let mut lines = vec![format!("{:>20} {:>20}  metric", "least", "most")];
+        let mut lines = vec![format!("{:>20} {:>20}  metric", "min", "max")];
         lines.extend(
             ranges
                 .iter()

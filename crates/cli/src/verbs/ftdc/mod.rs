@@ -25,10 +25,10 @@ EXAMPLES:
   fathom ftdc scrub diagnostic.data -o for-strangers
 
 mongod records its counters and those of the host once a second in the folder
-diagnostic.data of its dbPath (a mongos beside its log). Reading it needs no
+diagnostic.data of its dbPath (a mongos next to its log). Reading it needs no
 login: 'sudo -u mongodb fathom ftdc ...' or a copy of the folder.
 
-Exit codes: 0 ok, 2 usage or a file that is no recording, 3 environment.";
+Exit codes: 0 ok, 2 usage or a file that is not a recording, 3 environment.";
 
 const INFO_EXAMPLES: &str = "\
 EXAMPLES:
@@ -60,8 +60,8 @@ EXAMPLES:
   fathom ftdc scrub /var/lib/mongodb/diagnostic.data -o for-strangers
   fathom ftdc scrub case-4711.zip -o for-strangers
 
-Each name has the same mask everywhere. All numbers stay, and so does what says
-which software and which kind of host it is. docs/ftdc.md lists both.";
+Each name has the same mask everywhere. All numbers stay, and so do the names
+and versions of software and hardware. docs/ftdc.md lists both.";
 
 #[derive(Debug, Args)]
 pub(crate) struct Config {

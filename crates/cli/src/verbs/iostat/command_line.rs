@@ -16,13 +16,13 @@ const EXAMPLES: &str = "\
 EXAMPLES:
   fathom iostat                     one report of the time since boot
   fathom iostat -xy 1 10            ten reports of one second each, all figures
-  fathom iostat -xz -m nvme0n1 5    one device, in MB, every 5 s while it is busy
+  fathom iostat -xz -m nvme0n1 5    one device, in MB, every 5 s if it is busy
   fathom iostat -x --tree --more 2  md, LVM and loop devices above their disks
   fathom iostat -xh 2               sizes with units, names last, in four parts
   fathom iostat -H -g data sdb sdc  one row for two disks together
   fathom iostat -xy -o JSON 1 60    one JSON document in sysstat's shape
 
-Device names, INTERVAL (seconds) and COUNT may stand in any order as long as
+Device names, INTERVAL (seconds) and COUNT may be in any order as long as
 INTERVAL comes before COUNT. Without COUNT it reports until Ctrl-C.
 docs/iostat.md has the formulas and the differences from sysstat.
 Exit codes: 0 ok, 2 usage, 3 environment (no such device, no counters).";

@@ -23,17 +23,17 @@ EXAMPLES:
   fathom runs list --verb ycsb --state complete --since 7d
   fathom runs show                                 the newest run's text again
   fathom runs show last~1                          that of the run before
-  fathom runs search readahead sda                 where these words stand
+  fathom runs search readahead sda                 runs with these words
   fathom runs diff                                 the newest run and the one
                                                    of the same verb before it
   fathom runs diff 20261120 20261121               a part of a name is enough
   fathom runs trend throughput                     a figure over the months
-  fathom runs export 4711 -o run.tar.zst           one file to hand on
+  fathom runs export 4711 -o run.tar.zst           one file to pass on
   fathom runs import run.tar.zst
   fathom runs prune --older 30d --keep 20 --dry-run
   fathom runs --serve                              a page at 127.0.0.1:7219
 
-Exit codes: 0 ok, 1 a bundle or run is not what it says, 2 usage, 3 environment.";
+Exit codes: 0 ok, 1 a bundle or run is damaged, 2 usage, 3 environment.";
 
 const LIST_EXAMPLES: &str = "\
 EXAMPLES:
@@ -160,7 +160,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
         };
     };
     if has_own {
-        let what = "an option stands before the action";
+        let what = "an option is before the action";
         return Err(Error::usage(what).advise("write it behind, like fathom runs list --verb disk").into());
     }
     match action {

@@ -153,7 +153,7 @@ fn agreed(args: &PruneArgs, count: usize) -> Result<bool> {
         return Ok(true);
     }
     if args.json || !confirmation::can_ask() {
-        let what = "nothing was removed: nobody is there to ask";
+        let what = "nothing was removed: there is no terminal to ask on";
         return Err(Error::usage(what).advise("say --yes, or --dry-run to look only").into());
     }
     Ok(confirmation::ask(&format!("Remove {count} for good?"))?)

@@ -33,8 +33,7 @@ const HEADS: &[&str] = &[
 pub(super) fn run(address: &str, to_network: bool, place: &RunsFolder) -> Result<VerbOutcome> {
     let address = web::parse_address(address)?;
     if !address.ip().is_loopback() && !to_network {
-        let what =
-            format!("{address} is reached from other machines, and anybody there could read every run");
+        let what = format!("other machines can reach {address}, so their users could read every run");
         return Err(Error::usage(what).advise("add --to-network to serve other hosts too").into());
     }
     // An unreadable folder is refused here rather than at the first request.

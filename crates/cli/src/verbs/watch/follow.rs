@@ -10,7 +10,8 @@ use fathom_session::{Feed, JudgeThread};
 use super::draw::{DisplayMode, Paint};
 use super::terminal::{KeyCommand, Terminal};
 use super::text_view;
-use super::view::Screen;
+use super::view::{OperationView, Screen};
+use crate::metrics::SeriesMetrics;
 use crate::output;
 
 /// The interval between checks for keys and signals.
@@ -51,8 +52,8 @@ impl Pace {
     }
 }
 
-/// The sources that a loop follows, and its output.
-pub(in crate::verbs) struct Following<'f, S> {
+/// A loop that shows a feed until it ends: the feed, the judge of its findings, and the interval.
+pub(in crate::verbs) struct WatchLoop<'f, S> {
     pub(in crate::verbs) feed: &'f mut S,
     pub(in crate::verbs) target: String,
     pub(in crate::verbs) judge: JudgeThread,
@@ -60,9 +61,11 @@ pub(in crate::verbs) struct Following<'f, S> {
     /// The interval at which new data are shown.
     pub(in crate::verbs) interval: Duration,
     pub(in crate::verbs) until: Option<Instant>,
+    /// The page of metrics, which shows the operations that servers run now.
+    pub(in crate::verbs) metrics: Option<SeriesMetrics>,
 }
 
-impl<S: Feed> Following<'_, S> {
+impl<S: Feed> WatchLoop<'_, S> {
     fn ended(&self) -> Option<FollowEnd> {
         if self.signals.stopped() {
             return Some(FollowEnd::Stopped);
@@ -74,7 +77,11 @@ impl<S: Feed> Following<'_, S> {
     /// The present content of the screen.
     fn screen(&mut self) -> Screen {
         let window = self.feed.window();
-        Screen::new(&self.target, window, self.interval, self.judge.latest(&window.evidence))
+        let screen = Screen::new(&self.target, window, self.interval, self.judge.latest(&window.evidence));
+        if let Some(metrics) = &self.metrics {
+            metrics.take_operations(screen.operations.iter().map(OperationView::numbers));
+        }
+        screen
     }
 
     /// Shows lines if they are requested or standard output is no terminal, else a screen.

@@ -21,7 +21,7 @@ use fathom_process::Signals;
 use fathom_session::{Events, JudgeThread, LiveFeed, MonitorSpec, RecordSpec, SessionSpec, SessionTools};
 use fathom_units::Nanos;
 
-use self::follow::Following;
+use self::follow::WatchLoop;
 use self::replay::{ReplayArgs, ReplayView};
 use crate::arguments::MonitorArgs;
 use crate::metrics::SeriesMetrics;
@@ -42,8 +42,8 @@ EXAMPLES:
   fathom watch --uri mongodb://db1 --metrics 9216  for Prometheus and Grafana
   fathom watch --replay diagnostic.data --at 2026-11-27T19:28 --speed 60
 
-Keys: q quit, p pause, m mark, ? help. Nothing is changed: only reading commands
-are sent; docs/watch.md lists them. The privilege clusterMonitor is enough.
+Keys: q quit, p pause, m mark, ? help. Only commands that read are sent, and
+nothing is changed; docs/watch.md lists them. clusterMonitor is enough.
 Exit codes: 0 ok, 2 usage, 3 environment.";
 
 /// The arguments of `fathom watch`.
@@ -96,8 +96,8 @@ pub(crate) fn command() -> Command {
 /// Watches until the time is over, the user quits, or a signal comes.
 pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if !(INTERVALS.0..=INTERVALS.1).contains(&config.interval) {
-        let what = format!("--interval {} makes no sense", config.interval);
-        return Err(Error::usage(what).advise("take 100ms to 60s").into());
+        let what = format!("--interval {} is out of range", config.interval);
+        return Err(Error::usage(what).advise("use 100ms to 60s").into());
     }
     if let Some(path) = &config.replay.replay {
         let view = ReplayView {
@@ -156,18 +156,20 @@ impl Events for WatchOutput<'_> {
         until: Option<Instant>,
         signals: &Signals,
     ) -> Result<(), Error> {
-        if let Some(metrics) = self.metrics.take() {
+        let metrics = self.metrics.take();
+        if let Some(metrics) = metrics.clone() {
             metrics.follow(feed.clock(), self.config.interval());
             feed.listen(move |readings| metrics.take(readings));
         }
-        let following = Following {
+        let watch = WatchLoop {
             feed,
             target: self.target.clone(),
             judge: JudgeThread::start(JUDGED)?,
             signals,
             interval: self.config.interval(),
             until,
+            metrics,
         };
-        following.show(self.config.plain, self.config.json).map(drop)
+        watch.show(self.config.plain, self.config.json).map(drop)
     }
 }

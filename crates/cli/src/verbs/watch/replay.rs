@@ -13,7 +13,7 @@ use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, Replay, open_run}
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::follow::Following;
+use super::follow::WatchLoop;
 use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::recording_arguments::{note_problems, parse_time, parse_zone};
@@ -58,15 +58,16 @@ pub(super) fn run(args: &ReplayArgs, path: &Path, view: &ReplayView) -> Result<V
         false => recording_replay(args.speed, path, at_ms, view.hindsight)?,
     };
     let signals = Signals::install()?;
-    let following = Following {
+    let watch = WatchLoop {
         feed: &mut replay,
         target: path.display().to_string(),
         judge: JudgeThread::start(view.judged)?,
         signals: &signals,
         interval: view.interval,
         until: view.time.map(|time| Instant::now() + time),
+        metrics: None,
     };
-    following.show(view.is_plain, view.is_json)?;
+    watch.show(view.is_plain, view.is_json)?;
     Ok(VerbOutcome::Clean)
 }
 
@@ -112,7 +113,7 @@ fn recording_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Dura
     note_problems(&run.problems);
     if run.servers > 1 {
         output::note(
-            "fathom: note: several servers were recorded; their hosts are not told apart in the view",
+            "fathom: note: several servers were recorded; the view does not distinguish their hosts",
         );
     }
     Ok(run.replay(at_ms, speed, hindsight))

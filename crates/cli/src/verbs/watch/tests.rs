@@ -14,7 +14,7 @@ use ratatui::backend::TestBackend;
 
 use super::draw::{DisplayMode, Paint, draw};
 use super::text_view;
-use super::view::Screen;
+use super::view::{OperationView, Screen};
 use fathom_session::RecentWindow;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -118,7 +118,7 @@ fn recent(members: u64) -> RecentWindow {
     let window = (229 * SECOND_NS, 229 * SECOND_NS);
     recent.readings(&[Reading::new("watch.mark", "1", window, 1.0)]);
     recent.note(
-        "The block tracepoints may not be read, so a device's queue and its service are not told apart.",
+        "Block requests are not traced, so a device's time is not split into waiting and being served.",
     );
     recent
 }
@@ -159,16 +159,16 @@ fn judgement() -> Judgement {
     let mut capped = Finding::new(
         "queue-at-cap",
         Severity::Warning,
-        "nvme0n1 has all of its 32 places in use in 12 % of the time, and reads wait in front of it.",
+        "The queue of nvme0n1 is full for 12 % of the time: it lets 32 requests through at once.",
     );
     capped.gain = Some(gain);
     let spikes = Finding::new(
         "checkpoint-spikes",
         Severity::Warning,
-        "Each checkpoint makes reads 12.9 times slower.",
+        "Reads take 12.9 times as long during each checkpoint.",
     )
     .confidence(Confidence::Likely);
-    let untold = Finding::new("knee", Severity::Note, "Where the knee is cannot be determined.")
+    let untold = Finding::new("knee", Severity::Note, "The knee cannot be determined.")
         .confidence(Confidence::CannotTell);
     Judgement {
         budgets: vec![budget("reads", true), budget("writes", false)],
@@ -401,4 +401,22 @@ fn what_a_busy_server_runs_is_named_in_every_form() {
     assert!(text.contains("find shop.orders COLLSCAN (PyMongo 4.10.1)"), "{text}");
     let idle = single();
     assert!(idle.operations.is_empty() && text_view::operations(&idle).is_empty());
+}
+
+/// The keys of a plan are no label: there may be many.
+#[test]
+fn the_numbers_of_an_operation_have_few_labels() {
+    let screen = busy();
+    let plans = ["COLLSCAN", "IXSCAN { a: 1 }, IXSCAN { B: 1, c: -1 }", "COUNT_SCAN { _id: 1 }", ""];
+    let numbers = plans.map(|plan| {
+        let one = OperationView { plan: Some(plan.to_owned()), ..screen.operations[0].clone() };
+        one.numbers()
+    });
+    assert_eq!(numbers.each_ref().map(|one| one.plan.as_str()), ["COLLSCAN", "IXSCAN", "COUNT_SCAN", ""]);
+    let [one, ..] = numbers;
+    assert_eq!(
+        (one.member.as_str(), one.kind.as_str(), one.namespace.as_str()),
+        ("0", "find", "shop.orders")
+    );
+    assert_eq!((one.running, one.longest_s, one.disk_bytes_per_s), (3.0, 0.143, Some(2e7)));
 }

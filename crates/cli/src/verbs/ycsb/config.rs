@@ -216,7 +216,7 @@ impl Config {
     /// The length of a step of the search.
     fn step(&self) -> Result<Nanos> {
         if !(Nanos::secs(1)..=Nanos::secs(86_400)).contains(&self.step) {
-            return Err(Error::usage(format!("--step {} makes no sense; take 1s to a day", self.step)).into());
+            return Err(Error::usage(format!("--step must be 1s to a day, not {}", self.step)).into());
         }
         Ok(self.step)
     }
@@ -225,7 +225,7 @@ impl Config {
         let named = self.phase.map(|word| word == Word::Run);
         let flagged = (self.load != self.run).then_some(self.run);
         if self.load && self.run {
-            return Err(Error::usage("-load and -t exclude each other").into());
+            return Err(Error::usage("-load and -t cannot be used together").into());
         }
         if named.zip(flagged).is_some_and(|(named, flagged)| named != flagged) {
             let what = "a phase is named, and -load or -t names the other one";
@@ -245,9 +245,9 @@ impl Config {
             "com.yahoo.ycsb.db.AsyncMongoDbClient",
         ];
         let refuse = |what: &str| {
-            let error = Error::new(Kind::Usage, format!("the binding {what} is not known"))
-                .with_id("unknown-binding");
-            Err(error.advise("mongodb is").into())
+            let error =
+                Error::new(Kind::Usage, format!("the binding {what} is unknown")).with_id("unknown-binding");
+            Err(error.advise("use mongodb").into())
         };
         // Next to a binding, a class in a file says nothing, as in YCSB.
         let class = if self.binding.is_some() { self.db.as_deref() } else { properties.text("db") };

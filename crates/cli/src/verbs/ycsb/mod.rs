@@ -50,9 +50,9 @@ EXAMPLES:
   fathom ycsb run mongodb -P workloada --watch && fathom explain
   fathom ycsb -load -db site.ycsb.db.MongoDbClient -P workloada
 
-The report goes to standard output, all else to standard error. --watch also makes
-a page of the run, report.html in its folder. Ctrl-C ends a
-run with its report. Properties are YCSB's and ours; docs/ycsb.md lists them.
+The report is written to standard output, all else to standard error. --watch
+also makes a page of the run, report.html in its folder. Ctrl-C ends a run with
+its report. docs/ycsb.md lists the properties of YCSB and those of Fathom.
 Exit codes: 0 ok, 1 operations failed, 2 usage, 3 environment.";
 
 /// The command line of the verb.
@@ -74,7 +74,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     if config.driver == DriverWord::Official {
         check_official_driver()?;
         if config.find_max {
-            let what = "--find-max asks what a server can do, so it goes without --driver official";
+            let what = "--find-max measures a server, so it cannot be used with --driver official";
             return Err(Error::usage(what).into());
         }
     }

@@ -19,7 +19,7 @@ pub(super) enum ModelOutcome {
     Conflict,
 }
 
-/// What a write requires of the key's state before it.
+/// The state of the key that a write requires before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Demand {
     Absent,

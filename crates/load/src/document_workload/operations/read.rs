@@ -292,7 +292,9 @@ fn statement(
 fn change(compiler: &mut Compiler, item: &Item<'_>) -> Result<Template, Error> {
     match item.value {
         Value::Mapping(_) | Value::Sequence(_) => sized(compiler.template(item)?, item),
-        other => Err(item.refuse(format!("{} is no update, which is a document or a pipeline", kind(other)))),
+        other => {
+            Err(item.refuse(format!("{} is not an update, which is a document or a pipeline", kind(other))))
+        }
     }
 }
 

@@ -44,7 +44,7 @@ impl Compiler {
     pub(in super::super) fn plain_document(&mut self, item: &Item<'_>) -> Result<bson::Document, Error> {
         match plain(item, 0)? {
             Bson::Document(document) => Ok(document),
-            _ => Err(item.refuse(format!("{} is no document", kind(item.value)))),
+            _ => Err(item.refuse(format!("{} is not a document", kind(item.value)))),
         }
     }
 

@@ -54,7 +54,7 @@ impl Compiler {
     pub(in super::super) fn document(&mut self, item: &Item<'_>) -> Result<Template, Error> {
         match item.value {
             Value::Mapping(_) => self.template(item),
-            other => Err(item.refuse(format!("{} is no document", kind(other)))),
+            other => Err(item.refuse(format!("{} is not a document", kind(other)))),
         }
     }
 
@@ -110,7 +110,7 @@ fn folded(template: Template) -> Template {
 /// Reads the value after a tag.
 fn read_generator(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Template, Error> {
     let Some((tag, inner)) = item.tagged() else {
-        return Err(item.refuse(format!("{} is no generator", kind(item.value))));
+        return Err(item.refuse(format!("{} is not a generator", kind(item.value))));
     };
     match TAGS.iter().find(|(name, _)| *name == tag) {
         Some((_, reader)) => reader(compiler, &inner, depth + 1),
@@ -205,7 +205,7 @@ fn ends<'a>(item: &Item<'a>) -> Result<(Item<'a>, Item<'a>, Option<f64>), Error>
     let zipfian = match fields.text("by")? {
         None | Some("uniform") => None,
         Some("zipfian") => Some(fields.number("skew", 0.01, 0.999)?.unwrap_or(YCSB_SKEW)),
-        Some(_) => return Err(fields.need("by")?.refuse("uniform or zipfian is wanted")),
+        Some(_) => return Err(fields.need("by")?.refuse("uniform or zipfian is expected")),
     };
     if fields.get("skew").is_some() && zipfian.is_none() {
         return Err(fields.need("skew")?.refuse("only zipfian has a skew"));
@@ -293,7 +293,7 @@ fn date(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> 
 fn objectid(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> {
     match item.value {
         Value::Null => Ok(made(Generator::ObjectId)),
-        other => Err(item.refuse(format!("{} means nothing here", kind(other)))),
+        other => Err(item.refuse(format!("{} cannot be used here", kind(other)))),
     }
 }
 
@@ -311,7 +311,7 @@ fn pick(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Templa
                     Some(Pick::Place(compiler.zipf(&list, count, skew)?))
                 }
                 (None, Some(weights)) => Some(Pick::Weights(sums(weights, count)?)),
-                _ => return Err(item.refuse("'by' is uniform or zipfian, and goes without 'weights'")),
+                _ => return Err(item.refuse("'by' is uniform or zipfian, and cannot be used with 'weights'")),
             };
             list
         }

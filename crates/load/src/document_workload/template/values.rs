@@ -161,7 +161,7 @@ impl Moment {
             }),
         };
         found.ok_or_else(|| {
-            item.refuse("a moment is wanted: now, -7d, +90s (ms, s, m, h, d, w) or 2026-01-31T12:00:00Z")
+            item.refuse("a moment is expected: now, -7d, +90s (ms, s, m, h, d, w) or 2026-01-31T12:00:00Z")
         })
     }
 

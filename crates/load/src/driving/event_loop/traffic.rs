@@ -108,7 +108,7 @@ impl<S: Source> ClientLoop<S> {
                 link.jobs.push_front(job);
                 Err(io::Error::other("the server answers another request than the oldest"))
             }
-            None => Err(io::Error::other("the server sends what nobody asked for")),
+            None => Err(io::Error::other("the server sent data without a request")),
         }
     }
 

@@ -243,7 +243,7 @@ fn pair_chart(study: &StudyResult, number: usize, group: &[&StudyComparison]) ->
         guide: vec![(0.5, 1.0), (last + 0.5, 1.0)],
         window: format!("{} blocks", study.blocks_planned),
         how: "Level over baseline in the same block, the mean of logarithms over the levels of the other factors; 1 is no difference. \
-              The band is the noise floor. A block of which a trial broke has no pair."
+              The band is the noise floor. A block with a failed trial has no pair."
             .to_owned(),
         sentences: vec![format!("{}.", said.join("; "))],
     };

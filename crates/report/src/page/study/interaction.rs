@@ -58,7 +58,7 @@ fn chart(study: &StudyResult, number: usize, one: &StudyInteraction) -> Option<C
     let ends = dots.iter().filter_map(|dot| dot.interval).flat_map(|(low, high)| [low, high]);
     let values: Vec<f64> = dots.iter().map(|dot| dot.value).chain(ends).collect();
     let few = if dots.iter().any(|dot| dot.interval.is_none()) {
-        " Fewer than six blocks bear no interval."
+        " Fewer than six blocks give no interval."
     } else {
         ""
     };

@@ -99,7 +99,7 @@ fn curve(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
         guide: Vec::new(),
         window: group.window(),
         how: format!(
-            "Operations a second along, on an axis that need not begin at 0; their mean latency upwards. A number beside a point is its {}. \
+            "Operations a second along, on an axis that need not begin at 0; their mean latency upwards. The number next to a point is its {}. \
              Lower and further right is better.",
             group.factor
         ),

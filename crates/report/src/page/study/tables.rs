@@ -177,8 +177,8 @@ pub(super) fn noise(study: &StudyResult) -> Vec<BarTable> {
     };
     in_parts(
         "noise",
-        "How far two runs of the same thing lie apart",
-        "19 of 20 pairs of equal runs lie within the floor; no smaller effect is called one. The least effect is the one that so many \
+        "How much two runs of the same cell differ",
+        "95 % of the pairs of equal runs differ by less than the floor; no smaller effect is reported. The least effect is the one that so many \
          blocks find four times out of five.",
         heads(["metric", "noise floor", "detectable effect", "pairs of equal runs"]),
         study.noise.iter().map(row).collect(),

@@ -7,7 +7,7 @@ use fathom_wire::DocumentWriter;
 use super::process::SectionSources;
 use crate::Result;
 use crate::stats::output::{counter, number, statistics};
-use crate::storage::Tickets;
+use crate::storage::{TicketHistory, Tickets};
 
 /// The size above which a chunk should be split, the default of `config.settings`.
 const CHUNK_BYTES: i64 = 64 << 20;
@@ -60,7 +60,7 @@ pub(super) fn storage_engine(
     Ok(())
 }
 
-/// `fathom`: the number of journal syncs, the time that operations waited for them and for locks, and the duration of
+/// `fathom`: the number of journal syncs, the time that operations waited for them, for locks and for tickets, and the duration of
 /// checkpoints. Times in milliseconds.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn fathom(
@@ -78,11 +78,17 @@ pub(super) fn fathom(
     counter(&mut journal, "waits", counts.waits);
     counter(&mut journal, "totalWaitMicros", counts.waited_us);
     journal.end();
-    let (waits, waited_us) = instance.catalog.lock_waits().totals();
-    let mut locks = section.begin_document("locks");
-    counter(&mut locks, "waits", waits);
-    counter(&mut locks, "totalWaitMicros", waited_us);
-    locks.end();
+    let waited = instance.catalog.lock_waits().total();
+    let tickets = [instance.read_tickets.history(), instance.write_tickets.history()];
+    let of_tickets = |figure: fn(&TicketHistory) -> u64| tickets.iter().map(figure).sum();
+    for (name, waits, waited_us) in [
+        ("locks", waited.count, waited.total_us),
+        ("tickets", of_tickets(|one| one.waited), of_tickets(|one| one.waited_micros)),
+    ] {
+        let mut one = section.begin_document(name);
+        counter(&mut one, "waits", waits);
+        counter(&mut one, "totalWaitMicros", waited_us);
+    }
     let figures = instance.checkpoint_figures();
     let mut checkpoints = section.begin_document("checkpoints");
     counter(&mut checkpoints, "count", figures.count);

@@ -12,6 +12,7 @@ use crate::replica_set::{Figures, Oplog, TimedCounter, majority_of};
 use crate::request::OperationClass;
 use crate::stats::LatencyHistogram;
 use crate::stats::output::{counter, length, number};
+use crate::storage::LockKind;
 use crate::storage::collection_stats::write_latency;
 
 /// `asserts`, by kind. All kinds roll over together, as in mongod.
@@ -123,7 +124,7 @@ pub(super) fn latencies(
     Ok(())
 }
 
-/// `globalLock`: the operations that wait for a ticket or for the end of an `fsync` lock, and those that hold a ticket.
+/// `globalLock`: the operations that wait for a ticket or for a lock, and those that hold a ticket and wait for nothing, as in mongod.
 pub(super) fn global_lock(
     context: &SectionSources<'_>,
     name: &str,
@@ -131,37 +132,50 @@ pub(super) fn global_lock(
 ) -> Result<()> {
     let instance = context.instance;
     let (read, write) = (instance.read_tickets.counts(), instance.write_tickets.counts());
-    let writers = write.queued.saturating_add(length(instance.write_gate.waiting()));
+    let waits = instance.catalog.lock_waits();
+    let waiting = |kind| i64::try_from(waits.figures(kind).waiting).unwrap_or(i64::MAX);
+    // The end of an `fsync` lock is waited for without a ticket, a collection with one.
+    let readers_inside = waiting(LockKind::CollectionRead);
+    let writers_inside = waiting(LockKind::CollectionWrite) + waiting(LockKind::CollectionExclusive);
+    let readers = read.queued + readers_inside;
+    let writers = write.queued + waiting(LockKind::GlobalWrite) + writers_inside;
     let mut section = writer.begin_document(name);
     section.i64("totalTime", i64::try_from(instance.started.elapsed().as_micros()).unwrap_or(i64::MAX));
     let mut queue = section.begin_document("currentQueue");
-    number(&mut queue, "total", read.queued.saturating_add(writers));
-    number(&mut queue, "readers", read.queued);
+    number(&mut queue, "total", readers.saturating_add(writers));
+    number(&mut queue, "readers", readers);
     number(&mut queue, "writers", writers);
     queue.end();
     let mut active = section.begin_document("activeClients");
     number(&mut active, "total", length(instance.clients.counts().0));
-    number(&mut active, "readers", read.out);
-    number(&mut active, "writers", write.out);
+    number(&mut active, "readers", (read.out - readers_inside).max(0));
+    number(&mut active, "writers", (write.out - writers_inside).max(0));
     Ok(())
 }
 
-/// `locks`: an operation takes the whole server in shared intent with a read ticket and in exclusive intent with a write ticket.
-/// The locks of single databases and collections are not counted.
+/// `locks`: an operation takes the whole server in shared intent with a read ticket and in exclusive intent with a write ticket, then its
+/// collections. The waits for tickets are not among the waits for locks, as in mongod.
 pub(super) fn locks(context: &SectionSources<'_>, name: &str, writer: &mut DocumentWriter<'_>) -> Result<()> {
     let instance = context.instance;
-    let (read, write) = (instance.read_tickets.history(), instance.write_tickets.history());
-    let mut section = writer.begin_document(name);
-    let mut global = section.begin_document("Global");
-    let figures = [
-        ("acquireCount", read.taken, write.taken),
-        ("acquireWaitCount", read.waited, write.waited),
-        ("timeAcquiringMicros", read.waited_micros, write.waited_micros),
+    let waits = instance.catalog.lock_waits();
+    let acquired = |kind| match kind {
+        LockKind::GlobalRead => instance.read_tickets.history().taken,
+        LockKind::GlobalWrite => instance.write_tickets.history().taken,
+        kind => waits.acquired(kind),
+    };
+    let figures: [(&str, &dyn Fn(LockKind) -> u64); 3] = [
+        ("acquireCount", &acquired),
+        ("acquireWaitCount", &|kind| waits.figures(kind).count),
+        ("timeAcquiringMicros", &|kind| waits.figures(kind).total_us),
     ];
-    for (name, read, write) in figures {
-        let mut one = global.begin_document(name);
-        counter(&mut one, "r", read);
-        counter(&mut one, "w", write);
+    let mut section = writer.begin_document(name);
+    for resource in LockKind::RESOURCES {
+        let mut of_resource = section.begin_document(resource);
+        for (name, figure) in figures {
+            let mut one = of_resource.begin_document(name);
+            let modes = LockKind::ALL.into_iter().filter(|kind| kind.resource() == resource);
+            modes.for_each(|kind| counter(&mut one, kind.mode(), figure(kind)));
+        }
     }
     Ok(())
 }

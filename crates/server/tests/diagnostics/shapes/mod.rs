@@ -4,3 +4,5 @@
 mod allowed;
 mod compare;
 mod replies;
+
+pub(crate) use replies::shape_differences;

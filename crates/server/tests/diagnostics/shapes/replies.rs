@@ -63,6 +63,11 @@ fn shape(name: &str) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
+/// The differences of a reply from a captured one.
+pub(crate) fn shape_differences(name: &str, reply: &Document) -> Vec<String> {
+    differences(&shape(name), reply)
+}
+
 /// Runs commands for every counter that appears only once it is used.
 fn prepare(connection: &mut Connection) {
     run_on(connection, "test", &doc! { "insert": "c", "documents": [{ "_id": "user5", "a": 1 }] });

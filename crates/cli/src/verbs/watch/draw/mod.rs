@@ -19,24 +19,24 @@ const MIN_HEAT: usize = 4;
 const MAX_HEAT: usize = 9;
 /// Table: the help, which describes the keys and the lines on one screen.
 const HELP: [&str; 18] = [
-    "q  quit (Ctrl-C and Esc too)      p  pause the screen; collecting goes on",
+    "q  quit (Ctrl-C and Esc too)      p  pause the screen; reading continues",
     "m  mark this moment in the run    ?  this help",
     "",
     "layers    the mean time of an operation and the share of each layer, over",
     "          the last minutes; ! if the layers do not add up to the whole",
     "heat      each column is a second, each row a factor of ten in latency;",
-    "          C: checkpoint, m: your mark. Hotter: more of the operations",
+    "          C: checkpoint, m: your mark. Hotter: more operations",
     "queues    operations in each queue and its limit; +n: operations that wait.",
     "          CAP: share of the last minute in which it was full",
     "serv      time from when an operation was sent",
     "resp      time from when an operation was due",
-    "checkpoint time until the next is due; the last five: time and bytes",
+    "checkpoint time until the next is due; duration and bytes of the last five",
     "device    mean time of reads, writes and flushes over ten seconds",
     "io PSI    share of time in which some task waited for a device",
-    "findings  what to look at first, with the estimated gain",
+    "findings  the most important first, with the estimated gain",
     "notes     what could not be read, and what that costs",
     "",
-    "Nothing is ever changed: only reading commands are sent. docs/watch.md",
+    "Only commands that read are sent; nothing is changed. See docs/watch.md",
 ];
 
 /// The display options that the user has set.

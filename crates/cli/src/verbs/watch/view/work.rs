@@ -6,6 +6,7 @@ use fathom_explain::{WorkRow, WorkTable, work_table};
 use serde::Serialize;
 
 use super::reading::{EvidenceLook, LATELY_NS, SECOND_NS};
+use crate::metrics::OperationNumbers;
 
 /// The number of operations that are shown of each server.
 const SHOWN: usize = 5;
@@ -61,6 +62,24 @@ impl OperationView {
     /// The client in words: its application, else its driver.
     pub(crate) fn client_words(&self) -> Option<&str> {
         [&self.application, &self.driver, &self.client].into_iter().flatten().next().map(String::as_str)
+    }
+
+    /// Its numbers on the page of metrics. The keys of its plan are left out, of which there may be many.
+    pub(crate) fn numbers(&self) -> OperationNumbers {
+        let plan = self.plan.as_deref().unwrap_or_default();
+        let is_stage =
+            |word: &&str| word.len() > 1 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+        let mut stages: Vec<&str> = plan.split_whitespace().filter(is_stage).collect();
+        stages.dedup();
+        OperationNumbers {
+            member: self.member.clone(),
+            kind: self.kind.clone(),
+            namespace: self.namespace.clone(),
+            plan: stages.join(" "),
+            running: self.running,
+            longest_s: self.longest_ms / 1e3,
+            disk_bytes_per_s: self.disk_bytes_per_s,
+        }
     }
 }
 
