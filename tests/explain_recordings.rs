@@ -447,12 +447,43 @@ fn members_of_a_set_are_judged_side_by_side() {
     assert_eq!(output.stdout.matches("Recorded: mongod 7.0.16 on ").count(), 3, "{}", output.stdout);
     assert!(output.stdout.lines().count() <= 40, "{}", output.stdout);
     assert_eq!(output.stdout.matches("Compared with the clock of ").count(), 1, "{}", output.stdout);
+    // They ran on macOS.
+    let words = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(words.matches("storage is judged by the engine's").count(), 1, "{}", output.stdout);
     // All three were on one host, so they had one clock.
     let document = explain(&["set-7.0.16", "--json"], &other_recordings()).json();
     for server in document["servers"].as_array().unwrap().iter().skip(1) {
         let bound = |name: &str| server["clock"][name].as_i64().unwrap();
         assert!((-50..=0).contains(&bound("min_ms")), "{:#}", server["clock"]);
         assert!((0..=50).contains(&bound("max_ms")), "{:#}", server["clock"]);
+    }
+}
+
+/// Recordings from macOS have none.
+#[test]
+fn members_without_figures_of_their_hosts_say_so_once() {
+    let scratch = Scratch::new().unwrap();
+    let process = RecordedProcess { pid: 1, started_ms: RECORDING_BEGIN_MS };
+    for member in ["one", "two"] {
+        let mut writer = RecordingWriter::default();
+        for second in 0..300_i64 {
+            let start_ms = RECORDING_BEGIN_MS + second * 1000;
+            let reads = bson::doc! { "ops": 50 * second, "latency": 9000 * second };
+            let mut sample =
+                process.sample(start_ms, &bson::doc! { "host": member, "opLatencies": { "reads": reads } });
+            sample.remove("systemMetrics");
+            writer.sample(start_ms, &sample).unwrap();
+        }
+        writer.end_chunk().unwrap();
+        fs::create_dir(scratch.path().join(member)).unwrap();
+        fs::write(scratch.path().join(member).join("metrics.interim"), writer.into_bytes()).unwrap();
+    }
+    let alone = "so storage is judged by the engine's counters alone.";
+    for members in [&["one"][..], &["one", "two"]] {
+        let output = explain(members, &scratch.path());
+        let words = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.matches(alone).count(), 1, "{}", output.stdout);
+        assert_eq!(words.matches("No client was watched").count(), 1, "{}", output.stdout);
     }
 }
 
@@ -481,44 +512,6 @@ fn what_is_no_recording_is_refused_in_one_sentence() {
         assert_eq!(output.stdout, "", "{arguments:?}");
         assert!(!output.stderr.contains("panicked"), "{arguments:?}: {output:?}");
     }
-}
-
-#[test]
-fn an_imported_part_is_a_run_like_any_other() {
-    let scratch = Scratch::new().unwrap();
-    let runs = scratch.path().join("runs");
-    let fathom = |arguments: &[&str]| {
-        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
-            .args(arguments)
-            .current_dir(fixtures())
-            .state(scratch.path().join("state"))
-            .run()
-    };
-    let directory = runs.to_str().unwrap();
-    let part = ["import", "iops-cap", "--from", "2026-11-24T20:21:40", "--to", "2026-11-24T20:23:00"];
-    let output = fathom(&[&part[..], &["--runs", directory, "--json"]].concat()).expect_code(0).json();
-    let folder = text(&output, "run_folder").to_owned();
-    assert!(text(&output, "first") == "2026-11-24T20:21:40.000Z" && output["servers"] == 1, "{output:#}");
-    let manifest: Value =
-        serde_json::from_str(&std::fs::read_to_string(Path::new(&folder).join("manifest.json")).unwrap())
-            .unwrap();
-    assert_eq!(manifest["started"], "2026-11-24T20:21:40Z");
-    assert_eq!(manifest["environment"]["server.0.version"], "4.0.3");
-    let judged = fathom(&["explain", &folder, "--no-report"]);
-    // The rules for runs see the wait; they learn the usual values only from longer recordings.
-    assert_eq!(judged.code, 4, "{judged:?}");
-    assert!(judged.stdout.contains("wait for pages to be read"), "{}", judged.stdout);
-    fathom(&["report", &folder]).expect_code(0);
-    assert!(Path::new(&folder).join("report.html").exists());
-    let replay =
-        ["watch", "--replay", &folder, "--speed", "60", "--interval", "250ms", "--for", "2s", "--json"];
-    let replay = fathom(&replay).expect_code(0);
-    assert!(replay.stdout.contains("page read"), "{replay:?}");
-    // A whole day is too long for a run folder, and nothing is left of the attempt.
-    let long = fathom(&["import", ".", "--runs", directory]);
-    assert_eq!(long.code, 2, "{long:?}");
-    assert!(long.stderr.contains("--from and --to"), "{long:?}");
-    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), 1);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn what_cannot_be_read_or_found_is_said_in_a_sentence() {
     fs::write(&text, "hello").unwrap();
     let text = text.to_str().unwrap();
     for (words, code, said) in [
-        (&["info", text][..], 2, "is no recording of a mongod"),
+        (&["info", text][..], 2, "is not a recording of a mongod"),
         (&["info", "/no/such/folder"], 3, "No such file"),
         (&["info", "/proc/sys"], 3, "no recording of a mongod is in /proc/sys"),
         (&["metrics", path, "--metric", "opcounter"], 2, "no metric matches opcounter"),

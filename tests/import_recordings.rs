@@ -115,3 +115,40 @@ fn judging_a_recording_writes_nothing_but_the_answer() {
     assert!(!runs.exists() || fs::read_dir(&runs).unwrap().count() == 0);
     assert_eq!(bytes_of(&scratch.path()), before);
 }
+
+#[test]
+fn an_imported_part_is_a_run_like_any_other() {
+    let scratch = Scratch::new().unwrap();
+    let runs = scratch.path().join("runs");
+    let fathom = |arguments: &[&str]| {
+        Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+            .args(arguments)
+            .current_dir(fixtures())
+            .state(scratch.path().join("state"))
+            .run()
+    };
+    let directory = runs.to_str().unwrap();
+    let part = ["import", "iops-cap", "--from", "2026-11-24T20:21:40", "--to", "2026-11-24T20:23:00"];
+    let output = fathom(&[&part[..], &["--runs", directory, "--json"]].concat()).expect_code(0).json();
+    let folder = text(&output, "run_folder").to_owned();
+    assert!(text(&output, "first") == "2026-11-24T20:21:40.000Z" && output["servers"] == 1, "{output:#}");
+    let manifest: Value =
+        serde_json::from_str(&fs::read_to_string(Path::new(&folder).join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["started"], "2026-11-24T20:21:40Z");
+    assert_eq!(manifest["environment"]["server.0.version"], "4.0.3");
+    let judged = fathom(&["explain", &folder, "--no-report"]);
+    // The rules for runs see the wait; they learn the usual values only from longer recordings.
+    assert_eq!(judged.code, 4, "{judged:?}");
+    assert!(judged.stdout.contains("wait for pages to be read"), "{}", judged.stdout);
+    fathom(&["report", &folder]).expect_code(0);
+    assert!(Path::new(&folder).join("report.html").exists());
+    let replay =
+        ["watch", "--replay", &folder, "--speed", "60", "--interval", "250ms", "--for", "2s", "--json"];
+    let replay = fathom(&replay).expect_code(0);
+    assert!(replay.stdout.contains("page read"), "{replay:?}");
+    // A whole day is too long for a run folder, and nothing is left of the attempt.
+    let long = fathom(&["import", ".", "--runs", directory]);
+    assert_eq!(long.code, 2, "{long:?}");
+    assert!(long.stderr.contains("--from and --to"), "{long:?}");
+    assert_eq!(fs::read_dir(&runs).unwrap().count(), 1);
+}

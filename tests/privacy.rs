@@ -135,6 +135,22 @@ fn check(place: &str, bytes: &[u8]) {
     }
 }
 
+/// Holds a write open, as an idle transaction, until the program that watches has recorded it.
+fn watch_a_transaction(watching: &mut RunningProgram, admin: &mut Connection, target: &Target, runs: &Path) {
+    let hold = doc! { "configureFailPoint": "holdTransaction", "mode": "alwaysOn", "data": { "appName": "checkout" } };
+    run_on_admin(admin, &hold);
+    let target = Target { app_name: Some("checkout".to_owned()), ..target.clone() };
+    let open = thread::spawn(move || {
+        let change = doc! { "q": { "user": 1 }, "u": { "$set": { "tag": SECRET, SECRET: SECRET_NUMBER } } };
+        let lsid = doc! { "id": bson::Uuid::from_bytes(*b"Hunter2SecretId!") };
+        let command = doc! { "update": "orders", "updates": [change], "lsid": lsid };
+        Connection::connect(&target).unwrap().run("shop", &command).unwrap();
+    });
+    wait_until(watching, |_| has(&results(runs), "\"transactions\""));
+    run_on_admin(admin, &doc! { "configureFailPoint": "holdTransaction", "mode": "off" });
+    open.join().unwrap();
+}
+
 #[test]
 fn no_value_of_a_query_is_kept_anywhere() {
     let scratch = Scratch::new().unwrap();
@@ -174,6 +190,7 @@ fn no_value_of_a_query_is_kept_anywhere() {
     // Once more without anything that holds them: the log names what they did, and a running program reads it.
     clients(&target).into_iter().for_each(|one| one.join().unwrap());
     wait_until(&mut watching, |_| has(&results(&runs), "COLLSCAN"));
+    watch_a_transaction(&mut watching, &mut admin, &target, &runs);
     watching.signal(Signal::TERM);
     let output = watching.wait().expect_code(0);
     stop(server);
@@ -181,7 +198,8 @@ fn no_value_of_a_query_is_kept_anywhere() {
     let folder = only_run(&runs);
     let run = folder.to_str().unwrap();
     let results = results(&runs);
-    for word in SEEN.into_iter().chain(["billing", "shop.orders", "COLLSCAN", "lock Collection"]) {
+    for word in SEEN.into_iter().chain(["billing", "shop.orders", "COLLSCAN", "lock Collection", "checkout"])
+    {
         assert!(has(&results, word), "{word} was not seen: {}", String::from_utf8_lossy(&results));
     }
     check("standard output", output.stdout.as_bytes());

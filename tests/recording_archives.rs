@@ -329,3 +329,80 @@ fn facts_of_a_dump_are_known_to_the_judge() {
     let info = fathom(&["ftdc", "info", "here.tar"], &folder).expect_code(0).stdout;
     assert!(info.contains("options.json"), "{info}");
 }
+
+/// The output of a verb that reads an archive on standard input.
+fn piped(arguments: &[&str], archive: &[u8], folder: &Path) -> Output {
+    Fathom::new(env!("CARGO_BIN_EXE_fathom"))
+        .args(arguments)
+        .current_dir(folder)
+        .state(folder.join("state"))
+        .stdin(archive)
+        .run()
+}
+
+#[test]
+fn an_archive_on_standard_input_is_read_as_a_file_is() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path();
+    let (file, older, newer) = capped();
+    let dump: &[u8] = b"{ host: 'xx:27958', version: '4.0.3', process: 'mongod', uptime: 5, wiredTiger: { cache: { 'maximum bytes configured': 268435456 } } }";
+    let node = tar(&[
+        ("node/mongod.log", newer.as_bytes()),
+        (&format!("node/diagnostic.data/{METRICS}"), &file),
+        ("node/mongod.log.1.gz", &gzip(older.as_bytes())),
+        ("node/status.json", dump),
+        ("node/collection-0.wt", &[7; 5000]),
+    ]);
+    let nested = tar(&[("case/node.tar.gz", &gzip(&node))]);
+    // A dump and a log that lie near are of another server.
+    fs::write(folder.join("status.json"), "{ version: '9', process: 'mongod', uptime: 5, host: 'x' }")
+        .unwrap();
+    fs::write(folder.join("mongod.log"), newer.as_bytes()).unwrap();
+    fs::write(folder.join("node.tar"), &node).unwrap();
+    let expected = servers(&["node.tar"], &folder)[0].clone();
+    for archive in [&node, &gzip(&node), &zstd::encode_all(node.as_slice(), 1).unwrap(), &nested] {
+        let output = piped(&["explain", "-", "--json"], archive, &folder);
+        let found = output.json()["servers"][0].clone();
+        assert!(table(&found) == table(&expected), "{output:?}");
+        assert_eq!(found["judgement"], expected["judgement"]);
+        assert_eq!(found["facts"]["dumps"].as_array().map(Vec::len), Some(1), "{:#}", found["facts"]);
+        assert_eq!(found["facts"]["cache_bytes"], expected["facts"]["cache_bytes"]);
+        assert_eq!(output.stderr, "");
+    }
+    let info = piped(&["ftdc", "info", "-"], &node, &folder).expect_code(0).stdout;
+    assert!(info.contains("node/status.json"), "{info}");
+    let page = piped(&["report", "-", "--output", "-"], &node, &folder).expect_code(0).stdout;
+    assert!(page.contains("find { filter: { _id: ? } }"), "{page}");
+    let run = piped(&["import", "-", "--runs", "runs", "--json"], &node, &folder).expect_code(0).json();
+    let manifest = folder.join(run["run_folder"].as_str().unwrap()).join("manifest.json");
+    let manifest = fs::read_to_string(manifest).unwrap();
+    assert!(manifest.contains("node/mongod.log,") && manifest.contains("node/status.json"), "{manifest}");
+    // A log that is named is the only one; logs alone are read too.
+    let named = piped(&["explain", "-", "--log", "mongod.log", "--json"], &node, &folder).json();
+    assert_eq!(named["servers"][0]["slow_operations"]["files"], serde_json::json!(["mongod.log"]));
+    let logs = tar(&[("mongod.log", newer.as_bytes()), ("mongod.log.1", older.as_bytes())]);
+    let only = piped(&["explain", "-", "--json"], &gzip(&logs), &folder).expect_code(4).json();
+    assert_eq!(only["slow_operations"]["files"].as_array().map(Vec::len), Some(2), "{only:#}");
+}
+
+#[test]
+fn a_single_file_on_standard_input_has_no_folder() {
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path();
+    let (file, older, _) = capped();
+    fs::write(folder.join("mongod.log"), older).unwrap();
+    fs::write(folder.join("status.json"), "{ version: '4.0.3', process: 'mongod', uptime: 5, host: '' }")
+        .unwrap();
+    for contents in [&file, &gzip(&file)] {
+        let output = piped(&["explain", "-", "--json"], contents, &folder).expect_code(1);
+        let server = output.json()["servers"][0].clone();
+        assert_eq!(server["judgement"]["verdict"]["cause"], "storage-reads", "{server:#}");
+        assert_eq!((&server["slow_operations"], &server["facts"]["dumps"]), (&Value::Null, &Value::Null));
+    }
+    for contents in [&b""[..], b"no recording", &[0; 4096], &gzip(b"no recording"), &tar(&[("a.txt", b"a")])]
+    {
+        let output = piped(&["explain", "-"], contents, &folder);
+        assert!(matches!(output.code, 2 | 3), "{output:?}");
+        assert_eq!((output.stdout.as_str(), output.stderr.lines().count()), ("", 1), "{output:?}");
+    }
+}

@@ -97,13 +97,13 @@ fn damaged_parts_are_a_note_and_the_rest_is_judged() {
     fs::write(&path, [whole.as_slice(), &[0; 4096]].concat()).unwrap();
     let (server, output) = explained("db", &folder);
     assert_eq!(server["judgement"]["recorded_s"], 899.0, "{server:#}");
-    assert!(output.stderr.contains("on are no documents"), "{output:?}");
+    assert!(output.stderr.contains("on are not documents"), "{output:?}");
     // A file of zeros next to a good one.
     fs::write(&path, &whole).unwrap();
     fs::write(folder.join("db/metrics.2025-07-10T20-28-00Z-00000"), [0; 4096]).unwrap();
     let (server, output) = explained("db", &folder);
     assert_eq!(server["judgement"]["verdict"], expected["judgement"]["verdict"]);
-    let note = "metrics.2025-07-10T20-28-00Z-00000: the 4096 bytes from byte 0 on are no documents";
+    let note = "metrics.2025-07-10T20-28-00Z-00000: the 4096 bytes from byte 0 on are not documents";
     assert!(output.stderr.contains(note), "{output:?}");
     // The last document was cut off: 300 samples are in it.
     fs::remove_file(folder.join("db/metrics.2025-07-10T20-28-00Z-00000")).unwrap();
@@ -111,6 +111,36 @@ fn damaged_parts_are_a_note_and_the_rest_is_judged() {
     let (server, output_of_cut) = explained("db", &folder);
     assert_eq!(server["judgement"]["recorded_s"], 599.0, "{server:#}");
     assert_eq!(output_of_cut.stderr, "", "a kill may cut the last document off");
+}
+
+/// Holes of a sparse file take no room on the disk, and are read as zeros.
+#[test]
+fn twenty_gigabytes_of_zeros_are_one_sentence_or_a_note() {
+    const BYTES: u64 = 20_000_000_000;
+    let scratch = Scratch::new().unwrap();
+    let folder = scratch.path();
+    let grow = |path: PathBuf| {
+        let file = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
+        file.set_len(BYTES).unwrap();
+    };
+    fs::create_dir(folder.join("zeros")).unwrap();
+    grow(folder.join("zeros").join(METRICS));
+    grow(folder.join("file-of-zeros"));
+    for input in ["zeros", "file-of-zeros"] {
+        for verb in VERBS {
+            let output = fathom(&[verb, &[input]].concat(), &folder);
+            let case = format!("{verb:?} {input}: {output:?}");
+            assert!(matches!(output.code, 2 | 3), "{case}");
+            assert_eq!((output.stdout.as_str(), output.stderr.trim_end().lines().count()), ("", 1), "{case}");
+            assert!(output.stderr.starts_with("fathom: ") && output.stderr.contains("zeros"), "{case}");
+        }
+    }
+    // Behind good documents they are a note.
+    write_trap(&folder.join("db"), RecordingTrap::FullFileSystem).unwrap();
+    grow(folder.join("db").join(METRICS));
+    let (server, output) = explained("db", &folder);
+    assert_eq!(server["judgement"]["recorded_s"], 899.0, "{server:#}");
+    assert!(output.stderr.contains("are not documents"), "{output:?}");
 }
 
 /// A file with the samples of these seconds.

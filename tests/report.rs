@@ -117,6 +117,30 @@ fn the_page_says_what_the_folder_holds() {
     stop(server);
 }
 
+/// A page replaced whatever had its name, also a device: root's `--output /dev/null` would have removed it.
+#[test]
+fn a_page_replaces_pages_only() {
+    let scratch = Scratch::new().unwrap();
+    let folder = study(&scratch.path().join("runs"));
+    let report = |file: &Path| fathom(&["report", "--output"]).arg(file).arg(&folder).run();
+    let file = scratch.path().join("page.html");
+    std::fs::write(&file, "notes").unwrap();
+    let refused = report(&file).expect_code(3);
+    assert!(refused.stderr.contains("is not a page of Fathom"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "notes");
+    let socket = scratch.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let refused = report(&socket).expect_code(3);
+    assert!(refused.stderr.contains("is not a file") && !socket.is_file(), "{}", refused.stderr);
+    std::fs::write(&file, "").unwrap();
+    let link = scratch.path().join("link.html");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for file in [&file, &file, &link] {
+        report(file).expect_code(0);
+    }
+    assert!(link.is_symlink() && std::fs::read_to_string(&file).unwrap().contains("</html>"));
+}
+
 /// Checks that a page is made without a second command, unless that is not wanted.
 fn a_page_is_made_and_said_where(folder: &Path, told: &str) {
     let file = folder.join("report.html");

@@ -214,6 +214,10 @@ fn a_report_without_a_folder_is_refused() {
     let nowhere = ["exportfile=/no/such/folder/report", "--no-record"];
     let output = refused(ycsb("run", "workloadc", &url, &nowhere), 3, "not-found");
     assert!(output.stderr.contains("/no/such/folder/report"), "{}", output.stderr);
+    let file = scratch.path().join("report");
+    let exported = format!("exportfile={}", file.display());
+    ycsb("run", "workloadc", NOBODY, &[&exported, "--no-record"]).run().expect_code(3);
+    assert!(!file.exists(), "a load that never began leaves no report");
 }
 
 #[test]

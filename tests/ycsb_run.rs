@@ -135,6 +135,21 @@ fn reports_in_all_their_forms() {
     assert!(!to_file.stdout.contains("[OVERALL]"), "{}", to_file.stdout);
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(crate::ycsb::Report::from_text(&text).all_returned(), 100);
+    // Standard output is for the document, and the files are written as well: they were empty.
+    std::fs::remove_file(&file).unwrap();
+    let points = scratch.path().join("points");
+    let files = [
+        format!("exportfile={}", file.display()),
+        format!("measurement.raw.output_file={}", points.display()),
+        "measurementtype=raw".to_owned(),
+        "--json".to_owned(),
+    ];
+    let document = run(&files.each_ref().map(String::as_str)).stdout;
+    assert!(serde_json::from_str::<serde_json::Value>(&document).unwrap()["parts"].is_array(), "{document}");
+    let written = crate::ycsb::Report::from_text(&std::fs::read_to_string(&file).unwrap());
+    let operations = ["READ", "UPDATE"].map(|name| written.number(name, "Total Operations"));
+    assert_eq!(operations.iter().sum::<f64>(), 100.0);
+    assert!(std::fs::read_to_string(&points).unwrap().lines().count() > 100);
 
     let array = run(&["exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter"]);
     let start = array.stdout.find('[').unwrap();
@@ -191,11 +206,12 @@ fn each_latency_by_itself_and_logs_of_histograms() {
     for name in ["READ", "UPDATE", "CLEANUP"] {
         assert!(log_of(name).contains("HISTFAAAA"), "{}", log_of(name));
     }
-    // Records that are missing, and a file of points that is continued.
+    // Records that are missing, a file of points that is continued, and logs that replace those of the run before.
     let more = [words, vec!["recordcount=9000", "readproportion=1", "updateproportion=0"]].concat();
     let missing = report(&ycsb("run", "workloada", &url, &more).run().expect_code(1));
     assert!(missing.number("READ-FAILED", "Total Operations") > 100.0, "{missing:?}");
     assert!(log_of("READ-FAILED").contains("HISTFAAAA"));
+    assert_eq!(log_of("CLEANUP").matches("#[StartTime:").count(), 1);
     let continued = std::fs::read_to_string(scratch.path().join("points")).unwrap();
     assert!(continued.starts_with(&points) && continued.contains("\nREAD-FAILED,"), "{continued}");
     stop(server);

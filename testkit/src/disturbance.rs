@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use crate::skip::{note_in, test_name};
 
-const ATTEMPTS: usize = 2;
-const NAP: Duration = Duration::from_millis(5);
+const MAX_ATTEMPTS: usize = 2;
+const SLEEP: Duration = Duration::from_millis(5);
 /// A virtual machine on a host that is not overcommitted loses well below a hundredth.
 const MAX_STEAL_SHARE: f64 = 0.05;
 
@@ -85,13 +85,13 @@ pub fn with_disturbance<T>(work: impl FnOnce() -> T) -> (T, Disturbance) {
 /// test is then noted in the file that `FATHOM_DISTURBED` names.
 #[track_caller]
 pub fn undisturbed<T>(limit: DisturbanceLimit, mut work: impl FnMut() -> (T, Disturbance)) -> T {
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 1..=MAX_ATTEMPTS {
         let (done, disturbance) = work();
         if !disturbance.exceeds(limit) {
-            note(&format!("attempt {attempt} of {ATTEMPTS} counts: {disturbance}"));
+            note(&format!("attempt {attempt} of {MAX_ATTEMPTS} counts: {disturbance}"));
             return done;
         }
-        note(&format!("disturbed, attempt {attempt} of {ATTEMPTS}: {disturbance}"));
+        note(&format!("disturbed, attempt {attempt} of {MAX_ATTEMPTS}: {disturbance}"));
     }
     note_in("FATHOM_DISTURBED", &format!("{}\n", test_name()));
     panic!("disturbed: this machine was not at rest in any attempt");
@@ -170,8 +170,8 @@ impl Sleeper {
 /// Sleeps for a nap, and returns by how much `clock` passed its end.
 fn oversleep(clock: impl Fn() -> Instant, sleep: impl Fn(Duration)) -> Duration {
     let begun = clock();
-    sleep(NAP);
-    clock().saturating_duration_since(begun).saturating_sub(NAP)
+    sleep(SLEEP);
+    clock().saturating_duration_since(begun).saturating_sub(SLEEP)
 }
 
 /// Ends the thread, also if the work panics.

@@ -22,7 +22,7 @@ use crate::Scratch;
 use crate::skip::count_assertion;
 
 /// Only a program that hangs takes this long; shorter than the limit of a test (.config/nextest.toml).
-const DEFAULT_LIMIT: Duration = Duration::from_secs(540);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(540);
 
 /// The limit of a wait for an event, which only a program that hangs reaches.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
@@ -99,7 +99,7 @@ impl Fathom {
             state: None,
             processes_file: None,
             holds_stdout: false,
-            limit: DEFAULT_LIMIT,
+            limit: DEFAULT_TIMEOUT,
         }
     }
 
@@ -336,7 +336,7 @@ struct HeldPipe {
 
 impl HeldPipe {
     /// Enough for the first lines of a program, and too little for a result.
-    const ROOM: usize = 768;
+    const MAX_SHOWN_BYTES: usize = 768;
 
     fn new() -> io::Result<(HeldPipe, PipeWriter)> {
         let (mut reader, mut writer) = io::pipe()?;
@@ -352,10 +352,10 @@ impl HeldPipe {
         }
         // The kernel adds a write to the last page if it has room for the whole of it.
         reader.read_exact(&mut page)?;
-        page.truncate(page.len() - Self::ROOM);
+        page.truncate(page.len() - Self::MAX_SHOWN_BYTES);
         writer.write_all(&page)?;
         fcntl_setfl(&writer, OFlags::empty())?;
-        Ok((HeldPipe { reader, blank_bytes: blank_bytes - Self::ROOM }, writer))
+        Ok((HeldPipe { reader, blank_bytes: blank_bytes - Self::MAX_SHOWN_BYTES }, writer))
     }
 
     /// The pipe without the blank bytes, for a reader.

@@ -20,9 +20,9 @@ use crate::scratch::root_fixture;
 use crate::skip::Need;
 
 /// The time of one attempt to reach a host: an unanswered packet was lost, and would be sent again only after a second.
-const TRY: Duration = Duration::from_millis(500);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(500);
 /// The time limit for the bridge to begin forwarding packets.
-const UP_WITHIN: Duration = Duration::from_secs(30);
+const FORWARDING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Hosts `0..n` with the addresses `10.0.0.1` and on, each linked to a bridge.
 #[derive(Debug)]
@@ -103,12 +103,12 @@ impl Network {
         for host in 0..self.hosts.len() {
             // No process listens on that port: a reachable host refuses the connection.
             let at = SocketAddr::from((self.address(host), 9));
-            let answers = || match TcpStream::connect_timeout(&at, TRY) {
+            let answers = || match TcpStream::connect_timeout(&at, ATTEMPT_TIMEOUT) {
                 Ok(_) => true,
                 Err(error) => error.kind() == ErrorKind::ConnectionRefused,
             };
             while !self.hub.within(answers)? {
-                if begin.elapsed() > UP_WITHIN {
+                if begin.elapsed() > FORWARDING_TIMEOUT {
                     return Err(Error::new(
                         Kind::Io,
                         format!("host {host} of a test's network does not answer"),
@@ -215,7 +215,7 @@ mod tests {
         let network = Network::new(2);
         let at = SocketAddr::from((network.address(1), 7));
         let _listener = network.on(1, || TcpListener::bind(at).unwrap()).unwrap();
-        let connect = || TcpStream::connect_timeout(&at, TRY).map(drop);
+        let connect = || TcpStream::connect_timeout(&at, ATTEMPT_TIMEOUT).map(drop);
         let reaches = || network.on(0, connect).unwrap().is_ok();
         let is_reached = || network.hub.within(connect).unwrap().is_ok();
         // An attempt fails if the machine stops for its whole length, whichever host answers.

@@ -137,7 +137,7 @@ impl SlowDisk {
 }
 
 const SOURCE: &str = "fathom-slow-disk";
-const NEVER_ASKED_AGAIN: Duration = Duration::from_secs(3600);
+const ENTRY_LIFETIME: Duration = Duration::from_secs(3600);
 const FILE: INodeNo = INodeNo(2);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -233,7 +233,7 @@ impl fuser::Filesystem for SlowFile {
 
     fn lookup(&self, _: &Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if self.is_there(name) {
-            reply.entry(&NEVER_ASKED_AGAIN, &self.attributes(FILE), Generation(0));
+            reply.entry(&ENTRY_LIFETIME, &self.attributes(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
@@ -282,7 +282,7 @@ impl fuser::Filesystem for SlowFile {
         }
         let attributes = self.attributes(FILE);
         reply.created(
-            &NEVER_ASKED_AGAIN,
+            &ENTRY_LIFETIME,
             &attributes,
             Generation(0),
             FileHandle(0),

@@ -1,11 +1,12 @@
 //! A server under faults, judged from its own recording and by samplers: both must name the same part of the system.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fathom_testkit::{
     Bytes, Cap, CapLimits, Fathom, Filesystem, Need, OrSkip, RealDisk, SlowDisk, Speed, assert, assert_eq,
-    test,
+    assert_ne, test,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -17,7 +18,18 @@ fn now_ms() -> i64 {
     i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
-/// Reads at a rate for 100 s: calm, then a cap of the control group for 25 s, calm again, and the process stopped twice for 4 s.
+/// The judgement of a server's recording of itself, and the exit code.
+fn judged_recording(db: &Path) -> (Value, i32) {
+    let output = Fathom::new(PROGRAM).args(["explain", "--json"]).arg(db.join("diagnostic.data")).run();
+    (output.json()["servers"][0]["judgement"].clone(), output.code)
+}
+
+/// The document of samplers that watch a server for some seconds.
+fn judged_by_samplers(loaded: &LoadedServer, seconds: u64, folder: &Path) -> Value {
+    loaded.explained(seconds).args(["--json", "--no-record", "--dir"]).arg(folder).run().json()
+}
+
+/// Reads at a rate for 115 s: calm, then a cap of the control group for 25 s, calm again, and the process stopped twice for 4 s.
 #[test]
 fn a_cap_and_stops_are_named_from_the_recording_and_by_samplers() {
     let disk = RealDisk::new(Filesystem::Xfs, Bytes(2 << 30));
@@ -26,31 +38,60 @@ fn a_cap_and_stops_are_named_from_the_recording_and_by_samplers() {
     let cap = Cap::new(disk.ledger(), disk.device_number(), limits).or_skip(Need::Cgroup);
     let server = Pid::from_raw(i32::try_from(loaded.server.pid()).unwrap()).unwrap();
     let words = format!("-threads 8 -target 300 --no-record {UNIFORM_READS}");
-    let load = loaded.load(loaded.server.port(), 100, &words);
-    let (capped_ms, watched) = thread::scope(|scope| {
+    let load = loaded.load(loaded.server.port(), 115, &words);
+    let (capped_ms, capped, stopped) = thread::scope(|scope| {
         scope.spawn(move || load.run());
         thread::sleep(Duration::from_secs(40));
         let capped_ms = now_ms();
         cap.adopt_process(loaded.server.pid()).unwrap();
-        let explained = loaded.explained(20).args(["--json", "--no-record", "--dir"]).arg(disk.path());
-        let watched = explained.run().json();
+        let capped = judged_by_samplers(&loaded, 20, disk.path());
         thread::sleep(Duration::from_secs(3));
         cap.lift().unwrap();
-        thread::sleep(Duration::from_secs(15));
+        thread::sleep(Duration::from_secs(8));
+        // The samplers need ten readings to know the usual one.
+        let (watched, folder) = (&loaded, disk.path());
+        let watch = scope.spawn(move || judged_by_samplers(watched, 32, folder));
         for _ in 0..2 {
+            thread::sleep(Duration::from_secs(11));
             kill_process(server, Signal::STOP).unwrap();
             thread::sleep(Duration::from_secs(4));
             kill_process(server, Signal::CONT).unwrap();
-            thread::sleep(Duration::from_secs(5));
         }
-        (capped_ms, watched)
+        (capped_ms, capped, watch.join().unwrap())
     });
     loaded.stop();
-    let recording = disk.path().join("db/diagnostic.data");
-    let output = Fathom::new(PROGRAM).args(["explain", "--json"]).arg(&recording).run();
-    assert_eq!(output.code, 1, "{output:?}");
-    let judgement = output.json()["servers"][0]["judgement"].clone();
-    check(&judgement, &watched, capped_ms);
+    let (judgement, code) = judged_recording(&disk.path().join("db"));
+    assert_eq!(code, 1, "{judgement:#}");
+    check(&judgement, &capped, capped_ms);
+    assert_eq!(stopped["verdict"]["cause"], "server-stood-still", "{:#}", stopped["verdict"]);
+    assert_eq!(stopped["verdict"]["domain"], "server", "{:#}", stopped["verdict"]);
+    disk.undo().unwrap();
+}
+
+/// Reads from the cache for 60 s, and no fault.
+#[test]
+fn a_calm_server_is_held_back_by_nothing_from_the_recording_and_by_samplers() {
+    let disk = RealDisk::new(Filesystem::Xfs, Bytes(1 << 30));
+    let loaded = LoadedServer::start("wiredTiger", disk.path(), &[], 5_000);
+    let begun_ms = now_ms();
+    let words = format!("-threads 8 -target 300 --no-record {UNIFORM_READS}");
+    let load = loaded.load(loaded.server.port(), 60, &words);
+    let watched = thread::scope(|scope| {
+        scope.spawn(move || load.run());
+        thread::sleep(Duration::from_secs(10));
+        judged_by_samplers(&loaded, 40, disk.path())
+    });
+    loaded.stop();
+    let (judgement, _) = judged_recording(&disk.path().join("db"));
+    for verdict in [&watched["verdict"], &judgement["verdict"]] {
+        assert_ne!(verdict["outcome"], "held_back", "{verdict:#}");
+    }
+    // The loading of the data before may be named.
+    let costly = |one: &&Value| one["lost_share"].as_f64().unwrap() >= 0.2;
+    let late = |one: &&Value| one["begin_ms"].as_i64().unwrap() > begun_ms + 10_000;
+    let incidents = judgement["incidents"].as_array().unwrap();
+    let found: Vec<&Value> = incidents.iter().filter(costly).filter(late).collect();
+    assert!(found.is_empty(), "{found:#?}");
     disk.undo().unwrap();
 }
 
@@ -72,16 +113,13 @@ fn a_neighbour_is_named_from_the_recording_and_by_samplers() {
         let call = Fathom::new(PROGRAM).args(["disk", "--no-record", "--dir"]).arg(disk.path()).args(words);
         let neighbour = call.spawn();
         thread::sleep(Duration::from_secs(3));
-        let explained = loaded.explained(18).args(["--json", "--no-record", "--dir"]).arg(disk.path());
-        let watched = explained.run().json();
+        let watched = judged_by_samplers(&loaded, 18, disk.path());
         neighbour.wait();
         (begun_ms, watched)
     });
     loaded.stop();
-    let recording = disk.path().join("db/diagnostic.data");
-    let output = Fathom::new(PROGRAM).args(["explain", "--json"]).arg(&recording).run();
-    assert_eq!(output.code, 1, "{output:?}");
-    let judgement = output.json()["servers"][0]["judgement"].clone();
+    let (judgement, code) = judged_recording(&disk.path().join("db"));
+    assert_eq!(code, 1, "{judgement:#}");
     assert_eq!(watched["verdict"]["cause"], "neighbour-io", "{:#}", watched["verdict"]);
     // Whose disk it is may remain open in a recording of 80 s: then the wait is named, and whose the bytes on the disk were.
     assert_eq!(judgement["verdict"]["domain"], "storage", "{judgement:#}");

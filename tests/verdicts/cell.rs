@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::faults::other_clients::ClientWork;
+
 /// A lab server as a cell wants it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Server {
@@ -131,6 +133,10 @@ pub(crate) enum Fault {
     MemberQuota(f64),
     /// Two of the secondaries are stopped.
     TwoMembersDown,
+    /// Other clients, so many, work without end, each with a pause after an operation. The collection that they read has so many documents.
+    OtherClients { clients: u32, work: ClientWork, pause: Duration, documents: u32 },
+    /// An index is built on the load's collection once in each window, which holds the collection alone.
+    IndexBuild,
 }
 
 /// Where the data are.
@@ -162,7 +168,7 @@ impl Cell {
 
     /// Whether the fault makes anything take longer.
     pub(crate) fn costs(&self) -> bool {
-        !matches!(self.fault, Fault::ClockStep(_))
+        !matches!(self.fault, Fault::ClockStep(_)) && self.load.operations != Operations::Nothing
     }
 
     /// A cause that the server has in all windows of this cell, and the cell that lifts it under the same load.
@@ -242,6 +248,26 @@ impl fmt::Display for Fault {
                 write!(f, "a quota of {processors} processors for the secondary")
             }
             Fault::TwoMembersDown => f.write_str("two of five members are stopped"),
+            Fault::OtherClients { clients, work, pause, documents } => {
+                let who = if clients == 1 {
+                    "another client".to_owned()
+                } else {
+                    format!("{clients} other clients")
+                };
+                let does = match (work, clients) {
+                    (ClientWork::Scan, 1) => format!("scans {documents} documents"),
+                    (ClientWork::Scan, _) => format!("scan {documents} documents"),
+                    (ClientWork::Sort, 1) => format!("sorts {documents} documents"),
+                    (ClientWork::Sort, _) => format!("sort {documents} documents"),
+                    (ClientWork::BulkInsert, 1) => "inserts 1000 documents at a time".to_owned(),
+                    (ClientWork::BulkInsert, _) => "insert 1000 documents at a time".to_owned(),
+                    (ClientWork::PointRead(_), 1) => format!("reads single ones of {documents} documents"),
+                    (ClientWork::PointRead(_), _) => format!("read single ones of {documents} documents"),
+                };
+                write!(f, "{who} {does}")?;
+                if pause.is_zero() { Ok(()) } else { write!(f, ", with pauses of {pause:?}") }
+            }
+            Fault::IndexBuild => f.write_str("an index is built on the collection"),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::cell::Operations::{
     Inserts, JournaledUpdates, MajorityUpdates, Mixed, Nothing, Reads, Scans, UnjournaledMixed, Updates,
 };
 use super::cell::{Cell, Disk, Fault, Load, Operations, Rate, Server, Set};
+use crate::faults::other_clients::ClientWork::{self, BulkInsert, PointRead, Scan, Sort};
 use crate::faults::recorder::NO_CACHE;
 
 const fn ms(ms: u64) -> Duration {
@@ -37,6 +38,11 @@ const fn cell(
     causes: &'static [&'static str],
 ) -> Cell {
     Cell { name, server, disk, load, fault, causes }
+}
+
+/// Other clients at work in the windows with the fault.
+const fn others(clients: u32, work: ClientWork, pause: Duration, documents: u32) -> Fault {
+    Fault::OtherClients { clients, work, pause, documents }
 }
 
 const fn server(engine: &'static str, records: u64, flags: &'static [&'static str]) -> Server {
@@ -73,6 +79,19 @@ const WT_FEW_TICKETS: Server = server(
         "wiredTigerConcurrentWriteTransactions=4",
     ],
 );
+/// A cache that an import fills with changes, and one thread that evicts.
+const WT_SMALL_CACHE: Server = server(
+    "wiredTiger",
+    10_000,
+    &[
+        "--wiredTigerEngineConfigString",
+        "cache_size=24M,direct_io=[data],eviction=(threads_min=1,threads_max=1)",
+    ],
+);
+/// The records of the load are in the cache, as long as no other client reads more than fits.
+const WT_JUST_CACHED: Server = server("wiredTiger", 2_000, &NO_CACHE);
+/// Records enough that an index takes a while.
+const WT_MANY_RECORDS: Server = server("wiredTiger", 60_000, &[]);
 const WT_ONE_DOCUMENT: Server = server("wiredTiger", 1, &[]);
 const WT_PAIR: Server = Server { set: Set::SecondaryAndArbiter, ..WT };
 const WT_ONE_PROCESSOR: Server = Server { is_pinned: true, ..WT };
@@ -101,6 +120,10 @@ const BUSY: &[&str] = &["processor-is-short"];
 const STOPPED: &[&str] = &["server-stood-still", "stalls"];
 const LOCKS: &[&str] = &["tickets-or-locks"];
 const MEMBERS: &[&str] = &["replication-on-path"];
+const SCANS: &[&str] = &["collection-scan"];
+const BUILD: &[&str] = &["lock-held-by"];
+const IMPORT: &[&str] = &["bulk-writer"];
+const CLIENT: &[&str] = &["one-client"];
 /// As fast as the kit can make a device whose speed it sets, eight requests at a time: a slower one would be a fault that no window lifts.
 const FAST: Disk = Disk::Slow(ms(0), 8);
 const ENGINE_CONFIG: &str = "wiredTigerEngineRuntimeConfig";
@@ -374,6 +397,79 @@ pub(crate) static CELLS: &[Cell] = &[
         target(MajorityUpdates, 8, 30),
         Fault::TwoMembersDown,
         MEMBERS,
+    ),
+    // Work of other clients.
+    cell("scans-large", WT, Disk::Folder, target(Reads, 8, 300), others(3, Scan, ms(0), 50_000), SCANS),
+    cell("scans-small", WT, Disk::Folder, target(Reads, 8, 300), others(3, Scan, ms(0), 2_000), SCANS),
+    cell(
+        "scans-updates",
+        WT,
+        Disk::Folder,
+        target(JournaledUpdates, 8, 150),
+        others(3, Scan, ms(0), 50_000),
+        SCANS,
+    ),
+    cell("sorts", WT, Disk::Folder, target(Reads, 8, 300), others(3, Sort, ms(0), 20_000), SCANS),
+    cell("scans-harmless", WT, Disk::Folder, target(Reads, 8, 300), others(1, Scan, ms(1000), 2_000), SCANS),
+    cell(
+        "index-build-target",
+        WT_MANY_RECORDS,
+        Disk::Folder,
+        target(UnjournaledMixed, 8, 200),
+        Fault::IndexBuild,
+        BUILD,
+    ),
+    cell("index-build-closed", WT_MANY_RECORDS, Disk::Folder, closed(Reads, 4), Fault::IndexBuild, BUILD),
+    cell("index-build-idle", WT_MANY_RECORDS, Disk::Folder, closed(Nothing, 1), Fault::IndexBuild, &[]),
+    cell(
+        "import-small-cache",
+        WT_SMALL_CACHE,
+        Disk::Real,
+        target(Reads, 8, 300),
+        others(4, BulkInsert, ms(0), 0),
+        IMPORT,
+    ),
+    cell(
+        "import-large-cache",
+        WT,
+        Disk::Real,
+        target(JournaledUpdates, 8, 100),
+        others(4, BulkInsert, ms(0), 0),
+        IMPORT,
+    ),
+    cell(
+        "import-slow-device",
+        WT_SMALL_CACHE,
+        Disk::Slow(ms(2), 8),
+        target(UnjournaledMixed, 8, 100),
+        others(4, BulkInsert, ms(0), 0),
+        IMPORT,
+    ),
+    cell(
+        "import-with-room",
+        WT,
+        Disk::Real,
+        target(Reads, 8, 300),
+        others(1, BulkInsert, ms(500), 0),
+        IMPORT,
+    ),
+    cell(
+        "one-client-past-cache",
+        WT_JUST_CACHED,
+        Disk::Slow(ms(2), 2),
+        target(Reads, 3, 150),
+        others(1, PointRead(40_000), ms(0), 40_000),
+        CLIENT,
+    ),
+    cell("cap-not-reached", WT_PAST_MEMORY, FAST, target(Reads, 8, 300), Fault::ReadCap(2.0), CAP),
+    cell("rocks-scans", ROCKS, Disk::Folder, target(Reads, 8, 300), others(3, Scan, ms(0), 50_000), SCANS),
+    cell(
+        "rocks-import",
+        ROCKS,
+        Disk::Real,
+        target(JournaledUpdates, 8, 100),
+        others(4, BulkInsert, ms(0), 0),
+        IMPORT,
     ),
     // RocksDB.
     cell("rocks-read-cap-half", ROCKS_PAST_MEMORY, Disk::Real, closed(Reads, 8), Fault::ReadCap(0.5), CAP),

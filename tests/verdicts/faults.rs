@@ -16,6 +16,7 @@ use rustix::time::{ClockId, clock_gettime, clock_settime};
 
 use super::cell::{Disk, Fault};
 use super::rig::{BASE_ROUND_TRIP, Rig, TTL_COLLECTIONS};
+use crate::faults::other_clients::{ClientWork, OtherClients, build_index, connect, drop_imports};
 use crate::faults::study::PROGRAM;
 
 /// After a window's begin, its settling included.
@@ -97,13 +98,25 @@ pub(crate) fn inject<'r>(rig: &'r Rig, calm: [f64; 3], window: usize) -> Lift<'r
             group.set_processors(Some(processors)).unwrap();
             Box::new(move || drop(group))
         }
-        Fault::TwoMembersDown => {
-            // The one with the slow device stays, so that a majority needs it.
-            let pids = [1, 2].map(|at| pid_of(&rig.members[at].server));
-            pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
-            Box::new(move || pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap()))
-        }
+        Fault::TwoMembersDown => stop_two_members(rig),
+        Fault::OtherClients { clients, work, pause, .. } => other_clients(rig, clients, work, pause),
+        Fault::IndexBuild => build_an_index(rig),
     }
+}
+
+/// The one with the slow device stays, so that a majority needs it.
+fn stop_two_members<'r>(rig: &Rig) -> Lift<'r> {
+    let pids = [1, 2].map(|at| pid_of(&rig.members[at].server));
+    pids.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
+    Box::new(move || pids.iter().for_each(|pid| kill_process(*pid, Signal::CONT).unwrap()))
+}
+
+fn build_an_index<'r>(rig: &Rig) -> Lift<'r> {
+    let mut connection = connect(&rig.loaded.server, "administration");
+    join(thread::spawn(move || {
+        thread::sleep(PULSE_AFTER);
+        build_index(&mut connection, ("ycsb", "usertable"), "field0");
+    }))
 }
 
 fn cap(rig: &Rig, limits: CapLimits) -> Lift<'_> {
@@ -128,6 +141,15 @@ fn memory_limit(group: Option<&LimitGroup>, mib: u64) -> Lift<'_> {
     let limit = Bytes(group.anonymous_memory().unwrap().0 + (mib << 20));
     group.set_memory(Some(limit)).unwrap();
     Box::new(move || group.set_memory(None).unwrap())
+}
+
+/// Other clients of one application. What they imported is dropped at the end, so that windows do not fill the disk.
+fn other_clients(rig: &Rig, clients: u32, work: ClientWork, pause: Duration) -> Lift<'_> {
+    let others = OtherClients::start(&rig.loaded.server, "other", clients, work, pause);
+    Box::new(move || {
+        others.end();
+        drop_imports(&rig.loaded.server);
+    })
 }
 
 fn neighbour(rig: &Rig, depth: u32) -> RunningProgram {

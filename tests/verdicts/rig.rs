@@ -17,6 +17,7 @@ use fathom_testkit::{
 
 use super::cell::{Cell, Disk, Fault, Set};
 use super::guest;
+use crate::faults::other_clients::fill_orders;
 use crate::faults::recorder::LoadedServer;
 use crate::faults::study::PROGRAM;
 
@@ -27,7 +28,7 @@ pub(crate) const TTL_COLLECTIONS: u32 = 15;
 /// Documents of one insert.
 const BATCH: u32 = 1_000;
 /// How long a set may take until it has its primary and its secondaries.
-const SET_WITHIN: Duration = Duration::from_secs(120);
+const SET_TIMEOUT: Duration = Duration::from_secs(120);
 /// How fast the device of a secondary is without the fault: as fast as the kit can make it.
 const MEMBER_SPEED: Speed = Speed { service: Duration::ZERO, parallel: 8 };
 
@@ -286,7 +287,7 @@ fn members(cell: &Cell, primary: &LabServer) -> Vec<Member> {
             && states().filter(|state| *state == 2).count() == secondaries
     };
     while !is_ready() {
-        assert!(begun.elapsed() < SET_WITHIN, "the set has no primary or lacks secondaries");
+        assert!(begun.elapsed() < SET_TIMEOUT, "the set has no primary or lacks secondaries");
         thread::sleep(Duration::from_millis(100));
     }
     members
@@ -294,6 +295,9 @@ fn members(cell: &Cell, primary: &LabServer) -> Vec<Member> {
 
 /// The collections that a fault needs in the server before the first window.
 fn prepare(cell: &Cell, loaded: &LoadedServer) {
+    if let Fault::OtherClients { documents, .. } = cell.fault {
+        fill_orders(&loaded.server, documents);
+    }
     let Fault::TtlPasses(documents) = cell.fault else { return };
     let mut connection = loaded.server.connect().unwrap();
     let expired = bson::DateTime::from_millis(0);

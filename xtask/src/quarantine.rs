@@ -14,7 +14,7 @@ pub(crate) const LIST: &str = "xtask/quarantine.toml";
 /// The days that a test may stay.
 const MAX_DAYS: i64 = 14;
 /// The attempts after the first.
-const RETRIES: u32 = 2;
+const MAX_RETRIES: u32 = 2;
 
 /// The tests that are in quarantine now.
 #[derive(Debug, Default, Deserialize)]
@@ -45,7 +45,7 @@ impl Quarantine {
     fn config(&self) -> String {
         let overrides = self.tests.iter().map(|test| {
             let filter = toml::Value::String(test.filter.clone());
-            format!("[[profile.default.overrides]]\nfilter = {filter}\nretries = {RETRIES}\n\n")
+            format!("[[profile.default.overrides]]\nfilter = {filter}\nretries = {MAX_RETRIES}\n\n")
         });
         overrides.collect()
     }

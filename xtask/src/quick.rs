@@ -238,7 +238,7 @@ impl std::fmt::Display for Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::{Need, package};
+    use crate::tidy::{ImportPurpose, package};
 
     fn tree() -> Tree {
         let mut tree = Tree::from_texts(&[
@@ -248,7 +248,7 @@ mod tests {
             ("crates/fathom/src/lib.rs", "use low::{Another, Sample};\n"),
             ("tests/disk.rs", "mod disk;\n"),
         ]);
-        let low = [("low", Need::Run)];
+        let low = [("low", ImportPurpose::Run)];
         tree.packages =
             vec![package("low", &[]), package("user", &low), package("other", &low), package("fathom", &low)];
         tree

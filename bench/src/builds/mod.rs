@@ -13,7 +13,7 @@ use fathom_process::Signals;
 use fathom_stats::median;
 use tempfile::TempDir;
 
-use crate::lab::{Engine, LabServer, beside, cpu_of_children_s, cpu_s, span, verdict};
+use crate::lab::{BenchEngine, BenchServer, beside, cpu_of_children_s, cpu_s, span, verdict};
 
 /// The highest ratio of the other program's processor time to the packaged one's (issue 25, section 3).
 const TARGET: f64 = 1.05;
@@ -36,7 +36,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     let signals = Signals::install()?;
     let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    for engine in Engine::ALL {
+    for engine in BenchEngine::ALL {
         let mut packaged = Build::start(&packaged, engine, &parent, &signals)?;
         let mut other = Build::start(&other, engine, &parent, &signals)?;
         for (name, read_share) in READ_SHARES {
@@ -106,15 +106,15 @@ struct Cost {
 /// One program with its server on loaded records.
 struct Build {
     program: PathBuf,
-    server: LabServer,
+    server: BenchServer,
     /// Holds the server's data.
     _folder: TempDir,
 }
 
 impl Build {
-    fn start(program: &Path, engine: Engine, parent: &Path, signals: &Signals) -> Result<Build> {
+    fn start(program: &Path, engine: BenchEngine, parent: &Path, signals: &Signals) -> Result<Build> {
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(parent)?;
-        let server = LabServer::start_program(program, engine, folder.path(), &[], signals)?;
+        let server = BenchServer::start_program(program, engine, folder.path(), &[], signals)?;
         let build = Build { program: program.to_owned(), server, _folder: folder };
         build.ycsb("load", 1.0)?;
         Ok(build)

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::duel::fine;
 use super::place::TestLocation;
-use super::program::{Program, Programs, document, iops};
-use super::shape::{Pattern, Shape};
+use super::program::{ComparedProgram, ProgramPaths, document, iops};
+use super::shape::{BenchShape, RequestPattern};
 use super::watch::{ChildProgram, has_moved, status_number, threads};
 
 /// Threads, each with one request in flight.
@@ -21,13 +21,13 @@ pub(super) const MEMORY_TARGET_BYTES: u64 = 200 << 20;
 /// The maximum time until all of them run, in seconds.
 pub(super) const START_TARGET_S: f64 = 1.0;
 /// The interval between two counts of a program's threads.
-const EVERY: Duration = Duration::from_millis(2);
+const COUNT_INTERVAL: Duration = Duration::from_millis(2);
 /// A run must outlast the start of its threads.
 const SECONDS: u64 = 2;
 
 /// Medians over the rounds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Figures {
+pub(super) struct CrowdFigures {
     /// Largest resident set (`VmHWM`), bytes.
     pub(super) peak_bytes: u64,
     /// From the program's start until every thread has made its first read, seconds; the worst round too.
@@ -42,8 +42,8 @@ pub(super) struct Figures {
 pub(super) struct Crowd {
     /// Threads that did the work.
     pub(super) threads: u32,
-    pub(super) fathom: Figures,
-    pub(super) fio: Figures,
+    pub(super) fathom: CrowdFigures,
+    pub(super) fio: CrowdFigures,
     /// True if our memory is below the target.
     pub(super) memory_ok: bool,
     /// True if our threads all ran in time.
@@ -57,7 +57,7 @@ pub(super) fn name() -> String {
 
 /// Runs both programs with [`THREADS`] threads, `rounds` times.
 pub(super) fn gather(
-    programs: &Programs,
+    programs: &ProgramPaths,
     place: &TestLocation,
     rounds: u64,
     signals: &Signals,
@@ -65,7 +65,7 @@ pub(super) fn gather(
     let mut fathom = Vec::new();
     let mut fio = Vec::new();
     for _ in 0..rounds {
-        for (program, runs) in [(Program::Fio, &mut fio), (Program::Fathom, &mut fathom)] {
+        for (program, runs) in [(ComparedProgram::Fio, &mut fio), (ComparedProgram::Fathom, &mut fathom)] {
             let run = once(programs, program, place, signals);
             runs.push(run.with_context(|| format!("{} with {THREADS} threads", program.name()))?);
         }
@@ -83,11 +83,16 @@ pub(super) fn gather(
 /// Peak bytes, seconds until all ran, operations per second.
 type Run = (u64, f64, f64);
 
-fn once(programs: &Programs, program: Program, place: &TestLocation, signals: &Signals) -> Result<Run> {
-    let shape = Shape { pattern: Pattern::RandRead, engine: "psync", depth: THREADS };
+fn once(
+    programs: &ProgramPaths,
+    program: ComparedProgram,
+    place: &TestLocation,
+    signals: &Signals,
+) -> Result<Run> {
+    let shape = BenchShape { pattern: RequestPattern::RandRead, engine: "psync", depth: THREADS };
     let mut running =
         ChildProgram::start(programs.command(program, place, shape, SECONDS), SECONDS, signals)?;
-    running.until(EVERY, |pid| status_number(pid, "Threads:") > Some(u64::from(THREADS)))?;
+    running.until(COUNT_INTERVAL, |pid| status_number(pid, "Threads:") > Some(u64::from(THREADS)))?;
     let mut busy = HashSet::new();
     let all_run = |pid| {
         for thread in threads(pid) {
@@ -98,16 +103,16 @@ fn once(programs: &Programs, program: Program, place: &TestLocation, signals: &S
         }
         busy.len() >= THREADS as usize
     };
-    let all_running = running.until(EVERY, all_run)?;
+    let all_running = running.until(COUNT_INTERVAL, all_run)?;
     let all_running = all_running.context("it ended before all its threads had made a read")?;
     let (output, peak_bytes) = running.finish(fine(program))?;
     Ok((peak_bytes, all_running.as_secs_f64(), iops(program, &document(&output)?)?))
 }
 
-fn figures(runs: &[Run]) -> Option<Figures> {
+fn figures(runs: &[Run]) -> Option<CrowdFigures> {
     let column = |pick: fn(&Run) -> f64| runs.iter().map(pick).collect::<Vec<f64>>();
     let starts = column(|run| run.1);
-    Some(Figures {
+    Some(CrowdFigures {
         peak_bytes: runs.iter().map(|run| run.0).max()?,
         all_running_s: median(&starts)?,
         all_running_max_s: starts.iter().copied().fold(0.0, f64::max),

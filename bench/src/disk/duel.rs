@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::neighbours::{Neighbours, Patience};
 use super::place::TestLocation;
-use super::program::{Program, Programs, document, iops};
-use super::shape::{Pattern, Shape};
+use super::program::{ComparedProgram, ProgramPaths, document, iops};
+use super::shape::{BenchShape, RequestPattern};
 use super::watch::{BlockCounts, ChildProgram};
 
 /// The minimum IOPS of `fathom disk` as a share of fio's (issue 2, "Beside fio").
@@ -31,7 +31,7 @@ struct Sample {
 
 /// Two programs' figures and their ratio, over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Comparison {
+pub(super) struct ProgramRatio {
     /// Median of our program.
     pub(super) fathom: f64,
     pub(super) fio: f64,
@@ -44,13 +44,13 @@ pub(super) struct Comparison {
     pub(super) ok: bool,
 }
 
-impl Comparison {
+impl ProgramRatio {
     /// Compares paired figures; `None` without any.
-    fn new(pairs: &[(f64, f64)], reaches: impl Fn(f64) -> bool) -> Option<Comparison> {
+    fn new(pairs: &[(f64, f64)], reaches: impl Fn(f64) -> bool) -> Option<ProgramRatio> {
         let column = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).collect::<Vec<f64>>();
         let ratios = column(|(fathom, fio)| fathom / fio);
         let ratio = median(&ratios)?;
-        Some(Comparison {
+        Some(ProgramRatio {
             fathom: median(&column(|pair| pair.0))?,
             fio: median(&column(|pair| pair.1))?,
             ratio,
@@ -63,29 +63,29 @@ impl Comparison {
 
 /// One row of the table.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct DuelRow {
     pub(super) place: &'static str,
     pub(super) shape: String,
     pub(super) rounds: u64,
     /// The number of rounds that other programs disturbed.
     pub(super) disturbed: u64,
     /// Operations per second, by the programs' own account.
-    pub(super) iops: Comparison,
+    pub(super) iops: ProgramRatio,
     /// CPU microseconds per I/O, by the kernel's account; absent if it keeps none.
-    pub(super) cpu_us_per_io: Option<Comparison>,
+    pub(super) cpu_us_per_io: Option<ProgramRatio>,
     /// Blocks per second that the kernel counted in the middle of the runs, to check the programs' own figures.
-    pub(super) counted_per_s: Option<Comparison>,
+    pub(super) counted_per_s: Option<ProgramRatio>,
 }
 
 /// Runs `shape` in `place`, `rounds` times by each program, and disturbed rounds again while `patience` lasts.
 pub(super) fn fight(
-    programs: &Programs,
+    programs: &ProgramPaths,
     place: &TestLocation,
-    shape: Shape,
+    shape: BenchShape,
     rounds: u64,
     patience: &mut Patience,
     signals: &Signals,
-) -> Result<Row> {
+) -> Result<DuelRow> {
     let mut pairs = Vec::new();
     let mut disturbed = 0;
     while (pairs.len() as u64) < rounds {
@@ -95,10 +95,10 @@ pub(super) fn fight(
         };
         let before = Neighbours::look();
         let pair = if pairs.len() % 2 == 0 {
-            let fio = run(Program::Fio)?;
-            (run(Program::Fathom)?, fio)
+            let fio = run(ComparedProgram::Fio)?;
+            (run(ComparedProgram::Fathom)?, fio)
         } else {
-            (run(Program::Fathom)?, run(Program::Fio)?)
+            (run(ComparedProgram::Fathom)?, run(ComparedProgram::Fio)?)
         };
         if before.disturbed() {
             if patience.allows(&before, signals)? {
@@ -112,13 +112,13 @@ pub(super) fn fight(
 }
 
 fn sample(
-    programs: &Programs,
-    program: Program,
+    programs: &ProgramPaths,
+    program: ComparedProgram,
     place: &TestLocation,
-    shape: Shape,
+    shape: BenchShape,
     signals: &Signals,
 ) -> Result<Sample> {
-    if shape.pattern == Pattern::Append && program == Program::Fio {
+    if shape.pattern == RequestPattern::Append && program == ComparedProgram::Fio {
         place.empty_fio_journal()?;
     }
     let command = programs.command(program, place, shape, place.seconds);
@@ -129,28 +129,33 @@ fn sample(
 }
 
 /// The exit codes that are not failures: `fathom disk` ends with 1 when it has findings.
-pub(super) fn fine(program: Program) -> &'static [i32] {
+pub(super) fn fine(program: ComparedProgram) -> &'static [i32] {
     match program {
-        Program::Fathom => &[0, 1],
-        Program::Fio => &[0],
+        ComparedProgram::Fathom => &[0, 1],
+        ComparedProgram::Fio => &[0],
     }
 }
 
-fn row(place: &'static str, shape: Shape, pairs: &[(Sample, Sample)], disturbed: u64) -> Option<Row> {
+fn row(
+    place: &'static str,
+    shape: BenchShape,
+    pairs: &[(Sample, Sample)],
+    disturbed: u64,
+) -> Option<DuelRow> {
     let own: Vec<(f64, f64)> = pairs.iter().map(|(fathom, fio)| (fathom.iops, fio.iops)).collect();
     let counted = |pick: fn(&BlockCounts) -> f64| -> Vec<(f64, f64)> {
         let both = |(fathom, fio): &(Sample, Sample)| Some((pick(&fathom.counted?), pick(&fio.counted?)));
         pairs.iter().filter_map(both).collect()
     };
     let at_least = |ratio: f64| ratio >= IOPS_TARGET;
-    Some(Row {
+    Some(DuelRow {
         place,
         shape: shape.to_string(),
         rounds: pairs.len() as u64,
         disturbed,
-        iops: Comparison::new(&own, at_least)?,
-        cpu_us_per_io: Comparison::new(&counted(|c| c.cpu_us_per_io), |ratio| ratio <= CPU_TARGET),
-        counted_per_s: Comparison::new(&counted(|c| c.io_per_s), at_least),
+        iops: ProgramRatio::new(&own, at_least)?,
+        cpu_us_per_io: ProgramRatio::new(&counted(|c| c.cpu_us_per_io), |ratio| ratio <= CPU_TARGET),
+        counted_per_s: ProgramRatio::new(&counted(|c| c.io_per_s), at_least),
     })
 }
 
@@ -162,10 +167,10 @@ mod tests {
     fn the_median_of_paired_ratios_is_judged() {
         // The disk halves its speed in the last round: the ratio of medians would be 0.9, that of the pairs is 1.0.
         let pairs = [(100.0, 100.0), (90.0, 100.0), (50.0, 50.0)];
-        let comparison = Comparison::new(&pairs, |ratio| ratio >= IOPS_TARGET).unwrap();
+        let comparison = ProgramRatio::new(&pairs, |ratio| ratio >= IOPS_TARGET).unwrap();
         assert_eq!((comparison.fathom, comparison.fio, comparison.ratio), (90.0, 100.0, 1.0));
         assert_eq!((comparison.ratio_min, comparison.ratio_max, comparison.ok), (0.9, 1.0, true));
-        assert!(Comparison::new(&[], |_| true).is_none());
+        assert!(ProgramRatio::new(&[], |_| true).is_none());
     }
 
     #[test]
@@ -174,7 +179,7 @@ mod tests {
             iops,
             counted: Some(BlockCounts { cpu_us_per_io, io_per_s: iops }),
         };
-        let [shape, ..] = Shape::ALL;
+        let [shape, ..] = BenchShape::ALL;
         let slow = row("disk", shape, &[(sample(97.0, 5.0), sample(100.0, 4.0))], 0).unwrap();
         assert!(!slow.iops.ok && !slow.cpu_us_per_io.unwrap().ok);
         let uncounted = Sample { iops: 99.0, counted: None };

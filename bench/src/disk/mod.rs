@@ -22,21 +22,21 @@ use fathom_process::{Ledger, Signals};
 use serde_json::json;
 
 use crowd::Crowd;
-use duel::Row;
+use duel::DuelRow;
 use neighbours::Patience;
-use options::Options;
+use options::DiskBenchOptions;
 use place::TestLocation;
-use program::Programs;
-use shape::Pattern;
+use program::ProgramPaths;
+use shape::RequestPattern;
 pub(crate) use watch::status_number;
 
 /// Compares in every place that the machine offers; `false` when a program failed.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
-    let options = Options::read(arguments)?;
+    let options = DiskBenchOptions::read(arguments)?;
     let signals = Signals::install()?;
     let ledger = Ledger::open()?;
-    let mut bench = Bench {
-        programs: Programs::find(&options.fio)?,
+    let mut bench = DiskBench {
+        programs: ProgramPaths::find(&options.fio)?,
         rows: Vec::new(),
         crowd: None,
         places: Vec::new(),
@@ -67,19 +67,19 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     bench.sum_up(&load_before)
 }
 
-struct Bench {
-    options: Options,
-    programs: Programs,
+struct DiskBench {
+    options: DiskBenchOptions,
+    programs: ProgramPaths,
     ledger: Ledger,
     signals: Signals,
     patience: Patience,
     places: Vec<serde_json::Value>,
-    rows: Vec<Row>,
+    rows: Vec<DuelRow>,
     crowd: Option<Crowd>,
     failures: Vec<String>,
 }
 
-impl Bench {
+impl DiskBench {
     fn is_wanted(&self, place: &str) -> bool {
         !self.options.shapes(place).is_empty() || (place == "disk" && self.options.wants(&crowd::name()))
     }
@@ -93,7 +93,7 @@ impl Bench {
 
     fn compare_in(&mut self, place: &mut TestLocation) -> Result<()> {
         let shapes = self.options.shapes(place.name);
-        let writes = shapes.iter().any(|shape| shape.pattern != Pattern::RandRead);
+        let writes = shapes.iter().any(|shape| shape.pattern != RequestPattern::RandRead);
         if let Err(error) = place.lay_out(&self.programs, &self.ledger, &self.signals, writes) {
             return self.failed(&error);
         }

@@ -13,9 +13,9 @@ use fathom_process::Signals;
 
 /// The share of all CPUs, percent, that other programs may use before a pair is disturbed. Two idle CPUs with the
 /// usual daemons stay below 1.
-const LIMIT_PCT: f64 = 5.0;
+const MAX_OTHERS_PCT: f64 = 5.0;
 /// The length of one check while waiting for calm.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_TIME: Duration = Duration::from_secs(1);
 /// Clock ticks per second of proc_pid_stat(5); the same on every Linux that Rust runs on.
 const TICKS_PER_S: f64 = 100.0;
 /// The flag of a kernel thread in proc_pid_stat(5) (`PF_KTHREAD`); its work may be done for our programs.
@@ -42,7 +42,7 @@ impl Neighbours {
     pub(super) fn disturbed(&self) -> bool {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
         let used_s = Neighbours::look().ticks.saturating_sub(self.ticks) as f64 / TICKS_PER_S;
-        100.0 * used_s / (self.at.elapsed().as_secs_f64() * cpus as f64) > LIMIT_PCT
+        100.0 * used_s / (self.at.elapsed().as_secs_f64() * cpus as f64) > MAX_OTHERS_PCT
     }
 }
 
@@ -77,7 +77,7 @@ impl Patience {
         self.left = self.left.saturating_sub(before.at.elapsed());
         loop {
             let look = Neighbours::look();
-            if signals.wait(LOOK) {
+            if signals.wait(CHECK_TIME) {
                 bail!("interrupted");
             }
             self.left = self.left.saturating_sub(look.at.elapsed());

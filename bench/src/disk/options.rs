@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use super::shape::Shape;
+use super::shape::BenchShape;
 
 /// The parts to run, and their lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct DiskBenchOptions {
     /// `BENCH_ROUNDS`: the number of runs of each shape by each program.
     pub(super) rounds: u64,
     /// `BENCH_SECONDS`: the length of one run.
@@ -26,13 +26,13 @@ pub(super) struct Options {
     filter: Vec<String>,
 }
 
-impl Options {
+impl DiskBenchOptions {
     /// Reads the environment and `arguments`.
-    pub(super) fn read(arguments: &[String]) -> Result<Options> {
-        Options::parse(arguments, |name| env::var(name).ok().filter(|value| !value.is_empty()))
+    pub(super) fn read(arguments: &[String]) -> Result<DiskBenchOptions> {
+        DiskBenchOptions::parse(arguments, |name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    fn parse(arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Options> {
+    fn parse(arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<DiskBenchOptions> {
         let number = |name: &str, default: u64, most: u64| -> Result<u64> {
             let Some(text) = variable(name) else { return Ok(default) };
             let number: u64 = text.parse().with_context(|| format!("{name}={text} is no whole number"))?;
@@ -41,7 +41,7 @@ impl Options {
             }
             Ok(number)
         };
-        let mut options = Options {
+        let mut options = DiskBenchOptions {
             rounds: number("BENCH_ROUNDS", 5, 1_000)?,
             seconds: number("BENCH_SECONDS", 3, 3_600)?,
             patience_s: number("BENCH_PATIENCE", 60, 86_400)?,
@@ -66,8 +66,8 @@ impl Options {
     }
 
     /// The shapes that are wanted in a place.
-    pub(super) fn shapes(&self, place: &str) -> Vec<Shape> {
-        Shape::ALL.into_iter().filter(|shape| self.wants(&format!("{place} {shape}"))).collect()
+    pub(super) fn shapes(&self, place: &str) -> Vec<BenchShape> {
+        BenchShape::ALL.into_iter().filter(|shape| self.wants(&format!("{place} {shape}"))).collect()
     }
 }
 
@@ -75,10 +75,10 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Options> {
+    fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<DiskBenchOptions> {
         let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned());
-        Options::parse(&arguments, find)
+        DiskBenchOptions::parse(&arguments, find)
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_filter_picks_rows_by_words() {
         let all = parse(&[], &[]).unwrap();
-        assert_eq!(all.shapes("disk").len(), Shape::ALL.len());
+        assert_eq!(all.shapes("disk").len(), BenchShape::ALL.len());
         let one = parse(&["disk", "io_uring 128"], &[]).unwrap();
         assert_eq!((one.shapes("disk").len(), one.shapes("loop").len()), (1, 0));
         assert!(!one.wants("disk 1024 threads"));

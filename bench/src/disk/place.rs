@@ -13,9 +13,9 @@ use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, Mou
 use fathom_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate, statfs};
 
-use super::options::Options;
-use super::program::{FATHOM_DATA, FIO_DATA, FIO_JOURNAL, Programs, document, fio_job};
-use super::shape::Shape;
+use super::options::DiskBenchOptions;
+use super::program::{FATHOM_DATA, FIO_DATA, FIO_JOURNAL, ProgramPaths, document, fio_job};
+use super::shape::BenchShape;
 use super::watch::ChildProgram;
 
 /// The memory file system that Linux provides to all users (POSIX shared memory, shm_overview(7)).
@@ -44,7 +44,7 @@ pub(super) struct TestLocation {
 
 impl TestLocation {
     /// A new folder in `BENCH_DIR`, or in the tree's target folder.
-    pub(super) fn on_disk(root: &Path, options: &Options, ledger: &Ledger) -> Result<TestLocation> {
+    pub(super) fn on_disk(root: &Path, options: &DiskBenchOptions, ledger: &Ledger) -> Result<TestLocation> {
         let parent = options.dir.clone().unwrap_or_else(|| root.join("target"));
         if options.dir.is_none() {
             fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
@@ -69,7 +69,7 @@ impl TestLocation {
     }
 
     /// An ext4 on a loop device in memory. Needs root. Without disk noise two thirds of the time are enough.
-    pub(super) fn in_memory(options: &Options, ledger: &Ledger) -> Result<TestLocation> {
+    pub(super) fn in_memory(options: &DiskBenchOptions, ledger: &Ledger) -> Result<TestLocation> {
         let folder = Path::new(MEMORY);
         let found = statfs(folder).with_context(|| format!("cannot look at {MEMORY}"))?;
         if found.f_type as u64 != TMPFS || found.f_bavail * (found.f_bsize as u64) < LOOP_SIZE.get() {
@@ -104,14 +104,14 @@ impl TestLocation {
     /// only if `writes` is set.
     pub(super) fn lay_out(
         &mut self,
-        programs: &Programs,
+        programs: &ProgramPaths,
         ledger: &Ledger,
         signals: &Signals,
         writes: bool,
     ) -> Result<()> {
         let path = self.dir.join(FATHOM_DATA);
         let mut entry = ledger.will_make(Resource::file(&path))?;
-        let [shape, ..] = Shape::ALL;
+        let [shape, ..] = BenchShape::ALL;
         let said = run(programs.fathom(self, shape, "100ms"), &[0, 1], signals).context("fathom disk")?;
         entry.made_as(Resource::File { identity: Some(Identity::at(&path)?), path })?;
         self.files.push(entry.guard());

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::place::TestLocation;
-use super::shape::{Pattern, Shape};
+use super::shape::{BenchShape, RequestPattern};
 use crate::lab::beside;
 
 /// The file that only fio writes, of the same size and in the same folder as ours.
@@ -22,55 +22,55 @@ pub(super) const FATHOM_DATA: &str = "fathom-probe.dat";
 
 /// One of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Program {
+pub(super) enum ComparedProgram {
     Fathom,
     Fio,
 }
 
-impl Program {
+impl ComparedProgram {
     /// Its name for people.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Program::Fathom => "fathom",
-            Program::Fio => "fio",
+            ComparedProgram::Fathom => "fathom",
+            ComparedProgram::Fio => "fio",
         }
     }
 }
 
 /// The paths of the programs.
-pub(super) struct Programs {
+pub(super) struct ProgramPaths {
     fathom: PathBuf,
     fio_options: Vec<String>,
     /// The version that fio reports (`fio-3.33`).
     pub(super) fio_version: String,
 }
 
-impl Programs {
+impl ProgramPaths {
     /// The `fathom` that was built with this program, and the fio on the path.
-    pub(super) fn find(fio_options: &[String]) -> Result<Programs> {
+    pub(super) fn find(fio_options: &[String]) -> Result<ProgramPaths> {
         let fathom = beside("fathom")?;
         let answer = Command::new("fio").arg("--version").output();
         let answer = answer.context("fio does not start; 'apt-get install fio' brings it")?;
         let fio_version = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-        Ok(Programs { fathom, fio_options: fio_options.to_vec(), fio_version })
+        Ok(ProgramPaths { fathom, fio_options: fio_options.to_vec(), fio_version })
     }
 
     /// `program` on `shape` in `place` for `seconds`.
     pub(super) fn command(
         &self,
-        program: Program,
+        program: ComparedProgram,
         place: &TestLocation,
-        shape: Shape,
+        shape: BenchShape,
         seconds: u64,
     ) -> Command {
         match program {
-            Program::Fathom => self.fathom(place, shape, &format!("{seconds}s")),
-            Program::Fio => self.fio(place, shape, seconds),
+            ComparedProgram::Fathom => self.fathom(place, shape, &format!("{seconds}s")),
+            ComparedProgram::Fio => self.fio(place, shape, seconds),
         }
     }
 
     /// Our own program; it keeps its data file for the next run.
-    pub(super) fn fathom(&self, place: &TestLocation, shape: Shape, time: &str) -> Command {
+    pub(super) fn fathom(&self, place: &TestLocation, shape: BenchShape, time: &str) -> Command {
         let mut command = Command::new(&self.fathom);
         command.args(["disk", "--block", "4K", "--keep", "--no-record", "--json"]);
         command.arg("--dir").arg(&place.dir).args(["--size", &place.size.get().to_string()]);
@@ -79,21 +79,21 @@ impl Programs {
         command
     }
 
-    fn fio(&self, place: &TestLocation, shape: Shape, seconds: u64) -> Command {
+    fn fio(&self, place: &TestLocation, shape: BenchShape, seconds: u64) -> Command {
         let (file, pattern) = match shape.pattern {
-            Pattern::RandRead => (FATHOM_DATA, "randread"),
-            Pattern::RandWrite => (FIO_DATA, "randwrite"),
-            Pattern::Append => (FIO_JOURNAL, "write"),
+            RequestPattern::RandRead => (FATHOM_DATA, "randread"),
+            RequestPattern::RandWrite => (FIO_DATA, "randwrite"),
+            RequestPattern::Append => (FIO_JOURNAL, "write"),
         };
         let mut command = fio_job(&place.dir.join(file), place.size.get());
         command.args(["--bs=4k", "--randrepeat=0", "--norandommap", "--thread", "--group_reporting"]);
         command.args(["--time_based", &format!("--runtime={seconds}"), &format!("--rw={pattern}")]);
         let parallel = if shape.engine == "io_uring" { "iodepth" } else { "numjobs" };
         command.args([&format!("--ioengine={}", shape.engine), &format!("--{parallel}={}", shape.depth)]);
-        if shape.pattern != Pattern::RandRead {
+        if shape.pattern != RequestPattern::RandRead {
             command.arg("--refill_buffers=1");
         }
-        if shape.pattern == Pattern::Append {
+        if shape.pattern == RequestPattern::Append {
             command.arg("--fdatasync=1");
         }
         command.args(&self.fio_options);
@@ -116,10 +116,10 @@ pub(super) fn document(output: &str) -> Result<Value> {
 }
 
 /// Operations per second as reported by the program: reads and writes; a write counts once its sync is done.
-pub(super) fn iops(program: Program, document: &Value) -> Result<f64> {
+pub(super) fn iops(program: ComparedProgram, document: &Value) -> Result<f64> {
     let per_s = match program {
-        Program::Fathom => fathom_iops(document)?,
-        Program::Fio => fio_iops(document)?,
+        ComparedProgram::Fathom => fathom_iops(document)?,
+        ComparedProgram::Fio => fio_iops(document)?,
     };
     if per_s > 0.0 { Ok(per_s) } else { bail!("{} did nothing", program.name()) }
 }
@@ -152,20 +152,20 @@ mod tests {
     fn rates_are_read_from_both_programs() {
         let fathom = r#"{"state": "complete", "results": [{"type": "subject"}, {"type": "step", "streams":
             [{"operations": [{"kind": "write", "per_s": 9.0}, {"kind": "durable", "per_s": 8.0}]}]}]}"#;
-        assert_eq!(iops(Program::Fathom, &document(fathom).unwrap()).unwrap(), 8.0);
+        assert_eq!(iops(ComparedProgram::Fathom, &document(fathom).unwrap()).unwrap(), 8.0);
         let fio =
             "note: x\n{\"jobs\": [{\"error\": 0, \"read\": {\"iops\": 2.5}, \"write\": {\"iops\": 0.0}}]}";
-        assert_eq!(iops(Program::Fio, &document(fio).unwrap()).unwrap(), 2.5);
+        assert_eq!(iops(ComparedProgram::Fio, &document(fio).unwrap()).unwrap(), 2.5);
     }
 
     #[test]
     fn failures_are_no_results() {
         for (program, text) in [
-            (Program::Fathom, r#"{"state": "failed", "error": "no space", "results": []}"#),
-            (Program::Fathom, r#"{"state": "complete", "results": []}"#),
-            (Program::Fio, r#"{"jobs": [{"error": 5, "read": {"iops": 2}, "write": {"iops": 0}}]}"#),
-            (Program::Fio, r#"{"jobs": [{"error": 0, "read": {"iops": 0}, "write": {"iops": 0}}]}"#),
-            (Program::Fio, "{}"),
+            (ComparedProgram::Fathom, r#"{"state": "failed", "error": "no space", "results": []}"#),
+            (ComparedProgram::Fathom, r#"{"state": "complete", "results": []}"#),
+            (ComparedProgram::Fio, r#"{"jobs": [{"error": 5, "read": {"iops": 2}, "write": {"iops": 0}}]}"#),
+            (ComparedProgram::Fio, r#"{"jobs": [{"error": 0, "read": {"iops": 0}, "write": {"iops": 0}}]}"#),
+            (ComparedProgram::Fio, "{}"),
         ] {
             assert!(iops(program, &document(text).unwrap()).is_err(), "{text}");
         }

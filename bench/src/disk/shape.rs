@@ -4,9 +4,9 @@ use std::fmt;
 
 /// One shape; the block is 4 KiB throughout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct BenchShape {
     /// The kind of requests.
-    pub(super) pattern: Pattern,
+    pub(super) pattern: RequestPattern,
     /// `psync` or `io_uring`; both programs use these names.
     pub(super) engine: &'static str,
     /// Threads of psync, or requests in flight of io_uring.
@@ -15,7 +15,7 @@ pub(super) struct Shape {
 
 /// The requests of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
+pub(super) enum RequestPattern {
     /// Random reads of the file that both share.
     RandRead,
     /// Random writes of data that never repeats, each program to its own file.
@@ -24,40 +24,40 @@ pub(super) enum Pattern {
     Append,
 }
 
-impl Pattern {
+impl RequestPattern {
     /// The word of `fathom disk --pattern`.
     pub(super) fn word(self) -> &'static str {
         match self {
-            Pattern::RandRead => "randread",
-            Pattern::RandWrite => "randwrite",
-            Pattern::Append => "append",
+            RequestPattern::RandRead => "randread",
+            RequestPattern::RandWrite => "randwrite",
+            RequestPattern::Append => "append",
         }
     }
 }
 
-const fn shape(pattern: Pattern, engine: &'static str, depth: u32) -> Shape {
-    Shape { pattern, engine, depth }
+const fn shape(pattern: RequestPattern, engine: &'static str, depth: u32) -> BenchShape {
+    BenchShape { pattern, engine, depth }
 }
 
-impl Shape {
+impl BenchShape {
     /// All shapes, in the order in which they run.
-    pub(super) const ALL: [Shape; 10] = [
-        shape(Pattern::RandRead, "psync", 1),
-        shape(Pattern::RandRead, "psync", 8),
-        shape(Pattern::RandRead, "psync", 32),
-        shape(Pattern::RandRead, "io_uring", 1),
-        shape(Pattern::RandRead, "io_uring", 8),
-        shape(Pattern::RandRead, "io_uring", 32),
-        shape(Pattern::RandRead, "io_uring", 128),
-        shape(Pattern::RandWrite, "psync", 8),
-        shape(Pattern::RandWrite, "io_uring", 32),
-        shape(Pattern::Append, "psync", 1),
+    pub(super) const ALL: [BenchShape; 10] = [
+        shape(RequestPattern::RandRead, "psync", 1),
+        shape(RequestPattern::RandRead, "psync", 8),
+        shape(RequestPattern::RandRead, "psync", 32),
+        shape(RequestPattern::RandRead, "io_uring", 1),
+        shape(RequestPattern::RandRead, "io_uring", 8),
+        shape(RequestPattern::RandRead, "io_uring", 32),
+        shape(RequestPattern::RandRead, "io_uring", 128),
+        shape(RequestPattern::RandWrite, "psync", 8),
+        shape(RequestPattern::RandWrite, "io_uring", 32),
+        shape(RequestPattern::Append, "psync", 1),
     ];
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for BenchShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sync = if self.pattern == Pattern::Append { "+fdatasync" } else { "" };
+        let sync = if self.pattern == RequestPattern::Append { "+fdatasync" } else { "" };
         write!(f, "{}{sync} 4K {} {}", self.pattern.word(), self.engine, self.depth)
     }
 }
@@ -68,10 +68,10 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names: Vec<String> = Shape::ALL.iter().map(Shape::to_string).collect();
+        let mut names: Vec<String> = BenchShape::ALL.iter().map(BenchShape::to_string).collect();
         assert_eq!(names.last().map(String::as_str), Some("append+fdatasync 4K psync 1"));
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Shape::ALL.len());
+        assert_eq!(names.len(), BenchShape::ALL.len());
     }
 }

@@ -3,11 +3,11 @@
 use fathom_units::{count, decimal};
 
 use super::crowd::{Crowd, MEMORY_TARGET_BYTES, START_TARGET_S};
-use super::duel::{CPU_TARGET, Comparison, IOPS_TARGET, Row};
+use super::duel::{CPU_TARGET, DuelRow, IOPS_TARGET, ProgramRatio};
 
 /// The difference between a program's own figure and the kernel's above which a note is printed: the two do not cover
 /// exactly the same seconds.
-const DOUBT: f64 = 0.10;
+const MIN_COUNT_DIFFERENCE: f64 = 0.10;
 
 /// The two lines above the rows of a place.
 pub(super) fn header() -> String {
@@ -37,7 +37,7 @@ pub(super) fn header() -> String {
 }
 
 /// One row, and a line below it if the programs' own figures are in doubt.
-pub(super) fn row(row: &Row) -> String {
+pub(super) fn row(row: &DuelRow) -> String {
     let mut line = format!("{:28}{}", row.shape, side(&row.iops, &count, 9, 10));
     match &row.cpu_us_per_io {
         Some(cpu) => line.push_str(&format!("  {}", side(cpu, &decimal, 8, 8))),
@@ -53,7 +53,7 @@ pub(super) fn row(row: &Row) -> String {
         for (name, own, counted) in
             [("fathom", row.iops.fathom, counted.fathom), ("fio", row.iops.fio, counted.fio)]
         {
-            if (own / counted - 1.0).abs() > DOUBT {
+            if (own / counted - 1.0).abs() > MIN_COUNT_DIFFERENCE {
                 let counted = count(counted);
                 line.push_str(&format!(
                     "\n  {name} says {}, the kernel counted {counted} in the middle",
@@ -65,8 +65,8 @@ pub(super) fn row(row: &Row) -> String {
     line.trim_end().to_owned()
 }
 
-fn side(comparison: &Comparison, number: &dyn Fn(f64) -> String, first: usize, second: usize) -> String {
-    let Comparison { fathom, fio, ratio, ratio_min, ratio_max, ok } = *comparison;
+fn side(comparison: &ProgramRatio, number: &dyn Fn(f64) -> String, first: usize, second: usize) -> String {
+    let ProgramRatio { fathom, fio, ratio, ratio_min, ratio_max, ok } = *comparison;
     let span = format!("{ratio_min:.2}-{ratio_max:.2}");
     format!("{:>first$}{:>second$}{ratio:7.3}  {span:11}{:6}", number(fathom), number(fio), verdict(ok))
 }
@@ -101,7 +101,7 @@ pub(super) fn crowd(crowd: &Crowd) -> String {
 }
 
 /// The targets over all rows.
-pub(super) fn targets(rows: &[Row]) -> String {
+pub(super) fn targets(rows: &[DuelRow]) -> String {
     let iops = rows.iter().map(|row| (row, row.iops.ok)).collect::<Vec<_>>();
     let cpu: Vec<_> = rows.iter().filter_map(|row| Some((row, row.cpu_us_per_io?.ok))).collect();
     format!(
@@ -111,7 +111,7 @@ pub(super) fn targets(rows: &[Row]) -> String {
     )
 }
 
-fn target(name: &str, rows: &[(&Row, bool)]) -> String {
+fn target(name: &str, rows: &[(&DuelRow, bool)]) -> String {
     let missed: Vec<String> =
         rows.iter().filter(|(_, ok)| !ok).map(|(row, _)| format!("{} {}", row.place, row.shape)).collect();
     let reached = rows.len() - missed.len();
@@ -123,13 +123,20 @@ fn target(name: &str, rows: &[(&Row, bool)]) -> String {
 mod tests {
     use super::*;
 
-    fn comparison(ratio: f64, ok: bool) -> Comparison {
-        Comparison { fathom: 12_000.0 * ratio, fio: 12_000.0, ratio, ratio_min: ratio, ratio_max: ratio, ok }
+    fn comparison(ratio: f64, ok: bool) -> ProgramRatio {
+        ProgramRatio {
+            fathom: 12_000.0 * ratio,
+            fio: 12_000.0,
+            ratio,
+            ratio_min: ratio,
+            ratio_max: ratio,
+            ok,
+        }
     }
 
     #[test]
     fn rows_stand_under_their_heads_and_misses_are_named() {
-        let fast = Row {
+        let fast = DuelRow {
             place: "disk",
             shape: "randread 4K psync 1".into(),
             rounds: 5,

@@ -14,9 +14,9 @@ use anyhow::{Context, Result, bail};
 use fathom_process::Signals;
 
 /// The interval between two checks of a program outside the measurement.
-const GLANCE: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The time by which a run may exceed its requested length: for start, end, and a busy machine.
-const GRACE: Duration = Duration::from_secs(60);
+const MAX_EXCESS_TIME: Duration = Duration::from_secs(60);
 
 /// A started program, which is ended when this is dropped.
 pub(super) struct ChildProgram {
@@ -64,7 +64,7 @@ impl ChildProgram {
         let started = Instant::now();
         let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
         let outputs = vec![drain(child.stdout.take()), drain(child.stderr.take())];
-        let deadline = started + Duration::from_secs(seconds) + GRACE;
+        let deadline = started + Duration::from_secs(seconds) + MAX_EXCESS_TIME;
         Ok(ChildProgram { child, outputs, started, deadline, peak_bytes: 0, signals: signals.clone() })
     }
 
@@ -92,7 +92,7 @@ impl ChildProgram {
         block_bytes: u64,
     ) -> Result<Option<BlockCounts>> {
         let idle = moved_bytes(self.child.id()).unwrap_or(0);
-        let first = self.until(GLANCE, |pid| moved_bytes(pid).is_some_and(|bytes| bytes > idle))?;
+        let first = self.until(CHECK_INTERVAL, |pid| moved_bytes(pid).is_some_and(|bytes| bytes > idle))?;
         if first.is_none() {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ impl ChildProgram {
     /// When it is asked to stop, hangs, or ends with a code other than those in `fine`.
     pub(super) fn finish(mut self, fine: &[i32]) -> Result<(String, u64)> {
         while !self.glance()? {
-            self.pause(GLANCE)?;
+            self.pause(CHECK_INTERVAL)?;
         }
         let status = self.child.wait().context("cannot wait for it")?;
         let mut outputs = self.outputs.drain(..).map(|output| output.join().unwrap_or_default());

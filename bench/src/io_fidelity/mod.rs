@@ -17,8 +17,8 @@ use fathom_process::{Ledger, Signals};
 use fathom_storage::{Filesystem, FilesystemOptions, LoopDevice, LoopOptions, format_and_mount};
 use fathom_units::Bytes;
 
-use crate::lab::{Device, Engine, LabServer, ProcessIo, Ycsb, number};
-use rows::Phase;
+use crate::lab::{BenchEngine, BenchServer, DeviceTotals, ProcessBytes, Ycsb, number};
+use rows::LoadPhase;
 
 /// Documents that are loaded, of 10 fields of 100 random bytes.
 const DOCUMENTS: u64 = 300_000;
@@ -28,17 +28,17 @@ const RATE_PER_S: u64 = 2000;
 const DEVICE: Bytes = Bytes::gib(12);
 
 /// The figures of one engine under both loads.
-pub(crate) struct Figures {
-    engine: Engine,
-    load: Phase,
-    update: Phase,
+pub(crate) struct FidelityFigures {
+    engine: BenchEngine,
+    load: LoadPhase,
+    update: LoadPhase,
 }
 
 /// Runs both loads on the engines that are asked for (all, or those named) and prints the table.
 pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     let (mut engines, mut flags) = (Vec::new(), Vec::new());
     for argument in arguments {
-        match Engine::ALL.into_iter().find(|engine| engine.name() == argument) {
+        match BenchEngine::ALL.into_iter().find(|engine| engine.name() == argument) {
             Some(engine) => engines.push(engine),
             None if argument.starts_with("--") => flags.push(argument.as_str()),
             None => bail!(
@@ -47,7 +47,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         }
     }
     if engines.is_empty() {
-        engines.extend(Engine::ALL);
+        engines.extend(BenchEngine::ALL);
     }
     let signals = Signals::install()?;
     let ycsb = Ycsb::find(&root, &signals)?;
@@ -64,13 +64,13 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
 
 /// Measures one engine on its own device, which is removed afterwards.
 fn measure(
-    engine: Engine,
+    engine: BenchEngine,
     flags: &[&str],
     parent: &Path,
     ledger: &Ledger,
     ycsb: &Ycsb,
     signals: &Signals,
-) -> Result<Figures> {
+) -> Result<FidelityFigures> {
     // `BENCH_LOOP=buffered` sends the device's requests through the page cache: they may then be larger.
     let direct_io = std::env::var_os("BENCH_LOOP").is_none_or(|how| how != "buffered");
     let device =
@@ -78,7 +78,7 @@ fn measure(
     let disk = format_and_mount(ledger, &device, Filesystem::Xfs, &FilesystemOptions::default())?;
     let mut all = vec!["--wiredTigerCacheSizeGB=1", "--rocksdbCacheSizeGB=1"];
     all.extend(flags);
-    let mut server = LabServer::start(engine, disk.path(), &all, signals)?;
+    let mut server = BenchServer::start(engine, disk.path(), &all, signals)?;
     let name = device.name();
     let load = phase(&mut server, &name, ycsb, "load", &load_settings())?;
     say(&format!("{}: loaded in {:.1} s", engine.name(), load.seconds))?;
@@ -87,7 +87,7 @@ fn measure(
     server.stop()?;
     disk.undo()?;
     device.undo()?;
-    Ok(Figures { engine, load, update })
+    Ok(FidelityFigures { engine, load, update })
 }
 
 fn load_settings() -> Vec<(&'static str, String)> {
@@ -110,18 +110,19 @@ fn update_settings() -> Vec<(&'static str, String)> {
 
 /// Runs one load and takes the differences of all counters.
 fn phase(
-    server: &mut LabServer,
+    server: &mut BenchServer,
     device: &str,
     ycsb: &Ycsb,
     what: &str,
     settings: &[(&str, String)],
-) -> Result<Phase> {
-    let (io, disk, before) = (ProcessIo::read(server.pid())?, Device::read(device)?, server.status()?);
+) -> Result<LoadPhase> {
+    let (io, disk, before) =
+        (ProcessBytes::read(server.pid())?, DeviceTotals::read(device)?, server.status()?);
     let begun = Instant::now();
     ycsb.run(what, server.port(), settings, &mut || Ok(()))?;
     let (seconds, after) = (begun.elapsed().as_secs_f64(), server.status()?);
-    let disk = Device::read(device)?.since(disk);
-    let written_bytes = ProcessIo::read(server.pid())?.written_bytes.saturating_sub(io.written_bytes);
+    let disk = DeviceTotals::read(device)?.since(disk);
+    let written_bytes = ProcessBytes::read(server.pid())?.written_bytes.saturating_sub(io.written_bytes);
     let writes = |status| -> Option<f64> {
         Some(number(status, &["opcounters", "insert"])? + number(status, &["opcounters", "update"])?)
     };
@@ -129,7 +130,7 @@ fn phase(
     if writes < 1.0 {
         bail!("nothing was written in {what}");
     }
-    Ok(Phase { seconds, writes, disk, process_written_bytes: written_bytes, before, after })
+    Ok(LoadPhase { seconds, writes, disk, process_written_bytes: written_bytes, before, after })
 }
 
 fn say(text: &str) -> Result<()> {

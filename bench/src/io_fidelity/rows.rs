@@ -4,20 +4,20 @@
 
 use bson::RawDocumentBuf;
 
-use crate::lab::{Device, number};
+use crate::lab::{DeviceTotals, number};
 
 /// The counters' differences over one load.
-pub(super) struct Phase {
+pub(super) struct LoadPhase {
     pub(super) seconds: f64,
     /// Inserts and updates together.
     pub(super) writes: f64,
-    pub(super) disk: Device,
+    pub(super) disk: DeviceTotals,
     pub(super) process_written_bytes: u64,
     pub(super) before: RawDocumentBuf,
     pub(super) after: RawDocumentBuf,
 }
 
-impl Phase {
+impl LoadPhase {
     /// The difference of a counter of `serverStatus`.
     fn counter(&self, path: &[&str]) -> Option<f64> {
         Some(number(&self.after, path)? - number(&self.before, path)?)
@@ -32,9 +32,9 @@ impl Phase {
     }
 }
 
-pub(super) struct Row {
+pub(super) struct FidelityRow {
     pub(super) name: &'static str,
-    pub(super) value: fn(&Phase) -> Option<f64>,
+    pub(super) value: fn(&LoadPhase) -> Option<f64>,
     /// Mongod's figures, under the load and under workload A; `None` if the model has none.
     pub(super) reference: [Option<f64>; 2],
     /// Decimal places in the printed table.
@@ -45,14 +45,14 @@ const fn row(
     name: &'static str,
     places: usize,
     reference: [f64; 2],
-    value: fn(&Phase) -> Option<f64>,
-) -> Row {
+    value: fn(&LoadPhase) -> Option<f64>,
+) -> FidelityRow {
     let [load, update] = reference;
-    Row { name, value, reference: [Some(load), Some(update)], places }
+    FidelityRow { name, value, reference: [Some(load), Some(update)], places }
 }
 
-const fn ours(name: &'static str, places: usize, value: fn(&Phase) -> Option<f64>) -> Row {
-    Row { name, value, reference: [None, None], places }
+const fn ours(name: &'static str, places: usize, value: fn(&LoadPhase) -> Option<f64>) -> FidelityRow {
+    FidelityRow { name, value, reference: [None, None], places }
 }
 
 const KIB: f64 = 1024.0;
@@ -66,7 +66,7 @@ macro_rules! wt {
     };
 }
 
-pub(super) static ROWS: &[Row] = &[
+pub(super) static ROWS: &[FidelityRow] = &[
     row("device KiB per write", 2, [1.25, 10.1], |p| Some(p.disk.written_bytes as f64 / KIB / p.writes)),
     row("device writes per write", 4, [0.003, 0.080], |p| Some(p.disk.writes as f64 / p.writes)),
     row("device flushes per second", 2, [20.7, 19.9], |p| Some(p.per_second(p.disk.flushes as f64))),

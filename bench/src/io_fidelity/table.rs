@@ -1,14 +1,14 @@
 //! The comparison as a Markdown table, ready for the journal.
 
-use super::Figures;
-use super::rows::{ROWS, Row};
-use crate::lab::Engine;
+use super::FidelityFigures;
+use super::rows::{FidelityRow, ROWS};
+use crate::lab::BenchEngine;
 
 /// The permitted deviation of a ratio from mongod's.
-const WITHIN: f64 = 0.15;
+const MAX_DEVIATION: f64 = 0.15;
 
 /// One table for each load.
-pub(super) fn text(all: &[Figures]) -> String {
+pub(super) fn text(all: &[FidelityFigures]) -> String {
     let mut text = String::new();
     for (load, title) in
         ["load, 300,000 inserts", "workload A, uniform, 2,000 operations/s"].into_iter().enumerate()
@@ -16,13 +16,13 @@ pub(super) fn text(all: &[Figures]) -> String {
         text.push_str(&format!("\n{title}\n\n| | mongod 4.0.3 |"));
         for figures in all {
             text.push_str(&format!(" {} |", figures.engine.name()));
-            if figures.engine == Engine::WiredTiger {
+            if figures.engine == BenchEngine::WiredTiger {
                 text.push_str(" quotient | within 15 % |");
             }
         }
         text.push_str("\n|---|---|");
         for figures in all {
-            text.push_str(if figures.engine == Engine::WiredTiger { "---|---|---|" } else { "---|" });
+            text.push_str(if figures.engine == BenchEngine::WiredTiger { "---|---|---|" } else { "---|" });
         }
         text.push('\n');
         for row in ROWS {
@@ -32,13 +32,13 @@ pub(super) fn text(all: &[Figures]) -> String {
     text
 }
 
-fn line(row: &Row, load: usize, all: &[Figures]) -> String {
+fn line(row: &FidelityRow, load: usize, all: &[FidelityFigures]) -> String {
     let reference = row.reference.get(load).copied().flatten();
     let mut line = format!("| {} | {} |", row.name, shown(reference, row.places));
     for figures in all {
         let value = (row.value)(if load == 0 { &figures.load } else { &figures.update });
         line.push_str(&format!(" {} |", shown(value, row.places)));
-        if figures.engine == Engine::WiredTiger {
+        if figures.engine == BenchEngine::WiredTiger {
             line.push_str(&verdict(reference, value));
         }
     }
@@ -60,7 +60,7 @@ fn verdict(reference: Option<f64>, value: Option<f64>) -> String {
         }
         (Some(reference), Some(value)) => {
             let quotient = value / reference;
-            let near = (quotient - 1.0).abs() <= WITHIN;
+            let near = (quotient - 1.0).abs() <= MAX_DEVIATION;
             format!(" {quotient:.2} | {} |", if near { "yes" } else { "no" })
         }
     }

@@ -10,28 +10,28 @@ const SECTOR_BYTES: u64 = 512;
 
 /// Counters of a block device since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Device {
+pub(crate) struct DeviceTotals {
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) written_bytes: u64,
     pub(crate) flushes: u64,
 }
 
-impl Device {
+impl DeviceTotals {
     /// The counters of `loop0` or `sda` now.
-    pub(crate) fn read(name: &str) -> Result<Device> {
+    pub(crate) fn read(name: &str) -> Result<DeviceTotals> {
         let text = fs::read_to_string("/proc/diskstats").context("cannot read /proc/diskstats")?;
-        Device::parse(&text, name)
+        DeviceTotals::parse(&text, name)
             .with_context(|| format!("/proc/diskstats does not have {name} with flushes"))
     }
 
-    fn parse(text: &str, name: &str) -> Option<Device> {
+    fn parse(text: &str, name: &str) -> Option<DeviceTotals> {
         let fields: Vec<&str> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>())
             .find(|f| f.get(2) == Some(&name))?;
         let field = |number: usize| fields.get(number)?.parse::<u64>().ok();
-        Some(Device {
+        Some(DeviceTotals {
             reads: field(3)?,
             writes: field(7)?,
             written_bytes: field(9)? * SECTOR_BYTES,
@@ -40,8 +40,8 @@ impl Device {
     }
 
     /// The growth since `before`.
-    pub(crate) fn since(self, before: Device) -> Device {
-        Device {
+    pub(crate) fn since(self, before: DeviceTotals) -> DeviceTotals {
+        DeviceTotals {
             reads: self.reads.saturating_sub(before.reads),
             writes: self.writes.saturating_sub(before.writes),
             written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
@@ -52,20 +52,20 @@ impl Device {
 
 /// Bytes that a process handed to system calls and to storage (proc_pid_io(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProcessIo {
+pub(crate) struct ProcessBytes {
     /// `write_bytes`: pages that it made dirty, and direct writes.
     pub(crate) written_bytes: u64,
 }
 
-impl ProcessIo {
+impl ProcessBytes {
     /// The account of a process now.
-    pub(crate) fn read(pid: u32) -> Result<ProcessIo> {
+    pub(crate) fn read(pid: u32) -> Result<ProcessBytes> {
         let path = format!("/proc/{pid}/io");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
         let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
         let written_bytes =
             line.and_then(|n| n.trim().parse().ok()).with_context(|| format!("no bytes in {path}"))?;
-        Ok(ProcessIo { written_bytes })
+        Ok(ProcessBytes { written_bytes })
     }
 }
 
@@ -109,11 +109,11 @@ mod tests {
     fn a_device_is_found_by_its_whole_name() {
         let text = "   7       1 loop1 9 0 9 9 9 9 9 9 9 9 9 9 9 9 9 9 9\n\
                     \x20  7       0 loop0 3 0 24 1 100 5 2048 7 0 8 9 0 0 0 0 42 6\n";
-        let device = Device::parse(text, "loop0").unwrap();
-        assert_eq!(device, Device { reads: 3, writes: 100, written_bytes: 2048 * 512, flushes: 42 });
-        assert_eq!(Device::parse(text, "loop"), None);
+        let device = DeviceTotals::parse(text, "loop0").unwrap();
+        assert_eq!(device, DeviceTotals { reads: 3, writes: 100, written_bytes: 2048 * 512, flushes: 42 });
+        assert_eq!(DeviceTotals::parse(text, "loop"), None);
         let older = "7 0 loop0 3 0 24 1 100 5 2048 7 0 8 9";
-        assert_eq!(Device::parse(older, "loop0"), None);
+        assert_eq!(DeviceTotals::parse(older, "loop0"), None);
     }
 
     #[test]

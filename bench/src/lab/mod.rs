@@ -8,9 +8,9 @@ mod responder;
 mod server;
 mod ycsb;
 
-pub(crate) use accounts::{Device, ProcessIo, cpu_of_children_s, cpu_s, resident_bytes};
+pub(crate) use accounts::{DeviceTotals, ProcessBytes, cpu_of_children_s, cpu_s, resident_bytes};
 pub(crate) use cargo::beside;
 pub(crate) use ratios::{span, verdict};
 pub(crate) use responder::{RESPOND, Responder, respond};
-pub(crate) use server::{Engine, LabServer, number};
+pub(crate) use server::{BenchEngine, BenchServer, number};
 pub(crate) use ycsb::Ycsb;

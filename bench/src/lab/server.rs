@@ -15,56 +15,56 @@ use super::beside;
 
 /// The line of the log that says that clients may connect.
 const READY: &str = "Waiting for connections";
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for a stop: the last checkpoint of a full cache on a slow disk takes long.
-const STOP_LIMIT: Duration = Duration::from_secs(120);
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The engines that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
+pub(crate) enum BenchEngine {
     WiredTiger,
     RocksDb,
 }
 
-impl Engine {
+impl BenchEngine {
     /// Both, the reference first.
-    pub(crate) const ALL: [Engine; 2] = [Engine::WiredTiger, Engine::RocksDb];
+    pub(crate) const ALL: [BenchEngine; 2] = [BenchEngine::WiredTiger, BenchEngine::RocksDb];
 
     /// As `--storageEngine` spells it.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Engine::WiredTiger => "wiredTiger",
-            Engine::RocksDb => "rocksdb",
+            BenchEngine::WiredTiger => "wiredTiger",
+            BenchEngine::RocksDb => "rocksdb",
         }
     }
 }
 
-pub(crate) struct LabServer {
+pub(crate) struct BenchServer {
     child: Child,
     port: u16,
     control: Connection,
     signals: Signals,
 }
 
-impl LabServer {
+impl BenchServer {
     /// Starts one with its data and its log in `folder`.
     pub(crate) fn start(
-        engine: Engine,
+        engine: BenchEngine,
         folder: &Path,
         flags: &[&str],
         signals: &Signals,
-    ) -> Result<LabServer> {
-        LabServer::start_program(&beside("fathom")?, engine, folder, flags, signals)
+    ) -> Result<BenchServer> {
+        BenchServer::start_program(&beside("fathom")?, engine, folder, flags, signals)
     }
 
     /// The same with this program.
     pub(crate) fn start_program(
         program: &Path,
-        engine: Engine,
+        engine: BenchEngine,
         folder: &Path,
         flags: &[&str],
         signals: &Signals,
-    ) -> Result<LabServer> {
+    ) -> Result<BenchServer> {
         let log = folder.join("server.log");
         // The port of an earlier server must not be read from it.
         let _ = fs::remove_file(&log);
@@ -80,14 +80,14 @@ impl LabServer {
                 break port;
             }
             let ended = child.try_wait().context("cannot wait for fathom serve")?;
-            if ended.is_some() || begun.elapsed() > START_LIMIT || signals.wait(Duration::from_millis(10)) {
+            if ended.is_some() || begun.elapsed() > START_TIMEOUT || signals.wait(Duration::from_millis(10)) {
                 let _ = child.kill();
                 let _ = child.wait();
                 bail!("fathom serve did not come up; its log is {}", log.display());
             }
         };
         match Connection::connect(&Target::at(Address::new("127.0.0.1", port))) {
-            Ok(control) => Ok(LabServer { child, port, control, signals: signals.clone() }),
+            Ok(control) => Ok(BenchServer { child, port, control, signals: signals.clone() }),
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -125,14 +125,14 @@ impl LabServer {
                 }
                 bail!("fathom serve ended with {status}");
             }
-            if begun.elapsed() > STOP_LIMIT || self.signals.wait(Duration::from_millis(20)) {
+            if begun.elapsed() > STOP_TIMEOUT || self.signals.wait(Duration::from_millis(20)) {
                 bail!("fathom serve did not stop");
             }
         }
     }
 }
 
-impl Drop for LabServer {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // Already ended in the ordinary case, and then both do nothing.
         let _ = self.child.kill();

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use fathom_process::Signals;
 
-use crate::lab::{Engine, LabServer, RESPOND, Ycsb, beside, respond};
-use rows::{Bench, recording};
+use crate::lab::{BenchEngine, BenchServer, RESPOND, Ycsb, beside, respond};
+use rows::{LoadBench, recording};
 
 /// The name of this task.
 const TASK: &str = "load";
@@ -28,7 +28,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if wants("recording") {
         recording()?;
     }
-    let mut bench = Bench::new(program, &signals)?;
+    let mut bench = LoadBench::new(program, &signals)?;
     if wants("ceiling") {
         bench.ceiling()?;
     }
@@ -40,7 +40,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
         std::fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
-        let start = || LabServer::start(Engine::WiredTiger, folder.path(), &[], &signals);
+        let start = || BenchServer::start(BenchEngine::WiredTiger, folder.path(), &[], &signals);
         let mut server = start()?;
         bench.load(&server)?;
         if let Some(ycsb) = &ycsb {

@@ -13,7 +13,7 @@ use fathom_units::count;
 
 use super::TASK;
 use super::bare_loop::{self, BareLoopResult};
-use crate::lab::{LabServer, Responder, Ycsb, cpu_of_children_s, cpu_s, resident_bytes, span, verdict};
+use crate::lab::{BenchServer, Responder, Ycsb, cpu_of_children_s, cpu_s, resident_bytes, span, verdict};
 
 /// The least ratio of the rate to the bare loop's.
 const CEILING_TARGET: f64 = 0.8;
@@ -55,15 +55,15 @@ pub(super) fn recording() -> Result<()> {
 }
 
 /// The bench with its responder.
-pub(super) struct Bench<'a> {
+pub(super) struct LoadBench<'a> {
     program: PathBuf,
     signals: &'a Signals,
     responder: Responder,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> LoadBench<'a> {
     pub(super) fn new(program: PathBuf, signals: &'a Signals) -> Result<Self> {
-        Ok(Bench { program, signals, responder: Responder::start(TASK)? })
+        Ok(LoadBench { program, signals, responder: Responder::start(TASK)? })
     }
 
     /// Runs `fathom ycsb` with these properties; returns its processor time and its output.
@@ -166,13 +166,13 @@ impl<'a> Bench<'a> {
     }
 
     /// The records of the rows below.
-    pub(super) fn load(&mut self, server: &LabServer) -> Result<()> {
+    pub(super) fn load(&mut self, server: &BenchServer) -> Result<()> {
         self.fathom("load", false, &workload_c(server.port(), RECORDS)).map(drop)
     }
 
     /// The lab server's rate of point reads by `_id` compared with the responder's, driven by this generator in turns. The bench of
     /// the server has the same row with a client of its own that costs almost nothing.
-    pub(super) fn reads(&mut self, server: &LabServer) -> Result<()> {
+    pub(super) fn reads(&mut self, server: &BenchServer) -> Result<()> {
         let (mut ratios, mut rates, mut cpu_us) = (Vec::new(), Vec::new(), Vec::new());
         // Brings the pages in.
         self.rate_of_reads(server.port())?;
@@ -205,7 +205,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Processor time per operation of workload C, compared with the official Rust driver's: the cost of a driver.
-    pub(super) fn driver(&mut self, server: &LabServer) -> Result<()> {
+    pub(super) fn driver(&mut self, server: &BenchServer) -> Result<()> {
         let (mut ratios, mut ours_us, mut theirs_us) = (Vec::new(), Vec::new(), Vec::new());
         let (mut ours_per_s, mut theirs_per_s) = (Vec::new(), Vec::new());
         let properties = workload_c(server.port(), OPERATIONS);
@@ -231,7 +231,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Processor time per operation of workload C, compared with go-ycsb's and the server's own.
-    pub(super) fn cpu(&mut self, server: &LabServer, ycsb: &Ycsb) -> Result<()> {
+    pub(super) fn cpu(&mut self, server: &BenchServer, ycsb: &Ycsb) -> Result<()> {
         let port = server.port();
         let theirs = |operations: u64| {
             vec![

@@ -212,16 +212,25 @@ fn log(fathom: &Path, folder: &TempDir) -> Result<()> {
         written += block.len();
     }
     file.flush()?;
-    let mut read = command(fathom, &["explain", "--json", "--log"], &path);
+    print_log_cost("log", &mut command(fathom, &["explain", "--json", "--log"], &path), written)?;
+    let archive = folder.path().join("logs.tar.gz");
+    let mut tar = Command::new("tar");
+    tar.arg("-czf").arg(&archive).arg("-C").arg(folder.path()).arg("mongod.log");
+    ensure!(tar.status().context("cannot start tar")?.success(), "tar made no archive of the log");
+    print_log_cost("log in a tar.gz", &mut command(fathom, &["explain", "--json"], &archive), written)
+}
+
+/// Measures a command that reads a log of so many bytes.
+fn print_log_cost(name: &str, read: &mut Command, bytes: usize) -> Result<()> {
     let mut costs = Vec::new();
     for _ in 0..ROUNDS {
-        costs.push(cost_of(&mut read)?);
+        costs.push(cost_of(read)?);
     }
-    let each_gb: Vec<f64> = costs.iter().map(|cost| cost.cpu_s * 1e9 / written as f64).collect();
+    let each_gb: Vec<f64> = costs.iter().map(|cost| cost.cpu_s * 1e9 / bytes as f64).collect();
     let (gb_s, peak) =
         (median(&each_gb).context("no rounds")?, costs.iter().map(|cost| cost.peak_bytes).max().unwrap_or(0));
     print(&format!(
-        "recordings log: {gb_s:.1} s ({}) of one core for each GB, {} MiB, targets {MAX_LOG_S} s and {} MiB: {}",
+        "recordings {name}: {gb_s:.1} s ({}) of one core for each GB, {} MiB, targets {MAX_LOG_S} s and {} MiB: {}",
         span(&each_gb),
         peak >> 20,
         MAX_LOG_BYTES >> 20,

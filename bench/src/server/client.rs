@@ -26,7 +26,7 @@ const RESPONSE_TO: usize = 8;
 
 /// The load of the connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum ConnectionLoad {
     /// Finds of one document by `_id`, drawn from this many.
     Read { documents: u64 },
     /// Inserts of new documents, with `_id`s from here on.
@@ -67,7 +67,7 @@ pub(super) fn document(number: u64) -> RawDocumentBuf {
 }
 
 /// Drives all connections for a time.
-pub(super) fn work(port: u16, work: Work, time: Duration, seed: u64) -> Result<ClientTotals> {
+pub(super) fn work(port: u16, work: ConnectionLoad, time: Duration, seed: u64) -> Result<ClientTotals> {
     let stop = AtomicBool::new(false);
     let next = AtomicU64::new(0);
     let counts: Vec<AtomicU64> = (0..CONNECTIONS).map(|_| AtomicU64::new(0)).collect();
@@ -109,7 +109,7 @@ fn watch(counts: &[AtomicU64], begun: Instant, time: Duration) -> Vec<u64> {
 
 fn connection(
     port: u16,
-    work: Work,
+    work: ConnectionLoad,
     mut random: SeededRandom,
     next: &AtomicU64,
     count: &AtomicU64,
@@ -124,8 +124,8 @@ fn connection(
     while !stop.load(Ordering::Relaxed) {
         number = number.wrapping_add(1);
         let id = match work {
-            Work::Read { documents } => random.below(documents),
-            Work::Insert { first } => first + next.fetch_add(1, Ordering::Relaxed),
+            ConnectionLoad::Read { documents } => random.below(documents),
+            ConnectionLoad::Insert { first } => first + next.fetch_add(1, Ordering::Relaxed),
         };
         socket.write_all(template.with(number, id)).context("cannot send")?;
         let length = receive(&mut socket, &mut answer)?;
@@ -135,8 +135,8 @@ fn connection(
             "a reply to another request"
         );
         let fine = match work {
-            Work::Read { .. } => length > 200,
-            Work::Insert { .. } => length < 100,
+            ConnectionLoad::Read { .. } => length > 200,
+            ConnectionLoad::Insert { .. } => length < 100,
         };
         if !fine {
             bail!("an operation failed: {:?}", RawDocument::from_bytes(body));
@@ -175,14 +175,14 @@ struct Template {
 const MARK: i64 = 0x0123_4567_89ab_cdef;
 
 impl Template {
-    fn for_work(work: Work) -> Result<Template> {
+    fn for_work(work: ConnectionLoad) -> Result<Template> {
         let mut frame = Vec::new();
         let mut message = OpMsgWriter::begin(&mut frame, 0, 0);
         match work {
-            Work::Read { .. } => message.raw_body(&rawdoc! {
+            ConnectionLoad::Read { .. } => message.raw_body(&rawdoc! {
                 "find": COLLECTION, "filter": { "_id": MARK }, "limit": 1, "singleBatch": true, "$db": DATABASE,
             }),
-            Work::Insert { .. } => {
+            ConnectionLoad::Insert { .. } => {
                 message.raw_body(&rawdoc! { "insert": COLLECTION, "ordered": true, "$db": DATABASE });
                 message.sequence("documents").document(&document(MARK.unsigned_abs()));
             }
@@ -215,9 +215,9 @@ mod tests {
 
     #[test]
     fn a_template_carries_its_numbers() {
-        let mut template = Template::for_work(Work::Insert { first: 0 }).unwrap();
+        let mut template = Template::for_work(ConnectionLoad::Insert { first: 0 }).unwrap();
         let frame = template.with(9, 77).to_vec();
-        assert_eq!(Header::of_frame(&frame).unwrap().request_id, 9);
+        assert_eq!(Header::from_frame(&frame).unwrap().request_id, 9);
         let fathom_wire::Message::Msg(message) = fathom_wire::Message::parse(&frame).unwrap() else {
             panic!()
         };

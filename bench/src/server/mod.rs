@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use fathom_process::Signals;
 
-use crate::lab::{LabServer, RESPOND, Ycsb, beside, respond};
-use options::Options;
-use rows::Bench;
+use crate::lab::{BenchServer, RESPOND, Ycsb, beside, respond};
+use options::ServerBenchOptions;
+use rows::ServerBench;
 
 /// The name of this task.
 const TASK: &str = "server";
@@ -25,7 +25,7 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     if arguments.first().is_some_and(|argument| argument == RESPOND) {
         return respond(&client::document(1));
     }
-    let options = Options::read(arguments)?;
+    let options = ServerBenchOptions::read(arguments)?;
     let signals = Signals::install()?;
     let ycsb = Ycsb::find(&root, &signals)?;
     beside("fathom")?;
@@ -35,8 +35,8 @@ pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
         let flags = options.flags();
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let start = || LabServer::start(engine, folder.path(), &flags, &signals);
-        Bench::new(start()?, engine, &options, &ycsb, &signals).run(&start)?;
+        let start = || BenchServer::start(engine, folder.path(), &flags, &signals);
+        ServerBench::new(start()?, engine, &options, &ycsb, &signals).run(&start)?;
     }
     Ok(true)
 }

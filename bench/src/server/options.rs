@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::lab::Engine;
+use crate::lab::BenchEngine;
 
 /// The parts to run, and their lengths.
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(super) struct ServerBenchOptions {
     /// Engines named on the command line; both if none is.
-    pub(super) engines: Vec<Engine>,
+    pub(super) engines: Vec<BenchEngine>,
     /// Rows named on the command line; all if none is.
     rows: Vec<String>,
     /// `BENCH_ROUNDS`: pairs of runs for each ratio.
@@ -30,13 +30,13 @@ pub(super) struct Options {
 /// The rows that can be named.
 pub(super) const ROWS: [&str; 4] = ["reads", "cpu", "load", "memory"];
 
-impl Options {
+impl ServerBenchOptions {
     /// Reads the environment and `arguments`.
-    pub(super) fn read(arguments: &[String]) -> Result<Options> {
-        Options::parse(arguments, |name| env::var(name).ok().filter(|value| !value.is_empty()))
+    pub(super) fn read(arguments: &[String]) -> Result<ServerBenchOptions> {
+        ServerBenchOptions::parse(arguments, |name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    fn parse(arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<Options> {
+    fn parse(arguments: &[String], variable: impl Fn(&str) -> Option<String>) -> Result<ServerBenchOptions> {
         let number = |name: &str, default: u64| -> Result<u64> {
             let Some(text) = variable(name) else { return Ok(default) };
             let number: u64 = text.parse().with_context(|| format!("{name}={text} is no whole number"))?;
@@ -45,7 +45,7 @@ impl Options {
             }
             Ok(number)
         };
-        let mut options = Options {
+        let mut options = ServerBenchOptions {
             engines: Vec::new(),
             rows: Vec::new(),
             rounds: number("BENCH_ROUNDS", 5)?,
@@ -55,7 +55,7 @@ impl Options {
             dir: variable("BENCH_DIR").map(PathBuf::from),
         };
         for argument in arguments {
-            let engine = Engine::ALL.into_iter().find(|engine| engine.name() == argument);
+            let engine = BenchEngine::ALL.into_iter().find(|engine| engine.name() == argument);
             match engine {
                 Some(engine) => options.engines.push(engine),
                 None if ROWS.contains(&argument.as_str()) => options.rows.push(argument.clone()),
@@ -65,7 +65,7 @@ impl Options {
             }
         }
         if options.engines.is_empty() {
-            options.engines.extend(Engine::ALL);
+            options.engines.extend(BenchEngine::ALL);
         }
         Ok(options)
     }
@@ -89,13 +89,15 @@ mod tests {
     #[test]
     fn engines_and_rows_are_picked_by_name() {
         let parse = |words: &[&str]| {
-            Options::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), |_| None)
+            ServerBenchOptions::parse(&words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>(), |_| {
+                None
+            })
         };
         let all = parse(&[]).unwrap();
         assert_eq!((all.engines.len(), all.wants("cpu"), all.rounds), (2, true, 5));
         let one = parse(&["rocksdb", "reads"]).unwrap();
-        assert_eq!((one.engines, one.rows), (vec![Engine::RocksDb], vec!["reads".to_owned()]));
+        assert_eq!((one.engines, one.rows), (vec![BenchEngine::RocksDb], vec!["reads".to_owned()]));
         assert!(parse(&["read"]).is_err());
-        assert!(Options::parse(&[], |_| Some("0".to_owned())).is_err());
+        assert!(ServerBenchOptions::parse(&[], |_| Some("0".to_owned())).is_err());
     }
 }

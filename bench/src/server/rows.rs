@@ -9,9 +9,9 @@ use fathom_stats::{median, theil_sen_slope};
 use fathom_units::count;
 
 use super::TASK;
-use super::client::{ClientTotals, Work, work};
-use super::options::Options;
-use crate::lab::{Engine, LabServer, Responder, Ycsb, cpu_s, number, resident_bytes, span, verdict};
+use super::client::{ClientTotals, ConnectionLoad, work};
+use super::options::ServerBenchOptions;
+use crate::lab::{BenchEngine, BenchServer, Responder, Ycsb, cpu_s, number, resident_bytes, span, verdict};
 
 /// Documents in the cache.
 const DOCUMENTS: u64 = 200_000;
@@ -24,39 +24,39 @@ const CPU_TARGETS: [(&str, &str, f64); 2] = [("C", "1", 0.5), ("A", "0.5", 0.7)]
 /// The longest time without any insert, seconds.
 const STALL_TARGET_S: f64 = 1.0;
 /// The most growth of memory besides the engine's cache in a minute at the end, as a share of resident memory ("memory steady").
-const STEADY: f64 = 0.005;
+const MAX_STEADY_GROWTH: f64 = 0.005;
 /// The number of last readings, one a minute, whose slope is that growth.
 const LAST_MINUTES: usize = 4;
 /// A shorter run does not show it ("over 10 minutes").
 const STEADY_AFTER_MINUTES: u64 = 10;
 
 /// One engine's server under the bench.
-pub(super) struct Bench<'a> {
-    server: LabServer,
-    engine: Engine,
-    options: &'a Options,
+pub(super) struct ServerBench<'a> {
+    server: BenchServer,
+    engine: BenchEngine,
+    options: &'a ServerBenchOptions,
     ycsb: &'a Ycsb,
     signals: &'a Signals,
     /// The next `_id` that was not inserted yet.
     next: u64,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> ServerBench<'a> {
     pub(super) fn new(
-        server: LabServer,
-        engine: Engine,
-        options: &'a Options,
+        server: BenchServer,
+        engine: BenchEngine,
+        options: &'a ServerBenchOptions,
         ycsb: &'a Ycsb,
         signals: &'a Signals,
     ) -> Self {
-        Bench { server, engine, options, ycsb, signals, next: 0 }
+        ServerBench { server, engine, options, ycsb, signals, next: 0 }
     }
 
     /// Stops the server and starts one on the same data.
-    fn restarted(self, start: &impl Fn() -> Result<LabServer>) -> Result<Self> {
-        let Bench { server, engine, options, ycsb, signals, next } = self;
+    fn restarted(self, start: &impl Fn() -> Result<BenchServer>) -> Result<Self> {
+        let ServerBench { server, engine, options, ycsb, signals, next } = self;
         server.stop()?;
-        Ok(Bench { server: start()?, engine, options, ycsb, signals, next })
+        Ok(ServerBench { server: start()?, engine, options, ycsb, signals, next })
     }
 
     /// Reads all documents into the cache. With random keys, three times as many reads miss one document in twenty, but
@@ -71,7 +71,7 @@ impl<'a> Bench<'a> {
 
     /// Fills the server, runs the wanted rows and stops it. The measured server has run for a while: its pages were written and
     /// read again, and are not lists of recent inserts. Those have their own row.
-    pub(super) fn run(mut self, start: &impl Fn() -> Result<LabServer>) -> Result<()> {
+    pub(super) fn run(mut self, start: &impl Fn() -> Result<BenchServer>) -> Result<()> {
         self.fill()?;
         let mut bench = self.restarted(start)?;
         bench.warm()?;
@@ -115,14 +115,19 @@ impl<'a> Bench<'a> {
 
     fn insert(&mut self, time: Duration) -> Result<ClientTotals> {
         self.check()?;
-        let done = work(self.server.port(), Work::Insert { first: self.next }, time, self.next)?;
+        let done = work(self.server.port(), ConnectionLoad::Insert { first: self.next }, time, self.next)?;
         self.next += done.operations;
         Ok(done)
     }
 
     fn read(&self, port: u16, seed: u64) -> Result<ClientTotals> {
         self.check()?;
-        work(port, Work::Read { documents: DOCUMENTS }, Duration::from_secs(self.options.seconds), seed)
+        work(
+            port,
+            ConnectionLoad::Read { documents: DOCUMENTS },
+            Duration::from_secs(self.options.seconds),
+            seed,
+        )
     }
 
     /// Point reads compared with the responder that does nothing, in turns.
@@ -236,8 +241,8 @@ impl<'a> Bench<'a> {
         self.say(&format!(
             "the rest grows by {:.2} % of what is resident in each of the last minutes, target {:.1}: {}",
             100.0 * grown,
-            100.0 * STEADY,
-            verdict(grown <= STEADY)
+            100.0 * MAX_STEADY_GROWTH,
+            verdict(grown <= MAX_STEADY_GROWTH)
         ))
     }
 
@@ -263,7 +268,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn new(server: &mut LabServer, minute: f64) -> Result<Memory> {
+    fn new(server: &mut BenchServer, minute: f64) -> Result<Memory> {
         let mib = |bytes: f64| bytes / f64::from(1 << 20);
         let cache = number(&server.status()?, &["wiredTiger", "cache", "bytes currently in the cache"]);
         let resident_mib = mib(resident_bytes(server.pid())? as f64);

@@ -2,7 +2,10 @@
 //!
 //! A loaded lab server is watched with all samplers at their default periods, which gives the processor time of the samplers
 //! and the server's time for them. Then the run's second minute is repeated to an hour of samples, which is judged and made
-//! a page, for time, memory and size. A missed target is printed, but is not a failure.
+//! a page, for time, memory and size. A missed target is printed, but is not a failure. `connections` in the command line selects the rows with
+//! many connections alone, and numbers behind it their steps.
+
+mod connections;
 
 use std::fs;
 use std::io::Write;
@@ -15,7 +18,7 @@ use fathom_process::Signals;
 use serde_json::Value;
 
 use crate::disk::status_number;
-use crate::lab::{Engine, LabServer, beside, verdict};
+use crate::lab::{BenchEngine, BenchServer, beside, verdict};
 
 /// The targets of the watching's cost: of one core, and of a second of the server's time.
 const MAX_CORE_SHARE: f64 = 0.01;
@@ -31,21 +34,28 @@ const WATCHED_S: u64 = 60;
 const HOUR_S: u64 = 3600;
 const RECORDS: u64 = 50_000;
 
-/// Runs both rows; `false` when something broke.
-pub(crate) fn run(root: PathBuf, _arguments: &[String]) -> Result<bool> {
+/// Runs all rows; `false` when something broke.
+pub(crate) fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     let signals = Signals::install()?;
     let program = beside("fathom")?;
     let parent = std::env::var_os("BENCH_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     fs::create_dir_all(&parent).with_context(|| format!("cannot make {}", parent.display()))?;
     let folder = tempfile::Builder::new().prefix("fathom-bench-").tempdir_in(&parent)?;
-    for engine in Engine::ALL {
+    let steps = connection_steps(arguments)?;
+    let place = folder.path().join("connections");
+    fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
+    connections::run(&root, &program, &place, steps.as_deref().unwrap_or_default(), &signals)?;
+    if steps.is_some() {
+        return Ok(true);
+    }
+    for engine in BenchEngine::ALL {
         let place = folder.path().join(engine.name());
         fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
-        let server = LabServer::start(engine, &place, &[], &signals)?;
+        let server = BenchServer::start(engine, &place, &[], &signals)?;
         let run = watched(&program, &server, &place)?;
         server.stop()?;
         show_cost(engine, &judged(&program, &run)?.0)?;
-        if engine == Engine::WiredTiger {
+        if engine == BenchEngine::WiredTiger {
             let hour = an_hour(&run, &place.join("hour"))?;
             show_judging(&program, &hour)?;
             show_page(&program, &hour, &place.join("page.html"))?;
@@ -54,8 +64,17 @@ pub(crate) fn run(root: PathBuf, _arguments: &[String]) -> Result<bool> {
     Ok(true)
 }
 
+/// The numbers behind `connections`; `None` without that word.
+fn connection_steps(arguments: &[String]) -> Result<Option<Vec<usize>>> {
+    let Some((word, steps)) = arguments.split_first() else { return Ok(None) };
+    ensure!(word == "connections", "watch takes 'connections' and numbers behind it, not '{word}'");
+    let number =
+        |step: &String| step.parse().with_context(|| format!("'{step}' is not a number of connections"));
+    steps.iter().map(number).collect::<Result<_>>().map(Some)
+}
+
 /// Loads records and runs a calm workload with the samplers; returns the run folder.
-fn watched(program: &Path, server: &LabServer, place: &Path) -> Result<PathBuf> {
+fn watched(program: &Path, server: &BenchServer, place: &Path) -> Result<PathBuf> {
     let url = format!("mongodb.url=mongodb://127.0.0.1:{}/ycsb", server.port());
     let count = format!("recordcount={RECORDS}");
     let time = format!("maxexecutiontime={WATCHED_S}");
@@ -126,7 +145,7 @@ fn an_hour(run: &Path, hour: &Path) -> Result<PathBuf> {
     Ok(hour.to_owned())
 }
 
-fn show_cost(engine: Engine, document: &Value) -> Result<()> {
+fn show_cost(engine: BenchEngine, document: &Value) -> Result<()> {
     let cost = document.get("cost").context("explain told no cost")?;
     let figure = |name: &str| cost.get(name).and_then(Value::as_f64).with_context(|| format!("no {name}"));
     let (share, server_ms) = (figure("core_share")?, figure("server_ms_per_s")?);

@@ -71,21 +71,30 @@ impl MonitorArgs {
 /// The database whose operations the sentences estimate.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DocumentArgs {
-    /// Number of documents of the database for which the sentences estimate times
-    #[arg(long, default_value_t = DatasetSize::default().count, value_parser = clap::value_parser!(u64).range(1..))]
-    documents: u64,
-    /// Size of each of these documents
-    #[arg(long, default_value = "1K")]
-    document_size: Bytes,
+    /// Number of documents of the database for which the sentences estimate times [default: 100000000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    documents: Option<u64>,
+    /// Size of each of these documents [default: 1K]
+    #[arg(long)]
+    document_size: Option<Bytes>,
 }
 
 impl DocumentArgs {
     /// The documents of the user; an error if their numbers contradict each other.
     pub(crate) fn documents(&self) -> Result<DatasetSize> {
-        if self.document_size == Bytes(0) {
+        if self.document_size == Some(Bytes(0)) {
             return Err(Error::usage("--document-size must be at least 1 byte"));
         }
-        Ok(DatasetSize { count: self.documents, bytes: self.document_size })
+        let default = DatasetSize::default();
+        Ok(DatasetSize {
+            count: self.documents.unwrap_or(default.count),
+            bytes: self.document_size.unwrap_or(default.bytes),
+        })
+    }
+
+    /// The flag that was given, if any.
+    pub(crate) fn flag(&self) -> Option<&'static str> {
+        self.documents.map(|_| "--documents").or(self.document_size.map(|_| "--document-size"))
     }
 }
 

@@ -13,6 +13,7 @@ use fathom_session::{Assessment, ranked_findings};
 use serde_json::{Map, Value, json};
 
 use crate::output::{self, WIDTH};
+use crate::work_view::work_views;
 
 const SECOND_NS: f64 = 1e9;
 
@@ -163,6 +164,7 @@ pub(crate) fn document(assessment: &Assessment, state: State, folder: Option<&Pa
         "window_s": [begin_ns as f64 / SECOND_NS, end_ns as f64 / SECOND_NS],
         "run_folder": folder,
         "cost": MonitoringCost::from_evidence(evidence),
+        "work": work_views(evidence),
     });
     if let Some(document) = document.as_object_mut() {
         document.extend(judged_fields(assessment));

@@ -23,7 +23,7 @@ static GIVEN: OnceLock<CommandLine> = OnceLock::new();
 #[derive(Debug)]
 struct CommandLine {
     words: Vec<OsString>,
-    /// Words with a login, and the logins themselves, with their replacements.
+    /// Words with a secret, and the logins themselves, with their replacements.
     logins: Vec<(String, String)>,
 }
 
@@ -55,10 +55,14 @@ impl CommandLine {
             let values = given.split_once('=').zip(clean.split_once('='));
             let value = values.map(|((_, given), (_, clean))| (given.to_owned(), clean.to_owned()));
             for (given, clean) in value.into_iter().chain([(given.clone(), clean)]) {
-                let Some((login, _)) = given.rsplit_once('@').filter(|_| given != clean) else { continue };
-                let login = login.split_once("://").map_or(login, |(_, login)| login).to_owned();
+                if given == clean {
+                    continue;
+                }
+                if let Some((login, _)) = given.rsplit_once('@') {
+                    let login = login.split_once("://").map_or(login, |(_, login)| login).to_owned();
+                    logins.push((login, "***".to_owned()));
+                }
                 logins.push((given, clean));
-                logins.push((login, "***".to_owned()));
             }
         }
         // A colon alone would be replaced in every sentence.
@@ -120,11 +124,17 @@ mod tests {
         CommandLine::new(words.iter().map(OsString::from).collect())
     }
 
+    const KEY: &str = "mongodb://h/?proxyPassword=s3cret";
+
     #[test]
     fn messages_lose_the_logins() {
         let line =
-            given(&["fathom", "--uri=mongodb://us3r:s3 c'ret@h/x", "runs", "us3r:s3c?ret@h", "mail@h"]);
+            given(&["fathom", "--uri=mongodb://us3r:s3 c'ret@h/x", "runs", "us3r:s3c?ret@h", "mail@h", KEY]);
         for (text, clean) in [
+            (
+                "unexpected argument 'mongodb://h/?proxyPassword=s3cret' found",
+                "unexpected argument 'mongodb://h/?proxyPassword=***' found",
+            ),
             ("no run 'mongodb://us3r:s3 c'ret@h/x' is there", "no run 'mongodb://***@h/x' is there"),
             ("/data/mongodb:/us3r:s3 c'ret@h/x", "/data/mongodb:/***@h/x"),
             ("unexpected argument 'us3r:s3c?ret@h' found", "unexpected argument '***@h' found"),

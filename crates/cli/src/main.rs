@@ -22,6 +22,7 @@ mod run_page;
 mod server_dumps;
 mod verbs;
 mod web;
+mod work_view;
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;

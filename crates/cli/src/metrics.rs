@@ -7,7 +7,7 @@
 //! constant one would say that nothing happened. `fathom_server_condition` says whether a server is up, stalled or down, and
 //! `fathom_server_operation_*` which kinds of operations it runs now, a few at a time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fathom_errors::Result;
 use fathom_load::driving::SecondMeasurements;
-use fathom_load::measurements::Status;
+use fathom_load::measurements::{OperationMeasurements, Status};
 use fathom_monitor::Clock;
 use fathom_record::Reading;
 use fathom_record::catalog::{Additivity, SeriesKind, words_of};
@@ -79,6 +79,8 @@ struct Quantile {
 pub(crate) struct LoadMetrics {
     ended: Family<OperationLabels, Counter>,
     latency: Family<Quantile, FloatGauge>,
+    /// The operations with latencies on the page.
+    measured: Arc<Mutex<BTreeSet<String>>>,
     lag: FloatGauge,
     in_flight: FloatGauge,
     client_cpu: FloatGauge,
@@ -134,9 +136,15 @@ impl LoadMetrics {
                     OperationLabels { operation: label(operation), status: status.name().to_owned() };
                 self.ended.get_or_create(&labels).inc_by(measured.returned(status));
             }
-            let clocks =
-                [("service", &measured.succeeded.service), ("response", &measured.succeeded.response)];
-            for (clock, histogram) in clocks {
+        }
+        let mut known = self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(interval.metrics.iter().map(|(operation, _)| operation.clone()));
+        // An operation of which none ended in this second has no latency: the last one would say that the server still answers.
+        let none = OperationMeasurements::default();
+        for operation in known.iter() {
+            let measured = interval.metrics.iter().find(|(name, _)| name == operation);
+            let succeeded = &measured.map_or(&none, |(_, measured)| measured).succeeded;
+            for (clock, histogram) in [("service", &succeeded.service), ("response", &succeeded.response)] {
                 self.quantiles(operation, clock, histogram);
             }
         }
@@ -158,7 +166,7 @@ impl LoadMetrics {
 /// The shortest period of a series: readings come once a second, however often they are taken.
 const MIN_PERIOD_NS: u64 = 1_000_000_000;
 /// The longest period of samplers: that of a series whose period is not known yet, since it was read once.
-const LONGEST_PERIOD_NS: u64 = 10_000_000_000;
+const MAX_PERIOD_NS: u64 = 10_000_000_000;
 /// The series that says whether a server answered, by its name in the catalog.
 const UP: &str = "server.{member}.up";
 
@@ -184,7 +192,7 @@ impl LatestValue {
 
     /// Whether it is read now. A reading may come half a period late.
     fn is_read(&self, now_ns: u64, interval_ns: u64) -> bool {
-        let period_ns = self.period_ns.map_or(LONGEST_PERIOD_NS, |period_ns| period_ns.max(interval_ns));
+        let period_ns = self.period_ns.map_or(MAX_PERIOD_NS, |period_ns| period_ns.max(interval_ns));
         self.end_ns.saturating_add(period_ns + period_ns / 2) >= now_ns
     }
 
@@ -263,7 +271,7 @@ const OPERATION_METRICS: [OperationMetric; 3] = [
 ];
 
 /// The numbers of operations may be as old as this many intervals.
-const OPERATIONS_KEPT: u64 = 3;
+const MAX_OPERATIONS_AGE_INTERVALS: u64 = 3;
 
 #[derive(Debug, Default)]
 struct MetricFamilies {
@@ -364,7 +372,8 @@ impl Collector for Page {
                 }
             }
         }
-        let are_late = held.operations_ns.saturating_add(OPERATIONS_KEPT * interval_ns) <= now_ns;
+        let are_late =
+            held.operations_ns.saturating_add(MAX_OPERATIONS_AGE_INTERVALS * interval_ns) <= now_ns;
         let is_shown = !are_late && !held.operations.is_empty();
         for (name, meaning, value) in OPERATION_METRICS.into_iter().filter(|_| is_shown) {
             let mut family = encoder.encode_descriptor(name, meaning, None, MetricType::Gauge)?;
@@ -395,6 +404,43 @@ mod tests {
     use fathom_record::catalog::CATALOG;
 
     use super::*;
+
+    /// The latencies of the last second that had some stayed on the page while a server answered nothing.
+    #[test]
+    fn a_second_without_operations_has_no_latency() {
+        let metrics = LoadMetrics::default();
+        let mut registry = Registry::default();
+        registry.register("latency_seconds", "", metrics.latency.clone());
+        let lag = Histogram::new();
+        let mut read = OperationMeasurements::default();
+        read.record(Status::Ok, 2_000_000, 2_000_000);
+        let page = |measured: &[(String, OperationMeasurements)]| -> Vec<String> {
+            metrics.second(&SecondMeasurements {
+                second: 0,
+                metrics: measured,
+                report_only: &[],
+                points: &[],
+                names: &[],
+                operations: 0,
+                total_operations: 0,
+                lag: &lag,
+                cpu_share: 0.0,
+                in_flight: 0.0,
+                connections: 1,
+                user_bytes: 0,
+            });
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            text.lines().filter(|line| line.contains("quantile=\"0.5\"")).map(str::to_owned).collect()
+        };
+        let values = |lines: Vec<String>| -> Vec<f64> {
+            lines.iter().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+        };
+        let answered = values(page(&[("READ".to_owned(), read.clone())]));
+        assert!(answered.len() == 2 && answered.iter().all(|seconds| *seconds > 0.001), "{answered:?}");
+        let silent = values(page(&[]));
+        assert!(silent.len() == 2 && silent.iter().all(|seconds| seconds.is_nan()), "{silent:?}");
+    }
 
     #[test]
     fn sums_add_up_and_a_series_that_is_not_read_now_is_left_out() {

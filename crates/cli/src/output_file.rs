@@ -1,6 +1,6 @@
 //! A file that a verb writes for its user: either complete or absent.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,12 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Creates it in the directory of `path`.
+    /// Creates it in the directory of `path`, or of the file to which a symbolic link there leads.
+    ///
+    /// # Errors
+    /// When it cannot be created, or something else than a file is there: it would be replaced, also a device such as `/dev/null`.
     pub(crate) fn create(path: &Path) -> Result<OutputFile> {
+        let path = &target_of(path)?;
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = NamedTempFile::new_in(directory).map_err(|cause| cannot_write(path, cause))?;
@@ -45,6 +49,18 @@ impl OutputFile {
             }
             Err(error) => Err(cannot_write(&self.path, error.error)),
         }
+    }
+}
+
+/// The file that a path means: that to which a symbolic link leads.
+fn target_of(path: &Path) -> Result<PathBuf> {
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let what = format!("{} is not a file, so nothing replaces it", path.display());
+            Err(Error::new(Kind::NotOurs, what).advise("name another file with --output"))
+        }
+        Ok(_) if path.is_symlink() => path.canonicalize().map_err(|cause| cannot_write(path, cause)),
+        _ => Ok(path.to_owned()),
     }
 }
 

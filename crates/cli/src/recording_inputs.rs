@@ -116,7 +116,7 @@ impl RecordingInputs {
             false => RecordingCompanions::find_dumps,
         };
         let found = find(&self.recordings, &self.dumps);
-        if found.has_only_logs() && !self.has_standard_input() {
+        if found.has_only_logs() {
             let RecordingCompanions { logs: only_logs, problems, .. } = found;
             return Ok(JudgedInputs { only_logs, problems, ..JudgedInputs::default() });
         }
@@ -147,12 +147,12 @@ impl RecordingInputs {
 
     /// The logs of each server among those in archives and near the recordings.
     fn found_logs(&self, in_archives: Vec<LogSource>, judged: &mut JudgedInputs) -> Vec<Vec<LogSource>> {
-        let mut paths: Vec<PathBuf> = Vec::new();
-        if !self.has_standard_input() {
-            paths.extend(judged.servers.iter().flat_map(found_logs));
-            paths.sort();
-            paths.dedup();
-        }
+        // A file on standard input has no folder.
+        let is_in_folder = |server: &&JudgedRecording| !self.has_standard_input() || server.directory != ".";
+        let mut paths: Vec<PathBuf> =
+            judged.servers.iter().filter(is_in_folder).flat_map(found_logs).collect();
+        paths.sort();
+        paths.dedup();
         let logs: Vec<LogSource> = paths.into_iter().map(LogSource::from).chain(in_archives).collect();
         judged.add_folders(&logs);
         let LogAssignment { of_servers, unassigned } = LogAssignment::new(&judged.servers, logs);

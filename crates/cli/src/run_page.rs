@@ -21,7 +21,7 @@ use fathom_record::history::History;
 use fathom_record::pictures::Pictures;
 use fathom_record::{Finding, FindingOrigin, Manifest, Redaction, Run};
 use fathom_report::{
-    Headline, OperationRow, OverTime, PageSource, ServerOperations, page, pair_page, printable,
+    Headline, OperationRow, PageLatencyLog, PageSource, ServerOperations, page, pair_page, printable,
 };
 use fathom_session::open_run;
 
@@ -199,7 +199,7 @@ struct RunContent {
     evidence: Evidence,
     results: Vec<Entry>,
     operations: Vec<ServerOperations>,
-    latencies: Vec<OverTime>,
+    latencies: Vec<PageLatencyLog>,
     pictures: Pictures,
     notes: Vec<String>,
 }
@@ -312,7 +312,7 @@ fn operation_row(row: &WorkRow, table: &WorkTable) -> OperationRow {
 }
 
 /// Every latency log that can be read; a broken log must not prevent the page.
-fn latencies(run: &Run) -> Vec<OverTime> {
+fn latencies(run: &Run) -> Vec<PageLatencyLog> {
     let names = run.latency_names().unwrap_or_default();
     let read = |name: String| match run.latency_over_time(&name) {
         Ok((whole, map)) => Some((name, whole, map)),

@@ -16,7 +16,7 @@ use fathom_errors::{Error, Kind, Result};
 /// The time in which a client must send its request, and accept a part of the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(4);
 /// The largest size of a request that is read.
-const REQUEST_BYTES: usize = 8 << 10;
+const MAX_REQUEST_BYTES: usize = 8 << 10;
 /// The number of clients that are answered at the same time.
 const MAX_CLIENTS: usize = 16;
 
@@ -153,7 +153,7 @@ fn read_head(mut socket: &TcpStream) -> std::io::Result<Option<String>> {
     let mut part = [0; 2048];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let left = CLIENT_TIMEOUT.saturating_sub(begun.elapsed());
-        if left.is_zero() || head.len() > REQUEST_BYTES {
+        if left.is_zero() || head.len() > MAX_REQUEST_BYTES {
             return Ok(None);
         }
         socket.set_read_timeout(Some(left))?;

@@ -175,7 +175,7 @@ impl Connection {
 
     fn next_request(&mut self) -> Result<()> {
         if self.broken {
-            let what = format!("the connection to {} was ended by an error before", self.address);
+            let what = format!("the connection to {} has ended after an earlier error", self.address);
             return Err(fathom_errors::Error::new(Kind::Stopped, what).into());
         }
         self.request.clear();
@@ -205,19 +205,20 @@ impl Connection {
         // Any failure before the reply is read in full leaves the connection unusable.
         *broken = true;
         let mut frame = stream.receive()?;
-        let mut header = Header::of_frame(frame).map_err(Error::protocol)?;
+        let mut header = Header::from_frame(frame).map_err(Error::protocol)?;
         if header.op_code == OpCode::COMPRESSED {
             codec.decompress(frame, unpacked).map_err(Error::protocol)?;
             frame = unpacked;
-            header = Header::of_frame(frame).map_err(Error::protocol)?;
+            header = Header::from_frame(frame).map_err(Error::protocol)?;
         }
         if header.response_to != *request_id {
-            let what = format!("it answers request {} when {request_id} was asked", header.response_to);
+            let what =
+                format!("it answers request {}, but request {request_id} was sent", header.response_to);
             return Err(Error::protocol(what));
         }
         let document = match Message::parse(frame).map_err(Error::protocol)? {
             Message::Msg(message) if message.more_to_come() => {
-                return Err(Error::protocol("it announces a reply that was not asked for"));
+                return Err(Error::protocol("it announces a further reply, although only one was requested"));
             }
             Message::Msg(message) => message.body,
             Message::Reply(reply) => {
@@ -365,12 +366,12 @@ impl Connection {
     pub fn into_parts(self) -> Result<ConnectionParts> {
         let Connection { stream, address, codec, compressor, request_id, hello, broken, .. } = self;
         if broken {
-            let what = format!("the connection to {address} was ended by an error before");
+            let what = format!("the connection to {address} has ended after an earlier error");
             return Err(fathom_errors::Error::new(Kind::Stopped, what).into());
         }
         let (transport, unread_bytes) = stream.into_transport();
         if unread_bytes > 0 {
-            let what = format!("it sent {unread_bytes} bytes that were not asked for");
+            let what = format!("it sent {unread_bytes} bytes without a request");
             return Err(Error::protocol(what));
         }
         Ok(ConnectionParts { transport, codec, compressor, request_id, address, hello })
@@ -379,7 +380,7 @@ impl Connection {
 
 impl fmt::Debug for ConnectionParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts")
+        f.debug_struct("ConnectionParts")
             .field("transport", &self.transport)
             .field("compressor", &self.compressor)
             .field("request_id", &self.request_id)

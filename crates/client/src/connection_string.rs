@@ -123,12 +123,15 @@ fn credential(
 ) -> Result<Option<Credential>> {
     let mechanism = match options.take("authMechanism").as_deref() {
         None | Some("DEFAULT") => None,
-        Some(name) => Some(Mechanism::of_name(name).ok_or_else(|| {
+        Some(name) => Some(Mechanism::from_name(name).ok_or_else(|| {
             let what = format!("the authentication mechanism {name} is not supported");
             Error::new(Kind::Unsupported, what).advise("use SCRAM-SHA-256 or SCRAM-SHA-1")
         })?),
     };
     let source = options.take("authSource");
+    if source.as_deref() == Some("") {
+        return Err(Error::usage("authSource in the connection string is empty"));
+    }
     let Some((user, password)) = login else {
         return match mechanism {
             Some(_) => Err(Error::usage("the connection string has an authMechanism and no user")),
@@ -148,7 +151,14 @@ fn tls(options: &mut UriOptions, by_name: bool) -> Result<Option<ClientTls>> {
         }
         (one, other) => one.or(other),
     };
-    let insecure = options.truth("tlsInsecure")?.unwrap_or(false);
+    let insecure = options.truth("tlsInsecure")?;
+    if let Some(name) = ["tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"]
+        .into_iter()
+        .find(|name| insecure.is_some() && options.has(name))
+    {
+        return Err(Error::usage(format!("tlsInsecure and {name} contradict each other; use one of them")));
+    }
+    let insecure = insecure.unwrap_or(false);
     let tls = ClientTls {
         ca_file: options.take("tlsCAFile").map(Into::into),
         certificate_key_file: options.take("tlsCertificateKeyFile").map(Into::into),
@@ -163,7 +173,7 @@ fn compressors(options: &mut UriOptions) -> Vec<Compressor> {
     let wished = options.take("compressors").unwrap_or_default();
     let mut known = Vec::new();
     for name in wished.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        match Compressor::of_name(name) {
+        match Compressor::from_name(name) {
             Some(compressor) => known.push(compressor),
             None => options.0.push(("compressors".to_owned(), name.to_owned())),
         }

@@ -28,7 +28,7 @@ const HOSTS: [(&str, ManagedService); 7] = [
 
 impl ManagedService {
     /// The service that a host belongs to.
-    pub fn of_host(host: &str) -> Option<ManagedService> {
+    pub fn from_host(host: &str) -> Option<ManagedService> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         HOSTS.into_iter().find(|(end, _)| host.ends_with(end)).map(|(_, service)| service)
     }
@@ -77,7 +77,7 @@ mod tests {
             ("evilmongodb.net", None),
             ("127.0.0.1", None),
         ] {
-            assert_eq!(ManagedService::of_host(host), service, "{host}");
+            assert_eq!(ManagedService::from_host(host), service, "{host}");
         }
     }
 

@@ -77,7 +77,7 @@ fn is_name(host: &str) -> bool {
     host.len() <= MAX_NAME_BYTES && host.split('.').all(is_label)
 }
 
-/// RFC 6335, section 5.1, but as long as a label may be with its underscore.
+/// Whether this is a service name (RFC 6335, section 5.1). Unlike there, its length is limited only by that of a label with an underscore.
 fn is_service(name: &str) -> bool {
     name.len() < MAX_LABEL_BYTES
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')

@@ -330,7 +330,13 @@ fn unresolved(address: &Address, cause: io::Error) -> Error {
 }
 
 fn connect_failed(address: &Address, cause: io::Error) -> Error {
-    let advice = "check that the server runs and listens there";
+    let is_limit = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE]
+        .iter()
+        .any(|limit| cause.raw_os_error() == Some(limit.raw_os_error()));
+    let advice = match is_limit {
+        true => "raise the limit of open files (ulimit -n), or take fewer connections",
+        false => "check that the server runs and listens there",
+    };
     let what = format!("cannot connect to {address}");
     Error::new(Kind::Io, what).because(cause).with_id("no-server").advise(advice)
 }

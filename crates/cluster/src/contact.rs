@@ -14,9 +14,9 @@ use crate::layout::Node;
 use crate::topology::Topology;
 
 /// The time limit for a server's reply to hello.
-const HELLO: Duration = Duration::from_secs(2);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time limit for a command that waits for other members.
-const COMMAND: Duration = Duration::from_secs(60);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The way to connect to the servers of a cluster.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ impl Contact {
         let mut plain = Target::at(Address::new(topology.host.clone(), 0));
         plain.tls = topology.tls.client();
         plain.app_name = Some("fathom cluster".to_owned());
-        plain.connect_timeout = HELLO;
-        plain.socket_timeout = Some(COMMAND);
+        plain.connect_timeout = HELLO_TIMEOUT;
+        plain.socket_timeout = Some(COMMAND_TIMEOUT);
         let member = match key_file {
             None => None,
             Some(path) => {

@@ -13,7 +13,7 @@ const LISTEN: &str = "0A";
 
 /// Fails with one sentence if one of the ports is taken; names at most a few.
 pub(crate) fn check_free(ports: &[u16]) -> Result<()> {
-    const SHOWN: usize = 4;
+    const MAX_PORTS_NAMED: usize = 4;
     let listening = listening(&View::live());
     let taken: Vec<u16> = ports.iter().copied().filter(|port| listening.contains_key(port)).collect();
     if taken.is_empty() {
@@ -23,8 +23,8 @@ pub(crate) fn check_free(ports: &[u16]) -> Result<()> {
         let owner = listening.get(port).and_then(|inode| owner(*inode));
         owner.map_or_else(|| port.to_string(), |owner| format!("{port} (by {owner})"))
     };
-    let named: Vec<String> = taken.iter().take(SHOWN).map(one).collect();
-    let more = taken.len().saturating_sub(SHOWN);
+    let named: Vec<String> = taken.iter().take(MAX_PORTS_NAMED).map(one).collect();
+    let more = taken.len().saturating_sub(MAX_PORTS_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let what = match taken.len() {
         1 => format!("port {} is in use", named.join("")),

@@ -26,7 +26,7 @@ const MAY_COME_TRUE: [i32; 12] = [6, 7, 74, 89, 91, 94, 107, 133, 189, 10107, 11
 const DEFAULT_WRITE_CONCERN: Version = Version::release(5, 0);
 
 /// The time after which a member that was not elected is asked to run again.
-const STEP_UP_AGAIN: Duration = Duration::from_secs(2);
+const STEP_UP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A cluster that is being set up.
 #[derive(Clone, Copy)]
@@ -92,7 +92,7 @@ impl ClusterSetup<'_> {
         self.patience(format!("the set '{}' is not ready", set.name)).until(|| {
             let hellos = self.contact.hellos(members);
             if !hellos.iter().flatten().any(|hello| hello.role == Role::Primary) {
-                if asked.is_none_or(|at| at.elapsed() >= STEP_UP_AGAIN) {
+                if asked.is_none_or(|at| at.elapsed() >= STEP_UP_INTERVAL) {
                     self.elect(set, members, &hellos);
                     asked = Some(Instant::now());
                 }

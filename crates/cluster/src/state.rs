@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_process::ProcessId;
@@ -49,6 +50,12 @@ pub struct ClusterState {
     /// Whether mlaunch made it; a state of an older version does not say.
     #[serde(default)]
     pub made_by_mlaunch: Option<bool>,
+    /// The folder in which it was made, and the time in nanoseconds since 1970: a copy of the folder has the same. Older versions
+    /// recorded neither.
+    #[serde(default)]
+    pub folder: Option<PathBuf>,
+    #[serde(default)]
+    pub made_ns: Option<u64>,
 }
 
 /// A server with its last command line.
@@ -109,11 +116,42 @@ impl ClusterState {
             proxy: None,
             made: Vec::new(),
             made_by_mlaunch: Some(false),
+            folder: None,
+            made_ns: None,
         }
     }
 
-    /// Reads the state in a cluster's folder; `None` if there is none.
+    /// Records that the cluster is made in this folder, which exists, now.
+    pub(crate) fn begin_in(&mut self, folder: &Path) -> Result<()> {
+        self.folder = Some(folder.canonicalize().map_err(|cause| Error::io("find", folder, cause))?);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.made_ns = u64::try_from(since.as_nanos()).ok();
+        Ok(())
+    }
+
+    /// Reads the state in a cluster's folder; `None` if there is none. Of a folder that was moved, what was made outside of it is no
+    /// longer listed: it may be another's by now.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the folder is a copy of that of a cluster: its processes and files would be taken for the copy's.
     pub fn read(folder: &Path) -> Result<Option<ClusterState>> {
+        let Some(mut state) = ClusterState::parse(folder)? else { return Ok(None) };
+        let here = folder.canonicalize().map_err(|cause| Error::io("find", folder, cause))?;
+        let Some(home) = state.folder.clone().filter(|home| *home != here) else { return Ok(Some(state)) };
+        let original = ClusterState::parse(&home).ok().flatten();
+        if original.is_some_and(|original| original.made_ns == state.made_ns) {
+            let what = format!("{} is a copy of the cluster in {}", folder.display(), home.display());
+            return Err(Error::new(Kind::NotOurs, what).advise(
+                "name that one with --dir; its servers and ports are recorded in the copy too, so remove the copy by hand",
+            ));
+        }
+        let moved = |path: &PathBuf| Some(here.join(path.strip_prefix(&home).ok()?));
+        state.made = state.made.iter().filter_map(moved).collect();
+        state.folder = Some(here);
+        Ok(Some(state))
+    }
+
+    fn parse(folder: &Path) -> Result<Option<ClusterState>> {
         let path = folder.join(STATE_FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -226,6 +264,31 @@ mod tests {
         let release = Some(Version { major: 7, minor: 0, patch: 12 });
         assert_eq!(title(Maker::MongoDb, "/usr/bin/mongod", release, "--port 1"), "mongod 7.0.12");
         assert_eq!(title(Maker::MongoDb, "mongos", None, ""), "mongos");
+    }
+
+    /// `destroy` of a copy ended the servers of the original and removed its key file.
+    #[test]
+    fn a_copy_of_a_cluster_is_refused_and_a_moved_one_keeps_what_is_in_it() {
+        let scratch = tempfile::tempdir().unwrap();
+        let [home, other] = ["home", "other"].map(|name| scratch.path().canonicalize().unwrap().join(name));
+        [&home, &other].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        let mut state = ClusterState::new(Topology::default(), Vec::new());
+        state.begin_in(&home).unwrap();
+        state.made = vec![scratch.path().to_owned(), home.clone(), home.join("keyfile")];
+        state.write(&home).unwrap();
+        assert_eq!(ClusterState::read(&home).unwrap().as_ref(), Some(&state));
+        fs::copy(home.join(STATE_FILE), other.join(STATE_FILE)).unwrap();
+        let refused = ClusterState::read(&other).unwrap_err();
+        assert_eq!(refused.kind(), Kind::NotOurs);
+        assert!(refused.to_string().contains(&format!("a copy of the cluster in {}", home.display())));
+        // Another cluster in the place of the first, which was moved.
+        let mut later = ClusterState::new(Topology::default(), Vec::new());
+        later.begin_in(&home).unwrap();
+        later.write(&home).unwrap();
+        let moved = ClusterState::read(&other).unwrap().unwrap();
+        assert_eq!(moved.made, [other.clone(), other.join("keyfile")]);
+        fs::remove_dir_all(&home).unwrap();
+        assert_eq!(ClusterState::read(&other).unwrap().unwrap(), moved);
     }
 
     #[test]

@@ -32,7 +32,7 @@ const RESERVED: [&str; 11] = [
 ];
 /// The maximum number of members in a set, and of voting members.
 const MAX_MEMBERS: usize = 50;
-const MAX_VOTING: usize = 7;
+const MAX_VOTING_MEMBERS: usize = 7;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -228,7 +228,7 @@ impl ReplicaSet {
     pub fn plain(name: impl Into<String>, count: usize, arbiters: usize) -> ReplicaSet {
         // One member too many is enough for the refusal.
         let (count, arbiters) = (count.min(MAX_MEMBERS + 1), arbiters.min(MAX_MEMBERS + 1));
-        let voters = MAX_VOTING.saturating_sub(arbiters).max(1);
+        let voters = MAX_VOTING_MEMBERS.saturating_sub(arbiters).max(1);
         let voter = |at: usize| {
             let silent = at >= voters;
             MemberOptions {
@@ -265,8 +265,9 @@ impl ReplicaSet {
             )));
         }
         let voting = members.iter().filter(|member| member.votes != Some(0)).count();
-        if !(1..=MAX_VOTING).contains(&voting) {
-            let what = format!("the set '{name}' has {voting} voting members, and needs 1 to {MAX_VOTING}");
+        if !(1..=MAX_VOTING_MEMBERS).contains(&voting) {
+            let what =
+                format!("the set '{name}' has {voting} voting members, and needs 1 to {MAX_VOTING_MEMBERS}");
             return Err(Error::usage(what).advise("give the others 'votes: 0' and 'priority: 0'"));
         }
         members.iter().enumerate().try_for_each(|(at, member)| member.check(name, at + 1))?;

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 /// The number of shards, so that writers seldom contend for a lock.
 const SHARDS: usize = 64;
 /// Commits that a shard remembers; 64 shards of these take some 250 MB, near mongo-rocks' `maxConflictCheckSizeMB` of 200.
-const MAX_REMEMBERED: usize = 1 << 16;
+const MAX_REMEMBERED_COMMITS: usize = 1 << 16;
 /// Old commits forgotten at each write: more than one, so that the table shrinks, and few, so that no write waits.
 const FORGOTTEN_AT_ONCE: usize = 4;
 
@@ -30,7 +30,7 @@ pub(crate) struct Conflicts {
 
 #[derive(Default)]
 struct ConflictShard {
-    entries: HashMap<u64, KeyState, BuildHasherDefault<AsIs>>,
+    entries: HashMap<u64, KeyState, BuildHasherDefault<IdentityHasher>>,
     /// The commits that are remembered, oldest first, with their keys.
     remembered: VecDeque<(u64, u64)>,
     /// How many entries have an owner.
@@ -59,7 +59,7 @@ pub(crate) enum Claim {
 
 impl Conflicts {
     pub(crate) fn new() -> Self {
-        Conflicts::remembering(MAX_REMEMBERED)
+        Conflicts::remembering(MAX_REMEMBERED_COMMITS)
     }
 
     fn remembering(remembered_max: usize) -> Self {
@@ -171,9 +171,9 @@ impl ConflictShard {
 
 /// The keys are hashes already.
 #[derive(Default)]
-struct AsIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -19,7 +19,7 @@ use crate::native::WriteBatch;
 use crate::store::Store;
 
 /// How often the thread checks whether the last reader of a dropped table has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The thread and its work.
 pub(crate) struct Drops {
@@ -116,7 +116,7 @@ impl Queue {
                 // Deleting files does not look at snapshots.
                 Some(&(prefix, tick)) if store.snapshots.oldest() >= tick => return Some(prefix),
                 Some(_) => {
-                    self.wake.wait_for(&mut state, LOOK_AGAIN);
+                    self.wake.wait_for(&mut state, CHECK_INTERVAL);
                 }
                 None => self.wake.wait(&mut state),
             }

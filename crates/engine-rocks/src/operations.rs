@@ -131,11 +131,11 @@ enum CursorPosition {
     /// On the key that the scan is on.
     Stored,
     /// On the changed key in `key`. The scan is ahead of it, in the direction in which the cursor moved.
-    Changed(Way),
+    Changed(CursorDirection),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum CursorDirection {
     Forward,
     Back,
 }
@@ -165,7 +165,7 @@ impl<'s> RocksCursor<'s> {
     }
 
     /// Moves to the first key in direction `way`, starting at `from` inclusive, or at the table's end if it is not given.
-    fn place(&mut self, way: Way, from: Option<Key<'_>>) -> Result<bool> {
+    fn place(&mut self, way: CursorDirection, from: Option<Key<'_>>) -> Result<bool> {
         self.place = CursorPosition::Nowhere;
         self.session.store.check()?;
         let mut target = std::mem::take(&mut self.key);
@@ -177,10 +177,10 @@ impl<'s> RocksCursor<'s> {
         let open = self.session.open();
         let Some(scan) = self.scan.as_mut() else { return Ok(false) };
         let stored = match (way, from) {
-            (Way::Forward, None) => scan.first(),
-            (Way::Back, None) => scan.last(),
-            (Way::Forward, Some(_)) => scan.seek(&target),
-            (Way::Back, Some(_)) => scan.seek_back(&target),
+            (CursorDirection::Forward, None) => scan.first(),
+            (CursorDirection::Back, None) => scan.last(),
+            (CursorDirection::Forward, Some(_)) => scan.seek(&target),
+            (CursorDirection::Back, Some(_)) => scan.seek_back(&target),
         };
         let stored = stored.map_err(cannot_read)?;
         let changes =
@@ -193,8 +193,8 @@ impl<'s> RocksCursor<'s> {
         let [start, end] = &self.bounds;
         let start: Bound<&[u8]> = match (way, from) {
             (_, Some(_)) => Bound::Included(&target),
-            (Way::Forward, None) => Bound::Included(start),
-            (Way::Back, None) => Bound::Excluded(end),
+            (CursorDirection::Forward, None) => Bound::Included(start),
+            (CursorDirection::Back, None) => Bound::Excluded(end),
         };
         let changed = next_change(changes, way, start, &self.bounds);
         self.place = settle(scan, changes, way, changed, &self.bounds, &mut self.key, &mut self.value)?;
@@ -202,7 +202,7 @@ impl<'s> RocksCursor<'s> {
     }
 
     /// Moves one key in direction `way`.
-    fn step(&mut self, way: Way) -> Result<bool> {
+    fn step(&mut self, way: CursorDirection) -> Result<bool> {
         self.session.store.check()?;
         if self.place == CursorPosition::Nowhere {
             return Err(Error::usage("the cursor is on no key"));
@@ -230,8 +230,8 @@ impl<'s> RocksCursor<'s> {
             if place != CursorPosition::Changed(way) {
                 // The direction changed: the scan is on the other side.
                 let found = match way {
-                    Way::Forward => scan.seek(&self.key),
-                    Way::Back => scan.seek_back(&self.key),
+                    CursorDirection::Forward => scan.seek(&self.key),
+                    CursorDirection::Back => scan.seek_back(&self.key),
                 };
                 found.map_err(cannot_read)?;
             }
@@ -265,14 +265,14 @@ type ChangeEntry<'c> = (&'c Vec<u8>, &'c Option<Vec<u8>>);
 /// The first change of the table in direction `way`, starting at `from`.
 fn next_change<'c>(
     changes: &'c Changes,
-    way: Way,
+    way: CursorDirection,
     from: Bound<&[u8]>,
     bounds: &[Prefix; 2],
 ) -> Option<ChangeEntry<'c>> {
     let [start, end] = bounds;
     let (key, change) = match way {
-        Way::Forward => changes.range::<[u8], _>((from, Bound::Unbounded)).next(),
-        Way::Back => changes.range::<[u8], _>((Bound::Unbounded, from)).next_back(),
+        CursorDirection::Forward => changes.range::<[u8], _>((from, Bound::Unbounded)).next(),
+        CursorDirection::Back => changes.range::<[u8], _>((Bound::Unbounded, from)).next_back(),
     }?;
     (key.as_slice() >= start.as_slice() && key.as_slice() < end.as_slice()).then_some((key, &change.value))
 }
@@ -282,7 +282,7 @@ fn next_change<'c>(
 fn settle<'c>(
     scan: &mut RangeScan,
     changes: &'c Changes,
-    way: Way,
+    way: CursorDirection,
     mut changed: Option<ChangeEntry<'c>>,
     bounds: &[Prefix; 2],
     key: &mut Vec<u8>,
@@ -290,8 +290,8 @@ fn settle<'c>(
 ) -> Result<CursorPosition> {
     while let Some((changed_key, changed_value)) = changed {
         let order = scan.key().map(|stored| match way {
-            Way::Forward => stored.cmp(changed_key.as_slice()),
-            Way::Back => changed_key.as_slice().cmp(stored),
+            CursorDirection::Forward => stored.cmp(changed_key.as_slice()),
+            CursorDirection::Back => changed_key.as_slice().cmp(stored),
         });
         match (order, changed_value) {
             (Some(std::cmp::Ordering::Less), _) => return Ok(CursorPosition::Stored),
@@ -311,37 +311,37 @@ fn settle<'c>(
     Ok(if scan.key().is_some() { CursorPosition::Stored } else { CursorPosition::Nowhere })
 }
 
-fn go(scan: &mut RangeScan, way: Way) -> Result<bool> {
+fn go(scan: &mut RangeScan, way: CursorDirection) -> Result<bool> {
     match way {
-        Way::Forward => scan.next(),
-        Way::Back => scan.previous(),
+        CursorDirection::Forward => scan.next(),
+        CursorDirection::Back => scan.previous(),
     }
     .map_err(cannot_read)
 }
 
 impl Cursor for RocksCursor<'_> {
     fn first(&mut self) -> Result<bool> {
-        self.place(Way::Forward, None)
+        self.place(CursorDirection::Forward, None)
     }
 
     fn last(&mut self) -> Result<bool> {
-        self.place(Way::Back, None)
+        self.place(CursorDirection::Back, None)
     }
 
     fn seek(&mut self, key: Key<'_>) -> Result<bool> {
-        self.place(Way::Forward, Some(key))
+        self.place(CursorDirection::Forward, Some(key))
     }
 
     fn seek_back(&mut self, key: Key<'_>) -> Result<bool> {
-        self.place(Way::Back, Some(key))
+        self.place(CursorDirection::Back, Some(key))
     }
 
     fn next(&mut self) -> Result<bool> {
-        self.step(Way::Forward)
+        self.step(CursorDirection::Forward)
     }
 
     fn previous(&mut self) -> Result<bool> {
-        self.step(Way::Back)
+        self.step(CursorDirection::Back)
     }
 
     fn key(&self) -> Key<'_> {

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::transaction::{KeyTarget, Transaction};
 
 /// A batch that grew beyond this is not kept for the next transaction.
-const KEPT_BATCH_BYTES: usize = 1 << 20;
+const MAX_KEPT_BATCH_BYTES: usize = 1 << 20;
 
 /// A session of the RocksDB engine.
 pub(crate) struct RocksSession {
@@ -133,7 +133,7 @@ impl RocksSession {
         self.store.write(&batch)?;
         drop(dropped);
         self.store.counts.commits.fetch_add(1, Ordering::Relaxed);
-        if batch.bytes() > KEPT_BATCH_BYTES {
+        if batch.bytes() > MAX_KEPT_BATCH_BYTES {
             *batch = WriteBatch::new();
         }
         Ok(())

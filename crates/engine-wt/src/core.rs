@@ -108,9 +108,9 @@ impl Drop for CoreGuard<'_> {
 /// How many cursors a session keeps.
 const MAX_IDLE_CURSORS: usize = 100;
 /// The number of newest cursors that are not moved when used again.
-const NEWEST: usize = 8;
+const UNMOVED_CURSORS: usize = 8;
 /// A buffer larger than this is not kept with its cursor.
-const MAX_BUFFER_BYTES: usize = 64 * 1024;
+const MAX_KEPT_BUFFER_BYTES: usize = 64 * 1024;
 
 /// A cursor of a table, with the buffers of its last user.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl CursorCache {
     #[inline]
     pub(crate) fn place(&mut self, slot: u64, strict: bool) -> Option<usize> {
         let at = self.kept.iter().rposition(|one| one.slot == slot && one.strict == strict)?;
-        if self.kept.len() - at <= NEWEST {
+        if self.kept.len() - at <= UNMOVED_CURSORS {
             return Some(at);
         }
         let one = self.kept.remove(at);
@@ -177,7 +177,7 @@ impl CursorCache {
     pub(crate) fn put(&mut self, mut one: IdleCursor) -> usize {
         one.handle.reset();
         for buffer in [&mut one.key, &mut one.value] {
-            if buffer.capacity() > MAX_BUFFER_BYTES {
+            if buffer.capacity() > MAX_KEPT_BUFFER_BYTES {
                 *buffer = Vec::new();
             }
         }

@@ -23,7 +23,7 @@ pub(crate) const EROFS: c_int = 30;
 pub(crate) const EDQUOT: c_int = 122;
 
 /// The most messages that are kept for a log that is set later.
-const MAX_WAITING: usize = 200;
+const MAX_WAITING_MESSAGES: usize = 200;
 
 /// The severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl EventHandler {
             match &sink.log {
                 Some(log) => Arc::clone(log),
                 None => {
-                    if sink.waiting.len() < MAX_WAITING {
+                    if sink.waiting.len() < MAX_WAITING_MESSAGES {
                         sink.waiting.push(message);
                     }
                     return;

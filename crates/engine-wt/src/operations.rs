@@ -141,7 +141,7 @@ impl Session for WtSession {
             // As mongod does when it returns a session to its cache.
             let _ = self.enter_anyway().session().reset();
             self.used.set(false);
-            self.counted.set(statistics::OfSession::default());
+            self.counted.set(statistics::SessionStatistics::default());
         }
     }
 

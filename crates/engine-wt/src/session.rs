@@ -36,7 +36,7 @@ pub(crate) struct WtSession {
     /// Whether WiredTiger was used since the last operation ended.
     pub(crate) used: Cell<bool>,
     /// WiredTiger's counts for the operation, saved before a reset.
-    pub(crate) counted: Cell<statistics::OfSession>,
+    pub(crate) counted: Cell<statistics::SessionStatistics>,
 }
 
 /// The key as the library stores it.

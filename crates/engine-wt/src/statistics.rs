@@ -39,7 +39,7 @@ pub(crate) fn one(session: &SessionHandle, uri: &CStr, settings: &CStr, number: 
 
 /// WiredTiger's counts for one session: bytes and microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OfSession([u64; SESSION.len()]);
+pub(crate) struct SessionStatistics([u64; SESSION.len()]);
 
 /// Numbers in the library's header, and section and name in mongod's log.
 const SESSION: [(u32, &str, &str); 7] = [
@@ -54,8 +54,8 @@ const SESSION: [(u32, &str, &str); 7] = [
 
 /// The counts of a session since it was last reset; zeros if the library has none.
 #[cold]
-pub(crate) fn of_session(session: &SessionHandle) -> OfSession {
-    let mut counted = OfSession::default();
+pub(crate) fn of_session(session: &SessionHandle) -> SessionStatistics {
+    let mut counted = SessionStatistics::default();
     if let Ok(mut cursor) = session.open_cursor(c"statistics:session", Some(c"statistics=(fast)")) {
         for (place, (number, _, _)) in counted.0.iter_mut().zip(SESSION) {
             *place = cursor.search_statistic(number).unwrap_or(0);
@@ -65,8 +65,8 @@ pub(crate) fn of_session(session: &SessionHandle) -> OfSession {
     counted
 }
 
-impl OfSession {
-    pub(crate) fn plus(mut self, other: OfSession) -> OfSession {
+impl SessionStatistics {
+    pub(crate) fn plus(mut self, other: SessionStatistics) -> SessionStatistics {
         self.0.iter_mut().zip(other.0).for_each(|(one, other)| *one += other);
         self
     }

@@ -14,9 +14,9 @@ use crate::{Evidence, Judgement};
 /// Idle time below which all processors are in use, in percent.
 const MAX_IDLE_PCT: f64 = 10.0;
 /// The least additional share of all processor time that other programs use in these seconds.
-const MIN_TAKEN: f64 = 0.2;
+const MIN_TAKEN_SHARE: f64 = 0.2;
 /// The largest share of the run; the means show a host that is busy for longer.
-const MAX_SHARE: f64 = 0.5;
+const MAX_SHARE_OF_SECONDS: f64 = 0.5;
 
 /// Seconds in which other programs used the processors.
 pub(crate) struct BusySeconds {
@@ -44,7 +44,7 @@ pub(crate) fn find(evidence: &Evidence, judgement: &Judgement) -> Option<BusySec
         fathom_stats::mean(&of.iter().map(|second| value(second)).collect::<Vec<_>>())
     };
     let taken = mean(&busy, |second| second.others)? - mean(&calm, |second| second.others)?;
-    if taken < MIN_TAKEN || busy.len() as f64 > MAX_SHARE * seconds.len() as f64 {
+    if taken < MIN_TAKEN_SHARE || busy.len() as f64 > MAX_SHARE_OF_SECONDS * seconds.len() as f64 {
         return None;
     }
     let windows: Vec<Window> = busy.iter().map(|second| second.window).collect();

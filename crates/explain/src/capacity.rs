@@ -178,7 +178,7 @@ pub fn device_reads_per_page(evidence: &Evidence) -> Option<f64> {
 /// The share of the processors' time in which nothing ran, in percent. It includes the time in which a processor waits for a device. Under a
 /// quota, the unused share of the quota.
 pub fn idle_pct(evidence: &Evidence) -> Option<f64> {
-    let of_quota = Processors::of_limit(evidence).map(|processors| processors.idle_pct());
+    let of_quota = Processors::from_limit(evidence).map(|processors| processors.idle_pct());
     of_quota.or_else(|| evidence.idle_pct())
 }
 

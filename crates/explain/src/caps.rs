@@ -34,35 +34,35 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.journal.sync_us",
 ];
 
-/// A rate of at least this share of its cap has reached the cap.
-const REACHED: f64 = 0.9;
+/// A rate of at least this share of its cap has reached the cap: the throttle works in slices, so that a second has a few requests less.
+const MIN_REACHED_PART: f64 = 0.9;
 /// The least share of seconds in which the cap must be reached.
 const MIN_REACHED_SHARE: f64 = 0.1;
 /// A rate above this part of the cap is not held by it: version 1 of control groups counts no buffered writes.
-const NOT_HELD: f64 = 1.1;
+const MAX_HELD_RATIO: f64 = 1.1;
 /// Seconds over which a rate is averaged before it is compared with that: within one second a throttle's count jitters by a fifth around its cap.
 const HELD_WINDOW_S: usize = 5;
 /// From this number of such windows on one of them may be above that.
 const MIN_WINDOWS_WITH_BURST: usize = 4;
-/// A time has grown if it is this many times as long while the cap is reached.
-const GROWN: f64 = 1.5;
-/// The share of a second in which some task waited for input or output, from which on the second counts.
-const PRESSURE: f64 = 0.2;
+/// A time has grown if it is this many times as long while the cap is reached: times of a free device vary by less.
+const MIN_GROWTH: f64 = 1.5;
+/// The share of a second in which some task waited for input or output, from which on the second counts. With a cap that no operation waits for it is smaller.
+const MIN_PRESSURE: f64 = 0.2;
 /// The least ratio between the highest seconds for them to be a ceiling, and the share of all seconds that they must be.
-const CEILING: f64 = 0.97;
+const MIN_CEILING_RATIO: f64 = 0.97;
 const MIN_CEILING_SHARE: f64 = 0.5;
-const VARIES: f64 = 0.02;
+const MAX_CEILING_VARIATION: f64 = 0.02;
 /// The least ratio of the busiest seconds' demand to the calmest seconds' for clients that were not watched.
-const MORE: f64 = 2.0;
+const MIN_DEMAND_RATIO: f64 = 2.0;
 const MIN_SECONDS: usize = 20;
-/// The largest distance of a ceiling from a round number.
-const NEAR: f64 = 0.01;
+/// The largest distance of a ceiling from a round number. A throttle keeps its rate within 1 %; a larger distance would fit any number.
+const MAX_DISTANCE_FROM_ROUND: f64 = 0.01;
 /// Leading figures of limits that providers sell and people type (docs/methods.md#limits-by-configuration).
 const ROUND: &[f64] = &[1.0, 1.1, 1.2, 1.5, 2.0, 2.3, 2.5, 3.0, 3.2, 3.5, 4.0, 5.0, 6.0, 6.4, 7.5, 8.0];
 
 /// The share of the time in which the journal is being synced, and the length of a sync in microseconds, above which writes wait for it.
-const SYNCING: f64 = 0.2;
-const SLOW_SYNC_US: f64 = 1000.0;
+const MIN_SYNCING_SHARE: f64 = 0.2;
+const MIN_SLOW_SYNC_US: f64 = 1000.0;
 
 /// A kind of cap.
 struct CapKind {
@@ -129,7 +129,7 @@ impl<'k> CapUse<'k> {
     }
 
     fn reached(&self) -> Vec<bool> {
-        self.used.iter().map(|used| used.is_some_and(|used| used >= REACHED * self.limit)).collect()
+        self.used.iter().map(|used| used.is_some_and(|used| used >= MIN_REACHED_PART * self.limit)).collect()
     }
 
     /// The share of seconds in which it was reached.
@@ -143,7 +143,7 @@ impl<'k> CapUse<'k> {
         let windows =
             self.used.chunks(HELD_WINDOW_S).filter_map(|window| mean(window.iter().flatten().copied()));
         let means: Vec<f64> = windows.collect();
-        let beyond = means.iter().filter(|used| **used > NOT_HELD * self.limit).count();
+        let beyond = means.iter().filter(|used| **used > MAX_HELD_RATIO * self.limit).count();
         let exempt = if means.len() >= MIN_WINDOWS_WITH_BURST { 1.0 } else { 0.0 };
         beyond as f64 <= (MIN_REACHED_SHARE * means.len() as f64).max(exempt)
     }
@@ -174,7 +174,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
         let member = member_of(evidence, &device);
         let caps: Vec<CapUse<'_>> =
             KINDS.iter().filter_map(|kind| CapUse::from_evidence(evidence, grid, &device, kind)).collect();
-        let subject = SpikeSubject { evidence, grid, member: &member, device: &device };
+        let subject = CappedDevice { evidence, grid, member: &member, device: &device };
         let found: Vec<Finding> = caps.iter().map(|cap| subject.named(judgement, cap)).collect();
         if !found.iter().any(|finding| finding.id == REACHED_ID)
             && let Some(inferred) = inferred(evidence, grid, &member, &device)
@@ -202,7 +202,7 @@ pub(crate) fn reached_within(evidence: &Evidence, device: &str, windows: &[Windo
             used.iter().fold((0.0, 0.0), |(sum, all), (used, seconds)| (sum + used, all + seconds));
         let file = evidence.environment.get(&format!("{name}.file"));
         let file = file.map_or_else(String::new, |file| format!(" ({file})"));
-        (seconds > 0.0 && sum / seconds >= REACHED * limit)
+        (seconds > 0.0 && sum / seconds >= MIN_REACHED_PART * limit)
             .then(|| format!("{device} was at its limit of {} {}{file}", count(limit), kind.what))
     })
 }
@@ -234,14 +234,14 @@ fn mean_where(values: &[Option<f64>], chosen: &[bool], so: bool) -> Option<f64> 
 pub(crate) const REACHED_ID: &str = "capped-by-throttle";
 
 /// A device with caps, and the server above it.
-struct SpikeSubject<'e> {
+struct CappedDevice<'e> {
     evidence: &'e Evidence,
     grid: SecondGrid,
     member: &'e str,
     device: &'e str,
 }
 
-impl SpikeSubject<'_> {
+impl CappedDevice<'_> {
     /// The finding on a cap: reached while requests waited for it, or its use in per cent.
     fn named(&self, judgement: &Judgement, cap: &CapUse<'_>) -> Finding {
         let often = cap.often();
@@ -321,7 +321,7 @@ impl SpikeSubject<'_> {
         };
         let (syncs, sync_us) = (sums("syncs")?, sums("sync_us")?);
         let (each_us, running) = (sync_us / syncs, sync_us / 1e6);
-        (each_us >= SLOW_SYNC_US && running >= SYNCING).then(|| {
+        (each_us >= MIN_SLOW_SYNC_US && running >= MIN_SYNCING_SHARE).then(|| {
             format!(
                 "The journal was being synced {:.0} % of those seconds, {} ms each time",
                 100.0 * running.min(1.0),
@@ -347,7 +347,7 @@ fn waits(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str, reac
     }
     let grown = |values: &Seconds| {
         let (then, else_) = (mean_where(values, reached, true)?, mean_where(values, reached, false)?);
-        (then >= GROWN * else_).then(|| (then / 1e3, else_ / 1e3))
+        (then >= MIN_GROWTH * else_).then(|| (then / 1e3, else_ / 1e3))
     };
     if let Some((then, otherwise)) = grown(&counters.await_us) {
         let (then, otherwise) = (decimal(then), decimal(otherwise));
@@ -359,7 +359,7 @@ fn waits(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str, reac
     }
     let pressure = grid.sums_of(evidence, "host.pressure.io.some_us");
     let pressure = pressure.and_then(|us| mean_where(&us, reached, true)).map(|us| us / 1e6);
-    if let Some(share) = pressure.filter(|share| *share >= PRESSURE) {
+    if let Some(share) = pressure.filter(|share| *share >= MIN_PRESSURE) {
         waits.push(format!("Some task waited for input or output {:.0} % of those seconds", 100.0 * share));
     }
     waits
@@ -375,7 +375,8 @@ fn gain(
     device: &str,
     cap: f64,
 ) -> Option<Gain> {
-    let curve = curve_of_reads(evidence, device).filter(|curve| curve.highest_per_s() > NOT_HELD * cap)?;
+    let curve =
+        curve_of_reads(evidence, device).filter(|curve| curve.highest_per_s() > MAX_HELD_RATIO * cap)?;
     let waiting = waiting_for_pages(evidence, grid, member)?;
     let shares: Vec<f64> = waiting
         .iter()
@@ -420,11 +421,11 @@ fn inferred(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str) -
             .flatten()
             .collect();
         let high = quantile(&busy, 0.95).filter(|_| busy.len() >= MIN_SECONDS)?;
-        let flat: Vec<f64> = busy.iter().copied().filter(|rate| *rate >= CEILING * high).collect();
+        let flat: Vec<f64> = busy.iter().copied().filter(|rate| *rate >= MIN_CEILING_RATIO * high).collect();
         let share = flat.len() as f64 / busy.len() as f64;
         let varies = coefficient_of_variation(&flat)?;
         let level = median(&flat)?;
-        (share >= MIN_CEILING_SHARE && varies < VARIES && is_round(level))
+        (share >= MIN_CEILING_SHARE && varies < MAX_CEILING_VARIATION && is_round(level))
             .then_some((level, what, share, varies))
     })?;
     let claim = format!("{device} stops at {} {what}, which looks like a limit that was set", count(level));
@@ -443,7 +444,7 @@ fn inferred(evidence: &Evidence, grid: SecondGrid, member: &str, device: &str) -
                 100.0 * share,
                 count(level),
                 100.0 * varies,
-                100.0 * NEAR,
+                100.0 * MAX_DISTANCE_FROM_ROUND,
                 decimal(mean(counters.within.iter().flatten().copied()).unwrap_or(0.0))
             ))
             .advice("Look up the volume's and the machine's provisioned limits; a faster tier raises them, tuning does not")
@@ -464,7 +465,7 @@ fn asked_for_more(evidence: &Evidence, grid: SecondGrid, asking: &[Option<f64>])
     many && match (in_flight, connections) {
         (Some(in_flight), Some(connections)) => {
             let late = clock("response").zip(clock("service"));
-            in_flight >= REACHED * connections
+            in_flight >= MIN_REACHED_PART * connections
                 || late.is_some_and(|(response, service)| response >= 2.0 * service)
         }
         // Clients that were not watched may keep to a rate, unless their demand varies while the served rate does not.
@@ -476,14 +477,17 @@ fn asked_for_more(evidence: &Evidence, grid: SecondGrid, asking: &[Option<f64>])
 fn varies_widely(asking: &[Option<f64>]) -> bool {
     let asking: Vec<f64> = asking.iter().flatten().copied().collect();
     let ends = quantile(&asking, 0.9).zip(quantile(&asking, 0.1));
-    ends.is_some_and(|(high, low)| high >= MORE * low)
+    ends.is_some_and(|(high, low)| high >= MIN_DEMAND_RATIO * low)
 }
 
 /// Whether a rate is a number that people set: a leading figure of the table, by tens or by binary prefixes.
 fn is_round(level: f64) -> bool {
     let near = |value: f64| {
         let scale = 10f64.powf(value.log10().floor());
-        ROUND.iter().chain(&[10.0]).any(|round| (value / (round * scale) - 1.0).abs() < NEAR)
+        ROUND
+            .iter()
+            .chain(&[10.0])
+            .any(|round| (value / (round * scale) - 1.0).abs() < MAX_DISTANCE_FROM_ROUND)
     };
     level > 0.0 && (near(level) || (level >= 1e6 && near(level / 1_048_576.0)))
 }

@@ -36,8 +36,10 @@ pub(crate) enum GainBase {
     Waiting,
     /// What clients wait, whether they were watched or not.
     ClientWaiting,
-    /// None: its rule gives the cost, which is what the operations of others lose.
+    /// None: its rule gives the cost, which is what the operations of others lose. The mean of all operations may hold the culprit's own time.
     OthersLoss,
+    /// None: its rule gives the cost, which is what others wait. The culprit runs no operation, so that this is a part of the mean of all.
+    OthersWait,
 }
 
 const fn cause(id: &'static str, domain: Domain, waits: &'static [Wait], noun: &'static str) -> Cause {
@@ -108,9 +110,13 @@ pub(crate) static CAUSES: &[Cause] = &[
         )
     }),
     stop("fsync-lock", &[Wait::Lock], "fsyncLock"),
-    stop("server-stood-still", &[], "a server that was stopped"),
+    stop("server-stood-still", &[], "a server that answered nothing"),
     provisional(stop("operations-stand-still", &[], "operations that do not end")),
     provisional(stop("lock-held-by", &[Wait::Lock], "an operation that holds a lock")),
+    provisional(Cause {
+        gain: GainBase::OthersWait,
+        ..cause("long-transaction", Domain::Server, &[], "a transaction that stays open")
+    }),
     work("collection-scan", "scans without an index"),
     work("bulk-writer", "one kind of writes"),
     work("one-client", "one client"),

@@ -13,10 +13,11 @@ use crate::Evidence;
 use crate::path::{client_gauge, client_mean_us, client_per_s};
 use crate::seconds::{SecondGrid, mean};
 
-/// Above this utilization of its connections a client's queue only grows, and the unserved operations count.
-const OVERLOADED: f64 = 0.95;
+/// Above this utilization of its connections a client's queue only grows, and the unserved operations count. The formula for the wait has no end at
+/// 1.
+const MAX_UTILIZATION: f64 = 0.95;
 /// The largest ratio of the wait of bursty arrivals to that of random ones: squared coefficients of variation of 4.
-const BURSTS: f64 = 4.0;
+const MAX_BURST_RATIO: f64 = 4.0;
 
 /// The load behind a budget.
 #[derive(Clone, Debug)]
@@ -56,12 +57,12 @@ impl BudgetLoad {
                 .filter(|_| budget.client_mean_us.is_some())
                 .unwrap_or(if seconds > 0.0 { budget.count / seconds } else { 0.0 }),
             p99_us: p99_us(evidence).filter(|_| budget.client_mean_us.is_some()),
-            ..BudgetLoad::of_clients(evidence)
+            ..BudgetLoad::from_clients(evidence)
         }
     }
 
     /// The same from the client's records alone; `None` without a watched client.
-    pub(crate) fn of_client(evidence: &Evidence) -> Option<BudgetLoad> {
+    pub(crate) fn from_client(evidence: &Evidence) -> Option<BudgetLoad> {
         let grid = SecondGrid::from_evidence(evidence);
         let (mean_us, counts) = client_mean_us(evidence, grid, "response")?;
         let (mut time_us, mut count, mut seconds) = (0.0, 0.0, 0.0);
@@ -75,12 +76,12 @@ impl BudgetLoad {
             whole_us: time_us / count,
             per_s: count / seconds,
             p99_us: p99_us(evidence),
-            ..BudgetLoad::of_clients(evidence)
+            ..BudgetLoad::from_clients(evidence)
         })
     }
 
     /// The fields that all servers share.
-    fn of_clients(evidence: &Evidence) -> BudgetLoad {
+    fn from_clients(evidence: &Evidence) -> BudgetLoad {
         let connections = client_gauge(evidence, SecondGrid::from_evidence(evidence), "connections");
         let offered: Vec<f64> = loads(evidence).filter_map(|load| load.offered_per_s).collect();
         BudgetLoad {
@@ -182,10 +183,10 @@ impl BudgetLoad {
         else {
             return self.schedule_us;
         };
-        if utilization >= OVERLOADED {
+        if utilization >= MAX_UTILIZATION {
             return self.schedule_us;
         }
-        self.schedule_us.min(BURSTS * wait_us(utilization, connections, self.service_us()))
+        self.schedule_us.min(MAX_BURST_RATIO * wait_us(utilization, connections, self.service_us()))
     }
 
     /// The wait to be sent that connections of this utilization do not explain: something that stops at times delayed operations.
@@ -211,7 +212,7 @@ impl BudgetLoad {
             return direct_us;
         };
         let then_us = wait_us(after, connections, after_us);
-        if before >= OVERLOADED {
+        if before >= MAX_UTILIZATION {
             return direct_us + (self.schedule_us - then_us).max(0.0);
         }
         let now_us = wait_us(before, connections, before_us);
@@ -224,7 +225,7 @@ impl BudgetLoad {
 
     /// The operations a second that are asked for and not served now, but would be served without `us`.
     fn unserved_per_s(&self, us: f64) -> Option<f64> {
-        let offered = self.offered_per_s.filter(|offered| *offered > self.per_s / OVERLOADED)?;
+        let offered = self.offered_per_s.filter(|offered| *offered > self.per_s / MAX_UTILIZATION)?;
         let after_us = (self.service_us() - us).max(1.0);
         let could = self.connections.map_or(f64::INFINITY, |connections| connections * 1e6 / after_us);
         Some((offered.min(could) - self.per_s).max(0.0))

@@ -26,12 +26,13 @@ pub(crate) const NEEDS: &[&str] = &[
 
 /// The least share of the mean that must be a wait for the device.
 const MIN_WAIT_SHARE: f64 = 0.2;
-/// The shares of the probe's highest throughput and of the depth at its knee that the run must reach to be past the knee.
-const NEAR_HIGHEST: f64 = 0.8;
-const PAST_KNEE: f64 = 1.5;
+/// The shares of the probe's highest throughput and of the depth at its knee that the run must reach to be past the knee: a mix of requests does not
+/// reach the highest throughput of one kind.
+const MIN_SHARE_OF_HIGHEST: f64 = 0.8;
+const MIN_DEPTH_TO_KNEE: f64 = 1.5;
 /// The comparison of the third of the seconds with the least in flight with the third with the most: the least growth of the requests
 /// in flight, the most growth of throughput, and the least growth of time.
-const MORE: f64 = 2.0;
+const MIN_IN_FLIGHT_RATIO: f64 = 2.0;
 const MAX_THROUGHPUT_GROWTH: f64 = 1.15;
 const MIN_TIME_GROWTH: f64 = 1.5;
 const MIN_SECONDS: usize = 15;
@@ -121,7 +122,7 @@ fn past_knee(evidence: &Evidence, device: &str, counters: &DeviceSeconds) -> Opt
     let knee = highest * curve.response_us(1.0) / 1e6;
     let per_s = mean(counters.requests.iter().flatten().copied())?;
     let within = mean(counters.within.iter().flatten().copied())?;
-    (seen && per_s >= NEAR_HIGHEST * highest && within >= PAST_KNEE * knee).then(|| {
+    (seen && per_s >= MIN_SHARE_OF_HIGHEST * highest && within >= MIN_DEPTH_TO_KNEE * knee).then(|| {
         format!(
             "By {} it gives at most {} a second, reached with {} in flight (knee at {}); the run had {} in flight and came to {}",
             curve.source,
@@ -155,7 +156,7 @@ fn grows(counters: &DeviceSeconds) -> Option<String> {
     };
     let low = of(seconds.get(..third)?)?;
     let high = of(seconds.get(seconds.len() - third..)?)?;
-    let full = high.0 >= MORE * low.0
+    let full = high.0 >= MIN_IN_FLIGHT_RATIO * low.0
         && high.1 <= MAX_THROUGHPUT_GROWTH * low.1
         && high.2 >= MIN_TIME_GROWTH * low.2;
     let time = |us: f64| Nanos((us * 1e3) as u64);

@@ -10,7 +10,7 @@ use crate::standstill::{gain_of_stops, gain_without_client};
 use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
 use crate::{Evidence, Judgement};
 
-/// The series that it is judged by.
+/// The series that the finding is judged by.
 pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.fsync_locked",
     "server.{member}.writes.operations",
@@ -31,7 +31,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-/// The times at which it was locked: the stretches without a write in which it said so.
+/// The times at which the server was locked: those without a write in which `currentOp` reported the lock.
 fn locks(evidence: &Evidence, member: &str) -> Vec<Window> {
     let seconds = |begin_ns: u64, end_ns: u64| (begin_ns as f64 / 1e9, end_ns as f64 / 1e9);
     let told = points(evidence, &format!("server.{member}.fsync_locked"));
@@ -61,13 +61,13 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, locks: &[Wi
     let longest_s = lengths_s.iter().copied().fold(0.0, f64::max);
     let times = if locks.len() == 1 { "once".to_owned() } else { format!("{} times", locks.len()) };
     let who = name_of(evidence, member);
-    let claim = format!("fsyncLock held the writes of {who} back {times}, for up to {longest_s:.0} s.");
+    let claim = format!("fsyncLock held back the writes of {who} {times}, for up to {longest_s:.0} s.");
     let count = |kind: &str| evidence.sum(&format!("server.{member}.{kind}.operations")).unwrap_or(0.0);
     let (reads, writes) = (count("reads"), count("writes"));
     let part = if reads + writes > 0.0 { writes / (reads + writes) } else { 1.0 };
     let mut finding = Finding::new("fsync-lock", Severity::Warning, claim)
         .confidence(Confidence::Certain)
-        .evidence("currentOp says fsyncLock: true; no write ended until it was unlocked, and storage is not what they waited for.")
+        .evidence("currentOp reports fsyncLock: true. No write ended until the server was unlocked, so the writes did not wait for storage.")
         .advice("Find who locks the server: a backup that calls fsyncLock. Take it on a secondary, or by a snapshot without the lock.")
         .command("mongosh --eval 'db.currentOp().fsyncLock'    # true while it is locked")
         .next_look("The server's log names the connection that sent fsync and the one that sent fsyncUnlock.")
@@ -86,7 +86,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A minute in which no write ends from 20 to 28 s; whether the server says that it is locked.
+    /// A minute in which no write ends from 20 to 28 s; whether the server reports that it is locked.
     fn judged(is_locked: bool, findings: Vec<Finding>) -> Vec<Finding> {
         let mut series = SeriesSet::default();
         for second in 0..60u64 {
@@ -111,13 +111,13 @@ mod tests {
         let [finding] = found.as_slice() else { panic!("{found:#?}") };
         assert!(finding.claim.contains("once, for up to 8 s"), "{finding:#?}");
         assert_eq!(finding.windows_ns, [(20 * SECOND, 28 * SECOND)]);
-        assert_eq!(judged(false, Vec::new()), [], "a server that stands still for another reason");
+        assert_eq!(judged(false, Vec::new()), [], "a server that is stopped for another reason");
     }
 
     #[test]
     fn what_clients_waited_meanwhile_is_its_cost() {
         let gain = Gain { of: "x".into(), share: 0.9, interval: (0.9, 0.9), basis: "y".into() };
-        let stalls = Finding::new("stalls", Severity::Warning, "Operations stood still once.")
+        let stalls = Finding::new("stalls", Severity::Warning, "Operations stalled once.")
             .gain(gain.clone())
             .window((21 * SECOND, 29 * SECOND));
         assert_eq!(judged(true, vec![stalls])[0].gain, Some(gain));

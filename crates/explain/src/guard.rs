@@ -25,7 +25,7 @@ const MAX_STEAL_PCT: f64 = 5.0;
 /// Time for which a control group was throttled by its quota, above which a server is short of processors, in percent.
 const MAX_THROTTLED_PCT: f64 = 5.0;
 /// A host with more idle time than this is not short of processors, in percent.
-pub(crate) const IDLE_PCT: f64 = 20.0;
+pub(crate) const MAX_SHORT_IDLE_PCT: f64 = 20.0;
 /// Tasks that run or want to run, for each processor, above which the host is short whatever other readings say.
 const MAX_RUNNABLE: f64 = 2.0;
 /// From this share of all processor time on, the load and the servers watched fill the machine themselves.
@@ -43,11 +43,14 @@ pub(crate) const SERVER_FILLS: &str = "server-fills-processors";
 /// The end of the series of the time for which a quota held a process back, and the series of steal.
 const THROTTLED: &str = ".process.throttled_us";
 const STEAL: &str = "host.cpu.steal_pct";
-/// From this part of a quota on it is used up.
-const USED_UP: f64 = 0.95;
+/// From this part of a quota on it is used up: a period may end before its last slice is handed out.
+const MIN_USED_QUOTA: f64 = 0.95;
 /// Reads and writes of which one takes this many times as long as the other are two kinds of work, if the rarer has this part of the other's number.
-const MIXED: f64 = 10.0;
+const MIN_KIND_RATIO: f64 = 10.0;
 const MIN_KIND_PART: f64 = 0.1;
+
+/// Queries that examine this many documents for each one that they return have no index for it.
+const MIN_EXAMINED_RATIO: f64 = 100.0;
 
 /// Whether a finding says that the processors are short, as a capacity does whose limit they are.
 pub fn is_processor_shortage(finding: &Finding) -> bool {
@@ -124,6 +127,7 @@ fn held_by_limit(evidence: &Evidence, judgement: &Judgement, signs: Vec<Sign>) -
         .next_look(look)
         .window(evidence.window_ns);
     for sign in signs {
+        let _ = name_file_of_quota(evidence, &sign.series, &mut finding);
         finding = finding.evidence(sign.evidence).series([sign.series]);
     }
     let members = evidence.members();
@@ -137,12 +141,29 @@ fn held_by_limit(evidence: &Evidence, judgement: &Judgement, signs: Vec<Sign>) -
             });
         finding.evidence.extend(outside_server(evidence, member));
         finding.evidence.extend(used_quota(evidence, member));
-        let pid = evidence.fact(&format!("server.{member}.pid"));
-        finding.command = pid.map(|pid| {
-            format!("cat /proc/{pid}/cgroup    # its group below /sys/fs/cgroup: cpu.max, or cpu.cfs_quota_us (-1 lifts it)")
+        let pid = evidence.fact(&format!("server.{member}.pid")).filter(|_| finding.command.is_none());
+        finding.command = finding.command.or_else(|| {
+            let group = format!("cat /proc/{}/cgroup", pid?);
+            Some(format!(
+                "{group}    # its group below /sys/fs/cgroup: cpu.max, or cpu.cfs_quota_us (-1 lifts it)"
+            ))
         });
     }
     finding
+}
+
+/// Names the file of a server's quota in the advice, with the commands that lift the quota and that set it again, if the run holds them.
+fn name_file_of_quota(evidence: &Evidence, series: &str, finding: &mut Finding) -> Option<()> {
+    let fact = |what| evidence.fact(&format!("{}.process.cpu_quota.{what}", series.strip_suffix(THROTTLED)?));
+    let (file, setting) = (fact("file")?, fact("setting")?);
+    // Version 1 has the period in a file of its own.
+    let lifted = if file.ends_with("cpu.cfs_quota_us") { "-1" } else { "max" };
+    finding.advice = Some(format!(
+        "Raise the quota in {file}, or remove it if it is not meant: other programs are not the cause."
+    ));
+    finding.command = Some(format!("echo {lifted} > {file}"));
+    finding.undo = Some(format!("echo \"{setting}\" > {file}"));
+    Some(())
 }
 
 /// A sentence on a quota that is used up: the server can serve no more than it does.
@@ -151,7 +172,7 @@ fn used_quota(evidence: &Evidence, member: &str) -> Option<String> {
     let used = evidence.rate_per_s(&format!("server.{member}.process.cpu_us"))? / 1e6;
     let of = |kind: &str| evidence.rate_per_s(&format!("server.{member}.{kind}.operations"));
     let per_s = of("reads")? + of("writes")?;
-    (used >= USED_UP * quota).then(|| {
+    (used >= MIN_USED_QUOTA * quota).then(|| {
         format!(
             "The quota is used up ({:.0} %) by {} operations a second: what clients ask for beyond that is not served.",
             (100.0 * used / quota).min(100.0),
@@ -208,7 +229,7 @@ fn server_fills(evidence: &Evidence) -> Option<Finding> {
     let (reads, writes) = (of_kind("reads"), of_kind("writes"));
     let mixed = reads.zip(writes).filter(|((read_us, reads), (write_us, writes))| {
         let (fewer, more) = (reads.min(*writes), reads.max(*writes));
-        fewer >= MIN_KIND_PART * more && read_us.max(*write_us) >= MIXED * read_us.min(*write_us)
+        fewer >= MIN_KIND_PART * more && read_us.max(*write_us) >= MIN_KIND_RATIO * read_us.min(*write_us)
     });
     let long = mixed.map_or(
         "operations",
@@ -248,8 +269,26 @@ fn scans(evidence: &Evidence, member: &str) -> Option<String> {
     namespaces.sort_unstable();
     namespaces.dedup();
     Some(match found {
-        0 => "The run holds no plan of a query, so it does not say which operations these are.".to_owned(),
+        0 => examined_words(evidence, member).unwrap_or_else(|| {
+            "The run holds no plan of a query, so it does not say which operations these are.".to_owned()
+        }),
         count => format!("The log has {count} slow scans without an index, of {}.", namespaces.join(", ")),
+    })
+}
+
+/// A sentence on queries that examine far more documents than they return, as those without an index do.
+fn examined_words(evidence: &Evidence, member: &str) -> Option<String> {
+    let rate = |tail: &str| evidence.rate_per_s(&format!("server.{member}.{tail}"));
+    let (examined, returned) = (rate("scan.documents")?, rate("documents.returned")?);
+    let whole = rate("scan.collections").filter(|scans| *scans >= 1.0);
+    let whole = whole
+        .map_or_else(String::new, |scans| format!(", {} scans of a whole collection a second", count(scans)));
+    (examined >= MIN_EXAMINED_RATIO * returned.max(1.0)).then(|| {
+        format!(
+            "Queries examine {} documents a second and return {}, as those without an index do{whole}; the run holds no plan, so it does not say of which collection.",
+            count(examined),
+            count(returned)
+        )
     })
 }
 
@@ -283,7 +322,7 @@ fn gain_of_quota(evidence: &Evidence, judgement: &Judgement, series: &str) -> Op
 /// Whether most of the processor time went to the load and the servers watched, on one host.
 pub(crate) fn fills_the_machine(evidence: &Evidence) -> bool {
     let share = evidence.fact("host.top.cpu.own_share").and_then(|share| share.parse::<f64>().ok());
-    let has_idle = evidence.idle_pct().is_some_and(|idle_pct| idle_pct > IDLE_PCT);
+    let has_idle = evidence.idle_pct().is_some_and(|idle_pct| idle_pct > MAX_SHORT_IDLE_PCT);
     ClientLoads::from_evidence(evidence).is_some()
         && !has_idle
         && share.is_some_and(|share| share >= MIN_OWN_SHARE)
@@ -306,7 +345,7 @@ impl Sign {
 fn signs(evidence: &Evidence) -> Vec<Sign> {
     let mut signs = Vec::new();
     let idle_pct = evidence.idle_pct();
-    let has_idle = idle_pct.is_some_and(|idle| idle > IDLE_PCT);
+    let has_idle = idle_pct.is_some_and(|idle| idle > MAX_SHORT_IDLE_PCT);
     let most_pct = if has_idle { MAX_WAIT_WITH_IDLE_PCT } else { MAX_WAIT_PCT };
     if let Some(wait_pct) = mean(evidence, "monitor.run_wait_pct").filter(|wait| *wait > most_pct) {
         signs.push(Sign {

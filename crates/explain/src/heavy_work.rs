@@ -8,7 +8,7 @@ use fathom_units::Bytes;
 
 use crate::causes::{is_of_mixed_mean, mixed_mean, ranked_cause, set_mixed_mean};
 use crate::client::points;
-use crate::guard::{IDLE_PCT, SERVER_FILLS, is_processor_shortage};
+use crate::guard::{MAX_SHORT_IDLE_PCT, SERVER_FILLS, is_processor_shortage};
 use crate::index_proposal::index_command;
 use crate::member::{is_router, meets_clients};
 use crate::other_operations::{Culprit, OthersLoss, ProcessorUse, loss_by_comparison, loss_by_run_waits};
@@ -28,19 +28,19 @@ pub(crate) const NEEDS: &[&str] = &[
 ];
 
 /// A user of a resource is named in a finding from this lower bound of its share on, and so many are.
-const MIN_NAMED: f64 = 0.1;
-const MAX_NAMED: usize = 2;
+const MIN_NAMED_SHARE: f64 = 0.1;
+const MAX_NAMED_USERS: usize = 2;
 /// The lower bound of a share from which on the work is a cause: half of the resource.
-const MIN_PART: f64 = 0.5;
+const MIN_CAUSE_SHARE: f64 = 0.5;
 /// The part of the seconds in which the processors are busy, from which on their users are asked for even if the mean of all seconds is not.
-const MIN_BUSY_SECONDS: f64 = 0.2;
+const MIN_BUSY_SECONDS_SHARE: f64 = 0.2;
 /// A client with more than this part of all connections uses much because it is many.
 const MAX_CONNECTION_PART: f64 = 0.5;
 /// Writes are the work of a bulk writer if its connections do hardly anything else, and if other clients have at least this part of all time.
 const MIN_OWN_PART: f64 = 0.8;
-const MIN_OTHER_CLIENTS: f64 = 0.02;
+const MIN_OTHER_CLIENTS_SHARE: f64 = 0.02;
 /// Users that wait for this part of their time are not those that others wait for.
-const MOSTLY_WAITS: f64 = 0.5;
+const MIN_WAITING_SHARE: f64 = 0.5;
 
 /// Findings without a cap or a stop of their own, whose cost is a part of the mean of all operations.
 const OF_THE_MEAN: [&str; 7] = [
@@ -113,10 +113,10 @@ fn are_processors_busy(evidence: &Evidence) -> bool {
     let is_busy = |point: &&Point| {
         let at = waits.partition_point(|one| one.end_ns < point.end_ns);
         let waiting = waits.get(at).filter(|one| one.end_ns == point.end_ns).map_or(0.0, |one| one.value);
-        point.value + waiting <= IDLE_PCT
+        point.value + waiting <= MAX_SHORT_IDLE_PCT
     };
     let busy = idle.iter().filter(is_busy).count();
-    busy > 0 && busy as f64 >= MIN_BUSY_SECONDS * idle.len() as f64
+    busy > 0 && busy as f64 >= MIN_BUSY_SECONDS_SHARE * idle.len() as f64
 }
 
 /// The resources that a finding says are short.
@@ -212,9 +212,9 @@ impl WorkPlace<'_> {
         let of_others = |one: &&UserShare<'_>| resource != WorkResource::Time || !mostly_waits(&one.rows);
         let named: Vec<String> = found
             .iter()
-            .filter(|one| one.share.low >= MIN_NAMED)
+            .filter(|one| one.share.low >= MIN_NAMED_SHARE)
             .filter(of_others)
-            .take(MAX_NAMED)
+            .take(MAX_NAMED_USERS)
             .filter_map(|one| self.use_words(&one.words(), &one.rows, resource, one.share))
             .collect();
         let is_new = !named.iter().any(|words| finding.claim.contains(words.as_str()));
@@ -285,7 +285,7 @@ impl WorkPlace<'_> {
         let find = |id: &'static str, is_its: &dyn Fn(&UserShare<'_>) -> bool| {
             resources.iter().find_map(|resource| {
                 let (resource, found) = self.users(*resource);
-                let heavy = found.into_iter().find(|one| one.share.low >= MIN_PART && is_its(one))?;
+                let heavy = found.into_iter().find(|one| one.share.low >= MIN_CAUSE_SHARE && is_its(one))?;
                 let (share, rows) = (heavy.share, heavy.rows.clone());
                 Some(HeavyWork { id, resource, share, rows, worker: Worker::User(heavy) })
             })
@@ -316,7 +316,7 @@ impl WorkPlace<'_> {
             let clients = self.table.clients.iter().filter(|one| !of_others || !is_its(one));
             clients.map(|one| one.used.time_us).sum()
         };
-        own_part >= MIN_OWN_PART && time_us(true) >= MIN_OTHER_CLIENTS * time_us(false)
+        own_part >= MIN_OWN_PART && time_us(true) >= MIN_OTHER_CLIENTS_SHARE * time_us(false)
     }
 
     /// The client that uses half of a resource or more over few connections.
@@ -333,7 +333,7 @@ impl WorkPlace<'_> {
             .iter()
             .filter(is_few)
             .filter_map(share)
-            .find(|(_, share)| share.low >= MIN_PART)?;
+            .find(|(_, share)| share.low >= MIN_CAUSE_SHARE)?;
         let worker = Worker::Client(client);
         let is_its = |row: &&WorkRow| {
             (&row.application, &row.driver, &row.client)
@@ -397,10 +397,10 @@ impl WorkPlace<'_> {
     /// Whether the work takes most of the time of all operations, so that their mean is its own.
     fn is_most_of_time(&self, heavy: &HeavyWork<'_>) -> bool {
         let share = self.table.share_of_rows(&heavy.rows, WorkResource::Time);
-        share.is_some_and(|share| share.low >= MIN_PART)
+        share.is_some_and(|share| share.low >= MIN_CAUSE_SHARE)
     }
 
-    /// Takes the cost from findings on the resource where it is a share of a mean that holds the culprit's own time: if the others' loss is known
+    /// Takes the cost from findings on the resource if it is a share of a mean that holds the culprit's own time: if the others' loss is known
     /// and large, or if most of all time is the culprit's.
     fn withdraw_costs(
         &self,
@@ -432,7 +432,7 @@ fn mostly_waits(rows: &[&WorkRow]) -> bool {
         waits += row.waiting_share * row.sightings as f64;
         all += row.sightings as f64;
     }
-    all > 0.0 && waits >= MOSTLY_WAITS * all
+    all > 0.0 && waits >= MIN_WAITING_SHARE * all
 }
 
 /// The longest time for which one of the operations was seen running.

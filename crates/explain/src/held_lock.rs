@@ -40,9 +40,9 @@ const HOLDERS: &[&str] = &[
     "renameCollection",
 ];
 /// The least part of all waits for locks that fall into the time of one holder.
-const MIN_PART: f64 = 0.5;
-/// A wait is counted when it ends, and read at the next sample.
-const READ_LATE_NS: u64 = 1_500_000_000;
+const MIN_HOLDER_PART: f64 = 0.5;
+/// A wait is counted when it ends, and read at the next sample, a second later and sometimes late.
+const MAX_READING_DELAY_NS: u64 = 1_500_000_000;
 /// The times that a claim lists.
 const MAX_TIMES: usize = 3;
 
@@ -80,7 +80,7 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str) -> Option<F
     let all_us = lock_waits_us(evidence, member, &[evidence.window_ns]);
     let sum = |name: &str| evidence.sum(&format!("server.{member}.{name}")).unwrap_or(0.0);
     let served_us = sum("reads.latency_us") + sum("writes.latency_us");
-    if holder.waited_us <= 0.0 || holder.waited_us < MIN_PART * all_us || served_us <= 0.0 {
+    if holder.waited_us <= 0.0 || holder.waited_us < MIN_HOLDER_PART * all_us || served_us <= 0.0 {
         return None;
     }
     let lengths_s: Vec<f64> =
@@ -122,7 +122,8 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str) -> Option<F
 /// The command during whose runs others waited longest for locks.
 fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
     let mut runs: BTreeMap<(String, String), Vec<Window>> = BTreeMap::new();
-    let is_holder = |one: &&SlowOperation| HOLDERS.contains(&one.operation.as_str());
+    // One that waited for its lock itself held nothing that others waited for.
+    let is_holder = |one: &&SlowOperation| HOLDERS.contains(&one.operation.as_str()) && !waited_for_lock(one);
     for one in logged_operations(evidence, member).filter(is_holder) {
         runs.entry((one.operation.clone(), namespace_of(one))).or_default().push(window_of(one));
     }
@@ -138,23 +139,25 @@ fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
     let holder = |((operation, namespace), windows): ((String, String), Vec<Window>)| {
         let is_seen = seen.contains(&(operation.clone(), namespace.clone()));
         let waited = |one: &&SlowOperation| {
-            let waited_us = one.lock_wait_us.unwrap_or(0) as f64;
             let meets = windows.iter().any(|window| overlap(*window, window_of(one)));
-            !HOLDERS.contains(&one.operation.as_str())
-                && meets
-                && 2.0 * waited_us >= 1e3 * one.duration_ms as f64
+            !HOLDERS.contains(&one.operation.as_str()) && meets && waited_for_lock(one)
         };
         let logged = logged_operations(evidence, member).filter(waited);
         let (waiters, logged_us) =
             logged.fold((0, 0.0), |(count, us), one| (count + 1, us + one.lock_wait_us.unwrap_or(0) as f64));
         let until_read: Vec<Window> = windows
             .iter()
-            .map(|(begin_ns, end_ns)| (*begin_ns, end_ns.saturating_add(READ_LATE_NS)))
+            .map(|(begin_ns, end_ns)| (*begin_ns, end_ns.saturating_add(MAX_READING_DELAY_NS)))
             .collect();
         let waited_us = lock_waits_us(evidence, member, &until_read).max(logged_us);
         LockHolder { operation, namespace, windows, waited_us, waiters, is_seen }
     };
     runs.into_iter().map(holder).max_by(|one, other| one.waited_us.total_cmp(&other.waited_us))
+}
+
+/// Whether an operation waited for locks for half of its time or more.
+fn waited_for_lock(one: &SlowOperation) -> bool {
+    2.0 * one.lock_wait_us.unwrap_or(0) as f64 >= 1e3 * one.duration_ms as f64
 }
 
 /// The runs of holders that readings of `$currentOp` saw, each from its begin to the last reading that saw it.
@@ -335,5 +338,7 @@ mod tests {
     fn a_build_that_delays_no_operation_is_not_named() {
         assert_eq!(judged(vec![slow("createIndexes", 1500, 0)], 40), []);
         assert_eq!(judged(vec![slow("find", 1500, 1_400_000)], 20), []);
+        let build = slow("createIndexes", 1500, 1_400_000);
+        assert_eq!(judged(vec![build], 20), [], "it waited for the lock itself");
     }
 }

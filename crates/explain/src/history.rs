@@ -23,7 +23,7 @@ use crate::run_noise::run_noise;
 
 const SURROGATES: usize = 1999;
 /// The share of the histories called changed that may be wrong.
-const FALSE_SHARE: f64 = 0.05;
+const MAX_FALSE_SHARE: f64 = 0.05;
 const SEED: u64 = 0x41_39;
 /// The number of earlier runs that are read for a run's page: months of one a day, and twice the number that a judgement needs.
 const MAX_EARLIER_RUNS: usize = 99;
@@ -178,7 +178,7 @@ fn judge(histories: &mut [History]) {
             HistoryReach::Suspicion => Reach::Suspicion,
             HistoryReach::Judgement => Reach::Judgement,
         };
-        let is_sure = history.reach == Reach::Judgement && p <= FALSE_SHARE;
+        let is_sure = history.reach == Reach::Judgement && p <= MAX_FALSE_SHARE;
         let state = if is_sure { ChangeState::Change } else { ChangeState::Suspect };
         history.changes = verdict.changes.iter().filter_map(|change| told(history, change, state)).collect();
     }

@@ -50,7 +50,7 @@ fn refused(evidence: &Evidence) -> Option<Finding> {
     let syncs: f64 = names.iter().filter_map(|name| evidence.sum(name)).sum();
     let covered = syncs * under_way;
     (written > MAX_WRITES_PER_COVERED * covered).then(|| {
-        let claim = "More journaled writes were acknowledged than the journal's syncs can cover: this is no rate of journaled writes";
+        let claim = "More journaled writes were acknowledged than the journal's syncs can cover: this cannot be a rate of journaled writes";
         Finding::new(ID, Severity::Warning, claim)
             .confidence(Confidence::Certain)
             .evidence(format!(

@@ -15,12 +15,12 @@ use crate::{Evidence, Judgement};
 
 /// The fewest levels of a ladder.
 const MIN_LEVELS: usize = 3;
-/// Rates of one number of connections are levels of their own if they differ by more than this.
-const APART: f64 = 1.05;
-/// A ladder of rates has passed its knee if its slowest level takes this many times its fastest.
-const SLOWED: f64 = 2.0;
-/// A step shorter than two cycles of the usual checkpoint does not see what a checkpoint does.
-const CYCLES_S: f64 = 120.0;
+/// Rates of one number of connections are levels of their own if they differ by more than this: a held rate varies by less.
+const MIN_LEVEL_RATIO: f64 = 1.05;
+/// A ladder of rates has passed its knee if its slowest level takes this many times its fastest: half of its time is then a wait.
+const MIN_SLOWDOWN_PAST_KNEE: f64 = 2.0;
+/// A shorter step may lack a whole cycle of the usual checkpoint, which is 60 s and the checkpoint's duration.
+const MIN_STEP_S: f64 = 120.0;
 /// Points along a curve.
 const POINTS: usize = 60;
 
@@ -94,7 +94,7 @@ fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
         true => of_connections(usable, laws.as_ref()?),
         false => of_rates(usable),
     }?;
-    Some(if usable.iter().any(|load| load.seconds < CYCLES_S) {
+    Some(if usable.iter().any(|load| load.seconds < MIN_STEP_S) {
         finding.evidence(
             "Steps are shorter than two cycles of a checkpoint, so they are blind to what checkpoints do",
         )
@@ -107,7 +107,7 @@ fn finding_of(ladder: &Ladder<'_>) -> Option<Finding> {
 fn distinct(values: impl Iterator<Item = f64>) -> usize {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
-    sorted.dedup_by(|a, b| *a < *b * APART);
+    sorted.dedup_by(|a, b| *a < *b * MIN_LEVEL_RATIO);
     sorted.len()
 }
 
@@ -222,7 +222,7 @@ fn of_rates(loads: &[&Load]) -> Option<Finding> {
     levels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (first, last) = (levels.first()?, levels.last()?);
     let power = levels.iter().min_by(|a, b| (a.1 / a.0).total_cmp(&(b.1 / b.0)))?;
-    if last.1 < SLOWED * first.1 || power.0 >= last.0 {
+    if last.1 < MIN_SLOWDOWN_PAST_KNEE * first.1 || power.0 >= last.0 {
         return None;
     }
     let one = loads.first()?;

@@ -10,13 +10,13 @@ use crate::client::{ClientLoads, points};
 use crate::windows::{Window, read_in, spread};
 use crate::{Evidence, Judgement};
 
-/// The largest gap at the client, which counts every operation.
-const CLIENT_GAP: f64 = 0.02;
+/// The largest gap at the client. It counts every operation, so only those that cross an end of the window may differ.
+const MAX_CLIENT_GAP: f64 = 0.02;
 /// The largest gap of a sampled mean, whatever its error: parts of an operation lie outside the gauge.
-const DEVICE_GAP: f64 = 0.1;
-const SERVER_GAP: f64 = 0.5;
-/// The number of standard errors that a gap must also exceed.
-const ERRORS: f64 = 4.0;
+const MAX_DEVICE_GAP: f64 = 0.1;
+const MAX_SERVER_GAP: f64 = 0.5;
+/// The number of standard errors that a gap must also exceed: by chance one window in 16,000 does.
+const MIN_GAP_ERRORS: f64 = 4.0;
 /// The most by which throughput and time of the second half may differ from the first half's (docs/methods.md#littles-law).
 const MAX_DRIFT: f64 = 0.05;
 /// The fewest windows that are judged.
@@ -39,7 +39,7 @@ enum LawCheck {
 
 /// Number under way, throughput and total time of each window: what one comparison needs.
 #[derive(Debug, Default)]
-struct ShardRows {
+struct LittleRows {
     /// Seconds, area under the gauge in seconds, operations, their time in seconds.
     rows: Vec<Vec<f64>>,
 }
@@ -48,13 +48,13 @@ struct ShardRows {
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     if let Some(client) = ClientLoads::from_evidence(evidence) {
         let rows = client_rows(evidence, &client);
-        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, CLIENT_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, MAX_CLIENT_GAP) {
             judgement.findings.push(client_finding(&rows, gap, error, evidence));
         }
     }
     for member in evidence.members() {
         let rows = server_rows(evidence, &member);
-        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, SERVER_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, MAX_SERVER_GAP) {
             judgement.findings.push(sampled_finding(
                 ("server-count-does-not-add-up", format!("server {member}"), "operations"),
                 &rows,
@@ -65,7 +65,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
     for device in devices(evidence) {
         let rows = device_rows(evidence, &device);
-        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, DEVICE_GAP) {
+        if let LawCheck::Fails { gap, error } = rows.verdict(evidence.seed, MAX_DEVICE_GAP) {
             judgement.findings.push(sampled_finding(
                 ("device-count-does-not-add-up", format!("device {device}"), "requests"),
                 &rows,
@@ -76,7 +76,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     }
 }
 
-impl ShardRows {
+impl LittleRows {
     /// Adds a window, if all its values were read.
     fn add(&mut self, window: Window, in_flight: Option<f64>, operations: Option<f64>, time_s: Option<f64>) {
         let seconds = (window.1 - window.0) as f64 / 1e9;
@@ -92,12 +92,12 @@ impl ShardRows {
     }
 
     fn verdict(&self, seed: u64, most: f64) -> LawCheck {
-        let whole = ShardRows::check(&self.rows);
+        let whole = LittleRows::check(&self.rows);
         if self.rows.len() < MIN_WINDOWS || whole.in_flight < MIN_IN_FLIGHT || whole.throughput_per_s <= 0.0 {
             return LawCheck::CannotTell;
         }
         let (early, late) = self.rows.split_at(self.rows.len() / 2);
-        let (early, late) = (ShardRows::check(early), ShardRows::check(late));
+        let (early, late) = (LittleRows::check(early), LittleRows::check(late));
         let drift = |early: f64, late: f64| (late / early - 1.0).abs();
         let drifts = [
             drift(early.throughput_per_s, late.throughput_per_s),
@@ -119,7 +119,11 @@ impl ShardRows {
             return LawCheck::CannotTell;
         };
         let gap = gap_of(&whole);
-        if gap.abs() > most.max(ERRORS * error) { LawCheck::Fails { gap, error } } else { LawCheck::Holds }
+        if gap.abs() > most.max(MIN_GAP_ERRORS * error) {
+            LawCheck::Fails { gap, error }
+        } else {
+            LawCheck::Holds
+        }
     }
 }
 
@@ -139,9 +143,9 @@ fn gap_of(check: &LittleCheck) -> f64 {
 }
 
 /// The client's own count and its records. The time of failed operations is under way but in no record.
-fn client_rows(evidence: &Evidence, client: &ClientLoads) -> ShardRows {
+fn client_rows(evidence: &Evidence, client: &ClientLoads) -> LittleRows {
     let windows = client.windows(evidence);
-    let mut rows = ShardRows::default();
+    let mut rows = LittleRows::default();
     let mut sums = vec![[0.0; 4]; windows.len()];
     let mut put = |place: usize, values: Vec<Option<f64>>| {
         for (sum, value) in sums.iter_mut().zip(values) {
@@ -167,7 +171,7 @@ fn client_rows(evidence: &Evidence, client: &ClientLoads) -> ShardRows {
 
 /// A server's sums of latency and its sampled clients. Waits without a ticket are in the sums and in no gauge, so they are
 /// subtracted.
-fn server_rows(evidence: &Evidence, member: &str) -> ShardRows {
+fn server_rows(evidence: &Evidence, member: &str) -> LittleRows {
     let of = |tail: &str| points(evidence, &format!("server.{member}.{tail}"));
     let windows: Vec<Window> =
         of("reads.latency_us").iter().map(|point| (point.begin_ns, point.end_ns)).collect();
@@ -189,7 +193,7 @@ fn server_rows(evidence: &Evidence, member: &str) -> ShardRows {
         all.iter().filter_map(|values| values.get(at).copied().flatten()).sum()
     };
     let active = [active_reads, active_writes];
-    let mut rows = ShardRows::default();
+    let mut rows = LittleRows::default();
     for (at, window) in windows.iter().enumerate().filter(|(_, window)| window.1 > window.0) {
         let in_flight = both(&active, at).map(|active| active + known(&queued, at));
         let time_s = both(&latency, at).map(|time_us| (time_us - known(&outside, at)).max(0.0) / 1e6);
@@ -199,7 +203,7 @@ fn server_rows(evidence: &Evidence, member: &str) -> ShardRows {
 }
 
 /// A device's summed times and its sampled requests in flight. If a device counts flushes apart, they are not in its requests in flight.
-fn device_rows(evidence: &Evidence, device: &str) -> ShardRows {
+fn device_rows(evidence: &Evidence, device: &str) -> LittleRows {
     let of = |tail: &str| points(evidence, &format!("device.{device}.{tail}"));
     let windows: Vec<Window> = of("read_ms").iter().map(|point| (point.begin_ns, point.end_ns)).collect();
     let sum = |tail: &str| spread(of(tail), &windows);
@@ -209,7 +213,7 @@ fn device_rows(evidence: &Evidence, device: &str) -> ShardRows {
     let pair = |one: &[Option<f64>], other: &[Option<f64>], at: usize| -> Option<f64> {
         Some(one.get(at).copied().flatten()? + other.get(at).copied().flatten()?)
     };
-    let mut rows = ShardRows::default();
+    let mut rows = LittleRows::default();
     for (at, window) in windows.iter().enumerate().filter(|(_, window)| window.1 > window.0) {
         let time_s = pair(&read_ms, &write_ms, at).map(|ms| ms / 1e3);
         rows.add(*window, in_flight.get(at).copied().flatten(), pair(&reads, &writes, at), time_s);
@@ -222,8 +226,8 @@ fn devices(evidence: &Evidence) -> Vec<String> {
     names.filter_map(|(name, _)| Some(name.strip_suffix(".in_flight")?.to_owned())).collect()
 }
 
-fn client_finding(rows: &ShardRows, gap: f64, error: f64, evidence: &Evidence) -> Finding {
-    let check = ShardRows::check(&rows.rows);
+fn client_finding(rows: &LittleRows, gap: f64, error: f64, evidence: &Evidence) -> Finding {
+    let check = LittleRows::check(&rows.rows);
     Finding::new(
         "client-count-does-not-add-up",
         Severity::Warning,
@@ -248,11 +252,11 @@ fn client_finding(rows: &ShardRows, gap: f64, error: f64, evidence: &Evidence) -
 
 fn sampled_finding(
     (id, whose, what): (&str, String, &str),
-    rows: &ShardRows,
+    rows: &LittleRows,
     (gap, error): (f64, f64),
     (evidence, series): (&Evidence, String),
 ) -> Finding {
-    let check = ShardRows::check(&rows.rows);
+    let check = LittleRows::check(&rows.rows);
     Finding::new(id, Severity::Note, format!("The counters of {whose} do not agree with its sampled {what}."))
         .confidence(Confidence::CannotTell)
         .evidence(format!(

@@ -59,7 +59,7 @@ fn sound_queues_hold() {
     for (servers, general) in [(1, false), (4, false), (1, true), (8, true)] {
         let evidence = queue(servers, general, 0);
         let rows = client_rows(&evidence, &ClientLoads::from_evidence(&evidence).unwrap());
-        let gap = gap_of(&ShardRows::check(&rows.rows));
+        let gap = gap_of(&LittleRows::check(&rows.rows));
         println!("{servers} servers, general {general}: gap {:.3} %", 100.0 * gap);
         assert!(gap.abs() < 0.005, "{gap}");
         assert_eq!(findings(&evidence), Vec::<String>::new());

@@ -5,7 +5,7 @@ use crate::Evidence;
 /// The largest share of free memory that the data may take; the rest is for memory use that grows with them.
 const MAX_SHARE_OF_FREE: f64 = 0.5;
 /// At this share of a group's limit the kernel evicts a page of files of the group for each new one.
-const FULL: f64 = 0.95;
+const MIN_FULL_SHARE: f64 = 0.95;
 
 /// The least share of all operations that the namespace whose size was read must have.
 const MIN_SHARE_OF_NAMESPACE: f64 = 0.9;
@@ -36,7 +36,7 @@ impl ServerMemory {
         let memory = ServerMemory { data_bytes, free_bytes, reached_limit_bytes: None };
         Some(match mean("process.memory_limit_bytes").zip(mean("process.memory_used_bytes")) {
             None => memory,
-            Some((limit_bytes, used_bytes)) if used_bytes >= FULL * limit_bytes => {
+            Some((limit_bytes, used_bytes)) if used_bytes >= MIN_FULL_SHARE * limit_bytes => {
                 ServerMemory { reached_limit_bytes: Some(limit_bytes), ..memory }
             }
             Some((limit_bytes, used_bytes)) => {

@@ -10,7 +10,7 @@ use fathom_units::decimal;
 use crate::server_devices::leaves;
 use crate::{Evidence, Judgement};
 
-/// The series that it is judged by.
+/// The series that the finding is judged by.
 pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.process.read_bytes",
     "server.{member}.process.written_bytes",
@@ -20,7 +20,7 @@ pub(crate) const NEEDS: &[&str] = &[
 
 /// The least share of the device's bytes that others have.
 const MIN_OTHERS_SHARE: f64 = 0.5;
-/// And their least rate: the journal of a file system writes up to 16 KiB for each sync, so a thousand syncs make 16 MiB.
+/// The least rate of their bytes: the journal of a file system writes up to 16 KiB for each sync, so a thousand syncs make 16 MiB.
 const MIN_OTHERS_BYTES_PER_S: f64 = 32.0 * 1_048_576.0;
 
 /// Adds a finding for each device that mostly serves other programs.
@@ -70,7 +70,7 @@ fn neighbour(evidence: &Evidence, device: &str) -> Option<Finding> {
     };
     let mut own = NeighbourTraffic { read: 0.0, written: 0.0 };
     for member in &members {
-        // A process that was not watched may do all of it.
+        // A process that was not watched may cause all of the traffic.
         own.read += per_s(format!("server.{member}.process.read_bytes"))?;
         own.written += per_s(format!("server.{member}.process.written_bytes"))?;
     }
@@ -93,7 +93,7 @@ fn neighbour(evidence: &Evidence, device: &str) -> Option<Finding> {
             .evidence(format!("{device} had {}; {who} asked for {}.", total.words(), own.words()))
             .advice("Move the other program or the data to another device, or limit it (io.max of its control group).")
             .command("pidstat -d 5 1    # which processes read and write; as root")
-            .next_look("Judge a window in which the other program rests: what operations gain is what it costs.")
+            .next_look("Judge a window in which the other program is idle: the difference in the time of operations is what it costs.")
             .source("https://man7.org/linux/man-pages/man5/proc_pid_io.5.html")
             .series(["read_bytes", "written_bytes"].map(|kind| format!("device.{device}.{kind}")))
             .series(process)

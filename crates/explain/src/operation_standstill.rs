@@ -11,6 +11,7 @@ use fathom_units::{Bytes, count};
 use crate::caps::{REACHED_ID, reached_within};
 use crate::client::{ClientLoads, points};
 use crate::logged_operations::{logged_operations, namespace_of};
+use crate::long_transaction;
 use crate::member::{is_router, meets_clients, name_of};
 use crate::seconds::mean;
 use crate::server_devices::leaves;
@@ -34,21 +35,21 @@ pub(crate) const NEEDS: &[&str] = &[
 const ID: &str = "operations-stand-still";
 /// Findings that say why nothing ended, each for the same time.
 const EXPLAINED_BY: [&str; 2] = ["server-stood-still", "fsync-lock"];
-/// Operations a second that monitoring itself makes at most.
-const OWN_PER_S: f64 = 3.0;
+/// Operations a second that monitoring itself makes at most: this program asks for latencies each second, and others may do the same.
+const MAX_MONITORING_PER_S: f64 = 3.0;
 /// The least usual rate: a server with few operations ends none in many seconds.
-const MIN_PER_S: f64 = 20.0;
+const MIN_USUAL_PER_S: f64 = 20.0;
 /// The largest part of the usual rate that counts as nothing.
-const MAX_PART: f64 = 0.02;
+const MAX_STANDSTILL_PART: f64 = 0.02;
 /// The least length of a standstill, and the longest time between two readings of a server that answers.
 const MIN_LENGTH_S: f64 = 2.0;
 const MAX_READING_S: f64 = 2.5;
 /// Where clients are watched, fewer seconds than this part are stalls, which have a rule of their own.
 const MIN_SHARE_WATCHED: f64 = 0.2;
 /// The least part of a standstill that the operations which end right behind it have waited.
-const MIN_WAITED: f64 = 0.5;
-/// The least fill of a cache that operations make room in.
-const FULL: f64 = 0.95;
+const MIN_WAITED_PART: f64 = 0.5;
+/// The least fill of a cache that operations make room in (WiredTiger's `eviction_trigger` is 95 %).
+const MIN_CACHE_FILL: f64 = 0.95;
 /// The standstills that a claim lists.
 const MAX_MOMENTS: usize = 3;
 
@@ -178,10 +179,11 @@ impl OperationStandstill {
         let ended = ended(evidence, member, "operations");
         let length = |point: &Point| length_s((point.begin_ns, point.end_ns));
         let per_s = |point: &Point| point.value / length(point).max(1e-9);
-        let busy: Vec<f64> = ended.iter().map(per_s).filter(|rate| *rate > OWN_PER_S).collect();
-        let usual_per_s = quantile(&busy, 0.5).filter(|rate| *rate >= MIN_PER_S)?;
+        let busy: Vec<f64> = ended.iter().map(per_s).filter(|rate| *rate > MAX_MONITORING_PER_S).collect();
+        let usual_per_s = quantile(&busy, 0.5).filter(|rate| *rate >= MIN_USUAL_PER_S)?;
         let nothing = |point: &&Point| {
-            per_s(point) <= OWN_PER_S.max(MAX_PART * usual_per_s) && length(point) <= MAX_READING_S
+            per_s(point) <= MAX_MONITORING_PER_S.max(MAX_STANDSTILL_PART * usual_per_s)
+                && length(point) <= MAX_READING_S
         };
         let still = ended
             .iter()
@@ -221,7 +223,8 @@ impl OperationStandstill {
     }
 
     fn finding(&self, evidence: &Evidence, judgement: &Judgement, member: &str) -> Finding {
-        let causes = self.causes(evidence, member);
+        let mut causes = self.causes(evidence, member);
+        causes.extend(self.transaction(judgement, member));
         let writers = LargestWriters::from_evidence(evidence, member);
         let who = writers.as_ref().and_then(|writers| writers.claim.clone());
         let because: Vec<String> =
@@ -257,6 +260,21 @@ impl OperationStandstill {
         self.windows.iter().copied().fold(finding, Finding::window)
     }
 
+    /// The transaction whose locks operations waited for in that time, as the finding on it says.
+    fn transaction(&self, judgement: &Judgement, member: &str) -> Option<String> {
+        let of_member = format!("server.{member}.");
+        let is_its = |one: &&Finding| {
+            let mut meets =
+                one.windows_ns.iter().flat_map(|held| self.windows.iter().map(|own| (*held, *own)));
+            one.id == long_transaction::ID
+                && one.claim.contains(long_transaction::HOLDS_LOCKS)
+                && one.series.iter().any(|name| name.starts_with(&of_member))
+                && meets.any(|(held, own)| overlap(held, own))
+        };
+        let claim = &judgement.findings.iter().find(is_its)?.claim;
+        Some(claim.strip_prefix("A ").map_or_else(|| claim.clone(), |rest| format!("a {rest}")))
+    }
+
     /// The states of the device and of the engine in that time that may hold the operations up, a part of a sentence each.
     fn causes(&self, evidence: &Evidence, member: &str) -> Vec<String> {
         let gauge = |tail: &str| gauge_within(evidence, &format!("server.{member}.{tail}"), &self.windows);
@@ -269,7 +287,7 @@ impl OperationStandstill {
             causes.push("a checkpoint ran".to_owned());
         }
         let (used, most) = (gauge("cache.used_bytes"), gauge("cache.most_bytes"));
-        if most > 0.0 && used >= FULL * most {
+        if most > 0.0 && used >= MIN_CACHE_FILL * most {
             causes.push(format!(
                 "the cache was {:.0} % full, so operations make room in it",
                 100.0 * used / most
@@ -282,7 +300,7 @@ impl OperationStandstill {
 /// Whether the operations that ended right behind a standstill had waited through it.
 fn is_waited_through(times_us: &[Point], window: Window) -> bool {
     let behind = times_us.iter().find(|point| point.begin_ns + 1_000_000 >= window.1);
-    behind.is_some_and(|point| point.value >= MIN_WAITED * 1e6 * length_s(window))
+    behind.is_some_and(|point| point.value >= MIN_WAITED_PART * 1e6 * length_s(window))
 }
 
 /// The bytes that a device without a reached cap wrote a second.

@@ -16,25 +16,25 @@ use crate::server_work::{WorkTable, WorkUse, kind_in_top, work_readings};
 use crate::windows::{Window, overlap};
 
 /// The parts of a culprit's usual rate (its 90th percentile) from which it counts as active, and up to which as at rest.
-const ACTIVE: f64 = 0.25;
-const AT_REST: f64 = 0.05;
+const MIN_ACTIVE_PART: f64 = 0.25;
+const MAX_REST_PART: f64 = 0.05;
 /// The fewest readings with the culprit, seconds without it, and other operations in either.
 const MIN_READINGS: usize = 5;
 const MIN_REST_S: f64 = 5.0;
 const MIN_OPERATIONS: f64 = 50.0;
-/// The time around a sighting that is not counted as one without the culprit.
-const MARGIN_NS: u64 = 2_000_000_000;
+/// The time around a sighting that is not counted as one without the culprit: readings are a second apart, so it may have run just before or after.
+const SIGHTING_MARGIN_NS: u64 = 2_000_000_000;
 /// The fewest other operations a second that can lose anything.
 const MIN_OTHERS_PER_S: f64 = 1.0;
 /// An interval that begins below this share and ends above [`MIN_COST_SHARE`] says nothing.
-const UNKNOWN_BELOW: f64 = 0.01;
+const MIN_INTERVAL_BEGIN: f64 = 0.01;
 const RESAMPLES: usize = 1000;
 
 /// The operations whose cost to the others is asked for.
 pub(crate) struct Culprit<'c> {
     /// Whether operations that were seen are its own.
     owns: &'c dyn Fn(&OperationGroup) -> bool,
-    /// Its collections and kinds in `top`. Other operations of these are not told apart from its own.
+    /// Its collections and kinds in `top`. Other operations of these cannot be distinguished from its own.
     classes: BTreeSet<OperationClass>,
 }
 
@@ -79,7 +79,7 @@ impl OthersLoss {
     /// Whether the interval decides between a loss that matters and one that does not.
     pub(crate) fn is_known(&self) -> bool {
         let (low, high) = self.cost.interval;
-        low >= UNKNOWN_BELOW || high < MIN_COST_SHARE
+        low >= MIN_INTERVAL_BEGIN || high < MIN_COST_SHARE
     }
 
     /// Whether the others lose less than what matters.
@@ -145,7 +145,7 @@ fn series_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// What the others lose while the culprit runs. `None` if they are too few, if the culprit always runs, or if `top` was not read.
+/// The loss of the others while the culprit runs. `None` if they are too few, if the culprit always runs, or if `top` was not read.
 pub(crate) fn loss_by_comparison(
     evidence: &Evidence,
     member: &str,
@@ -158,15 +158,18 @@ pub(crate) fn loss_by_comparison(
         .map(|work| TopReading::new(work, culprit))
         .collect();
     let usual = quantile(&read.iter().map(|one| one.own_us_per_s).collect::<Vec<_>>(), 0.9)?;
-    let is_active = |one: &&TopReading| one.is_seen || usual > 0.0 && one.own_us_per_s >= ACTIVE * usual;
+    let is_active =
+        |one: &&TopReading| one.is_seen || usual > 0.0 && one.own_us_per_s >= MIN_ACTIVE_PART * usual;
     let active: Vec<&TopReading> = read.iter().filter(is_active).collect();
     let rest: Vec<&TopReading> =
-        read.iter().filter(|one| !one.is_seen && one.own_us_per_s <= AT_REST * usual).collect();
+        read.iter().filter(|one| !one.is_seen && one.own_us_per_s <= MAX_REST_PART * usual).collect();
     let seen = work.iter().filter(|work| work.operations.iter().any(culprit.owns));
     let busy: Vec<Window> = seen
         .map(|work| (work.begin_ns, work.end_ns))
         .chain(active.iter().map(|one| one.window_ns))
-        .map(|(begin_ns, end_ns)| (begin_ns.saturating_sub(MARGIN_NS), end_ns.saturating_add(MARGIN_NS)))
+        .map(|(begin_ns, end_ns)| {
+            (begin_ns.saturating_sub(SIGHTING_MARGIN_NS), end_ns.saturating_add(SIGHTING_MARGIN_NS))
+        })
         .collect();
     let calm = CalmTimes::new(evidence, member, culprit, &read, &rest, &busy);
     let losses: Vec<ReadingLoss> = active.iter().filter_map(|one| calm.loss(one)).collect();
@@ -288,7 +291,7 @@ fn compared(seed: u64, calm: OperationTime, losses: &[ReadingLoss]) -> Option<Ot
     Some(OthersLoss { cost, words })
 }
 
-/// What the others wait for a processor, as far as the culprit can make them wait: between its own share of the processor time and all of it.
+/// The wait of the others for a processor, as far as the culprit can cause it: between its own share of the processor time and all of it.
 /// `None` if threads were not read, or if no other operation was counted.
 pub(crate) fn loss_by_run_waits(
     evidence: &Evidence,

@@ -10,10 +10,10 @@ use crate::client::{ClientLoads, points};
 use crate::seconds::mean;
 
 /// A ping that is this many times as long as the mean operation, and at least this long, waits for something that operations wait for too.
-const LONG: f64 = 10.0;
+const MIN_PING_RATIO: f64 = 10.0;
 const MIN_PING_US: f64 = 5000.0;
-/// From this part of the connections on all of them are in use: some are of monitoring.
-const IN_USE: f64 = 0.8;
+/// From this part of the connections on all of them are in use: a few belong to monitoring.
+const MIN_IN_USE_SHARE: f64 = 0.8;
 /// The fewest readings of a mean.
 const MIN_READINGS: usize = 10;
 
@@ -47,7 +47,7 @@ pub(crate) fn outside_server(evidence: &Evidence, member: &str) -> Option<String
     }
     let (_, mean_us) = served(evidence, member)?;
     if let Some(ping_us) =
-        median_ping_us(evidence, member).filter(|us| *us >= MIN_PING_US.max(LONG * mean_us))
+        median_ping_us(evidence, member).filter(|us| *us >= MIN_PING_US.max(MIN_PING_RATIO * mean_us))
     {
         return Some(format!(
             "This is the time within the server. Its clients wait longer: a ping, which does no work, takes {}.",
@@ -60,7 +60,7 @@ pub(crate) fn outside_server(evidence: &Evidence, member: &str) -> Option<String
     };
     let at_work = gauge("clients.readers")? + gauge("clients.writers")?;
     let connections =
-        gauge("connections.current").filter(|count| *count > 0.0 && at_work >= IN_USE * count)?;
+        gauge("connections.current").filter(|count| *count > 0.0 && at_work >= MIN_IN_USE_SHARE * count)?;
     Some(format!(
         "This is the time within the server, and at least what clients feel: {at_work:.0} of {connections:.0} connections have an operation under way, and what is due beyond that waits before it is sent."
     ))
@@ -74,7 +74,8 @@ pub(crate) fn gain_of_quota_outside(evidence: &Evidence, member: &str, throttled
         return None;
     }
     let (operations, mean_us) = served(evidence, member)?;
-    let ping_us = median_ping_us(evidence, member).filter(|us| *us >= MIN_PING_US.max(LONG * mean_us))?;
+    let ping_us =
+        median_ping_us(evidence, member).filter(|us| *us >= MIN_PING_US.max(MIN_PING_RATIO * mean_us))?;
     let seconds = evidence.read_s(&format!("server.{member}.reads.operations"))?;
     let connections = evidence.mean(&format!("server.{member}.connections.current"));
     let most_us = connections.map_or(f64::INFINITY, |count| count * seconds * 1e6 / operations);

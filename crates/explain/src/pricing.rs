@@ -16,7 +16,7 @@ use crate::storage_class::{VERSION, WAKE_US};
 use crate::{Evidence, Judgement, member, stalls};
 
 pub(crate) fn price_all(evidence: &Evidence, findings: &mut [Finding], parts: &[PricedPart]) {
-    let load = largest_load(parts).or_else(|| BudgetLoad::of_client(evidence));
+    let load = largest_load(parts).or_else(|| BudgetLoad::from_client(evidence));
     let above_device = waits_above_device(findings);
     for finding in findings.iter_mut() {
         price(finding, parts, load.as_ref(), &above_device);
@@ -200,7 +200,7 @@ fn weighted(mut cost: Cost, weight: f64) -> Cost {
 fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>, above_device: &[Wait]) {
     let Some((_, cause)) = causes::ranked_cause(finding) else { return };
     let of_gain = finding.gain.as_ref().zip(load).and_then(|(gain, load)| match cause.gain {
-        GainBase::None | GainBase::OthersLoss => None,
+        GainBase::None | GainBase::OthersLoss | GainBase::OthersWait => None,
         _ if gain.of == SENT => load.cost_before_arrival(gain.share, gain.interval, &gain.basis),
         GainBase::Waiting => {
             let rest = 1.0 - explained_share(finding, parts);
@@ -242,7 +242,8 @@ fn price(finding: &mut Finding, parts: &[PricedPart], load: Option<&BudgetLoad>,
         true => one.share.total_cmp(&other.share),
         false => one.mean_us.total_cmp(&other.mean_us),
     };
-    let given = finding.cost.take().filter(|_| cause.gain == GainBase::OthersLoss);
+    let given =
+        finding.cost.take().filter(|_| matches!(cause.gain, GainBase::OthersLoss | GainBase::OthersWait));
     let most = of_waits.chain(of_gain).chain(given).max_by(more);
     // A share of zero is no cost: the reason is said in its place.
     if most.as_ref().is_some_and(|cost| cost.share <= 0.0) {

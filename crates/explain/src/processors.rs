@@ -3,7 +3,7 @@
 //! A quota or a set of processors makes the machine smaller than its host, which may then be idle while nothing more can run here.
 
 use crate::Evidence;
-use crate::guard::IDLE_PCT;
+use crate::guard::MAX_SHORT_IDLE_PCT;
 use crate::path::client_names;
 
 /// A quota that ran out in this share of its periods, in percent, held back the programs, however little of it was used on average.
@@ -30,11 +30,11 @@ struct ProcessorLimit {
 impl Processors {
     /// The processors that were the limit: those of the quota, else the host's. `None` if neither were busy, or if a part was not read.
     pub(crate) fn busy(evidence: &Evidence) -> Option<Processors> {
-        let of_limit = Processors::of_limit(evidence).filter(Processors::are_busy);
-        of_limit.or_else(|| Processors::of_host(evidence).filter(Processors::are_busy))
+        let of_limit = Processors::from_limit(evidence).filter(Processors::are_busy);
+        of_limit.or_else(|| Processors::from_host(evidence).filter(Processors::are_busy))
     }
 
-    fn of_host(evidence: &Evidence) -> Option<Processors> {
+    fn from_host(evidence: &Evidence) -> Option<Processors> {
         let count = evidence.mean("host.cpu.count").filter(|count| *count > 0.0)?;
         Some(Processors {
             busy_pct: 100.0 - evidence.idle_pct()?,
@@ -45,7 +45,7 @@ impl Processors {
     }
 
     /// The processors that a quota or a set leaves; `None` without either.
-    pub(crate) fn of_limit(evidence: &Evidence) -> Option<Processors> {
+    pub(crate) fn from_limit(evidence: &Evidence) -> Option<Processors> {
         let processors = evidence.mean("monitor.processors").filter(|count| *count > 0.0)?;
         let server_pct = pct(server_us_per_s(evidence)?, processors);
         let count = evidence.mean("host.cpu.count").unwrap_or(processors);
@@ -67,7 +67,7 @@ impl Processors {
 
     fn are_busy(&self) -> bool {
         let throttled_pct = self.limit.as_ref().and_then(|limit| limit.throttled_pct);
-        self.idle_pct() < IDLE_PCT || throttled_pct.is_some_and(|pct| pct >= MIN_THROTTLED_PCT)
+        self.idle_pct() < MAX_SHORT_IDLE_PCT || throttled_pct.is_some_and(|pct| pct >= MIN_THROTTLED_PCT)
     }
 
     pub(crate) fn idle_pct(&self) -> f64 {

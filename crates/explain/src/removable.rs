@@ -8,7 +8,7 @@ use fathom_record::verdict::MIN_COST_SHARE;
 
 use crate::Evidence;
 use crate::cost::BudgetLoad;
-use crate::guard::{IDLE_PCT, followers_under_quota, is_under_quota};
+use crate::guard::{MAX_SHORT_IDLE_PCT, followers_under_quota, is_under_quota};
 use crate::memory::ServerMemory;
 use crate::path::is_over_loopback;
 use crate::storage_class::{
@@ -264,7 +264,7 @@ fn wakes_of_replication_us(evidence: &Evidence, budget: &Budget) -> f64 {
 
 /// Whether waits for a processor could go: processors are busy, or a quota holds back this server or one that follows it.
 fn are_processors_short(evidence: &Evidence, budget: &Budget) -> bool {
-    evidence.idle_pct().is_none_or(|idle_pct| idle_pct <= IDLE_PCT)
+    evidence.idle_pct().is_none_or(|idle_pct| idle_pct <= MAX_SHORT_IDLE_PCT)
         || is_under_quota(evidence, &budget.member)
         || !followers_under_quota(evidence).is_empty()
 }

@@ -5,8 +5,8 @@ use fathom_record::{Finding, FindingOrigin};
 
 use crate::{
     Evidence, Judgement, amplification, caps, causes, cluster, device, fsync_lock, guard, heavy_work,
-    held_lock, journal_rate, ladder, layers, little, neighbour, operation_standstill, queue, spikes, stalls,
-    standstill, verdict,
+    held_lock, journal_rate, ladder, layers, little, long_transaction, neighbour, operation_standstill,
+    queue, spikes, stalls, standstill, verdict,
 };
 
 /// One rule that judges a run.
@@ -29,6 +29,9 @@ pub static RULES: &[Rule] = &[
             "server.{member}.process.cpu_us",
             "server.{member}.process.cpu_quota",
             "server.{member}.process.throttled_us",
+            "server.{member}.scan.documents",
+            "server.{member}.scan.collections",
+            "server.{member}.documents.returned",
             "host.cpu.idle_pct",
             "host.cpu.steal_pct",
             "host.runnable",
@@ -111,6 +114,7 @@ pub static RULES: &[Rule] = &[
     Rule { name: "fsync-lock", needs: fsync_lock::NEEDS, judge: fsync_lock::judge },
     // After the stops that have a cause of their own.
     Rule { name: "held-lock", needs: held_lock::NEEDS, judge: held_lock::judge },
+    Rule { name: "long-transaction", needs: long_transaction::NEEDS, judge: long_transaction::judge },
     Rule {
         name: "operation-standstill",
         needs: operation_standstill::NEEDS,

@@ -10,8 +10,9 @@ use crate::windows::{Window, read_in, spread_where};
 
 /// One step of the grid.
 pub(crate) const STEP_NS: u64 = 1_000_000_000;
-/// The share of a second that must be covered: samplers' seconds are not the grid's.
-const COVERED: f64 = 0.5;
+/// The share of a second that readings must cover: samplers' seconds begin at other moments than those of the grid, so one covers half of some
+/// second.
+const MIN_COVERED_SHARE: f64 = 0.5;
 /// The most steps: two days. A longer window is cut at its end.
 const MAX_SECONDS: u64 = 172_800;
 
@@ -56,7 +57,7 @@ impl SecondGrid {
 
     /// The sum that was added in each second.
     pub(crate) fn sums(&self, points: &[Point]) -> Vec<Option<f64>> {
-        spread_where(points, &self.windows(), COVERED)
+        spread_where(points, &self.windows(), MIN_COVERED_SHARE)
     }
 
     /// The mean of what was read in each second.

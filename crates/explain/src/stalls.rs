@@ -22,21 +22,22 @@ use crate::{Evidence, Judgement};
 const MIN_READINGS: usize = 15;
 /// The largest share of the seconds that may be stalled; a larger share is normal for the system.
 const MAX_SHARE_OF_SECONDS: f64 = 0.2;
-/// The least factor by which a stalled second's mean exceeds the median second's, and the least difference.
-const FACTOR: f64 = 10.0;
-const MIN_US: f64 = 1000.0;
+/// The least factor by which a stalled second's mean exceeds the median second's, and the least difference: far beyond the usual variation of
+/// seconds, and long enough for users to notice.
+const MIN_STALL_RATIO: f64 = 10.0;
+const MIN_STALL_EXTRA_US: f64 = 1000.0;
 /// The least share of all waiting that stalled seconds add.
 const MIN_STALL_SHARE: f64 = 0.5;
 /// The least share of this additional wait that operations must have spent before they were sent.
-const MIN_HELD_UP: f64 = 0.5;
+const MIN_HELD_UP_SHARE: f64 = 0.5;
 /// A second of a known spike that is this many times as slow as the median second of the spikes is more than that spike.
-const MORE_THAN_A_SPIKE: f64 = 3.0;
+const MIN_RATIO_TO_SPIKE: f64 = 3.0;
 /// The number of stalls from which on they are no accident.
-const REPEATED: usize = 3;
-/// A sampler's reading that is this many times as long as the others came late.
-const LATE: f64 = 1.3;
+const MIN_REPEATED_STALLS: usize = 3;
+/// A sampler's reading that is this many times as long as the others came late. Readings are a second apart, and a busy host delays one by less.
+const MIN_LATE_RATIO: f64 = 1.3;
 /// The number of stalls that are listed with their times.
-const MAX_STALLS_TOLD: usize = 5;
+const MAX_STALLS_LISTED: usize = 5;
 const NS_PER_S: f64 = 1e9;
 const US_PER_S: f64 = 1e6;
 
@@ -47,7 +48,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let inner = latency.readings.get(1..latency.readings.len().saturating_sub(1)).unwrap_or(&[]);
     let Some(stalled) = StalledSeconds::from_readings(inner, judgement) else { return };
     let Some(sent) = LatencySeries::since_sent(evidence) else { return };
-    if stalled.held_up_us(&sent.readings) < MIN_HELD_UP * stalled.added_us {
+    if stalled.held_up_us(&sent.readings) < MIN_HELD_UP_SHARE * stalled.added_us {
         return;
     }
     let mut finding = stalled.finding(latency.of);
@@ -88,8 +89,8 @@ impl StalledSeconds {
         let median_us = quantile(&means, 0.5).filter(|_| means.len() >= MIN_READINGS)?;
         let spikes: Vec<Spikes> = Spikes::told_of(&readings, judgement);
         let is_stalled = |reading: &LatencyReading| {
-            reading.mean >= FACTOR * median_us
-                && reading.mean >= median_us + MIN_US
+            reading.mean >= MIN_STALL_RATIO * median_us
+                && reading.mean >= median_us + MIN_STALL_EXTRA_US
                 && !spikes.iter().any(|spikes| spikes.explain(reading))
         };
         let of_s = readings.last()?.end_s - readings.first()?.begin_s;
@@ -133,9 +134,9 @@ impl StalledSeconds {
 
     fn finding(&self, of: &str) -> Finding {
         let count = self.stalls.len();
-        let severity = if count >= REPEATED { Severity::Warning } else { Severity::Note };
+        let severity = if count >= MIN_REPEATED_STALLS { Severity::Warning } else { Severity::Note };
         let claim = format!(
-            "Operations stood still {}: {:.0} % of all that clients waited was added in {:.0} of {:.0} seconds.",
+            "Operations stalled {}: {:.0} % of all that clients waited was added in {:.0} of {:.0} seconds.",
             times(count),
             100.0 * self.share,
             self.stalled_s.max(1.0),
@@ -144,10 +145,10 @@ impl StalledSeconds {
         let moments: Vec<String> = self
             .stalls
             .iter()
-            .take(MAX_STALLS_TOLD)
+            .take(MAX_STALLS_LISTED)
             .map(|(begin_s, end_s)| format!("{begin_s:.0} to {end_s:.0} s"))
             .collect();
-        let more = if count > MAX_STALLS_TOLD { " and later" } else { "" };
+        let more = if count > MAX_STALLS_LISTED { " and later" } else { "" };
         let finding = Finding::new("stalls", severity, claim)
             .evidence(format!(
                 "The mean {of} is {:.2} ms in those seconds and {:.2} ms in the others; {:.2} ms in all.",
@@ -211,7 +212,7 @@ impl Spikes<'_> {
             let windows = finding.windows_ns.as_slice();
             let within = readings.iter().filter(|reading| met(windows, reading));
             let usual_us = quantile(&within.map(|reading| reading.mean).collect::<Vec<_>>(), 0.5)?;
-            Some(Spikes { windows, most_us: MORE_THAN_A_SPIKE * usual_us })
+            Some(Spikes { windows, most_us: MIN_RATIO_TO_SPIKE * usual_us })
         })
         .collect()
     }
@@ -252,19 +253,23 @@ fn host(evidence: &Evidence, stalled: &StalledSeconds) -> Option<String> {
             .filter(|(point, _)| overlap((point.begin_ns, point.end_ns), in_ns(*stall)));
         within.map(|(_, length_s)| *length_s).fold(0.0, f64::max)
     };
-    let late: Vec<f64> =
-        stalled.stalls.iter().map(longest_s).filter(|length_s| *length_s > LATE * usual_s).collect();
+    let late: Vec<f64> = stalled
+        .stalls
+        .iter()
+        .map(longest_s)
+        .filter(|length_s| *length_s > MIN_LATE_RATIO * usual_s)
+        .collect();
     let worst_s = late.iter().copied().fold(0.0, f64::max) - usual_s;
     // Operations become due evenly over a stop, so their mean wait is at most half of it.
     let stop_s = 2.0 * stalled.inside_us / US_PER_S;
     Some(if !late.is_empty() {
         format!(
-            "The samplers on this host came late in {} of them too, by up to {worst_s:.1} s: this host stood still, or Fathom on \
-             it, not the server alone.",
+            "The samplers on this host came late in {} of them too, by up to {worst_s:.1} s: this host stopped too, or Fathom on \
+             it did, not the server alone.",
             late.len()
         )
-    } else if stop_s > LATE * usual_s {
-        "The samplers on this host were on time meanwhile: the host itself did not stand still.".to_owned()
+    } else if stop_s > MIN_LATE_RATIO * usual_s {
+        "The samplers on this host were on time meanwhile: the host itself did not stop.".to_owned()
     } else {
         "The samplers on this host were on time, but a stop as short as this may fall between two of their moments.".to_owned()
     })
@@ -286,7 +291,7 @@ fn checkpoints(evidence: &Evidence, judgement: &Judgement, stalls: &[(f64, f64)]
 }
 
 /// The least share of the operations' time at the server.
-const MIN_SHARE: f64 = 0.5;
+const MIN_SERVER_TIME_SHARE: f64 = 0.5;
 /// Findings that explain stalls by a server that served nothing.
 const STOPS: [&str; 2] = ["server-stood-still", "fsync-lock"];
 
@@ -315,8 +320,9 @@ pub(crate) fn wait_within(evidence: &Evidence, windows: &[Window], member: &str)
     let time_us = sum("reads.latency_us") + sum("writes.latency_us");
     let waits = Wait::ALL.into_iter().filter(|wait| *wait != Wait::CacheMiss);
     let shares = waits.map(|wait| (wait, sum(&format!("wait.{}_us", wait.layer())) / time_us));
-    let (wait, share) =
-        shares.filter(|(_, share)| *share >= MIN_SHARE).max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let (wait, share) = shares
+        .filter(|(_, share)| *share >= MIN_SERVER_TIME_SHARE)
+        .max_by(|one, other| one.1.total_cmp(&other.1))?;
     (time_us > 0.0).then_some((wait, share.min(1.0)))
 }
 

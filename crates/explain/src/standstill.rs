@@ -1,4 +1,4 @@
-//! Finds a server that was stopped, without any client: it answered nothing for a while, not even pings, and then continued.
+//! Finds a server that answered nothing for a while, not even pings, and then continued. No client is needed.
 //!
 //! Each second the samplers ask each server and wait for its answer, so that a reading of a stopped server spans the stop. A stopped
 //! host delays the readings of the host as well, and a server that ended is down, not stopped.
@@ -25,11 +25,11 @@ const MIN_STOP_S: f64 = 1.0;
 /// The fewest readings for a usual length.
 const MIN_READINGS: usize = 10;
 /// The largest share of the readings that may span a stop; a larger share means a slow server, or one that is read less often.
-const MAX_SHARE: f64 = 0.2;
+const MAX_SHARE_OF_READINGS: f64 = 0.2;
 /// How many stops are described with their moments.
 const MAX_MOMENTS: usize = 5;
 
-/// Adds a finding for each server that was stopped.
+/// Adds a finding for each server that answered nothing for a while.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     for member in evidence.members() {
         let stops = stops(evidence, &member);
@@ -86,14 +86,14 @@ fn stops(evidence: &Evidence, member: &str) -> Vec<Standstill> {
         })
     };
     let stops: Vec<Standstill> = read.iter().filter_map(stop).collect();
-    if stops.len() as f64 > MAX_SHARE * read.len() as f64 { Vec::new() } else { stops }
+    if stops.len() as f64 > MAX_SHARE_OF_READINGS * read.len() as f64 { Vec::new() } else { stops }
 }
 
 fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[Standstill]) -> Finding {
     let longest_s = stops.iter().map(|stop| stop.length_s).fold(0.0, f64::max);
     let times = if stops.len() == 1 { "once".to_owned() } else { format!("{} times", stops.len()) };
     let claim = format!(
-        "{} stood still {times}, for up to {longest_s:.1} s: it answered nothing, pings included",
+        "{} answered nothing {times}, not even pings, for up to {longest_s:.1} s",
         name_of(evidence, member)
     );
     let moments: Vec<String> = stops
@@ -231,7 +231,10 @@ mod tests {
     fn a_server_that_stood_still_is_named_without_a_client() {
         let found = judged(&[20, 30, 40], false, false);
         let [finding] = found.as_slice() else { panic!("{found:#?}") };
-        assert!(finding.claim.contains("stood still 3 times, for up to 4.0 s"), "{finding:#?}");
+        assert!(
+            finding.claim.contains("answered nothing 3 times, not even pings, for up to 4.0 s"),
+            "{finding:#?}"
+        );
         assert!(finding.evidence[1].contains("only the server stopped"), "{finding:#?}");
         assert_eq!(finding.windows_ns.len(), 3);
         let host = judged(&[20], true, false);

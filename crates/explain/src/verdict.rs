@@ -19,10 +19,10 @@ use crate::{Evidence, Judgement, journal_rate};
 /// The sentence on a journaled rate that is refused.
 const REFUSED_RATE: &str =
     "Cannot tell: more journaled writes were acknowledged than the journal's syncs can cover.";
-/// An interval that begins below this share takes its estimate back.
-const UNKNOWN_BELOW: f64 = 0.01;
+/// An interval that begins below this share takes its estimate back: a cost of almost nothing is possible.
+const MIN_INTERVAL_BEGIN: f64 = 0.01;
 /// Below this many operations a second a server is idle, and there is nothing to hold back.
-const IDLE_PER_S: f64 = 1.0;
+const MIN_EXAMINED_PER_S: f64 = 1.0;
 
 /// Prices the findings, ranks them by their cost, and decides.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
@@ -97,7 +97,7 @@ fn held_back(evidence: &Evidence, finding: &Finding, cause: &Cause) -> Verdict {
 /// A cost in words. An interval from nothing to nearly all says that the amount is not known, and is not printed as if it were.
 fn cost_words(cost: &Cost) -> String {
     let (low, high) = cost.interval;
-    if low >= UNKNOWN_BELOW || high < MIN_COST_SHARE {
+    if low >= MIN_INTERVAL_BEGIN || high < MIN_COST_SHARE {
         return cost.words();
     }
     let clock = match cost.clock {
@@ -249,7 +249,7 @@ fn not_examined(evidence: &Evidence) -> Verdict {
     }
     let operations: f64 = read.iter().sum();
     let per_s = if seconds > 0.0 { operations / seconds } else { 0.0 };
-    let (what, next) = if per_s < IDLE_PER_S {
+    let (what, next) = if per_s < MIN_EXAMINED_PER_S {
         (
             format!("Not examined: the servers were idle, with {} operations a second.", count(per_s)),
             "Watch while the application, or a load, is at work.",
@@ -265,8 +265,10 @@ fn not_examined(evidence: &Evidence) -> Verdict {
 
 /// The verdict on a large wait that no finding explains, on an active guard, or on layers that do not add up.
 fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict> {
-    let largest = largest(parts).filter(|(_, cost)| cost.share >= MIN_COST_SHARE);
-    if let Some((wait, cost)) = largest {
+    // Reads that a larger cache would save are quick: their cause is known, and only their share may not be.
+    let others = wait_costs(parts).filter(|(wait, _)| *wait != Wait::CacheMiss);
+    let largest = others.max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share));
+    if let Some((wait, cost)) = largest.filter(|(_, cost)| cost.share >= MIN_COST_SHARE) {
         let sentence =
             format!("Cannot tell what makes operations wait for {}: {}", wait.words(), cost_words(&cost));
         let mut reasons = judgement.withheld.clone();
@@ -279,8 +281,12 @@ fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart])
             ..Verdict::new(Outcome::CannotTell, sentence)
         });
     }
-    if let Some(verdict) = small_cache(judgement) {
-        return Some(verdict);
+    let verdict = match costly_cache_misses(parts) {
+        Some(cost) => uncertain_cache(&cost),
+        None => small_cache(judgement),
+    };
+    if verdict.is_some() {
+        return verdict;
     }
     if !judgement.withheld.is_empty() {
         let sentence =
@@ -301,6 +307,31 @@ fn unexplained(evidence: &Evidence, judgement: &Judgement, parts: &[PricedPart])
         reasons: budget.missing.clone(),
         next: Some("Watch the client too, and the host of the server.".to_owned()),
         ..Verdict::new(Outcome::CannotTell, sentence)
+    })
+}
+
+/// The cost of reads that a larger cache would save, if they take a fifth of the mean.
+fn costly_cache_misses(parts: &[PricedPart]) -> Option<Cost> {
+    let costs = wait_costs(parts).filter(|(wait, _)| *wait == Wait::CacheMiss).map(|(_, cost)| cost);
+    let most = costs.max_by(|one, other| one.share.total_cmp(&other.share));
+    most.filter(|cost| cost.share >= MIN_COST_SHARE)
+}
+
+/// The verdict on reads that a larger cache would save and that probably take a fifth of the mean. An interval from next to nothing on is of a few
+/// moments, which do not hold the mean operation back.
+fn uncertain_cache(cost: &Cost) -> Option<Verdict> {
+    let is_near = cost.interval.0 >= 0.5 * MIN_COST_SHARE;
+    is_near.then(|| Verdict {
+        confidence: Confidence::CannotTell,
+        reasons: vec!["Whether these reads take a fifth of the mean is within the interval.".to_owned()],
+        next: Some("Watch for longer.".to_owned()),
+        ..Verdict::new(
+            Outcome::CannotTell,
+            format!(
+                "Cannot tell whether a larger cache would help: reads of pages that it would hold take {}",
+                cost_words(cost)
+            ),
+        )
     })
 }
 
@@ -394,8 +425,16 @@ fn not_held_back(evidence: &Evidence, parts: &[PricedPart]) -> Verdict {
         }
         None => "there is no wait that could go".to_owned(),
     };
-    let sentence =
-        format!("Not held back: no cause makes the mean operation of {mean} longer by 20 %; {largest}.");
+    let sentence = match costly_cache_misses(parts) {
+        None => {
+            format!("Not held back: no cause makes the mean operation of {mean} longer by 20 %; {largest}.")
+        }
+        Some(cost) => format!(
+            "Not held back: nothing slows the mean operation of {mean} by 20 %. In a few moments it reads pages that a larger cache would hold, at the speed of an idle device: {:.0} to {:.0} % of the mean.",
+            100.0 * cost.interval.0,
+            100.0 * cost.interval.1
+        ),
+    };
     let mut reasons: Vec<String> = parts
         .iter()
         .map(|part| {

@@ -9,11 +9,11 @@ use fathom_record::Point;
 pub(crate) type Window = (u64, u64);
 
 /// The share of a window that readings must cover for it to count as read, if shares of a mean are computed from it.
-const COVERED: f64 = 0.95;
+const MIN_COVERED_SHARE: f64 = 0.95;
 
 /// The part in each window of sums whose own windows overlap it; `None` if a window is not covered.
 pub(crate) fn spread(points: &[Point], windows: &[Window]) -> Vec<Option<f64>> {
-    spread_where(points, windows, COVERED)
+    spread_where(points, windows, MIN_COVERED_SHARE)
 }
 
 /// The same, for windows of which at least this share is covered.

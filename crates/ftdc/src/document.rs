@@ -12,6 +12,8 @@ use crate::metric::malformed;
 const MIN_BYTES: usize = 5;
 /// The limit of mongod for its own documents (`BSONObjMaxInternalSize`); recorded ones have at most 1 MB.
 const MAX_BYTES: usize = (16 << 20) + (16 << 10);
+/// What follows bytes that are no document is counted up to this length.
+pub(crate) const MAX_COUNTED_BYTES: u64 = 256 << 20;
 
 /// A document of a recording.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,11 @@ pub enum Document<'d> {
     },
     /// A type that a later version of mongod may write.
     Unknown,
+}
+
+/// Whether a file may be one of a recording, by its first bytes: the length of a document.
+pub fn may_begin_recording(head: [u8; 4]) -> bool {
+    (MIN_BYTES..=MAX_BYTES).contains(&(u32::from_le_bytes(head) as usize))
 }
 
 impl Document<'_> {
@@ -88,7 +95,7 @@ impl<R: Read> DocumentReader<R> {
         self.read_bytes
     }
 
-    /// The bytes after the last document that do not form a complete one. A mongod that was killed may leave some.
+    /// The bytes after the last document that do not form a complete one, counted up to 256 MiB. A mongod that was killed may leave some.
     pub fn cut_off_bytes(&self) -> u64 {
         self.cut_off_bytes
     }
@@ -117,16 +124,14 @@ impl<R: Read> DocumentReader<R> {
         if self.read_up_to(4)? == 0 {
             return Ok(false);
         }
-        let length = match self.buffer.first_chunk::<4>() {
-            Some(head) if self.buffer.len() == 4 => u32::from_le_bytes(*head) as usize,
-            _ => 0,
-        };
-        let is_possible = (MIN_BYTES..=MAX_BYTES).contains(&length);
+        let head = self.buffer.first_chunk::<4>().copied().unwrap_or_default();
+        let (is_possible, length) = (may_begin_recording(head), u32::from_le_bytes(head) as usize);
         if is_possible && self.read_up_to(length)? == length {
             return Ok(true);
         }
-        self.is_torn = !is_possible && self.buffer.len() == 4;
+        // A source that fails here says nothing about the bytes that it did not give.
         self.cut_off_bytes = self.buffer.len() as u64 + self.drain()?;
+        self.is_torn = !is_possible && self.buffer.len() == 4;
         Ok(false)
     }
 
@@ -138,9 +143,10 @@ impl<R: Read> DocumentReader<R> {
         Ok(self.buffer.len())
     }
 
-    /// Reads the rest of the source and returns its length.
+    /// Reads the rest of the source, unless it is long, and returns the length of what was read.
     fn drain(&mut self) -> Result<u64> {
-        io::copy(&mut self.source, &mut io::sink()).map_err(|cause| unreadable(&cause))
+        let mut rest = self.source.by_ref().take(MAX_COUNTED_BYTES);
+        io::copy(&mut rest, &mut io::sink()).map_err(|cause| unreadable(&cause))
     }
 }
 
@@ -173,7 +179,7 @@ fn parse(document: &RawDocument) -> Result<Document<'_>> {
         }
     }
     let (Some(at_ms), Some(number)) = (at_ms, number) else {
-        return Err(malformed("a document without a time and a type: this is no recording"));
+        return Err(malformed("a document without a time and a type, so it is not a recording"));
     };
     match (number, replies, payload) {
         (0, Some(replies), _) => Ok(Document::Metadata { at_ms, replies }),

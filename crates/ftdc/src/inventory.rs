@@ -96,7 +96,7 @@ pub fn take_inventory(inputs: &[PathBuf]) -> Result<(Vec<ServerInventory>, Vec<E
             || server.files.iter().any(|file| file.bytes > 0);
         if !is_recording {
             let names: Vec<&str> = server.files.iter().map(|file| file.name.as_str()).collect();
-            let what = format!("{} of {} is no recording of a mongod", names.join(", "), server.directory);
+            let what = format!("{} of {} is not a recording of a mongod", names.join(", "), server.directory);
             problems.push(Error::new(fathom_errors::Kind::Malformed, what));
         }
         is_recording

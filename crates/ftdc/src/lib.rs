@@ -16,6 +16,7 @@ mod document;
 mod inventory;
 mod metric;
 mod metric_reader;
+mod piped_files;
 mod recording_file;
 mod recording_reader;
 mod sample_blocks;
@@ -26,12 +27,13 @@ mod server_dumps;
 mod server_facts;
 mod server_words;
 mod shell_json;
+mod stream_path;
 mod timeline;
 mod varint;
 
 pub use chunk::{ChunkBuffer, MAX_VALUES, MetricChunk};
 pub use chunk_writer::{ChunkWriter, MAX_SAMPLES};
-pub use document::{Document, DocumentReader};
+pub use document::{Document, DocumentReader, may_begin_recording};
 pub use inventory::{FileInventory, ServerInventory, take_inventory};
 pub use metric::{Metric, MetricKind};
 pub use recording_file::{

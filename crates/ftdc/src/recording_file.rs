@@ -10,11 +10,14 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Cursor, ErrorKind, Read, Seek};
+use std::io::{self, BufRead as _, Cursor, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use flate2::read::MultiGzDecoder;
+
+use crate::piped_files::PipedFiles;
+use crate::stream_path::{StreamFormat, StreamPath};
 
 /// The nesting depth of archives, compression included: `case.zip` > `node.tar.gz` > `diagnostic.data.tar` has four.
 const MAX_NESTING: usize = 12;
@@ -51,7 +54,7 @@ pub enum SearchEvent<'f> {
     File(RecordingFile<'f>),
     /// A file in an archive that is of this kind by its name. Only [`search_companions`] passes such files on.
     Companion(CompanionKind, RecordingFile<'f>),
-    /// No more file of this directory follows. A directory in an archive, or of files that were named one by one, has no such event.
+    /// No more file of this directory follows. Directories in an archive end with it. One of files that were named one by one has no such event.
     End {
         directory: &'f str,
     },
@@ -88,8 +91,11 @@ pub fn search_recordings(
     Ok(search.problems)
 }
 
-/// Passes the same files to `visit`, and with them those in archives that may be logs or dumps. Standard input is left out, since it can be read
-/// once, and so is what cannot be read: [`search_recordings`] returns its errors.
+/// Passes the same files to `visit`, and with them those in archives that may be logs or dumps. What cannot be read is left out:
+/// [`search_recordings`] returns its errors.
+///
+/// Standard input can be read once. The recordings in an archive there are kept for later searches, and are passed on without contents. If it is no
+/// archive, nothing of it is read.
 ///
 /// # Errors
 /// If an input cannot be read at all, and those of `visit`.
@@ -97,8 +103,44 @@ pub fn search_companions(
     inputs: &[PathBuf],
     visit: &mut dyn FnMut(SearchEvent<'_>) -> Result<()>,
 ) -> Result<()> {
+    let (named, piped): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        inputs.iter().partition(|input| *input != Path::new("-"));
+    if !piped.is_empty() && PipedFiles::kept().is_none() {
+        keep_standard_input(visit)?;
+    }
     let mut search = RecordingSearch { with_companions: true, ..RecordingSearch::new(visit) };
-    inputs.iter().filter(|input| *input != Path::new("-")).try_for_each(|input| search.input(input))
+    named.into_iter().try_for_each(|input| search.input(input))
+}
+
+/// Searches an archive on standard input, and keeps its recordings.
+fn keep_standard_input(visit: &mut dyn FnMut(SearchEvent<'_>) -> Result<()>) -> Result<()> {
+    let mut contents = io::stdin().lock();
+    let head = contents.fill_buf().unwrap_or_default();
+    let is_whole = head.len() as u64 >= HEAD_BYTES || head.is_empty();
+    if is_whole && StreamFormat::new(head) == StreamFormat::Plain {
+        let StreamPath { directory, name, .. } = StreamPath::standard_input();
+        let file = RecordingFile { directory: &directory, name: &name, contents: &mut io::empty() };
+        return visit(SearchEvent::File(file));
+    }
+    let mut piped = PipedFiles::default();
+    let mut keep = |event: SearchEvent<'_>| match event {
+        SearchEvent::File(file) => {
+            piped.add(file.directory, file.name, file.contents)?;
+            let (directory, name) = (file.directory, file.name);
+            visit(SearchEvent::File(RecordingFile { directory, name, contents: &mut io::empty() }))
+        }
+        other => visit(other),
+    };
+    let mut search = RecordingSearch { with_companions: true, ..RecordingSearch::new(&mut keep) };
+    let searched = search.stream(&StreamPath::standard_input(), &mut contents, 0);
+    let problems = search.problems;
+    if let Err(error) = searched {
+        piped.files.clear();
+        piped.keep(&[error]);
+    } else {
+        piped.keep(&problems);
+    }
+    Ok(())
 }
 
 /// The same as [`visit_recordings`] for one stream, which is read as standard input is.
@@ -126,61 +168,6 @@ fn no_recording(input: &Path) -> Error {
     )
 }
 
-/// The path of a stream.
-#[derive(Clone, Debug)]
-struct StreamPath {
-    directory: String,
-    name: String,
-    /// True if the user named the file itself: then it is read regardless of its name.
-    is_named: bool,
-    is_in_archive: bool,
-}
-
-impl StreamPath {
-    fn standard_input() -> StreamPath {
-        StreamPath { directory: ".".to_owned(), name: "-".to_owned(), is_named: true, is_in_archive: false }
-    }
-
-    fn of_file(path: &Path, is_named: bool) -> StreamPath {
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        StreamPath {
-            directory: directory.unwrap_or(Path::new(".")).display().to_string(),
-            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            is_named,
-            is_in_archive: false,
-        }
-    }
-
-    /// A file inside this archive.
-    fn inside(&self, entry: &str) -> StreamPath {
-        let entry = entry.trim_start_matches("./").replace('\\', "/");
-        let (folder, name) = entry.rsplit_once('/').unwrap_or(("", &entry));
-        let mut directory = self.to_string();
-        if !folder.is_empty() {
-            directory = format!("{directory}/{folder}");
-        }
-        StreamPath { directory, name: name.to_owned(), is_named: false, is_in_archive: true }
-    }
-
-    fn decompressed(&self) -> StreamPath {
-        let name = match self.name.rsplit_once('.') {
-            Some((stem, "gz" | "zst")) => stem.to_owned(),
-            Some((stem, "tgz" | "tzst")) => format!("{stem}.tar"),
-            _ => self.name.clone(),
-        };
-        StreamPath { name, ..self.clone() }
-    }
-}
-
-impl std::fmt::Display for StreamPath {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.directory.as_str() {
-            "." | "" => write!(f, "{}", self.name),
-            directory => write!(f, "{directory}/{}", self.name),
-        }
-    }
-}
-
 /// Returns whether a file may be one of a recording, or an archive of some.
 fn may_hold_recordings(name: &str) -> bool {
     is_recording(name) || ARCHIVE_ENDINGS.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
@@ -205,29 +192,6 @@ fn is_recording(name: &str) -> bool {
 /// Returns whether a file has the name of one that mongod appends chunks to.
 fn is_archive_file(name: &str) -> bool {
     name.strip_prefix("metrics.").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// The format of a stream, by its first bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamFormat {
-    Gzip,
-    Zstd,
-    Tar,
-    Zip,
-    /// Not compressed and not an archive.
-    Plain,
-}
-
-impl StreamFormat {
-    fn new(head: &[u8]) -> StreamFormat {
-        match head {
-            [0x1f, 0x8b, ..] => StreamFormat::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => StreamFormat::Zstd,
-            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => StreamFormat::Zip,
-            _ if head.get(257..262) == Some(b"ustar") => StreamFormat::Tar,
-            _ => StreamFormat::Plain,
-        }
-    }
 }
 
 /// The newest archive file of a directory. At its end it reads the interim file, and then returns the bytes by which it has grown: a chunk that
@@ -265,19 +229,21 @@ struct RecordingSearch<'v> {
     problems: Vec<Error>,
     /// Directories that were read whole. If one is named again, its files are passed over.
     ended: HashSet<String>,
+    /// Directories in archives that are being read.
+    open: Vec<String>,
     /// Whether logs and dumps in archives are passed on too.
     with_companions: bool,
 }
 
 impl<'v> RecordingSearch<'v> {
     fn new(visit: &'v mut dyn FnMut(SearchEvent<'_>) -> Result<()>) -> RecordingSearch<'v> {
-        let ended = HashSet::new();
-        RecordingSearch { visit, files: 0, problems: Vec::new(), ended, with_companions: false }
+        let (ended, open) = (HashSet::new(), Vec::new());
+        RecordingSearch { visit, files: 0, problems: Vec::new(), ended, open, with_companions: false }
     }
 
     fn input(&mut self, input: &Path) -> Result<()> {
         if input == Path::new("-") {
-            return self.stream(&StreamPath::standard_input(), &mut io::stdin().lock(), 0);
+            return self.standard_input();
         }
         let metadata = fs::metadata(input).map_err(|cause| unreadable(input, cause))?;
         if metadata.is_dir() {
@@ -285,6 +251,24 @@ impl<'v> RecordingSearch<'v> {
         }
         let file = File::open(input).map_err(|cause| unreadable(input, cause))?;
         self.file(&StreamPath::of_file(input, true), file, None)
+    }
+
+    /// Reads standard input, or what an earlier search kept of it.
+    fn standard_input(&mut self) -> Result<()> {
+        let Some(piped) = PipedFiles::kept() else {
+            return self.stream(&StreamPath::standard_input(), &mut io::stdin().lock(), 0);
+        };
+        self.problems.extend(piped.problems());
+        for file in &piped.files {
+            let at = StreamPath {
+                directory: file.directory.clone(),
+                name: file.name.clone(),
+                is_named: true,
+                is_in_archive: true,
+            };
+            self.plain(&at, &mut piped.reader(file))?;
+        }
+        Ok(())
     }
 
     /// Checks that an input had a file of a recording, by how many files and problems there were before it.
@@ -373,7 +357,10 @@ impl<'v> RecordingSearch<'v> {
             return self.stream(at, &mut Cursor::new(head).chain(file), 0);
         }
         match growth {
-            _ if StreamFormat::new(&head) == StreamFormat::Zip => self.zip(at, file, 1),
+            _ if StreamFormat::new(&head) == StreamFormat::Zip => {
+                self.zip(at, file, 1)?;
+                self.end_of_archive(at)
+            }
             Some((interim_path, interim)) => {
                 self.stream(at, &mut GrowingFile { file, interim_path, interim, is_at_end: false }, 0)
             }
@@ -405,9 +392,15 @@ impl<'v> RecordingSearch<'v> {
                     Ok(())
                 }
             },
-            StreamFormat::Tar => self.tar(at, &mut contents, depth + 1),
+            StreamFormat::Tar => {
+                self.tar(at, &mut contents, depth + 1)?;
+                self.end_of_archive(at)
+            }
             StreamFormat::Zip => match copy(&mut contents) {
-                Ok(file) => self.zip(at, file, depth + 1),
+                Ok(file) => {
+                    self.zip(at, file, depth + 1)?;
+                    self.end_of_archive(at)
+                }
                 Err(cause) => {
                     self.problem(at, cause);
                     Ok(())
@@ -425,6 +418,9 @@ impl<'v> RecordingSearch<'v> {
             if is_recording(&at.name) && self.ended.contains(&at.directory) {
                 return Ok(());
             }
+            if at.is_in_archive && !self.open.contains(&at.directory) {
+                self.open.push(at.directory.clone());
+            }
             return (self.visit)(SearchEvent::File(file));
         }
         match companion_kind(&at.name).filter(|_| self.with_companions && at.is_in_archive) {
@@ -436,6 +432,19 @@ impl<'v> RecordingSearch<'v> {
     /// Returns whether a file of an archive is of interest, by its name.
     fn is_wanted(&self, name: &str) -> bool {
         may_hold_recordings(name) || (self.with_companions && companion_kind(name).is_some())
+    }
+
+    /// Ends the directories of an archive that was read.
+    fn end_of_archive(&mut self, at: &StreamPath) -> Result<()> {
+        let archive = at.to_string();
+        let is_within = |directory: &mut String| {
+            directory.strip_prefix(&archive).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        for directory in self.open.extract_if(.., is_within).collect::<Vec<String>>() {
+            (self.visit)(SearchEvent::End { directory: &directory })?;
+            self.ended.insert(directory);
+        }
+        Ok(())
     }
 
     fn tar(&mut self, at: &StreamPath, contents: &mut dyn Read, depth: usize) -> Result<()> {

@@ -6,7 +6,10 @@ use bson::RawDocument;
 use fathom_errors::{Error, Kind, Result};
 
 use crate::chunk::{ChunkBuffer, MetricChunk};
-use crate::document::{Document, DocumentReader};
+use crate::document::{Document, DocumentReader, MAX_COUNTED_BYTES};
+
+/// A file with more damaged parts is not read to its end: it is something else.
+const MAX_DAMAGES: usize = 1000;
 
 /// A document of a recording, its chunk inflated.
 #[derive(Debug)]
@@ -57,6 +60,11 @@ pub fn read_recording(
     let mut reader = DocumentReader::new(contents);
     let mut damages = Vec::new();
     loop {
+        if damages.len() >= MAX_DAMAGES {
+            let what = format!("{MAX_DAMAGES} parts of it are damaged, so the rest was not read");
+            damages.push(Error::new(Kind::Malformed, what));
+            break;
+        }
         let before = reader.read_bytes();
         match reader.next_document() {
             Ok(None) => break,
@@ -87,7 +95,10 @@ pub fn read_recording(
     }
     let (bytes, cut_off_bytes) = (reader.read_bytes(), reader.cut_off_bytes());
     if reader.is_torn() {
-        let what = format!("the {cut_off_bytes} bytes from byte {bytes} on are no documents");
+        let what = match cut_off_bytes {
+            MAX_COUNTED_BYTES.. => format!("the bytes from byte {bytes} on are not documents"),
+            _ => format!("the {cut_off_bytes} bytes from byte {bytes} on are not documents"),
+        };
         damages.push(Error::new(Kind::Malformed, what));
     }
     Ok(FileEnd { bytes, cut_off_bytes, damages })

@@ -35,7 +35,7 @@ pub struct SampleBlock<'b> {
 #[derive(Debug)]
 pub enum SampleEvent<'b> {
     Block(SampleBlock<'b>),
-    /// No more samples of this directory follow. Directories in archives have no such event.
+    /// No more samples of this directory follow.
     End {
         directory: &'b str,
     },

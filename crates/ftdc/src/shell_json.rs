@@ -241,7 +241,7 @@ fn timestamp(seconds: Option<&Bson>, increment: Option<&Bson>) -> Bson {
     Bson::Timestamp(Timestamp { time: part(seconds), increment: part(increment) })
 }
 
-/// A document of extended JSON as the value that it stands for.
+/// A document of extended JSON as the value that it represents.
 fn extended(document: Document) -> Bson {
     let mut fields = document.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Bson::Document(document) };

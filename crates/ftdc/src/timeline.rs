@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The number of intervals on either side from which the usual one is computed.
 const NEIGHBOURS: usize = 15;
 /// An interval is a gap if it is this many times the usual one, and longer than it by [`MIN_GAP_MS`].
-const GAP_FACTOR: i64 = 3;
+const MIN_GAP_RATIO: i64 = 3;
 /// mongod's own samples are up to a second late on a busy host.
 const MIN_GAP_MS: i64 = 2000;
 /// Stretches of fewer samples have no period of their own.
@@ -153,7 +153,7 @@ impl Timeline {
 }
 
 fn is_gap(interval_ms: i64, usual_ms: i64) -> bool {
-    interval_ms > usual_ms.saturating_mul(GAP_FACTOR) && interval_ms - usual_ms >= MIN_GAP_MS
+    interval_ms > usual_ms.saturating_mul(MIN_GAP_RATIO) && interval_ms - usual_ms >= MIN_GAP_MS
 }
 
 fn median(intervals: &[i64]) -> Option<i64> {

@@ -87,7 +87,7 @@ fn zeros_and_lengths_beyond_any_document_end_a_file() {
 #[test]
 fn a_file_of_other_documents_is_refused() {
     let others = [
-        (rawdoc! { "name": "x" }, "no recording"),
+        (rawdoc! { "name": "x" }, "not a recording"),
         (rawdoc! { "_id": DateTime::from_millis(0), "type": 1 }, "without its contents"),
     ];
     for (other, words) in others {

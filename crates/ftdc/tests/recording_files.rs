@@ -242,6 +242,21 @@ fn what_follows_damage_is_read() {
     }
 }
 
+/// A file of other documents may have millions of them. Each error has some hundred bytes.
+#[test]
+fn a_file_of_other_documents_is_not_read_to_its_end() {
+    let documents = [5_u8, 0, 0, 0, 0].repeat(200_000);
+    let mut rest = documents.as_slice();
+    let end = read_recording(&mut rest, &mut ChunkBuffer::default(), &mut |_| Ok(())).unwrap();
+    assert_eq!((end.damages.len(), end.bytes), (1001, 5000));
+    assert!(end.damages[1000].to_string().contains("the rest was not read"), "{}", end.damages[1000]);
+    // Long zeros are counted no further than they need to be.
+    let mut zeros = std::io::repeat(0);
+    let end = read_recording(&mut zeros, &mut ChunkBuffer::default(), &mut |_| Ok(())).unwrap();
+    assert_eq!(end.damages.len(), 1);
+    assert_eq!(end.damages[0].to_string(), "the bytes from byte 0 on are not documents");
+}
+
 #[test]
 fn values_of_chosen_metrics_come_once() {
     let (_scratch, folder, _) = recording();
@@ -410,6 +425,30 @@ fn a_folder_that_was_read_has_an_end_and_is_not_read_again() {
     for folder in [root.join("db1/diagnostic.data"), second] {
         assert!(ended.contains(&folder.display().to_string()), "{ended:?}");
     }
+}
+
+/// A case has an archive for each server, and one server at a time is kept in memory.
+#[test]
+fn directories_in_an_archive_end_with_it() {
+    let (scratch, _, files) = recording();
+    let node = gzip(&tar(&files));
+    let case = tar(&[("n1.tar.gz".to_owned(), node.clone()), ("n2.tar.gz".to_owned(), node)]);
+    let path = scratch.path().join("case.tar");
+    fs::write(&path, case).unwrap();
+    let mut seen: Vec<String> = Vec::new();
+    let filter = SampleFilter::new(i64::MIN..=i64::MAX);
+    let problems = visit_servers(&[path], filter, &|_| false, &mut |event| {
+        let (directory, what) = match event {
+            SampleEvent::Block(block) => (block.directory, "samples"),
+            SampleEvent::End { directory } => (directory, "end"),
+        };
+        let name = directory.split('/').rev().find(|name| name.starts_with('n')).unwrap_or_default();
+        seen.push(format!("{name} {what}"));
+        Ok(())
+    });
+    assert!(problems.unwrap().is_empty());
+    seen.dedup();
+    assert_eq!(seen, ["n1.tar samples", "n1.tar end", "n2.tar samples", "n2.tar end"]);
 }
 
 #[test]

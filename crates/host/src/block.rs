@@ -80,7 +80,7 @@ pub struct BlockTree {
 }
 
 impl BlockTree {
-    /// Reads `sys/block`; a machine without it (some containers) has an empty tree.
+    /// Reads `sys/block`. Some containers hide it: the tree then has the disks and partitions of `proc/diskstats`, and no stack.
     pub fn read(view: &View) -> Self {
         let mut devices = Vec::new();
         for name in view.list("sys/block") {
@@ -106,6 +106,9 @@ impl BlockTree {
                 number,
                 name,
             });
+        }
+        if devices.is_empty() {
+            devices = from_counters(view);
         }
         let hidden: Vec<(String, String)> =
             devices.iter().filter_map(|device| Some((head_of(&device.name)?, device.name.clone()))).collect();
@@ -198,6 +201,33 @@ impl BlockTree {
     }
 }
 
+/// The disks and partitions that have counters. The devices that md, device mapper and loop devices are stacked on are not known without
+/// `sys/block`, so these are left out: they would pass for disks of their own.
+fn from_counters(view: &View) -> Vec<Device> {
+    const STACKED: [&str; 7] = ["dm-", "md", "loop", "bcache", "zram", "ram", "zd"];
+    let lines = diskstats::read(view).unwrap_or_default();
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let is_disk = |name: &&str| !STACKED.iter().any(|stacked| name.starts_with(stacked));
+    let device = |(name, number): (&str, DeviceNumber)| {
+        let disk = names.iter().find(|disk| is_partition(name, disk)).map(|disk| (*disk).to_owned());
+        let kind = if disk.is_some() { DeviceKind::Partition } else { DeviceKind::Disk };
+        let (name, below) = (name.to_owned(), disk.iter().cloned().collect());
+        Device { name, number, kind, disk, mapper_name: None, below }
+    };
+    let numbers = lines.iter().map(|line| line.number);
+    names.iter().copied().zip(numbers).filter(|(name, _)| is_disk(name)).map(device).collect()
+}
+
+/// Whether a name is that of a partition of a disk: a number follows, after a `p` if the disk's name ends in a digit.
+fn is_partition(name: &str, disk: &str) -> bool {
+    let Some(number) = name.strip_prefix(disk) else { return false };
+    let number = match disk.ends_with(|last: char| last.is_ascii_digit()) {
+        true => number.strip_prefix('p').unwrap_or_default(),
+        false => number,
+    };
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The namespace (`nvme0n1`) that a hidden path of NVMe multipath (`nvme0c1n1`) leads to; `None` for other devices.
 fn head_of(name: &str) -> Option<String> {
     let (subsystem, path) = name.strip_prefix("nvme")?.split_once('c')?;
@@ -254,6 +284,40 @@ pub(crate) fn iscsi_host(view: &View, device: &Device) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The disk of `watch --device` was said not to exist, though its counters can be read.
+    #[test]
+    fn without_sysfs_the_disks_and_partitions_are_those_of_the_counters() {
+        let folder = tempfile::tempdir().unwrap();
+        ["proc", "sys"].iter().for_each(|name| std::fs::create_dir(folder.path().join(name)).unwrap());
+        let line = |number: &str, name: &str| format!("{number} {name} 1 0 8 1 1 0 8 1 0 2 2\n");
+        let text = [
+            ("8 0", "sda"),
+            ("8 1", "sda1"),
+            ("8 10", "sda10"),
+            ("259 0", "nvme0n1"),
+            ("259 1", "nvme0n1p1"),
+            ("259 2", "nvme0n10"),
+            ("253 0", "dm-0"),
+            ("9 0", "md0"),
+            ("7 0", "loop0"),
+        ]
+        .map(|(number, name)| line(number, name));
+        std::fs::write(folder.path().join("proc/diskstats"), text.concat()).unwrap();
+        let tree = BlockTree::read(&View::snapshot(folder.path()).unwrap());
+        let shown: Vec<(&str, Option<&str>)> =
+            tree.iter().map(|device| (device.name.as_str(), device.disk.as_deref())).collect();
+        let expected = [
+            ("sda", None),
+            ("sda1", Some("sda")),
+            ("sda10", Some("sda")),
+            ("nvme0n1", None),
+            ("nvme0n1p1", Some("nvme0n1")),
+            ("nvme0n10", None),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(tree.by_number("8:10".parse().unwrap()).unwrap().name, "sda10");
+    }
 
     #[test]
     fn numbers_parse_and_print() {

@@ -82,6 +82,13 @@ pub struct CpuQuota {
     pub periods: Option<(u64, u64)>,
 }
 
+/// The file that sets a quota, as an absolute path, and its text: `6000 100000`, or `6000` in version 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaSetting {
+    pub file: String,
+    pub text: String,
+}
+
 /// One hierarchy that a process is in: the folder of its group's files, and the mount above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct GroupFolder {
@@ -241,29 +248,38 @@ impl Cgroups {
 
     /// The same with the use of the group that has it; of equal quotas, that of the innermost group.
     pub fn cpu_quota(&self) -> Option<CpuQuota> {
-        let (processors, folder) = self.least_cpu_quota()?;
+        let (processors, file) = self.least_cpu_quota()?;
+        let folder = file.parent()?;
         let stat = self.text(&folder.join("cpu.stat")).unwrap_or_default();
         let field = |name| field_of(&stat, name);
         Some(CpuQuota {
             processors,
-            used_us: field("usage_usec").or_else(|| self.used_us_by_version_1(&folder)),
+            used_us: field("usage_usec").or_else(|| self.used_us_by_version_1(folder)),
             periods: field("nr_periods").zip(field("nr_throttled")),
         })
     }
 
-    /// The least quota, and the folder of its group.
+    /// The setting of the least quota.
+    pub fn cpu_quota_setting(&self) -> Option<QuotaSetting> {
+        let (_, file) = self.least_cpu_quota()?;
+        let text = self.text(&file)?.trim().to_owned();
+        Some(QuotaSetting { file: format!("/{}", file.display()), text })
+    }
+
+    /// The least quota, and the file that sets it.
     fn least_cpu_quota(&self) -> Option<(f64, PathBuf)> {
         let unified = self.unified();
         let version_1 = self.version_1("cpu");
         let new = unified.iter().flat_map(GroupFolder::upwards).filter_map(|folder| {
-            let text = self.text(&folder.join("cpu.max"))?;
+            let file = folder.join("cpu.max");
+            let text = self.text(&file)?;
             let (quota, period) = text.trim().split_once(' ')?;
-            Some((quotient(quota, period)?, folder.to_owned()))
+            Some((quotient(quota, period)?, file))
         });
         let old = version_1.iter().flat_map(GroupFolder::upwards).filter_map(|folder| {
-            let quota = self.text(&folder.join("cpu.cfs_quota_us"))?;
-            let quota = quotient(quota.trim(), self.text(&folder.join("cpu.cfs_period_us"))?.trim())?;
-            Some((quota, folder.to_owned()))
+            let file = folder.join("cpu.cfs_quota_us");
+            let period = self.text(&folder.join("cpu.cfs_period_us"))?;
+            Some((quotient(self.text(&file)?.trim(), period.trim())?, file))
         });
         new.chain(old).min_by(|one, other| one.0.total_cmp(&other.0))
     }

@@ -66,6 +66,8 @@ fn version_2_caps_bind_from_every_ancestor() {
     assert_eq!((groups.cpu_max(), groups.cpu_throttled_us()), (Some(1.5), Some(2_500_000)));
     let quota = CpuQuota { processors: 1.5, used_us: Some(9_000_000), periods: Some((90, 40)) };
     assert_eq!(groups.cpu_quota(), Some(quota));
+    let file = "/sys/fs/cgroup/system.slice/mongod.service/cpu.max".to_owned();
+    assert_eq!(groups.cpu_quota_setting(), Some(QuotaSetting { file, text: "150000 100000".to_owned() }));
     assert_eq!(groups.unified_folder().unwrap(), Path::new("/sys/fs/cgroup/system.slice/mongod.service"));
     assert_eq!(groups.io_limits(DeviceNumber { major: 9, minor: 0 }), []);
 }
@@ -124,6 +126,9 @@ fn a_group_of_version_1_has_an_account_where_both_controllers_are_mounted_togeth
     let (_folder, view) =
         machine(&files("33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"));
     assert_eq!(Cgroups::read(&view, None).cpu_quota(), Some(quota));
+    let file = "/sys/fs/cgroup/cpu/db/cpu.cfs_quota_us".to_owned();
+    let setting = QuotaSetting { file, text: "50000".to_owned() };
+    assert_eq!(Cgroups::read(&view, None).cpu_quota_setting(), Some(setting));
     let (_folder, view) = machine(&files(
         "33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
          34 1 0:30 / /sys/fs/cgroup/cpuacct rw - cgroup cgroup rw,cpuacct\n",

@@ -60,11 +60,11 @@ impl DeviceStack {
     /// The devices under a directory (absolute, without symbolic links), by mounts and devices that were read before.
     pub fn under(view: &View, mounts: &Mounts, tree: &BlockTree, directory: &Path) -> DeviceStack {
         let mount = mounts.containing(directory);
-        mount.map_or_else(DeviceStack::default, |mount| DeviceStack::of_mount(view, mounts, tree, mount))
+        mount.map_or_else(DeviceStack::default, |mount| DeviceStack::from_mount(view, mounts, tree, mount))
     }
 
     /// The devices under a mount.
-    pub fn of_mount(view: &View, mounts: &Mounts, tree: &BlockTree, mount: &Mount) -> DeviceStack {
+    pub fn from_mount(view: &View, mounts: &Mounts, tree: &BlockTree, mount: &Mount) -> DeviceStack {
         let holders = holders(mounts, mount, MAX_OVERLAYS);
         let mut tops: Vec<&Device> = Vec::new();
         for device in holders.iter().flat_map(|holder| devices_of(view, tree, holder)) {
@@ -200,8 +200,8 @@ fn read_ahead(view: &View, tree: &BlockTree, mount: &Mount, top: Option<&Device>
     })
 }
 
-/// The only entry of a kind of file system whose entries are numbered (`btrfs-1`). Which mount has which of several cannot be
-/// told.
+/// The only entry of a kind of file system whose entries are numbered (`btrfs-1`). With several entries, the mount of each is
+/// unknown.
 fn only_of_kind(view: &View, kind: &str) -> Option<String> {
     let is_of_kind = |name: &String| {
         let number = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-'));

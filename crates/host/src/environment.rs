@@ -100,7 +100,7 @@ fn storage(view: &View, dir: &Path, facts: &mut Facts) {
     put(facts, "fs.type", Some(mount.fs_type.clone()));
     put(facts, "fs.options", Some(public_options(mount)));
     put(facts, "fs.mount_point", Some(mount.mount_point.display().to_string()));
-    let stack = DeviceStack::of_mount(view, &mounts, &BlockTree::read(view), mount);
+    let stack = DeviceStack::from_mount(view, &mounts, &BlockTree::read(view), mount);
     put(facts, "fs.read_ahead_kb", stack.read_ahead.map(|setting| setting.kib.to_string()));
     let names: Vec<&str> = stack.layers.iter().map(|device| device.name.as_str()).collect();
     put(facts, "device.stack", Some(names.join(" ")));

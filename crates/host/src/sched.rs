@@ -157,8 +157,13 @@ impl CpuTimes {
 
     pub fn read(view: &View) -> Result<Self> {
         let text = view.required("proc/stat")?;
-        CpuTimes::parse(&text)
-            .ok_or_else(|| Error::new(Kind::Malformed, "proc/stat has no line of CPU times"))
+        let hidden = || {
+            Error::new(
+                Kind::Unsupported,
+                "/proc/stat has no times of processors, as in a container that hides them",
+            )
+        };
+        CpuTimes::parse(&text).ok_or_else(hidden)
     }
 
     /// The shares of the time since `earlier`; `None` where the sum of all times did not grow: no tick passed, or the

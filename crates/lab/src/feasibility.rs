@@ -17,15 +17,15 @@ use crate::trial::{serving, targets};
 use crate::{Bench, Measures, Study, TrialPart, TrialPlan};
 
 /// The assumed operations a second of a load and of a run, if neither time nor rate is set.
-const LOAD_PER_S: f64 = 10_000.0;
-const RUN_PER_S: f64 = 10_000.0;
+const ASSUMED_LOAD_PER_S: f64 = 10_000.0;
+const ASSUMED_RUN_PER_S: f64 = 10_000.0;
 /// The time to start and end each server, and to make file systems and arrays, for each disk.
-const SERVER_S: f64 = 1.5;
-const DISK_S: f64 = 1.0;
+const SETUP_PER_SERVER_S: f64 = 1.5;
+const SETUP_PER_DISK_S: f64 = 1.0;
 /// The bytes on disk for each byte of a record's fields, with its index, journal and checkpoints: measured with YCSB's records of 1 KB.
-const RECORD_FACTOR: u64 = 3;
+const DISK_BYTES_PER_RECORD_BYTE: u64 = 3;
 /// The rate at which a file is laid out, in bytes a second.
-const LAYOUT_PER_S: f64 = 300e6;
+const LAYOUT_BYTES_PER_S: f64 = 300e6;
 
 /// The space that stays free in addition to that of a trial.
 const SPARE_BYTES: u64 = 256 << 20;
@@ -55,13 +55,16 @@ pub fn estimate(study: &Study, plan: &TrialPlan) -> Result<Estimate> {
 
 /// The estimated time of one trial.
 fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
-    let made = if setup.storage.is_made() { DISK_S * setup.storage.count() as f64 } else { 0.0 };
+    let made = if setup.storage.is_made() { SETUP_PER_DISK_S * setup.storage.count() as f64 } else { 0.0 };
     let own = match measures {
-        Measures::Probe => setup.probe.size.0 as f64 / LAYOUT_PER_S + setup.probe.time.as_secs_f64() + 1.0,
+        Measures::Probe => {
+            setup.probe.size.0 as f64 / LAYOUT_BYTES_PER_S + setup.probe.time.as_secs_f64() + 1.0
+        }
         Measures::Load => {
             let load = &setup.load;
-            let run =
-                load.operations.map(|operations| operations as f64 / load.target_per_s.unwrap_or(RUN_PER_S));
+            let run = load
+                .operations
+                .map(|operations| operations as f64 / load.target_per_s.unwrap_or(ASSUMED_RUN_PER_S));
             let time = load.time.map(|time| time.as_secs_f64());
             let run = match (run, time) {
                 (Some(run), Some(time)) => run.min(time),
@@ -69,7 +72,10 @@ fn trial_seconds(measures: Measures, setup: &Setup) -> f64 {
             };
             let routers = if setup.servers.shards.is_some() { 2 } else { 0 };
             let servers = f64::from(setup.servers.data_servers() + routers);
-            load.records as f64 / LOAD_PER_S + load.warmup.as_secs_f64() + run + SERVER_S * servers
+            load.records as f64 / ASSUMED_LOAD_PER_S
+                + load.warmup.as_secs_f64()
+                + run
+                + SETUP_PER_SERVER_S * servers
         }
     };
     made + own
@@ -95,7 +101,7 @@ fn room_of(measures: Measures, setup: &Setup) -> u64 {
             let inserted = setup.load.records.saturating_add(setup.load.operations.unwrap_or(0));
             inserted
                 .saturating_mul(record)
-                .saturating_mul(RECORD_FACTOR)
+                .saturating_mul(DISK_BYTES_PER_RECORD_BYTE)
                 .saturating_mul(copies)
                 .saturating_add(256 << 20)
         }

@@ -12,14 +12,14 @@ use fathom_units::Nanos;
 use crate::search_rates::SearchRates;
 
 /// What of the offered rate must be done.
-const ACHIEVED: f64 = 0.99;
+const MIN_ACHIEVED_SHARE: f64 = 0.99;
 /// The share of operations that may fail.
-const FAILED: f64 = 0.001;
+const MAX_FAILED_SHARE: f64 = 0.001;
 /// An upward trend of the schedule lag counts from this certainty and this slope on.
-const TREND_P: f64 = 0.01;
-const TREND_MS_PER_S: f64 = 1.0;
+const MAX_TREND_P: f64 = 0.01;
+const MIN_TREND_MS_PER_S: f64 = 1.0;
 /// The most steps of the ladder, and of the search after it.
-const STEPS: usize = 40;
+const MAX_STEPS: usize = 40;
 /// A stall of a device delays no operation by more. Writeback and commits of ext4 stalled disks by up to 40 ms (docs/checkup.md).
 const MAX_STALL: Nanos = Nanos::millis(60);
 /// Two stalls of a tenth of a second, as a throttle makes them, are 2 % of a step of ten seconds. A share of slow operations that is less than this many
@@ -34,7 +34,7 @@ const MAX_SHARE_OF_CLOSED: f64 = 0.9;
 
 /// The pass of a search that a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub enum SearchPass {
     /// It brackets the answer.
     Bracket,
     /// It tries the answer and its neighbours again, or a rate that broke.
@@ -109,15 +109,15 @@ pub struct SearchResult {
 
 pub fn judge(step: &SearchStep, slo: &Slo) -> StepVerdict {
     let points: Vec<(f64, f64)> = step.lag_ms.iter().enumerate().map(|(at, lag)| (at as f64, *lag)).collect();
-    let grows =
-        mann_kendall(&points).is_some_and(|trend| trend.p_upward <= TREND_P && trend.slope >= TREND_MS_PER_S);
+    let grows = mann_kendall(&points)
+        .is_some_and(|trend| trend.p_upward <= MAX_TREND_P && trend.slope >= MIN_TREND_MS_PER_S);
     // Poisson counts vary by their square root: a slow rate must not fail for arriving late by chance.
     let slack = 3.0 * (step.offered_per_s / step.seconds.max(1e-9)).sqrt();
-    let behind = step.achieved_per_s < step.offered_per_s * ACHIEVED - slack;
+    let behind = step.achieved_per_s < step.offered_per_s * MIN_ACHIEVED_SHARE - slack;
     let slow = step.quantile_ns.is_none_or(|quantile| !slo.holds(quantile));
     match () {
         () if step.client_cpu_share > MAX_CLIENT_CPU_SHARE => StepVerdict::ClientLimited,
-        () if step.failed_share >= FAILED => StepVerdict::Fails,
+        () if step.failed_share >= MAX_FAILED_SHARE => StepVerdict::Fails,
         () if behind => StepVerdict::FallsBehind,
         () if grows => StepVerdict::LagGrows,
         () if slow => StepVerdict::TooSlow,
@@ -134,7 +134,7 @@ pub fn find_max(
     closed_per_s: f64,
     rates: &SearchRates,
     slo: &Slo,
-    mut run: impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+    mut run: impl FnMut(f64, SearchPass) -> Result<Option<SearchStep>, Error>,
 ) -> Result<SearchResult, Error> {
     let closed = rates.climb.is_none().then_some(closed_per_s);
     let found = SearchResult::default();
@@ -164,15 +164,15 @@ impl Search<'_> {
     fn attempt(
         &mut self,
         rate: f64,
-        pass: Pass,
-        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+        pass: SearchPass,
+        run: &mut impl FnMut(f64, SearchPass) -> Result<Option<SearchStep>, Error>,
     ) -> Result<Option<StepVerdict>, Error> {
         let Some(step) = run(rate, pass)? else {
             self.found.interrupted = true;
             return Ok(None);
         };
         let verdict = judge(&step, self.slo);
-        let is_close = pass == Pass::Confirmation && self.is_close(&step);
+        let is_close = pass == SearchPass::Confirmation && self.is_close(&step);
         self.found.steps.push((step, verdict));
         match verdict {
             StepVerdict::Sustained | StepVerdict::TooSlow if is_close => self.add_close(rate),
@@ -221,16 +221,16 @@ impl Search<'_> {
     fn bracket(
         &mut self,
         first: f64,
-        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+        run: &mut impl FnMut(f64, SearchPass) -> Result<Option<SearchStep>, Error>,
     ) -> Result<(), Error> {
         let mut rate = first;
-        for _ in 0..STEPS {
+        for _ in 0..MAX_STEPS {
             let before = self.high;
-            let Some(verdict) = self.attempt(rate, Pass::Bracket, run)? else { break };
+            let Some(verdict) = self.attempt(rate, SearchPass::Bracket, run)? else { break };
             let is_chance = (self.rates.is_retried && self.may_be_chance()) || self.is_share_close();
             if verdict == StepVerdict::TooSlow && is_chance {
                 self.high = before;
-                if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+                if self.attempt(rate, SearchPass::Confirmation, run)?.is_none() {
                     break;
                 }
             }
@@ -256,7 +256,7 @@ impl Search<'_> {
     /// until one is not.
     fn confirm(
         &mut self,
-        run: &mut impl FnMut(f64, Pass) -> Result<Option<SearchStep>, Error>,
+        run: &mut impl FnMut(f64, SearchPass) -> Result<Option<SearchStep>, Error>,
     ) -> Result<(), Error> {
         let is_over = self.found.interrupted || self.found.client_limited;
         let (Some(low), Some(high)) = (self.low, self.high) else { return Ok(()) };
@@ -271,13 +271,13 @@ impl Search<'_> {
         let mut factor = self.rates.precision;
         for _ in 0..self.rates.confirmations {
             let before = (self.low, self.high);
-            if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+            if self.attempt(rate, SearchPass::Confirmation, run)?.is_none() {
                 break;
             }
             // A rate that broke by a few operations is tried once more. If it holds then, it decides nothing.
             if self.high != before.1 && self.broke_barely() {
                 self.high = before.1;
-                if self.attempt(rate, Pass::Confirmation, run)?.is_none() {
+                if self.attempt(rate, SearchPass::Confirmation, run)?.is_none() {
                     break;
                 }
                 if self.high == before.1 {

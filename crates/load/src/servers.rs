@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 use crate::binding::Binding;
 
 /// The least time between two queries for the servers: many connections fail at once, and one query serves all of them.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
+const MIN_QUERY_INTERVAL: Duration = Duration::from_millis(250);
 /// The time limit for finding the servers, if the connection string's own is longer: a run that cannot begin reports so within 5 s.
 /// Later connections use the connection string's own limit, since an existing server may stall for seconds.
-const MAX_DISCOVERY_TIME: Duration = Duration::from_secs(4);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The servers behind a connection string.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl TargetServers {
     pub fn discover(binding: &Binding, writes: bool) -> Result<TargetServers, Error> {
         let mut target = binding.target.clone();
         let connect_timeout = target.connect_timeout;
-        target.connect_timeout = connect_timeout.min(MAX_DISCOVERY_TIME);
+        target.connect_timeout = connect_timeout.min(DISCOVERY_TIMEOUT);
         let preference = ReadPreference::new(&target)?;
         let deployment = Deployment::discover(&target)?;
         let elsewhere = preference.mode != ReadMode::Primary;
@@ -113,7 +113,7 @@ impl TargetServers {
     fn ask_again(&self) {
         let Some(_asking) = self.asking.try_lock() else { return };
         let known = self.known.lock();
-        if known.asked.elapsed() < ASK_AGAIN {
+        if known.asked.elapsed() < MIN_QUERY_INTERVAL {
             return;
         }
         let mut deployment = known.deployment.clone();

@@ -19,9 +19,9 @@ use fathom_testkit::{
 };
 
 /// An observer that ignores everything.
-struct Quiet;
+struct SilentObserver;
 
-impl Observer for Quiet {
+impl Observer for SilentObserver {
     fn second(&mut self, _interval: &SecondMeasurements<'_>) {}
 
     fn stop_asked(&mut self) -> bool {
@@ -69,7 +69,7 @@ fn drive_opened(
     let connect = move || -> PartsResult { Ok(Connection::connect(&target)?.into_parts()?) };
     let opener = move |number: usize| open(number, &connect);
     let source = |number: usize| CoreSource::new(&shared, plan.seed, number as u64);
-    driving::run(plan, opener, source, &mut Quiet).unwrap()
+    driving::run(plan, opener, source, &mut SilentObserver).unwrap()
 }
 
 /// The first connection to be reopened hangs, like one to a dead machine.

@@ -172,7 +172,7 @@ fn writing_machine() -> (TempDir, View, SamplerPlan) {
 #[test]
 fn sums_are_the_kernels_however_late_the_samples_are() {
     let (_folder, view, writer) = writing_machine();
-    let plan = MonitorPlan { view, ..MonitorPlan::of_host(Devices::Named(vec!["loop0".into()])) };
+    let plan = MonitorPlan { view, ..MonitorPlan::for_host(Devices::Named(vec!["loop0".into()])) };
     let mut samplers = plan.schedule().samplers;
     samplers.retain(|one| ["devices", "journal", "in_flight"].contains(&one.sampler.name().as_str()));
     samplers.push(writer);

@@ -22,7 +22,7 @@ pub use clock::Clock;
 pub use host::Devices;
 pub use lane::{SamplerCost, SamplingCost};
 pub use log::{
-    LogLine, LogOwner, LogReading, LogSource, LogWhat, LoggedOperation, SlowOperationEvent, is_log,
+    LogEvent, LogLine, LogOwner, LogReading, LogSource, LoggedOperation, SlowOperationEvent, is_log,
     is_log_text, logs_beside, read_log_line, read_slow_operations,
 };
 pub use plan::{MonitorPlan, SamplerPlan, Schedule};

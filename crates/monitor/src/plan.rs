@@ -7,8 +7,8 @@ use fathom_host::View;
 
 use crate::Sampler;
 use crate::host::{
-    ConnectionThreads, Cpu, DeviceCounters, Devices, InFlight, Journals, MemoryPages, Network, Pressures,
-    Queues, ServerProcess, TopProcesses,
+    ConnectionThreads, Cpu, DeviceCounters, Devices, InFlightRequests, Journals, MemoryPages, NetworkSampler,
+    Pressures, Queues, ServerProcess, TopProcesses,
 };
 use crate::table::{Lane, row};
 use crate::trace::Trace;
@@ -39,7 +39,7 @@ pub struct Schedule {
 
 impl MonitorPlan {
     /// Plans to watch only the host of the data, at the periods of the table.
-    pub fn of_host(devices: Devices) -> MonitorPlan {
+    pub fn for_host(devices: Devices) -> MonitorPlan {
         MonitorPlan {
             view: View::live(),
             devices: Some(devices),
@@ -74,11 +74,12 @@ impl MonitorPlan {
             Box::new(Cpu::new(view)),
             Box::new(Pressures::new(view)),
             Box::new(MemoryPages::new(view)),
-            Box::new(Network::new(view)),
+            Box::new(NetworkSampler::new(view)),
         ];
         for (member, pid) in &self.processes {
-            samplers.push(Box::new(ServerProcess::new(view, member, *pid)));
-            samplers.push(Box::new(ConnectionThreads::new(view, member, *pid)));
+            let process = ServerProcess::new(view, member, *pid);
+            samplers.push(Box::new(ConnectionThreads::new(view, member, *pid, process.thread_reader())));
+            samplers.push(Box::new(process));
         }
         let pids: Vec<u32> = self.processes.iter().map(|(_, pid)| *pid).collect();
         let found = devices.find(view);
@@ -87,7 +88,7 @@ impl MonitorPlan {
         match found {
             Ok(targets) => {
                 samplers.push(Box::new(DeviceCounters::new(view, &targets)));
-                samplers.push(Box::new(InFlight::new(view, &targets)));
+                samplers.push(Box::new(InFlightRequests::new(view, &targets)));
                 samplers.push(Box::new(Queues::new(view, &targets, &pids)));
                 samplers.push(Box::new(Journals::new(view, &targets)));
                 if self.trace {
@@ -147,11 +148,11 @@ mod tests {
     #[test]
     fn a_directory_in_memory_costs_the_disk_findings_and_says_so() {
         let (_folder, view) = machine(&[("proc/self/mountinfo", "22 1 0:5 / / rw - tmpfs tmpfs rw\n")]);
-        let plan = MonitorPlan { view, ..MonitorPlan::of_host(Devices::Under("/data".into())) };
+        let plan = MonitorPlan { view, ..MonitorPlan::for_host(Devices::Under("/data".into())) };
         let schedule = plan.schedule();
         assert!(schedule.notes[0].contains("tmpfs"), "{:?}", schedule.notes);
         assert!(schedule.samplers.iter().all(|one| one.sampler.name() != "devices"));
-        let remote = MonitorPlan { devices: None, ..MonitorPlan::of_host(Devices::All) };
+        let remote = MonitorPlan { devices: None, ..MonitorPlan::for_host(Devices::All) };
         assert!(remote.schedule().samplers.is_empty());
     }
 
@@ -162,7 +163,7 @@ mod tests {
         let plan = MonitorPlan {
             view,
             periods: vec![("in_flight".into(), fast)],
-            ..MonitorPlan::of_host(Devices::All)
+            ..MonitorPlan::for_host(Devices::All)
         };
         let periods: Vec<_> =
             plan.schedule().samplers.into_iter().map(|one| (one.sampler.name(), one.period)).collect();

@@ -113,15 +113,15 @@ impl Sums {
 
 /// A period, and the time at which the work is next due.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Every {
+pub(crate) struct PeriodTimer {
     period_ns: u64,
     next_ns: u64,
 }
 
-impl Every {
+impl PeriodTimer {
     /// Due at once, and then each `period`.
-    pub(crate) fn period(period: Duration) -> Every {
-        Every { period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), next_ns: 0 }
+    pub(crate) fn new(period: Duration) -> PeriodTimer {
+        PeriodTimer { period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), next_ns: 0 }
     }
 
     /// Returns whether it is due, within a tenth of the period: the sampler's own turns are not that exact.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn it_is_due_at_once_and_then_each_period() {
-        let mut every = Every::period(Duration::from_nanos(100));
+        let mut every = PeriodTimer::new(Duration::from_nanos(100));
         let due: Vec<u64> = [0, 50, 91, 150, 191, 1000].into_iter().filter(|now| every.due(*now)).collect();
         assert_eq!(due, [0, 91, 191, 1000]);
     }

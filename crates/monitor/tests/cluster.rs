@@ -14,7 +14,7 @@ use fathom_monitor::{Batch, Clock, Namespace, Servers, WatchedRole, server_sampl
 use fathom_wire::{Header, Message, OpMsgWriter};
 
 /// Answers a command, by its name and its first value as text.
-type Script = dyn Fn(&str, &str) -> Document + Send + Sync;
+pub(crate) type Script = dyn Fn(&str, &str) -> Document + Send + Sync;
 
 /// A fixture, a document or an array of them.
 fn fixture(name: &str) -> Vec<Document> {
@@ -32,7 +32,7 @@ fn one(name: &str) -> Document {
     fixture(name).remove(0)
 }
 
-fn cursor(documents: Vec<Document>) -> Document {
+pub(crate) fn cursor(documents: Vec<Document>) -> Document {
     doc! { "cursor": { "firstBatch": documents, "id": 0_i64, "ns": "x.y" }, "ok": 1 }
 }
 
@@ -40,14 +40,14 @@ fn unknown() -> Document {
     doc! { "ok": 0, "code": 59, "errmsg": "no such command" }
 }
 
-fn listen() -> (TcpListener, u16) {
+pub(crate) fn listen() -> (TcpListener, u16) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     (listener, port)
 }
 
 /// Serves every connection by the script, until the test ends.
-fn serve(listener: TcpListener, script: Arc<Script>) {
+pub(crate) fn serve(listener: TcpListener, script: Arc<Script>) {
     thread::spawn(move || {
         for socket in listener.incoming().flatten() {
             let script = Arc::clone(&script);
@@ -80,7 +80,7 @@ fn answer(mut socket: TcpStream, script: &Script) {
 }
 
 /// A member of a set of these ports, the first of which is the primary.
-fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
+pub(crate) fn member(set: &'static str, ports: Vec<u16>, number: usize) -> Arc<Script> {
     let shown = ports.len();
     member_of(set, ports, shown, number)
 }
@@ -132,7 +132,7 @@ fn member_of(set: &'static str, ports: Vec<u16>, shown: usize, number: usize) ->
 }
 
 /// Runs two rounds of all samplers of the servers behind a connection string.
-fn watch(uri: &str) -> (Servers, Batch) {
+pub(crate) fn watch(uri: &str) -> (Servers, Batch) {
     let target: Target = uri.parse().unwrap();
     let servers = Servers::find(&target, 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("ycsb.usertable".to_owned())));

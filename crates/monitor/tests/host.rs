@@ -44,7 +44,7 @@ fn watch(disk: &RealDisk, trace: bool) -> HostReadings {
     let plan = MonitorPlan {
         processes: vec![("0".into(), std::process::id())],
         trace,
-        ..MonitorPlan::of_host(Devices::Under(disk.path().to_owned()))
+        ..MonitorPlan::for_host(Devices::Under(disk.path().to_owned()))
     };
     let schedule = plan.schedule();
     assert!(schedule.notes.is_empty(), "{:?}", schedule.notes);

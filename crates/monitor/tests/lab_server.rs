@@ -209,8 +209,11 @@ fn a_server_that_goes_and_comes_back_leaves_a_gap() {
     assert_eq!(values(&batch, "server.0.up"), [1.0, 0.0, 0.0, 1.0, 1.0]);
     assert_eq!(values(&batch, "server.0.cache.used_bytes").len(), 3);
     assert!(batch.notes[0].contains("went out of reach"), "{:?}", batch.notes);
-    let others = batch.notes.iter().filter(|note| !note.contains("out of reach"));
-    assert!(others.into_iter().all(|note| note.contains("was restarted")), "{:?}", batch.notes);
+    // The other server has not yet the collection.
+    let is_known = |note: &&String| {
+        ["out of reach", "was restarted", "no collection"].iter().any(|words| note.contains(words))
+    };
+    assert_eq!(batch.notes.iter().filter(is_known).count(), batch.notes.len(), "{:?}", batch.notes);
 }
 
 /// Both servers here are one process, so that only the uptime reveals a restart: it must be shorter at the fourth sample than at the
@@ -221,8 +224,13 @@ mod timed {
     #[test]
     fn a_restart_is_noted_and_begins_the_counters_anew() {
         let batch = gone_for_two_samples(|| thread::sleep(Duration::from_millis(300)));
-        assert_eq!(batch.notes.len(), 2, "{:?}", batch.notes);
-        assert!(batch.notes[0].contains("went out of reach") && batch.notes[1].contains("was restarted"));
+        let [gone, restarted, rest @ ..] = batch.notes.as_slice() else { panic!("{:?}", batch.notes) };
+        assert!(
+            gone.contains("went out of reach") && restarted.contains("was restarted"),
+            "{:?}",
+            batch.notes
+        );
+        assert!(rest.iter().all(|note| note.contains("no collection")), "{rest:?}");
         // A life ended before the fourth sample; then our own query of the collection, which is a read of it.
         assert_eq!(values(&batch, "server.0.reads.operations"), [1.0]);
     }
@@ -271,6 +279,15 @@ fn the_role_cluster_monitor_is_enough_and_less_is_said() {
         _ => false,
     });
     assert!(inserts.count() >= 1, "getLog gives slow operations");
+
+    // A collection that was named and is not there: none of its operations is counted, which a note says.
+    let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.missing".to_owned())));
+    let mut batch = self::batch();
+    for notes in [0, 0, 1, 1] {
+        sample(&mut samplers, &mut batch);
+        let told = batch.notes.iter().filter(|note| note.contains("has no collection test.missing"));
+        assert_eq!(told.count(), notes, "{:?}", batch.notes);
+    }
 
     let servers = Servers::find(&user(port, "nobody"), 0).unwrap();
     let mut samplers = server_samplers(&servers, &Namespace::new(Some("test.c".to_owned())));

@@ -12,3 +12,4 @@ mod cluster;
 mod host;
 mod lab_server;
 mod runner;
+mod transactions;

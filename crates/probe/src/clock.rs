@@ -10,7 +10,7 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// The time by which a loop waits: the monotonic clock, or simulated time in tests.
-pub(crate) trait Clock: Sync {
+pub(crate) trait WaitClock: Sync {
     fn now_ns(&self) -> u64;
 
     /// Sleeps until `deadline_ns`; returns at once if it has passed.
@@ -19,7 +19,7 @@ pub(crate) trait Clock: Sync {
 
 pub(crate) struct MonotonicClock;
 
-impl Clock for MonotonicClock {
+impl WaitClock for MonotonicClock {
     fn now_ns(&self) -> u64 {
         now_ns()
     }

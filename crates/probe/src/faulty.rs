@@ -102,7 +102,7 @@ impl BlockFile for FaultyFile {
         self.sync_data()
     }
 
-    fn begin_anew(&self, _size_bytes: u64) -> io::Result<()> {
+    fn start_over(&self, _size_bytes: u64) -> io::Result<()> {
         Ok(())
     }
 }

@@ -21,7 +21,7 @@ pub(crate) trait BlockFile: Sync {
     /// Makes data and all metadata durable.
     fn sync_all(&self) -> io::Result<()>;
     /// Empties an append file and reserves its room again.
-    fn begin_anew(&self, size_bytes: u64) -> io::Result<()>;
+    fn start_over(&self, size_bytes: u64) -> io::Result<()>;
 }
 
 impl BlockFile for File {
@@ -45,7 +45,7 @@ impl BlockFile for File {
         Ok(retry_on_intr(|| fsync(self))?)
     }
 
-    fn begin_anew(&self, size_bytes: u64) -> io::Result<()> {
+    fn start_over(&self, size_bytes: u64) -> io::Result<()> {
         ftruncate(self, 0)?;
         reserve(self, size_bytes)
     }

@@ -12,11 +12,11 @@ use crate::session::{ProbeSession, StepOutcome};
 use crate::shape::{Job, WindowPlan};
 
 /// A doubling that gains less than this has reached the plateau.
-const GAIN: f64 = 1.05;
+const MIN_DOUBLING_GAIN: f64 = 1.05;
 /// The number of doublings on the plateau after which an incomplete ladder stops.
-const FLAT_DOUBLINGS: usize = 3;
+const MAX_FLAT_DOUBLINGS: usize = 3;
 /// The most steps spent on bisection.
-const BISECTIONS: usize = 4;
+const MAX_BISECTIONS: usize = 4;
 /// The longest warm-up: on a slow disk the mean needs at least one whole latency.
 const MAX_WARM_UP: Nanos = Nanos::secs(15);
 
@@ -49,14 +49,14 @@ impl LadderPlan {
 
     /// The rung after `depth`; `None` at the top, and after enough doublings on the plateau unless the ladder is to be complete.
     fn next_depth(&self, depth: u32, depth_max: u32, flat: usize) -> Option<u32> {
-        let flat_max = if self.is_brief { 1 } else { FLAT_DOUBLINGS };
+        let flat_max = if self.is_brief { 1 } else { MAX_FLAT_DOUBLINGS };
         (depth < depth_max && (self.complete || flat < flat_max))
             .then(|| depth.saturating_mul(self.factor).min(depth_max))
     }
 
     /// The greatest number of bisections.
     fn bisections(&self) -> usize {
-        if self.is_brief { 0 } else { BISECTIONS }
+        if self.is_brief { 0 } else { MAX_BISECTIONS }
     }
 }
 
@@ -90,7 +90,7 @@ impl ProbeSession<'_> {
                 return Ok(climb);
             }
             let after = climb.steps.last().map_or(0.0, Step::per_s);
-            flat = if before > 0.0 && after < before * GAIN { flat + 1 } else { 0 };
+            flat = if before > 0.0 && after < before * MIN_DOUBLING_GAIN { flat + 1 } else { 0 };
             let Some(next) = plan.next_depth(depth, depth_max, flat) else { break };
             depth = next;
         }

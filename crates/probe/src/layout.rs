@@ -15,7 +15,7 @@ use crate::stamp::{FIRST_GENERATION, Generations, SECOND_GENERATION, Stamper};
 use crate::target::{MIN_SIZE, ProbeTarget};
 
 /// Bytes per write: large enough for a disk's full bandwidth, small enough to stop soon.
-const STRIDE: u64 = 1 << 20;
+const WRITE_BYTES: u64 = 1 << 20;
 /// The limits of the pass.
 pub struct LayoutPlan {
     /// Stop early, with a shorter file, after this many nanoseconds; `None` for no limit.
@@ -38,8 +38,8 @@ pub(crate) fn lay_out(
 ) -> Result<Layout> {
     target.reserve()?;
     let total = target.size().get();
-    let mut buffer = AlignedBuffer::new(STRIDE as usize)?;
-    let second_from = total.saturating_sub(plan.second_pass.get()) / STRIDE * STRIDE;
+    let mut buffer = AlignedBuffer::new(WRITE_BYTES as usize)?;
+    let second_from = total.saturating_sub(plan.second_pass.get()) / WRITE_BYTES * WRITE_BYTES;
     let began = now_ns();
     let (mut at, mut second_began, mut cut_short) = (0, began, false);
     while at < total {
@@ -47,7 +47,7 @@ pub(crate) fn lay_out(
             second_began = now_ns();
         }
         write_stride(target, stamper, &mut buffer, at, FIRST_GENERATION)?;
-        at = (at + STRIDE).min(total);
+        at = (at + WRITE_BYTES).min(total);
         let over_budget = plan.budget_ns.is_some_and(|budget| now_ns() - began > budget);
         let go_on = progress(at, total)?;
         if at < total && (!go_on || (over_budget && at >= MIN_SIZE.get())) {
@@ -92,7 +92,7 @@ fn second_pass(
     let mut at = from;
     while at < total {
         write_stride(target, stamper, buffer, at, SECOND_GENERATION)?;
-        at = (at + STRIDE).min(total);
+        at = (at + WRITE_BYTES).min(total);
         if !progress(total, total)? {
             break;
         }
@@ -109,7 +109,7 @@ fn write_stride(
     generation: u64,
 ) -> Result<()> {
     let rest = target.size().get().saturating_sub(at);
-    let len = usize::try_from(STRIDE.min(rest)).unwrap_or(0);
+    let len = usize::try_from(WRITE_BYTES.min(rest)).unwrap_or(0);
     let stride = buffer.as_mut_slice().get_mut(..len).unwrap_or_default();
     stamper.fill(stride, at, generation);
     target
@@ -134,10 +134,10 @@ mod tests {
 
     use super::*;
     use crate::probe_location::{Permits, ProbeLocation};
-    use crate::target::Needs;
+    use crate::target::TargetNeeds;
 
     const SEED: u64 = 7;
-    const REGION: u64 = 4 * STRIDE;
+    const REGION: u64 = 4 * WRITE_BYTES;
 
     /// Lays a file out with a second pass of [`REGION`], in which `go_on` hears how many strides were written. Checks that every stamp is
     /// the one that verification expects, and returns the layout and how many bytes of the region differ from those of the first pass.
@@ -146,7 +146,7 @@ mod tests {
         let permits = Permits { any_file_system: true, destroy: None };
         let place = ProbeLocation::look(place.path(), true, &permits).unwrap();
         let ledger = Ledger::open_in(state.path()).unwrap();
-        let needs = Needs { writes: true, journal: false };
+        let needs = TargetNeeds { writes: true, journal: false };
         let mut target = ProbeTarget::open(place, Some(MIN_SIZE), false, needs, &ledger).unwrap();
         let stamper = Stamper::new(SEED, true);
         let generations = Generations::new(SEED, MIN_SIZE.get(), FIRST_GENERATION);
@@ -164,8 +164,8 @@ mod tests {
         stamper.verify(&written, 0, |offset| generations.expected(offset)).unwrap();
         let mut first = vec![0; MIN_SIZE.get() as usize];
         stamper.fill(&mut first, 0, FIRST_GENERATION);
-        let strides = written.chunks(STRIDE as usize).zip(first.chunks(STRIDE as usize));
-        let changed = strides.filter(|(written, first)| written != first).count() as u64 * STRIDE;
+        let strides = written.chunks(WRITE_BYTES as usize).zip(first.chunks(WRITE_BYTES as usize));
+        let changed = strides.filter(|(written, first)| written != first).count() as u64 * WRITE_BYTES;
         target.close(false).unwrap();
         (layout, changed)
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_second_pass_that_a_signal_ended_says_how_much_it_wrote() {
         let (layout, changed) = laid_out(|strides| strides < 2);
-        assert_eq!((layout.rewritten.unwrap().bytes, changed), (2 * STRIDE, 2 * STRIDE));
+        assert_eq!((layout.rewritten.unwrap().bytes, changed), (2 * WRITE_BYTES, 2 * WRITE_BYTES));
         assert_eq!(layout.bytes, MIN_SIZE.get());
     }
 }

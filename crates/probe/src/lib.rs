@@ -41,5 +41,5 @@ pub use schedule::StepProgress;
 pub use session::{ProbeSecond, ProbeSession, Sink, StepOutcome};
 pub use shape::{IoEngine, Job, MAX_DEPTH, Pattern, WindowPlan, WriteSync};
 pub use sustain::SustainPlan;
-pub use target::{DATA_FILE, JOURNAL_FILE, Needs, ProbeTarget};
+pub use target::{DATA_FILE, JOURNAL_FILE, ProbeTarget, TargetNeeds};
 pub use tracks::{Track, Tracks};

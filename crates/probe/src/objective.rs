@@ -14,11 +14,11 @@ use crate::shape::{Job, WindowPlan};
 use crate::tracks::Track;
 
 /// The share of the offered rate that must be completed.
-const ACHIEVED: f64 = 0.99;
+const MIN_ACHIEVED_SHARE: f64 = 0.99;
 /// Bisection ends when the bracket is this narrow.
-const BRACKET: f64 = 1.03;
+const MAX_BRACKET_RATIO: f64 = 1.03;
 /// The most rates tried.
-const TRIES: usize = 12;
+const MAX_RATES_TRIED: usize = 12;
 
 /// One tried rate: offered, achieved, the quantile, whether it held.
 type RateAttempt = (f64, f64, Option<u64>, bool);
@@ -31,7 +31,7 @@ impl ProbeSession<'_> {
     /// When a window could not begin, or the sink returned an error.
     pub fn objective(&mut self, job: &Job, slo: &Slo, step: Nanos) -> Result<Option<Error>> {
         let window = WindowPlan::new("closed loop", vec![job.clone()], step);
-        self.schedule.part = StepSum::repeated(&window, TRIES);
+        self.schedule.part = StepSum::repeated(&window, MAX_RATES_TRIED);
         let closed = self.measure_step(&window)?;
         if closed.error.is_some() || self.interrupted() {
             return Ok(closed.error);
@@ -45,9 +45,9 @@ impl ProbeSession<'_> {
         let (mut low, mut high) = (0.0_f64, rate_max_per_s.max(1.0));
         let mut rate = high * 0.9;
         let mut failure = None;
-        while tried.len() < TRIES && failure.is_none() && !self.interrupted() {
+        while tried.len() < MAX_RATES_TRIED && failure.is_none() && !self.interrupted() {
             let window = WindowPlan::new("objective", vec![job.clone().rate(rate.max(0.01))], step);
-            self.schedule.part = StepSum::repeated(&window, TRIES - tried.len() - 1);
+            self.schedule.part = StepSum::repeated(&window, MAX_RATES_TRIED - tried.len() - 1);
             let outcome = self.measure_step(&window)?;
             let attempt = judge_try(slo, rate, &outcome);
             tried.push(attempt);
@@ -57,7 +57,7 @@ impl ProbeSession<'_> {
             } else {
                 high = rate
             }
-            if low > 0.0 && high / low < BRACKET {
+            if low > 0.0 && high / low < MAX_BRACKET_RATIO {
                 break;
             }
             rate = if low > 0.0 { (low * high).sqrt() } else { rate / 3.0 };
@@ -86,7 +86,7 @@ fn judge_try(slo: &Slo, offered: f64, outcome: &StepOutcome) -> RateAttempt {
     let achieved = response.len() as f64 / elapsed;
     // Poisson counts vary by their square root: a slow rate must not fail because of late arrivals by chance.
     let slack = 3.0 * (offered * elapsed).sqrt() / elapsed;
-    let kept_up = achieved >= offered * ACHIEVED - slack;
+    let kept_up = achieved >= offered * MIN_ACHIEVED_SHARE - slack;
     let quantile = slo.quantile_ns(&response);
     let held = kept_up && quantile.is_some_and(|ns| slo.holds(ns)) && outcome.error.is_none();
     (offered, achieved, quantile, held)

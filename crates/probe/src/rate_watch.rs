@@ -2,14 +2,14 @@
 
 use fathom_stats::{MIN_STEPS_AFTER, StepDown, find_step_down, is_still_down, locate_step, median};
 
-use crate::judge::{AllowanceLimit, BURST_SHARE};
+use crate::judge::{AllowanceLimit, MAX_BURST_END_SHARE};
 
 /// A lower level is measured for as long as the levels before it lasted, within these bounds, in intervals.
-const LOWER_LEVEL: (usize, usize) = (MIN_STEPS_AFTER, 120);
+const LOWER_LEVEL_INTERVALS: (usize, usize) = (MIN_STEPS_AFTER, 120);
 /// A drive does not end while this many of the latest rates are below their level.
-const LATEST: usize = 3;
+const LATEST_RATES: usize = 3;
 /// Without a step a drive has at least this many intervals, whatever the device is.
-const MIN_STEADY: usize = 30;
+const MIN_STEADY_INTERVALS: usize = 30;
 
 /// The rates of a drive, one for each interval.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct RateWatch {
 }
 
 impl RateWatch {
-    /// A watch over intervals of a length.
+    /// `earlier_per_s` is the highest rate of the steps before the drive; each rate is the mean of `interval_s` seconds.
     pub(crate) fn new(earlier_per_s: f64, limit: AllowanceLimit, interval_s: f64) -> RateWatch {
         RateWatch { earlier_per_s, limit, interval_s, steps: Vec::new(), is_lower: false }
     }
@@ -31,28 +31,30 @@ impl RateWatch {
     /// Evaluates the rates of all intervals so far, the last of which is new; returns true if the drive can end.
     pub(crate) fn is_over(&mut self, rates: &[f64]) -> bool {
         let is_over = |step: &mut StepDown| {
-            rates.get(step.index..).is_some_and(|level| !is_still_down(level, step.before, BURST_SHARE))
+            rates
+                .get(step.index..)
+                .is_some_and(|level| !is_still_down(level, step.before, MAX_BURST_END_SHARE))
         };
         // An outage that is over was not a step.
         while self.steps.pop_if(is_over).is_some() {}
         let level = self.level();
-        if let Some(step) = rates.get(level..).and_then(|level| find_step_down(level, BURST_SHARE)) {
+        if let Some(step) = rates.get(level..).and_then(|level| find_step_down(level, MAX_BURST_END_SHARE)) {
             self.steps.push(StepDown { index: level + step.index, ..step });
         } else if self.steps.is_empty() && rates.len() == MIN_STEPS_AFTER {
             // The steps before it emptied the bucket.
             let highest = rates.iter().copied().fold(0.0, f64::max);
-            self.is_lower = highest <= BURST_SHARE * self.earlier_per_s;
+            self.is_lower = highest <= MAX_BURST_END_SHARE * self.earlier_per_s;
         }
         let level = self.level();
         if is_falling(rates.get(level..).unwrap_or_default()) {
             return false;
         }
         if self.fell() {
-            return rates.len() - level >= level.clamp(LOWER_LEVEL.0, LOWER_LEVEL.1);
+            return rates.len() - level >= level.clamp(LOWER_LEVEL_INTERVALS.0, LOWER_LEVEL_INTERVALS.1);
         }
         let requests = rates.iter().sum::<f64>() * self.interval_s;
         let highest = rates.iter().copied().fold(0.0, f64::max);
-        rates.len() >= MIN_STEADY && self.limit.is_exceeded(requests, highest)
+        rates.len() >= MIN_STEADY_INTERVALS && self.limit.is_exceeded(requests, highest)
     }
 
     /// The index at which the last level begins.
@@ -80,8 +82,8 @@ impl RateWatch {
 
 /// Whether the latest rates of a level are so low that another step may have begun.
 fn is_falling(level: &[f64]) -> bool {
-    let latest = level.get(level.len().saturating_sub(LATEST)..).unwrap_or_default();
-    median(latest).zip(median(level)).is_some_and(|(latest, all)| latest <= BURST_SHARE * all)
+    let latest = level.get(level.len().saturating_sub(LATEST_RATES)..).unwrap_or_default();
+    median(latest).zip(median(level)).is_some_and(|(latest, all)| latest <= MAX_BURST_END_SHARE * all)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use fathom_stats::{mean, missing_tokens};
 use fathom_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use crate::judge::{self, AllowanceLimit, BURST_SHARE, DeviceClass, RateReadings};
+use crate::judge::{self, AllowanceLimit, DeviceClass, MAX_BURST_END_SHARE, RateReadings};
 use crate::ladder::LadderPlan;
 use crate::rate_watch::RateWatch;
 use crate::schedule::StepSum;
@@ -26,7 +26,7 @@ pub(crate) const SUSTAIN: &str = "sustain";
 /// The phase of a drive after a rest.
 const AFTER_REST: &str = "after a rest";
 /// A rung of the ladder before the drive is brief: it uses up the bucket too.
-const RUNG: Nanos = Nanos::millis(500);
+const RUNG_TIME: Nanos = Nanos::millis(500);
 /// A part of the time is kept for a rest and the drive after it, within these bounds.
 const RESERVE_SHARE: u64 = 10;
 const RESERVE: (f64, f64) = (4.0, 40.0);
@@ -35,10 +35,10 @@ const REST_SHARE: f64 = 0.7;
 /// The shortest and the longest rest, in seconds.
 const REST: (f64, f64) = (2.0, 60.0);
 /// The factor by which a rest that should fill a bucket exceeds the time that the known part of the bucket takes.
-const FILL: f64 = 1.4;
+const REST_TO_FILL_TIME: f64 = 1.4;
 const MAX_RESTS: usize = 4;
 /// A drive after a rest ends when three intervals in a row are this close to the lowest rate.
-const NEAR: f64 = 1.1;
+const MAX_RATIO_TO_LOWEST: f64 = 1.1;
 /// Time for the work between drives, seconds.
 const SLACK_S: f64 = 4.0;
 
@@ -145,7 +145,7 @@ impl ProbeSession<'_> {
         let highest = levels.first().map(|level| level.per_s).unwrap_or(lowest);
         let earlier = earlier.filter(|_| fell && steps.is_empty());
         let highest = earlier.as_ref().map_or(highest, |level| level.per_s);
-        let mut rests = Rests { highest, lowest, missing, deadline_ns, rests: Vec::new(), higher: None };
+        let mut rests = RestPlan { highest, lowest, missing, deadline_ns, rests: Vec::new(), higher: None };
         let is_settled = class.is_some_and(|class| class.limit == AllowanceLimit::None);
         if error.is_none() && (fell || !is_settled) {
             error = self.rests(job, fell, &mut rests)?;
@@ -173,7 +173,7 @@ impl ProbeSession<'_> {
 
     /// Rests and drives until a rest has filled the bucket, or the time does not suffice for another. If the rate never fell, one
     /// rest shows whether a bucket was empty from the start.
-    fn rests(&mut self, job: &Job, fell: bool, rests: &mut Rests) -> Result<Option<Error>> {
+    fn rests(&mut self, job: &Job, fell: bool, rests: &mut RestPlan) -> Result<Option<Error>> {
         while rests.rests.len() < MAX_RESTS && !self.interrupted() {
             let Some(seconds) = rests.next_s(fell, self.now_ns()) else { break };
             let error = self.rest_and_drive(job, seconds, rests)?;
@@ -185,7 +185,7 @@ impl ProbeSession<'_> {
         Ok(None)
     }
 
-    fn rest_and_drive(&mut self, job: &Job, seconds: f64, rests: &mut Rests) -> Result<Option<Error>> {
+    fn rest_and_drive(&mut self, job: &Job, seconds: f64, rests: &mut RestPlan) -> Result<Option<Error>> {
         let before = self.passages.total();
         let rest_s = self.rest(Nanos((seconds * 1e9) as u64))?;
         if self.interrupted() {
@@ -201,7 +201,7 @@ impl ProbeSession<'_> {
         let lowest = rests.lowest;
         let is_low = |rates: &[f64]| {
             let last = rates.len().checked_sub(3).and_then(|from| rates.get(from..)).and_then(mean);
-            last.is_some_and(|rate| rate <= NEAR * lowest)
+            last.is_some_and(|rate| rate <= MAX_RATIO_TO_LOWEST * lowest)
         };
         let outcome = self.measure_step_until(&window, &mut |rates| is_low(rates))?;
         if outcome.interrupted || outcome.error.is_some() {
@@ -241,7 +241,7 @@ impl ProbeSession<'_> {
 }
 
 /// The rests so far, and the data that the next one depends on.
-struct Rests {
+struct RestPlan {
     highest: f64,
     lowest: f64,
     /// Tokens that the bucket lacked when it was empty, as far as known.
@@ -252,7 +252,7 @@ struct Rests {
     higher: Option<BurstLevel>,
 }
 
-impl Rests {
+impl RestPlan {
     /// The length of the next rest; `None` if the time does not suffice.
     fn next_s(&self, fell: bool, now_ns: u64) -> Option<f64> {
         let left_s = self.deadline_ns.saturating_sub(now_ns) as f64 / 1e9;
@@ -269,7 +269,7 @@ impl Rests {
         };
         // A bucket that does not refill within a minute cannot be filled by a rest.
         let most = self.rests.iter().map(|rest| rest.requests).fold(self.missing, f64::max);
-        let rest_s = FILL * most / refill;
+        let rest_s = REST_TO_FILL_TIME * most / refill;
         (judge::shows_bucket(refill, 1.0, self.lowest) && rest_s <= longest_s).then_some(rest_s)
     }
 
@@ -285,7 +285,7 @@ impl Rests {
 
     /// The duration of the drive after a rest until the bucket is empty again.
     fn drive_s(&self, rest_s: f64) -> f64 {
-        let highest = self.highest.max(self.lowest / BURST_SHARE);
+        let highest = self.highest.max(self.lowest / MAX_BURST_END_SHARE);
         rest_s * self.lowest / (highest - self.lowest)
     }
 }
@@ -308,7 +308,7 @@ fn knee_plan(job: &Job) -> LadderPlan {
         job: job.clone(),
         depth_min: 1,
         depth_max: MAX_DEPTH,
-        step: RUNG,
+        step: RUNG_TIME,
         complete: false,
         factor: 4,
         is_brief: true,
@@ -330,7 +330,7 @@ fn burst_of(step: &Step, lowest: f64) -> Option<BurstLevel> {
     let whole = high.get(..high.len().saturating_sub(1).max(1))?;
     let interval_ns = (step.end_ns - step.begin_ns) / rates.len().max(1) as u64;
     let level = judge::level_of(whole, (step.begin_ns, step.begin_ns + interval_ns * whole.len() as u64))?;
-    (level.per_s * BURST_SHARE >= lowest).then_some(level)
+    (level.per_s * MAX_BURST_END_SHARE >= lowest).then_some(level)
 }
 
 #[cfg(test)]
@@ -340,8 +340,8 @@ mod tests {
     use super::*;
     use crate::passage_log::PassageLog;
 
-    fn rests(missing: f64, deadline_s: u64) -> Rests {
-        Rests {
+    fn rests(missing: f64, deadline_s: u64) -> RestPlan {
+        RestPlan {
             highest: 2000.0,
             lowest: 500.0,
             missing,
@@ -358,9 +358,12 @@ mod tests {
         assert!((rests.drive_s(9.0) - 3.0).abs() < 1e-9, "4,500 tokens at 1,500 a second");
         assert!(!rests.is_full(100.0, 9.0), "the first rest has nothing to compare with");
         rests.rests.push(BucketRest { seconds: 9.0, requests: 4500.0, is_full: false });
-        assert_eq!(rests.next_s(true, 0), Some(FILL * 18.0));
+        assert_eq!(rests.next_s(true, 0), Some(REST_TO_FILL_TIME * 18.0));
         assert_eq!(rests.next_s(true, 570_000_000_000), None, "there is no time for that");
-        assert!(rests.is_full(9100.0, FILL * 18.0) && !rests.is_full(12_000.0, FILL * 18.0));
+        assert!(
+            rests.is_full(9100.0, REST_TO_FILL_TIME * 18.0)
+                && !rests.is_full(12_000.0, REST_TO_FILL_TIME * 18.0)
+        );
     }
 
     /// A disk behind a token bucket that is full at first, and a drive that keeps it busy.
@@ -415,7 +418,7 @@ mod tests {
         let levels = judge::levels(&rates, window_ns, &steps);
         let (first, last) = (levels.first().unwrap(), levels.last().unwrap());
         let missing = missing_tokens(&disk.passages.passages_until(empty_ns(last)), last.per_s);
-        let mut rests = Rests {
+        let mut rests = RestPlan {
             highest: first.per_s,
             lowest: last.per_s,
             missing,

@@ -39,7 +39,7 @@ pub(crate) struct FileAccess {
 
 /// The requirements of the work on a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct TargetNeeds {
     /// Whether it writes; a block device is then opened for writing.
     pub writes: bool,
     /// Whether it appends, and needs space for the append file.
@@ -73,7 +73,7 @@ impl ProbeTarget {
         place: ProbeLocation,
         size: Option<Bytes>,
         direct: bool,
-        needs: Needs,
+        needs: TargetNeeds,
         ledger: &Ledger,
     ) -> Result<ProbeTarget> {
         let DataFile { path, file, lock, guard, found } = if place.is_device {
@@ -189,7 +189,7 @@ impl ProbeTarget {
             }
         };
         let file = open(&path, access)?;
-        file.begin_anew(self.journal_bytes()).map_err(|e| Error::io("reserve room for", &path, e))?;
+        file.start_over(self.journal_bytes()).map_err(|e| Error::io("reserve room for", &path, e))?;
         Ok((path, file))
     }
 

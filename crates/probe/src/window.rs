@@ -31,7 +31,7 @@ const MIN_INTERVAL_NS: u64 = 200_000_000;
 /// The time by which a window may exceed its plan while no operation has ended in it.
 const OVERRUN_TIMEOUT_NS: u64 = 5_000_000_000;
 /// The interval at which a window checks for signals and errors.
-const GLANCE: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 /// A worker needs only a small stack: its buffer is mapped separately.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -256,7 +256,7 @@ impl ProbeSession<'_> {
             if self.signals.stopped() {
                 return true;
             }
-            sleep_until(deadline_ns.min(now_ns() + GLANCE.as_nanos() as u64));
+            sleep_until(deadline_ns.min(now_ns() + CHECK_INTERVAL.as_nanos() as u64));
         }
         self.signals.stopped()
     }

@@ -38,7 +38,7 @@ pub(crate) struct WorkerContext<'a> {
     pub(crate) arrivals: Option<StartSchedule>,
     pub(crate) verified: AtomicU64,
     pub(crate) starter: &'a Starter,
-    pub(crate) rally: Rally,
+    pub(crate) rally: BurstBarrier,
     pub(crate) log: AppendLog,
     sequence: AtomicU64,
     error: Mutex<Option<Error>>,
@@ -56,7 +56,7 @@ impl<'a> WorkerContext<'a> {
         generations: Option<&'a Generations>,
         starter: &'a Starter,
     ) -> Self {
-        let rally = Rally::new(u32::try_from(workers).unwrap_or(u32::MAX), job.burst_requests());
+        let rally = BurstBarrier::new(u32::try_from(workers).unwrap_or(u32::MAX), job.burst_requests());
         let shards = Shards::new(usize::try_from(workers).unwrap_or(1));
         WorkerContext {
             job,
@@ -151,26 +151,26 @@ impl Starter {
 
 /// The meeting point of the threads of a checkpoint: all write until the burst is used up, the last to arrive syncs, then the next
 /// burst begins.
-pub(crate) struct Rally {
+pub(crate) struct BurstBarrier {
     workers: u32,
     burst: u64,
     tickets: AtomicU64,
-    state: Mutex<RallyState>,
+    state: Mutex<BarrierState>,
     next: Condvar,
 }
 
 #[derive(Default)]
-struct RallyState {
+struct BarrierState {
     arrived: u32,
     round: u64,
     /// The start of the running burst.
     began_ns: u64,
 }
 
-impl Rally {
+impl BurstBarrier {
     fn new(workers: u32, burst: u64) -> Self {
         let state = Mutex::default();
-        Rally { workers, burst, tickets: AtomicU64::new(burst), state, next: Condvar::new() }
+        BurstBarrier { workers, burst, tickets: AtomicU64::new(burst), state, next: Condvar::new() }
     }
 
     /// Takes one write of the running burst; returns false if it is used up.
@@ -266,7 +266,7 @@ impl AppendLog {
     }
 
     /// Restarts the file with `empty`, unless another thread has just done so.
-    pub(crate) fn begin_anew(&self, empty: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn start_over(&self, empty: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
         let _alone = self.turn.write().unwrap_or_else(PoisonError::into_inner);
         if self.next.load(Ordering::Acquire) > self.size_bytes {
             empty()?;
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn threads_get_places_of_their_own_and_one_of_them_begins_anew() {
         let log = AppendLog::new(4096 * 100);
-        let anew = AtomicU64::new(0);
+        let rounds = AtomicU64::new(0);
         let taken = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..8 {
@@ -304,23 +304,23 @@ mod tests {
                             Some(place) => taken.lock().unwrap().push(place.offset),
                             None => {
                                 let count = || {
-                                    anew.fetch_add(1, Ordering::Relaxed);
+                                    rounds.fetch_add(1, Ordering::Relaxed);
                                     Ok(())
                                 };
-                                log.begin_anew(count).unwrap();
+                                log.start_over(count).unwrap();
                             }
                         }
                     }
                 });
             }
         });
-        let (taken, anew) = (taken.into_inner().unwrap(), anew.into_inner());
+        let (taken, rounds) = (taken.into_inner().unwrap(), rounds.into_inner());
         let mut times = std::collections::HashMap::new();
         taken.iter().for_each(|offset| *times.entry(*offset).or_insert(0u64) += 1);
         assert!(
-            times.values().all(|n| *n == anew || *n == anew + 1),
-            "each place once a round: {anew} rounds"
+            times.values().all(|n| *n == rounds || *n == rounds + 1),
+            "each place once a round: {rounds} rounds"
         );
-        assert!(anew >= 8_000 / 100 / 2);
+        assert!(rounds >= 8_000 / 100 / 2);
     }
 }

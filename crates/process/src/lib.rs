@@ -15,6 +15,6 @@ mod undo;
 pub use ledger::{Guard, Ledger, LedgerEntry};
 pub use process_id::ProcessId;
 pub use resource::{ComponentDisk, Identity, Resource};
-pub use signals::{Ask, ServiceSignals, Signals};
+pub use signals::{ServiceSignals, SignalRequest, Signals};
 pub use signature::{Signature, signatures};
 pub use tool::{Tool, lvm_tool};

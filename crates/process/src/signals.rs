@@ -126,7 +126,7 @@ fn ignored_at_start(signal: i32) -> bool {
 
 /// The request of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum SignalRequest {
     Stop,
     /// Begin a new log file.
     Rotate,
@@ -134,7 +134,7 @@ pub enum Ask {
 
 /// The signals of a service.
 #[derive(Debug)]
-pub struct ServiceSignals(Receiver<Ask>);
+pub struct ServiceSignals(Receiver<SignalRequest>);
 
 impl ServiceSignals {
     pub fn install() -> Result<ServiceSignals> {
@@ -144,8 +144,12 @@ impl ServiceSignals {
         let listen = move || {
             let mut stops = 0;
             for signal in incoming.forever() {
-                let ask = if matches!(signal, SIGINT | SIGTERM) { Ask::Stop } else { Ask::Rotate };
-                stops += u32::from(ask == Ask::Stop);
+                let ask = if matches!(signal, SIGINT | SIGTERM) {
+                    SignalRequest::Stop
+                } else {
+                    SignalRequest::Rotate
+                };
+                stops += u32::from(ask == SignalRequest::Stop);
                 if stops > 1 {
                     // Ends the process as if the signal had no handler.
                     let _ = signal_hook::low_level::emulate_default_handler(signal);
@@ -159,7 +163,7 @@ impl ServiceSignals {
     }
 
     /// Waits `duration` at most for the next signal.
-    pub fn wait(&self, duration: Duration) -> Option<Ask> {
+    pub fn wait(&self, duration: Duration) -> Option<SignalRequest> {
         match self.0.recv_timeout(duration) {
             Ok(ask) => Some(ask),
             Err(RecvTimeoutError::Timeout) => None,

@@ -108,7 +108,7 @@ impl Decimal {
 }
 
 impl FiniteDecimal {
-    pub(crate) fn of_integer(value: i64) -> FiniteDecimal {
+    pub(crate) fn from_integer(value: i64) -> FiniteDecimal {
         FiniteDecimal { negative: value < 0, coefficient: u128::from(value.unsigned_abs()), exponent: 0 }
     }
 

@@ -329,10 +329,10 @@ impl Number {
                 Decimal::from_value(right).compare_double(left).reverse()
             }
             (Number::Decimal(left), Number::Integer(right)) => {
-                Decimal::from_value(left).compare(Decimal::Finite(FiniteDecimal::of_integer(right)))
+                Decimal::from_value(left).compare(Decimal::Finite(FiniteDecimal::from_integer(right)))
             }
             (Number::Integer(left), Number::Decimal(right)) => {
-                Decimal::Finite(FiniteDecimal::of_integer(left)).compare(Decimal::from_value(right))
+                Decimal::Finite(FiniteDecimal::from_integer(left)).compare(Decimal::from_value(right))
             }
         }
     }

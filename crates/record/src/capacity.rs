@@ -140,14 +140,14 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// At this factor between the rate that held and the one that broke, a single figure would claim more than was measured.
-const WIDE_BRACKET: f64 = 1.2;
+const MIN_WIDE_BRACKET: f64 = 1.2;
 
 impl Capacity {
     /// The rates of operations between which the capacity is stated. Both are the same unless the lowest rate that broke is far above the highest
     /// that held.
     pub fn bracket_per_s(&self) -> Option<(f64, f64)> {
         let held = self.rate_per_s?;
-        let broken = self.broken_per_s.filter(|broken| *broken > WIDE_BRACKET * held);
+        let broken = self.broken_per_s.filter(|broken| *broken > MIN_WIDE_BRACKET * held);
         Some((held, broken.unwrap_or(held)))
     }
 

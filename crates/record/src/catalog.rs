@@ -126,6 +126,21 @@ pub static CATALOG: &[SeriesKind] = &[
     sum("server.{member}.lock.database.wait_us", "us", "locks.Database.timeAcquiringMicros, all modes"),
     sum("server.{member}.lock.collection.wait_us", "us", "locks.Collection.timeAcquiringMicros, all modes"),
     sum("server.{member}.write_conflicts", "1", "metrics.operation.writeConflicts"),
+    gauge(
+        "server.{member}.transactions.open",
+        "1",
+        "transactions: currentOpen, those between two operations included",
+    ),
+    gauge(
+        "server.{member}.transactions.inactive",
+        "1",
+        "transactions: currentInactive, open ones between two operations",
+    ),
+    gauge(
+        "server.{member}.transactions.pinned_ids",
+        "1",
+        "transaction: range of IDs currently pinned, the changes since the begin of the oldest one in use",
+    ),
     sum("server.{member}.wait.flow_control_us", "us", "flowControl.timeAcquiringMicros"),
     sum(
         "server.{member}.wait.replication_us",
@@ -177,6 +192,7 @@ pub static CATALOG: &[SeriesKind] = &[
     gauge("server.{member}.cache.used_bytes", "bytes", "cache: bytes currently in the cache"),
     gauge("server.{member}.cache.most_bytes", "bytes", "cache: maximum bytes configured"),
     gauge("server.{member}.cache.dirty_bytes", "bytes", "cache: tracked dirty bytes in the cache"),
+    gauge("server.{member}.cache.update_bytes", "bytes", "cache: bytes allocated for updates"),
     sum("server.{member}.cache.read_bytes", "bytes", "cache: bytes read into cache"),
     sum("server.{member}.cache.written_bytes", "bytes", "cache: bytes written from cache"),
     sum("server.{member}.engine.reads", "1", "block-manager: blocks read"),
@@ -460,14 +476,14 @@ pub fn kind_of(name: &str) -> Option<&'static SeriesKind> {
 }
 
 /// The values of the braces of an entry's name: `member` and `0`.
-pub type Words<'n> = Vec<(&'static str, &'n str)>;
+pub type BraceValues<'n> = Vec<(&'static str, &'n str)>;
 
 /// The entry for a name, and the values of its braces, from left to right.
-pub fn words_of(name: &str) -> Option<(&'static SeriesKind, Words<'_>)> {
+pub fn words_of(name: &str) -> Option<(&'static SeriesKind, BraceValues<'_>)> {
     CATALOG.iter().find_map(|kind| Some((kind, words(kind.name, name)?)))
 }
 
-fn words<'n>(pattern: &'static str, name: &'n str) -> Option<Words<'n>> {
+fn words<'n>(pattern: &'static str, name: &'n str) -> Option<BraceValues<'n>> {
     let Some((before, rest)) = pattern.split_once('{') else {
         return (pattern == name).then(Vec::new);
     };

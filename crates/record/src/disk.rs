@@ -225,22 +225,22 @@ pub struct Step {
 
 impl Step {
     /// The share of run-queue wait above which a verdict on the disk is withheld (docs/methods.md#waiting-for-a-processor).
-    pub const RUN_QUEUE_LIMIT_PCT: f64 = 5.0;
+    pub const MAX_RUN_QUEUE_WAIT_PCT: f64 = 5.0;
 
     /// The share of its CPU time above which the generator is the bottleneck.
-    pub const GENERATOR_LIMIT_PCT: f64 = 90.0;
+    pub const MAX_GENERATOR_CPU_PCT: f64 = 90.0;
 
     /// Whether the figures say more about the CPU than about the disk: the probe waited for a CPU, or used all the CPU time
     /// available to it.
     pub fn cpu_bound(&self) -> bool {
-        self.run_queue_wait_pct.is_some_and(|pct| pct > Self::RUN_QUEUE_LIMIT_PCT)
-            || self.generator_busy_pct.is_some_and(|pct| pct > Self::GENERATOR_LIMIT_PCT)
+        self.run_queue_wait_pct.is_some_and(|pct| pct > Self::MAX_RUN_QUEUE_WAIT_PCT)
+            || self.generator_busy_pct.is_some_and(|pct| pct > Self::MAX_GENERATOR_CPU_PCT)
     }
 
     /// The share of the time in which the CPU may have kept requests from the disk: all of it if the probe used all CPU time available to it.
     pub fn cpu_wait_share(&self) -> f64 {
         match self.generator_busy_pct {
-            Some(pct) if pct > Self::GENERATOR_LIMIT_PCT => 1.0,
+            Some(pct) if pct > Self::MAX_GENERATOR_CPU_PCT => 1.0,
             _ => self.run_queue_wait_pct.unwrap_or(0.0) / 100.0,
         }
     }

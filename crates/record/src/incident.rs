@@ -7,7 +7,7 @@ use crate::verdict::Domain;
 
 /// A figure during an incident and outside it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FigureChange {
+pub struct IncidentFigure {
     /// The subject (`a sync of the journal`).
     pub of: String,
     /// The mean outside unusual periods, in microseconds.
@@ -64,10 +64,10 @@ pub struct Incident {
     pub lost_share: f64,
     /// The figures by which it was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub changes: Vec<FigureChange>,
+    pub changes: Vec<IncidentFigure>,
     /// The waits of the mean operation, by the resource that it waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits: Vec<FigureChange>,
+    pub waits: Vec<IncidentFigure>,
     /// How long the engine's reads and writes of files took, if the recording counts that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub engine_times: Vec<TimeDistribution>,

@@ -72,7 +72,7 @@ pub use run_lock::RunLock;
 pub use run_verdict::{RunVerdict, VerdictBasis, storage_causes};
 pub use series::{Point, Reading, Series, SeriesSet, read_together};
 pub use server_event::{ServerEvent, ServerEventKind, SlowOperation};
-pub use server_work::{CollectionUse, OperationGroup, ServerWork, ThreadUse};
+pub use server_work::{CollectionUse, OpenTransaction, OperationGroup, ServerWork, ThreadUse};
 pub use slow_operation_table::{ShapeTotals, SlowOperationTable, most_frequent};
 pub use source_recording::{SourceFile, SourceRecording};
 pub use writer::RunWriter;

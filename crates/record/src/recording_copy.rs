@@ -10,6 +10,9 @@ use crate::checksum_stream::ChecksumStream;
 use crate::source_recording::{MAX_SERVERS, RECORDING, SourceFile, is_file_name, server_folder};
 use crate::staging_folder::StagingFolder;
 
+/// The largest file that is copied. mongod begins a new one after 10 MiB.
+const MAX_COPIED_BYTES: u64 = 1 << 30;
+
 /// Copies of a recording's files that no run folder has yet. They are deleted if no run takes them.
 #[derive(Debug)]
 pub struct RecordingCopy {
@@ -46,14 +49,23 @@ impl RecordingCopy {
             let what = format!("a run has the recordings of {MAX_SERVERS} servers at most");
             return Err(Error::new(Kind::Unsupported, what).advise("import fewer of them at a time"));
         }
-        let name = self.free_name(server, name);
-        let path = self.staging.folder.join(&name);
-        let mut copy = ChecksumStream::new(self.staging.create(&name)?);
+        let own = self.free_name(server, name);
+        let path = self.staging.folder.join(&own);
+        let mut copy = ChecksumStream::new(self.staging.create(&own)?);
         let mut buffer = vec![0; 128 << 10];
+        let mut left = MAX_COPIED_BYTES;
         let problem = loop {
             match contents.read(&mut buffer) {
                 Ok(0) => break None,
+                Ok(count) if count as u64 > left => {
+                    let what =
+                        format!("{directory}/{name} has more than 1 GiB, and a run keeps its files whole");
+                    let advice =
+                        "judge it with 'fathom explain', which takes --from and --to and copies nothing";
+                    return Err(Error::new(Kind::Unsupported, what).advise(advice));
+                }
                 Ok(count) => {
+                    left -= count as u64;
                     let part = buffer.get(..count).unwrap_or_default();
                     copy.write_all(part).map_err(|e| Error::io("write", &path, e))?;
                 }
@@ -62,7 +74,7 @@ impl RecordingCopy {
             }
         };
         let (bytes, sha256) = copy.done();
-        self.files.push((directory.to_owned(), server, SourceFile { name, bytes, sha256 }));
+        self.files.push((directory.to_owned(), server, SourceFile { name: own, bytes, sha256 }));
         Ok((path, problem))
     }
 
@@ -233,13 +245,13 @@ mod tests {
         drop(copied(&place));
         assert!(!place.exists());
         let mut copy = RecordingCopy::begin(&place).unwrap();
-        struct Torn;
-        impl Read for Torn {
+        struct TornReader;
+        impl Read for TornReader {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
                 Err(io::Error::other("torn"))
             }
         }
-        let mut source = Cursor::new("half").chain(Torn);
+        let mut source = Cursor::new("half").chain(TornReader);
         let (path, problem) = copy.add("/db1", "metrics.interim", &mut source).unwrap();
         assert_eq!(
             (fs::read(path).unwrap().as_slice(), problem.unwrap().to_string().as_str()),

@@ -22,7 +22,7 @@ const SYSTEM: [&str; 4] = ["/proc/", "/sys/", "/etc/", "/dev/"];
 /// Control groups are named after services and containers.
 const CGROUPS: &str = "/sys/fs/cgroup/";
 /// The length below which a word would also match parts of unrelated text.
-const MIN_WORD: usize = 3;
+const MIN_WORD_LENGTH: usize = 3;
 
 /// Names to remove, with their replacements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,9 +71,16 @@ impl Redaction {
                     let used = work.collections.iter().map(|used| &used.namespace);
                     let run = work.operations.iter().map(|group| &group.namespace);
                     run.chain(used).for_each(|namespace| self.word(namespace, NAMESPACE));
-                    for group in &work.operations {
-                        group.client.iter().for_each(|client| self.host(client));
-                        let application = group.application.iter().filter(|name| *name != OWN_APPLICATION);
+                    let held = work.transactions.iter();
+                    held.clone()
+                        .filter_map(|one| one.namespace.as_ref())
+                        .for_each(|namespace| self.word(namespace, NAMESPACE));
+                    let clients = work.operations.iter().map(|group| (&group.client, &group.application));
+                    for (client, application) in
+                        clients.chain(held.map(|one| (&one.client, &one.application)))
+                    {
+                        client.iter().for_each(|client| self.host(client));
+                        let application = application.iter().filter(|name| *name != OWN_APPLICATION);
                         application.for_each(|name| self.word(name, APPLICATION));
                     }
                 }
@@ -118,7 +125,7 @@ impl Redaction {
 
     fn word(&mut self, word: &str, instead: &str) {
         let is_number = word.bytes().all(|b| b.is_ascii_digit());
-        if word.len() >= MIN_WORD && !is_number && !self.words.iter().any(|(known, _)| known == word) {
+        if word.len() >= MIN_WORD_LENGTH && !is_number && !self.words.iter().any(|(known, _)| known == word) {
             self.words.push((word.to_owned(), instead.to_owned()));
         }
     }

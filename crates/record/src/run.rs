@@ -334,9 +334,9 @@ mod tests {
 
     #[test]
     fn a_pipe_a_link_or_an_oversized_file_is_one_error_and_never_a_wait() {
-        type Replace = fn(&Path);
+        type FileReplacer = fn(&Path);
         const LOG: &str = "latency/randread-read.hlog";
-        let replacements: [(&str, Replace); 3] =
+        let replacements: [(&str, FileReplacer); 3] =
             [("pipe", pipe), ("link", link_to_a_device), ("oversized", oversized)];
         for file in [LOG, "series.parquet", "series.jsonl", RESULTS, FINDINGS] {
             for (what, replace) in replacements {

@@ -15,7 +15,7 @@ use crate::Run;
 use crate::files::{self, RESULTS};
 
 /// A reader tests the lock for microseconds; a writer that finds it taken tries this often, with this pause.
-const TRIES: u32 = 20;
+const MAX_TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The right to write a run folder, which only one process can hold at a time.
@@ -42,7 +42,7 @@ impl RunLock {
         let path = folder.join(RESULTS);
         let results = OpenOptions::new().create(true).append(true).open(&path);
         let results = results.map_err(|e| Error::io("create", &path, e))?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             match results.try_lock() {
                 Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
                 Ok(()) | Err(TryLockError::Error(_)) => {

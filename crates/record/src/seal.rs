@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::record::RowAccessor;
 use parquet::schema::parser::parse_message_type;
 
-use crate::series::{MAX_SERIES_BYTES, TakeReading};
+use crate::series::{MAX_SERIES_BYTES, ReadingSink};
 use crate::{Point, Reading, files};
 
 const COLUMNS: &str = "message readings {
@@ -87,7 +87,7 @@ fn write_group(
 }
 
 /// Calls `take` with each reading of `path`.
-pub(crate) fn each_reading(path: &Path, take: TakeReading<'_>) -> Result<()> {
+pub(crate) fn each_reading(path: &Path, take: ReadingSink<'_>) -> Result<()> {
     each_row(&open(path)?, take).map_err(|e| unreadable(path, e))
 }
 
@@ -104,7 +104,7 @@ fn unreadable(path: &Path, error: ParquetError) -> Error {
     Error::new(Kind::Malformed, format!("cannot read {}", path.display())).because(error)
 }
 
-fn each_row(reader: &SerializedFileReader<File>, take: TakeReading<'_>) -> Result<(), ParquetError> {
+fn each_row(reader: &SerializedFileReader<File>, take: ReadingSink<'_>) -> Result<(), ParquetError> {
     for row in reader.get_row_iter(None)? {
         let row = row?;
         let point = Point {

@@ -168,7 +168,7 @@ impl<'r> FromIterator<&'r Reading> for SeriesSet {
 pub(crate) const MAX_SERIES_BYTES: u64 = 16 << 30;
 
 /// A callback for each reading of a series: its name, its unit, its value with the window.
-pub(crate) type TakeReading<'t> = &'t mut dyn FnMut(&str, &str, Point);
+pub(crate) type ReadingSink<'t> = &'t mut dyn FnMut(&str, &str, Point);
 
 #[cfg(test)]
 mod tests {

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use fathom_errors::{Error, Kind, Result};
 
-use crate::series::{MAX_SERIES_BYTES, TakeReading};
+use crate::series::{MAX_SERIES_BYTES, ReadingSink};
 use crate::{Point, Reading, files, seal};
 
 const STEM: &str = "series";
@@ -44,7 +44,7 @@ impl SeriesPart {
     }
 
     /// Calls `take` with each reading. A line that does not parse is skipped: a killed writer may leave its last line torn.
-    fn each_reading(&self, take: TakeReading<'_>) -> Result<()> {
+    fn each_reading(&self, take: ReadingSink<'_>) -> Result<()> {
         let lines = files::each_line(&self.lines, MAX_SERIES_BYTES, &mut |line| {
             if let Ok(Reading { name, unit, begin_ns, end_ns, value }) = serde_json::from_slice(line) {
                 take(&name, &unit, Point { begin_ns, end_ns, value });
@@ -85,7 +85,7 @@ impl SeriesPart {
 ///
 /// # Errors
 /// When a part is missing or cannot be read.
-pub(crate) fn each_reading(folder: &Path, take: TakeReading<'_>) -> Result<()> {
+pub(crate) fn each_reading(folder: &Path, take: ReadingSink<'_>) -> Result<()> {
     let mut read = 0;
     // A writer may add parts meanwhile.
     loop {

@@ -19,6 +19,9 @@ pub struct ServerWork {
     /// The operations that ran, alike ones together, those with the longest time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationGroup>,
+    /// The transactions that stay open, those that were opened first at the begin. They are read if `serverStatus` counts open ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transactions: Vec<OpenTransaction>,
     /// The number of further operations that ran, and that no group lists.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unlisted: u64,
@@ -79,6 +82,43 @@ pub struct OperationGroup {
     /// The numbers of their connections.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<u64>,
+}
+
+/// A transaction that has been open for a while.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenTransaction {
+    /// A hash of its session's id, which distinguishes it from others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The times since its begin, at work, and between its operations.
+    pub open_us: u64,
+    pub active_us: u64,
+    pub inactive_us: u64,
+    /// Whether an operation of it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_active: bool,
+    /// The level of its read concern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_concern: Option<String>,
+    /// The namespace of the operation of it that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The locks that it holds, with their modes: `Collection w`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<String>,
+    /// The client as [`OperationGroup`] has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The number of the connection that it was used on last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<u64>,
+    /// The number of the operation of it that runs, for `killOp`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
 }
 
 /// The use of a collection by one kind of operation.

@@ -44,7 +44,7 @@ impl MemberState {
     }
 
     /// The state with a number, if it is one.
-    pub fn of_number(number: i64) -> Option<MemberState> {
+    pub fn from_number(number: i64) -> Option<MemberState> {
         ALL.into_iter().find(|state| i64::from(state.number()) == number)
     }
 
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn numbers_and_states_are_one_to_one() {
         for state in ALL {
-            assert_eq!(MemberState::of_number(i64::from(state.number())), Some(state));
+            assert_eq!(MemberState::from_number(i64::from(state.number())), Some(state));
         }
-        assert_eq!(MemberState::of_number(4), None);
+        assert_eq!(MemberState::from_number(4), None);
     }
 }

@@ -129,7 +129,7 @@ impl HeartbeatReply {
     pub fn from_document(document: &Document) -> Result<HeartbeatReply, Failure> {
         let state = match fields::integer(document, "state")? {
             None => MemberState::Unknown,
-            Some(number) => MemberState::of_number(number).ok_or_else(|| {
+            Some(number) => MemberState::from_number(number).ok_or_else(|| {
                 let what =
                     format!("Value for \"state\" in response to replSetHeartbeat is out of range: {number}");
                 Failure::new(Code::BadValue, what)

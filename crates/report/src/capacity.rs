@@ -35,19 +35,37 @@ pub(crate) fn capacity_lines(capacity: &Capacity, header: bool, width: usize) ->
 /// Whether the capacities of each server cover a need, and the assumptions of these answers, each once.
 pub fn need_lines(answers: &[&NeedAnswer], width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut assumptions: Vec<&str> = Vec::new();
-    for answer in answers {
-        let server = if answers.len() > 1 { format!("{}: ", answer.server) } else { String::new() };
+    for paragraph in need_paragraphs(answers) {
         lines.push(String::new());
-        lines.extend(wrap(&format!("{server}{}", answer.sentence), "", "", width));
-        let new = answer.assumptions.iter().map(String::as_str).filter(|one| !assumptions.contains(one));
-        let new: Vec<&str> = new.collect();
-        assumptions.extend(new);
+        lines.extend(wrap(&paragraph, "", "", width));
+    }
+    let mut assumptions: Vec<&str> = Vec::new();
+    for assumption in answers.iter().flat_map(|answer| &answer.assumptions) {
+        if !assumptions.contains(&assumption.as_str()) {
+            assumptions.push(assumption);
+        }
     }
     for assumption in assumptions {
         lines.extend(wrap(&format!("assumed: {assumption}"), "  ", "    ", width));
     }
     lines
+}
+
+/// An answer for each server. If the first sentence of all is the same, one paragraph has it once and the rest by server.
+fn need_paragraphs(answers: &[&NeedAnswer]) -> Vec<String> {
+    let named = |server: &str, text: &str| format!("{server}: {text}");
+    let [first, _, ..] = answers else {
+        return answers.iter().map(|answer| answer.sentence.clone()).collect();
+    };
+    let common = first.sentence.split_inclusive(". ").next().filter(|start| start.ends_with(". "));
+    let rests: Option<Vec<String>> = common.and_then(|start| {
+        let rest = |answer: &&NeedAnswer| Some(named(&answer.server, answer.sentence.strip_prefix(start)?));
+        answers.iter().map(rest).collect()
+    });
+    match (common, rests) {
+        (Some(start), Some(rests)) => vec![format!("{start}{}", rests.join(" "))],
+        _ => answers.iter().map(|answer| named(&answer.server, &answer.sentence)).collect(),
+    }
 }
 
 fn quantile(capacity: &Capacity) -> &str {

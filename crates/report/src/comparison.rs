@@ -7,7 +7,7 @@ use crate::run_list::value_of;
 use crate::terminal_text::{cut, printable, wrap};
 
 /// A ratio this close to 1 is written as no change.
-const SAME: f64 = 0.005;
+const MAX_EQUAL_DIFFERENCE: f64 = 0.005;
 
 /// The comparison in lines of at most `width` characters.
 pub fn comparison_lines(comparison: &Comparison, width: usize) -> Vec<String> {
@@ -74,7 +74,7 @@ fn figures(changes: &[FigureChange], width: usize, lines: &mut Vec<String>) {
 fn row(change: &FigureChange) -> String {
     let value = |value: f64| value_of(value, &change.unit);
     let ratio = change.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"));
-    let is_same = change.ratio.is_some_and(|ratio| (ratio - 1.0).abs() < SAME);
+    let is_same = change.ratio.is_some_and(|ratio| (ratio - 1.0).abs() < MAX_EQUAL_DIFFERENCE);
     let way = match change.is_better().filter(|_| !is_same) {
         Some(_) if change.beyond_noise == Some(false) => "noise",
         Some(true) => "better",
@@ -109,7 +109,7 @@ fn findings(changes: &[FindingChange], width: usize, lines: &mut Vec<String>) {
 pub(crate) fn what_became(change: &FindingChange) -> Option<(char, String)> {
     match (change.a, change.b) {
         (None, Some(now)) => Some(('+', format!("new in B, {}", severity(now)))),
-        (Some(was), None) => Some(('-', format!("gone in B, was {} in A", severity(was)))),
+        (Some(was), None) => Some(('-', format!("absent in B, was {} in A", severity(was)))),
         (Some(was), Some(now)) => Some(('~', format!("{} in A, {} in B", severity(was), severity(now)))),
         (None, None) => None,
     }

@@ -16,7 +16,7 @@ use crate::study::study_lines;
 use crate::terminal_text::wrap;
 
 /// Above this residual of log throughput, in percent, the name of a model would only mislead.
-const POOR_FIT_PCT: f64 = 20.0;
+const MIN_POOR_FIT_PCT: f64 = 20.0;
 /// The head of the table of steps.
 const STEP_HEADER: &str = "kind depth  ops/s MiB/s    p50    p99  p99.9    max N-XR  cpu r/w/f await aqu-sz";
 
@@ -233,7 +233,7 @@ fn knee_lines(knee: &Knee, width: usize) -> Vec<String> {
     let spread = knee.rivals.iter().find(|rival| rival.0 == knee.model).map(|rival| rival.2 * 100.0);
     if knee.withheld.is_none() {
         let model = match spread {
-            Some(spread) if spread <= POOR_FIT_PCT => {
+            Some(spread) if spread <= MIN_POOR_FIT_PCT => {
                 format!("; model: {} (residual {spread:.1} %)", knee.model)
             }
             Some(_) => "; no model fits these steps".to_owned(),

@@ -26,7 +26,7 @@ pub use findings::{findings_brief, findings_first, findings_text, verdict_lines}
 pub use fio::{FioStep, fio_json};
 pub use history::{history_lines, sparkline};
 pub use page::{
-    OperationRow, OverTime, PageSource, RecordedServer, RecordingSource, ServerOperations, Strip, page,
+    OperationRow, PageLatencyLog, PageSource, RecordedServer, RecordingSource, ServerOperations, Strip, page,
     pair_page, recording_page,
 };
 pub use run_list::{Headline, run_table, took, value_of};

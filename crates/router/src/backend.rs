@@ -15,13 +15,13 @@ use parking_lot::Mutex;
 use crate::Result;
 
 /// The time to search for a primary, or for a member that fits a read preference, as in mongos.
-const SELECTION: Duration = Duration::from_secs(20);
+const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
 /// The time limit for opening a connection.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause between two looks at a set without a primary.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The number of idle connections to a server that are kept.
-const KEPT: usize = 256;
+const MAX_IDLE_CONNECTIONS: usize = 256;
 
 /// A shard, or the config servers.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new(id: &str, hosts: AddressList) -> Backend {
-        let target = Target { connect_timeout: CONNECT, ..hosts.target() };
+        let target = Target { connect_timeout: CONNECT_TIMEOUT, ..hosts.target() };
         Backend {
             id: id.to_owned(),
             hosts,
@@ -113,7 +113,7 @@ impl Backend {
         }
         let mut idle = self.idle.lock();
         let idle = idle.entry(address).or_default();
-        if idle.len() < KEPT {
+        if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
     }
@@ -133,7 +133,7 @@ impl Backend {
         if let Some(address) = self.only_member() {
             return Ok(address.clone());
         }
-        let until = Instant::now() + SELECTION;
+        let until = Instant::now() + SELECTION_TIMEOUT;
         let mut known = self.known.lock();
         loop {
             let deployment = match known.take() {

@@ -17,7 +17,7 @@ use crate::request::SendPolicy;
 use crate::shard_command::ShardCommand;
 
 /// The maximum number of times a command is sent, as in mongos.
-const ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// The codes of members that take no writes at the moment (docs/methods.md#commands-and-errors).
 const NOT_PRIMARY: &[Code] = &[
     Code::NotWritablePrimary,
@@ -80,7 +80,7 @@ pub(crate) fn call<R>(
         counters::add_wait(begun.elapsed(), backend.shards());
         match answered {
             Ok(reply) => return take(reply),
-            Err(error) if attempt < ATTEMPTS && may_retry(backend, &error, sending) => attempt += 1,
+            Err(error) if attempt < MAX_ATTEMPTS && may_retry(backend, &error, sending) => attempt += 1,
             Err(error) => return Err(failure_of(backend, &error, sending)),
         }
     }

@@ -15,7 +15,7 @@ use crate::cluster::ClusterMembers;
 use crate::request::SendPolicy;
 
 /// The number of attempts to read the chunks of a collection that changes during the read.
-const READS: u32 = 20;
+const MAX_READS: u32 = 20;
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(25);
 
@@ -205,7 +205,7 @@ pub(crate) fn read_table(cluster: &ClusterMembers, namespace: &str) -> Result<Op
         let epoch = entry.epoch;
         let chunks = documents.iter().map(|document| Chunk::parse(document, epoch)).collect::<Result<_>>()?;
         match RoutingTable::new(entry, chunks) {
-            Err(failure) if failure.code() == Code::ConflictingOperationInProgress && reads < READS => {
+            Err(failure) if failure.code() == Code::ConflictingOperationInProgress && reads < MAX_READS => {
                 reads += 1;
                 std::thread::sleep(PAUSE);
             }

@@ -16,9 +16,9 @@ use crate::backend::Backend;
 use crate::merge::ReplyMerge;
 
 /// The time after which an idle cursor is closed (`cursorTimeoutMillis`).
-const TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The largest size of the documents in one reply, in bytes.
-const BATCH_BYTES: usize = 16 << 20;
+const MAX_BATCH_BYTES: usize = 16 << 20;
 
 /// The source of a cursor's documents.
 pub(crate) enum CursorSource {
@@ -54,7 +54,7 @@ impl CursorSource {
                 },
             };
             let Some(document) = next else { return Ok(true) };
-            if array.count() > 0 && array.length_bytes() + document.as_bytes().len() > BATCH_BYTES {
+            if array.count() > 0 && array.length_bytes() + document.as_bytes().len() > MAX_BATCH_BYTES {
                 match self {
                     CursorSource::Merge(merge) => merge.put_back(document),
                     CursorSource::Rows(_, kept) => *kept = Some(document),
@@ -199,7 +199,7 @@ impl CursorTable {
     pub(crate) fn reap(&self) -> usize {
         let mut old = Vec::new();
         self.places.lock().retain(|_, place| {
-            let idle = place.used.elapsed() >= TIMEOUT;
+            let idle = place.used.elapsed() >= IDLE_TIMEOUT;
             match place.cursor.take() {
                 Some(cursor) if idle && !cursor.options.no_timeout => {
                     old.push(cursor);

@@ -102,7 +102,7 @@ pub(crate) struct RouterOperation<'a> {
 }
 
 /// The number of consecutive queries of one shard after which a loop takes over a connection. Giving it back costs a thread.
-const RUN: u32 = 16;
+const MIN_CONSECUTIVE_QUERIES: u32 = 16;
 
 /// The loops, as seen by the threads that hand connections over.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl<S: Service> Relay<S> {
 
     /// Whether a loop should take over a client's connection; if all loops are busy, the connection keeps its thread.
     pub(crate) fn wants(&self, client: &Client) -> bool {
-        client.one_shard_queries() >= RUN && self.loops.have_room()
+        client.one_shard_queries() >= MIN_CONSECUTIVE_QUERIES && self.loops.have_room()
     }
 
     /// Hands a connection to a loop.

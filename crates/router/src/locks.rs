@@ -14,9 +14,9 @@ use crate::instance::Instance;
 use crate::request::SendPolicy;
 
 /// The time of silence after which a router's locks may be taken over.
-const SILENCE_MS: i64 = 60_000;
+const TAKEOVER_TIMEOUT_MS: i64 = 60_000;
 /// The longest wait for a lock.
-const WAIT: Duration = Duration::from_secs(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A lock that is held until this value is dropped.
@@ -29,7 +29,7 @@ pub(crate) struct LockGuard<'i> {
 
 /// Takes a lock, waiting for a while for its present holder.
 pub(crate) fn hold<'i>(instance: &'i Instance, name: &str, why: &str) -> Result<LockGuard<'i>> {
-    let until = Instant::now() + WAIT;
+    let until = Instant::now() + LOCK_TIMEOUT;
     loop {
         match try_hold(instance, name, why)? {
             Ok(held) => return Ok(held),
@@ -71,14 +71,14 @@ pub(crate) fn try_hold<'i>(
         Err(failure) if failure.code() == Code::DuplicateKey => {}
         Err(failure) => return Err(failure),
     }
-    let Some(found) = config.config_get("locks", name)? else { return Ok(Err("somebody".to_owned())) };
-    let holder = found.get_str("process").unwrap_or("somebody").to_owned();
+    let Some(found) = config.config_get("locks", name)? else { return Ok(Err("another router".to_owned())) };
+    let holder = found.get_str("process").unwrap_or("another router").to_owned();
     let ping = config.config_get("lockpings", holder.as_str())?;
     let since = |document: &bson::Document, field: &str| {
         document.get_datetime(field).map_or(0, |time| time.timestamp_millis())
     };
     let heard = ping.map_or(0, |ping| since(&ping, "ping")).max(since(&found, "when"));
-    if DateTime::now().timestamp_millis() - heard > SILENCE_MS {
+    if DateTime::now().timestamp_millis() - heard > TAKEOVER_TIMEOUT_MS {
         let same = doc! { "_id": name, "ts": found.get("ts").cloned().unwrap_or(Bson::Null) };
         if config.config_update("locks", same, doc! { "$set": taken }, false)?.matched > 0 {
             return Ok(Ok(held()));

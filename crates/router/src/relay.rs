@@ -38,7 +38,7 @@ pub(crate) fn run(instance: &Arc<Instance>, place: usize) {
 }
 
 /// A larger request could fill a socket and make the loop wait.
-const MAX_BYTES: usize = 8 << 10;
+const MAX_REQUEST_BYTES: usize = 8 << 10;
 
 /// A query for one shard.
 struct TargetedQuery<'a> {
@@ -57,7 +57,7 @@ impl<'a> TargetedQuery<'a> {
         incoming: &RequestMessage<'a>,
         fields: &'a IndexedDocument<'a>,
     ) -> Option<TargetedQuery<'a>> {
-        if length > MAX_BYTES || fields.first()?.0 != "find" {
+        if length > MAX_REQUEST_BYTES || fields.first()?.0 != "find" {
             return None;
         }
         let request = request_of(instance, incoming, fields).ok()?;
@@ -75,11 +75,11 @@ impl<'a> TargetedQuery<'a> {
 }
 
 /// Events taken from the kernel at once.
-const EVENTS: usize = 128;
+const MAX_EVENTS_AT_ONCE: usize = 128;
 /// The interval at which a stopping router checks for unanswered queries.
 const STOP_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 /// The time that such queries are given.
-const GRACE: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct RelayedClient {
     connection: IdleConnection<Instance>,
@@ -129,13 +129,13 @@ impl<'l> RelayedClients<'l> {
     }
 
     fn run(mut self) {
-        let mut events = Vec::with_capacity(EVENTS);
+        let mut events = Vec::with_capacity(MAX_EVENTS_AT_ONCE);
         let mut stopped = None;
         loop {
             if self.instance.is_stopping() {
                 self.sessions.retain(|_, session| session.asked.is_some());
                 let since = *stopped.get_or_insert_with(Instant::now);
-                if self.sessions.is_empty() || since.elapsed() > GRACE {
+                if self.sessions.is_empty() || since.elapsed() > STOP_TIMEOUT {
                     break;
                 }
             }

@@ -13,7 +13,7 @@ use crate::instance::Instance;
 use crate::shard_command::ShardVersions;
 
 /// The number of attempts to route a command before the client gets the staleness error, as in mongos.
-const ATTEMPTS: u32 = 10;
+const MAX_ATTEMPTS: u32 = 10;
 
 /// Whether the router's routing data are stale: a shard said so, or the shard no longer exists.
 pub(crate) fn is_stale(code: Code) -> bool {
@@ -134,7 +134,7 @@ impl Instance {
         loop {
             let Some(route) = self.route(database, namespace)? else { return Ok(None) };
             match work(&route) {
-                Err(failure) if is_stale(failure.code()) && attempt < ATTEMPTS => {
+                Err(failure) if is_stale(failure.code()) && attempt < MAX_ATTEMPTS => {
                     self.forget_route(&route);
                     attempt += 1;
                 }

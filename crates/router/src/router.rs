@@ -75,7 +75,7 @@ impl Service for Instance {
 }
 
 /// The time that the config servers have to answer at the start.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// A router that is running.
@@ -176,7 +176,7 @@ impl Router {
 }
 
 fn wait_for_config(instance: &Instance, asked: &dyn Fn() -> bool) -> Result<(), Error> {
-    let until = Instant::now() + START;
+    let until = Instant::now() + START_TIMEOUT;
     loop {
         let Err(failure) = upkeep::begin(instance) else { return Ok(()) };
         if asked() || Instant::now() >= until {

@@ -5,9 +5,9 @@
 use std::cell::RefCell;
 
 /// The number of buffers that a thread keeps.
-const KEPT: usize = 4;
+const MAX_KEPT_BUFFERS: usize = 4;
 /// Larger buffers are returned to the allocator.
-const KEPT_BYTES: usize = 16 << 10;
+const MAX_KEPT_BYTES: usize = 16 << 10;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
@@ -20,12 +20,12 @@ pub(crate) fn take() -> Vec<u8> {
 
 /// Gives a buffer back.
 pub(crate) fn give(mut buffer: Vec<u8>) {
-    if buffer.capacity() == 0 || buffer.capacity() > KEPT_BYTES {
+    if buffer.capacity() == 0 || buffer.capacity() > MAX_KEPT_BYTES {
         return;
     }
     buffer.clear();
     BUFFERS.with_borrow_mut(|buffers| {
-        if buffers.len() < KEPT {
+        if buffers.len() < MAX_KEPT_BUFFERS {
             buffers.push(buffer);
         }
     });
@@ -40,7 +40,7 @@ mod tests {
         let mut buffer = take();
         buffer.extend_from_slice(&[1; 100]);
         give(buffer);
-        give(Vec::with_capacity(KEPT_BYTES + 1));
+        give(Vec::with_capacity(MAX_KEPT_BYTES + 1));
         let again = take();
         assert!(again.is_empty() && again.capacity() >= 100);
         assert_eq!(take().capacity(), 0);

@@ -19,9 +19,9 @@ use crate::users::PrivilegeSet;
 pub(crate) const REPLICATION_APP_NAME: &str = "fathom replication";
 
 /// The number of bytes of a running command that `currentOp` keeps.
-const KEPT_COMMAND_BYTES: usize = 1000;
+const MAX_COMMAND_BYTES: usize = 1000;
 /// The interval after which a connection reports a session in constant use to the table of sessions again.
-const NOTED_AGAIN: Duration = Duration::from_secs(60);
+const SESSION_NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One connection, as other threads see it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Client {
     pub(crate) remote: String,
     /// The client's description of itself in its first hello.
     metadata: Mutex<Option<Document>>,
-    current: Mutex<Current>,
+    current: Mutex<CurrentOperation>,
     /// Whether the operation in `current` is still running.
     running: AtomicBool,
     interrupt: AtomicI32,
@@ -50,13 +50,15 @@ pub(crate) struct Client {
 
 /// The present operation of a connection.
 #[derive(Debug, Default)]
-struct Current {
+struct CurrentOperation {
     since: Option<Instant>,
     database: String,
     command: Vec<u8>,
     /// The plan of the operation, once it is chosen.
     plan: String,
     progress: Option<OperationProgress>,
+    /// The begin of the time between two operations, if a transaction is open in it.
+    idle_since: Option<Instant>,
     /// The session of the command, and the time of this connection's last report to the table of sessions.
     session: Option<SessionKey>,
     session_noted: Option<Instant>,
@@ -96,6 +98,8 @@ pub(crate) struct Activity {
     /// The plan of the operation; empty before it is chosen.
     pub(crate) plan: String,
     pub(crate) progress: Option<OperationProgress>,
+    /// The begin of the time between two operations of a transaction, or `None` while an operation runs.
+    pub(crate) idle_since: Option<Instant>,
     pub(crate) session: Option<SessionKey>,
 }
 
@@ -135,18 +139,19 @@ impl Client {
         current.command.clear();
         current.plan.clear();
         current.progress = None;
+        current.idle_since = None;
         self.locks.clear();
         let bytes = beginning.command.as_bytes();
-        if bytes.len() <= KEPT_COMMAND_BYTES {
+        if bytes.len() <= MAX_COMMAND_BYTES {
             current.command.extend_from_slice(bytes);
         } else {
             keep_beginning(beginning.command, &mut current.command);
         }
         let session = beginning.session.map(|id| SessionKey { id, owner: current.owner });
         let known = session == current.session
-            && current
-                .session_noted
-                .is_some_and(|noted| beginning.begun.saturating_duration_since(noted) < NOTED_AGAIN);
+            && current.session_noted.is_some_and(|noted| {
+                beginning.begun.saturating_duration_since(noted) < SESSION_NOTE_INTERVAL
+            });
         current.session = session;
         let news = session.filter(|_| !known);
         if news.is_some() {
@@ -206,6 +211,7 @@ impl Client {
             command: Document::from_reader(current.command.as_slice()).unwrap_or_default(),
             plan: current.plan.clone(),
             progress: current.progress,
+            idle_since: current.idle_since,
             session: current.session,
         }
     }
@@ -218,6 +224,11 @@ impl Client {
     /// Shows the progress of the running operation, or none.
     pub(crate) fn set_progress(&self, progress: Option<OperationProgress>) {
         self.current.lock().progress = progress;
+    }
+
+    /// Shows the running write as a transaction between two operations, or as an operation again.
+    pub(crate) fn set_idle_transaction(&self, is_idle: bool) {
+        self.current.lock().idle_since = is_idle.then(Instant::now);
     }
 
     /// Asks its operation to stop with this code.
@@ -323,7 +334,7 @@ impl Client {
 /// Keeps as many fields of a long command as fit, and `$truncated` with the names of the others.
 #[cold]
 fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
-    let mut left = KEPT_COMMAND_BYTES;
+    let mut left = MAX_COMMAND_BYTES;
     let mut missing = String::new();
     let mut short = DocumentWriter::new(out);
     for element in command.iter_elements().flatten() {
@@ -333,7 +344,7 @@ fn keep_beginning(command: &RawDocument, out: &mut Vec<u8>) {
                 left = rest;
                 short.value(name, value);
             }
-            _ if missing.len() + name.len() <= KEPT_COMMAND_BYTES => {
+            _ if missing.len() + name.len() <= MAX_COMMAND_BYTES => {
                 missing.push_str(if missing.is_empty() { "" } else { ", " });
                 missing.push_str(name);
             }
@@ -372,6 +383,11 @@ impl Clients {
     /// All connections that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         self.open.lock().values().cloned().collect()
+    }
+
+    /// The connections that run a command. Of thousands that are open these are mostly few, and monitoring asks for them each second.
+    pub(crate) fn active(&self) -> Vec<Arc<Client>> {
+        self.open.lock().values().filter(|client| client.is_active()).cloned().collect()
     }
 
     /// The numbers of open, created and rejected connections.

@@ -19,14 +19,14 @@ use crate::server_parameters;
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The values that were given, by key.
-type DistinctValues = BTreeMap<&'static str, Bson>;
+type OptionValues = BTreeMap<&'static str, Bson>;
 
 impl Config {
     /// Builds the configuration from a command line (`argv` whole, for `getCmdLineOpts`) and an optional file.
     pub fn assemble(argv: Vec<String>, flags: &[TypedFlag], file: Option<&Path>) -> Result<Config> {
         let mut values = match file {
             Some(file) => read_file(file)?,
-            None => DistinctValues::new(),
+            None => OptionValues::new(),
         };
         for (key, value) in of_flags(flags)? {
             merge(&mut values, key, value);
@@ -56,8 +56,8 @@ fn flag_of(name: &str) -> Option<(&'static Setting, &'static Flag)> {
     SETTINGS.iter().find_map(|setting| Some((setting, setting.flags.iter().find(|flag| flag.name == name)?)))
 }
 
-fn of_flags(flags: &[TypedFlag]) -> Result<DistinctValues> {
-    let mut values = DistinctValues::new();
+fn of_flags(flags: &[TypedFlag]) -> Result<OptionValues> {
+    let mut values = OptionValues::new();
     let mut by: BTreeMap<&str, &str> = BTreeMap::new();
     for given in flags {
         let Some((setting, flag)) = flag_of(&given.flag) else {
@@ -109,7 +109,7 @@ fn pairs(shape: Shape, name: &str, texts: &[String]) -> Result<Bson> {
 }
 
 /// A later value replaces an earlier one; for names with values, each name separately.
-fn merge(values: &mut DistinctValues, key: &'static str, value: Bson) {
+fn merge(values: &mut OptionValues, key: &'static str, value: Bson) {
     match (values.get_mut(key), value) {
         (Some(Bson::Document(before)), Bson::Document(more)) => before.extend(more),
         (_, value) => {
@@ -119,7 +119,7 @@ fn merge(values: &mut DistinctValues, key: &'static str, value: Bson) {
 }
 
 /// Checks that concern several settings.
-fn check(config: &mut Config, values: &mut DistinctValues) -> Result<()> {
+fn check(config: &mut Config, values: &mut OptionValues) -> Result<()> {
     if values.contains_key("net.bindIp") && values.get("net.bindIpAll") == Some(&Bson::Boolean(true)) {
         return Err(Error::usage("--bind_ip and --bind_ip_all cannot both be given"));
     }
@@ -166,7 +166,7 @@ fn nest(into: &mut Document, key: &str, value: Bson) {
 }
 
 /// Reads a configuration file.
-fn read_file(path: &Path) -> Result<DistinctValues> {
+fn read_file(path: &Path) -> Result<OptionValues> {
     let failed = |error| Error::io("read the configuration file", path, error);
     let length = std::fs::metadata(path).map_err(failed)?.len();
     if length > MAX_BYTES {
@@ -183,10 +183,10 @@ fn read_file(path: &Path) -> Result<DistinctValues> {
 }
 
 /// The values in the text of a file.
-fn parse(text: &str) -> Result<DistinctValues> {
+fn parse(text: &str) -> Result<OptionValues> {
     let root: Value =
         serde_yaml_ng::from_str(text).map_err(|error| Error::usage("it is not YAML").because(error))?;
-    let mut values = DistinctValues::new();
+    let mut values = OptionValues::new();
     match root {
         Value::Null => {}
         Value::Mapping(_) => walk(String::new(), &root, &mut values)?,
@@ -195,7 +195,7 @@ fn parse(text: &str) -> Result<DistinctValues> {
     Ok(values)
 }
 
-fn walk(prefix: String, value: &Value, values: &mut DistinctValues) -> Result<()> {
+fn walk(prefix: String, value: &Value, values: &mut OptionValues) -> Result<()> {
     if let Some(setting) = SETTINGS.iter().find(|setting| setting.key == prefix) {
         values.insert(setting.key, read_value(setting, value)?);
         return Ok(());

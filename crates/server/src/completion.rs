@@ -5,7 +5,7 @@
 //!
 //! As in mongod, a wait for new data is in no figure, and the wait for the write concern only in those of the whole command.
 //!
-//! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to [`SHOWN_BYTES`],
+//! A command whose arguments or reply hold secrets is named but not shown. A long command is cut to [`MAX_SHOWN_BYTES`],
 //! and the omitted fields are listed with their types and sizes, as in mongod.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::stats::{Use, micros};
 use crate::storage::CollectionOptions;
 
 /// The number of bytes of a command that a log line holds (`maxLogSizeKB`).
-const SHOWN_BYTES: usize = 10 << 10;
+const MAX_SHOWN_BYTES: usize = 10 << 10;
 /// The bytes of a reply around its body: header, flags and kind of an OP_MSG; header and fixed fields of an OP_REPLY.
 const MESSAGE_BYTES: usize = 16 + 4 + 1;
 const LEGACY_BYTES: usize = 16 + 20;
@@ -96,7 +96,7 @@ pub(crate) fn finish(op: &mut OperationContext<'_>, finished: &Completion<'_>) {
 }
 
 /// The description of an operation, in the log and in the profile.
-struct ValidationReport<'a> {
+struct OperationDescription<'a> {
     what: Use,
     /// Whether it is a single write, which mongod logs under WRITE with the write itself in place of the command.
     single: bool,
@@ -120,7 +120,7 @@ fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Compl
     let verdict = profiler.judge(request.database, own_us);
     let waited_only = !profiler.is_slow(own_us) && profiler.judge(request.database, latency.command_us).log;
     if verdict.log || verdict.profile {
-        let report = ValidationReport::new(op, request, finished, single, own_us);
+        let report = OperationDescription::new(op, request, finished, single, own_us);
         if verdict.log {
             report.log(op);
         }
@@ -129,18 +129,18 @@ fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Compl
         }
     }
     if waited_only {
-        ValidationReport::new(op, request, finished, None, latency.command_us).log(op);
+        OperationDescription::new(op, request, finished, None, latency.command_us).log(op);
     }
 }
 
-impl<'a> ValidationReport<'a> {
+impl<'a> OperationDescription<'a> {
     fn new(
         op: &OperationContext<'_>,
         request: &Request<'_>,
         finished: &'a Completion<'a>,
         single: Option<&RawDocument>,
         micros: u64,
-    ) -> ValidationReport<'a> {
+    ) -> OperationDescription<'a> {
         let what = Use::for_command(request.command.name);
         let shown = if request.command.secret { None } else { Some(single.unwrap_or(request.body())) };
         let (command, cut) = match shown {
@@ -151,7 +151,7 @@ impl<'a> ValidationReport<'a> {
             "" => format!("{}.$cmd", request.database),
             namespace => namespace.to_owned(),
         };
-        ValidationReport {
+        OperationDescription {
             what,
             single: single.is_some(),
             namespace,
@@ -268,7 +268,7 @@ fn single_write<'r>(what: Use, request: &Request<'r>) -> Option<&'r RawDocument>
 /// Keeps as many fields of a command as fit; also returns the types and sizes of the others.
 fn shorten(command: &RawDocument) -> (Document, Document) {
     let (mut shown, mut cut) = (Document::new(), Document::new());
-    let mut left = SHOWN_BYTES;
+    let mut left = MAX_SHOWN_BYTES;
     for element in command.iter_elements().flatten() {
         let size = element.size();
         match (left.checked_sub(size), element.value().ok().and_then(|value| Bson::try_from(value).ok())) {

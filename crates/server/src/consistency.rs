@@ -16,14 +16,14 @@ use crate::replication;
 use crate::request::{CommandAccess, OperationClass, Reply, Request};
 
 /// The maximum by which an accepted cluster time may be ahead of ours (`maxAcceptableLogicalClockDriftSecs`: a year).
-const DRIFT_SECONDS: i64 = 365 * 24 * 3600;
+const MAX_DRIFT_SECONDS: i64 = 365 * 24 * 3600;
 
 /// Advances the clock to a time that a client learned from another member.
 pub(crate) fn follow_cluster_time(instance: &Instance, value: RawBsonRef<'_>) {
     let (Some(set), RawBsonRef::Document(told)) = (&instance.set, value) else { return };
     let Ok(time) = told.get_timestamp("clusterTime") else { return };
     let now = bson::DateTime::now().timestamp_millis() / 1000;
-    if i64::from(time.time) <= now + DRIFT_SECONDS {
+    if i64::from(time.time) <= now + MAX_DRIFT_SECONDS {
         set.oplog().clock().follow(stamp_of(time));
     }
 }

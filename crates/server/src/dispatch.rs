@@ -15,7 +15,7 @@ use crate::client::{Client, CommandStart};
 use crate::commands;
 use crate::completion::Completion;
 use crate::instance::Instance;
-use crate::operation_context::{Figures, OperationContext};
+use crate::operation_context::{OperationContext, OperationFigures};
 use crate::parse::IndexedDocument;
 use crate::request::{
     CLOSE_CONNECTION, Command, CommandAccess, OperationClass, ReadConcern, Request, WriteConcern, is_generic,
@@ -23,11 +23,11 @@ use crate::request::{
 
 /// An event loop runs brief operations only: those that take microseconds and wait for no other operation. They are judged by their fields at
 /// first and then by the work that they did. A brief query may return at most this many documents.
-const MAX_RETURNED: i64 = 100;
+const MAX_RETURNED_DOCUMENTS: i64 = 100;
 /// The keys and documents that a brief operation may examine.
 const MAX_EXAMINED: u64 = 200;
 /// The bytes that a brief write may contain.
-const MAX_BYTES: usize = 16 << 10;
+const MAX_WRITE_BYTES: usize = 16 << 10;
 
 /// The origin of a request.
 #[derive(Debug)]
@@ -264,19 +264,21 @@ fn is_brief(request: &Request<'_>, instance: &Instance) -> bool {
         (_, "find") => {
             let limit = request.field("limit").and_then(crate::parse::integer_of).unwrap_or(0);
             let concern = &request.generic.read_concern;
-            (1..=MAX_RETURNED).contains(&limit)
+            (1..=MAX_RETURNED_DOCUMENTS).contains(&limit)
                 && !(concern.majority || concern.linearizable || concern.after.is_some())
                 && request.field("tailable").is_none()
         }
         // A write in a set may wait for other members, and a journaled write may wait for the device.
         (OperationClass::Write, "insert" | "update" | "delete") => {
-            instance.set.is_none() && !request.generic.write_concern.journal && request.bytes() <= MAX_BYTES
+            instance.set.is_none()
+                && !request.generic.write_concern.journal
+                && request.bytes() <= MAX_WRITE_BYTES
         }
         _ => false,
     }
 }
 
 /// Whether the work done was brief.
-fn was_brief(figures: &Figures) -> bool {
+fn was_brief(figures: &OperationFigures) -> bool {
     figures.keys_examined + figures.docs_examined <= MAX_EXAMINED
 }

@@ -45,17 +45,17 @@ pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<JoinHandle<()>>, Err
 }
 
 /// The interval between two checks. An operation that sleeps is found after one to two of them.
-const TICK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// The number of checks between two counts of sleeps and of bytes read.
 const COUNT_TICKS: u32 = 10;
 /// The sleeps that operations may have between two counts: they wait for locks occasionally.
-const SLEEPS: u64 = 10;
+const MAX_SLEEPS: u64 = 10;
 /// The bytes that the process may read from devices between two counts: less than ten pages of 16 KB.
-const READ_BYTES: u64 = 128 << 10;
+const MAX_READ_BYTES: u64 = 128 << 10;
 /// The number of checks after which an operation counts as too long although it does not sleep.
-const LONG_TICKS: u32 = 3;
+const MIN_LONG_TICKS: u32 = 3;
 /// The number of checks without work after which the watch sleeps.
-const IDLE_TICKS: u32 = 20;
+const MAX_IDLE_TICKS: u32 = 20;
 
 /// The observations of a loop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,14 +98,14 @@ impl LoopSample {
             return false;
         }
         let Some((status, rests, after)) = read() else { return false };
-        let stands = self.stood > 0 && (status.state != 'R' || self.stood >= LONG_TICKS) && after == step;
+        let stands = self.stood > 0 && (status.state != 'R' || self.stood >= MIN_LONG_TICKS) && after == step;
         stands || (counts && self.count(status.voluntary_switches.saturating_sub(rests)))
     }
 
     /// Whether operations slept often since the last count.
     fn count(&mut self, sleeps: u64) -> bool {
         let before = self.sleeps.replace(sleeps);
-        before.is_some_and(|before| sleeps.saturating_sub(before) > SLEEPS)
+        before.is_some_and(|before| sleeps.saturating_sub(before) > MAX_SLEEPS)
     }
 }
 
@@ -123,7 +123,7 @@ impl Reads {
     /// The same for a process that has read this many bytes so far.
     fn are_few_at(&mut self, now: u64) -> Option<bool> {
         let before = self.0.replace(now)?;
-        Some(now.saturating_sub(before) <= READ_BYTES)
+        Some(now.saturating_sub(before) <= MAX_READ_BYTES)
     }
 }
 
@@ -131,7 +131,7 @@ impl Reads {
 fn watch(instance: &Arc<Instance>) {
     let mut watch = Watch::new(instance);
     while !instance.is_stopping() {
-        std::thread::sleep(TICK);
+        std::thread::sleep(CHECK_INTERVAL);
         if let Some(why) = watch.look() {
             let connections = dissolve(&instance.executor);
             if connections > 0 {
@@ -141,7 +141,7 @@ fn watch(instance: &Arc<Instance>) {
                 instance.log.debug(1, "NETWORK", 4_615_640, "EventLoopWatch", what, attributes);
             }
         }
-        if watch.idle > IDLE_TICKS {
+        if watch.idle > MAX_IDLE_TICKS {
             watch.rest(|| instance.is_stopping());
         }
     }
@@ -204,9 +204,9 @@ impl Watch<'_> {
 }
 
 /// The number of events taken from the kernel at once.
-const EVENTS: usize = 128;
+const MAX_EVENTS_AT_ONCE: usize = 128;
 /// The number of messages of one connection answered at once; a client that sends more without waiting for replies gets a thread.
-const MAX_AT_ONCE: u32 = 16;
+const MAX_MESSAGES_AT_ONCE: u32 = 16;
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The next owner of a connection.
@@ -245,7 +245,7 @@ struct LoopThread<'l> {
 
 impl LoopThread<'_> {
     fn run(&mut self) {
-        let mut events = Vec::with_capacity(EVENTS);
+        let mut events = Vec::with_capacity(MAX_EVENTS_AT_ONCE);
         while !self.instance.is_stopping() && self.wait(&mut events) {
             for event in &events {
                 match event.data.u64() {
@@ -321,7 +321,7 @@ impl LoopThread<'_> {
     }
 
     fn answer(&self, connection: &mut IdleConnection<Instance>) -> ConnectionOwner {
-        for _ in 0..MAX_AT_ONCE {
+        for _ in 0..MAX_MESSAGES_AT_ONCE {
             let length = match connection.receive() {
                 BufferState::Frame(length) => length,
                 BufferState::Part => return ConnectionOwner::Stay,

@@ -26,7 +26,7 @@ use crate::storage::{
 
 /// The work of an operation, as the log, the profile and explain report it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct OperationFigures {
     /// The collection that it works on, `database.collection`.
     pub(crate) namespace: String,
     pub(crate) keys_examined: u64,
@@ -79,7 +79,7 @@ pub(crate) struct OperationContext<'a> {
     pub(crate) client: &'a Arc<Client>,
     pub(crate) begun: Instant,
     pub(crate) deadline: Option<Instant>,
-    pub(crate) figures: Figures,
+    pub(crate) figures: OperationFigures,
     pub(crate) waits: OutsideWaits,
     /// The collection that it works on, if the command looked it up: saves a second look-up at its end.
     pub(crate) collection: Option<Arc<Collection>>,
@@ -117,7 +117,7 @@ impl<'a> OperationContext<'a> {
             client,
             begun: Instant::now(),
             deadline: None,
-            figures: Figures::default(),
+            figures: OperationFigures::default(),
             waits: OutsideWaits::default(),
             collection: None,
             originating: None,

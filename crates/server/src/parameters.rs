@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use crate::config::{Config, version};
 
 /// The default number of concurrent readers and of writers in the engine, as in mongod up to 6.0.
-const USUAL_TICKETS: i64 = 128;
+const DEFAULT_TICKETS: i64 = 128;
 
 #[derive(Debug)]
 pub(crate) struct Parameters {
@@ -43,8 +43,8 @@ impl Parameters {
             journal_commit_interval_ms: AtomicU64::new(config.storage.journal_commit_interval_ms),
             cursor_timeout_ms: AtomicU64::new(600_000),
             cursor_monitor_secs: AtomicU64::new(4),
-            read_tickets: AtomicI64::new(USUAL_TICKETS),
-            write_tickets: AtomicI64::new(USUAL_TICKETS),
+            read_tickets: AtomicI64::new(DEFAULT_TICKETS),
+            write_tickets: AtomicI64::new(DEFAULT_TICKETS),
             ttl_monitor_enabled: AtomicBool::new(true),
             ttl_monitor_sleep_secs: AtomicU64::new(60),
             diagnostic_data_enabled: AtomicBool::new(config.storage.diagnostic_data),
@@ -95,7 +95,7 @@ impl Parameters {
 
     /// Whether the configuration sets fewer tickets than the default.
     pub(crate) fn tickets_are_scarce(&self) -> bool {
-        self.read_tickets().min(self.write_tickets()) < USUAL_TICKETS
+        self.read_tickets().min(self.write_tickets()) < DEFAULT_TICKETS
     }
 
     /// The number of threads that apply other members' entries (`replWriterThreadCount`).
@@ -123,7 +123,7 @@ impl Parameters {
         self.ttl_monitor_enabled.load(Ordering::Relaxed)
     }
 
-    /// Seconds between two rounds of the TTL monitor; a change rings the bell.
+    /// Seconds between two rounds of the TTL monitor. A change wakes it.
     pub(crate) fn ttl_monitor_sleep_secs(&self) -> u64 {
         self.ttl_monitor_sleep_secs.load(Ordering::Relaxed)
     }
@@ -143,7 +143,7 @@ impl Parameters {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a saturating cast of what is in bounds"
+    reason = "the cast saturates, and the value is in bounds"
 )]
 pub(crate) fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1000.0).ceil() as u64

@@ -55,7 +55,7 @@ fn text() -> String {
 /// The magic number of ext2 to ext4 (statfs(2)).
 const EXT: i64 = 0xEF53;
 /// The minimum number of open files that mongod recommends.
-const OPEN_FILES: u64 = 64_000;
+const MIN_OPEN_FILES: u64 = 64_000;
 
 /// Logs all warnings that apply.
 pub(crate) fn log_warnings(log: &Log, config: &Config, memory_bytes: u64) {
@@ -85,9 +85,9 @@ pub(crate) fn log_warnings(log: &Log, config: &Config, memory_bytes: u64) {
         let message = "This server is bound to localhost. Remote systems will be unable to connect to it; --bind_ip or --bind_ip_all name other addresses";
         warn("CONTROL", 22140, message);
     }
-    if let Some(limit) = open_files().filter(|limit| *limit < OPEN_FILES) {
+    if let Some(limit) = open_files().filter(|limit| *limit < MIN_OPEN_FILES) {
         let message = format!(
-            "Soft rlimits for open file descriptors too low: {limit}, and {OPEN_FILES} are recommended"
+            "Soft rlimits for open file descriptors too low: {limit}, and {MIN_OPEN_FILES} are recommended"
         );
         warn("CONTROL", 22184, &message);
     }

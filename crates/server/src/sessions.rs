@@ -20,7 +20,7 @@ use crate::parse;
 pub(crate) const TIMEOUT_MINUTES: i32 = 30;
 const TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// The interval at which the table removes expired sessions, while new ones arrive.
-const SWEEP: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The default of mongod's `maxSessions`.
 const MAX_SESSIONS: usize = 1_000_000;
 const SHARDS: usize = 16;
@@ -40,11 +40,6 @@ impl SessionOwner {
 
     pub(crate) fn bytes(&self) -> &[u8; 32] {
         &self.0
-    }
-
-    /// The owner with a digest that a client sent.
-    pub(crate) fn of_digest(bytes: [u8; 32]) -> SessionOwner {
-        SessionOwner(bytes)
     }
 }
 
@@ -81,7 +76,7 @@ impl Sessions {
             *used = now;
             return Ok(());
         }
-        if shard.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP) {
+        if shard.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= SWEEP_INTERVAL) {
             shard.used.retain(|_, used| is_alive(*used, now));
             shard.swept = Some(now);
         }
@@ -144,13 +139,34 @@ fn is_alive(used: Instant, now: Instant) -> bool {
 /// Reads `{id: UUID}`, the form of `lsid` and of what session commands list; `name` is what errors call it.
 pub(crate) fn read_id(name: &str, value: RawBsonRef<'_>) -> Result<SessionId> {
     match value {
-        RawBsonRef::Document(session) => read_id_of(name, session),
+        RawBsonRef::Document(session) => Ok(read_parts(name, session, false)?.0),
         other => Err(parse::wrong_type(name, other, "object")),
     }
 }
 
-fn read_id_of(name: &str, session: &RawDocument) -> Result<SessionId> {
+/// Reads `{id: UUID, uid: digest}`, a session as `$currentOp` shows it. Its owner is any user if `uid` is missing.
+pub(crate) fn read_shown(name: &str, value: RawBsonRef<'_>) -> Result<(SessionId, Option<SessionOwner>)> {
+    match value {
+        RawBsonRef::Document(session) => read_parts(name, session, true),
+        other => Err(parse::wrong_type(name, other, "object")),
+    }
+}
+
+/// The owner with the digest in `uid`.
+pub(crate) fn read_owner(bytes: &[u8]) -> Result<SessionOwner> {
+    let digest = bytes
+        .try_into()
+        .map_err(|_| Failure::new(Code::UnsupportedFormat, "uid must be the 32 bytes of a SHA-256 digest"))?;
+    Ok(SessionOwner(digest))
+}
+
+fn read_parts(
+    name: &str,
+    session: &RawDocument,
+    may_have_owner: bool,
+) -> Result<(SessionId, Option<SessionOwner>)> {
     let mut id = None;
+    let mut owner = None;
     for element in session {
         let (field, value) = element.map_err(|error| parse::malformed(&error))?;
         match (field.as_str(), value) {
@@ -170,6 +186,7 @@ fn read_id_of(name: &str, session: &RawDocument) -> Result<SessionId> {
                 return Err(Failure::new(Code::TypeMismatch, what));
             }
             ("id", other) => return Err(parse::wrong_type(&format!("{name}.id"), other, "binData")),
+            ("uid", RawBsonRef::Binary(digest)) if may_have_owner => owner = Some(read_owner(digest.bytes)?),
             ("uid", _) => {
                 let what = "Unauthorized to set user digest in LogicalSessionId";
                 return Err(Failure::new(Code::Unauthorized, what));
@@ -177,7 +194,8 @@ fn read_id_of(name: &str, session: &RawDocument) -> Result<SessionId> {
             (other, _) => return Err(parse::unknown_field(name, other)),
         }
     }
-    id.ok_or_else(|| parse::missing(&format!("{name}.id")))
+    let id = id.ok_or_else(|| parse::missing(&format!("{name}.id")))?;
+    Ok((id, owner))
 }
 
 #[cfg(test)]
@@ -224,6 +242,12 @@ mod tests {
         assert_eq!(code(rawdoc! {}), Code(40414));
         assert_eq!(code(rawdoc! { "x": 1 }), Code(40415));
         assert_eq!(read_id("lsid", RawBsonRef::Int32(1)).unwrap_err().code(), Code::TypeMismatch);
+        // As `$currentOp` shows it, with its owner: only commands that end sessions of any user take that.
+        let shown =
+            rawdoc! { "id": binary(BinarySubtype::Uuid, 16), "uid": binary(BinarySubtype::Generic, 32) };
+        let (id, owner) = read_shown("lsid", RawBsonRef::Document(&shown)).unwrap();
+        assert_eq!((id, owner.unwrap().bytes()), ([1; 16], &[1; 32]));
+        assert_eq!(read(shown).unwrap_err().code(), Code::Unauthorized);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 /// The interval at which a waiting write checks whether it must stop.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Shut while the count is above 0, since locks nest.
 #[derive(Debug, Default)]
@@ -45,8 +45,10 @@ impl WriteGate {
 
     /// Waits until it opens, for a short time at most.
     pub(crate) fn wait(&self, deadline: Option<Instant>) {
-        let until =
-            deadline.map_or_else(|| Instant::now() + LOOK, |deadline| deadline.min(Instant::now() + LOOK));
+        let until = deadline.map_or_else(
+            || Instant::now() + CHECK_INTERVAL,
+            |deadline| deadline.min(Instant::now() + CHECK_INTERVAL),
+        );
         let mut held = self.lock.lock();
         if self.is_shut() {
             self.opened.wait_until(&mut held, until);

@@ -229,13 +229,13 @@ mod timed {
     }
 
     /// A client that writes its bytes itself.
-    struct Raw(TcpStream);
+    struct RawClient(TcpStream);
 
-    impl Raw {
-        fn connect(server: &Server) -> Raw {
+    impl RawClient {
+        fn connect(server: &Server) -> RawClient {
             let socket = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
             socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-            Raw(socket)
+            RawClient(socket)
         }
 
         fn send(&mut self, messages: &[(u32, Document)]) {
@@ -288,7 +288,7 @@ mod timed {
     fn messages_that_come_at_once_are_answered_in_their_order() {
         let server = in_memory(|_| {});
         let mut crowd = crowd(&server, 5);
-        let mut raw = Raw::connect(&server);
+        let mut raw = RawClient::connect(&server);
         raw.bring(&server, &mut crowd);
         for count in [3, 100] {
             let mut messages: Vec<(u32, Document)> = (0..count).map(|number| (0, find(number % 8))).collect();
@@ -316,7 +316,7 @@ mod timed {
         let large: Vec<Document> =
             (0..12).map(|id| doc! { "_id": id, "text": "x".repeat(1 << 20) }).collect();
         large.into_iter().for_each(|document| insert(&mut connect(&server), "large", vec![document]));
-        let mut raw = Raw::connect(&server);
+        let mut raw = RawClient::connect(&server);
         let mut crowd = crowd(&server, 5);
         raw.bring(&server, &mut crowd);
         raw.send(&[(0, doc! { "find": "large", "limit": 12, "$db": "test" })]);

@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// The maximum number of bytes of a large message read at once.
 const MAX_AT_ONCE_BYTES: usize = 1 << 20;
 /// A larger buffer, left behind by one large message, is released.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// The maximum pause of a client within the first bytes, which tell a TLS handshake from a message.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -96,14 +96,14 @@ impl<S: Service> ServedConnection<S> {
     pub(super) fn use_up(&mut self, length: usize) {
         self.input.copy_within(length..self.filled, 0);
         self.filled -= length;
-        if self.filled == 0 && self.input.len() > KEPT_BYTES {
+        if self.filled == 0 && self.input.len() > MAX_KEPT_BYTES {
             self.input = vec![0; CHUNK_BYTES];
         }
     }
 
     /// Releases the memory of a large reply after it was sent.
     pub(super) fn spare_output(&mut self) {
-        if self.output.capacity() > KEPT_BYTES {
+        if self.output.capacity() > MAX_KEPT_BYTES {
             self.output = Vec::with_capacity(CHUNK_BYTES);
         }
     }
@@ -182,7 +182,7 @@ impl<S: Service> ServedConnection<S> {
 
     fn answer_frame(&mut self, frame: &[u8]) -> Result<Answer> {
         self.output.clear();
-        let header = Header::of_frame(frame)?;
+        let header = Header::from_frame(frame)?;
         self.compressed = header.op_code == OpCode::COMPRESSED;
         if !self.compressed {
             return self.answer_plain(frame, header.request_id, None);
@@ -192,7 +192,7 @@ impl<S: Service> ServedConnection<S> {
         self.service.traffic().decompressed(compressor, frame.len(), plain.len());
         let result = self.answer_plain(&plain, header.request_id, Some(compressor));
         plain.clear();
-        plain.shrink_to(KEPT_BYTES);
+        plain.shrink_to(MAX_KEPT_BYTES);
         self.plain = plain;
         result
     }

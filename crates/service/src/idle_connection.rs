@@ -89,7 +89,7 @@ impl<S: Service> IdleConnection<S> {
     /// is malformed, or requests no reply or several.
     pub fn command(&self, length: usize) -> Option<OpMsg<'_>> {
         let frame = self.connection.input.get(..length)?;
-        if Header::of_frame(frame).ok()?.op_code != OpCode::MSG {
+        if Header::from_frame(frame).ok()?.op_code != OpCode::MSG {
             return None;
         }
         match Message::parse(frame).ok()? {
@@ -102,7 +102,7 @@ impl<S: Service> IdleConnection<S> {
     /// not, a thread must send the rest ([`IdleConnection::attend`]). If `write` fails, the command stays unanswered.
     pub fn reply(&mut self, length: usize, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<bool> {
         let connection = &mut self.connection;
-        let request_id = Header::of_frame(connection.input.get(..length).unwrap_or_default())?.request_id;
+        let request_id = Header::from_frame(connection.input.get(..length).unwrap_or_default())?.request_id;
         let number = connection.requests.wrapping_add(1);
         connection.output.clear();
         self.sent = 0;

@@ -16,7 +16,7 @@ use crate::service::{ConnectionGuard, ServedConnection, Sockets};
 use crate::stream::Socket;
 
 /// The number of connections that may wait to be accepted, as in the kernel's `SOMAXCONN`.
-const BACKLOG: i32 = 4096;
+const MAX_BACKLOG: i32 = 4096;
 /// The interval at which the listener checks whether the server stops.
 const ACCEPT_POLL: Duration = Duration::from_millis(50);
 /// The time after which the kernel probes an idle connection, as in mongod.
@@ -81,7 +81,7 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     })?;
     // The standard library lets 128 connections wait to be accepted; a pool that opens more at once would wait for seconds.
     // If the kernel refuses, the default stays.
-    let _ = rustix::net::listen(&listener, BACKLOG);
+    let _ = rustix::net::listen(&listener, MAX_BACKLOG);
     Ok(listener)
 }
 

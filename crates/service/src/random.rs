@@ -1,4 +1,4 @@
-//! Random numbers that neither another server nor an attacker can predict: for cursor ids, ident suffixes, salts.
+//! Unpredictable random numbers, for cursor ids, suffixes of idents and salts.
 
 pub fn number() -> u64 {
     let mut bytes = [0; 8];

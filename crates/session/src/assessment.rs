@@ -27,7 +27,7 @@ pub struct Assessment {
 
 impl Assessment {
     /// Judges a monitored window.
-    pub(crate) fn of_window(subject: String, window: RecentWindow) -> Assessment {
+    pub(crate) fn from_window(subject: String, window: RecentWindow) -> Assessment {
         let RecentWindow { evidence, notes, .. } = window;
         Assessment { subject, judgement: judge(&evidence), evidence, notes }
     }
@@ -37,7 +37,7 @@ impl Assessment {
     ///
     /// # Errors
     /// When the folder cannot be read, or holds no series.
-    pub fn of_folder(folder: &Path, more: Vec<Entry>) -> Result<(Assessment, State)> {
+    pub fn from_folder(folder: &Path, more: Vec<Entry>) -> Result<(Assessment, State)> {
         let run = open_run(folder)?;
         let mut evidence = Evidence::from_run(&run)?;
         evidence.results.extend(more);

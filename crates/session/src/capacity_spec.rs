@@ -17,7 +17,7 @@ const CONNECTIONS: u32 = 64;
 /// Bytes of a record of YCSB's default shape.
 const RECORD_BYTES: u64 = 1000;
 /// The table is this many times as large as the engine's cache.
-const TABLE_TO_CACHE: u64 = 4;
+const TABLE_BYTES_PER_CACHE_BYTE: u64 = 4;
 /// The records that journaled writes change: the first of the table, which share about eight pages. With more of them the writes would measure pages besides
 /// the journal. WiredTiger evicts changed pages once they fill a twentieth of the cache (`eviction_dirty_target`) or the changes alone fill half of that
 /// (`eviction_updates_target`): with 10,000 records in a cache of 16 MiB, each write cost one page write, and every third write a page read. And a
@@ -104,7 +104,7 @@ impl CapacitySpec {
         };
         CapacitySpec {
             slo,
-            records: TABLE_TO_CACHE * cache(pace).get() / RECORD_BYTES,
+            records: TABLE_BYTES_PER_CACHE_BYTE * cache(pace).get() / RECORD_BYTES,
             // With a smaller table the cache would hold a larger part, and a rate of reads would show less of the device.
             load_time: Duration::from_secs(if pace == Pace::Quick { 60 } else { 180 }),
             connections: CONNECTIONS,

@@ -10,8 +10,12 @@ use fathom_host::{DeviceStack, View};
 
 /// The devices under a directory, or `None` if it is not on a block device.
 pub(crate) fn stack(view: &View, directory: &Path) -> Option<DeviceStack> {
+    read(view, directory).filter(|stack| !stack.tops.is_empty())
+}
+
+fn read(view: &View, directory: &Path) -> Option<DeviceStack> {
     let path = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    DeviceStack::read(view, &path).ok().filter(|stack| !stack.tops.is_empty())
+    DeviceStack::read(view, &path).ok()
 }
 
 /// The data directory of each server, with the server's number. A server on this host has its own. A named directory belongs to the
@@ -40,9 +44,46 @@ pub(crate) fn facts(view: &View, directories: &[(usize, PathBuf)]) -> Vec<(Strin
     facts
 }
 
+/// A note on each directory without a visible device, if others have one. If none has, the sampler of devices says so.
+pub(crate) fn notes(view: &View, directories: &[(usize, PathBuf)]) -> Vec<String> {
+    let absence = |directory: &PathBuf| read(view, directory)?.absence();
+    let notes: Vec<String> = directories
+        .iter()
+        .filter_map(|(number, directory)| {
+            let absence = absence(directory)?;
+            Some(format!("server {number}: {} has no block device here: {absence}.", directory.display()))
+        })
+        .collect();
+    if notes.len() < directories.len() { notes } else { Vec::new() }
+}
+
 #[cfg(test)]
 mod tests {
+    use fathom_testkit::Scratch;
+
     use super::*;
+
+    #[test]
+    fn a_directory_without_a_device_is_noted_if_others_have_one() {
+        let folder = Scratch::new().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "proc/self/mountinfo",
+            "22 1 8:16 / / rw - xfs /dev/sdb rw\n24 22 0:22 / /tank rw - zfs tank/data rw\n",
+        );
+        write("sys/block/sdb/dev", "8:16\n");
+        let view = View::snapshot(folder.path()).unwrap();
+        let directories = |paths: &[&str]| paths.iter().map(PathBuf::from).enumerate().collect::<Vec<_>>();
+        let note = "server 1: /tank/db has no block device here: \
+                    ZFS hides its devices from the kernel's lists ('zpool status' shows them).";
+        assert_eq!(notes(&view, &directories(&["/data", "/tank/db"])), [note]);
+        assert!(notes(&view, &directories(&["/data"])).is_empty());
+        assert!(notes(&view, &directories(&["/tank/db"])).is_empty());
+    }
 
     #[test]
     fn a_named_directory_is_the_only_servers() {

@@ -15,7 +15,7 @@ use fathom_record::disk::Entry;
 use crate::{Assessment, Feed, LiveFeed};
 
 /// The time that a session waits for samplers between two checks of the signals and the time.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// One part of a load.
 #[derive(Clone, Copy, Debug)]
@@ -105,8 +105,8 @@ pub trait Events {
 
 /// The time to wait for samplers before the next check, or `None` after `until` or a signal.
 pub fn pause(until: Option<Instant>, signals: &Signals) -> Option<Duration> {
-    let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()));
-    (!signals.stopped() && !left.is_zero()).then(|| left.min(LOOK))
+    let left = until.map_or(CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+    (!signals.stopped() && !left.is_zero()).then(|| left.min(CHECK_INTERVAL))
 }
 
 /// A caller that shows nothing.

@@ -8,7 +8,7 @@ use fathom_errors::{Error, Kind, Result};
 use fathom_explain::{Evidence, Judgement, judge};
 
 /// The pause between judgements, as a multiple of how long the last one took: at most a tenth of a processor.
-const PAUSE: u32 = 9;
+const PAUSE_TO_JUDGEMENT: u32 = 9;
 
 /// The thread, and the newest judgement.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl JudgeThread {
         match self.replies.try_recv() {
             Ok((judgement, took)) => {
                 self.latest = judgement;
-                self.period = self.period.max(took.saturating_mul(PAUSE));
+                self.period = self.period.max(took.saturating_mul(PAUSE_TO_JUDGEMENT));
                 self.is_busy = false;
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}

@@ -305,7 +305,7 @@ impl<'d, 'c> LoadDrive<'d, 'c> {
         if let Some(mut monitor) = self.monitor {
             monitor.stop(&mut self.context.recorder);
             if self.spec.monitor.as_ref().is_some_and(|spec| spec.is_judged) {
-                let assessment = Assessment::of_window(self.server.name.clone(), monitor.window);
+                let assessment = Assessment::from_window(self.server.name.clone(), monitor.window);
                 self.context.recorder.judgement(&assessment.judgement);
                 self.context.assessments.push(assessment);
             }

@@ -191,6 +191,7 @@ impl CoreLoad {
         let phase = phase_of(&properties);
         let workload = CoreWorkload::from_properties(&properties, phase, operation_count(&properties)?)?;
         let mut warnings = properties.unknown();
+        warnings.extend(properties.misread());
         if phase == Phase::Run {
             warnings.extend(Mix::surprise(&properties));
             warnings.extend(workload.narrowed_range(&properties)?);
@@ -217,6 +218,7 @@ impl DocumentLoad {
             return Err(Error::usage(format!("{file} has no phases to run")));
         }
         let mut warnings = properties.unknown();
+        warnings.extend(properties.misread());
         let (binding, more) = Binding::from_properties(&properties)?;
         warnings.extend(more);
         // The number of documents of a load is known once the collections are.

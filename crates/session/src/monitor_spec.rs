@@ -100,8 +100,16 @@ impl MonitorSpec {
         self.dir.clone().unwrap_or_else(|| Path::new(".").to_owned())
     }
 
-    /// Refuses a directory and devices that do not exist. Directories that follow from the named ones may be missing.
-    fn check_devices(&self, view: &View) -> Result<()> {
+    /// Refuses a directory, a log and devices that do not exist or cannot be read. Directories that follow from the named ones may be
+    /// missing.
+    fn check_sources(&self, view: &View) -> Result<()> {
+        if let Some(log) = &self.log
+            && let Err(error) = std::fs::metadata(log).and_then(|_| std::fs::File::open(log))
+        {
+            return Err(Error::io("read the log", log, error)
+                .with_kind(Kind::Unsupported)
+                .advise("name the log of the server on this host"));
+        }
         if let Some(dir) = &self.dir
             && let Err(error) = std::fs::read_dir(dir)
         {
@@ -117,7 +125,7 @@ impl MonitorSpec {
 
     pub(crate) fn start(&self, clock: Clock) -> Result<(Monitor, Receiver<Batch>)> {
         let view = View::live();
-        self.check_devices(&view)?;
+        self.check_sources(&view)?;
         let (sink, batches) = channel();
         let mut first = Batch::new(clock);
         let servers = self.servers(&mut first)?;
@@ -127,6 +135,7 @@ impl MonitorSpec {
             engines.map(|watched| (watched.number, own(watched))).collect();
         let directories = device_stack::directories(&engines, self.dir.as_deref());
         first.facts.extend(device_stack::facts(&view, &directories));
+        first.notes.extend(device_stack::notes(&view, &directories));
         let processes = servers.iter().filter_map(|watched| Some((watched.number.to_string(), watched.pid?)));
         let namespace = Namespace::new(self.namespace.clone());
         let servers = Servers { watched: servers.clone(), notes: Vec::new() };
@@ -143,7 +152,7 @@ impl MonitorSpec {
             periods: samplers.iter().map(|(period, sampler)| (sampler.name(), *period)).collect(),
             servers: samplers.into_iter().map(|(_, sampler)| sampler).collect(),
             trace: true,
-            ..MonitorPlan::of_host(Devices::All)
+            ..MonitorPlan::for_host(Devices::All)
         };
         let schedule = plan.schedule();
         first.notes.extend(schedule.notes);
@@ -175,15 +184,8 @@ impl MonitorSpec {
             let what = format!("no server is left to watch: {}", first.notes.join("; "));
             return Err(Error::new(Kind::NotFound, what).advise("name a server that holds data, or a router"));
         }
-        match (&self.log, watched.iter_mut().find(|one| one.pid.is_some() && one.role.has_engine())) {
-            (Some(log), Some(one)) => one.log = Some(log.clone()),
-            (Some(log), None) => {
-                let log = log.display();
-                first
-                    .notes
-                    .push(format!("{log} is not read: the server that writes it does not run on this host."));
-            }
-            (None, _) => {}
+        if let Some(log) = &self.log {
+            first.notes.extend(assign_log(log, &mut watched));
         }
         Ok(watched)
     }
@@ -210,4 +212,24 @@ impl MonitorSpec {
             None => None,
         }
     }
+}
+
+/// Gives a named log to the server that writes it: the one that reports this path, else the first that runs on this host. Returns a note if
+/// none runs here, or if several do and none reports it.
+fn assign_log(log: &Path, watched: &mut [WatchedServer]) -> Option<String> {
+    let is_here = |one: &&mut WatchedServer| one.pid.is_some() && one.role.has_engine();
+    let is_same = |other: &Path| other.canonicalize().ok() == log.canonicalize().ok();
+    let mut here: Vec<&mut WatchedServer> = watched.iter_mut().filter(is_here).collect();
+    let owner = here.iter().position(|one| one.log.as_deref().is_some_and(is_same));
+    let (count, shown) = (here.len(), log.display());
+    let Some(one) = here.get_mut(owner.unwrap_or(0)) else {
+        return Some(format!("{shown} is not read: the server that writes it does not run on this host."));
+    };
+    one.log = Some(log.to_owned());
+    (owner.is_none() && count > 1).then(|| {
+        format!(
+            "{shown} is taken for the log of server {} ({}): {count} servers run here, and none of them reports it.",
+            one.number, one.address
+        )
+    })
 }

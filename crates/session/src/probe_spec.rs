@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fathom_probe::judge::DatasetSize;
-use fathom_probe::{IoEngine, Job, LadderPlan, Needs, Pace, Pattern, Permits, Slo, SustainPlan, WindowPlan};
+use fathom_probe::{
+    IoEngine, Job, LadderPlan, Pace, Pattern, Permits, Slo, SustainPlan, TargetNeeds, WindowPlan,
+};
 use fathom_units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -85,13 +87,13 @@ impl ProbeSpec {
 }
 
 impl ProbePlan {
-    pub(crate) fn needs(&self) -> Needs {
-        let of = |jobs: &[Job]| Needs {
+    pub(crate) fn needs(&self) -> TargetNeeds {
+        let of = |jobs: &[Job]| TargetNeeds {
             writes: jobs.iter().any(|job| job.pattern.writes()),
             journal: jobs.iter().any(|job| job.pattern == Pattern::Append),
         };
         match self {
-            ProbePlan::Profile(..) => Needs { writes: true, journal: true },
+            ProbePlan::Profile(..) => TargetNeeds { writes: true, journal: true },
             ProbePlan::Ladder(ladder) => of(std::slice::from_ref(&ladder.job)),
             ProbePlan::Window(window) => of(&window.jobs),
             ProbePlan::Sustain(sustain) => of(std::slice::from_ref(&sustain.job)),

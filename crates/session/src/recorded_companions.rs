@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use fathom_errors::{Error, Kind, Result};
+use fathom_errors::{Error, Kind};
 use fathom_ftdc::{CompanionKind, RecordingFile, SearchEvent, ServerDump, ServerDumps, search_companions};
 use fathom_monitor::{LogSource, is_log_text, logs_beside};
 
@@ -17,6 +17,8 @@ const DUMP_ENDINGS: [&str; 3] = ["json", "txt", "js"];
 const MAX_LOGS: usize = 500;
 /// The bytes of a file in an archive that decide whether it is a log.
 const HEAD_BYTES: u64 = 1 << 20;
+/// The name of a single file on standard input.
+const STANDARD_INPUT: &str = "-";
 
 /// Logs and dumps that were found near recordings.
 #[derive(Debug, Default)]
@@ -27,21 +29,39 @@ pub struct RecordingCompanions {
     /// The errors of logs that could not be copied.
     pub problems: Vec<Error>,
     directories: BTreeSet<String>,
+    /// Whether standard input is a single file of a recording.
+    is_piped_file: bool,
+    /// The absolute paths of logs that stay in their places.
+    log_names: BTreeSet<String>,
+}
+
+/// The use of logs that are found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LogUse {
+    /// Those in archives are copied, to be read later.
+    Copied,
+    /// Their names are of interest.
+    Named,
+    Unused,
 }
 
 impl RecordingCompanions {
-    /// Finds what lies near recordings, and reads the dumps that the user named. Standard input can be read once, so what an archive has there
-    /// is not found.
+    /// Finds what lies near recordings, and reads the dumps that the user named.
     pub fn find(recordings: &[PathBuf], named_dumps: &[PathBuf]) -> RecordingCompanions {
-        RecordingCompanions::search(recordings, named_dumps, true)
+        RecordingCompanions::search(recordings, named_dumps, LogUse::Copied)
     }
 
     /// The same without logs.
     pub fn find_dumps(recordings: &[PathBuf], named_dumps: &[PathBuf]) -> RecordingCompanions {
-        RecordingCompanions::search(recordings, named_dumps, false)
+        RecordingCompanions::search(recordings, named_dumps, LogUse::Unused)
     }
 
-    fn search(recordings: &[PathBuf], named_dumps: &[PathBuf], with_logs: bool) -> RecordingCompanions {
+    /// The same with the names of logs, none of which is copied.
+    pub(crate) fn find_names(recordings: &[PathBuf]) -> RecordingCompanions {
+        RecordingCompanions::search(recordings, &[], LogUse::Named)
+    }
+
+    fn search(recordings: &[PathBuf], named_dumps: &[PathBuf], log_use: LogUse) -> RecordingCompanions {
         let mut found = RecordingCompanions::default();
         for path in named_dumps {
             found.add_dump_at(path);
@@ -49,6 +69,7 @@ impl RecordingCompanions {
         let mut in_archives: Vec<(String, ServerDump)> = Vec::new();
         let searched = search_companions(recordings, &mut |event| {
             match event {
+                SearchEvent::File(file) if file.name == STANDARD_INPUT => found.is_piped_file = true,
                 SearchEvent::File(file) => {
                     found.directories.insert(file.directory.to_owned());
                 }
@@ -56,8 +77,8 @@ impl RecordingCompanions {
                     let name = path_of(&file).display().to_string();
                     in_archives.extend(ServerDump::read(file.contents).map(|dump| (name, dump)));
                 }
-                SearchEvent::Companion(CompanionKind::Log, file) if with_logs => found.add_log(file),
-                SearchEvent::Companion(CompanionKind::Log, _) | SearchEvent::End { .. } => {}
+                SearchEvent::Companion(CompanionKind::Log, file) => found.use_log(file, log_use),
+                SearchEvent::End { .. } => {}
             }
             Ok(())
         });
@@ -67,16 +88,39 @@ impl RecordingCompanions {
         for directory in found.directories.clone() {
             let beside = dumps_beside(Path::new(&directory));
             beside.iter().filter(|path| !named.contains(path)).for_each(|path| found.add_dump_at(path));
+            if log_use == LogUse::Named {
+                let logs = logs_beside(Path::new(&directory));
+                found.log_names.extend(logs.iter().map(|path| absolute(path)));
+            }
         }
         in_archives.into_iter().for_each(|(file, dump)| found.dumps.add(file, dump));
-        let piped = recordings.iter().filter(|input| *input == Path::new("-")).count();
-        found.dumps.is_only_server = found.directories.len() + piped == 1;
+        found.dumps.is_only_server = found.directories.len() + usize::from(found.is_piped_file) == 1;
         found
     }
 
     /// Whether logs were found, and no file of a recording.
     pub fn has_only_logs(&self) -> bool {
-        self.directories.is_empty() && !self.logs.is_empty()
+        self.directories.is_empty() && !self.is_piped_file && !self.logs.is_empty()
+    }
+
+    /// The absolute paths of the logs and dumps, which an import leaves in their places. `--redact` leaves out absolute paths.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let dumps = self.dumps.files().map(|file| absolute(Path::new(file)));
+        self.log_names.iter().cloned().chain(dumps).collect::<BTreeSet<String>>().into_iter().collect()
+    }
+
+    fn use_log(&mut self, file: RecordingFile<'_>, log_use: LogUse) {
+        match log_use {
+            LogUse::Copied => self.add_log(file),
+            LogUse::Named => {
+                let name = absolute(&path_of(&file));
+                let mut head = Vec::new();
+                // The beginning of a damaged file may show what it is.
+                let _ = file.contents.take(HEAD_BYTES).read_to_end(&mut head);
+                self.log_names.extend(is_log_text(&head).then_some(name));
+            }
+            LogUse::Unused => {}
+        }
     }
 
     fn add_dump_at(&mut self, path: &Path) {
@@ -97,45 +141,6 @@ impl RecordingCompanions {
             Err(error) => self.problems.push(error),
         }
     }
-}
-
-/// The absolute paths of the logs and dumps near recordings, which an import leaves in their places. `--redact` leaves out absolute paths.
-///
-/// # Errors
-/// If an input cannot be read at all.
-pub(crate) fn companion_names(recordings: &[PathBuf]) -> Result<Vec<String>> {
-    let mut names: BTreeSet<String> = BTreeSet::new();
-    let mut directories: BTreeSet<String> = BTreeSet::new();
-    search_companions(recordings, &mut |event| {
-        match event {
-            SearchEvent::File(file) => {
-                directories.insert(file.directory.to_owned());
-            }
-            SearchEvent::Companion(kind, file) => {
-                let name = absolute(&path_of(&file));
-                let is_one = match kind {
-                    CompanionKind::Dump => ServerDump::read(file.contents).is_some(),
-                    CompanionKind::Log => {
-                        let mut head = Vec::new();
-                        // The beginning of a damaged file may show what it is.
-                        let _ = file.contents.take(HEAD_BYTES).read_to_end(&mut head);
-                        is_log_text(&head)
-                    }
-                };
-                names.extend(is_one.then_some(name));
-            }
-            SearchEvent::End { .. } => {}
-        }
-        Ok(())
-    })?;
-    for directory in directories.iter().map(Path::new) {
-        names.extend(logs_beside(directory).iter().map(|path| absolute(path)));
-        let is_dump =
-            |path: &PathBuf| File::open(path).ok().and_then(|mut file| ServerDump::read(&mut file)).is_some();
-        let dumps = dumps_beside(directory).into_iter().filter(is_dump);
-        names.extend(dumps.map(|path| absolute(&path)));
-    }
-    Ok(names.into_iter().collect())
 }
 
 /// A path in an archive does not exist, so its symbolic links stay.

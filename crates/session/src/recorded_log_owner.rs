@@ -10,7 +10,7 @@ use fathom_monitor::{LogOwner, LogSource, RecordedProcess};
 use crate::recording::JudgedRecording;
 
 /// A process writes its first line this long after the time that its uptime counts from, or before it, at most.
-const MAX_START_APART_MS: u64 = 10_000;
+const MAX_START_DISTANCE_MS: u64 = 10_000;
 /// In containers all servers have the number 1, so a smaller one says nothing against the name of a host.
 const MIN_TELLING_PID: i64 = 100;
 
@@ -46,7 +46,7 @@ impl LogAssignment {
                 }
                 Err(why) => found.unassigned.push(UnassignedLog {
                     why: format!("the log {} was not read: {why}", log.path().display()),
-                    host: owner.map(|owner| owner.host),
+                    host: owner.and_then(|owner| owner.host),
                 }),
             }
         }
@@ -61,6 +61,11 @@ struct LogCandidate<'s> {
     directory: PathBuf,
 }
 
+/// The name of a router's process.
+const ROUTER: &str = "mongos";
+/// The port of a server whose name has none.
+const DEFAULT_PORT: u16 = 27017;
+
 impl<'s> LogCandidate<'s> {
     fn new(server: &'s JudgedRecording) -> LogCandidate<'s> {
         let directory = absolute(Path::new(&server.directory));
@@ -73,17 +78,40 @@ impl<'s> LogCandidate<'s> {
 
     /// Whether one of its processes wrote the line: its number and its start are those of the line. Hosts may be masked, ports are not.
     fn has_process(&self, owner: &LogOwner) -> bool {
-        let port = format!(":{}", owner.port);
-        let has_port = |host: &String| !host.contains(':') || host.ends_with(&port);
         let is_same = |process: &RecordedProcess| {
             let is_in_time = match owner.is_start {
-                true => owner.at_ms.abs_diff(process.started_ms) <= MAX_START_APART_MS,
+                true => owner.at_ms.abs_diff(process.started_ms) <= MAX_START_DISTANCE_MS,
                 false => (process.started_ms..=process.last_ms).contains(&owner.at_ms),
             };
-            Some(process.pid) == owner.pid && is_in_time
+            owner.pid.is_none_or(|pid| pid == process.pid) && is_in_time
         };
-        let may_have_port = self.facts.hosts.is_empty() || self.facts.hosts.iter().any(has_port);
-        may_have_port && self.processes.iter().any(is_same)
+        self.may_have_port(owner) && self.processes.iter().any(is_same)
+    }
+
+    fn may_have_port(&self, owner: &LogOwner) -> bool {
+        let port = format!(":{}", owner.port);
+        let has_port = |host: &String| !host.contains(':') || host.ends_with(&port);
+        self.facts.hosts.is_empty() || self.facts.hosts.iter().any(has_port)
+    }
+
+    /// Whether its port is that of the line. A name without a port has the usual one.
+    fn has_port(&self, owner: &LogOwner) -> bool {
+        let port = |host: &String| match host.rsplit_once(':') {
+            Some((_, port)) => port.parse().ok(),
+            None => Some(DEFAULT_PORT),
+        };
+        self.facts.hosts.iter().any(|host| port(host) == Some(owner.port))
+    }
+
+    /// Whether it may be the router that wrote a line at its start, which has its port and no name. A router that ran then did not start.
+    fn may_be_router(&self, owner: &LogOwner) -> bool {
+        let ran = |process: &RecordedProcess| {
+            let apart_ms = MAX_START_DISTANCE_MS.cast_signed();
+            process.started_ms < owner.at_ms - apart_ms && owner.at_ms + apart_ms < process.last_ms
+        };
+        self.facts.process.as_deref() == Some(ROUTER)
+            && self.may_have_port(owner)
+            && !self.processes.iter().any(ran)
     }
 }
 
@@ -98,7 +126,23 @@ fn server_of(
         among.iter().copied().filter(|number| servers.get(*number).is_some_and(is_one)).collect()
     };
     let mut candidates = all;
-    if let Some(owner) = owner {
+    if let Some(owner) = owner.filter(|owner| owner.host.is_none()) {
+        candidates = those(&candidates, &|server| server.may_be_router(owner));
+        if candidates.is_empty() {
+            return Err(format!(
+                "it is of a router at port {}, and no recording here is of that router",
+                owner.port
+            ));
+        }
+        let by_port = those(&candidates, &|server| server.has_port(owner));
+        if !by_port.is_empty() {
+            candidates = by_port;
+        }
+        let by_process = those(&candidates, &|server| server.has_process(owner));
+        if !by_process.is_empty() {
+            candidates = by_process;
+        }
+    } else if let Some((owner, host)) = owner.and_then(|owner| Some((owner, owner.host.as_deref()?))) {
         let by_host = those(&candidates, &|server| server.has_host(owner));
         let is_known =
             !by_host.is_empty() || those(&candidates, &|server| server.facts.hosts.is_empty()).is_empty();
@@ -110,10 +154,7 @@ fn server_of(
         if !by_process.is_empty() && is_telling {
             candidates = by_process;
         } else if is_known && by_host.is_empty() {
-            return Err(format!(
-                "it is of {}:{}, and no recording here is of that server",
-                owner.host, owner.port
-            ));
+            return Err(format!("it is of {host}:{}, and no recording here is of that server", owner.port));
         }
     }
     // The deepest folder that a log and a recording have in common.
@@ -150,7 +191,7 @@ mod tests {
     }
 
     fn owner(host: &str, port: u16, pid: i64, at_ms: i64, is_start: bool) -> LogOwner {
-        LogOwner { host: host.to_owned(), port, pid: Some(pid), at_ms, is_start }
+        LogOwner { host: Some(host.to_owned()), port, pid: Some(pid), at_ms, is_start }
     }
 
     /// Two members on one host, and one whose name is masked.
@@ -197,6 +238,44 @@ mod tests {
         // Processes in containers have the same number.
         let contained = owner("db3", 27019, 1, 3 * STARTED_MS, true);
         assert!(found_among(1, Some(&contained), "/case.tar/m2").is_err());
+    }
+
+    /// Two routers at the usual port of two hosts, and one at another port.
+    fn found_router(port: u16, at_ms: i64, folder: &str) -> std::result::Result<usize, String> {
+        let facts = ["r1", "r2", "r1:27021", "db1:27018"].map(|host| ServerFacts {
+            process: Some(if host.starts_with('r') { ROUTER } else { "mongod" }.to_owned()),
+            ..facts(host)
+        });
+        let processes: Vec<Vec<RecordedProcess>> = (1..=4)
+            .map(|number| {
+                let started_ms = STARTED_MS * number;
+                vec![RecordedProcess { pid: 7, started_ms, last_ms: started_ms + 5_000_000 }]
+            })
+            .collect();
+        let servers: Vec<LogCandidate<'_>> = (facts.iter().zip(&processes).enumerate())
+            .map(|(number, (facts, processes))| {
+                let directory = PathBuf::from(format!("/case.tar/m{number}/diagnostic.data"));
+                LogCandidate { facts, processes, directory }
+            })
+            .collect();
+        let owner = LogOwner { host: None, port, pid: None, at_ms, is_start: true };
+        server_of(&servers, Some(&owner), Path::new(folder))
+    }
+
+    #[test]
+    fn a_routers_log_is_of_the_router_that_started_then_at_its_port() {
+        assert_eq!(found_router(27017, 2 * STARTED_MS + 300, "/case.tar/m0"), Ok(1));
+        assert_eq!(found_router(27021, STARTED_MS, "/case.tar"), Ok(2));
+        // Before both recordings: the folder decides.
+        assert_eq!(found_router(27017, 0, "/case.tar/m1"), Ok(1));
+        // Both routers ran then, so it is of a third one; and no router has the port of a mongod.
+        for (port, at_ms) in [(27017, 3 * STARTED_MS), (27018, 4 * STARTED_MS)] {
+            let other = found_router(port, at_ms, "/case.tar/m0").unwrap_err();
+            assert_eq!(
+                other,
+                format!("it is of a router at port {port}, and no recording here is of that router")
+            );
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use fathom_ftdc::{SampleFilter, ServerDumps, visit_samples};
 use fathom_monitor::{RecordedEvent, RecordedSegment, read_recorded_series};
 use fathom_record::{Reading, SeriesSet};
 
-use crate::recorded_series::{each_point, own_series};
+use crate::recorded_series::{DATA_PATH, each_point, own_series};
 use crate::recording::{no_sample, recorded_facts};
 use crate::replay::Replay;
 
@@ -50,6 +50,8 @@ struct ServerRecording {
 impl ServerRecording {
     fn add(&mut self, segment: &RecordedSegment<'_>) {
         let facts = recorded_facts(segment.facts);
+        // Later readers of a run folder have no dump.
+        let data_path = segment.facts.db_path.clone().filter(|_| !segment.facts.dumps.is_empty());
         self.facts = [
             ("", facts.host.clone()),
             (".engine", facts.engine.clone()),
@@ -57,6 +59,7 @@ impl ServerRecording {
             (".role", if facts.is_router { "router" } else { "standalone" }.to_owned()),
             (".here", "false".to_owned()),
             (".recording", segment.directory.to_owned()),
+            (DATA_PATH, data_path.unwrap_or_default()),
         ]
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
@@ -67,15 +70,14 @@ impl ServerRecording {
 }
 
 impl RecordedRun {
-    /// Reads the samples that pass a filter.
+    /// Reads the samples that pass a filter; `dumps` have facts that a recording lacks.
     ///
     /// # Errors
     /// If an input holds no recording, no sample passes, or they are more than six hours apart.
-    pub fn read(inputs: &[PathBuf], filter: SampleFilter) -> Result<RecordedRun> {
+    pub fn read(inputs: &[PathBuf], filter: SampleFilter, dumps: &ServerDumps) -> Result<RecordedRun> {
         let mut run = RecordedRun { window_ns: (u64::MAX, 0), ..RecordedRun::default() };
         let mut servers: Vec<ServerRecording> = Vec::new();
-        let dumps = ServerDumps::default();
-        run.problems = read_recorded_series(inputs, filter, &dumps, SEGMENT_MS, &mut |event| {
+        run.problems = read_recorded_series(inputs, filter, dumps, SEGMENT_MS, &mut |event| {
             let RecordedEvent::Segment(segment) = event else { return Ok(()) };
             while servers.len() <= segment.member {
                 let judge = RecordingJudge::new(servers.len());
@@ -112,14 +114,14 @@ impl RecordedRun {
     ///
     /// # Errors
     /// If an input holds no recording.
-    pub fn read_first(inputs: &[PathBuf]) -> Result<RecordedRun> {
+    pub fn read_first(inputs: &[PathBuf], dumps: &ServerDumps) -> Result<RecordedRun> {
         let mut first_ms = i64::MAX;
         visit_samples(inputs, SampleFilter::new(i64::MIN..=i64::MAX), &|_| false, &mut |block| {
             first_ms = block.starts_ms.iter().copied().fold(first_ms, i64::min);
             Ok(())
         })?;
         let last_ms = first_ms.saturating_add(MAX_RECORDED_S as i64 * 1000);
-        RecordedRun::read(inputs, SampleFilter::new(first_ms..=last_ms))
+        RecordedRun::read(inputs, SampleFilter::new(first_ms..=last_ms), dumps)
     }
 
     /// Begin and end, in milliseconds since 1970 in UTC.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// The error if no sample passes a filter. A part that could not be read may be the reason.
 pub(crate) fn no_sample(problems: Vec<Error>) -> Error {
-    let what = "the recording holds fewer than two samples in the time that was asked for";
+    let what = "the recording holds fewer than two samples in the chosen time";
     let error = Error::usage(what).advise("'fathom ftdc info' shows its span");
     match problems.into_iter().next() {
         Some(problem) => error.because(problem),

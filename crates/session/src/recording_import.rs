@@ -1,17 +1,18 @@
 //! Imports recordings: copies their files to a run folder, and reads the run from the copies, as every later reader of the folder does.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Cursor, Read as _};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_ftdc::{
-    ChunkBuffer, RecordingEvent, RecordingFile, SampleFilter, read_recording, visit_recordings,
+    ChunkBuffer, RecordingEvent, RecordingFile, SampleFilter, may_begin_recording, read_recording,
+    visit_recordings,
 };
 use fathom_record::{Manifest, RecordingCopy, RunWriter, State};
 
-use crate::recorded_companions::companion_names;
+use crate::recorded_companions::RecordingCompanions;
 use crate::recorded_run::{MAX_RECORDED_S, RecordedRun, too_long};
 use crate::recording::no_sample;
 use crate::run_folders;
@@ -20,7 +21,7 @@ use crate::run_folders;
 #[derive(Debug)]
 pub struct RecordingImport {
     pub folder: PathBuf,
-    /// What the folder holds.
+    /// The contents of the folder.
     pub run: RecordedRun,
 }
 
@@ -37,6 +38,8 @@ impl RecordingImport {
         command_line: Vec<String>,
     ) -> Result<RecordingImport> {
         let parent = run_folders::parent(parent)?;
+        // First, since standard input can be read once.
+        let found = RecordingCompanions::find_names(inputs);
         let mut progress = ImportProgress {
             copy: RecordingCopy::begin(&parent)?,
             range_ms: range_ms.clone(),
@@ -52,14 +55,14 @@ impl RecordingImport {
             return Err(no_sample(problems));
         }
         let paths: Vec<PathBuf> = copies.iter().map(|(_, path)| path.clone()).collect();
-        let mut run = RecordedRun::read(&paths, SampleFilter::new(range_ms))?;
+        let mut run = RecordedRun::read(&paths, SampleFilter::new(range_ms), &found.dumps)?;
         // Those of the copies are the same, under other names.
         run.problems = problems;
         for (directory, path) in &copies {
             let copied = path.parent().map(|parent| parent.display().to_string()).unwrap_or_default();
             run.rename_directory(&copied, directory);
         }
-        let left = companion_names(inputs)?;
+        let left = found.names();
         if !left.is_empty() {
             run.add_note(left_out_note(&left));
         }
@@ -68,6 +71,8 @@ impl RecordingImport {
     }
 }
 
+/// The bytes of a file that show its first document's length.
+const HEAD_BYTES: u64 = 4;
 /// The most files that a note names.
 const MAX_NAMED: usize = 5;
 
@@ -115,8 +120,17 @@ struct ImportProgress {
 impl ImportProgress {
     /// Copies a file, and keeps the copy if it has a sample in the range.
     fn add(&mut self, file: RecordingFile<'_>) -> Result<()> {
-        let (path, unread) = self.copy.add(file.directory, file.name, file.contents)?;
         let called = format!("{}/{}", file.directory, file.name);
+        let mut head = Vec::new();
+        // The copy meets the same error.
+        let _ = (&mut *file.contents).take(HEAD_BYTES).read_to_end(&mut head);
+        if head.first_chunk().is_some_and(|head| !may_begin_recording(*head)) {
+            let what = format!("{called} does not begin with a document of a recording");
+            self.problems.push(Error::new(Kind::Malformed, what));
+            return Ok(());
+        }
+        let mut contents = Cursor::new(head).chain(file.contents);
+        let (path, unread) = self.copy.add(file.directory, file.name, &mut contents)?;
         let found = self.samples_of(&path, &called)?;
         self.problems.extend(
             unread.map(|e| Error::new(Kind::Malformed, format!("cannot read {called} whole")).because(e)),
@@ -147,5 +161,46 @@ impl ImportProgress {
         let named = |damage: &Error| Error::new(damage.kind(), format!("{called}: {damage}"));
         self.problems.extend(end.damages.iter().map(named));
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use fathom_testkit::{RecordingTrap, Scratch, write_trap};
+
+    use super::*;
+    use crate::recorded_series::open_run;
+
+    /// A recording that begins in the middle has no document of the server's options, so only a dump says which file system has the data.
+    #[test]
+    fn an_import_uses_the_facts_of_a_dump_and_so_do_readers_of_the_run() {
+        let scratch = Scratch::new().unwrap();
+        let folder = scratch.path().join("db/diagnostic.data");
+        write_trap(&folder, RecordingTrap::FullFileSystem).unwrap();
+        let path = folder.join("metrics.2025-07-10T19-28-00Z-00000");
+        let whole = fs::read(&path).unwrap();
+        let first = u32::from_le_bytes(whole[..4].try_into().unwrap()) as usize;
+        fs::write(&path, &whole[first..]).unwrap();
+        let imported = |name: &str| {
+            let inputs = [scratch.path().join("db")];
+            let parent = scratch.path().join(name);
+            let import =
+                RecordingImport::write(&inputs, i64::MIN..=i64::MAX, Some(&parent), Vec::new()).unwrap();
+            let run = open_run(import.folder).unwrap();
+            let free = |name: &String| name == "server.0.volume.available_bytes";
+            let readings = run.readings().unwrap();
+            assert_eq!(readings.len(), import.run.readings_count());
+            readings.iter().any(|reading| free(&reading.name))
+        };
+        let options = |path: &str| {
+            let parsed = format!("{{ argv: ['mongod'], parsed: {{ storage: {{ dbPath: '{path}' }} }} }}");
+            fs::write(scratch.path().join("db/options.json"), parsed).unwrap();
+        };
+        options("/srv/mongodb");
+        assert!(!imported("elsewhere"));
+        options("/data/db");
+        assert!(imported("here"));
     }
 }

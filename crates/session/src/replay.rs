@@ -10,7 +10,7 @@ use crate::monitor_session::{Feed, mark};
 use crate::recent_window::RecentWindow;
 
 /// The time that the last screen stays.
-const HELD: Duration = Duration::from_secs(2);
+const LAST_SCREEN_TIME: Duration = Duration::from_secs(2);
 
 /// A recording that is being replayed: each reading arrives when its window has ended.
 pub struct Replay {
@@ -106,6 +106,6 @@ impl Feed for Replay {
 
     fn is_over(&self) -> bool {
         let length = Duration::from_nanos(self.last_ns.saturating_sub(self.zero_ns)) / self.speed;
-        self.come == self.readings.len() && self.begun.elapsed() >= length + HELD
+        self.come == self.readings.len() && self.begun.elapsed() >= length + LAST_SCREEN_TIME
     }
 }

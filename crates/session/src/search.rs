@@ -6,7 +6,7 @@ use fathom_errors::Result;
 use fathom_load::client_settings::ClientSettings;
 use fathom_load::core_workload::CoreSource;
 use fathom_load::driving::{Arrivals, DrivingPlan, End, SecondMeasurements};
-use fathom_load::find_max::{Pass, SearchResult, SearchStep, find_max, judge};
+use fathom_load::find_max::{SearchPass, SearchResult, SearchStep, find_max, judge};
 use fathom_load::measurements::OperationMeasurements;
 use fathom_load::search_rates::SearchRates;
 use fathom_record::disk::{Entry, Objective};
@@ -91,8 +91,8 @@ pub(crate) fn search(
     let mut windows = Vec::new();
     let found = find_max(closed.0.achieved_per_s, &steps.rates, search.slo, |rate, pass| {
         let time = match pass {
-            Pass::Bracket => steps.step,
-            Pass::Confirmation => steps.confirmation,
+            SearchPass::Bracket => steps.step,
+            SearchPass::Confirmation => steps.confirmation,
         };
         let enough = Duration::from_secs_f64(steps.min_operations / rate.max(1.0));
         let time = time.max(enough.min(4 * time));

@@ -199,7 +199,7 @@ fn follow(spec: &MonitorSpec, context: &mut SessionContext<'_>, outcome: &mut Se
     if spec.is_judged && outcome.error.is_none() {
         let mut window = session.window;
         window.evidence.results.extend(spec.known_results.iter().cloned());
-        let mut assessment = Assessment::of_window(spec.subject(), window);
+        let mut assessment = Assessment::from_window(spec.subject(), window);
         assessment.judgement.verdict.iter_mut().for_each(|verdict| verdict.is_of_deployment = true);
         context.recorder.judgement(&assessment.judgement);
         context.events.assessed(&assessment)?;

@@ -46,7 +46,7 @@ impl Chunk {
         Ok(Chunk {
             range: ChunkRange { min: end("min")?, max: end("max")? },
             shard: document.get_str("shard").map_err(|_| wrong("shard"))?.to_owned(),
-            version: ChunkVersion::of_timestamp(lastmod, epoch),
+            version: ChunkVersion::from_timestamp(lastmod, epoch),
             history: history.collect(),
         })
     }

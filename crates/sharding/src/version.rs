@@ -42,7 +42,7 @@ impl ChunkVersion {
     }
 
     /// The version from `lastmod` and `lastmodEpoch`.
-    pub fn of_timestamp(lastmod: Timestamp, epoch: ObjectId) -> ChunkVersion {
+    pub fn from_timestamp(lastmod: Timestamp, epoch: ObjectId) -> ChunkVersion {
         ChunkVersion { major: lastmod.time, minor: lastmod.increment, epoch }
     }
 
@@ -100,7 +100,7 @@ impl ShardVersion {
         if epoch == ShardVersion::no_epoch() {
             return Ok(ShardVersion::Unsharded);
         }
-        Ok(ShardVersion::Sharded(ChunkVersion::of_timestamp(timestamp, epoch)))
+        Ok(ShardVersion::Sharded(ChunkVersion::from_timestamp(timestamp, epoch)))
     }
 
     /// Whether a command sent with this version may run on a shard with the version `owned`.

@@ -14,7 +14,7 @@ use crate::summary::median;
 /// Below this many values the memory cannot be estimated well enough.
 pub const MIN_VALUES: usize = 30;
 /// A step this close to either end looks like a stall.
-const EDGE: usize = 5;
+const MIN_EDGE_VALUES: usize = 5;
 const MAX_ORDER: usize = 3;
 
 /// The most likely step, real or not: look at `p`.
@@ -79,7 +79,7 @@ pub(crate) fn largest_step(values: &[f64]) -> (usize, f64) {
     for (position, value) in values.iter().enumerate() {
         sum += value - mean;
         let split = position + 1;
-        if split >= EDGE && split + EDGE <= values.len() {
+        if split >= MIN_EDGE_VALUES && split + MIN_EDGE_VALUES <= values.len() {
             let before = split as f64;
             let between = sum * sum * n / (before * (n - before));
             if between > best.1 {

@@ -75,11 +75,11 @@ pub(crate) fn student_t_quantile(p: f64, degrees_of_freedom: f64) -> f64 {
 /// gamma function is needed. Accurate to about 1e-8 up to a hundred degrees of freedom and 1e-5 up to some thousand; above,
 /// the normal's.
 pub(crate) fn student_t_two_sided_p(t: f64, degrees_of_freedom: f64) -> f64 {
-    const NORMAL_FROM: f64 = 5000.0;
+    const MAX_STUDENT_DEGREES: f64 = 5000.0;
     if t.is_nan() || degrees_of_freedom.is_nan() {
         return f64::NAN;
     }
-    if degrees_of_freedom > NORMAL_FROM {
+    if degrees_of_freedom > MAX_STUDENT_DEGREES {
         return two_sided_p(t);
     }
     let power = degrees_of_freedom.max(1.0) - 1.0;

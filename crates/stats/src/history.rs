@@ -20,15 +20,15 @@ pub const MIN_VALUES_TO_JUDGE: usize = 50;
 /// The number of values from which on a change is suspected.
 pub const MIN_VALUES_TO_SUSPECT: usize = 10;
 /// The chance of a false alarm in a series without any change.
-const LEVEL: f64 = 0.01;
+const SIGNIFICANCE_LEVEL: f64 = 0.01;
 /// The second vote confirms; it need not carry the alarm alone.
-const VOTE_LEVEL: f64 = 0.05;
+const VOTE_SIGNIFICANCE_LEVEL: f64 = 0.05;
 /// Cohen's "large": of two values from either side, the later one lies on its side of the earlier in four of five cases.
-const SUPERIORITY: f64 = 0.8;
+const MIN_SUPERIORITY: f64 = 0.8;
 /// A level that lasts for fewer values is a temporary excursion.
-const LASTS: usize = 3;
+const MIN_VALUES_OF_LEVEL: usize = 3;
 /// Changes of a figure below this share of the level are not reported.
-const MIN_FLOOR: f64 = 0.02;
+const MIN_CHANGE_SHARE: f64 = 0.02;
 
 /// The conclusions that the number of values permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub fn level_changes(
         MIN_VALUES_TO_SUSPECT..MIN_VALUES_TO_JUDGE => HistoryReach::Suspicion,
         _ => HistoryReach::Judgement,
     };
-    let noise_floor = noise_floor.max(MIN_FLOOR);
+    let noise_floor = noise_floor.max(MIN_CHANGE_SHARE);
     let mut tested = Vec::new();
     if reach != HistoryReach::TooFew {
         search(values, 0, surrogates, stream, &mut tested);
@@ -95,7 +95,7 @@ pub fn level_changes(
     let mut real: Vec<(usize, f64)> = tested
         .iter()
         .zip(adjusted)
-        .filter(|(one, p)| *p <= LEVEL && one.vote <= VOTE_LEVEL)
+        .filter(|(one, p)| *p <= SIGNIFICANCE_LEVEL && one.vote <= VOTE_SIGNIFICANCE_LEVEL)
         .map(|(one, p)| (one.index, p))
         .collect();
     real.sort_unstable_by_key(|(index, _)| *index);
@@ -148,9 +148,9 @@ fn search(
         let sides = drawn.split_at_checked(largest_step(drawn).0);
         sides.is_some_and(|(early, late)| energy(early, late) >= distance)
     };
-    let vote = if p <= LEVEL { as_extreme(&far) } else { 1.0 };
+    let vote = if p <= SIGNIFICANCE_LEVEL { as_extreme(&far) } else { 1.0 };
     tested.push(SplitTest { index: offset + index, p, vote });
-    if p <= LEVEL {
+    if p <= SIGNIFICANCE_LEVEL {
         search(early, offset, surrogates, stream, tested);
         search(late, offset + index, surrogates, stream, tested);
     }
@@ -223,11 +223,11 @@ fn gated(values: &[f64], places: &[(usize, f64)], number: usize, noise_floor: f6
         return None;
     }
     let superiority = superiority(early, late, rises);
-    let first = median(late.get(..LASTS)?)?;
-    let last = median(late.get(late.len().checked_sub(LASTS)?..)?)?;
+    let first = median(late.get(..MIN_VALUES_OF_LEVEL)?)?;
+    let last = median(late.get(late.len().checked_sub(MIN_VALUES_OF_LEVEL)?..)?)?;
     let middle = (before + after) / 2.0;
     let lasts = [first, last].iter().all(|level| (*level > middle) == rises);
-    (superiority >= SUPERIORITY && lasts).then_some(LevelChange { index, before, after, p, superiority })
+    (superiority >= MIN_SUPERIORITY && lasts).then_some(LevelChange { index, before, after, p, superiority })
 }
 
 /// The share of pairs, one value of each side, in which the later lies on its side; ties count half (Vargha and Delaney, Journal of Educational and

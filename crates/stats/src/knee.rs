@@ -8,12 +8,12 @@
 use crate::summary::median;
 
 /// Throughput within this share of the highest belongs to the plateau.
-const PLATEAU: f64 = 0.9;
+const MIN_PLATEAU_SHARE: f64 = 0.9;
 /// Two levels support each other only if their concurrencies are at least this far apart; neighbours from a
 /// bisection have similar throughput anywhere on the curve.
-const APART: f64 = 1.5;
+const MIN_CONCURRENCY_RATIO: f64 = 1.5;
 /// A knee bracketed this narrowly is located.
-const BRACKET: f64 = 1.25;
+const MAX_BRACKET_RATIO: f64 = 1.25;
 
 /// One measured level of a ladder. Repeats are several with the same concurrency.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,10 +71,10 @@ pub fn knee(levels: &[LadderLevel]) -> Option<KneeEstimate> {
 pub fn pick_bisection(levels: &[LadderLevel]) -> Option<u32> {
     let medians = medians(levels)?;
     let plateau = plateau(&medians).filter(|plateau| plateau.reached)?;
-    let there = medians.iter().position(|(_, rate)| *rate >= PLATEAU * plateau.throughput_per_s)?;
+    let there = medians.iter().position(|(_, rate)| *rate >= MIN_PLATEAU_SHARE * plateau.throughput_per_s)?;
     let (high, _) = *medians.get(there)?;
     let (low, _) = *medians.get(there.checked_sub(1)?)?;
-    if f64::from(high) / f64::from(low) <= BRACKET || high - low < 2 {
+    if f64::from(high) / f64::from(low) <= MAX_BRACKET_RATIO || high - low < 2 {
         return None;
     }
     let middle = (f64::from(low) * f64::from(high)).sqrt().round() as u32;
@@ -109,16 +109,16 @@ fn plateau(medians: &[(u32, f64)]) -> Option<Plateau> {
         let next = medians
             .iter()
             .skip(index + 1)
-            .find(|(other, _)| f64::from(*other) >= APART * f64::from(*concurrency));
+            .find(|(other, _)| f64::from(*other) >= MIN_CONCURRENCY_RATIO * f64::from(*concurrency));
         let (_, other) = next?;
         let (least, most) = (rate.min(*other), rate.max(*other));
-        (least >= PLATEAU * most && most >= highest / 2.0).then_some(most)
+        (least >= MIN_PLATEAU_SHARE * most && most >= highest / 2.0).then_some(most)
     });
     let Some(borne_out) = pairs.max_by(f64::total_cmp) else {
         return Some(Plateau { throughput_per_s: highest, reached: false });
     };
     let members: Vec<f64> =
-        medians.iter().map(|(_, rate)| *rate).filter(|rate| *rate >= PLATEAU * borne_out).collect();
+        medians.iter().map(|(_, rate)| *rate).filter(|rate| *rate >= MIN_PLATEAU_SHARE * borne_out).collect();
     Some(Plateau { throughput_per_s: median(&members)?, reached: true })
 }
 

@@ -39,7 +39,7 @@ pub use history::{
     HistoryReach, HistoryVerdict, LevelChange, MIN_VALUES_TO_JUDGE, MIN_VALUES_TO_SUSPECT, level_changes,
 };
 pub use knee::{KneeEstimate, LadderLevel, knee, pick_bisection};
-pub use little::{LITTLE_TOLERANCE, LittleCheck};
+pub use little::{LittleCheck, MAX_LITTLE_GAP};
 pub use models::{AICC_MARGIN, Curve, Fit, Level, Model, ModelComparison, Peak, fit};
 pub use multiple::{benjamini_hochberg, holm};
 pub use paired_events::{EventCycle, EventEffect, EventVerdict, LatencyReading, MIN_EVENTS, paired_events};
@@ -51,7 +51,9 @@ pub use rhythm::{Echo, Rhythm};
 pub use sign_flip::{MAX_ENUMERATED_PAIRS, Shift, SignFlip, hodges_lehmann, sign_flip};
 pub use slo::{MAX_CLIENT_CPU_SHARE, Slo};
 pub use spectrum::{Spectrum, spectrum};
-pub use steady::{STEADY_EXCURSION, STEADY_SLOPE_EXCURSION, STEADY_WINDOW, SteadyState, steady_state};
+pub use steady::{
+    MAX_STEADY_EXCURSION, MAX_STEADY_SLOPE_EXCURSION, STEADY_WINDOW_ROUNDS, SteadyState, steady_state,
+};
 pub use step_down::{
     MIN_STEPS_AFTER, MIN_STEPS_BEFORE, StepDown, find_step_down, is_still_down, locate_step,
 };

@@ -6,7 +6,7 @@
 //! disk (docs/methods.md#littles-law), so no verdict may rest on it.
 
 /// The largest relative gap at which a step still counts as measured: 5 %.
-pub const LITTLE_TOLERANCE: f64 = 0.05;
+pub const MAX_LITTLE_GAP: f64 = 0.05;
 
 /// Three independent measurements of one step that Little's law ties together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,9 +34,9 @@ impl LittleCheck {
         (self.in_flight - self.implied_in_flight()).abs() / self.in_flight
     }
 
-    /// Whether the gap is at most [`LITTLE_TOLERANCE`].
+    /// Whether the gap is at most [`MAX_LITTLE_GAP`].
     pub fn holds(&self) -> bool {
-        self.relative_gap() <= LITTLE_TOLERANCE
+        self.relative_gap() <= MAX_LITTLE_GAP
     }
 }
 

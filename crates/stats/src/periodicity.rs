@@ -26,14 +26,14 @@ pub(crate) const MAX_ORDER: usize = 4;
 /// Spikes have power at multiples of their frequency.
 const HARMONICS: usize = 4;
 /// Values outside of the middle 99 % are pulled in, so that one stall is not a rhythm.
-const WINSORISED_AT: f64 = 0.995;
+const WINSOR_QUANTILE: f64 = 0.995;
 /// Points of the transform for each value, so that the fourth multiple of a frequency lies near a point too.
 const PADDING: usize = 4;
 /// Once this many surrogates are as rhythmic as the series it is not going to be a finding (Besag and Clifford,
 /// Biometrika 78, 1991).
-const ENOUGH_EXCEEDING: usize = 20;
+const MAX_EXCEEDING: usize = 20;
 /// Above this p the series has no rhythm worth refining.
-const WORTH_REFINING: f64 = 0.05;
+const MAX_REFINED_P: f64 = 0.05;
 
 /// The most rhythmic period of a series, whether significant or not: see `p`.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +61,7 @@ pub fn find_period(values: &[f64], surrogates: usize, stream: &mut SeededRandom)
     let [observed, _] = search.scores(&series, &model, &[], &model);
     let mut pair = [vec![0.0; series.len()], vec![0.0; series.len()]];
     let (mut exceeding, mut drawn) = (0usize, 0usize);
-    while drawn < surrogates && exceeding < ENOUGH_EXCEEDING {
+    while drawn < surrogates && exceeding < MAX_EXCEEDING {
         for series in &mut pair {
             model.draw(series, stream);
             *series = prepared(series)?;
@@ -75,7 +75,7 @@ pub fn find_period(values: &[f64], surrogates: usize, stream: &mut SeededRandom)
     }
     let p = (1 + exceeding) as f64 / (1 + drawn) as f64;
     let peak_period_s = search.fourier.size() as f64 / observed.1 as f64;
-    let rhythm = (p <= WORTH_REFINING).then(|| refine(&series, &model, peak_period_s, stream)).flatten();
+    let rhythm = (p <= MAX_REFINED_P).then(|| refine(&series, &model, peak_period_s, stream)).flatten();
     Some(Periodicity { p, surrogates: drawn, peak_period_s, rhythm })
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn prepared(values: &[f64]) -> Option<Vec<f64>> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |q: f64| quantile_of_sorted(&sorted, q);
-    let (low, high) = (at(1.0 - WINSORISED_AT)?, at(WINSORISED_AT)?);
+    let (low, high) = (at(1.0 - WINSOR_QUANTILE)?, at(WINSOR_QUANTILE)?);
     let pulled: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
     let middle = (pulled.len() - 1) as f64 / 2.0;
     let mean = pulled.iter().sum::<f64>() / pulled.len() as f64;

@@ -12,7 +12,7 @@ use crate::{Autoregression, SeededRandom};
 /// Periods are resolved to a quarter of a second, if the series is long enough for that.
 const GRID_S: f64 = 0.25;
 /// A shorter period is taken if it folds this nearly as well as the best.
-const NEARLY_AS_WELL: f64 = 0.9;
+const MIN_FOLD_RATIO: f64 = 0.9;
 /// Multiples of the peak's period that are folded.
 const MULTIPLES: [f64; 6] = [0.25, 1.0 / 3.0, 0.5, 1.0, 2.0, 3.0];
 /// Cycles by which a drifting period may run ahead in the middle of the series, and the step of the search.
@@ -78,7 +78,7 @@ pub(crate) fn refine(
         .filter_map(|period_s| best_fold(series, period_s))
         .collect();
     let best = folds.iter().map(|fold| fold.explained).fold(0.0, f64::max);
-    let fold = folds.iter().find(|fold| fold.explained >= NEARLY_AS_WELL * best && best > 0.0)?;
+    let fold = folds.iter().find(|fold| fold.explained >= MIN_FOLD_RATIO * best && best > 0.0)?;
     let period_s = 1.0 / fold.frequency;
     let echoes = echoes(series, model, period_s, stream)?;
     let slope = fold.drift_cycles / length_s;

@@ -7,11 +7,11 @@
 //! not that the drive was preconditioned: that also needs its capacity written (docs/methods.md#steady-state).
 
 /// Rounds in the measurement window.
-pub const STEADY_WINDOW: usize = 5;
+pub const STEADY_WINDOW_ROUNDS: usize = 5;
 /// The largest data excursion, as a share of the window's average.
-pub const STEADY_EXCURSION: f64 = 0.20;
+pub const MAX_STEADY_EXCURSION: f64 = 0.20;
 /// The largest slope excursion, as a share of the window's average.
-pub const STEADY_SLOPE_EXCURSION: f64 = 0.10;
+pub const MAX_STEADY_SLOPE_EXCURSION: f64 = 0.10;
 
 /// The verdict on the last five rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,10 +24,10 @@ pub struct SteadyState {
     pub slope_excursion: f64,
 }
 
-/// Judges the last [`STEADY_WINDOW`] of `rounds` (throughput or latency per round, oldest first). `None` if there are fewer, one is
+/// Judges the last [`STEADY_WINDOW_ROUNDS`] of `rounds` (throughput or latency per round, oldest first). `None` if there are fewer, one is
 /// not finite, or their average is not positive.
 pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
-    let window = rounds.get(rounds.len().checked_sub(STEADY_WINDOW)?..)?;
+    let window = rounds.get(rounds.len().checked_sub(STEADY_WINDOW_ROUNDS)?..)?;
     let average = crate::mean(window)?;
     if average <= 0.0 {
         return None;
@@ -35,9 +35,9 @@ pub fn steady_state(rounds: &[f64]) -> Option<SteadyState> {
     let largest = window.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let smallest = window.iter().copied().fold(f64::INFINITY, f64::min);
     let excursion = (largest - smallest) / average;
-    let slope_excursion = least_squares_slope(window).abs() * (STEADY_WINDOW - 1) as f64 / average;
+    let slope_excursion = least_squares_slope(window).abs() * (STEADY_WINDOW_ROUNDS - 1) as f64 / average;
     Some(SteadyState {
-        attained: excursion <= STEADY_EXCURSION && slope_excursion <= STEADY_SLOPE_EXCURSION,
+        attained: excursion <= MAX_STEADY_EXCURSION && slope_excursion <= MAX_STEADY_SLOPE_EXCURSION,
         excursion,
         slope_excursion,
     })
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_slide_and_a_bounce_are_not_steady() {
         let slide = steady_state(&[106.0, 103.0, 100.0, 97.0, 94.0]).unwrap();
-        assert!(!slide.attained && slide.excursion < STEADY_EXCURSION && slide.slope_excursion > 0.1);
+        assert!(!slide.attained && slide.excursion < MAX_STEADY_EXCURSION && slide.slope_excursion > 0.1);
         let bounce = steady_state(&[90.0, 112.0, 100.0, 112.0, 90.0]).unwrap();
         assert!(!bounce.attained && bounce.slope_excursion < 1e-9);
     }

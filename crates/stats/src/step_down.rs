@@ -13,7 +13,7 @@ pub const MIN_STEPS_BEFORE: usize = 3;
 /// The number of values that must have followed: a stall is over by then.
 pub const MIN_STEPS_AFTER: usize = 10;
 /// The most values on each side of a split that count. Splits further back were judged when the values behind them came.
-const BESIDE: usize = 30;
+const MAX_VALUES_PER_SIDE: usize = 30;
 /// The least relative noise: a series that hardly varies would make a step of any size certain.
 const MIN_NOISE: f64 = 0.005;
 /// The median absolute deviation of normal values, times this, is their standard deviation.
@@ -21,17 +21,17 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// A median of normal values varies more than their mean, by the square root of pi / 2.
 const MEDIAN_LOSS: f64 = 1.2533;
 /// Residuals count for the memory up to so many deviations.
-const CLIP: f64 = 3.0;
+const MAX_RESIDUAL_DEVIATIONS: f64 = 3.0;
 /// The most memory that is taken into account.
 const MAX_MEMORY: f64 = 0.9;
 /// A level of zero has no logarithm: it counts as this share of the level before it.
 const MIN_LEVEL: f64 = 1e-3;
 /// The largest distance of a step from its first location, in values.
-const LOCATION: usize = 5;
+const MAX_LOCATION_SHIFT: usize = 5;
 /// The share of the values behind a step that are clearly below the level before it.
-const STAYING: f64 = 0.8;
+const MIN_STAYING_SHARE: f64 = 0.8;
 /// The ratio of a step to its standard error from which on it counts.
-const THRESHOLD: f64 = 6.5;
+const MIN_STEP_ERRORS: f64 = 6.5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepDown {
@@ -50,8 +50,8 @@ pub fn find_step_down(values: &[f64], share: f64) -> Option<StepDown> {
         return None;
     }
     let last = values.len().checked_sub(MIN_STEPS_AFTER)?;
-    let first = MIN_STEPS_BEFORE.max(values.len().saturating_sub(BESIDE));
-    let recent = values.len().saturating_sub(2 * BESIDE);
+    let first = MIN_STEPS_BEFORE.max(values.len().saturating_sub(MAX_VALUES_PER_SIDE));
+    let recent = values.len().saturating_sub(2 * MAX_VALUES_PER_SIDE);
     let steps = (first..=last).filter_map(|index| judge_split(values, index, share));
     // Splits next to the right one pass too. The right one has the least absolute deviations.
     let found = steps.map(|step| (step, deviations(values, recent, &step)));
@@ -61,13 +61,13 @@ pub fn find_step_down(values: &[f64], share: f64) -> Option<StepDown> {
 /// The step down at a split, if there is one.
 fn judge_split(values: &[f64], index: usize, share: f64) -> Option<StepDown> {
     let (before, after) = values.split_at_checked(index)?;
-    let before = before.get(before.len().saturating_sub(BESIDE)..)?;
-    let after = after.get(..after.len().min(BESIDE))?;
+    let before = before.get(before.len().saturating_sub(MAX_VALUES_PER_SIDE)..)?;
+    let after = after.get(..after.len().min(MAX_VALUES_PER_SIDE))?;
     let (high, low) = (median(before)?, median(after)?);
     // Several stalls may move the median. Between them the rate is unchanged.
     let most = high * (1.0 + share) / 2.0;
     let begins = after.iter().take(2).all(|value| *value <= most);
-    let is_down = begins && low <= share * high && quantile(after, STAYING)? <= most;
+    let is_down = begins && low <= share * high && quantile(after, MIN_STAYING_SHARE)? <= most;
     if high <= 0.0 || !is_down {
         return None;
     }
@@ -78,7 +78,7 @@ fn judge_split(values: &[f64], index: usize, share: f64) -> Option<StepDown> {
     let memory = memory(&early, &late, noise);
     let widening = MEDIAN_LOSS * ((1.0 + memory) / (1.0 - memory)).sqrt();
     let error = noise * widening * (1.0 / early.len() as f64 + 1.0 / late.len() as f64).sqrt();
-    ((high / floor).ln() >= THRESHOLD * error).then_some(StepDown { index, before: high, after: low })
+    ((high / floor).ln() >= MIN_STEP_ERRORS * error).then_some(StepDown { index, before: high, after: low })
 }
 
 /// Whether the latest values of a lower level are still below the level before it. An outage of many seconds passes for a step until
@@ -99,7 +99,7 @@ pub fn locate_step(values: &[f64], near: usize) -> usize {
         let (before, after) = values.split_at_checked(index)?;
         Some((index, spread(before)? + spread(after)?))
     };
-    let splits = near.saturating_sub(LOCATION)..=near.saturating_add(LOCATION);
+    let splits = near.saturating_sub(MAX_LOCATION_SHIFT)..=near.saturating_add(MAX_LOCATION_SHIFT);
     splits.filter_map(cost).min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(near, |(index, _)| index)
 }
 
@@ -120,7 +120,7 @@ fn deviation(residuals: &[f64]) -> Option<f64> {
 /// The correlation of a residual with the next one, both sides together. Too little memory costs false alarms, so what few values leave
 /// open is added: one standard error, and the bias of a mean that was taken out.
 fn memory(early: &[f64], late: &[f64], noise: f64) -> f64 {
-    let clip = |value: &f64| value.clamp(-CLIP * noise, CLIP * noise);
+    let clip = |value: &f64| value.clamp(-MAX_RESIDUAL_DEVIATIONS * noise, MAX_RESIDUAL_DEVIATIONS * noise);
     let (mut products, mut squares, mut count) = (0.0, 0.0, 0.0);
     for side in [early, late] {
         squares += side.iter().map(|value| clip(value).powi(2)).sum::<f64>();

@@ -74,7 +74,7 @@ const MIN_CHUNK_KIB: u64 = 4;
 const MAX_CHUNK_KIB: u64 = 4096;
 /// The maximum that md's and LVM's own data take of each disk, at the sizes of a test disk: superblock, headroom and
 /// the rest that does not fill an extent.
-const OVERHEAD: u64 = 8 << 20;
+const MAX_OVERHEAD_BYTES: u64 = 8 << 20;
 
 /// The name of the single LVM volume.
 const LVM_VOLUME: &str = "data";
@@ -101,7 +101,7 @@ impl Array {
 
     /// The minimum capacity of `disks` disks of `size`.
     pub(crate) fn least_capacity(&self, disks: u32, size: Bytes) -> Bytes {
-        let overhead = if self.kind == ArrayKind::BtrfsRaid0 { 0 } else { OVERHEAD };
+        let overhead = if self.kind == ArrayKind::BtrfsRaid0 { 0 } else { MAX_OVERHEAD_BYTES };
         Bytes(size.0.saturating_sub(overhead).saturating_mul(self.data_disks(disks)))
     }
 

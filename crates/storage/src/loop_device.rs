@@ -61,7 +61,7 @@ pub struct LoopDevice {
 }
 
 /// The number of retries after a lost race for a free device; the parallel tests of a few cores need far fewer.
-const ATTEMPTS: u32 = 20;
+const MAX_ATTEMPTS: u32 = 20;
 
 impl LoopDevice {
     /// Makes a file of `size` in `folder` and a loop device on it. Needs root.
@@ -158,7 +158,7 @@ fn attach(backing: &Path, options: LoopOptions) -> Result<PathBuf> {
         match tool.arg(backing).run() {
             Ok(shown) => return Ok(PathBuf::from(shown.trim())),
             // Another process took the number that the kernel had just offered.
-            Err(error) if error.kind() == Kind::Busy && attempt < ATTEMPTS => attempt += 1,
+            Err(error) if error.kind() == Kind::Busy && attempt < MAX_ATTEMPTS => attempt += 1,
             Err(error) => return Err(advise(error)),
         }
         thread::sleep(Duration::from_millis(10));

@@ -19,7 +19,7 @@ macro_rules! codes {
             }
 
             /// The code of a name, as `configureFailPoint` and replies spell it.
-            pub fn of_name(name: &str) -> Option<Code> {
+            pub fn from_name(name: &str) -> Option<Code> {
                 match name {
                     $(stringify!($name) => Some(Code($number)),)*
                     _ => name.strip_prefix("Location")?.parse().ok().map(Code),

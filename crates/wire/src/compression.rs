@@ -33,11 +33,11 @@ impl Compressor {
     }
 
     /// The method with this name.
-    pub fn of_name(name: &str) -> Option<Compressor> {
+    pub fn from_name(name: &str) -> Option<Compressor> {
         Compressor::ALL.into_iter().find(|compressor| compressor.name() == name)
     }
 
-    fn of_number(number: u8) -> Option<Compressor> {
+    fn from_number(number: u8) -> Option<Compressor> {
         match number {
             0 => Some(Compressor::Noop),
             1 => Some(Compressor::Snappy),
@@ -85,7 +85,7 @@ impl Codec {
     /// Decompresses the message in an OP_COMPRESSED `frame` into `out`, with its own header, and returns the compression
     /// method. The previous contents of `out` are replaced.
     pub fn decompress(&mut self, frame: &[u8], out: &mut Vec<u8>) -> Result<Compressor, Failure> {
-        let header = Header::of_frame(frame)?;
+        let header = Header::from_frame(frame)?;
         let mut reader = Reader::new(frame);
         reader.take(Header::BYTES)?;
         let op_code = OpCode(reader.i32()?);
@@ -94,7 +94,7 @@ impl Codec {
         if header.op_code != OpCode::COMPRESSED || op_code == OpCode::COMPRESSED {
             return Err(Failure::new(Code::ProtocolError, "OP_COMPRESSED must hold an uncompressed message"));
         }
-        let compressor = Compressor::of_number(number).ok_or_else(|| {
+        let compressor = Compressor::from_number(number).ok_or_else(|| {
             let what = "Compression algorithm specified in message is not available";
             Failure::new(Code::InternalError, what)
         })?;
@@ -125,7 +125,7 @@ impl Codec {
         compressor: Compressor,
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        let header = Header::of_frame(frame)?;
+        let header = Header::from_frame(frame)?;
         let body = frame.get(Header::BYTES..).unwrap_or_default();
         let start = out.len();
         let data = start + Header::BYTES + PREFIX_BYTES;

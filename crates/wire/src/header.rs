@@ -78,7 +78,7 @@ impl Header {
     }
 
     /// Reads the header of a whole message, whose length must be that of `frame`.
-    pub fn of_frame(frame: &[u8]) -> Result<Header, Failure> {
+    pub fn from_frame(frame: &[u8]) -> Result<Header, Failure> {
         let Some(bytes) = frame.first_chunk::<{ Header::BYTES }>() else {
             return Err(Failure::new(Code::ProtocolError, "the message is shorter than a header"));
         };

@@ -26,7 +26,7 @@ impl<'a> Message<'a> {
     /// After an error the connection should be closed, as mongod does: a peer that cannot frame a message cannot be
     /// answered reliably either.
     pub fn parse(frame: &'a [u8]) -> Result<Message<'a>, Failure> {
-        match Header::of_frame(frame)?.op_code {
+        match Header::from_frame(frame)?.op_code {
             OpCode::MSG => OpMsg::parse(frame).map(Message::Msg),
             OpCode::QUERY => OpQuery::parse(frame).map(Message::Query),
             OpCode::REPLY => OpReply::parse(frame).map(Message::Reply),

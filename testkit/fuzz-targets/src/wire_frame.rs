@@ -8,7 +8,7 @@ pub(crate) fn take_input(bytes: &[u8]) {
     if let (Ok(length), Some(place)) = (i32::try_from(frame.len()), frame.first_chunk_mut::<4>()) {
         *place = length.to_le_bytes();
     }
-    let Ok(header) = Header::of_frame(&frame) else { return };
+    let Ok(header) = Header::from_frame(&frame) else { return };
     let mut unpacked = Vec::new();
     if header.op_code == OpCode::COMPRESSED {
         // A claim of many megabytes is allowed, and would only make the fuzzer slow.

@@ -52,7 +52,7 @@ impl<'m> Client<'m> {
         Client { members, number, begun, random, connections, values: 0, transaction: 0, events: Vec::new() }
     }
 
-    /// Writes and reads at majority until told to stop; what it remembers.
+    /// Writes and reads at majority until it has to stop; returns what it remembers.
     pub(crate) fn work(mut self, stop: &AtomicBool) -> Vec<Event> {
         self.members.network.enter().unwrap();
         while !stop.load(Ordering::Acquire) {
@@ -68,7 +68,7 @@ impl<'m> Client<'m> {
         self.events
     }
 
-    /// Inserts at `w: 1` until told to stop; the `_id`s that were acknowledged.
+    /// Inserts at `w: 1` until it has to stop; returns the `_id`s that were acknowledged.
     pub(crate) fn insert_loosely(mut self, stop: &AtomicBool) -> Vec<i64> {
         self.members.network.enter().unwrap();
         let mut acknowledged = Vec::new();

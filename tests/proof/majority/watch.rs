@@ -15,7 +15,7 @@ use super::members::Members;
 pub(crate) struct Terms(Mutex<BTreeMap<i64, BTreeSet<usize>>>);
 
 impl Terms {
-    /// Asks a member again and again until told to stop.
+    /// Asks a member repeatedly until it has to stop.
     pub(crate) fn watch(&self, members: &Members, place: usize, stop: &AtomicBool) {
         members.network.enter().unwrap();
         let mut open = None;

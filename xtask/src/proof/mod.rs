@@ -19,13 +19,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use report::{Outcome, Report, Row};
+use report::{ProofOutcome, ProofReport, ReportRow};
 use running::Runner;
-use step::{Plan, Step};
+use step::{ProofPlan, ProofStep};
 
 /// Runs the selected steps; `true` if none failed.
 pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
-    let plan = Plan::read(&root)?;
+    let plan = ProofPlan::read(&root)?;
     let only = env::var("ONLY").unwrap_or_default();
     let words =
         arguments.iter().map(String::as_str).chain([only.as_str()]).flat_map(|words| words.split(','));
@@ -36,7 +36,7 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
     let mut rows = Vec::new();
     for step in &steps {
         if runner.is_interrupted() {
-            rows.push(Row::new(step, Outcome::NotReached));
+            rows.push(ReportRow::new(step, ProofOutcome::NotReached));
             continue;
         }
         say(&format!("\n== {}: {}\n", step.name, step.proves))?;
@@ -47,13 +47,13 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
             repeat_disturbed(&runner, step, row)?;
         }
     }
-    let report = Report { rows, total: begun.elapsed(), is_interrupted: runner.is_interrupted() };
+    let report = ProofReport { rows, total: begun.elapsed(), is_interrupted: runner.is_interrupted() };
     say(&format!("\n{}", report.text()))?;
     Ok(report.is_passed())
 }
 
 /// Repeats the studies of a step that found the machine disturbed.
-fn repeat_disturbed(runner: &Runner, step: &Step, row: &mut Row) -> Result<()> {
+fn repeat_disturbed(runner: &Runner, step: &ProofStep, row: &mut ReportRow) -> Result<()> {
     let studies = std::mem::take(&mut row.disturbed);
     say(&format!("\n== {} once more: {}\n", step.name, join(&studies)))?;
     let again = runner.run_tests(step, &studies)?;

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::join;
-use super::step::Step;
+use super::step::ProofStep;
 
 /// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum ProofOutcome {
     Passed,
     /// A test or the command failed.
     Failed,
@@ -33,7 +33,7 @@ pub(super) struct SkippedTest {
 
 /// A step with its outcome.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ReportRow {
     pub(super) name: String,
     /// The words of `ONLY` that select it.
     pub(super) selection: String,
@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) seconds: u64,
     /// The usual time, for comparison.
     pub(super) budget_seconds: u64,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ProofOutcome,
     pub(super) passed: u64,
     /// The number of tests that failed for another reason than a disturbance.
     pub(super) failed: u64,
@@ -54,8 +54,8 @@ pub(super) struct Row {
 
 /// All steps with their outcomes.
 #[derive(Debug)]
-pub(super) struct Report {
-    pub(super) rows: Vec<Row>,
+pub(super) struct ProofReport {
+    pub(super) rows: Vec<ReportRow>,
     pub(super) total: Duration,
     pub(super) is_interrupted: bool,
 }
@@ -68,27 +68,27 @@ impl SkippedTest {
     }
 }
 
-impl Outcome {
+impl ProofOutcome {
     fn word(self) -> &'static str {
         match self {
-            Outcome::Passed => "passed",
-            Outcome::Failed => "FAILED",
-            Outcome::Disturbed => "disturbed",
-            Outcome::Skipped => "skipped",
-            Outcome::Hung => "HUNG",
-            Outcome::NotReached => "not reached",
+            ProofOutcome::Passed => "passed",
+            ProofOutcome::Failed => "FAILED",
+            ProofOutcome::Disturbed => "disturbed",
+            ProofOutcome::Skipped => "skipped",
+            ProofOutcome::Hung => "HUNG",
+            ProofOutcome::NotReached => "not reached",
         }
     }
 
     fn is_failure(self) -> bool {
-        matches!(self, Outcome::Failed | Outcome::Hung)
+        matches!(self, ProofOutcome::Failed | ProofOutcome::Hung)
     }
 }
 
-impl Row {
+impl ReportRow {
     /// The row of a step of which nothing is known yet but its outcome.
-    pub(super) fn new(step: &Step, outcome: Outcome) -> Row {
-        Row {
+    pub(super) fn new(step: &ProofStep, outcome: ProofOutcome) -> ReportRow {
+        ReportRow {
             name: step.name.clone(),
             selection: step.selection(),
             proves: step.proves.clone(),
@@ -104,17 +104,17 @@ impl Row {
     }
 
     /// Adds the second attempt of the studies that the machine disturbed.
-    pub(super) fn add_repetition(&mut self, again: Row) {
+    pub(super) fn add_repetition(&mut self, again: ReportRow) {
         self.seconds += again.seconds;
         self.passed += again.passed;
         self.failed += again.failed;
         self.failures.extend(again.failures);
         self.skipped.extend(again.skipped);
         self.disturbed = again.disturbed;
-        if self.outcome == Outcome::Disturbed {
+        if self.outcome == ProofOutcome::Disturbed {
             self.outcome = again.outcome;
         } else if again.outcome.is_failure() {
-            self.outcome = Outcome::Failed;
+            self.outcome = ProofOutcome::Failed;
         }
     }
 
@@ -128,7 +128,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl ProofReport {
     /// Returns whether nothing failed and all steps were reached.
     pub(super) fn is_passed(&self) -> bool {
         !self.is_interrupted && !self.rows.iter().any(|row| row.outcome.is_failure())
@@ -187,12 +187,12 @@ impl Report {
 
     /// The last lines: the outcome, and how to repeat what failed.
     fn add_end(&self, text: &mut String) {
-        let failed: Vec<&Row> = self.rows.iter().filter(|row| row.outcome.is_failure()).collect();
+        let failed: Vec<&ReportRow> = self.rows.iter().filter(|row| row.outcome.is_failure()).collect();
         text.push('\n');
         for row in &failed {
             let names = row.failures.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let failure = match row.outcome {
-                Outcome::Hung => "killed, because it hung",
+                ProofOutcome::Hung => "killed, because it hung",
                 _ if names.is_empty() => "the command failed",
                 _ => &names,
             };
@@ -227,61 +227,71 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    fn row(name: &str, outcome: Outcome) -> Row {
-        let step = Step { name: name.to_owned(), ..Step::of_tests(&[]) };
-        Row { passed: 3, seconds: 5, ..Row::new(&step, outcome) }
+    fn row(name: &str, outcome: ProofOutcome) -> ReportRow {
+        let step = ProofStep { name: name.to_owned(), ..ProofStep::of_tests(&[]) };
+        ReportRow { passed: 3, seconds: 5, ..ReportRow::new(&step, outcome) }
     }
 
-    fn failed(name: &str, tests: &[&str]) -> Row {
-        Row { failed: tests.len() as u64, failures: names(tests), ..row(name, Outcome::Failed) }
+    fn failed(name: &str, tests: &[&str]) -> ReportRow {
+        ReportRow { failed: tests.len() as u64, failures: names(tests), ..row(name, ProofOutcome::Failed) }
     }
 
-    fn report(rows: Vec<Row>) -> Report {
-        Report { rows, total: Duration::from_secs(5), is_interrupted: false }
+    fn report(rows: Vec<ReportRow>) -> ProofReport {
+        ProofReport { rows, total: Duration::from_secs(5), is_interrupted: false }
     }
 
     #[test]
     fn only_what_the_code_is_to_blame_for_fails_the_whole() {
-        for outcome in [Outcome::Passed, Outcome::Disturbed, Outcome::Skipped] {
+        for outcome in [ProofOutcome::Passed, ProofOutcome::Disturbed, ProofOutcome::Skipped] {
             assert!(report(vec![row("a", outcome)]).is_passed(), "{outcome:?}");
         }
-        for outcome in [Outcome::Failed, Outcome::Hung] {
-            assert!(!report(vec![row("a", Outcome::Passed), row("b", outcome)]).is_passed(), "{outcome:?}");
+        for outcome in [ProofOutcome::Failed, ProofOutcome::Hung] {
+            assert!(
+                !report(vec![row("a", ProofOutcome::Passed), row("b", outcome)]).is_passed(),
+                "{outcome:?}"
+            );
         }
-        assert!(!Report { is_interrupted: true, ..report(vec![row("a", Outcome::Passed)]) }.is_passed());
+        assert!(
+            !ProofReport { is_interrupted: true, ..report(vec![row("a", ProofOutcome::Passed)]) }.is_passed()
+        );
     }
 
     #[test]
     fn a_step_over_its_usual_time_passes() {
-        let slow = Row { seconds: 100_000, ..row("a", Outcome::Passed) };
+        let slow = ReportRow { seconds: 100_000, ..row("a", ProofOutcome::Passed) };
         assert!(report(vec![slow]).is_passed());
     }
 
     #[test]
     fn a_second_attempt_decides_about_a_disturbed_study_and_about_no_other() {
-        let disturbed = Row { disturbed: names(&["x"]), ..row("faults", Outcome::Disturbed) };
+        let disturbed = ReportRow { disturbed: names(&["x"]), ..row("faults", ProofOutcome::Disturbed) };
         for (again, expected) in [
-            (row("faults", Outcome::Passed), Outcome::Passed),
-            (disturbed.clone(), Outcome::Disturbed),
-            (failed("faults", &["x"]), Outcome::Failed),
+            (row("faults", ProofOutcome::Passed), ProofOutcome::Passed),
+            (disturbed.clone(), ProofOutcome::Disturbed),
+            (failed("faults", &["x"]), ProofOutcome::Failed),
         ] {
             let mut first = disturbed.clone();
             first.add_repetition(again.clone());
             assert_eq!((first.outcome, &first.disturbed), (expected, &again.disturbed));
-            let mut other = Row { disturbed: names(&["x"]), ..failed("faults", &["y"]) };
+            let mut other = ReportRow { disturbed: names(&["x"]), ..failed("faults", &["y"]) };
             other.add_repetition(again);
-            assert_eq!(other.outcome, Outcome::Failed);
+            assert_eq!(other.outcome, ProofOutcome::Failed);
         }
     }
 
     #[test]
     fn the_text_names_what_was_skipped_and_disturbed_and_repeats_what_failed() {
-        let mut skipped = row("a", Outcome::Passed);
+        let mut skipped = row("a", ProofOutcome::Passed);
         skipped.skipped.extend(SkippedTest::parse("disk\tt::one\tno loop device"));
-        let disturbed = Row { disturbed: names(&["d::x"]), ..row("faults", Outcome::Disturbed) };
-        let fuzz = Row { failed: 1, ..row("fuzz", Outcome::Failed) };
-        let rows =
-            vec![skipped, disturbed, failed("timed", &["t::y", "t::z"]), fuzz, row("guest", Outcome::Hung)];
+        let disturbed = ReportRow { disturbed: names(&["d::x"]), ..row("faults", ProofOutcome::Disturbed) };
+        let fuzz = ReportRow { failed: 1, ..row("fuzz", ProofOutcome::Failed) };
+        let rows = vec![
+            skipped,
+            disturbed,
+            failed("timed", &["t::y", "t::z"]),
+            fuzz,
+            row("guest", ProofOutcome::Hung),
+        ];
         let text = report(rows).text();
         for line in [
             "\n1 tests were skipped:\n  t::one (needs disk): no loop device\n",
@@ -291,20 +301,20 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in:\n{text}");
         }
-        assert!(report(vec![row("a", Outcome::Passed)]).text().ends_with("make proof: passed in 5 s\n"));
+        assert!(report(vec![row("a", ProofOutcome::Passed)]).text().ends_with("make proof: passed in 5 s\n"));
     }
 
     #[test]
     fn tests_that_do_not_compile_are_repeated_by_their_paths() {
-        let step = Step::of_tests(&[&"t::y".to_owned()]);
-        let text = report(vec![Row::new(&step, Outcome::Failed)]).text();
+        let step = ProofStep::of_tests(&[&"t::y".to_owned()]);
+        let text = report(vec![ReportRow::new(&step, ProofOutcome::Failed)]).text();
         assert!(text.ends_with("again: make proof ONLY=t::y\n"), "{text}");
     }
 
     #[test]
     fn an_interrupted_run_says_so() {
-        let rows = vec![row("a", Outcome::Passed), row("b", Outcome::NotReached)];
-        let text = Report { is_interrupted: true, ..report(rows) }.text();
+        let rows = vec![row("a", ProofOutcome::Passed), row("b", ProofOutcome::NotReached)];
+        let text = ProofReport { is_interrupted: true, ..report(rows) }.text();
         assert!(
             text.contains("not reached") && text.ends_with("make proof: interrupted after 5 s\n"),
             "{text}"

@@ -16,15 +16,15 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
 
-use super::report::{Outcome, Row, SkippedTest};
-use super::step::{self, Step};
+use super::report::{ProofOutcome, ReportRow, SkippedTest};
+use super::step::{self, ProofStep};
 
 /// The time that a step has to end its tests after SIGTERM.
-const GRACE: Duration = Duration::from_secs(15);
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time after the end of a step in which the rest of its output is read. A child that the step left behind may keep its output
 /// open for longer.
-const DRAIN: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(50);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs steps in the tree at `root`.
 pub(super) struct Runner {
@@ -71,7 +71,7 @@ impl Runner {
     }
 
     /// Runs a step to its end or its limit.
-    pub(super) fn run(&self, step: &Step) -> Result<Row> {
+    pub(super) fn run(&self, step: &ProofStep) -> Result<ReportRow> {
         let command = match (&step.command, &step.tests) {
             (Some(words), _) => plain(words),
             (None, tests) => nextest(step, tests.as_deref().unwrap_or("none()")),
@@ -80,11 +80,11 @@ impl Runner {
     }
 
     /// Runs tests of a step by their paths.
-    pub(super) fn run_tests(&self, step: &Step, tests: &BTreeSet<String>) -> Result<Row> {
+    pub(super) fn run_tests(&self, step: &ProofStep, tests: &BTreeSet<String>) -> Result<ReportRow> {
         self.carry_out(step, nextest(step, &step::filter(tests)))
     }
 
-    fn carry_out(&self, step: &Step, mut command: Command) -> Result<Row> {
+    fn carry_out(&self, step: &ProofStep, mut command: Command) -> Result<ReportRow> {
         let (skipped, disturbed) = (self.notes.path().join("skipped"), self.notes.path().join("disturbed"));
         for file in [&skipped, &disturbed] {
             File::create(file).with_context(|| format!("cannot create {}", file.display()))?;
@@ -95,18 +95,18 @@ impl Runner {
         let seconds = begun.elapsed().as_secs();
         let skipped = lines(&skipped)?.iter().filter_map(|line| SkippedTest::parse(line)).collect();
         let disturbed = lines(&disturbed)?.iter().map(|name| local_name(name).to_owned()).collect();
-        Ok(Row { seconds, ..row(step, end, results, skipped, disturbed) })
+        Ok(ReportRow { seconds, ..row(step, end, results, skipped, disturbed) })
     }
 }
 
 /// The row of a step that ended so.
 fn row(
-    step: &Step,
+    step: &ProofStep,
     end: End,
     results: Results,
     skipped: Vec<SkippedTest>,
     disturbed: BTreeSet<String>,
-) -> Row {
+) -> ReportRow {
     let Results { counts: Counts { mut passed, mut failed }, mut failures } = results;
     // A command without counts is one test that passes or fails.
     if step.command.is_some() && passed + failed == 0 {
@@ -119,15 +119,15 @@ fn row(
     // The runners count a skipped test as passed.
     passed = passed.saturating_sub(skipped.len() as u64);
     let outcome = match end {
-        End::Killed => Outcome::Hung,
-        End::Interrupted => Outcome::NotReached,
-        _ if failed > 0 => Outcome::Failed,
-        End::Failure if disturbed.is_empty() => Outcome::Failed,
-        _ if !disturbed.is_empty() => Outcome::Disturbed,
-        _ if passed == 0 && !skipped.is_empty() => Outcome::Skipped,
-        _ => Outcome::Passed,
+        End::Killed => ProofOutcome::Hung,
+        End::Interrupted => ProofOutcome::NotReached,
+        _ if failed > 0 => ProofOutcome::Failed,
+        End::Failure if disturbed.is_empty() => ProofOutcome::Failed,
+        _ if !disturbed.is_empty() => ProofOutcome::Disturbed,
+        _ if passed == 0 && !skipped.is_empty() => ProofOutcome::Skipped,
+        _ => ProofOutcome::Passed,
     };
-    Row { passed, failed, failures, skipped, disturbed, ..Row::new(step, outcome) }
+    ReportRow { passed, failed, failures, skipped, disturbed, ..ReportRow::new(step, outcome) }
 }
 
 fn plain(words: &[String]) -> Command {
@@ -136,7 +136,7 @@ fn plain(words: &[String]) -> Command {
     command
 }
 
-fn nextest(step: &Step, filter: &str) -> Command {
+fn nextest(step: &ProofStep, filter: &str) -> Command {
     let mut command = Command::new("cargo");
     // The programs of make test: a list of some of them would leave out the tests of the next one.
     command.args(["nextest", "run", "--workspace", "--locked", "--profile", "proof"]);
@@ -187,7 +187,7 @@ fn watch(mut command: Command, limit: Duration, interrupted: &AtomicBool) -> Res
     }
     let end = wait(&mut child, limit, interrupted).with_context(|| format!("cannot wait for {words}"))?;
     // The channel closes when both streams have ended.
-    let _ = ended.recv_timeout(DRAIN);
+    let _ = ended.recv_timeout(OUTPUT_TIMEOUT);
     let results = results.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((end, results))
 }
@@ -203,7 +203,7 @@ fn wait(child: &mut Child, limit: Duration, interrupted: &AtomicBool) -> std::io
         } else if begun.elapsed() >= limit {
             break End::Killed;
         }
-        thread::sleep(POLL);
+        thread::sleep(CHECK_INTERVAL);
     };
     kill(child)?;
     Ok(end)
@@ -214,11 +214,11 @@ fn kill(child: &mut Child) -> std::io::Result<ExitStatus> {
     let group = Pid::from_child(child);
     let _ = kill_process_group(group, Signal::TERM);
     let begun = Instant::now();
-    while begun.elapsed() < GRACE {
+    while begun.elapsed() < STOP_TIMEOUT {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        thread::sleep(POLL);
+        thread::sleep(CHECK_INTERVAL);
     }
     let _ = kill_process_group(group, Signal::KILL);
     child.wait()
@@ -347,27 +347,27 @@ mod tests {
 
     #[test]
     fn a_disturbed_study_is_no_failure_and_another_one_is() {
-        let step = Step::of_tests(&[]);
+        let step = ProofStep::of_tests(&[]);
         let outcome = |failures: &[&str], disturbed: &[&str]| {
             let counts = Counts { passed: 1, failed: failures.len() as u64 };
             let results = Results { counts, failures: names(failures) };
             let row = row(&step, End::Failure, results, Vec::new(), names(disturbed));
             (row.outcome, row.failed)
         };
-        assert_eq!(outcome(&["a", "b"], &["a", "b"]), (Outcome::Disturbed, 0));
-        assert_eq!(outcome(&["a", "b"], &["a"]), (Outcome::Failed, 1));
-        assert_eq!(outcome(&["a"], &[]), (Outcome::Failed, 1));
+        assert_eq!(outcome(&["a", "b"], &["a", "b"]), (ProofOutcome::Disturbed, 0));
+        assert_eq!(outcome(&["a", "b"], &["a"]), (ProofOutcome::Failed, 1));
+        assert_eq!(outcome(&["a"], &[]), (ProofOutcome::Failed, 1));
         // The tests did not compile.
-        assert_eq!(outcome(&[], &[]), (Outcome::Failed, 0));
+        assert_eq!(outcome(&[], &[]), (ProofOutcome::Failed, 0));
     }
 
     #[test]
     fn a_step_whose_tests_were_all_skipped_is_skipped() {
-        let step = Step::of_tests(&[]);
+        let step = ProofStep::of_tests(&[]);
         let results = |passed| Results { counts: Counts { passed, failed: 0 }, ..Results::default() };
         let skipped = || vec![SkippedTest::parse("guest\ta::b\tno QEMU").unwrap()];
         let outcome = |passed| row(&step, End::Success, results(passed), skipped(), names(&[])).outcome;
-        assert_eq!((outcome(1), outcome(2)), (Outcome::Skipped, Outcome::Passed));
+        assert_eq!((outcome(1), outcome(2)), (ProofOutcome::Skipped, ProofOutcome::Passed));
     }
 
     #[test]

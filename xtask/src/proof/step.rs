@@ -12,21 +12,21 @@ use super::join;
 /// The path of the list, from the root.
 const LIST: &str = "xtask/proof.toml";
 /// The limit of a test (.config/nextest.toml).
-const TEST_LIMIT: Duration = Duration::from_secs(900);
+const TEST_TIMEOUT: Duration = Duration::from_secs(900);
 const MIN_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// All steps in the order in which they run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Plan {
+pub(super) struct ProofPlan {
     #[serde(rename = "step")]
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ProofStep>,
 }
 
 /// One row of the table: a group of tests, or a command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Step {
+pub(super) struct ProofStep {
     /// The name by which `ONLY=` selects it.
     pub(super) name: String,
     /// One clause: what is true when the step passes.
@@ -47,14 +47,14 @@ pub(super) struct Step {
     pub(super) selected: BTreeSet<String>,
 }
 
-impl Plan {
-    pub(super) fn read(root: &Path) -> Result<Plan> {
+impl ProofPlan {
+    pub(super) fn read(root: &Path) -> Result<ProofPlan> {
         let text = std::fs::read_to_string(root.join(LIST)).with_context(|| format!("cannot read {LIST}"))?;
-        Plan::parse(&text).with_context(|| format!("cannot understand {LIST}"))
+        ProofPlan::parse(&text).with_context(|| format!("cannot understand {LIST}"))
     }
 
-    fn parse(text: &str) -> Result<Plan> {
-        let plan: Plan = toml::from_str(text)?;
+    fn parse(text: &str) -> Result<ProofPlan> {
+        let plan: ProofPlan = toml::from_str(text)?;
         let mut names = BTreeSet::new();
         for step in &plan.steps {
             ensure!(names.insert(&step.name), "two steps have the name {}", step.name);
@@ -66,16 +66,16 @@ impl Plan {
     }
 
     /// The steps of these names, and a step of the tests among them, whose paths contain `::`; all steps if no name is given.
-    pub(super) fn select(&self, only: &[String]) -> Result<Vec<Step>> {
+    pub(super) fn select(&self, only: &[String]) -> Result<Vec<ProofStep>> {
         let (tests, names): (Vec<&String>, Vec<&String>) = only.iter().partition(|word| word.contains("::"));
         if let Some(unknown) = names.iter().find(|name| self.steps.iter().all(|step| step.name != ***name)) {
             let names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
             bail!("there is no step '{unknown}'; the steps are: {}", names.join(", "));
         }
-        let is_selected = |step: &&Step| only.is_empty() || names.contains(&&step.name);
-        let mut steps: Vec<Step> = self.steps.iter().filter(is_selected).cloned().collect();
+        let is_selected = |step: &&ProofStep| only.is_empty() || names.contains(&&step.name);
+        let mut steps: Vec<ProofStep> = self.steps.iter().filter(is_selected).cloned().collect();
         if !tests.is_empty() {
-            steps.push(Step::of_tests(&tests));
+            steps.push(ProofStep::of_tests(&tests));
         }
         Ok(steps)
     }
@@ -87,10 +87,10 @@ pub(super) fn filter<'n>(tests: impl IntoIterator<Item = &'n String>) -> String 
     tests.join(" | ")
 }
 
-impl Step {
+impl ProofStep {
     /// A step of tests with these paths, one at a time.
-    pub(super) fn of_tests(tests: &[&String]) -> Step {
-        Step {
+    pub(super) fn of_tests(tests: &[&String]) -> ProofStep {
+        ProofStep {
             name: "tests".to_owned(),
             proves: "the selected tests".to_owned(),
             budget_seconds: 0,
@@ -109,7 +109,7 @@ impl Step {
 
     /// The time that only a step that hangs reaches.
     pub(super) fn limit(&self) -> Duration {
-        let of_tests = TEST_LIMIT * u32::try_from(self.selected.len()).unwrap_or(u32::MAX);
+        let of_tests = TEST_TIMEOUT * u32::try_from(self.selected.len()).unwrap_or(u32::MAX);
         MIN_LIMIT.max(Duration::from_secs(self.budget_seconds) * 6).max(of_tests)
     }
 }
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn steps_are_selected_by_name_in_the_order_of_the_list() {
-        let plan = Plan::parse(LIST).unwrap();
+        let plan = ProofPlan::parse(LIST).unwrap();
         let names = |only: &[&str]| -> Result<Vec<String>> {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
             Ok(plan.select(&only)?.iter().map(|step| step.name.clone()).collect())
@@ -148,20 +148,20 @@ mod tests {
     #[test]
     fn a_step_that_proves_nothing_is_rejected() {
         let without = LIST.replace("tests = \"binary(faults)\"", "");
-        assert!(Plan::parse(&without).unwrap_err().to_string().contains("either tests or a command"));
+        assert!(ProofPlan::parse(&without).unwrap_err().to_string().contains("either tests or a command"));
         let twice = LIST.replace("\"checkup\"\n", "\"faults\"\n");
-        assert!(Plan::parse(&twice).unwrap_err().to_string().contains("two steps"));
+        assert!(ProofPlan::parse(&twice).unwrap_err().to_string().contains("two steps"));
     }
 
     #[test]
     fn a_step_has_six_times_its_usual_time_and_half_an_hour_at_least() {
-        let limit = |budget_seconds| Step { budget_seconds, ..Step::of_tests(&[]) }.limit();
+        let limit = |budget_seconds| ProofStep { budget_seconds, ..ProofStep::of_tests(&[]) }.limit();
         assert_eq!((limit(60), limit(400)), (MIN_LIMIT, Duration::from_secs(2_400)));
     }
 
     #[test]
     fn tests_are_selected_by_their_paths() {
-        let plan = Plan::parse(LIST).unwrap();
+        let plan = ProofPlan::parse(LIST).unwrap();
         let only = ["a::b", "checkup", "c::d"].map(str::to_owned);
         let steps = plan.select(&only).unwrap();
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_list_of_this_tree_is_sound() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let plan = Plan::read(root).unwrap();
+        let plan = ProofPlan::read(root).unwrap();
         assert_eq!(plan.steps[0].name, "checkup", "the main job is proven first");
         let studies = plan.steps.iter().find(|step| step.name == "faults").unwrap();
         assert_eq!(studies.threads, Some(1), "fault studies disturb each other");

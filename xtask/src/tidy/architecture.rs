@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Complaint;
 use super::manifests::shared;
 use super::markdown::{Section, sections};
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const MARK: &str = "**Invariant:**";
@@ -20,7 +20,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-fn packages(tree: &Tree, document: &SourceFile) -> Vec<Complaint> {
+fn packages(tree: &Tree, document: &TreeFile) -> Vec<Complaint> {
     let sections = sections(&document.text);
     let mut complaints = Vec::new();
     for package in &tree.packages {
@@ -68,7 +68,7 @@ fn quoted(title: &str) -> Option<&str> {
     title.split('`').nth(1)
 }
 
-fn dependencies(tree: &Tree, document: &SourceFile) -> Vec<Complaint> {
+fn dependencies(tree: &Tree, document: &TreeFile) -> Vec<Complaint> {
     let inside: BTreeSet<&str> = tree.packages.iter().map(|package| package.name.as_str()).collect();
     let mut wanted: BTreeSet<String> = tree.file("Cargo.toml").map_or_else(BTreeSet::new, |root| {
         shared(&root.text).into_iter().filter(|(_, ours)| !ours).map(|(name, _)| name).collect()
@@ -102,7 +102,7 @@ fn dependencies(tree: &Tree, document: &SourceFile) -> Vec<Complaint> {
 }
 
 /// The table rows of the sections on dependencies, cell by cell.
-fn rows(document: &SourceFile) -> Vec<(usize, Vec<String>)> {
+fn rows(document: &TreeFile) -> Vec<(usize, Vec<String>)> {
     let mut found = Vec::new();
     for section in sections(&document.text).iter().filter(|s| s.title.to_lowercase().contains("dependenc")) {
         for (index, line) in section.body.lines().enumerate() {
@@ -118,7 +118,7 @@ fn rows(document: &SourceFile) -> Vec<(usize, Vec<String>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::workspace::{Need, package};
+    use crate::tidy::workspace::{ImportPurpose, package};
 
     const GOOD: &str = "# A\n\n### `units`\nOwns.\n\n**Invariant:** no clock.\n\n## Dependencies\n\n\
                         | crate | for | why |\n|---|---|---|\n| `serde` | records | a standard |\n";
@@ -126,7 +126,7 @@ mod tests {
     fn complaints(document: &str) -> Vec<String> {
         let manifest = "[workspace.dependencies]\nserde = \"1\"\nunits = { path = \"crates/units\" }\n";
         let mut tree = Tree::from_texts(&[(DOCUMENT, document), ("Cargo.toml", manifest)]);
-        tree.packages = vec![package("units", &[("serde", Need::Run)])];
+        tree.packages = vec![package("units", &[("serde", ImportPurpose::Run)])];
         check(&tree).into_iter().map(|complaint| complaint.what).collect()
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::Complaint;
 use super::markdown::links;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 use super::unreached::normal;
 
 const SETTINGS: &str = "book.toml";
@@ -53,7 +53,7 @@ fn is_page(path: &str) -> bool {
 }
 
 /// Links of a page that are broken in the built book.
-fn strays(page: &SourceFile) -> Vec<Complaint> {
+fn strays(page: &TreeFile) -> Vec<Complaint> {
     let leads_out = |target: &str| {
         let path = target.split('#').next().unwrap_or(target);
         let is_outside = target.contains("://") || target.starts_with("mailto:") || path.is_empty();

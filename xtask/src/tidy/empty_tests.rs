@@ -11,7 +11,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use super::Complaint;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut functions = Vec::new();
@@ -61,7 +61,7 @@ fn asserting(functions: &[Function]) -> BTreeSet<String> {
 }
 
 /// Returns whether the whole file is test code.
-pub(super) fn is_test_file(file: &SourceFile) -> bool {
+pub(super) fn is_test_file(file: &TreeFile) -> bool {
     let path = &file.path;
     path.starts_with("tests/")
         || path.starts_with("testkit/")

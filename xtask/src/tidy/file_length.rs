@@ -1,7 +1,7 @@
 //! Checks that a source file holds one concept: at most 600 lines, except tables, whose header says `//! Table: ...`.
 
 use super::Complaint;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 const MAX_LINES: usize = 600;
 
@@ -16,7 +16,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     .collect()
 }
 
-fn is_table(file: &SourceFile) -> bool {
+fn is_table(file: &TreeFile) -> bool {
     file.text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.starts_with("//! Table:"))
 }
 

@@ -3,7 +3,7 @@
 
 use super::rules::SidewaysEdge;
 use super::tree::Tree;
-use super::workspace::{Need, Package};
+use super::workspace::{ImportPurpose, Package};
 use super::{Complaint, FLOORS};
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
@@ -48,7 +48,7 @@ fn placement(tree: &Tree) -> Vec<Complaint> {
 }
 
 /// The fault of `package` importing `to`, if any.
-fn edge(tree: &Tree, package: &Package, to: &str, need: Need) -> Option<Complaint> {
+fn edge(tree: &Tree, package: &Package, to: &str, need: ImportPurpose) -> Option<Complaint> {
     let floors = &tree.floors;
     let complain = |what: String, advice: &str| {
         let line = tree.line_with(&package.manifest, to);
@@ -58,7 +58,7 @@ fn edge(tree: &Tree, package: &Package, to: &str, need: Need) -> Option<Complain
     let from = floors.floors.get(&package.name)?;
     if floors.beside.contains_key(to) {
         let what = format!("{} imports {to}, which stands beside the floors", package.name);
-        return if need == Need::Test {
+        return if need == ImportPurpose::Test {
             None
         } else {
             complain(what, "make it a dev-dependency or move the code")
@@ -120,12 +120,12 @@ mod tests {
 
     fn house() -> Vec<Package> {
         vec![
-            package("units", &[("serde", Need::Run)]),
-            package("stats", &[("units", Need::Run)]),
-            package("host", &[("units", Need::Run), ("testkit", Need::Test)]),
-            package("probe", &[("host", Need::Run), ("stats", Need::Run)]),
-            package("report", &[("stats", Need::Run)]),
-            package("testkit", &[("probe", Need::Run)]),
+            package("units", &[("serde", ImportPurpose::Run)]),
+            package("stats", &[("units", ImportPurpose::Run)]),
+            package("host", &[("units", ImportPurpose::Run), ("testkit", ImportPurpose::Test)]),
+            package("probe", &[("host", ImportPurpose::Run), ("stats", ImportPurpose::Run)]),
+            package("report", &[("stats", ImportPurpose::Run)]),
+            package("testkit", &[("probe", ImportPurpose::Run)]),
         ]
     }
 
@@ -137,11 +137,11 @@ mod tests {
     #[test]
     fn up_sideways_above_the_ceiling_and_beside_are_not() {
         for (index, import, need, expected) in [
-            (2, "probe", Need::Run, "host on floor 2 imports probe from floor 3 above it"),
-            (2, "probe", Need::Test, "host on floor 2 imports probe from floor 3 above it"),
-            (0, "stats", Need::Run, "units imports stats from its own floor 0"),
-            (4, "host", Need::Run, "report imports host from floor 2, above its ceiling 1"),
-            (3, "testkit", Need::Run, "probe imports testkit, which stands beside the floors"),
+            (2, "probe", ImportPurpose::Run, "host on floor 2 imports probe from floor 3 above it"),
+            (2, "probe", ImportPurpose::Test, "host on floor 2 imports probe from floor 3 above it"),
+            (0, "stats", ImportPurpose::Run, "units imports stats from its own floor 0"),
+            (4, "host", ImportPurpose::Run, "report imports host from floor 2, above its ceiling 1"),
+            (3, "testkit", ImportPurpose::Run, "probe imports testkit, which stands beside the floors"),
         ] {
             let mut packages = house();
             packages[index].imports.extend(package("x", &[(import, need)]).imports);

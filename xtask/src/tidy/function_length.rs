@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 
 use super::Complaint;
 use super::rules::Ratchet;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 pub(super) const RATCHET: &str = "xtask/ratchet.toml";
 
@@ -93,7 +93,7 @@ struct Function {
     lines: usize,
 }
 
-fn functions(file: &SourceFile) -> Vec<Function> {
+fn functions(file: &TreeFile) -> Vec<Function> {
     let mut finder = Finder { path: &file.path, owner: None, found: Vec::new() };
     if let Some(syntax) = file.parsed() {
         finder.visit_file(syntax);

@@ -9,7 +9,7 @@ use syn::visit::{self, Visit};
 
 use super::Complaint;
 use super::empty_tests::{is_cfg_test, is_test_file};
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 const GLOSSARY: &str = "docs/glossary.md";
 
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     };
     let types = types(tree);
     let words: Vec<Vec<String>> = types.iter().map(|name| words_of_type(name)).collect();
-    let is_page = |file: &&SourceFile| {
+    let is_page = |file: &&TreeFile| {
         let name = file.path.strip_prefix("docs/");
         name.is_some_and(|name| !name.contains('/')) && file.path != GLOSSARY
     };
@@ -55,7 +55,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-fn terms(glossary: &SourceFile) -> Vec<GlossaryTerm> {
+fn terms(glossary: &TreeFile) -> Vec<GlossaryTerm> {
     let row = |(line, text): (usize, &str)| {
         let mut cells = text.strip_prefix("| ")?.split(" | ");
         let (term, meaning) = (cells.next()?, cells.next()?);
@@ -77,8 +77,8 @@ fn is_type_name(text: &str) -> bool {
 /// The names of all types outside tests.
 fn types(tree: &Tree) -> BTreeSet<String> {
     let mut names = TypeNames(BTreeSet::new());
-    let is_ours = |file: &&SourceFile| !is_test_file(file) || file.path.starts_with("testkit/src/");
-    tree.rust().filter(is_ours).filter_map(SourceFile::parsed).for_each(|syntax| names.visit_file(syntax));
+    let is_ours = |file: &&TreeFile| !is_test_file(file) || file.path.starts_with("testkit/src/");
+    tree.rust().filter(is_ours).filter_map(TreeFile::parsed).for_each(|syntax| names.visit_file(syntax));
     names.0
 }
 

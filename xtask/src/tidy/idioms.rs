@@ -11,7 +11,7 @@ use super::Complaint;
 use super::function_length::RATCHET;
 use super::markdown::prose;
 use super::rules::IdiomLimits;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 const PATTERNS: [&str; 11] = [
     r"\b(is|are|was|were|be|been) told\b",
@@ -40,7 +40,7 @@ enum Text {
 
 /// A line with idioms.
 struct Idiom<'t> {
-    file: &'t SourceFile,
+    file: &'t TreeFile,
     line: usize,
     text: String,
     count: usize,

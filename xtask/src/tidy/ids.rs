@@ -12,7 +12,7 @@ use syn::{Expr, ExprCall, ExprLit, ExprMethodCall, Lit};
 use super::Complaint;
 use super::empty_tests::{is_cfg_test, is_test_file};
 use super::markdown::sections;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 /// The page that lists the ids.
 const PAGE: &str = "docs/exits.md";
@@ -55,7 +55,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
         return vec![Complaint::new(PAGE, 1, "the page of ids is missing", "write it")];
     };
     let mut code = CodeIds::default();
-    let is_product = |file: &&SourceFile| file.path.starts_with("crates/") && !is_test_file(file);
+    let is_product = |file: &&TreeFile| file.path.starts_with("crates/") && !is_test_file(file);
     tree.rust().filter(is_product).for_each(|file| code.read(file));
     let listed = listed(page);
     let mut complaints = Vec::new();
@@ -81,7 +81,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
 }
 
 /// The ids in the first column of each table, with their lines.
-fn listed(page: &SourceFile) -> BTreeMap<(IdKind, String), usize> {
+fn listed(page: &TreeFile) -> BTreeMap<(IdKind, String), usize> {
     let mut found = BTreeMap::new();
     let mut kind = None;
     for section in sections(&page.text) {
@@ -100,7 +100,7 @@ fn listed(page: &SourceFile) -> BTreeMap<(IdKind, String), usize> {
 }
 
 impl CodeIds {
-    fn read(&mut self, file: &SourceFile) {
+    fn read(&mut self, file: &TreeFile) {
         let Some(syntax) = file.parsed() else { return };
         let mut reader = IdReader {
             file,
@@ -128,7 +128,7 @@ impl<'ast> Visit<'ast> for ConstantTexts {
 }
 
 struct IdReader<'r> {
-    file: &'r SourceFile,
+    file: &'r TreeFile,
     makes_findings: bool,
     texts: BTreeMap<String, String>,
     ids: &'r mut CodeIds,

@@ -6,7 +6,7 @@ use std::iter;
 
 use super::Complaint;
 use super::markdown::{anchor, links, sections};
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 use super::unreached::normal;
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
@@ -47,14 +47,14 @@ fn citations(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The reason that a citation is broken. Its path starts at the root or at a folder that the citing file is in.
-fn dangling(tree: &Tree, file: &SourceFile, citation: &str) -> Option<String> {
+fn dangling(tree: &Tree, file: &TreeFile, citation: &str) -> Option<String> {
     let folders = file.path.match_indices('/').map(|(end, _)| &file.path[..=end]);
     let reasons: Option<Vec<String>> =
         iter::once("").chain(folders).map(|folder| broken_from(tree, folder, file, citation)).collect();
     reasons?.into_iter().next()
 }
 
-fn broken(tree: &Tree, file: &SourceFile, target: &str) -> Option<String> {
+fn broken(tree: &Tree, file: &TreeFile, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
@@ -63,7 +63,7 @@ fn broken(tree: &Tree, file: &SourceFile, target: &str) -> Option<String> {
 }
 
 /// The reason that a target relative to a folder is broken; one without a path is in `file` itself.
-fn broken_from(tree: &Tree, folder: &str, file: &SourceFile, target: &str) -> Option<String> {
+fn broken_from(tree: &Tree, folder: &str, file: &TreeFile, target: &str) -> Option<String> {
     let (path, heading) =
         target.split_once('#').map_or((target, None), |(path, heading)| (path, Some(heading)));
     let path = if path.is_empty() { file.path.clone() } else { normal(&format!("{folder}/{path}")) };

@@ -3,7 +3,7 @@
 //! Recorded data (`fixtures/`, `snapshots/`, `seeds/`) and Rust code are not checked, since they may need such names.
 
 use super::Complaint;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 /// Private folders; each is searched only at the start of a path.
 const FOLDERS: [&str; 5] = ["/home/", "/root/", "/Users/", "/work/", "/workspace/"];
@@ -29,12 +29,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-fn is_written(file: &SourceFile) -> bool {
+fn is_written(file: &TreeFile) -> bool {
     let recorded = file.path.split('/').any(|part| matches!(part, "fixtures" | "snapshots" | "seeds"));
     !recorded && !file.is_rust() && file.path != super::FLOORS
 }
 
-fn fault(file: &SourceFile, line: &str) -> Option<String> {
+fn fault(file: &TreeFile, line: &str) -> Option<String> {
     if file.name() == "Cargo.lock" {
         let source = line.strip_prefix("source = \"")?.trim_end_matches('"');
         return (source != REGISTRY).then(|| format!("a dependency comes from {source}"));

@@ -88,7 +88,7 @@ fn parse(text: &str) -> Option<Table> {
 mod tests {
     use super::*;
     use crate::tidy::rules::Floors;
-    use crate::tidy::workspace::{Need, package};
+    use crate::tidy::workspace::{ImportPurpose, package};
 
     const ROOT: &str =
         "[workspace.dependencies]\nserde = \"1\"\nhost = { path = \"crates/host\" }\nidle = \"2\"\n";
@@ -96,8 +96,8 @@ mod tests {
     fn complaints(manifest: &str) -> Vec<String> {
         let mut tree = Tree::from_texts(&[("Cargo.toml", ROOT), ("crates/host/Cargo.toml", manifest)]);
         tree.packages = vec![
-            package("host", &[("serde", Need::Run), ("anyhow", Need::Test)]),
-            package("cli", &[("host", Need::Run), ("anyhow", Need::Run)]),
+            package("host", &[("serde", ImportPurpose::Run), ("anyhow", ImportPurpose::Test)]),
+            package("cli", &[("host", ImportPurpose::Run), ("anyhow", ImportPurpose::Run)]),
         ];
         tree.floors = toml::from_str::<Floors>("floors = {}\nreserved = { anyhow = ['cli'] }").unwrap();
         check(&tree).iter().map(ToString::to_string).collect()

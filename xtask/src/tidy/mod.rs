@@ -46,7 +46,7 @@ pub use refresh::run as refresh;
 pub(crate) use tree::Tree;
 pub(crate) use workspace::Package;
 #[cfg(test)]
-pub(crate) use workspace::{Need, package};
+pub(crate) use workspace::{ImportPurpose, package};
 
 /// The path of the floors' file from the root; it also identifies the root.
 pub(crate) const FLOORS: &str = "xtask/floors.toml";

@@ -2,7 +2,7 @@
 
 use super::Complaint;
 use super::markdown::prose;
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 
 /// The words that mark such a note, in two halves so that this file does not complain of itself.
 const WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
@@ -28,7 +28,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
 }
 
 /// Files that people write; recorded data may hold any word.
-fn speaks(file: &SourceFile) -> bool {
+fn speaks(file: &TreeFile) -> bool {
     let ends = [".rs", ".toml", ".md", ".sh", ".yaml", ".yml"];
     file.name() == "Makefile" || ends.iter().any(|end| file.path.ends_with(end))
 }

@@ -14,7 +14,7 @@ use syn::visit::{self, Visit};
 
 use super::empty_tests::{is_cfg_test, is_test_file};
 use super::timed_tests::{check_entries, is_kit, is_of_proof, is_outside_make_test};
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 use super::{Complaint, FLOORS};
 
 /// The fixtures whose speed, or that of the machine behind them, could decide the outcome of a test. Those that judge how disturbed the
@@ -52,7 +52,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-fn complaint(file: &SourceFile, fixture: &str, line: usize) -> Complaint {
+fn complaint(file: &TreeFile, fixture: &str, line: usize) -> Complaint {
     let advice = format!(
         "move it to a module named timed, or list the file in {FLOORS} with the reason why its outcome does not depend on the machine's speed"
     );
@@ -60,7 +60,7 @@ fn complaint(file: &SourceFile, fixture: &str, line: usize) -> Complaint {
 }
 
 /// The fixtures that the tests of a file use, each with the line of its first use.
-fn uses_of(file: &SourceFile) -> Vec<(&'static str, usize)> {
+fn uses_of(file: &TreeFile) -> Vec<(&'static str, usize)> {
     let Some(syntax) = file.parsed() else { return Vec::new() };
     let mut names = Names::default();
     names.visit_file(syntax);

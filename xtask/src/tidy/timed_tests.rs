@@ -11,7 +11,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 
 use super::empty_tests::{is_cfg_test, is_test_file};
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 use super::{Complaint, FLOORS};
 
 const SLEEP: &str = "a test sleeps for a result";
@@ -56,12 +56,12 @@ pub(super) fn check_entries(
 }
 
 /// Returns whether the file belongs to the test kit, whose fixtures are slow on purpose.
-pub(super) fn is_kit(file: &SourceFile) -> bool {
+pub(super) fn is_kit(file: &TreeFile) -> bool {
     file.path.starts_with("testkit/")
 }
 
 /// Returns whether the whole file belongs to `make proof` or `make bench`.
-pub(super) fn is_outside_make_test(file: &SourceFile) -> bool {
+pub(super) fn is_outside_make_test(file: &TreeFile) -> bool {
     file.path.split('/').any(|part| matches!(part, "proof" | "proof.rs" | "timed" | "timed.rs"))
         || ["tests/faults/", "tests/capacity/", "tests/verdicts/", "bench/"]
             .iter()

@@ -19,7 +19,7 @@ use super::workspace::{self, Package};
 pub(crate) const MAX_FILE_SIZE: u64 = 1 << 20;
 
 /// One file of the tree.
-pub(crate) struct SourceFile {
+pub(crate) struct TreeFile {
     /// From the root, with `/` between folders.
     pub(crate) path: String,
     pub(crate) size: u64,
@@ -28,10 +28,10 @@ pub(crate) struct SourceFile {
     syntax: OnceCell<syn::Result<syn::File>>,
 }
 
-impl SourceFile {
+impl TreeFile {
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let size = text.len() as u64;
-        SourceFile { path: path.to_owned(), size, text: text.to_owned(), syntax: OnceCell::new() }
+        TreeFile { path: path.to_owned(), size, text: text.to_owned(), syntax: OnceCell::new() }
     }
 
     pub(crate) fn is_rust(&self) -> bool {
@@ -78,7 +78,7 @@ impl SourceFile {
 /// All the data that the checks use.
 #[derive(Default)]
 pub(crate) struct Tree {
-    pub(crate) files: Vec<SourceFile>,
+    pub(crate) files: Vec<TreeFile>,
     pub(crate) packages: Vec<Package>,
     pub(super) floors: Floors,
     pub(super) ratchet: Ratchet,
@@ -104,7 +104,7 @@ impl Tree {
             } else {
                 fs::read(&full).context(path.clone())?
             };
-            let mut file = SourceFile::new(&path, &String::from_utf8(bytes).unwrap_or_default());
+            let mut file = TreeFile::new(&path, &String::from_utf8(bytes).unwrap_or_default());
             file.size = facts.len();
             files.push(file);
         }
@@ -120,7 +120,7 @@ impl Tree {
     /// A tree of these files and nothing else, for the tests of checks.
     #[cfg(test)]
     pub(crate) fn from_texts(files: &[(&str, &str)]) -> Self {
-        let files = files.iter().map(|(path, text)| SourceFile::new(path, text)).collect();
+        let files = files.iter().map(|(path, text)| TreeFile::new(path, text)).collect();
         Tree { files, ..Tree::default() }
     }
 
@@ -137,15 +137,15 @@ impl Tree {
         graphs.get(package)
     }
 
-    pub(crate) fn file(&self, path: &str) -> Option<&SourceFile> {
+    pub(crate) fn file(&self, path: &str) -> Option<&TreeFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(crate) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn rust(&self) -> impl Iterator<Item = &TreeFile> {
         self.files.iter().filter(|file| file.is_rust())
     }
 
-    pub(crate) fn markdown(&self) -> impl Iterator<Item = &SourceFile> {
+    pub(crate) fn markdown(&self) -> impl Iterator<Item = &TreeFile> {
         self.files.iter().filter(|file| file.is_markdown())
     }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        let file = SourceFile::new("a.md", "one\ntwo\n");
+        let file = TreeFile::new("a.md", "one\ntwo\n");
         assert_eq!(file.line_with("two"), 2);
         assert_eq!(file.line_with("three"), 1);
         assert_eq!(file.lines().count(), 2);

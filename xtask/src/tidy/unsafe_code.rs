@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use super::tree::{SourceFile, Tree};
+use super::tree::{Tree, TreeFile};
 use super::{Complaint, FLOORS};
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
@@ -35,7 +35,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     complaints
 }
 
-fn first_unsafe(file: &SourceFile) -> Option<usize> {
+fn first_unsafe(file: &TreeFile) -> Option<usize> {
     // Most files do not contain the word.
     file.text.contains("unsafe").then(|| TokenStream::from_str(&file.text).ok().and_then(search)).flatten()
 }

@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// The purpose of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum ImportPurpose {
     /// To build or run the package.
     Run,
     /// Only for its tests.
@@ -20,7 +20,7 @@ pub(crate) enum Need {
 #[derive(Clone, Debug)]
 pub(crate) struct Import {
     pub(crate) name: String,
-    pub(crate) need: Need,
+    pub(crate) need: ImportPurpose,
 }
 
 /// One package of the tree.
@@ -76,7 +76,11 @@ fn packages_of(root: &Path, manifest: &str, member: bool) -> Result<Vec<Package>
             .iter()
             .map(|dependency| Import {
                 name: dependency.name.clone(),
-                need: if dependency.kind == DependencyKind::Development { Need::Test } else { Need::Run },
+                need: if dependency.kind == DependencyKind::Development {
+                    ImportPurpose::Test
+                } else {
+                    ImportPurpose::Run
+                },
             })
             .collect(),
         member,
@@ -86,7 +90,7 @@ fn packages_of(root: &Path, manifest: &str, member: bool) -> Result<Vec<Package>
 
 /// A member with these imports, for the tests of checks.
 #[cfg(test)]
-pub(crate) fn package(name: &str, imports: &[(&str, Need)]) -> Package {
+pub(crate) fn package(name: &str, imports: &[(&str, ImportPurpose)]) -> Package {
     Package {
         name: name.to_owned(),
         manifest: format!("crates/{name}/Cargo.toml"),
@@ -110,9 +114,11 @@ mod tests {
         let cli = packages.iter().find(|package| package.name == "fathom").unwrap();
         assert_eq!(cli.manifest, "crates/cli/Cargo.toml");
         assert!(cli.member && cli.roots.contains(&"tests/tests.rs".to_owned()), "{cli:?}");
-        assert!(cli.imports.iter().any(|import| import.name == "clap" && import.need == Need::Run));
+        assert!(cli.imports.iter().any(|import| import.name == "clap" && import.need == ImportPurpose::Run));
         assert!(
-            cli.imports.iter().any(|import| import.name == "fathom-testkit" && import.need == Need::Test)
+            cli.imports
+                .iter()
+                .any(|import| import.name == "fathom-testkit" && import.need == ImportPurpose::Test)
         );
     }
 }

@@ -251,6 +251,10 @@ impl Config {
                 "--keep needs a --block that is a multiple of 4K, or later runs could not check the file";
             return Err(Error::usage(what).into());
         }
+        if self.keep && self.destroy.is_some() {
+            let what = "--keep keeps the test file, and a block device has none";
+            return Err(Error::usage(what).advise("leave it out").into());
+        }
         if self.destroy.is_some()
             && std::fs::metadata(&self.dir).is_ok_and(|found| !found.file_type().is_block_device())
         {

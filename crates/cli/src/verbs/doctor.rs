@@ -50,7 +50,7 @@ pub(crate) struct Config {
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     mongodb: Option<MongoVersion>,
     /// Save what the rules read of this host into DIR, and judge nothing
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["snapshot", "json", "verbose"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["snapshot", "json", "verbose", "mongodb", "force"])]
     save: Option<PathBuf>,
     /// Judge a host saved with --save
     #[arg(long, value_name = "DIR")]
@@ -64,7 +64,7 @@ pub(crate) struct Config {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Show each setting in full, including those that are OK
+    /// Show each setting in full, including those that are OK (--json has them anyway)
     #[arg(long, short)]
     verbose: bool,
 }

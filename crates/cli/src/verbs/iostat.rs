@@ -47,7 +47,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
     let folder = config.counter_folder()?;
     let signals = Signals::install()?;
     let view = View::live();
-    let mut sampler = IostatSampler::open(&view, folder);
+    let mut sampler = IostatSampler::open(&view, folder).with_cpu(options.cpu);
     let first = sampler.snapshot()?;
     let stack = Stack::read(&view);
     let selection = Selection::resolve(&options, &stack, &first.lines)?;

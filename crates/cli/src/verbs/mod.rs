@@ -64,7 +64,7 @@ static VERBS: &[Verb] = &[
     Verb { command: ftdc::command, run: |matches| ftdc::run(ftdc::Config::from_arg_matches(matches)?) },
     Verb { command: import::command, run: |matches| import::run(import::Config::from_arg_matches(matches)?) },
     Verb { command: runs::command, run: |matches| runs::run(runs::Config::from_arg_matches(matches)?) },
-    Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_arg_matches(matches)?) },
+    Verb { command: ycsb::command, run: |matches| ycsb::run(ycsb::Config::from_matches(matches)?) },
     #[cfg(feature = "lab")]
     Verb { command: serve::command, run: |matches| serve::run(serve::Config::from_matches(matches)?) },
     Verb { command: cluster::command, run: |matches| cluster::run(cluster::Config::from_matches(matches)?) },

@@ -177,7 +177,7 @@ fn fresh_seed() -> u64 {
 fn warn_of_busy_cpu(run: &MongoperfRun) {
     let waits = run.steps.iter().filter_map(|step| Some((step.run_queue_wait_pct?, step.threads)));
     let worst = waits.max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((pct, threads)) = worst.filter(|(pct, _)| *pct > DiskStep::RUN_QUEUE_LIMIT_PCT) {
+    if let Some((pct, threads)) = worst.filter(|(pct, _)| *pct > DiskStep::MAX_RUN_QUEUE_WAIT_PCT) {
         output::note(&format!(
             "fathom mongoperf: at {threads} running, threads waited {pct:.0} % of their time for a CPU: \
              such figures say more about the CPU than about the disk"

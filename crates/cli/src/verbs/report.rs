@@ -1,10 +1,12 @@
 //! `fathom report`: writes a run, or a mongod's recording of itself, as one HTML file that needs neither Fathom nor a network.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Command};
-use fathom_errors::Error;
+use fathom_errors::{Error, Kind};
 use fathom_explain::recording::RecordingTimeline;
 use fathom_record::Redaction;
 use fathom_report::{RecordedServer, RecordingSource, Strip, printable, recording_page, wrapped};
@@ -34,6 +36,10 @@ needs no network. --redact leaves out names of hosts, paths and
 namespaces; figures and device names stay. The page of recordings has days as
 strips of colour, members on one axis, and the hour around each incident.
 Exit codes: 0 ok, 2 usage, 3 environment.";
+
+/// The mark of a page in its head, which is at most so long up to it.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"Fathom ";
+const MAX_HEAD_BYTES: u64 = 4096;
 
 /// The default file of the page of recordings.
 const RECORDING_PAGE: &str = "recording.html";
@@ -197,6 +203,7 @@ fn recorded_server(server: &JudgedRecording) -> RecordedServer<'_> {
 
 /// Writes the page, and prints the verdict and the address of the file.
 fn keep_and_tell(file: &Path, page: &RunPage, style: &PageStyle) -> Result<()> {
+    refuse_foreign(file)?;
     keep(file, &page.text)?;
     let verdict = page.verdict.iter().flat_map(|verdict| wrapped(verdict, "", "  ", WIDTH));
     for line in verdict.chain([address_line(file)]) {
@@ -204,4 +211,20 @@ fn keep_and_tell(file: &Path, page: &RunPage, style: &PageStyle) -> Result<()> {
     }
     style.open(file);
     Ok(())
+}
+
+/// Refuses to replace a file that is no page of this program. An empty one, as `mktemp` makes it, has nothing to lose.
+fn refuse_foreign(file: &Path) -> Result<(), Error> {
+    // A pipe would be waited for; what is no file is refused when the page is written.
+    if !file.is_file() {
+        return Ok(());
+    }
+    let open = File::open(file).map_err(|cause| Error::io("read", file, cause))?;
+    let mut head = Vec::new();
+    open.take(MAX_HEAD_BYTES).read_to_end(&mut head).map_err(|cause| Error::io("read", file, cause))?;
+    if head.is_empty() || String::from_utf8_lossy(&head).contains(GENERATOR) {
+        return Ok(());
+    }
+    let what = format!("{} already exists and is not a page of Fathom", file.display());
+    Err(Error::new(Kind::NotOurs, what).advise("name another file with --output"))
 }

@@ -12,7 +12,7 @@ use bson::Bson;
 use clap::{ArgAction, Args, Command, value_parser};
 use fathom_client::AddressList;
 use fathom_errors::Error;
-use fathom_process::{Ask, ServiceSignals};
+use fathom_process::{ServiceSignals, SignalRequest};
 use fathom_router::{Config as RouterConfig, LogRotate, Router, claimed_version};
 
 use crate::background;
@@ -204,12 +204,12 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
 
 fn route(config: RouterConfig, ready: impl FnOnce()) -> Result<VerbOutcome> {
     let signals = ServiceSignals::install()?;
-    let asked = || matches!(signals.wait(Duration::ZERO), Some(Ask::Stop));
+    let asked = || matches!(signals.wait(Duration::ZERO), Some(SignalRequest::Stop));
     let router = Router::start_unless(config, &asked)?;
     ready();
     router.wait(&|pause| match signals.wait(pause) {
-        Some(Ask::Stop) => true,
-        Some(Ask::Rotate) => {
+        Some(SignalRequest::Stop) => true,
+        Some(SignalRequest::Rotate) => {
             router.rotate_log();
             false
         }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use fathom_errors::Error;
-use fathom_process::{Ask, ServiceSignals};
+use fathom_process::{ServiceSignals, SignalRequest};
 use fathom_server::Server;
 use fathom_server::config::{Flag, SETTINGS, Sets, Setting, Shape, TypedFlag};
 
@@ -146,8 +146,8 @@ fn serve(config: fathom_server::Config, ready: impl FnOnce()) -> Result<VerbOutc
     let server = Server::start(config)?;
     ready();
     server.wait(&|pause| match signals.wait(pause) {
-        Some(Ask::Stop) => true,
-        Some(Ask::Rotate) => {
+        Some(SignalRequest::Stop) => true,
+        Some(SignalRequest::Rotate) => {
             server.rotate_log();
             false
         }

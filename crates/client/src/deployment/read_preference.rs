@@ -11,7 +11,7 @@ use super::description::{DeploymentServer, Role};
 use crate::Target;
 
 /// Members within this time of the nearest count as equally near (`localThresholdMS`; the drivers' default).
-const LOCAL_THRESHOLD: Duration = Duration::from_millis(15);
+const MAX_LATENCY_ABOVE_NEAREST: Duration = Duration::from_millis(15);
 
 /// The roles that qualify for reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct ReadPreference {
 
 impl From<ReadMode> for ReadPreference {
     fn from(mode: ReadMode) -> Self {
-        ReadPreference { mode, tag_sets: Vec::new(), local_threshold: LOCAL_THRESHOLD }
+        ReadPreference { mode, tag_sets: Vec::new(), local_threshold: MAX_LATENCY_ABOVE_NEAREST }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) struct DeploymentTopology {
 
 impl DeploymentTopology {
     /// A deployment whose members are its seeds.
-    fn of_seeds(kind: DeploymentKind, seeds: &[Address], answers: &[SurveyAnswer]) -> DeploymentTopology {
+    fn from_seeds(kind: DeploymentKind, seeds: &[Address], answers: &[SurveyAnswer]) -> DeploymentTopology {
         DeploymentTopology { kind, members: members_of(seeds, answers), strangers: Vec::new() }
     }
 }
@@ -49,14 +49,14 @@ pub(super) fn conclude(
     }
     let of_role = |role: Role| said.iter().all(|(_, description)| description.role == role);
     if of_role(Role::Router) {
-        return Ok(DeploymentTopology::of_seeds(DeploymentKind::Sharded, seeds, answers));
+        return Ok(DeploymentTopology::from_seeds(DeploymentKind::Sharded, seeds, answers));
     }
     if of_role(Role::Uninitiated) {
         let what = format!("there is no replica set yet: {}", listed(answers));
         return Err(Error::new(Kind::NotFound, what).advise("initiate it with rs.initiate()"));
     }
     if of_role(Role::Standalone) && seeds.len() == 1 {
-        return Ok(DeploymentTopology::of_seeds(DeploymentKind::Standalone, seeds, answers));
+        return Ok(DeploymentTopology::from_seeds(DeploymentKind::Standalone, seeds, answers));
     }
     let name = target.replica_set.as_ref().or(first.set.as_ref());
     let is_one_set = said.iter().all(|(_, description)| description.set.as_ref() == name);
@@ -81,7 +81,7 @@ fn replica_set(
 ) -> Result<DeploymentTopology> {
     let kind = DeploymentKind::ReplicaSet { name: name.to_owned() };
     if target.direct_connection {
-        return Ok(DeploymentTopology::of_seeds(kind, seeds, answers));
+        return Ok(DeploymentTopology::from_seeds(kind, seeds, answers));
     }
     let ours = answers.iter().filter_map(|(address, answer)| {
         let description = answer.as_ref().ok()?;

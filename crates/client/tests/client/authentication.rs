@@ -3,32 +3,36 @@
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, doc};
 use fathom_client::{Code, Connection, Credential, Error};
-use fathom_wire::scram::{ClientFirst, Credentials, Mechanism, ScramReply, ServerConversation};
+use fathom_wire::scram::{ClientFirstMessage, Credentials, Mechanism, ScramReply, ServerConversation};
 
 use crate::responder::{Request, Responder, SurveyAnswer, hello};
 
 /// The login behaviour of the responder.
 #[derive(Clone, Copy)]
-struct Manner {
+struct LoginBehaviour {
     speculates: bool,
     tells_mechanisms: bool,
     has: &'static [Mechanism],
     skips_empty_exchange: bool,
 }
 
-const MODERN: Manner =
-    Manner { speculates: true, tells_mechanisms: true, has: &Mechanism::ALL, skips_empty_exchange: true };
+const MODERN: LoginBehaviour = LoginBehaviour {
+    speculates: true,
+    tells_mechanisms: true,
+    has: &Mechanism::ALL,
+    skips_empty_exchange: true,
+};
 
 fn reply(step: ScramReply) -> Document {
     let payload = Binary { subtype: BinarySubtype::Generic, bytes: step.payload };
     doc! { "conversationId": 1, "done": step.done, "payload": payload, "ok": 1.0 }
 }
 
-fn login(manner: Manner) -> Responder {
+fn login(manner: LoginBehaviour) -> Responder {
     let mut conversation = None;
     let start = move |command: &Document| -> Option<(ServerConversation, ScramReply)> {
-        let mechanism = Mechanism::of_name(command.get_str("mechanism").unwrap()).unwrap();
-        let first = ClientFirst::parse(command.get_binary_generic("payload").unwrap()).unwrap();
+        let mechanism = Mechanism::from_name(command.get_str("mechanism").unwrap()).unwrap();
+        let first = ClientFirstMessage::parse(command.get_binary_generic("payload").unwrap()).unwrap();
         (manner.has.contains(&mechanism) && first.user() == "fathom").then(|| {
             let salt = vec![3; mechanism.salt_bytes()];
             let kept = Credentials::derive(mechanism, "fathom", "secret", salt, 4096).unwrap();
@@ -71,7 +75,7 @@ fn login(manner: Manner) -> Responder {
 }
 
 fn attempt(
-    manner: Manner,
+    manner: LoginBehaviour,
     user: &str,
     password: &str,
     mechanism: Option<Mechanism>,
@@ -103,7 +107,7 @@ fn every_other_manner_works_too() {
     for speculates in [true, false] {
         for tells_mechanisms in [true, false] {
             for skips_empty_exchange in [true, false] {
-                let manner = Manner { speculates, tells_mechanisms, skips_empty_exchange, ..MODERN };
+                let manner = LoginBehaviour { speculates, tells_mechanisms, skips_empty_exchange, ..MODERN };
                 for mechanism in [None, Some(Mechanism::Sha1), Some(Mechanism::Sha256)] {
                     attempt(manner, "fathom", "secret", mechanism).0.unwrap();
                 }
@@ -114,7 +118,7 @@ fn every_other_manner_works_too() {
 
 #[test]
 fn a_user_with_the_old_mechanism_only() {
-    let manner = Manner { has: &[Mechanism::Sha1], ..MODERN };
+    let manner = LoginBehaviour { has: &[Mechanism::Sha1], ..MODERN };
     let (result, seen) = attempt(manner, "fathom", "secret", None);
     result.unwrap();
     assert_eq!(seen, ["hello", "saslStart", "saslContinue", "ping"]);

@@ -195,7 +195,10 @@ fn what_breaks_a_connection() {
         // A reply without ok was read in full; after every other fault the connection is broken, and reports that.
         assert_eq!(connection.is_broken(), what != "no ok");
         if connection.is_broken() {
-            assert!(network(connection.run("db", &doc! { "ping": 1 })).contains("ended by an error before"));
+            assert!(
+                network(connection.run("db", &doc! { "ping": 1 }))
+                    .contains("has ended after an earlier error")
+            );
         }
     }
 }

@@ -56,7 +56,7 @@ fn echo(parts: &mut ConnectionParts, length: usize) {
     body.end();
     message.finish().unwrap();
     let reply = exchange(parts, &request);
-    assert_eq!(Header::of_frame(&reply).unwrap().response_to, parts.request_id);
+    assert_eq!(Header::from_frame(&reply).unwrap().response_to, parts.request_id);
     let Message::Msg(message) = Message::parse(&reply).unwrap() else { panic!("not OP_MSG") };
     assert_eq!(message.body.get_str("echo").unwrap().len(), length);
 }
@@ -133,5 +133,5 @@ fn bytes_that_nobody_asked_for_are_an_error() {
     let connection = Connection::connect(&responder.target()).unwrap();
     // They were sent together with the reply's second half, and read together with it.
     let error = connection.into_parts().unwrap_err().to_string();
-    assert!(error.contains("4 bytes that were not asked for"), "{error}");
+    assert!(error.contains("4 bytes without a request"), "{error}");
 }

@@ -107,10 +107,10 @@ pub(crate) fn serve(
     let mut codec = Codec::default();
     while let Some(frame) = receive(&mut stream) {
         let mut plain = frame.clone();
-        let compressor = (Header::of_frame(&frame).unwrap().op_code == OpCode::COMPRESSED)
+        let compressor = (Header::from_frame(&frame).unwrap().op_code == OpCode::COMPRESSED)
             .then(|| codec.decompress(&frame, &mut plain).unwrap());
         let request = read(&plain, compressor);
-        let id = Header::of_frame(&frame).unwrap().request_id;
+        let id = Header::from_frame(&frame).unwrap().request_id;
         let answer = script(&request);
         let compressor = request.compressor;
         let query = request.query.is_some();

@@ -160,6 +160,7 @@ fn options() {
     assert!(refused("mongodb://h/?tls").contains("name=value"));
     assert!(refused("mongodb://h/?tls=yes").contains("neither true nor false"));
     assert!(refused("mongodb://h/?tls=true&ssl=false").contains("both on and off"));
+    assert!(refused("mongodb://u:p@h/d?authSource=").contains("authSource"));
 }
 
 #[test]
@@ -172,6 +173,9 @@ fn tls_options() {
     assert!(target("mongodb://h/?tls=false&tlsCAFile=x").tls.is_none());
     let insecure = target("mongodb://h/?tls=true&tlsInsecure=true").tls.unwrap();
     assert!(insecure.allow_invalid_hostnames && insecure.allow_invalid_certificates);
+    for option in ["tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames"] {
+        assert!(refused(&format!("mongodb://h/?tlsInsecure=false&{option}=true")).contains(option));
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::server_process::Mark;
 use crate::wait::WaitLimit;
 
 /// The time limit for the proxy to become ready, and to stop.
-const PROXY: Duration = Duration::from_secs(20);
+const PROXY_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Cluster {
     /// The network faults in force.
@@ -59,7 +59,7 @@ impl Cluster {
         self.state.proxy = Some(started.id);
         let patience = WaitLimit {
             what: "the proxy is not ready".to_owned(),
-            until: Instant::now() + PROXY,
+            until: Instant::now() + PROXY_TIMEOUT,
             signals: &tools.signals,
         };
         let mut has_ended = false;
@@ -83,7 +83,7 @@ impl Cluster {
         let mark = self.proxy_mark();
         let Some(id) = self.state.proxy.take().filter(|id| mark.is_of(*id)) else { return Ok(()) };
         id.signal(Signal::TERM)?;
-        let until = Instant::now() + PROXY;
+        let until = Instant::now() + PROXY_TIMEOUT;
         while id.lives() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }

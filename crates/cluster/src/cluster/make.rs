@@ -133,6 +133,7 @@ impl ClusterPlan {
             made.folder(&tools.ledger, &path)?;
         }
         state.made.clone_from(&made.paths);
+        state.begin_in(&self.folder)?;
         let own_key = state.topology.auth.as_ref().is_some_and(|auth| auth.key_file.is_none());
         let key = servers::key_file(&state.topology, &self.folder);
         if let Some(path) = key.filter(|_| own_key)

@@ -31,7 +31,7 @@ use crate::state::ClusterState;
 pub use rules::Rules;
 
 /// The interval at which the rules are read, and at which cut connections check whether they still are.
-const LOOK: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The state that all threads share.
 struct ProxyState {
@@ -70,7 +70,7 @@ pub fn serve(folder: &Path) -> Result<()> {
         spawn("listener", move || accept(&listener, node.port, behind, &shared))?;
     }
     loop {
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
         // A file that is being replaced is read the next time.
         if let Ok(rules) = Rules::read(folder)
             && shared.rules(|before| *before != rules)
@@ -136,7 +136,7 @@ fn hand_on(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, link: Lin
 
 fn await_passage(link: Link, shared: &ProxyState) {
     while shared.rules(|rules| rules.is_cut(link.from, link.to)) {
-        thread::sleep(LOOK);
+        thread::sleep(CHECK_INTERVAL);
     }
 }
 

@@ -18,11 +18,11 @@ pub fn duplicate_leaves_the_transaction_usable(subject: &Subject<'_>) {
     session.insert(&index, bytes(b"k"), b"").unwrap();
     assert_eq!(failed(session.insert(&index, bytes(b"k"), b"x")), Kind::Duplicate);
     assert!(session.remove(&table, number(1)).unwrap());
-    session.insert(&table, number(1), b"anew").expect("removed by ourselves, so it is free");
+    session.insert(&table, number(1), b"again").expect("removed by ourselves, so it is free");
     assert!(session.in_transaction());
     session.commit(Durability::Buffered).unwrap();
     assert_eq!(numbers(&*session, &table), [1, 2]);
-    assert_eq!(read(&*session, &table, number(1)).as_deref(), Some(&b"anew"[..]));
+    assert_eq!(read(&*session, &table, number(1)).as_deref(), Some(&b"again"[..]));
     assert_eq!(read(&*session, &index, bytes(b"k")).as_deref(), Some(&b""[..]));
     assert_eq!(failed(session.insert(&table, number(1), b"x")), Kind::Duplicate, "outside a transaction");
 }

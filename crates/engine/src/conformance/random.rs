@@ -24,18 +24,18 @@ impl Random {
         self.next() % end
     }
 
-    /// True once in `times`.
+    /// True with a probability of one in `times`.
     pub(super) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// Bytes that no codec can shrink.
-    pub(super) fn bytes(&mut self, many: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(many + 8);
-        while bytes.len() < many {
+    /// Random bytes, which no codec can compress.
+    pub(super) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
             bytes.extend_from_slice(&self.next().to_le_bytes());
         }
-        bytes.truncate(many);
+        bytes.truncate(count);
         bytes
     }
 }

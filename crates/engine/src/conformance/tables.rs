@@ -36,8 +36,12 @@ pub fn are_made_opened_listed_and_dropped(subject: &Subject<'_>) {
     assert_eq!(engine.tables().unwrap(), ["_mdb_catalog", "index-2-77"]);
     assert_eq!(failed(engine.open_table("collection-1-77")), Kind::NotFound);
 
-    let anew = place.records("collection-1-77");
-    assert_eq!(numbers(&*session, &anew), [0; 0], "a table made anew under an old name is empty");
+    let recreated = place.records("collection-1-77");
+    assert_eq!(
+        numbers(&*session, &recreated),
+        [0; 0],
+        "a table that was created again under an old name is empty"
+    );
 }
 
 /// A key of the other kind is an error of the caller.

@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::shared::{Call, EngineState, TransactionWrites};
-use super::store::{Demand, StoredRow, TableStore, Way, WriteEffect};
+use super::store::{CursorDirection, Demand, StoredRow, TableStore, WriteEffect};
 use super::version::{CommitStamp, ReadView, SharedValue};
 use crate::{Cursor, Durability, Error, Key, KeyKind, Kind, Result, Session, Table};
 
@@ -284,7 +284,7 @@ struct MemoryCursor<'s> {
     store: Arc<TableStore>,
     here: Option<StoredRow>,
     ahead: VecDeque<StoredRow>,
-    way: Way,
+    way: CursorDirection,
     batch: usize,
     /// The session's epoch when `ahead` was fetched.
     epoch: u64,
@@ -298,14 +298,14 @@ impl<'s> MemoryCursor<'s> {
             store,
             here: None,
             ahead: VecDeque::new(),
-            way: Way::Forward,
+            way: CursorDirection::Forward,
             batch: 1,
             epoch,
         }
     }
 
     /// Moves to the first row within the bounds, in direction `way`.
-    fn place(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), way: Way) -> Result<bool> {
+    fn place(&mut self, bounds: (Bound<&[u8]>, Bound<&[u8]>), way: CursorDirection) -> Result<bool> {
         (self.here, self.way, self.batch) = (None, way, 1);
         self.fetch(bounds)
     }
@@ -319,7 +319,7 @@ impl<'s> MemoryCursor<'s> {
         Ok(self.here.is_some())
     }
 
-    fn step(&mut self, way: Way) -> Result<bool> {
+    fn step(&mut self, way: CursorDirection) -> Result<bool> {
         let Some(here) = self.here.take() else {
             return Err(Error::usage("the cursor is not on a key, so there is no next one"));
         };
@@ -333,41 +333,41 @@ impl<'s> MemoryCursor<'s> {
         self.batch = if continues { (self.batch * 2).min(MAX_BATCH) } else { 1 };
         self.way = way;
         match way {
-            Way::Forward => self.fetch((Bound::Excluded(&here.key), Bound::Unbounded)),
-            Way::Back => self.fetch((Bound::Unbounded, Bound::Excluded(&here.key))),
+            CursorDirection::Forward => self.fetch((Bound::Excluded(&here.key), Bound::Unbounded)),
+            CursorDirection::Back => self.fetch((Bound::Unbounded, Bound::Excluded(&here.key))),
         }
     }
 }
 
 impl Cursor for MemoryCursor<'_> {
     fn first(&mut self) -> Result<bool> {
-        self.place((Bound::Unbounded, Bound::Unbounded), Way::Forward)
+        self.place((Bound::Unbounded, Bound::Unbounded), CursorDirection::Forward)
     }
 
     fn last(&mut self) -> Result<bool> {
-        self.place((Bound::Unbounded, Bound::Unbounded), Way::Back)
+        self.place((Bound::Unbounded, Bound::Unbounded), CursorDirection::Back)
     }
 
     fn seek(&mut self, key: Key<'_>) -> Result<bool> {
         let mut room = [0; 8];
         let store = Arc::clone(&self.store);
         let key = store.encode(key, &mut room)?;
-        self.place((Bound::Included(key), Bound::Unbounded), Way::Forward)
+        self.place((Bound::Included(key), Bound::Unbounded), CursorDirection::Forward)
     }
 
     fn seek_back(&mut self, key: Key<'_>) -> Result<bool> {
         let mut room = [0; 8];
         let store = Arc::clone(&self.store);
         let key = store.encode(key, &mut room)?;
-        self.place((Bound::Unbounded, Bound::Included(key)), Way::Back)
+        self.place((Bound::Unbounded, Bound::Included(key)), CursorDirection::Back)
     }
 
     fn next(&mut self) -> Result<bool> {
-        self.step(Way::Forward)
+        self.step(CursorDirection::Forward)
     }
 
     fn previous(&mut self) -> Result<bool> {
-        self.step(Way::Back)
+        self.step(CursorDirection::Back)
     }
 
     /// Without a position it is a meaningless key; callers must be on a key.

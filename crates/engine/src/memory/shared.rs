@@ -227,7 +227,7 @@ pub(super) struct Garbage {
 
 /// The least number of keys that the end of a transaction prunes, if that many are due. It is more than most transactions
 /// add, so that the queue shrinks.
-const SHARE: usize = 32;
+const MIN_PRUNED_KEYS: usize = 32;
 
 /// Under one lock: the counter of commits, open snapshots and garbage.
 #[derive(Debug, Default)]
@@ -282,7 +282,7 @@ impl CommitTimes {
     /// Takes keys that can be pruned now out of the queue, up to `extra` more than the usual share.
     pub(super) fn due(&mut self, extra: usize, out: &mut Vec<Garbage>) {
         let oldest = self.oldest();
-        for _ in 0..SHARE + extra {
+        for _ in 0..MIN_PRUNED_KEYS + extra {
             if self.garbage.front().is_none_or(|one| one.time > oldest) {
                 return;
             }

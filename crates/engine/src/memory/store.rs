@@ -48,7 +48,7 @@ pub(super) enum WriteEffect {
 
 /// The direction of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CursorDirection {
     Forward,
     Back,
 }
@@ -187,7 +187,7 @@ impl TableStore {
         &self,
         view: &ReadView,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
-        way: Way,
+        way: CursorDirection,
         limit: usize,
         out: &mut VecDeque<StoredRow>,
     ) {
@@ -200,8 +200,8 @@ impl TableStore {
             chain.read(view).map(|value| StoredRow { key: key.clone(), value: SharedValue::clone(value) })
         };
         match way {
-            Way::Forward => out.extend(range.filter_map(seen).take(limit)),
-            Way::Back => out.extend(range.rev().filter_map(seen).take(limit)),
+            CursorDirection::Forward => out.extend(range.filter_map(seen).take(limit)),
+            CursorDirection::Back => out.extend(range.rev().filter_map(seen).take(limit)),
         }
     }
 
@@ -280,19 +280,19 @@ fn is_empty(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
 }
 
 /// The longest short key; with it a key takes 24 bytes, one more word than a long key needs.
-const SHORT: usize = 22;
+const MAX_SHORT_KEY_BYTES: usize = 22;
 
 /// A key that owns its bytes; they order as `memcmp` orders.
 #[derive(Clone, Debug)]
 pub(super) enum StoredKey {
     /// The length, and an array whose first bytes are the key.
-    Short(u8, [u8; SHORT]),
+    Short(u8, [u8; MAX_SHORT_KEY_BYTES]),
     Long(Arc<[u8]>),
 }
 
 impl From<&[u8]> for StoredKey {
     fn from(key: &[u8]) -> Self {
-        let mut bytes = [0; SHORT];
+        let mut bytes = [0; MAX_SHORT_KEY_BYTES];
         match (u8::try_from(key.len()), bytes.get_mut(..key.len())) {
             (Ok(length), Some(room)) => {
                 room.copy_from_slice(key);

@@ -81,9 +81,9 @@ pub(super) fn sums<'n>(
     names.into_iter().filter_map(|name| sum(evidence, name, window_ns)).reduce(|a, b| a + b)
 }
 
-/// The fewest windows for a settled figure, and the most that they may vary.
+/// The fewest windows for a settled figure, and the most that they may vary: a smaller difference does not change what a reader decides.
 const MIN_WINDOWS: usize = 5;
-const SETTLED: f64 = 0.05;
+const MAX_SETTLED_VARIATION: f64 = 0.05;
 
 /// If the server's process has less than this share of a device's bytes, its own count takes the device's place.
 const MIN_OWN_SHARE: f64 = 0.9;
@@ -92,7 +92,7 @@ const MIN_USER_BYTES: f64 = 1_048_576.0;
 /// The fewest reads for each write for a ratio of the bytes read to the reads.
 const MIN_READS_PER_WRITE: f64 = 0.1;
 /// If less than this is allocated for a byte of the documents, that is no compression: they are in memory and the journal only.
-const IN_FILES: f64 = 0.02;
+const MIN_ALLOCATED_PER_BYTE: f64 = 0.02;
 
 /// Names of the counters of a server, by level.
 struct Names {
@@ -150,8 +150,8 @@ pub(super) fn amplification(evidence: &Evidence, member: &str) -> Option<Amplifi
     let windows = windows_of(evidence, member);
     let mut written = levels(evidence, member, &names, windows.whole_ns)?;
     let (slope, variation) = settle(evidence, &names, &windows).unwrap_or_default();
-    let settled =
-        windows.parts_ns.len() >= MIN_WINDOWS && variation.is_some_and(|variation| variation < SETTLED);
+    let settled = windows.parts_ns.len() >= MIN_WINDOWS
+        && variation.is_some_and(|variation| variation < MAX_SETTLED_VARIATION);
     notes.extend(doubts(evidence, member, &windows, settled));
     let (read, reads_of_device) = reads_of(evidence, member, &names, windows.whole_ns);
     let count =
@@ -166,7 +166,7 @@ pub(super) fn amplification(evidence: &Evidence, member: &str) -> Option<Amplifi
         Some(evidence.series.get(&format!("server.{member}.storage.{name}"))?.points.last()?.value)
     };
     let space = over(last("allocated_bytes"), last("logical_bytes").filter(|bytes| *bytes > 0.0));
-    if space.is_some_and(|space| space < IN_FILES) {
+    if space.is_some_and(|space| space < MIN_ALLOCATED_PER_BYTE) {
         notes.push(
             "Most documents were not in the engine's files yet, so what is allocated for them is not known."
                 .into(),
@@ -184,7 +184,7 @@ pub(super) fn amplification(evidence: &Evidence, member: &str) -> Option<Amplifi
         read_per_returned_byte: over(read, count("network.out_bytes")).filter(|_| reads.is_some()),
         read_per_operation_bytes: over(read, reads),
         reads_per_operation: over(reads_of_device, reads),
-        space: space.filter(|space| *space >= IN_FILES),
+        space: space.filter(|space| *space >= MIN_ALLOCATED_PER_BYTE),
         notes,
     })
 }
@@ -335,7 +335,7 @@ fn doubts(evidence: &Evidence, member: &str, windows: &Windows, settled: bool) -
     if !settled {
         doubts.push(format!(
             "Not at steady state: that needs {MIN_WINDOWS} checkpoint cycles within {:.0} % of each other, and there were {}.",
-            100.0 * SETTLED,
+            100.0 * MAX_SETTLED_VARIATION,
             windows.parts_ns.len()
         ));
     }

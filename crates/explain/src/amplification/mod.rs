@@ -50,8 +50,8 @@ fn writers(evidence: &Evidence) -> Vec<String> {
     members
 }
 
-/// A member whose own operations are less than this share of the busiest member's mostly replicates.
-const OWN: f64 = 0.01;
+/// A member whose own operations are less than this share of the busiest member's mostly replicates: what it has are heartbeats and monitoring.
+const MIN_OWN_OPERATIONS_SHARE: f64 = 0.01;
 
 /// A row for each server.
 fn rows(evidence: &Evidence, members: &[String]) -> Vec<MemberRow> {
@@ -78,7 +78,7 @@ fn row(evidence: &Evidence, member: &str, members: &[String], busiest: f64) -> M
     let replicates = evidence.series.get(&format!("server.{member}.replication.state")).is_some();
     // A secondary writes what the primary did, so its bytes are compared with the primary's operations.
     let served = own
-        .filter(|own| *own > OWN * busiest || !replicates)
+        .filter(|own| *own > MIN_OWN_OPERATIONS_SHARE * busiest || !replicates)
         .or(Some(busiest))
         .filter(|served| *served > 0.0);
     let positive = |value: Option<f64>| value.filter(|value| *value > 0.0);

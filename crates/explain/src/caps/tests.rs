@@ -8,7 +8,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 #[derive(Clone, Copy)]
-struct BudgetLoad {
+struct DeviceLoad {
     /// Device reads a second, and their variation.
     per_s: f64,
     varies: f64,
@@ -20,7 +20,7 @@ struct BudgetLoad {
     in_flight: f64,
 }
 
-fn run(load: &BudgetLoad) -> Evidence {
+fn run(load: &DeviceLoad) -> Evidence {
     let mut series = SeriesSet::default();
     let mut random = SeededRandom::from_seed(8);
     for second in 0..40 {
@@ -41,13 +41,13 @@ fn run(load: &BudgetLoad) -> Evidence {
     Evidence { series, window_ns: (0, 40 * SECOND), ..Evidence::default() }
 }
 
-fn judged(load: &BudgetLoad) -> Vec<Finding> {
+fn judged(load: &DeviceLoad) -> Vec<Finding> {
     let mut judgement = Judgement::default();
     judge(&run(load), &mut judgement);
     judgement.findings
 }
 
-const HELD: BudgetLoad = BudgetLoad {
+const HELD: DeviceLoad = DeviceLoad {
     per_s: 298.0,
     varies: 0.003,
     waiting: 7.5,
@@ -92,7 +92,7 @@ fn a_burst_in_the_first_second_hides_no_cap() {
 /// A real mongod's count under a cap of 120: single seconds are up to a fifth above it.
 #[test]
 fn a_count_that_jitters_around_the_cap_is_held_by_it() {
-    let mut evidence = run(&BudgetLoad { per_s: 120.0, cap: Some(120.0), ..HELD });
+    let mut evidence = run(&DeviceLoad { per_s: 120.0, cap: Some(120.0), ..HELD });
     let counts = [97.0, 143.0, 118.0, 137.0, 105.0].into_iter().cycle();
     let points = (0..40).zip(counts).map(|(second, value)| Point {
         begin_ns: second * SECOND,
@@ -119,15 +119,15 @@ fn buffered_writes_are_held_to_the_cap_at_the_device() {
 #[test]
 fn a_cap_that_nobody_waits_for_or_that_does_not_hold_is_no_finding() {
     for (what, load) in [
-        ("not reached", BudgetLoad { per_s: 217.0, ..HELD }),
-        ("nobody waits", BudgetLoad { waiting: 0.3, in_flight: 1.0, ..HELD }),
-        ("it does not hold these", BudgetLoad { per_s: 900.0, ..HELD }),
-        ("the control run", BudgetLoad { per_s: 2317.0, varies: 0.08, cap: None, ..HELD }),
+        ("not reached", DeviceLoad { per_s: 217.0, ..HELD }),
+        ("nobody waits", DeviceLoad { waiting: 0.3, in_flight: 1.0, ..HELD }),
+        ("it does not hold these", DeviceLoad { per_s: 900.0, ..HELD }),
+        ("the control run", DeviceLoad { per_s: 2317.0, varies: 0.08, cap: None, ..HELD }),
         (
             "a load held to its rate",
-            BudgetLoad { per_s: 3000.0, cap: None, in_flight: 1.2, waiting: 0.4, ..HELD },
+            DeviceLoad { per_s: 3000.0, cap: None, in_flight: 1.2, waiting: 0.4, ..HELD },
         ),
-        ("flat, but not round", BudgetLoad { per_s: 2717.0, cap: None, ..HELD }),
+        ("flat, but not round", DeviceLoad { per_s: 2717.0, cap: None, ..HELD }),
     ] {
         let found = judged(&load);
         let ids: Vec<&str> = found.iter().map(|finding| finding.id.as_str()).collect();
@@ -192,7 +192,7 @@ fn flushes_count_against_a_cap_on_writes_as_the_throttle_counts_them() {
 
 #[test]
 fn a_flat_round_ceiling_looks_like_a_cap() {
-    let swinging = BudgetLoad { per_s: 3000.0, cap: None, swings: 4.0, ..HELD };
+    let swinging = DeviceLoad { per_s: 3000.0, cap: None, swings: 4.0, ..HELD };
     let found = judged(&swinging);
     let [finding] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!((finding.id.as_str(), finding.confidence), ("looks-capped", Confidence::Likely));
@@ -202,7 +202,7 @@ fn a_flat_round_ceiling_looks_like_a_cap() {
     judge(&run(&swinging), &mut judgement);
     assert_eq!(judgement.findings[0].confidence, Confidence::CannotTell);
     // With a constant demand a slow device gives a flat rate too.
-    let steady = judged(&BudgetLoad { swings: 0.0, ..swinging });
+    let steady = judged(&DeviceLoad { swings: 0.0, ..swinging });
     assert_eq!((steady[0].severity, steady[0].confidence), (Severity::Note, Confidence::CannotTell));
 }
 

@@ -60,12 +60,12 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
 /// The fewest moments for a finding.
 const MIN_MOMENTS: usize = 10;
 /// It must be behind for at least this many times as long as the member that completes the majority, and for at least this long.
-const TIMES: f64 = 3.0;
-const MIN_US: f64 = 50_000.0;
+const MIN_BEHIND_RATIO: f64 = 3.0;
+const MIN_BEHIND_US: f64 = 50_000.0;
 /// The least share of the moments at which it must be behind the others.
 const MIN_BEHIND_SHARE: f64 = 0.8;
-/// A trend upward is significant below this probability.
-const TREND_P: f64 = 0.01;
+/// A trend upward is significant below this probability; several members are tested.
+const MAX_TREND_P: f64 = 0.01;
 
 /// A finding for each member that lags and is not waited for.
 fn lagging_members(evidence: &Evidence) -> Vec<Finding> {
@@ -95,7 +95,7 @@ fn of_set(evidence: &Evidence, set: &Set) -> Vec<Finding> {
             moment.get(member).zip(place).is_some_and(|(own, place)| *own > place)
         });
         let later = later.count() as f64 / moments.len() as f64;
-        if own_us < MIN_US || own_us < TIMES * enough_us || later < MIN_BEHIND_SHARE {
+        if own_us < MIN_BEHIND_US || own_us < MIN_BEHIND_RATIO * enough_us || later < MIN_BEHIND_SHARE {
             continue;
         }
         findings.push(finding(evidence, set, member, (own_us, enough_us, later)));
@@ -112,7 +112,7 @@ fn finding(
     let who = name_of(evidence, member);
     let lag = points(evidence, &format!("server.{member}.replication.lag_ms"));
     let trend = mann_kendall(&lag.iter().map(|one| (one.end_ns as f64 / 1e9, one.value)).collect::<Vec<_>>());
-    let grows = trend.filter(|trend| trend.p_upward < TREND_P && trend.slope > 0.0);
+    let grows = trend.filter(|trend| trend.p_upward < MAX_TREND_P && trend.slope > 0.0);
     let claim = match grows {
         Some(_) => format!("{who} falls further and further behind; no write waits for it."),
         None => format!("{who} lags behind the others, but no write waits for it."),

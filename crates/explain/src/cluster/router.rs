@@ -24,11 +24,12 @@ const MIN_OPERATIONS: f64 = 100.0;
 const MIN_SECONDS: usize = 3;
 const RESAMPLES: usize = 500;
 /// The same as for the layers of a server (docs/methods.md#the-latency-budget).
-const CLOSES_WITHIN: f64 = 0.05;
+const MAX_CLOSURE_GAP: f64 = 0.05;
 /// The most by which the client's own count of operations under way may differ (docs/methods.md#littles-law).
-const CLIENT_TOLERANCE: f64 = 0.02;
-/// If shards count more than this many operations for one of the routers', some operations were sent to several shards.
-const ONE_EACH: f64 = 1.05;
+const MAX_CLIENT_GAP: f64 = 0.02;
+/// If shards count more than this many operations for one of the routers', some operations were sent to several shards. Monitoring and counters that
+/// are read at different moments make less.
+const MAX_VISITS_PER_OPERATION: f64 = 1.05;
 
 /// Routers, shards, and their seconds.
 #[derive(Clone, Debug)]
@@ -175,7 +176,7 @@ impl RouterPath {
     fn in_flight_ratio(&self, row: &[f64]) -> f64 {
         let service = value(row, at(0, RowKind::Service)) + value(row, at(1, RowKind::Service));
         let ratio = if service > 0.0 { value(row, IN_FLIGHT) / service } else { 0.0 };
-        if ratio <= 0.0 || (ratio - 1.0).abs() <= CLIENT_TOLERANCE { 1.0 } else { ratio }
+        if ratio <= 0.0 || (ratio - 1.0).abs() <= MAX_CLIENT_GAP { 1.0 } else { ratio }
     }
 
     fn budget(&self, operations: &str, parts: &Parts, resampled: &[Option<BootstrapEstimate>]) -> Budget {
@@ -219,7 +220,7 @@ impl RouterPath {
         }
         let sum: f64 = parts.layers.iter().sum();
         let error = of(LAYERS.len()).map_or(0.0, |one| one.standard_error);
-        let tolerance = CLOSES_WITHIN.max(3.0 * error);
+        let tolerance = MAX_CLOSURE_GAP.max(3.0 * error);
         let closure = sum / whole;
         Budget {
             member: self.routers.first().cloned().unwrap_or_default(),
@@ -279,12 +280,12 @@ impl RouterPath {
                 -parts.network_left
             ));
         }
-        if parts.visits > ONE_EACH {
+        if parts.visits > MAX_VISITS_PER_OPERATION {
             said.push(format!(
                 "The shards served {:.2} operations for each one: several are asked at once, or a scan has further batches.",
                 parts.visits
             ));
-        } else if parts.visits < 2.0 - ONE_EACH {
+        } else if parts.visits < 2.0 - MAX_VISITS_PER_OPERATION {
             said.push(format!(
                 "The shards counted {:.0} % of the operations only: the time of the others is counted as the way to them.",
                 100.0 * parts.visits

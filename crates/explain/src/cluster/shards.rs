@@ -14,17 +14,17 @@ use crate::member::{fact, name_of};
 
 const RESAMPLES: usize = 500;
 /// A share of the operations that lies above the fair one by this factor, with its whole interval, is uneven.
-const UNEVEN: f64 = 1.25;
+const MIN_UNEVEN_RATIO: f64 = 1.25;
 /// A shard is slower if its mean is this many times that of the others, with the whole interval.
-const SLOWER: f64 = 1.2;
-const MUCH_SLOWER: f64 = 1.5;
+const MIN_SLOWER_RATIO: f64 = 1.2;
+const MIN_MUCH_SLOWER_RATIO: f64 = 1.5;
 /// The least share of the client's mean that its time must be.
 const MIN_TIME_SHARE: f64 = 0.2;
 /// The share of operations that are sent to several shards above which this is reported, and the least share of the mean.
-const SEVERAL: f64 = 0.1;
+const MIN_SCATTERED_SHARE: f64 = 0.1;
 /// The least work of a router itself, as a share of the mean and in microseconds.
-const ROUTER_SHARE: f64 = 0.3;
-const ROUTER_LEAST_US: f64 = 500.0;
+const MIN_ROUTER_SHARE: f64 = 0.3;
+const MIN_ROUTER_US: f64 = 500.0;
 
 /// A shard over the window.
 struct ShardShare {
@@ -136,10 +136,10 @@ fn base(id: &str, severity: Severity, claim: String, path: &RouterPath, one: &Sh
 /// Reports one shard that has more operations than its share, and whether that costs time.
 fn uneven(path: &RouterPath, one: &ShardShare, all: &[ShardShare]) -> Option<Finding> {
     let fair = 1.0 / path.shards.len() as f64;
-    if one.share_interval.low <= UNEVEN * fair {
+    if one.share_interval.low <= MIN_UNEVEN_RATIO * fair {
         return None;
     }
-    let is_slower = one.times_interval.low > SLOWER && one.part > MIN_TIME_SHARE;
+    let is_slower = one.times_interval.low > MIN_SLOWER_RATIO && one.part > MIN_TIME_SHARE;
     let (severity, claim) = if is_slower {
         (
             Severity::Warning,
@@ -160,7 +160,7 @@ fn uneven(path: &RouterPath, one: &ShardShare, all: &[ShardShare]) -> Option<Fin
     let mut finding = base("uneven-shards", severity, claim, path, one);
     let chunks: Option<f64> = all.iter().map(|one| one.chunks).sum();
     if let Some((own, chunks)) = one.chunks.zip(chunks.filter(|chunks| *chunks > 0.0)) {
-        let is_by_chunks = own / chunks > UNEVEN * fair;
+        let is_by_chunks = own / chunks > MIN_UNEVEN_RATIO * fair;
         finding = finding.evidence(format!(
             "It has {own:.0} of {chunks:.0} chunks: {}.",
             if is_by_chunks {
@@ -187,7 +187,7 @@ fn uneven(path: &RouterPath, one: &ShardShare, all: &[ShardShare]) -> Option<Fin
 
 /// Reports one shard that is slower for the same share.
 fn slow(path: &RouterPath, one: &ShardShare) -> Option<Finding> {
-    if one.times_interval.low <= MUCH_SLOWER || one.part <= MIN_TIME_SHARE {
+    if one.times_interval.low <= MIN_MUCH_SLOWER_RATIO || one.part <= MIN_TIME_SHARE {
         return None;
     }
     let claim = format!("Shard {} is slower than the others for the same share of the operations.", one.name);
@@ -218,7 +218,7 @@ fn scattered(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Fin
     let ((reads_asked, reads), (writes_asked, writes)) = (per_kind(0), per_kind(1));
     let visits = (reads_asked + writes_asked) / (reads + writes);
     // The two counts are independent of each other.
-    if !(share > SEVERAL && visits > 1.0 + share / 2.0) {
+    if !(share > MIN_SCATTERED_SHARE && visits > 1.0 + share / 2.0) {
         return None;
     }
     let of_shards: f64 = all
@@ -227,7 +227,7 @@ fn scattered(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Fin
         .filter(|layer| ["shards", "to_shards"].contains(&layer.name.as_str()))
         .map(|layer| layer.share)
         .sum();
-    let severity = if of_shards > ROUTER_SHARE { Severity::Warning } else { Severity::Note };
+    let severity = if of_shards > MIN_ROUTER_SHARE { Severity::Warning } else { Severity::Note };
     let kind = if reads_asked * writes > writes_asked * reads { "reads" } else { "writes" };
     Some(
         Finding::new("scatter-gather", severity, "Operations go to several shards at once, and each waits for the slowest of them.")
@@ -246,7 +246,7 @@ fn scattered(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Fin
 fn router(evidence: &Evidence, path: &RouterPath, all: &Budget) -> Option<Finding> {
     let layer = all.layers.iter().find(|layer| layer.name == "router").filter(|_| path.rows.waits)?;
     let (low_us, _) = layer.interval_us?;
-    if low_us / all.whole_us() <= ROUTER_SHARE || layer.mean_us < ROUTER_LEAST_US {
+    if low_us / all.whole_us() <= MIN_ROUTER_SHARE || layer.mean_us < MIN_ROUTER_US {
         return None;
     }
     let member = path.routers.first()?;

@@ -164,7 +164,7 @@ fn a_loss_that_no_reading_shows_is_not_claimed() {
     assert_eq!(verdict.cost, None);
 }
 
-/// A load of inserts beside 300 updates a second that take `update_us` while it runs, and 400 µs otherwise.
+/// A load of inserts together with 300 updates a second that take `update_us` while it runs, and 400 µs otherwise.
 fn bulk_load(runs: impl Fn(u64) -> bool, update_us: u64) -> Evidence {
     evidence(|second| {
         let runs = runs(second);
@@ -239,7 +239,7 @@ fn a_bulk_load_with_room_is_silent() {
     let mut judgement = Judgement { findings: vec![undecided.clone()], ..Judgement::default() };
     judge(&bulk_load(|second| second >= 30, 400), &mut judgement);
     assert_eq!(judgement.findings, [undecided]);
-    // Where no other operation runs, nothing is taken from any.
+    // If no other operation runs, none loses anything.
     let alone = evidence(|_| {
         let work = ServerWork {
             operations: vec![group("insert", "imports.events", None, "loader", &[3])],

@@ -23,7 +23,7 @@ const MIN_CYCLES: usize = 8;
 /// The seconds of a block, if there are enough seconds.
 const BLOCK_SECONDS: usize = 10;
 /// The most by which layers may miss the whole and still close (docs/methods.md#the-latency-budget), whatever the standard error.
-const CLOSES_WITHIN: f64 = 0.05;
+const MAX_CLOSURE_GAP: f64 = 0.05;
 /// The error of the estimated wait for the journal, as a part of it. tests/verdicts/journal_estimate.rs compares the interval with the exact wait
 /// that the lab server counts.
 const ESTIMATE_ERROR: f64 = 0.3;
@@ -130,8 +130,8 @@ impl Draft<'_> {
             layers: self.layers(),
             unexplained_us: self.parts.unexplained(),
             closure,
-            closes: (1.0 - closure).abs() <= CLOSES_WITHIN.max(3.0 * error),
-            missing: self.negatives(CLOSES_WITHIN.max(3.0 * error)),
+            closes: (1.0 - closure).abs() <= MAX_CLOSURE_GAP.max(3.0 * error),
+            missing: self.negatives(MAX_CLOSURE_GAP.max(3.0 * error)),
         }
     }
 

@@ -84,8 +84,8 @@ impl RuleInput<'_> {
 /// Holds if a round trip is long enough to matter and no layer is larger. If the ping is short, the time is the client's or a
 /// proxy's, which only counts if it is long.
 pub(super) fn network(place: &RuleInput<'_>) -> RuleConditions {
-    const LONG_PING_US: f64 = 1000.0;
-    const LONG_US: f64 = 5000.0;
+    const MIN_LONG_PING_US: f64 = 1000.0;
+    const MIN_LONG_NETWORK_US: f64 = 5000.0;
     if !place.is_largest() {
         return RuleConditions::Fails;
     }
@@ -106,9 +106,9 @@ pub(super) fn network(place: &RuleInput<'_>) -> RuleConditions {
         (network_us - ping_us) / 1000.0
     );
     let of_ping = (ping_us / network_us).clamp(0.0, 1.0);
-    if ping_us >= LONG_PING_US && !over_loopback {
+    if ping_us >= MIN_LONG_PING_US && !over_loopback {
         RuleConditions::Holds(vec![said], (0.8 * of_ping, of_ping, 1.0))
-    } else if network_us >= LONG_US {
+    } else if network_us >= MIN_LONG_NETWORK_US {
         RuleConditions::Holds(vec![said], (0.0, 1.0 - of_ping, 1.0))
     } else {
         RuleConditions::Fails
@@ -119,10 +119,10 @@ pub(super) fn network(place: &RuleInput<'_>) -> RuleConditions {
 /// torvalds/linux:include/net/tcp.h).
 fn lost_packets(place: &RuleInput<'_>) -> Option<String> {
     const RETRANSMISSION_TIMEOUT_US: f64 = 200_000.0;
-    const MIN_SHARE: f64 = 0.5;
+    const MIN_RETRANSMITTED_SHARE: f64 = 0.5;
     let again = place.sum("host.network.retransmits").filter(|_| place.client.is_some())?;
     let each_us = again * RETRANSMISSION_TIMEOUT_US / place.budget.count.max(1.0);
-    (each_us >= MIN_SHARE * place.layer_us()).then(|| {
+    (each_us >= MIN_RETRANSMITTED_SHARE * place.layer_us()).then(|| {
         format!(
             "This host sent {again:.0} segments again, {:.1} for 1,000 operations: packets are lost, and each waits for 200 ms at least.",
             1000.0 * again / place.budget.count.max(1.0)
@@ -133,8 +133,8 @@ fn lost_packets(place: &RuleInput<'_>) -> Option<String> {
 /// Holds if all connections are in use and the processor is not. A trial has to show whether the server can do more.
 pub(super) fn connections(place: &RuleInput<'_>) -> RuleConditions {
     /// A wait of operations shows that all connections are in use at times; a pool that is mostly idle waits for something else.
-    const IN_USE: f64 = 0.5;
-    const ROOM_PCT: f64 = 20.0;
+    const MIN_IN_USE_SHARE: f64 = 0.5;
+    const MIN_IDLE_PCT: f64 = 20.0;
     let Some(client) = place.client else { return RuleConditions::Fails };
     let mean = |name: &str| -> f64 {
         client.loads.iter().filter_map(|load| place.mean(&format!("{load}{name}"))).sum()
@@ -142,7 +142,7 @@ pub(super) fn connections(place: &RuleInput<'_>) -> RuleConditions {
     let (in_flight, connections) = (mean("in_flight"), mean("connections"));
     let mut said = Vec::new();
     if connections > 0.0 {
-        if in_flight < IN_USE * connections {
+        if in_flight < MIN_IN_USE_SHARE * connections {
             return RuleConditions::Fails;
         }
         said.push(format!("Of {connections:.0} connections {in_flight:.1} are in use on average."));
@@ -154,11 +154,11 @@ pub(super) fn connections(place: &RuleInput<'_>) -> RuleConditions {
     let idle = place.mean("host.cpu.idle_pct").zip(Some(place.mean("host.cpu.iowait_pct").unwrap_or(0.0)));
     let gain = (0.0, 0.5, 1.0);
     match idle.map(|(idle, waits)| idle + waits) {
-        Some(idle) if idle > ROOM_PCT && connections > 0.0 => {
+        Some(idle) if idle > MIN_IDLE_PCT && connections > 0.0 => {
             said.push(format!("The server's processors are idle for {idle:.0} % of the time."));
             RuleConditions::Holds(said, gain)
         }
-        Some(idle) if idle <= ROOM_PCT => {
+        Some(idle) if idle <= MIN_IDLE_PCT => {
             said.push(format!(
                 "The server's processors are idle for {idle:.0} % of the time only: it may be the limit."
             ));
@@ -231,8 +231,8 @@ pub(super) fn small_cache(place: &RuleInput<'_>) -> RuleConditions {
 /// Holds if the cache is full, or its dirty part is.
 pub(super) fn eviction(place: &RuleInput<'_>) -> RuleConditions {
     // WiredTiger lets operations evict at 20 % dirty and 95 % full (eviction_dirty_trigger, eviction_trigger).
-    const DIRTY: f64 = 0.15;
-    const FULL: f64 = 0.93;
+    const MIN_DIRTY_SHARE: f64 = 0.15;
+    const MIN_FULL_SHARE: f64 = 0.93;
     let gain = (0.0, 0.5, 1.0);
     let (used, dirty) = (place.gauge("cache.used_bytes"), place.gauge("cache.dirty_bytes"));
     let (Some(used), Some(dirty), Some(most)) = (used, dirty, place.gauge("cache.most_bytes")) else {
@@ -244,7 +244,7 @@ pub(super) fn eviction(place: &RuleInput<'_>) -> RuleConditions {
         100.0 * dirty / most
     )];
     // Operations evict although not even half of the usual limits is reached.
-    if used < 0.5 * FULL * most && dirty < 0.5 * DIRTY * most {
+    if used < 0.5 * MIN_FULL_SHARE * most && dirty < 0.5 * MIN_DIRTY_SHARE * most {
         said.push(LOW_TRIGGERS.to_owned());
         return RuleConditions::Holds(said, gain);
     }
@@ -255,7 +255,7 @@ pub(super) fn eviction(place: &RuleInput<'_>) -> RuleConditions {
                 .to_owned(),
         );
     }
-    if busy || (used < FULL * most && dirty < DIRTY * most) {
+    if busy || (used < MIN_FULL_SHARE * most && dirty < MIN_DIRTY_SHARE * most) {
         RuleConditions::Unknown(said, gain)
     } else {
         RuleConditions::Holds(said, gain)
@@ -265,9 +265,9 @@ pub(super) fn eviction(place: &RuleInput<'_>) -> RuleConditions {
 /// Holds if the journal's syncs are slow.
 pub(super) fn journal(place: &RuleInput<'_>) -> RuleConditions {
     /// A device with power-loss protection takes less.
-    const SLOW_US: f64 = 1000.0;
+    const MIN_SLOW_SYNC_US: f64 = 1000.0;
     /// An estimate of at least this many syncs for each write was not cut short by the time that the server has for it.
-    const WHOLE: f64 = 0.8;
+    const MIN_WHOLE_SYNCS: f64 = 0.8;
     let counted = place.frame.is_alone
         || waits_outside(place.frame.of_namespace, &place.frame.total())
         || !points(place.evidence, &format!("server.{}.wait.journal_us", place.budget.member)).is_empty();
@@ -285,8 +285,9 @@ pub(super) fn journal(place: &RuleInput<'_>) -> RuleConditions {
             let part = (1.0 - SYNC_US / mean_us).clamp(0.0, 1.0);
             // The estimate is limited to the part of a write's time that other waits and the processor do not explain. If that part is
             // as long as a sync, each write waited for one; if it is shorter, only some writes did.
-            let shown = counted || place.budget.operations == "writes" && place.layer_us() >= WHOLE * mean_us;
-            if shown && mean_us >= SLOW_US {
+            let shown = counted
+                || place.budget.operations == "writes" && place.layer_us() >= MIN_WHOLE_SYNCS * mean_us;
+            if shown && mean_us >= MIN_SLOW_SYNC_US {
                 RuleConditions::Holds(said, (0.3 * part, part, 1.0))
             } else {
                 // Writes then wait for the start of the next sync rather than for the disk.
@@ -296,7 +297,7 @@ pub(super) fn journal(place: &RuleInput<'_>) -> RuleConditions {
         None => {
             said.push("How long the journal's syncs take was not read.".to_owned());
             // The waits themselves are known where the server counts them.
-            let is_slow = counted && place.layer_us() >= SLOW_US;
+            let is_slow = counted && place.layer_us() >= MIN_SLOW_SYNC_US;
             if is_slow {
                 RuleConditions::Holds(said, (0.3, 0.9, 1.0))
             } else {

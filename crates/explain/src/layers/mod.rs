@@ -61,8 +61,8 @@ pub(crate) fn waits_outside(evidence: &Evidence, member: &str) -> bool {
 /// The fewest seconds for a top decile.
 const MIN_SECONDS: usize = 50;
 /// A tail is a finding if its seconds are this many times as slow on average, and slower by at least this much.
-const FACTOR: f64 = 2.0;
-const MIN_US: f64 = 1000.0;
+const MIN_TAIL_RATIO: f64 = 2.0;
+const MIN_TAIL_EXTRA_US: f64 = 1000.0;
 /// A layer makes the tail if it makes more than this part of the difference.
 const MIN_TAIL_SHARE: f64 = 0.5;
 
@@ -94,7 +94,7 @@ pub(crate) fn tail(evidence: &Evidence, frame: &ServerFrame, all: &Budget) -> Op
         difference(row, &shape).map_or(vec![f64::NAN; LAYERS.len()], |found| found.shares.to_vec())
     };
     let resampled = bootstrap_sums(&rows, 0.95, RESAMPLES, &mut stream, figures)?;
-    if point.tail_us < FACTOR * point.calm_us || point.tail_us - point.calm_us < MIN_US {
+    if point.tail_us < MIN_TAIL_RATIO * point.calm_us || point.tail_us - point.calm_us < MIN_TAIL_EXTRA_US {
         return None;
     }
     let (at, share) =

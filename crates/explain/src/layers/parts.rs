@@ -34,10 +34,11 @@ const ENGINE: usize = 10;
 
 /// The interval after which the journal is synced without a request, in seconds (storage.journal.commitIntervalMs); checkpoints sync it too.
 const COMMIT_INTERVAL_S: f64 = 0.1;
-/// If the journal is synced more often than this a second, writes cause the syncs, however short they are.
-const SYNCS_ON_ITS_OWN_PER_S: f64 = 20.0;
+/// If the journal is synced more often than this a second, writes cause the syncs, however short they are: the timer alone makes at most ten, and
+/// checkpoints add few.
+const MAX_TIMED_SYNCS_PER_S: f64 = 20.0;
 /// The most by which the client's own count of operations under way may differ from throughput times service time (docs/methods.md#littles-law).
-pub(crate) const CLIENT_TOLERANCE: f64 = 0.02;
+pub(crate) const MAX_CLIENT_GAP: f64 = 0.02;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationSet {
@@ -297,7 +298,7 @@ fn device_per_operation(row: &[f64], operations: f64) -> f64 {
 /// The most syncs of this length a second that the journal makes if no write asks for one: the geometric mean of the rate with a pause of
 /// [`COMMIT_INTERVAL_S`] after each and of the rate without a pause, which writes cause.
 fn most_syncs_on_its_own_per_s(sync_s: f64) -> f64 {
-    (1.0 / ((COMMIT_INTERVAL_S + sync_s) * sync_s).sqrt()).min(SYNCS_ON_ITS_OWN_PER_S)
+    (1.0 / ((COMMIT_INTERVAL_S + sync_s) * sync_s).sqrt()).min(MAX_TIMED_SYNCS_PER_S)
 }
 
 /// The estimated wait of writes for the journal, if the server does not count it. A write that asks for the journal waits for the
@@ -320,7 +321,7 @@ pub(crate) fn in_flight_ratio(row: &[f64], shape: &WindowDecisions) -> f64 {
         .map(|column| at(row, column))
         .sum();
     let ratio = per(at(row, Column::InFlight), service);
-    if !shape.in_flight || ratio <= 0.0 || (ratio - 1.0).abs() <= CLIENT_TOLERANCE { 1.0 } else { ratio }
+    if !shape.in_flight || ratio <= 0.0 || (ratio - 1.0).abs() <= MAX_CLIENT_GAP { 1.0 } else { ratio }
 }
 
 /// The mean of both kinds, by how many there were of each.

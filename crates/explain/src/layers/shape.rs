@@ -7,18 +7,18 @@ use super::columns::{Column, at, per};
 use super::frame::ServerFrame;
 use super::parts::WindowDecisions;
 
-/// A server that served less than this share of the client's operations did not serve them.
-const NONE_OF_THEM: f64 = 0.05;
-/// The most by which the client's and the server's numbers of operations may differ.
-const NUMBERS: f64 = 0.05;
+/// A server that served less than this share of the client's operations did not serve them: what it counts is monitoring.
+const MIN_SERVED_SHARE: f64 = 0.05;
+/// The most by which the client's and the server's numbers of operations may differ: they are read at different moments.
+const MAX_COUNT_GAP: f64 = 0.05;
 /// Above this ratio of operations the server's mean is mostly of others' operations.
-const MOSTLY_OTHERS: f64 = 2.0;
+const MAX_OTHERS_RATIO: f64 = 2.0;
 /// A ping wakes a sleeping sampler, while a busy client is awake: a round trip below this is no lower bound for its operations.
-const FLOOR_FROM_US: f64 = 500.0;
+const MIN_FLOOR_PING_US: f64 = 500.0;
 /// Above this share of failed operations the client's two figures are not of the same operations.
-const FEW_FAILURES: f64 = 0.01;
+const MAX_FAILED_SHARE: f64 = 0.01;
 /// Other clients' operations are reported above this share.
-const OTHERS: f64 = 0.05;
+const MIN_OTHERS_SHARE: f64 = 0.05;
 
 /// The shape of a frame, and a sentence for each fact that narrows its budgets. `None` if another server served the client's
 /// operations.
@@ -43,32 +43,32 @@ pub(crate) fn shape_of(frame: &ServerFrame, total: &[f64]) -> Option<(WindowDeci
         for (kind, (columns, name)) in kinds.into_iter().enumerate() {
             let [wanted, served, client_us, server_us] = columns.map(|column| at(total, column));
             // The server's work for one operation of the client is serial, and takes no longer than the operation.
-            let are_of_client = server_us <= (1.0 + NUMBERS) * client_us;
+            let are_of_client = server_us <= (1.0 + MAX_COUNT_GAP) * client_us;
             let part = per(served, wanted);
             if wanted <= 0.0 {
                 // Others' operations of a kind that the client does not send are ignored.
                 set(&mut shape.elsewhere, kind);
-            } else if part < NONE_OF_THEM {
+            } else if part < MIN_SERVED_SHARE {
                 set(&mut shape.elsewhere, kind);
-            } else if part < 1.0 - NUMBERS {
+            } else if part < 1.0 - MAX_COUNT_GAP {
                 shape.client = false;
                 missing.push(format!(
                     "This server served {:.0} % of the client's {name}, so the client's mean is not its own: the layers begin at \
                      the server.",
                     100.0 * part
                 ));
-            } else if part > 1.0 + NUMBERS && frame.of_namespace && are_of_client {
+            } else if part > 1.0 + MAX_COUNT_GAP && frame.of_namespace && are_of_client {
                 set(&mut shape.several, kind);
-            } else if part > 1.0 + NUMBERS {
-                shape.is_mostly_others |= part > MOSTLY_OTHERS;
-                let more = if part > MOSTLY_OTHERS {
+            } else if part > 1.0 + MAX_COUNT_GAP {
+                shape.is_mostly_others |= part > MAX_OTHERS_RATIO;
+                let more = if part > MAX_OTHERS_RATIO {
                     format!("{part:.0} times as many")
                 } else {
                     format!("{:.0} % more", 100.0 * (part - 1.0))
                 };
                 missing.push(format!(
                     "The server counted {more} {name} {} the client sent: operations of others are mixed into its mean.",
-                    if part > MOSTLY_OTHERS { "as" } else { "than" }
+                    if part > MAX_OTHERS_RATIO { "as" } else { "than" }
                 ));
             }
         }
@@ -120,8 +120,8 @@ fn set(flags: &mut [bool; 2], kind: usize) {
 fn of_client(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, missing: &mut Vec<String>) {
     let counted = at(total, Column::ClientReads) + at(total, Column::ClientWrites);
     let failed = per(at(total, Column::ClientFailures), counted);
-    shape.in_flight = frame.has(Column::InFlight) && failed <= FEW_FAILURES;
-    if failed > FEW_FAILURES {
+    shape.in_flight = frame.has(Column::InFlight) && failed <= MAX_FAILED_SHARE;
+    if failed > MAX_FAILED_SHARE {
         missing.push(format!(
             "{:.1} % of the operations failed, which the server's mean holds and the client's does not.",
             100.0 * failed
@@ -133,7 +133,7 @@ fn of_client(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
         );
     }
     let others = at(total, Column::ClientOthers);
-    if others > OTHERS * (counted + others) {
+    if others > MIN_OTHERS_SHARE * (counted + others) {
         missing.push(format!(
             "{others:.0} operations of the client are of a kind that no server counter can be named for; they are left out."
         ));
@@ -142,11 +142,11 @@ fn of_client(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
     // On a busy machine most pings wait for a processor, while operations that are under way do not. No operation is faster than the
     // shortest ping, and the lower quartile is the time of the round trip itself.
     let shortest_us = pings.iter().copied().reduce(f64::min);
-    shape.floor_us = shortest_us.filter(|floor_us| *floor_us >= FLOOR_FROM_US).unwrap_or(0.0);
+    shape.floor_us = shortest_us.filter(|floor_us| *floor_us >= MIN_FLOOR_PING_US).unwrap_or(0.0);
     match quantile(&pings, 0.25) {
         Some(ping_us) => shape.ping_us = ping_us,
         None => missing.push(
-            "No ping was read, so the round trip within the network is not told apart from client and parse."
+            "No ping was read, so the round trip within the network is not separated from the layers client and parse."
                 .to_owned(),
         ),
     }
@@ -198,7 +198,7 @@ fn of_server(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
     }
     let mine = at(total, Column::Reads) + at(total, Column::Writes);
     let all = at(total, Column::AllReads) + at(total, Column::AllWrites);
-    if frame.of_namespace && all > mine * (1.0 + OTHERS) {
+    if frame.of_namespace && all > mine * (1.0 + MIN_OTHERS_SHARE) {
         missing.push(format!(
             "{:.0} % of the server's reads and writes are of other namespaces; its waits are of them too.",
             100.0 * (all - mine) / all
@@ -206,7 +206,7 @@ fn of_server(frame: &ServerFrame, total: &[f64], shape: &mut WindowDecisions, mi
     }
     let commands = at(total, Column::Commands);
     let everything = commands + all.max(mine);
-    if commands > OTHERS * everything && per(commands, at(total, Column::Time)) > 10.0 {
+    if commands > MIN_OTHERS_SHARE * everything && per(commands, at(total, Column::Time)) > 10.0 {
         missing.push(format!(
             "{:.0} % of the server's operations are commands; waits and processor time are of them too.",
             100.0 * commands / everything

@@ -19,9 +19,9 @@ const MIN_MOMENTS: usize = 8;
 const BLOCKS: usize = 12;
 const RESAMPLES: usize = 500;
 /// The share of the moments that the whole interval must exceed for a member to be named.
-const MIN_SHARE: f64 = 0.5;
+const MIN_NAMED_SHARE: f64 = 0.5;
 /// A part of a member's time above this share is the main part.
-const MAIN: f64 = 0.5;
+const MIN_MAIN_PART: f64 = 0.5;
 
 /// A voter as its majority sees it.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl MajorityWaits {
 
     /// The voter that certainly completes the majority at most moments.
     pub(crate) fn named(&self) -> Option<&Voter> {
-        self.first().filter(|voter| voter.interval.0 > MIN_SHARE)
+        self.first().filter(|voter| voter.interval.0 > MIN_NAMED_SHARE)
     }
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn name_it(evidence: &Evidence, primary: &str, finding: &mut Finding)
     ));
     finding.evidence.extend(device(evidence, &voter.member));
     let storage_us = parts.batch_us + parts.journal_us.unwrap_or(0.0);
-    if storage_us > MAIN * voter.behind_us {
+    if storage_us > MIN_MAIN_PART * voter.behind_us {
         finding.claim = format!(
             "Writes wait for {who}, the member that completes the majority, and most of it for its storage."
         );
@@ -242,7 +242,7 @@ pub(crate) fn name_it(evidence: &Evidence, primary: &str, finding: &mut Finding)
              the first; another write concern is another promise, not a remedy.",
             voter.member
         ));
-    } else if parts.rest_us > MAIN * voter.behind_us {
+    } else if parts.rest_us > MIN_MAIN_PART * voter.behind_us {
         finding.advice = Some(format!(
             "Look at the way to server {} (its ping, who it copies from) and at its processor, before its disks.",
             voter.member

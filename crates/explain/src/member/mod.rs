@@ -53,10 +53,10 @@ pub(crate) fn meets_clients(evidence: &Evidence, member: &str) -> bool {
 /// Whether clients read from a member that follows: it has more reads of the watched collection than monitoring itself makes, which asks
 /// for its latencies each second and its sizes twice a minute.
 pub(crate) fn is_read(evidence: &Evidence, member: &str) -> bool {
-    const OWN_PER_S: f64 = 3.0;
+    const MAX_MONITORING_PER_S: f64 = 3.0;
     let points = points(evidence, &format!("server.{member}.collection.reads.operations"));
     let seconds: f64 = points.iter().map(|one| one.end_ns.saturating_sub(one.begin_ns) as f64 / 1e9).sum();
-    points.iter().map(|point| point.value).sum::<f64>() > OWN_PER_S * seconds
+    points.iter().map(|point| point.value).sum::<f64>() > MAX_MONITORING_PER_S * seconds
 }
 
 /// A server's name in findings: its number, its role, its engine.
@@ -162,12 +162,14 @@ pub(crate) fn behind_us(moments: &[EntriesBehind], member: &str, writes_per_s: f
 }
 
 /// At this mean number of voters down, the set was short of a voter for most of the time.
-const MIN_DOWN: f64 = 0.5;
+const MIN_VOTERS_DOWN: f64 = 0.5;
 
 /// Adds to a finding on a primary's writes that voters are down, if the majority needs every voter that is up.
 pub(crate) fn name_down_voters(evidence: &Evidence, primary: &str, finding: &mut Finding) {
     let name = format!("server.{primary}.replication.voters_down");
-    let Some(down) = evidence.mean(&name).filter(|down| *down >= MIN_DOWN).map(f64::round) else { return };
+    let Some(down) = evidence.mean(&name).filter(|down| *down >= MIN_VOTERS_DOWN).map(f64::round) else {
+        return;
+    };
     let number = |name: &str| fact(evidence, primary, name).and_then(|text| text.parse::<f64>().ok());
     let Some((voters, majority)) = number("voters").zip(number("majority")) else { return };
     let up = voters - down;

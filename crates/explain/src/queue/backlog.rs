@@ -11,12 +11,12 @@ use crate::path::{DeviceSeconds, Seconds, client_gauge, waiting_for_pages};
 use crate::seconds::{SecondGrid, total, zip};
 
 use super::forecast::{Backlog, BacklogSecond};
-use super::rung::FULL;
+use super::rung::MIN_FILL_OF_CAP;
 
-/// If a queue is full at more than this share of a second's samples, it was full throughout.
-const THROUGHOUT: f64 = 0.9;
-/// The seconds on either side from which the number waiting while a queue is full is taken.
-const AROUND: usize = 30;
+/// If a queue is full at more than this share of a second's samples, it was full throughout: of twenty samples one may miss.
+const MIN_FULL_SAMPLES_SHARE: f64 = 0.9;
+/// The seconds on either side from which the number waiting while a queue is full is taken: a minute holds a whole cycle of a checkpoint.
+const SECONDS_AROUND: usize = 30;
 
 /// The mean number of requests above a device's queue in each second.
 pub(super) struct DeviceBacklog {
@@ -69,12 +69,12 @@ pub(super) fn backlog(samples: &[Vec<f64>], cap: f64, above: &[Option<f64>]) -> 
     let full: Vec<f64> = samples
         .iter()
         .map(|samples| {
-            let full = samples.iter().filter(|n| **n >= FULL * cap).count();
+            let full = samples.iter().filter(|n| **n >= MIN_FILL_OF_CAP * cap).count();
             full as f64 / samples.len().max(1) as f64
         })
         .collect();
     let when_full = |at: usize| {
-        let around = at.saturating_sub(AROUND)..=at.saturating_add(AROUND);
+        let around = at.saturating_sub(SECONDS_AROUND)..=at.saturating_add(SECONDS_AROUND);
         let shares = around.clone().filter_map(|at| full.get(at)).sum::<f64>();
         let waiting = around.filter_map(|at| above.get(at).copied().flatten()).sum::<f64>();
         if shares > 0.0 { waiting / shares } else { 0.0 }
@@ -93,12 +93,12 @@ fn laid(samples: &[f64], cap: f64, share: f64, when_full: f64) -> BacklogSecond 
     let full = share * samples.len() as f64;
     let mut place = 0.0;
     let one = |n: &f64| {
-        if *n < FULL * cap {
+        if *n < MIN_FILL_OF_CAP * cap {
             return Backlog::level(*n);
         }
         place += 1.0;
         let drained = 2.0 * (place - 0.5) / full;
-        if share > THROUGHOUT {
+        if share > MIN_FULL_SAMPLES_SHARE {
             return Backlog::level(n + when_full);
         }
         Backlog { requests: n + when_full * drained, height: n + 2.0 * when_full }

@@ -6,19 +6,19 @@
 use fathom_record::disk::{Entry, Step};
 use fathom_stats::{Level, fit, median};
 
-/// Throughput within this share of the highest is flat.
-const FLAT: f64 = 0.95;
+/// Throughput within this share of the highest is flat: repeats of a step differ by as much.
+const MIN_FLAT_THROUGHPUT: f64 = 0.95;
 /// A step whose depth at the device was less than this share of the intended depth was held back above the device.
-const REACHED: f64 = 0.8;
-/// A law fitted to the run's own seconds is used up to this many times the deepest depth seen.
-const BELIEVED: f64 = 2.0;
+const MIN_REACHED_DEPTH: f64 = 0.8;
+/// A law fitted to the run's own seconds is used up to this many times the deepest depth seen: beyond it nothing was measured.
+const MAX_EXTRAPOLATION: f64 = 2.0;
 /// A second counts as one depth only if its samples vary by less than this; over bursts a mean depth means nothing.
-const STEADY: f64 = 0.3;
+const MAX_STEADY_VARIATION: f64 = 0.3;
 /// The fewest seconds of a depth, and the fewest depths.
 const MIN_SECONDS: usize = 3;
 const MIN_DEPTHS: usize = 3;
 /// The most seconds of a depth that a law is fitted to.
-const MAX_REPEATS: usize = 20;
+const MAX_SECONDS_OF_DEPTH: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {
@@ -106,7 +106,7 @@ impl DeviceCurve {
     /// The fewest requests in flight that give 95 % of the highest throughput, and whether deeper ones were measured and gave no more.
     pub fn flat_from(&self) -> (f64, bool) {
         let highest = self.points.iter().map(|point| point.per_s).fold(0.0, f64::max);
-        let from = self.points.iter().find(|point| point.per_s >= FLAT * highest);
+        let from = self.points.iter().find(|point| point.per_s >= MIN_FLAT_THROUGHPUT * highest);
         let from = from.map_or(0.0, |point| point.depth);
         (from, self.deepest() >= 1.4 * from)
     }
@@ -153,7 +153,7 @@ fn on_device(step: &Step, device: &str) -> bool {
 fn held_back(step: &Step, device: &str, cap: f64) -> bool {
     let depth = step.streams.first().map_or(0.0, |stream| f64::from(stream.depth));
     let seen = step.devices.iter().find(|view| view.name == device).map(|view| view.aqu_sz);
-    depth > cap && seen.is_some_and(|seen| seen < REACHED * depth && seen <= 1.1 * cap)
+    depth > cap && seen.is_some_and(|seen| seen < MIN_REACHED_DEPTH * depth && seen <= 1.1 * cap)
 }
 
 /// One second of the run: mean depth, coefficient of variation of its samples, completions, and their mean time in microseconds.
@@ -163,7 +163,8 @@ pub(crate) type OwnSecond = (f64, f64, f64, f64);
 /// best is used up to twice that depth.
 pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
     let mut bins: Vec<(i64, Vec<&OwnSecond>)> = Vec::new();
-    for second in seconds.iter().filter(|(depth, spread, ..)| *depth >= 0.5 && *spread < STEADY) {
+    for second in seconds.iter().filter(|(depth, spread, ..)| *depth >= 0.5 && *spread < MAX_STEADY_VARIATION)
+    {
         // Two bins for each doubling of the depth.
         let bin = (second.0.log2() * 2.0).round() as i64;
         match bins.iter_mut().find(|(one, _)| *one == bin) {
@@ -190,7 +191,7 @@ pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
         .iter()
         .zip(&points)
         .flat_map(|((_, members), point)| {
-            let picked = members.iter().step_by(members.len().div_ceil(MAX_REPEATS));
+            let picked = members.iter().step_by(members.len().div_ceil(MAX_SECONDS_OF_DEPTH));
             picked.map(|one| Level { concurrency: point.depth, throughput: one.2 / one.0 * point.depth })
         })
         .filter(|level| level.throughput > 0.0)
@@ -198,7 +199,7 @@ pub(crate) fn from_seconds(seconds: &[OwnSecond]) -> Option<DeviceCurve> {
     let deepest = points.iter().map(|point| point.depth).fold(0.0, f64::max);
     let mut source = "the run's own seconds of steady depth".to_owned();
     if let Some(law) = fit(&levels).ok().and_then(|laws| laws.best_fit().copied()) {
-        let depth = BELIEVED * deepest;
+        let depth = MAX_EXTRAPOLATION * deepest;
         let per_s = law.curve.throughput_at(depth);
         points.push(CurvePoint { depth, per_s, response_us: depth / per_s * 1e6 });
         source = format!(

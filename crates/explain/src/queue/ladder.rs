@@ -9,7 +9,7 @@ use crate::seconds::{SecondGrid, mean, total, zip};
 use crate::server_devices::leaves;
 
 use super::backlog::{above, backlog};
-use super::rung::{FULL, RungReadings, judge};
+use super::rung::{MIN_FILL_OF_CAP, RungReadings, judge};
 use super::{curve, forecast};
 
 /// A ladder for each device of a server; one without a device if none was watched.
@@ -42,7 +42,7 @@ pub(super) fn ladders(evidence: &Evidence, member: &str) -> Vec<QueueLadder> {
     for device in devices {
         let mut one = ladder(Some(device.clone()));
         if let Some(bottom) =
-            Bottom::from_evidence(evidence, grid, member, &device, all.as_deref().unwrap_or(&[]))
+            DeviceQueue::from_evidence(evidence, grid, member, &device, all.as_deref().unwrap_or(&[]))
         {
             one.rungs.extend(judge(&bottom.seen, &mut stream));
             one.forecast = bottom.forecast(evidence, &mut stream);
@@ -65,7 +65,7 @@ fn values(evidence: &Evidence, name: &str) -> Vec<(u64, f64)> {
 
 /// Share of a second's samples at which a queue was full, from gauges of a second each.
 fn full(value: &[Option<f64>], cap: f64) -> Seconds {
-    value.iter().map(|value| value.map(|value| f64::from(u8::from(value >= FULL * cap)))).collect()
+    value.iter().map(|value| value.map(|value| f64::from(u8::from(value >= MIN_FILL_OF_CAP * cap)))).collect()
 }
 
 /// The client's connections: above them are the operations that are due and not sent yet.
@@ -122,7 +122,7 @@ fn tickets(evidence: &Evidence, grid: SecondGrid, member: &str, kind: &str) -> O
 }
 
 /// The queue of a device.
-struct Bottom {
+struct DeviceQueue {
     device: String,
     seen: RungReadings,
     counters: DeviceSeconds,
@@ -132,7 +132,7 @@ struct Bottom {
     how: Option<String>,
 }
 
-impl Bottom {
+impl DeviceQueue {
     /// `None` if its requests in flight were not sampled, or its counters not read.
     fn from_evidence(
         evidence: &Evidence,
@@ -140,7 +140,7 @@ impl Bottom {
         member: &str,
         device: &str,
         all: &[Option<f64>],
-    ) -> Option<Bottom> {
+    ) -> Option<DeviceQueue> {
         let points = values(evidence, &format!("device.{device}.in_flight"));
         let counters = DeviceSeconds::from_evidence(evidence, grid, device)?;
         let cap = mean(
@@ -152,7 +152,7 @@ impl Bottom {
                 second.push(*value);
             }
         }
-        let line = FULL * cap.unwrap_or(f64::INFINITY);
+        let line = MIN_FILL_OF_CAP * cap.unwrap_or(f64::INFINITY);
         let share = |second: &Vec<f64>| {
             (!second.is_empty())
                 .then(|| second.iter().filter(|n| **n >= line).count() as f64 / second.len() as f64)
@@ -169,13 +169,19 @@ impl Bottom {
             wait_us: operation,
             per_s: counters.requests.clone(),
         };
-        Some(Bottom { device: device.to_owned(), seen, counters, samples, how: found.map(|found| found.how) })
+        Some(DeviceQueue {
+            device: device.to_owned(),
+            seen,
+            counters,
+            samples,
+            how: found.map(|found| found.how),
+        })
     }
 
     /// The gain of another cap; `None` if the cap or the device's curve is not known, or the queue was never full.
     fn forecast(&self, evidence: &Evidence, stream: &mut SeededRandom) -> Option<QueueForecast> {
         let cap = self.seen.cap.filter(|cap| *cap >= 1.0)?;
-        let often = self.seen.values.iter().filter(|value| **value >= FULL * cap).count();
+        let often = self.seen.values.iter().filter(|value| **value >= MIN_FILL_OF_CAP * cap).count();
         if often == 0 {
             return None;
         }

@@ -54,7 +54,7 @@ pub(crate) fn curve_of_reads(evidence: &Evidence, device: &str) -> Option<Device
 /// A gain whose interval begins below this does not justify a change.
 const MIN_GAIN: f64 = 0.02;
 /// The smallest cap whose gain is within this share of the best is advised.
-const NEAR_BEST: f64 = 0.95;
+const MIN_SHARE_OF_BEST: f64 = 0.95;
 const SOURCE: &str = "docs/methods.md#queues-and-what-a-deeper-one-would-bring; torvalds/linux:Documentation/ABI/stable/sysfs-block; \
                       open-iscsi/open-iscsi:etc/iscsid.conf";
 
@@ -97,7 +97,7 @@ pub(crate) fn time(us: f64) -> Nanos {
 /// The option to advise: the smallest cap that is nearly as good as the best, if its gain is large enough.
 fn advised(options: &[ForecastOption]) -> Option<&ForecastOption> {
     let best = options.iter().map(|option| option.share).fold(0.0, f64::max);
-    options.iter().find(|option| option.share >= NEAR_BEST * best && option.interval.0 > MIN_GAIN)
+    options.iter().find(|option| option.share >= MIN_SHARE_OF_BEST * best && option.interval.0 > MIN_GAIN)
 }
 
 fn of_device(

@@ -7,23 +7,23 @@ use fathom_units::decimal;
 use crate::path::Seconds;
 use crate::seconds::mean;
 
-/// A queue is full at this share of its cap.
-pub(super) const FULL: f64 = 0.95;
+/// A queue is full at this share of its cap: the gauge is read a moment before or after the queue's peak.
+pub(super) const MIN_FILL_OF_CAP: f64 = 0.95;
 /// A queue that is full for a smaller share of the time does not hold operations back.
 const MIN_FULL_SHARE: f64 = 0.10;
 /// Fewer waiting above it than this share of its cap are the noise of sampling.
-const ABOVE: f64 = 0.05;
-const RHO: f64 = 0.5;
-const P: f64 = 0.01;
+const MIN_WAITING_ABOVE: f64 = 0.05;
+const MIN_RHO: f64 = 0.5;
+const MAX_P: f64 = 0.01;
 /// The most seconds that are correlated, evenly picked: more would take long and add no information.
 const MAX_PAIRS: usize = 600;
 const MIN_PAIRS: usize = 10;
 const PERMUTATIONS: usize = 999;
 /// If the number waiting or the wait varies by less than this, ranks of seconds are noise, and the mean wait is compared
 /// with Little's law instead.
-const STEADY: f64 = 0.25;
+const MAX_STEADY_VARIATION: f64 = 0.25;
 /// The least share that the wait seen must be of the wait that Little's law gives for the number waiting.
-const SEEN_WAIT: f64 = 0.5;
+const MIN_SEEN_WAIT: f64 = 0.5;
 
 /// The readings of one rung.
 pub(super) struct RungReadings {
@@ -60,7 +60,7 @@ pub(super) fn judge(seen: &RungReadings, stream: &mut SeededRandom) -> Option<Qu
             "How many it lets through could not be read, so whether it is full cannot be determined.".into();
         return Some(rung);
     };
-    let at_cap = seen.values.iter().filter(|value| **value >= FULL * cap).count();
+    let at_cap = seen.values.iter().filter(|value| **value >= MIN_FILL_OF_CAP * cap).count();
     let share = at_cap as f64 / seen.values.len() as f64;
     rung.share_at_cap = Some(share);
     if share < MIN_FULL_SHARE {
@@ -79,7 +79,7 @@ pub(super) fn judge(seen: &RungReadings, stream: &mut SeededRandom) -> Option<Qu
             format!("It was full {:.0} % of the time; what waits above it could not be seen.", 100.0 * share);
         return Some(rung);
     };
-    if above < (ABOVE * cap).max(1.0) {
+    if above < (MIN_WAITING_ABOVE * cap).max(1.0) {
         rung.words = format!(
             "It was full {:.0} % of the time, but hardly more asked for it than it lets through.",
             100.0 * share
@@ -116,14 +116,14 @@ fn follows(seen: &RungReadings, stream: &mut SeededRandom) -> Option<RankCorrela
 
 /// The third condition, and how it was met or missed.
 fn waits(seen: &RungReadings, correlated: Option<RankCorrelation>) -> (bool, String) {
-    if let Some(found) = correlated.filter(|found| found.rho > RHO && found.p < P) {
+    if let Some(found) = correlated.filter(|found| found.rho > MIN_RHO && found.p < MAX_P) {
         let why =
             format!("the more there are, the longer they wait (Spearman {:.2}, p {:.3})", found.rho, found.p);
         return (true, why);
     }
     let is_steady = |values: &Seconds| {
         let values: Vec<f64> = values.iter().flatten().copied().collect();
-        coefficient_of_variation(&values).is_some_and(|variation| variation < STEADY)
+        coefficient_of_variation(&values).is_some_and(|variation| variation < MAX_STEADY_VARIATION)
     };
     let steady = is_steady(&seen.above) || is_steady(&seen.wait_us);
     let all = |values: &Seconds| mean(values.iter().flatten().copied());
@@ -134,7 +134,7 @@ fn waits(seen: &RungReadings, correlated: Option<RankCorrelation>) -> (bool, Str
     let expected_us = above / per_s * 1e6;
     let figures =
         format!("{} of the {} us that so many must wait are seen", decimal(wait_us), decimal(expected_us));
-    if steady && wait_us >= SEEN_WAIT * expected_us && expected_us > 0.0 {
+    if steady && wait_us >= MIN_SEEN_WAIT * expected_us && expected_us > 0.0 {
         return (true, format!("their number or their wait is steady, and {figures}"));
     }
     (

@@ -15,8 +15,8 @@ const MAX_ROUGH_SPREAD_MS: u64 = 600;
 /// Heartbeats in each direction that a period needs, and the share of them that must match.
 const MIN_HEARTBEATS: usize = 10;
 const MIN_MATCHED_SHARE: f64 = 0.5;
-/// A bound holds for this share of a period's heartbeats.
-const BOUND_SHARE: f64 = 0.95;
+/// A bound holds for this share of a period's heartbeats: a few are noted late.
+const MIN_BOUND_SHARE: f64 = 0.95;
 /// Within a period the bounds cross by no more than this, or the clock was set in it.
 const MAX_CROSSING_MS: i64 = 5;
 /// Times are cut to whole milliseconds.
@@ -66,8 +66,8 @@ fn in_period(reference: &Peers, member: &Peers, (first, second): (i64, i64)) -> 
     // A heartbeat comes before its reply does.
     let lower = differences(&of_member.replies_ms, &of_reference.requests_ms, rough_ms)?;
     let upper = differences(&of_member.requests_ms, &of_reference.replies_ms, rough_ms)?;
-    let min_ms = quantile(&lower, BOUND_SHARE)?.floor() as i64 - ROUNDING_MS;
-    let max_ms = quantile(&upper, 1.0 - BOUND_SHARE)?.ceil() as i64 + ROUNDING_MS;
+    let min_ms = quantile(&lower, MIN_BOUND_SHARE)?.floor() as i64 - ROUNDING_MS;
+    let max_ms = quantile(&upper, 1.0 - MIN_BOUND_SHARE)?.ceil() as i64 + ROUNDING_MS;
     let offset = ClockOffset { min_ms: min_ms.min(max_ms), max_ms: max_ms.max(min_ms) };
     (min_ms - max_ms <= MAX_CROSSING_MS).then_some(offset)
 }

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 use super::bins::Bins;
 
 /// Bins that are compared as one: the kernel writes back within 30 s.
-const BLOCK: usize = 6;
+const BLOCK_BINS: usize = 6;
 /// The fewest bytes that the engine must have written in a block for it to count.
 const MIN_BLOCK_BYTES: f64 = 1_048_576.0;
 /// The most blocks that are compared, which are those in which the engine writes most.
 const MAX_BLOCKS: usize = 30;
 /// The least part of the engine's bytes that its disk is written: the file system may compress, and neighbouring blocks share writes.
-const MIN_PART: f64 = 0.7;
+const MIN_WRITTEN_PART: f64 = 0.7;
 /// The least share of the blocks in which that holds.
-const MIN_SHARE: f64 = 0.7;
+const MIN_BLOCKS_SHARE: f64 = 0.7;
 /// A disk wins over another if its writes follow the engine's more closely by this much.
 const MIN_LEAD: f64 = 0.2;
 
@@ -82,8 +82,9 @@ fn database_disk(bins: &Bins, member: usize) -> DatabaseDisk {
     }
     let engine =
         ["engine.written_bytes", "journal.written_bytes"].map(|name| format!("server.{member}.{name}"));
-    let blocks: Vec<Vec<usize>> =
-        (0..bins.len() / BLOCK).map(|block| (block * BLOCK..(block + 1) * BLOCK).collect()).collect();
+    let blocks: Vec<Vec<usize>> = (0..bins.len() / BLOCK_BINS)
+        .map(|block| (block * BLOCK_BINS..(block + 1) * BLOCK_BINS).collect())
+        .collect();
     let mut written: Vec<(f64, &Vec<usize>)> = blocks
         .iter()
         .filter_map(|block| Some((bins.sum_of(&engine, block)?, block)))
@@ -98,8 +99,8 @@ fn database_disk(bins: &Bins, member: usize) -> DatabaseDisk {
         let name = format!("device.{disk}.written_bytes");
         let pairs: Vec<(f64, f64)> =
             written.iter().filter_map(|(bytes, block)| Some((*bytes, bins.sum(&name, block)?))).collect();
-        let enough = pairs.iter().filter(|(engine, disk)| *disk >= MIN_PART * engine).count();
-        (enough as f64 >= MIN_SHARE * pairs.len() as f64 && !pairs.is_empty())
+        let enough = pairs.iter().filter(|(engine, disk)| *disk >= MIN_WRITTEN_PART * engine).count();
+        (enough as f64 >= MIN_BLOCKS_SHARE * pairs.len() as f64 && !pairs.is_empty())
             .then(|| (disk.clone(), correlation(&pairs).unwrap_or(0.0)))
     };
     let mut found: Vec<(String, f64)> = disks.iter().filter_map(follows).collect();
@@ -138,8 +139,8 @@ mod tests {
     fn found(minutes: &[(f64, f64, f64)]) -> DatabaseDisk {
         let mut series = SeriesSet::default();
         for (minute, (engine, sda, sdb)) in minutes.iter().enumerate() {
-            let begin_ns = (minute * BLOCK) as u64 * BIN_NS;
-            let end_ns = begin_ns + BLOCK as u64 * BIN_NS;
+            let begin_ns = (minute * BLOCK_BINS) as u64 * BIN_NS;
+            let end_ns = begin_ns + BLOCK_BINS as u64 * BIN_NS;
             let names =
                 ["server.0.engine.written_bytes", "device.sda.written_bytes", "device.sdb.written_bytes"];
             for (name, mib) in names.iter().zip([engine, sda, sdb]) {

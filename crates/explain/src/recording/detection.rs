@@ -5,17 +5,17 @@
 //! that make operations half as slow again for 30 s.
 
 use super::change_points::change_points;
-use super::normal::Normal;
+use super::normal::NormalLevel;
 use super::signals::Signal;
 
 /// Bins on either side from which the normal is taken: half an hour.
-const HALF_WINDOW: usize = 180;
+const HALF_WINDOW_BINS: usize = 180;
 /// The number of bins for which the normal is computed once.
-const STEP: usize = 6;
+const STEP_BINS: usize = 6;
 /// With fewer bins around, the whole recording is the normal.
 const MIN_BINS: usize = 6;
 /// The bins of a stretch: 30 s.
-const STRETCH: usize = 3;
+const STRETCH_BINS: usize = 3;
 /// The fewest spreads by which a stretch exceeds the normal.
 const MIN_SPREADS: f64 = 3.5;
 /// The fewest spreads by which a single bin exceeds it, and the least factor by which it is slower.
@@ -39,7 +39,9 @@ pub(super) struct Excess {
 pub(super) fn excesses(signal: &Signal, means_us: &[Option<(f64, f64)>]) -> Vec<Excess> {
     let logs = logs(means_us);
     let known: Vec<f64> = logs.iter().flatten().copied().collect();
-    let Some(all) = Normal::from_logs(&known).filter(|_| known.len() >= MIN_BINS) else { return Vec::new() };
+    let Some(all) = NormalLevel::from_logs(&known).filter(|_| known.len() >= MIN_BINS) else {
+        return Vec::new();
+    };
     let mut ends: Vec<usize> = change_points(&logs).iter().map(|change| change.bin).collect();
     ends.push(logs.len());
     let (mut found, mut begin) = (Vec::new(), 0);
@@ -57,15 +59,15 @@ pub(super) fn logs(means_us: &[Option<(f64, f64)>]) -> Vec<Option<f64>> {
 }
 
 /// The same for a part of the recording in which the server behaves alike; bins are numbered from its begin.
-fn excesses_of_part(signal: &Signal, logs: &[Option<f64>], all: Normal) -> Vec<Excess> {
+fn excesses_of_part(signal: &Signal, logs: &[Option<f64>], all: NormalLevel) -> Vec<Excess> {
     let mut found: Vec<Option<f64>> = vec![None; logs.len()];
-    for block in (0..logs.len()).step_by(STEP) {
-        let from = block.saturating_sub(HALF_WINDOW);
-        let to = (block + STEP + HALF_WINDOW).min(logs.len());
+    for block in (0..logs.len()).step_by(STEP_BINS) {
+        let from = block.saturating_sub(HALF_WINDOW_BINS);
+        let to = (block + STEP_BINS + HALF_WINDOW_BINS).min(logs.len());
         let around: Vec<f64> = logs.get(from..to).unwrap_or(&[]).iter().flatten().copied().collect();
-        let near = Normal::from_logs(&around).filter(|_| around.len() >= MIN_BINS).unwrap_or(all);
-        for first in block..(block + STEP).min(logs.len()) {
-            let stretch: Vec<(usize, f64)> = (first..(first + STRETCH).min(logs.len()))
+        let near = NormalLevel::from_logs(&around).filter(|_| around.len() >= MIN_BINS).unwrap_or(all);
+        for first in block..(block + STEP_BINS).min(logs.len()) {
+            let stretch: Vec<(usize, f64)> = (first..(first + STRETCH_BINS).min(logs.len()))
                 .filter_map(|bin| Some((bin, logs.get(bin).copied().flatten()?)))
                 .collect();
             let Some(normal) = normal_if_exceeded(signal, &stretch, near, all) else { continue };
@@ -92,15 +94,15 @@ fn excesses_of_part(signal: &Signal, logs: &[Option<f64>], all: Normal) -> Vec<E
 fn normal_if_exceeded(
     signal: &Signal,
     stretch: &[(usize, f64)],
-    near: Normal,
-    all: Normal,
-) -> Option<Normal> {
+    near: NormalLevel,
+    all: NormalLevel,
+) -> Option<NormalLevel> {
     let mean = stretch.iter().map(|(_, log)| log).sum::<f64>() / stretch.len().max(1) as f64;
-    let exceeds = |log: f64, normal: Normal, spreads: f64, ratio: f64| {
+    let exceeds = |log: f64, normal: NormalLevel, spreads: f64, ratio: f64| {
         log - normal.log >= (spreads * normal.spread).max(ratio.ln())
             && log.exp() - normal.log.exp() >= signal.min_growth_us
     };
-    let is_whole = stretch.len() == STRETCH;
+    let is_whole = stretch.len() == STRETCH_BINS;
     if is_whole && exceeds(mean, near, MIN_SPREADS, signal.min_ratio) {
         return Some(near);
     }

@@ -7,10 +7,10 @@ use super::bins::Bins;
 /// The lower bounds of the buckets, in milliseconds. Up to 7.0 those below 10 ms are not counted.
 const BOUNDS_MS: [u32; 7] = [0, 10, 50, 100, 250, 500, 1000];
 /// The fewest reads or writes for a distribution.
-const MIN_COUNT: f64 = 20.0;
+const MIN_OPERATIONS: f64 = 20.0;
 /// A share of long ones is evidence from here on, if it is this many times the usual one.
-const MIN_SHARE: f64 = 0.01;
-const MIN_RATIO: f64 = 2.0;
+const MIN_LONG_SHARE: f64 = 0.01;
+const MIN_LONG_RATIO: f64 = 2.0;
 
 /// The distributions in an incident and in the calm bins around it, reads first.
 pub(super) fn distributions(
@@ -22,12 +22,12 @@ pub(super) fn distributions(
     let of_kind = |(kind, words): (&str, &str)| {
         let counts = counts(bins, member, kind, over)?;
         let count: f64 = counts.iter().sum();
-        if count < MIN_COUNT {
+        if count < MIN_OPERATIONS {
             return None;
         }
         let usual = self::counts(bins, member, kind, calm);
         let usual =
-            usual.map(|usual| (usual.iter().sum::<f64>(), usual)).filter(|(all, _)| *all >= MIN_COUNT);
+            usual.map(|usual| (usual.iter().sum::<f64>(), usual)).filter(|(all, _)| *all >= MIN_OPERATIONS);
         let shares = BOUNDS_MS.iter().zip(counts).enumerate().map(|(number, (from_ms, bucket))| TimeShare {
             from_ms: *from_ms,
             share: bucket / count,
@@ -58,9 +58,9 @@ fn sentence(one: &TimeDistribution) -> Option<String> {
     let bounds = BOUNDS_MS.iter().rev().filter(|from_ms| **from_ms > 0);
     let (from_ms, share) = bounds
         .map(|from_ms| (*from_ms, long(*from_ms).map(|share| share.share).sum::<f64>()))
-        .find(|(from_ms, share)| *share >= if *from_ms == 10 { MIN_SHARE } else { 0.1 })?;
+        .find(|(from_ms, share)| *share >= if *from_ms == 10 { MIN_LONG_SHARE } else { 0.1 })?;
     let usual: Option<f64> = long(from_ms).map(|share| share.usual_share).sum();
-    if usual.is_some_and(|usual| share < MIN_RATIO * usual) {
+    if usual.is_some_and(|usual| share < MIN_LONG_RATIO * usual) {
         return None;
     }
     let percent = |share: f64| match 100.0 * share {

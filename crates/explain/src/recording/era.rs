@@ -42,7 +42,7 @@ const BINNED: &[&str] = &[
 
 /// Samples that are not judged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct TimeLeftOut {
+pub struct OmittedTime {
     /// Begin, in milliseconds since 1970 in UTC.
     pub begin_ms: i64,
     pub end_ms: i64,
@@ -127,9 +127,9 @@ impl RecordingEra {
         self.bins.covered_s(&format!("server.{member}.up"), within) - own_s >= 0.5 * length_s
     }
 
-    pub(super) fn left_out(&self) -> TimeLeftOut {
+    pub(super) fn left_out(&self) -> OmittedTime {
         let ms = |ns: u64| (ns / 1_000_000) as i64;
-        TimeLeftOut {
+        OmittedTime {
             begin_ms: ms(self.window_ns.0),
             end_ms: ms(self.window_ns.1),
             recorded_s: self.recorded_s,

@@ -9,14 +9,14 @@ use super::bins::Bins;
 
 /// A file system is full below this free share and this many free bytes: WiredTiger keeps a checkpoint until the next one is written. One in a
 /// hundred of a large volume is room enough.
-const MAX_FULL_SHARE: f64 = 0.01;
-const MAX_FULL_BYTES: f64 = 4.0 * 1_073_741_824.0;
+const MAX_FULL_FREE_SHARE: f64 = 0.01;
+const MAX_FULL_FREE_BYTES: f64 = 4.0 * 1_073_741_824.0;
 /// The cause of an incident in which it was full.
 pub(super) const FULL: &str = "file-system-full";
 /// Stretches that are no further apart than this, in bins, are one.
-const MAX_APART: usize = 6;
+const MAX_BINS_APART: usize = 6;
 /// It is nearly full below this share.
-const MAX_NEARLY_FULL_SHARE: f64 = 0.05;
+const MAX_NEARLY_FULL_FREE_SHARE: f64 = 0.05;
 
 /// The free space of the data's file system in each bin: as a share of it, and in bytes.
 fn free_space(bins: &Bins, member: usize) -> Vec<Option<(f64, f64)>> {
@@ -35,10 +35,10 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
     let mut stretches: Vec<(usize, usize, f64)> = Vec::new();
     for (bin, free) in free.iter().enumerate() {
         let Some((share, bytes)) = free else { continue };
-        if *share >= MAX_FULL_SHARE || *bytes >= MAX_FULL_BYTES {
+        if *share >= MAX_FULL_FREE_SHARE || *bytes >= MAX_FULL_FREE_BYTES {
             continue;
         }
-        match stretches.last_mut().filter(|(_, end, _)| bin - *end <= MAX_APART) {
+        match stretches.last_mut().filter(|(_, end, _)| bin - *end <= MAX_BINS_APART) {
             Some((_, end, least)) => (*end, *least) = (bin + 1, least.min(*bytes)),
             None => stretches.push((bin, bin + 1, *bytes)),
         }
@@ -74,7 +74,7 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
 pub(super) fn nearly_full_words(bins: &Bins, member: usize) -> Option<String> {
     let free = free_space(bins, member);
     let (share, bytes) = free.into_iter().flatten().min_by(|one, other| one.0.total_cmp(&other.0))?;
-    (share < MAX_NEARLY_FULL_SHARE).then(|| {
+    (share < MAX_NEARLY_FULL_FREE_SHARE).then(|| {
         format!(
             "The file system of the data was {:.1} % full at worst: {} were free.",
             100.0 * (1.0 - share),

@@ -9,12 +9,12 @@ use fathom_stats::median;
 /// The number of samples from which the usual length is taken.
 const NEIGHBOURS: usize = 15;
 /// The least factor by which a gap is longer than usual, and its least additional length, as in `fathom ftdc info`.
-const GAP_FACTOR: f64 = 3.0;
+const MIN_GAP_RATIO: f64 = 3.0;
 const MIN_EXTRA_S: f64 = 2.0;
-/// If the host counted less than this share of the gap's time, it stopped too.
-const HOST_STOOD: f64 = 0.5;
-/// Operations continued if they reached this share of their usual rate.
-const WENT_ON: f64 = 0.5;
+/// If the host counted less than this share of the gap's time, it stopped too. A running host counts all of it, a stopped one none.
+const MIN_COUNTED_SHARE: f64 = 0.5;
+/// Operations continued if they reached this share of their usual rate: a stopped process ends none, and the load varies.
+const MIN_CONTINUED_RATE: f64 = 0.5;
 /// The recorder waited if the sample before the gap took this share of the additional time.
 const MIN_SAMPLE_SHARE: f64 = 0.5;
 /// A sync of the journal that took this share of it may have held up what the recorder writes.
@@ -83,7 +83,7 @@ impl GapFinder {
             self.follow(length_s);
             let usual_s = median(&self.lengths_s).filter(|_| self.lengths_s.len() >= NEIGHBOURS / 3);
             match usual_s
-                .filter(|usual_s| length_s > GAP_FACTOR * usual_s && length_s - usual_s >= MIN_EXTRA_S)
+                .filter(|usual_s| length_s > MIN_GAP_RATIO * usual_s && length_s - usual_s >= MIN_EXTRA_S)
             {
                 Some(usual_s) => self.add_gap(series, member, window_ns, usual_s, operations),
                 None => {
@@ -137,7 +137,7 @@ impl GapFinder {
             at(&format!("server.{member}.{name}")).map(|time| time / unit >= share * extra_s)
         };
         let kind = match (host_share, operations) {
-            (Some(share), _) if share < HOST_STOOD => GapKind::HostSuspended,
+            (Some(share), _) if share < MIN_COUNTED_SHARE => GapKind::HostSuspended,
             // The rate of a few operations is not reliable.
             (_, Some(operations)) if per_s * length_s >= 20.0 => {
                 let is_long_sample = took("recorder.sample_ms", 1e3, MIN_SAMPLE_SHARE);
@@ -147,7 +147,7 @@ impl GapFinder {
                     before.map_or((operations, 0.0), |(more, length_s)| (operations + more, length_s));
                 // The samples at both ends include the usual operations of one sample.
                 let within = operations - per_s * (usual_s + before_s);
-                let went_on = within >= WENT_ON * per_s * extra_s;
+                let went_on = within >= MIN_CONTINUED_RATE * per_s * extra_s;
                 match is_long_sample {
                     _ if !went_on => GapKind::ProcessStopped,
                     Some(false) if took("journal.sync_us", 1e6, MIN_SYNC_SHARE) == Some(true) => {
@@ -168,7 +168,7 @@ impl GapFinder {
 /// Whether the samples after a gap are closer together than the gap is long: otherwise the sampling period changed there.
 fn is_gap((gap, behind_s): &(RecordedGap, Vec<f64>)) -> bool {
     median(behind_s)
-        .is_none_or(|usual_s| gap.length_s > GAP_FACTOR * usual_s && gap.length_s - usual_s >= MIN_EXTRA_S)
+        .is_none_or(|usual_s| gap.length_s > MIN_GAP_RATIO * usual_s && gap.length_s - usual_s >= MIN_EXTRA_S)
 }
 
 /// Keeps the last [`NEIGHBOURS`] values.

@@ -20,19 +20,19 @@ const MIN_OTHERS_GROWTH: f64 = 2.0;
 /// A layer is the cause if its growth is at least this share of the time by which operations took longer.
 const MIN_GROWTH_SHARE: f64 = 0.3;
 /// Syncs and reads of pages are slow if they take this many times as long as usual, and at least this long.
-const SLOW_RATIO: f64 = 2.0;
-const SLOW_SYNC_US: f64 = 5000.0;
-const SLOW_PAGE_US: f64 = 2000.0;
+const MIN_SLOW_RATIO: f64 = 2.0;
+const MIN_SLOW_SYNC_US: f64 = 5000.0;
+const MIN_SLOW_PAGE_US: f64 = 2000.0;
 /// The disk is idle if the wait for pages is this many times as long as a request of the disk, or if the disk has no requests.
-const ABOVE_DISK_RATIO: f64 = 3.0;
+const MIN_RATIO_TO_DISK: f64 = 3.0;
 /// Processors are short below this idle time, or with this many tasks for each.
-const SHORT_IDLE_PCT: f64 = 10.0;
-const SHORT_RUNNABLE: f64 = 2.0;
+const MAX_SHORT_IDLE_PCT: f64 = 10.0;
+const MIN_SHORT_RUNNABLE: f64 = 2.0;
 /// Checkpoints are slow if they take this long.
-const SLOW_CHECKPOINT_US: f64 = 1e7;
+const MIN_SLOW_CHECKPOINT_US: f64 = 1e7;
 /// The least factor by which clients ask for more than usual, and the fewest more operations a second.
 const MIN_LOAD_RATIO: f64 = 2.0;
-const MIN_MORE_PER_S: f64 = 100.0;
+const MIN_EXTRA_PER_S: f64 = 100.0;
 /// The fewest pages of swap a second that count as a cause.
 const MIN_SWAP_PER_S: f64 = 100.0;
 
@@ -97,15 +97,15 @@ impl IncidentComparison<'_> {
         let at = super::signals::SIGNALS.iter().position(|signal| signal.words == words)?;
         let now = self.now.signals_us.get(at).copied().flatten()?;
         let calm = self.calm.signals_us.get(at).copied().flatten().unwrap_or(0.0);
-        (now >= min_us && now >= SLOW_RATIO * calm).then_some((now, calm))
+        (now >= min_us && now >= MIN_SLOW_RATIO * calm).then_some((now, calm))
     }
 
     fn slow_sync(&self) -> Option<(f64, f64)> {
-        self.slow("a sync of the journal", SLOW_SYNC_US)
+        self.slow("a sync of the journal", MIN_SLOW_SYNC_US)
     }
 
     fn slow_page(&self) -> Option<(f64, f64)> {
-        self.slow("a read of a page", SLOW_PAGE_US)
+        self.slow("a read of a page", MIN_SLOW_PAGE_US)
     }
 
     fn storage(&self, id: &'static str, confidence: Confidence, sentence: String) -> IncidentCause {
@@ -159,7 +159,7 @@ impl IncidentComparison<'_> {
 
     fn swapping(&self) -> Option<IncidentCause> {
         let (now, calm) = (self.now.swap_per_s?, self.calm.swap_per_s.unwrap_or(0.0));
-        (now >= MIN_SWAP_PER_S && now >= SLOW_RATIO * calm).then(|| IncidentCause {
+        (now >= MIN_SWAP_PER_S && now >= MIN_SLOW_RATIO * calm).then(|| IncidentCause {
             id: "swapping",
             domain: None,
             confidence: Confidence::Likely,
@@ -186,7 +186,7 @@ impl IncidentComparison<'_> {
         };
         let mut cause = match (self.disk, self.now.disk) {
             (DatabaseDisk::Known(disk), Some(figures)) => {
-                let is_above = now >= ABOVE_DISK_RATIO * figures.await_us || figures.in_flight < 0.5;
+                let is_above = now >= MIN_RATIO_TO_DISK * figures.await_us || figures.in_flight < 0.5;
                 let found = if is_above {
                     format!(
                         ", and waited above {disk}, which had {} requests in flight: a limit in front of the disk (of a control group or of the volume), or a device that is not recorded",
@@ -223,7 +223,7 @@ impl IncidentComparison<'_> {
         let (now, calm) = self.slow_sync()?;
         let waits = self.grown_share(WaitLayer::Journal) + self.grown_share(WaitLayer::Rest);
         let hurt = self.growth_us() > 0.0 && waits >= MIN_GROWTH_SHARE;
-        let is_on_disk = self.now.disk.is_some_and(|figures| figures.await_us * ABOVE_DISK_RATIO >= now);
+        let is_on_disk = self.now.disk.is_some_and(|figures| figures.await_us * MIN_RATIO_TO_DISK >= now);
         let where_ = match self.disk {
             DatabaseDisk::Known(disk) if is_on_disk => format!(" on {disk}"),
             DatabaseDisk::Known(disk) => format!(", most of it above {disk}"),
@@ -256,7 +256,7 @@ impl IncidentComparison<'_> {
     /// Clients that ask for more than usual, and what became short by it.
     fn client(&self) -> Option<IncidentCause> {
         let (now, calm) = (self.now.operations_per_s, self.calm.operations_per_s);
-        let is_more = now >= MIN_LOAD_RATIO * calm && now - calm >= MIN_MORE_PER_S && calm > 0.0;
+        let is_more = now >= MIN_LOAD_RATIO * calm && now - calm >= MIN_EXTRA_PER_S && calm > 0.0;
         let queued = self.grown_share(WaitLayer::Ticket);
         let short = match () {
             () if !is_more || self.growth_us() <= 0.0 => return None,
@@ -292,7 +292,7 @@ impl IncidentComparison<'_> {
 
     /// A checkpoint that took long. Operations do not wait for it, so it explains them only by what it writes.
     fn checkpoint(&self) -> Option<IncidentCause> {
-        let (now, calm) = self.slow(CHECKPOINT, SLOW_CHECKPOINT_US)?;
+        let (now, calm) = self.slow(CHECKPOINT, MIN_SLOW_CHECKPOINT_US)?;
         let sentence = format!("A checkpoint took {} (usually {}).", time(now), time(calm));
         let mut cause = self.storage("long-checkpoint", Confidence::CannotTell, sentence);
         cause.against.push("No counter shows that operations waited for it.".to_owned());
@@ -347,7 +347,7 @@ impl IncidentComparison<'_> {
 
     fn is_short_of_processors(&self) -> bool {
         self.now.idle_pct.is_some_and(|idle| {
-            idle < SHORT_IDLE_PCT || self.now.runnable.is_some_and(|tasks| tasks >= SHORT_RUNNABLE)
+            idle < MAX_SHORT_IDLE_PCT || self.now.runnable.is_some_and(|tasks| tasks >= MIN_SHORT_RUNNABLE)
         })
     }
 
@@ -389,7 +389,7 @@ impl IncidentComparison<'_> {
         let is_storage = cause.domain == Some(Domain::Storage);
         if let Some(idle) = self.now.idle_pct.filter(|_| cause.id != "processors") {
             let line = format!("The processors were {idle:.0} % idle.");
-            if idle >= SHORT_IDLE_PCT { cause.evidence.push(line) } else { cause.against.push(line) }
+            if idle >= MAX_SHORT_IDLE_PCT { cause.evidence.push(line) } else { cause.against.push(line) }
         }
         if let (DatabaseDisk::Known(disk), Some(figures)) = (self.disk, self.now.disk)
             && cause.id != "neighbour-io"

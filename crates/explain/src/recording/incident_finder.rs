@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fathom_record::Confidence;
-use fathom_record::incident::{FigureChange, Incident};
+use fathom_record::incident::{Incident, IncidentFigure};
 use fathom_record::verdict::{Domain, MIN_COST_SHARE};
 use fathom_stats::{SeededRandom, spearman, standard_deviation};
 
@@ -19,13 +19,13 @@ use super::signals::{SIGNALS, Signal};
 use super::stretch::Stretch;
 
 /// Bins above normal that are no further apart than this are one incident.
-const MAX_APART: usize = 3;
+const MAX_BINS_APART: usize = 3;
 /// Gaps that are no further apart, in nanoseconds, are one.
 const MAX_GAPS_APART_NS: u64 = 60_000_000_000;
 /// A shorter gap of an idle server is not an incident: a sample may come late.
 const MIN_UNKNOWN_GAP_S: f64 = 60.0;
 /// The bins on either side of an incident in which calm is sought: half an hour.
-const CALM_BINS: usize = 180;
+const MAX_CALM_BINS: usize = 180;
 /// The fewest operations in calm that show their usual time.
 const MIN_CALM_OPERATIONS: f64 = 100.0;
 /// A stretch in which operations lost less than this share of their time is an incident only if it is at least this long.
@@ -40,9 +40,9 @@ const MAX_P: f64 = 0.05;
 /// The fewest means of calm stretches for an interval of the cost.
 const MIN_SPREAD_BLOCKS: usize = 6;
 /// Student's t at 95 % for the degrees of freedom of this many means, rounded up.
-const SPREADS_95: f64 = 2.6;
+const STUDENT_T_95: f64 = 2.6;
 /// The bins of the worst minute, by which an incident is priced.
-const MINUTE: usize = 6;
+const BINS_A_MINUTE: usize = 6;
 /// The bins around a gap in which operations that waited for its end still count.
 const BINS_AROUND_GAP: usize = 1;
 const NS_PER_MS: u64 = 1_000_000;
@@ -101,11 +101,12 @@ struct Finder<'b> {
 }
 
 impl Finder<'_> {
-    /// Bins that belong together.
+    /// Groups of bins above normal, each of which is one incident.
     fn joined(&self) -> Vec<Vec<usize>> {
         let mut joined: Vec<Vec<usize>> = Vec::new();
         for bin in self.found.keys() {
-            match joined.last_mut().filter(|last| last.last().is_some_and(|end| bin - end <= MAX_APART)) {
+            match joined.last_mut().filter(|last| last.last().is_some_and(|end| bin - end <= MAX_BINS_APART))
+            {
                 Some(last) => {
                     let next = last.last().map_or(*bin, |end| end + 1);
                     last.extend(next..=*bin);
@@ -120,9 +121,9 @@ impl Finder<'_> {
     fn calm(&self, over: &[usize]) -> Vec<usize> {
         let (first, last) = (over.first().copied().unwrap_or(0), over.last().copied().unwrap_or(0));
         let is_calm = |bin: &usize| !self.found.contains_key(bin) && !self.near_gap.contains(bin);
-        let around = first.saturating_sub(CALM_BINS)..(last + CALM_BINS).min(self.bins.len());
+        let around = first.saturating_sub(MAX_CALM_BINS)..(last + MAX_CALM_BINS).min(self.bins.len());
         let near: Vec<usize> = around.filter(is_calm).collect();
-        if near.len() >= over.len().min(CALM_BINS / 6) {
+        if near.len() >= over.len().min(MAX_CALM_BINS / 6) {
             return near;
         }
         (0..self.bins.len()).filter(is_calm).collect()
@@ -168,7 +169,7 @@ impl Finder<'_> {
             self.lost_s(over, &calm, &factor).0
         };
         let lost_range_s = is_known.then(|| (bound_s(1.0), bound_s(-1.0)));
-        let minutes = over.windows(MINUTE.min(over.len().max(1)));
+        let minutes = over.windows(BINS_A_MINUTE.min(over.len().max(1)));
         let share =
             |(lost_s, all_s): (f64, f64)| if all_s > 0.0 { (lost_s / all_s).clamp(0.0, 1.0) } else { 0.0 };
         let worst_share = minutes.map(|minute| share(lost(minute))).fold(0.0, f64::max);
@@ -182,10 +183,10 @@ impl Finder<'_> {
                 let mean_us = now.signals_us.get(number).copied().flatten()?;
                 let normals: Vec<f64> = over.iter().filter_map(|bin| self.normal_us(*bin, number)).collect();
                 let usual_us = normals.iter().sum::<f64>() / normals.len().max(1) as f64;
-                Some(FigureChange { of: signal.words.to_owned(), usual_us, mean_us })
+                Some(IncidentFigure { of: signal.words.to_owned(), usual_us, mean_us })
             })
             .collect();
-        let waits = now.waits_us.iter().map(|(layer, mean_us)| FigureChange {
+        let waits = now.waits_us.iter().map(|(layer, mean_us)| IncidentFigure {
             of: layer.words().to_owned(),
             usual_us: calm.wait_us(*layer).unwrap_or(0.0),
             mean_us: *mean_us,
@@ -208,7 +209,7 @@ impl Finder<'_> {
         }
         let shorter = block as f64 / length.max(1) as f64;
         let of_mean = standard_deviation(&logs)? * shorter.sqrt();
-        Some(SPREADS_95 * of_mean * (1.0 + 1.0 / logs.len() as f64).sqrt())
+        Some(STUDENT_T_95 * of_mean * (1.0 + 1.0 / logs.len() as f64).sqrt())
     }
 
     fn normal_us(&self, bin: usize, signal: usize) -> Option<f64> {
@@ -221,7 +222,7 @@ impl Finder<'_> {
         self.bins.sum_of(&names, over).unwrap_or(0.0)
     }
 
-    /// The figure that is unusual in most bins of an incident, bin by bin: what may explain operations is preferred to their own times.
+    /// The figure that is unusual in most bins of an incident, bin by bin. A figure that may explain the time of operations is preferred to that time.
     fn figure_us(&self, over: &[usize]) -> Vec<(f64, usize)> {
         let unusual =
             |number: usize| over.iter().filter(|bin| self.normal_us(**bin, number).is_some()).count();
@@ -287,7 +288,7 @@ fn incident(
     window_ns: (u64, u64),
     cause: IncidentCause,
     lost: (f64, f64),
-    changes: Vec<FigureChange>,
+    changes: Vec<IncidentFigure>,
 ) -> Incident {
     Incident {
         member,
@@ -329,7 +330,7 @@ fn joined_gaps(gaps: &[RecordedGap]) -> Vec<Vec<RecordedGap>> {
 
 /// The signs of a stopped process.
 const STOP_EVIDENCE: [&str; 2] = [
-    "The counters of the host's processors went on meanwhile, and hardly any operation ended.",
+    "The counters of the host's processors continued to advance, and hardly any operation ended.",
     "The server's own times do not contain the stops; the cost is what its connections waited.",
 ];
 

@@ -31,8 +31,8 @@ use serde::Serialize;
 
 pub use clock_offset::ClockOffset;
 use database_disk::DatabaseDisk;
+pub use era::OmittedTime;
 use era::RecordingEra;
-pub use era::TimeLeftOut;
 pub use own_share::{DiskOwnership, OwnShare, ShareWindow};
 pub use recorded_facts::RecordedFacts;
 pub use recorded_stretch::{RecordedStretch, SignalMean, StretchEnd};
@@ -73,7 +73,7 @@ pub struct RecordingJudgement {
     pub stretches: Vec<RecordedStretch>,
     /// Samples that are not judged, because their times are too far from those of the others: the clock was not set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<TimeLeftOut>,
+    pub left_out: Vec<OmittedTime>,
     /// Its main figures along its time.
     #[serde(skip)]
     pub timeline: RecordingTimeline,
@@ -89,7 +89,7 @@ pub struct RecordingJudge {
     device: Option<String>,
     facts: RecordedFacts,
     eras: Vec<RecordingEra>,
-    left_out: Vec<TimeLeftOut>,
+    left_out: Vec<OmittedTime>,
 }
 
 impl RecordingJudge {
@@ -142,7 +142,7 @@ impl RecordingJudge {
         if self.facts.is_disaggregated {
             incidents.retain(|incident| !incident.is_storage());
         }
-        let whole = recording_verdict::Whole {
+        let whole = recording_verdict::VerdictInput {
             member: self.member,
             facts: &self.facts,
             bins: &era.bins,

@@ -10,17 +10,17 @@ const LOWER: (f64, f64) = (0.05, 1.6449);
 
 /// The normal of a figure in some bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Normal {
+pub(super) struct NormalLevel {
     /// The logarithm of the median.
     pub(super) log: f64,
     pub(super) spread: f64,
 }
 
-impl Normal {
+impl NormalLevel {
     /// The normal of these logarithms; `None` if there are none.
-    pub(super) fn from_logs(logs: &[f64]) -> Option<Normal> {
+    pub(super) fn from_logs(logs: &[f64]) -> Option<NormalLevel> {
         let (upper, lower) = (quantile(logs, UPPER.0)?, quantile(logs, LOWER.0)?);
         let spread = (upper - lower) / (LOWER.1 - UPPER.1);
-        Some(Normal { log: upper + UPPER.1 * spread, spread: spread.max(MIN_SPREAD) })
+        Some(NormalLevel { log: upper + UPPER.1 * spread, spread: spread.max(MIN_SPREAD) })
     }
 }

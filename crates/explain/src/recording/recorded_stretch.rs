@@ -54,7 +54,7 @@ pub struct SignalMean {
 }
 
 /// The end of a stretch, and the begin of the next one.
-struct Cut {
+struct StretchBoundary {
     end_ns: u64,
     next_ns: u64,
     ends_by: StretchEnd,
@@ -70,7 +70,7 @@ impl RecordedStretch {
         gaps: &GapFinder,
         (begin_ns, end_ns): (u64, u64),
     ) -> Vec<RecordedStretch> {
-        let last = Cut { end_ns, next_ns: end_ns, ends_by: StretchEnd::End, changed: Vec::new() };
+        let last = StretchBoundary { end_ns, next_ns: end_ns, ends_by: StretchEnd::End, changed: Vec::new() };
         let mut stretches = Vec::new();
         let mut begin_ns = begin_ns;
         for cut in cuts(bins, member, gaps).into_iter().chain([last]) {
@@ -97,16 +97,16 @@ impl RecordedStretch {
 }
 
 /// The cuts of a recording, in the order of time.
-fn cuts(bins: &Bins, member: usize, gaps: &GapFinder) -> Vec<Cut> {
-    let cut = |end_ns, next_ns, ends_by, changed| Cut { end_ns, next_ns, ends_by, changed };
+fn cuts(bins: &Bins, member: usize, gaps: &GapFinder) -> Vec<StretchBoundary> {
+    let cut = |end_ns, next_ns, ends_by, changed| StretchBoundary { end_ns, next_ns, ends_by, changed };
     let long = gaps.gaps.iter().filter(|gap| gap.length_s >= MIN_GAP_S);
-    let mut cuts: Vec<Cut> =
+    let mut cuts: Vec<StretchBoundary> =
         long.map(|gap| cut(gap.window_ns.0, gap.window_ns.1, StretchEnd::Gap, Vec::new())).collect();
     cuts.extend(gaps.restarts_ns.iter().map(|ns| cut(*ns, *ns, StretchEnd::Restart, Vec::new())));
     for signal in SIGNALS {
         for change in change_points(&logs(&signal.means_us(bins, member))) {
             let at_ns = bins.begin_ns(change.bin);
-            let is_near = |one: &&mut Cut| {
+            let is_near = |one: &&mut StretchBoundary| {
                 one.end_ns.abs_diff(at_ns) <= MAX_APART_NS || one.next_ns.abs_diff(at_ns) <= MAX_APART_NS
             };
             match cuts.iter_mut().find(is_near) {

@@ -17,8 +17,8 @@ use crate::queue::time;
 
 /// The fewest operations for a verdict on all of them.
 const MIN_OPERATIONS: f64 = 1000.0;
-/// Below this many operations a second a server is idle.
-const IDLE_PER_S: f64 = 1.0;
+/// Below this many operations a second a server is idle: heartbeats and monitoring alone make about as many.
+const MIN_EXAMINED_PER_S: f64 = 1.0;
 const BINS_A_MINUTE: usize = 6;
 /// A disk is busy in a minute if it has requests for this share of it. If that was not recorded, it is busy if it moves this many bytes a second.
 const MIN_BUSY_SHARE: f64 = 0.3;
@@ -29,7 +29,7 @@ const MIN_LOST_AT_A_TIME: f64 = 0.05;
 const MIN_NAMED_LOST_S: f64 = 0.05;
 
 /// A recording and what was found in it.
-pub(super) struct Whole<'w> {
+pub(super) struct VerdictInput<'w> {
     pub(super) member: usize,
     pub(super) facts: &'w RecordedFacts,
     pub(super) bins: &'w Bins,
@@ -43,8 +43,11 @@ pub(super) struct Whole<'w> {
 
 /// From so many stretches of ten minutes on a cause may hold a server back all along, if it does in one of so many.
 const MIN_STRETCHES: usize = 6;
+/// Causes of stretches that hold no server back all along. Stops are incidents of their own. On a server with one client that scans, no operation ends
+/// for seconds, hour after hour.
+const STOPS: [&str; 2] = ["server-stood-still", "operations-stand-still"];
 
-impl Whole<'_> {
+impl VerdictInput<'_> {
     pub(super) fn verdict(&self) -> Verdict {
         let mut verdict = self.decide();
         verdict.reasons.extend(self.busy_with_others());
@@ -118,9 +121,9 @@ impl Whole<'_> {
         let operations: f64 = self.segments.iter().map(|segment| segment.operations).sum();
         // The sum of no figures is -0.
         let per_s = if self.recorded_s > 0.0 { operations.abs() / self.recorded_s } else { 0.0 };
-        (per_s < IDLE_PER_S).then(|| {
+        (per_s < MIN_EXAMINED_PER_S).then(|| {
             let sentence = format!(
-                "Not examined: the server was idle, with {} operations a second ({IDLE_PER_S} at least are needed).",
+                "Not examined: the server was idle, with {} operations a second ({MIN_EXAMINED_PER_S} at least are needed).",
                 decimal(per_s)
             );
             let next = "Judge a time in which it was busy: --from and --to choose one.";
@@ -196,8 +199,8 @@ impl Whole<'_> {
         }
         let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
         let mut causes: Vec<(Option<String>, Option<Domain>, f64, &Verdict)> = Vec::new();
-        // Stops are incidents of their own.
-        let is_stop = |verdict: &Verdict| verdict.cause.as_deref() == Some("server-stood-still");
+        let is_stop =
+            |verdict: &Verdict| verdict.cause.as_deref().is_some_and(|cause| STOPS.contains(&cause));
         let named = self.segments.iter().filter_map(|one| one.held_back.as_ref());
         for (domain, lost_s, verdict) in named.filter(|(_, _, verdict)| !is_stop(verdict)) {
             match causes.iter_mut().find(|(cause, ..)| *cause == verdict.cause) {

@@ -1,5 +1,6 @@
 //! Recordings with a known truth: the number of false incidents on a day without one, and the share of incidents that are missed.
 
+use fathom_record::verdict::Outcome;
 use fathom_record::{Point, SeriesSet};
 use fathom_stats::SeededRandom;
 
@@ -351,4 +352,34 @@ fn an_idle_server_has_no_operations_and_no_sign() {
     for figure in [judgement.operations, judgement.operation_s, judgement.storage_s] {
         assert!(figure == 0.0 && figure.is_sign_positive(), "{figure}");
     }
+}
+
+/// One client scans, so for three seconds of six no operation ends. That is no fault, however many hours it takes.
+#[test]
+fn a_client_that_scans_holds_nothing_back() {
+    const BEGIN_S: u64 = 1_700_000_000;
+    let mut judge = RecordingJudge::new(0);
+    for segment in 0..8_u64 {
+        let mut series = SeriesSet::default();
+        let begin_s = BEGIN_S + 600 * segment;
+        for second in begin_s..begin_s + 600 {
+            let mut put = |name: &str, value: f64| {
+                let point =
+                    Point { begin_ns: second * 1_000_000_000, end_ns: (second + 1) * 1_000_000_000, value };
+                series.extend(&format!("server.0.{name}"), "1", [point]);
+            };
+            let operations = if second % 6 < 3 { 40.0 } else { 0.0 };
+            put("up", 1.0);
+            put("clients.readers", 1.0);
+            put("clients.writers", 0.0);
+            put("reads.operations", operations);
+            put("reads.latency_us", 100.0 * operations);
+            put("writes.operations", 0.0);
+            put("writes.latency_us", 0.0);
+        }
+        let window_ns = (begin_s * 1_000_000_000, (begin_s + 600) * 1_000_000_000);
+        judge.add_segment(RecordedFacts::default(), series, window_ns);
+    }
+    let verdict = judge.finish().unwrap().verdict;
+    assert_eq!((verdict.outcome, verdict.cause), (Outcome::NotHeldBack, None), "{}", verdict.sentence);
 }

@@ -7,7 +7,7 @@ use fathom_stats::wilson_interval;
 
 use super::table::{ClientWork, ConnectionWork, WorkRow, WorkTable, WorkUse};
 
-/// The longest time for which a reading of `$currentOp` stands for the time before it. Questions come at most ten seconds apart.
+/// The longest time for which a reading of `$currentOp` represents the time before it. Questions come at most ten seconds apart.
 const MAX_SPAN_NS: u64 = 11 * SECOND_NS;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The number of threads without a connection that are named, and that of connections.

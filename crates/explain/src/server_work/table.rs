@@ -69,7 +69,7 @@ pub struct WorkRow {
     pub is_running: bool,
 }
 
-/// What one connection used.
+/// The resources that one connection used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ConnectionWork {
     pub number: u64,
@@ -81,7 +81,7 @@ pub struct ConnectionWork {
     pub used: WorkUse,
 }
 
-/// What all connections of one client used.
+/// The resources that all connections of one client used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ClientWork {
     pub application: Option<String>,

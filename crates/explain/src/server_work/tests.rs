@@ -170,7 +170,7 @@ fn shares_are_bounded_by_what_was_not_attributed() {
         table.rows.iter().find(is_it).unwrap()
     };
     let scans = table.share_of_rows(&[row("find", "a.b")], WorkResource::Processor).unwrap();
-    // 70 %, seen in 20 of 20 readings of its connection; a tenth of the time is nobody's, a twentieth the engine's.
+    // 70 %, seen in 20 of 20 readings of its connection; a tenth of the time belongs to no operation, a twentieth to the engine.
     assert!((scans.share - 0.7).abs() < 1e-9 && scans.low > 0.55 && scans.low < 0.6, "{scans:?}");
     assert!((scans.high - 0.9).abs() < 1e-9, "{scans:?}");
     assert_eq!(scans.words().unwrap(), "at least 59 %");

@@ -12,7 +12,7 @@ use fathom_stats::{
     EventVerdict, LatencyReading, MIN_EVENTS, Periodicity, Rhythm, SeededRandom, find_period, paired_events,
 };
 
-use super::checkpoint::{ALPHA, MIN_EFFECT, evidence_of, severity, with_gain};
+use super::checkpoint::{MAX_P, MIN_EFFECT, evidence_of, severity, with_gain};
 use super::latency::SpikeSubject;
 use super::syncdelay::{engine, is_followed_by, offer_test, stretches};
 use crate::client::points;
@@ -22,7 +22,7 @@ const SURROGATES: usize = 299;
 /// At most the last two hours are searched.
 const MAX_SECONDS: usize = 7200;
 /// The guard around explained events, as on the event path.
-const GUARD_S: f64 = 3.0;
+const EVENT_GUARD_S: f64 = 3.0;
 
 /// The rhythm that is left without the `explained` events.
 pub(super) fn judge(
@@ -33,13 +33,13 @@ pub(super) fn judge(
     let (begin_s, mut logs) = subject.latency.log_seconds(MAX_SECONDS)?;
     take_out(&mut logs, begin_s, explained);
     let found = find_period(&logs, SURROGATES, stream)?;
-    let rhythm = found.rhythm.as_ref().filter(|rhythm| rhythm.confirmed && found.p <= ALPHA)?;
+    let rhythm = found.rhythm.as_ref().filter(|rhythm| rhythm.confirmed && found.p <= MAX_P)?;
     let high: Vec<(f64, f64)> =
         rhythm.high.iter().map(|stretch| (stretch.0 + begin_s, stretch.1 + begin_s)).collect();
     let inside = |reading: &&LatencyReading| {
-        explained
-            .iter()
-            .all(|event| reading.end_s <= event.0 - GUARD_S || reading.begin_s >= event.1 + GUARD_S)
+        explained.iter().all(|event| {
+            reading.end_s <= event.0 - EVENT_GUARD_S || reading.begin_s >= event.1 + EVENT_GUARD_S
+        })
     };
     let readings: Vec<LatencyReading> = subject.latency.readings.iter().filter(inside).copied().collect();
     match paired_events(&readings, &high, stream) {
@@ -84,8 +84,8 @@ pub(super) fn judge(
 fn take_out(logs: &mut [f64], begin_s: f64, explained: &[(f64, f64)]) {
     for event in explained {
         let place = |at_s: f64| (at_s - begin_s).max(0.0) as usize;
-        let from = place(event.0 - GUARD_S).min(logs.len());
-        let to = (place(event.1 + GUARD_S) + 1).min(logs.len());
+        let from = place(event.0 - EVENT_GUARD_S).min(logs.len());
+        let to = (place(event.1 + EVENT_GUARD_S) + 1).min(logs.len());
         let side = |place: Option<usize>| place.and_then(|place| logs.get(place)).copied();
         let (before, after) = (side(from.checked_sub(1)), side(Some(to)));
         let Some(calm) = before.or(after) else { continue };
@@ -151,7 +151,7 @@ fn with_suspects(
 const MIN_LIFT: f64 = 1.5;
 const MAX_SUSPECTS: usize = 3;
 /// Spikes may begin this long after their cause.
-const LAG_S: f64 = 1.0;
+const MAX_LAG_S: f64 = 1.0;
 const NS_PER_S: f64 = 1e9;
 
 /// Counters of a server, and the work that they stand for.
@@ -224,7 +224,7 @@ fn lift(subject: &SpikeSubject<'_>, name: &str, high: &[(f64, f64)]) -> Option<f
     for point in points(subject.evidence, name) {
         let (begin_s, end_s) = (point.begin_ns as f64 / NS_PER_S, point.end_ns as f64 / NS_PER_S);
         while stretches.next_if(|stretch| stretch.1 <= begin_s).is_some() {}
-        let is_high = stretches.peek().is_some_and(|stretch| stretch.0 - LAG_S < end_s);
+        let is_high = stretches.peek().is_some_and(|stretch| stretch.0 - MAX_LAG_S < end_s);
         let sums = if is_high { &mut inside } else { &mut outside };
         *sums = (sums.0 + point.value, sums.1 + 1.0);
     }

@@ -21,14 +21,14 @@ use crate::server_devices::{in_flight, tops};
 
 /// The finding that checkpoints run without a pause.
 pub(super) const CONTINUOUS: &str = "checkpoints-run-into-each-other";
-pub(super) const ALPHA: f64 = 0.01;
-/// Rises below this are not worth a finding, however certain.
+pub(super) const MAX_P: f64 = 0.01;
+/// Rises below this are not worth a finding, however certain: users do not notice a tenth.
 pub(super) const MIN_EFFECT: f64 = 0.1;
 /// From this share of all waiting on the finding is a warning (docs/methods.md#advice).
-pub(super) const WARNING_SHARE: f64 = 0.05;
+pub(super) const MIN_WARNING_SHARE: f64 = 0.05;
 /// With fewer cycles than a verdict needs, spikes are mentioned if all of at least this many cycles rise by this much.
 const MIN_TELLING_CYCLES: usize = 3;
-const TELLING_RISE: f64 = 0.3;
+const MIN_TELLING_RISE: f64 = 0.3;
 
 /// Judges the effect of checkpoints on latency.
 pub(super) fn judge(
@@ -50,11 +50,12 @@ pub(super) fn judge(
 
 /// Whether events certainly raise latency, and by enough.
 pub(super) fn is_worth_reporting(effect: &EventEffect) -> bool {
-    effect.p <= ALPHA && effect.effect >= MIN_EFFECT && effect.share_interval.low > 0.0
+    effect.p <= MAX_P && effect.effect >= MIN_EFFECT && effect.share_interval.low > 0.0
 }
 
 fn look_real(cycles: &[EventCycle]) -> bool {
-    cycles.len() >= MIN_TELLING_CYCLES && cycles.iter().all(|cycle| cycle.difference >= TELLING_RISE.ln_1p())
+    cycles.len() >= MIN_TELLING_CYCLES
+        && cycles.iter().all(|cycle| cycle.difference >= MIN_TELLING_RISE.ln_1p())
 }
 
 fn spikes(
@@ -104,7 +105,7 @@ fn spikes(
         }
     }
     finding = with_gain(finding, effect, latency.of);
-    if effect.share >= WARNING_SHARE {
+    if effect.share >= MIN_WARNING_SHARE {
         finding = finding
             .advice(advice(&engine))
             .source("https://www.mongodb.com/docs/manual/reference/parameters/");
@@ -134,7 +135,7 @@ fn advice(engine: &str) -> String {
 
 /// The severity that a share of all waiting deserves.
 pub(super) fn severity(effect: &EventEffect) -> Severity {
-    if effect.share >= WARNING_SHARE { Severity::Warning } else { Severity::Note }
+    if effect.share >= MIN_WARNING_SHARE { Severity::Warning } else { Severity::Note }
 }
 
 /// The numbers behind an effect, a sentence each.
@@ -232,10 +233,10 @@ fn continuous(subject: &SpikeSubject<'_>, events: &[(f64, f64)], busy_share: f64
 const PERMUTATIONS: usize = 499;
 const NS_PER_S: f64 = 1e9;
 /// Correlations from here on are called a dose (docs/methods.md#advice).
-const STRONG_RHO: f64 = 0.5;
+const MIN_DOSE_RHO: f64 = 0.5;
 
 /// A quantity at an event, from the series of that name.
-type DoseOf<'d> = &'d dyn Fn(&str, (f64, f64)) -> Option<f64>;
+type DoseFunction<'d> = &'d dyn Fn(&str, (f64, f64)) -> Option<f64>;
 
 /// One quantity and its correlation with the spikes.
 pub(super) struct Dose {
@@ -250,7 +251,7 @@ pub(super) struct Dose {
 impl Dose {
     /// Whether it is correlated with the spikes.
     pub(super) fn is_strong(&self) -> bool {
-        self.correlation.rho > STRONG_RHO && self.correlation.p <= 0.05
+        self.correlation.rho > MIN_DOSE_RHO && self.correlation.p <= 0.05
     }
 }
 
@@ -280,7 +281,7 @@ pub(super) fn doses(
     // The series of the first device represents those of all.
     let backlog = tops(evidence, member).first().map(|device| format!("device.{device}.in_flight"));
     let mut doses = Vec::new();
-    let mut add = |of, series: Option<String>, dose: DoseOf<'_>| {
+    let mut add = |of, series: Option<String>, dose: DoseFunction<'_>| {
         let name = series.as_deref().unwrap_or_default();
         if series.is_some() && points(evidence, name).is_empty() {
             return;

@@ -39,13 +39,13 @@ impl LatencySeries {
             true => LatencySeries::since_due(evidence),
             false => LatencySeries::since_sent(evidence),
         };
-        let server = || WindowSums::of_server(evidence, member).into_latency("latency within the server");
+        let server = || WindowSums::from_server(evidence, member).into_latency("latency within the server");
         if members <= 1 { client().or_else(server) } else { server().or_else(client) }
     }
 
     /// At the client from when operations were due, so that operations delayed by a stall count; `None` if no client was watched.
     pub(crate) fn since_due(evidence: &Evidence) -> Option<LatencySeries> {
-        WindowSums::of_client(evidence, "response").into_latency("time since operations were due")
+        WindowSums::from_client(evidence, "response").into_latency("time since operations were due")
     }
 
     /// Whether the time since operations were due was recorded for all of them.
@@ -56,7 +56,7 @@ impl LatencySeries {
 
     /// At the client from when operations were sent.
     pub(crate) fn since_sent(evidence: &Evidence) -> Option<LatencySeries> {
-        WindowSums::of_client(evidence, "service").into_latency("latency at the client")
+        WindowSums::from_client(evidence, "service").into_latency("latency at the client")
     }
 
     /// The values of each second from the first reading on, as logarithms, and the time at which they begin. `None` if readings
@@ -93,7 +93,7 @@ impl LatencySeries {
 
 impl WindowSums {
     /// All operations of the load by one of its clocks, weighted by their counts.
-    fn of_client(evidence: &Evidence, clock: &str) -> WindowSums {
+    fn from_client(evidence: &Evidence, clock: &str) -> WindowSums {
         let mut sums = WindowSums::default();
         for operation in ClientLoads::from_evidence(evidence).iter().flat_map(|client| &client.operations) {
             sums.add(&operation.counts(evidence), &operation.times_us(evidence, clock));
@@ -105,7 +105,7 @@ impl WindowSums {
     }
 
     /// Reads and writes, as the server counts them.
-    fn of_server(evidence: &Evidence, member: &str) -> WindowSums {
+    fn from_server(evidence: &Evidence, member: &str) -> WindowSums {
         let mut sums = WindowSums::default();
         for kind in ["reads", "writes"] {
             let names = ["operations", "latency_us"].map(|last| format!("server.{member}.{kind}.{last}"));

@@ -17,11 +17,11 @@ use crate::server_devices::{in_flight, tops};
 /// The fewest cycles that can be laid over each other.
 const MIN_CYCLES: usize = 3;
 /// The most steps in which a cycle is shown, each at least a second long.
-const STEPS: f64 = 60.0;
+const MAX_STEPS: f64 = 60.0;
 /// The share of a cycle that is shown before the event.
-const BEFORE: f64 = 0.25;
+const SHARE_BEFORE_EVENT: f64 = 0.25;
 /// The share of cycles that lies within the band.
-const WITHIN: f64 = 0.8;
+const BAND_SHARE: f64 = 0.8;
 const NS_PER_S: f64 = 1e9;
 const MIB: f64 = 1_048_576.0;
 
@@ -117,8 +117,8 @@ struct Steps {
 
 impl Steps {
     fn new(period_s: f64) -> Steps {
-        let step_s = (period_s / STEPS).max(1.0);
-        let before = (BEFORE * period_s / step_s).round();
+        let step_s = (period_s / MAX_STEPS).max(1.0);
+        let before = (SHARE_BEFORE_EVENT * period_s / step_s).round();
         let count = (period_s / step_s).round().max(1.0) as usize;
         Steps { first_s: -before * step_s, step_s, count }
     }
@@ -153,7 +153,7 @@ impl Steps {
                 all.extend(mean(own));
             }
         }
-        let edge = (1.0 - WITHIN) / 2.0;
+        let edge = (1.0 - BAND_SHARE) / 2.0;
         (readings > 0).then(|| CycleMeasure {
             id,
             name,

@@ -28,19 +28,19 @@ pub(super) fn is_followed_by(engine: &str) -> bool {
 }
 
 /// A part of a run with one value of `syncdelay`.
-pub(super) struct Stretch {
+pub(super) struct SyncDelayStretch {
     syncdelay_s: f64,
     window_s: (f64, f64),
 }
 
 /// The parts of a run by the value of `syncdelay` that was read.
-pub(super) fn stretches(evidence: &Evidence, member: &str) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+pub(super) fn stretches(evidence: &Evidence, member: &str) -> Vec<SyncDelayStretch> {
+    let mut stretches: Vec<SyncDelayStretch> = Vec::new();
     for point in points(evidence, &format!("server.{member}.parameter.syncdelay_s")) {
         let at_s = point.end_ns as f64 / NS_PER_S;
         match stretches.last_mut() {
             Some(last) if last.syncdelay_s == point.value => last.window_s.1 = at_s,
-            _ => stretches.push(Stretch { syncdelay_s: point.value, window_s: (at_s, at_s) }),
+            _ => stretches.push(SyncDelayStretch { syncdelay_s: point.value, window_s: (at_s, at_s) }),
         }
     }
     stretches
@@ -130,7 +130,7 @@ pub(super) fn moved(
     Some(moved)
 }
 
-impl Stretch {
+impl SyncDelayStretch {
     /// Whether this value gives that period, on either engine that reads it.
     pub(super) fn explains(&self, period_s: f64, duration_s: f64) -> bool {
         let expected_s = [self.syncdelay_s, self.syncdelay_s + duration_s];

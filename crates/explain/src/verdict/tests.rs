@@ -410,3 +410,45 @@ fn reads_that_a_throttle_holds_are_not_answered_with_a_larger_cache() {
     let reads = judgement.findings.iter().find(|one| one.id == "cache-misses-on-path").unwrap();
     assert_eq!((reads.advice.as_deref(), reads.severity), (None, Severity::Note), "{reads:#?}");
 }
+
+/// Reads past a small cache at the speed of an idle device, below a limit that delays none of them: the interval of their share begins at `low`.
+fn reads_below_a_limit(low: f64) -> Verdict {
+    let mut whole = budget(&[("network", 300.0), ("page_read", 2100.0), ("engine", 7600.0)]);
+    for layer in whole.layers.iter_mut().filter(|layer| layer.name == "page_read") {
+        layer.interval_us = Some((10_000.0 * low, 4000.0));
+    }
+    let limit = Finding::new(
+        "cap-not-reached",
+        Severity::Note,
+        "A control group holds sda at 350 reads a second, and delays no operation",
+    );
+    let mut judgement = Judgement { budgets: vec![whole], findings: vec![limit], ..Judgement::default() };
+    let series = [
+        ("server.0.pages.read", 1000.0),
+        ("server.0.storage.logical_bytes", 1e9),
+        ("server.0.process.cpu_us", 50_000.0),
+        ("host.memory.available_bytes", 8e9),
+        ("device.sda.reads", 340.0),
+        ("device.sda.cap.read_iops", 350.0),
+    ];
+    judge(&evidence(&series), &mut judgement);
+    judgement.verdict.unwrap()
+}
+
+/// A verdict that names the wait for a larger cache and adds that nothing explains it contradicts itself.
+#[test]
+fn a_limit_that_delays_nothing_is_not_held_back_and_no_sentence_denies_its_own_cause() {
+    let verdict = reads_below_a_limit(0.02);
+    assert_eq!((verdict.outcome, verdict.exit_code()), (Outcome::NotHeldBack, 0), "{verdict:#?}");
+    assert!(verdict.sentence.contains("2 to 40 % of the mean"), "{verdict:#?}");
+    let verdict = reads_below_a_limit(0.15);
+    assert_eq!((verdict.outcome, verdict.exit_code()), (Outcome::CannotTell, 4), "{verdict:#?}");
+    assert!(verdict.sentence.starts_with("Cannot tell whether a larger cache would help"), "{verdict:#?}");
+    for verdict in [reads_below_a_limit(0.02), reads_below_a_limit(0.15)] {
+        let said = format!("{} {}", verdict.sentence, verdict.reasons.join(" "));
+        assert!(
+            !said.contains("what makes operations wait") && !said.contains("No finding explains"),
+            "{said}"
+        );
+    }
+}

@@ -173,6 +173,22 @@ fn a_quota_holds_a_server_back_for_no_more_than_all_of_the_time() {
     let cost = finding.cost.as_ref().unwrap();
     assert!((cost.mean_us - 44_500.0).abs() < 500.0, "{cost:?}");
     assert!(judgement.verdict.unwrap().sentence.starts_with("Held back by a quota of processors: "));
+    assert_eq!(finding.command, None, "neither its file nor its process is known");
+    for (file, setting, lift) in [
+        ("/sys/fs/cgroup/cpu/db/cpu.cfs_quota_us", "6000", "-1"),
+        ("/sys/fs/cgroup/db.service/cpu.max", "6000 100000", "max"),
+    ] {
+        for (name, value) in [("file", file), ("setting", setting)] {
+            let name = format!("server.0.process.cpu_quota.{name}");
+            evidence.environment.insert(name, value.to_owned());
+        }
+        let judgement = judge(&evidence);
+        let finding = judgement.findings.iter().find(|one| one.id == "processor-is-short").unwrap();
+        assert_eq!(finding.command, Some(format!("echo {lift} > {file}")));
+        assert_eq!(finding.undo, Some(format!("echo \"{setting}\" > {file}")));
+        let verdict = judgement.verdict.unwrap();
+        assert!(verdict.next.as_ref().unwrap().contains(file), "{verdict:#?}");
+    }
 }
 
 /// A host that one server fills, without a client: reads take long, and writes do not.
@@ -206,6 +222,17 @@ fn a_server_that_fills_the_processors_is_not_told_to_stop_other_programs() {
     let verdict = judgement.verdict.unwrap();
     assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some("server-fills-processors"), 4));
     assert!(verdict.reasons[0].contains("The writes lose 122 µs each at most"), "{verdict:#?}");
+    // Counters say that these are scans, if no plan does.
+    let mut evidence = filled(10_800.0, 122.0);
+    put(&mut evidence, "server.0.scan.documents", 2_600_000.0);
+    put(&mut evidence, "server.0.documents.returned", 400.0);
+    let reasons = judge(&evidence).verdict.unwrap().reasons;
+    assert!(
+        reasons
+            .iter()
+            .any(|said| said.starts_with("Queries examine 2,600,000 documents a second and return 400, as")),
+        "{reasons:#?}"
+    );
     // Operations of one kind wait for each other, and the cost is that of the wait.
     let judgement = judge(&filled(5000.0, 4000.0));
     let verdict = judgement.verdict.unwrap();

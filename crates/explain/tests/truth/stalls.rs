@@ -138,7 +138,7 @@ fn whether_the_host_stood_still_too_is_said_where_it_can_be_told() {
     let late = said(0.6, 500_000_000);
     assert!(late.contains("late in 1 of them too, by up to 0.5 s"), "{late}");
     assert!(said(0.6, 0).contains("may fall between two of their moments"), "{}", said(0.6, 0));
-    assert!(said(4.3, 0).contains("the host itself did not stand still"), "{}", said(4.3, 0));
+    assert!(said(4.3, 0).contains("the host itself did not stop"), "{}", said(4.3, 0));
 }
 
 /// One checkpoint ran over the stop, and one elsewhere: the finding says how often one runs in any case.

@@ -6,7 +6,7 @@ use super::change::{Change, sysctl_name};
 use super::{Context, RuleVerdict};
 
 /// The vendor's floor for open files and for processes.
-const WANTED: u64 = 64_000;
+const MIN_RECOMMENDED_LIMIT: u64 = 64_000;
 
 /// The soft limit called `name`; unlimited is the largest number.
 fn soft(text: &str, name: &str) -> Option<u64> {
@@ -81,7 +81,7 @@ pub(super) fn open_files(context: &Context) -> Vec<RuleVerdict> {
             )]
         }
         Some(Ok(limits)) => {
-            let verdict = floor(&limits, "Max open files", WANTED, "open files");
+            let verdict = floor(&limits, "Max open files", MIN_RECOMMENDED_LIMIT, "open files");
             vec![verdict.change(service_limits(context, "open-files", &["LimitNOFILE=64000"]))]
         }
         Some(Err(verdict)) => vec![verdict],
@@ -94,7 +94,8 @@ pub(super) fn processes(context: &Context) -> Vec<RuleVerdict> {
         None => Vec::new(),
         Some(Ok(limits)) => {
             let files = soft(&limits.text, "Max open files").unwrap_or(0);
-            let wanted = if files == u64::MAX { WANTED } else { WANTED.max(files / 2) };
+            let wanted =
+                if files == u64::MAX { MIN_RECOMMENDED_LIMIT } else { MIN_RECOMMENDED_LIMIT.max(files / 2) };
             let verdict = floor(&limits, "Max processes", wanted, "processes and threads");
             vec![verdict.change(service_limits(context, "processes", &[&format!("LimitNPROC={wanted}")]))]
         }

@@ -41,13 +41,21 @@ pub struct IostatSampler {
     /// `None` without the kernel's counters: a folder's are read alone, or no device has any.
     disks: Option<DiskSampler>,
     folder: Option<CounterFolder>,
+    /// Whether the times of processors are read.
+    reads_cpu: bool,
 }
 
 impl IostatSampler {
     pub fn open(view: &View, folder: Option<CounterFolder>) -> Self {
         let reads_kernel = folder.as_ref().is_none_or(|folder| folder.with_kernel);
         let disks = reads_kernel.then(|| DiskSampler::open(view).ok()).flatten();
-        IostatSampler { view: view.clone(), disks, folder }
+        IostatSampler { view: view.clone(), disks, folder, reads_cpu: true }
+    }
+
+    /// Reads the times of processors only if they are shown: a container may hide them.
+    #[must_use]
+    pub fn with_cpu(self, reads_cpu: bool) -> Self {
+        IostatSampler { reads_cpu, ..self }
     }
 
     pub fn snapshot(&mut self) -> Result<Snapshot> {
@@ -55,7 +63,11 @@ impl IostatSampler {
         let (taken_ns, mut lines) =
             disks.map_or_else(|| (monotonic_ns(), Vec::new()), |disks| (disks.taken_ns, disks.lines));
         let uptime_ns = nanoseconds(ClockId::Boottime);
-        let cpu = CpuTimes::read(&self.view)?;
+        let cpu = match self.reads_cpu {
+            true => CpuTimes::read(&self.view)
+                .map_err(|error| error.advise("iostat -d shows the devices without them"))?,
+            false => CpuTimes::default(),
+        };
         for line in self.folder.iter().flat_map(|folder| folder_lines(&folder.path)) {
             // The folder's counters replace the kernel's of a device with the same name.
             match lines.iter_mut().find(|known| known.name == line.name) {
@@ -293,6 +305,21 @@ mod tests {
         assert_eq!(reads(None), ["sda=1", "sdb=2"]);
         assert_eq!(reads(Some(false)), ["sdb=30", "nvme9n1=4"]);
         assert_eq!(reads(Some(true)), ["sda=1", "sdb=30", "nvme9n1=4"]);
+    }
+
+    /// An empty `/proc/stat` ended `iostat -d` too, with the exit code of a usage error.
+    #[test]
+    fn hidden_processors_hide_no_devices() {
+        let root = tempfile::TempDir::new().unwrap();
+        ["proc", "sys"].iter().for_each(|folder| std::fs::create_dir(root.path().join(folder)).unwrap());
+        std::fs::write(root.path().join("proc/stat"), "").unwrap();
+        std::fs::write(root.path().join("proc/diskstats"), "8 0 sda 1 0 8 1 1 0 8 1 0 2 2\n").unwrap();
+        let view = View::snapshot(root.path()).unwrap();
+        let refused = IostatSampler::open(&view, None).snapshot().unwrap_err();
+        assert_eq!(refused.kind(), fathom_errors::Kind::Unsupported);
+        assert!(refused.to_string().contains("iostat -d"), "{refused}");
+        let devices = IostatSampler::open(&view, None).with_cpu(false).snapshot().unwrap();
+        assert_eq!(devices.lines.len(), 1);
     }
 
     #[test]

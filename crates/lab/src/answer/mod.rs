@@ -130,6 +130,7 @@ fn cautions(study: &Study, plan: &TrialPlan, table: &MeasurementTable, compariso
         ));
     }
     cautions.extend(unmeasured(study, plan, table));
+    cautions.extend(zeros(study, plan, table));
     if let Ok(fraction) = experiment::fraction(&study.shape(), study.design.fraction)
         && study.design.fraction > 0
     {
@@ -163,6 +164,23 @@ fn shortage(blocks: usize, comparisons: usize) -> Option<String> {
     })
 }
 
+/// Names the metrics of which some trial measured zero. Comparisons are of ratios, which these have none of.
+fn zeros(study: &Study, plan: &TrialPlan, table: &MeasurementTable) -> Option<String> {
+    let values =
+        |metric: usize| (0..plan.cells.len()).flat_map(move |cell| table.row(metric, cell)).flatten();
+    let metrics = study.metrics.iter().enumerate();
+    let names: Vec<String> = metrics
+        .filter(|(at, _)| values(*at).any(|value| value <= 0.0))
+        .map(|(_, (metric, _))| metric.name.replace('_', " "))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Some trials measured 0 of {}: a zero has no ratio, so the blocks of these trials are left out of the comparisons of it. The table has all values.",
+            names.join(", ")
+        )
+    })
+}
+
 /// Names the metrics that all measured trials lack: the table shows dashes for them, and the answer gives the reason.
 fn unmeasured(study: &Study, plan: &TrialPlan, table: &MeasurementTable) -> Option<String> {
     let has =
@@ -178,4 +196,42 @@ fn unmeasured(study: &Study, plan: &TrialPlan, table: &MeasurementTable) -> Opti
          one that can be distinguished from others ('fathom explain' on a trial says what it lacks).",
         names.join(", ")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STUDY: &str = "\
+name: caches
+question: Which cache?
+measures: load
+factors:
+  cache: [1G, 256M]
+settings: {records: 1000, operations: 5000, workload: workloada}
+metrics: {primary: [throughput], others: [device_read_per_operation]}
+design: {blocks: 6, seed: 7, twin: false}
+";
+
+    /// The comparison of a metric that is 0 under one level was left out without a word.
+    #[test]
+    fn a_metric_with_zeros_is_named() {
+        let study = Study::parse(STUDY, None).unwrap();
+        let plan = TrialPlan::new(&study).unwrap();
+        let cautions = |reads: [f64; 2]| {
+            let record = |(number, trial): (usize, &crate::Trial)| {
+                let values = [("throughput", 1000.0), ("device_read_per_operation", reads[trial.cell])]
+                    .map(|(name, value)| (name.to_owned(), value));
+                let result =
+                    TrialResult::Measured { values: values.into(), facts: Vec::new(), members: Vec::new() };
+                TrialRecord { number, seconds: 1.0, result }
+            };
+            let records: Vec<TrialRecord> = plan.trials.iter().enumerate().map(record).collect();
+            answer(&study, &plan, &records).cautions
+        };
+        let told = |cautions: Vec<String>| {
+            cautions.iter().any(|one| one.contains("measured 0 of device read per operation"))
+        };
+        assert!(told(cautions([0.0, 4096.0])) && !told(cautions([512.0, 4096.0])));
+    }
 }

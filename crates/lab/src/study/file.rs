@@ -86,7 +86,7 @@ pub(super) struct FixedSettings(pub Vec<(&'static Factor, FactorLevel)>);
 
 impl<'de> Deserialize<'de> for FileLevels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FileLevels, D::Error> {
-        let entries = deserializer.deserialize_map(Entries::<SeveralLevels>(PhantomData))?;
+        let entries = deserializer.deserialize_map(Entries::<LevelList>(PhantomData))?;
         Ok(FileLevels(entries.into_iter().map(|(factor, levels)| (factor, levels.0)).collect()))
     }
 }
@@ -112,16 +112,16 @@ impl LevelParser for Value {
 }
 
 #[derive(Debug)]
-struct SeveralLevels(Vec<FactorLevel>);
+struct LevelList(Vec<FactorLevel>);
 
-impl LevelParser for SeveralLevels {
+impl LevelParser for LevelList {
     fn values(&self) -> Vec<&Value> {
         self.0.iter().map(|level| &level.value).collect()
     }
 }
 
-impl<'de> Deserialize<'de> for SeveralLevels {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SeveralLevels, D::Error> {
+impl<'de> Deserialize<'de> for LevelList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LevelList, D::Error> {
         let values = Vec::<Value>::deserialize(deserializer)?;
         let levels: Vec<FactorLevel> = values.into_iter().map(FactorLevel::from_value).collect();
         let twice = levels
@@ -130,7 +130,7 @@ impl<'de> Deserialize<'de> for SeveralLevels {
             .find(|(at, one)| levels.iter().take(*at).any(|two| two.label == one.label));
         match twice {
             Some((_, level)) => Err(D::Error::custom(format!("the level '{}' is given twice", level.label))),
-            None => Ok(SeveralLevels(levels)),
+            None => Ok(LevelList(levels)),
         }
     }
 }

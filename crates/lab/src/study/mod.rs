@@ -21,9 +21,9 @@ use file::{File, Size};
 /// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 /// The number of blocks unless a file sets another: exact tests then reach 1 percent (docs/methods.md#blocks-and-pairs).
-const BLOCKS: usize = 8;
+const DEFAULT_BLOCKS: usize = 8;
 /// Differences below this share do not matter (docs/methods.md#blocks-and-pairs).
-const MARGIN: f64 = 0.02;
+const MIN_RELEVANT_DIFFERENCE: f64 = 0.02;
 /// The size of a file that has no others.
 pub(crate) const WHOLE: &str = "full";
 
@@ -288,12 +288,12 @@ fn metrics_of(metrics: &file::Metrics, measures: Measures) -> Vec<(&'static Tria
 
 fn design_of(own: file::DesignPart, change: file::DesignPart) -> Design {
     Design {
-        blocks: change.blocks.or(own.blocks).unwrap_or(BLOCKS),
+        blocks: change.blocks.or(own.blocks).unwrap_or(DEFAULT_BLOCKS),
         seed: change.seed.or(own.seed).unwrap_or(42),
         twin: change.twin.or(own.twin).unwrap_or(true),
         looks: change.looks.or(own.looks).unwrap_or(1),
         fraction: change.fraction.or(own.fraction).unwrap_or(0),
-        margin: change.margin.or(own.margin).unwrap_or(MARGIN),
+        margin: change.margin.or(own.margin).unwrap_or(MIN_RELEVANT_DIFFERENCE),
     }
 }
 

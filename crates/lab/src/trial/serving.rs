@@ -25,11 +25,11 @@ use super::targets::Targets;
 /// The namespace that YCSB loads.
 const NAMESPACE: &str = "ycsb.usertable";
 /// The time limit for servers to be ready.
-const START: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// The range of ports to search: below those that the kernel assigns by itself.
 const PORTS: std::ops::Range<u16> = 21_000..31_000;
 /// The number of attempts if others take the ports that were free a moment before.
-const ATTEMPTS: u64 = 20;
+const MAX_ATTEMPTS: u64 = 20;
 
 /// Makes the servers, loads and queries them, and reads the result.
 pub(super) fn run(
@@ -44,7 +44,7 @@ pub(super) fn run(
         ledger: bench.ledger.clone(),
         launcher: Launcher::new(&bench.program),
         signals: bench.signals.clone(),
-        timeout: START,
+        timeout: START_TIMEOUT,
         tell: &|_| (),
     };
     let held = start(bench, setup, targets, seed, &tools)?;
@@ -86,7 +86,7 @@ fn start(
         topology.first_port = PORTS.start + u16::try_from(stream.below(width)).unwrap_or(0);
         let wish = ClusterPlan::new(&folder, topology, &bench.program, &mut |_| ())?;
         match wish.make_held(tools, "") {
-            Err(error) if error.kind() == Kind::Busy && attempt < ATTEMPTS => attempt += 1,
+            Err(error) if error.kind() == Kind::Busy && attempt < MAX_ATTEMPTS => attempt += 1,
             made => return made,
         }
     }

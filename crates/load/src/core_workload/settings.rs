@@ -18,7 +18,7 @@ const CLASSES: [&str; 3] =
 /// The most fields of a record; more are taken for a typing error, as the documents would be refused.
 const MAX_FIELDS: u64 = 100_000;
 /// The size of the key space if `recordcount` is 0, as in YCSB.
-const ENDLESS: u64 = i32::MAX as u64;
+const UNBOUNDED_KEYS: u64 = i32::MAX as u64;
 
 /// Whether records are loaded or operations run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ fn keys(properties: &Properties) -> Result<KeyNames, Error> {
 
 fn records(properties: &Properties, phase: Phase, operations: Option<u64>) -> Result<Records, Error> {
     let table = match properties.whole("recordcount")?.unwrap_or(0) {
-        0 => ENDLESS,
+        0 => UNBOUNDED_KEYS,
         count => count,
     };
     let first = properties.whole("insertstart")?.unwrap_or(0);
@@ -199,11 +199,11 @@ fn records(properties: &Properties, phase: Phase, operations: Option<u64>) -> Re
 /// YCSB's `expectednewkeys`: the product in its order, with the proportion as it is given, cut once, to 32 bits where YCSB takes the
 /// number of operations.
 fn expected_keys(properties: &Properties, operations: u64) -> Result<u64, Error> {
-    const YCSB_MOST: u64 = i32::MAX as u64;
+    const MAX_YCSB_OPERATIONS: u64 = i32::MAX as u64;
     let proportion =
         properties.number("insertproportion")?.unwrap_or_else(|| default_number("insertproportion"));
     let keys = (operations as f64 * proportion * 2.0) as u64;
-    Ok(if operations <= YCSB_MOST { keys.min(YCSB_MOST) } else { keys })
+    Ok(if operations <= MAX_YCSB_OPERATIONS { keys.min(MAX_YCSB_OPERATIONS) } else { keys })
 }
 
 fn beyond(first: u64, count: u64, table: u64) -> Error {
@@ -331,7 +331,7 @@ mod tests {
         assert!((workload.mix.share(Operation::Read) - 0.95).abs() < 1e-12);
         let old = properties("workload=com.yahoo.ycsb.workloads.CoreWorkload");
         let old = CoreWorkload::from_properties(&old, Phase::Load, None).unwrap();
-        assert_eq!(old.records.count, ENDLESS);
+        assert_eq!(old.records.count, UNBOUNDED_KEYS);
         assert_eq!(old.load_count(&properties("")).unwrap(), None, "as YCSB, without an end");
         assert_eq!(old.load_count(&properties("insertcount=5")).unwrap(), Some(5));
     }

@@ -102,7 +102,7 @@ impl InsertedRecords {
 }
 
 /// The number of free numbers in a row that mark the end of the records: a stopped run leaves gaps at its last inserts.
-const FREE_IN_A_ROW: u64 = 256;
+const MIN_FREE_IN_A_ROW: u64 = 256;
 
 /// The first number, from `from` on, after which no record exists.
 ///
@@ -116,7 +116,7 @@ pub fn first_free(
 ) -> Result<u64, Error> {
     let mut asks = |number: u64| highest_taken(connection, binding, workload, number);
     let Some(first) = asks(from)? else { return Ok(from) };
-    let (mut taken, mut step) = (first, FREE_IN_A_ROW);
+    let (mut taken, mut step) = (first, MIN_FREE_IN_A_ROW);
     // Doubling, until a whole row is free.
     let mut free = loop {
         let next = taken.saturating_add(step);
@@ -128,7 +128,7 @@ pub fn first_free(
             None => break next,
         }
     };
-    while free - taken > FREE_IN_A_ROW {
+    while free - taken > MIN_FREE_IN_A_ROW {
         let middle = taken + (free - taken) / 2;
         match asks(middle)? {
             Some(there) => taken = there,
@@ -147,12 +147,12 @@ fn highest_taken(
     from: u64,
 ) -> Result<Option<u64>, Error> {
     let keys: Vec<String> =
-        (from..from.saturating_add(FREE_IN_A_ROW)).map(|number| workload.key_name(number)).collect();
+        (from..from.saturating_add(MIN_FREE_IN_A_ROW)).map(|number| workload.key_name(number)).collect();
     let command = doc! {
         "find": &workload.table,
         "filter": { "_id": { "$in": &keys } },
         "projection": { "_id": 1 },
-        "batchSize": i32::try_from(FREE_IN_A_ROW).unwrap_or(i32::MAX),
+        "batchSize": i32::try_from(MIN_FREE_IN_A_ROW).unwrap_or(i32::MAX),
     };
     let mut highest = None;
     for document in connection.cursor(&binding.database, &command)? {

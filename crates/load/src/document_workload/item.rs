@@ -173,11 +173,11 @@ impl<'a> MappingEntries<'a> {
 /// The known name that is most similar to a name, if any is similar enough.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     /// The least similarity of two spellings of one word.
-    const ALIKE: f64 = 0.75;
+    const MIN_SIMILARITY: f64 = 0.75;
     let lower = name.to_lowercase();
     let likeness = |known: &str| strsim::jaro_winkler(&lower, &known.to_lowercase());
     let best = known.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
-    (likeness(best) >= ALIKE).then_some(best)
+    (likeness(best) >= MIN_SIMILARITY).then_some(best)
 }
 
 /// The type of a value, in words.

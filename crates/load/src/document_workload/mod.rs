@@ -29,7 +29,7 @@ use self::template::{ChooserSettings, Compiler, ExistingValue, Template};
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 20;
 /// The most bytes of documents in a message; a little below the 48,000,000 that a message may have.
-const MESSAGE_BYTES: u64 = 44 << 20;
+const MAX_MESSAGE_BYTES: u64 = 44 << 20;
 
 #[derive(Clone, Debug)]
 pub struct DocumentWorkload {
@@ -50,7 +50,7 @@ impl DocumentWorkload {
     /// `Kind::Usage`, with the place in the file and the error there.
     pub fn parse(text: &str) -> Result<DocumentWorkload, Error> {
         if text.len() > MAX_FILE_BYTES {
-            return Err(Error::usage(format!("a workload has {MAX_FILE_BYTES} bytes at most")));
+            return Err(Error::usage(format!("a workload file can have at most {MAX_FILE_BYTES} bytes")));
         }
         let malformed =
             |error: serde_yaml_ng::Error| Error::new(Kind::Usage, "it is not YAML").because(error);
@@ -99,5 +99,5 @@ impl DocumentWorkload {
 
 /// The number of documents of a template that always fit a message.
 fn most_in_a_message(document: &Template) -> u64 {
-    (MESSAGE_BYTES / document.largest_bytes().max(1)).clamp(1, 100_000)
+    (MAX_MESSAGE_BYTES / document.largest_bytes().max(1)).clamp(1, 100_000)
 }

@@ -94,8 +94,8 @@ impl BulkLoad {
 
 /// Reads the load; a default batch that does not fit a message is made smaller.
 pub(super) fn read_load(item: Option<&Item<'_>>, most: u64) -> Result<BulkLoad, Error> {
-    const USUAL: u64 = 1000;
-    let mut load = BulkLoad { batch: USUAL.min(most), threads: None, ordered: false };
+    const DEFAULT_BATCH: u64 = 1000;
+    let mut load = BulkLoad { batch: DEFAULT_BATCH.min(most), threads: None, ordered: false };
     let Some(item) = item else { return Ok(load) };
     let fields = item.fields(&["batch", "threads", "ordered"])?;
     if let Some(batch) = fields.count("batch", 1, 100_000)? {

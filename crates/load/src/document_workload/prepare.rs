@@ -15,7 +15,7 @@ use super::template::{Drawing, Template, TemplateVariables};
 use crate::binding::Binding;
 
 /// The number of values that one query probes.
-const PROBED: u64 = 1000;
+const PROBED_VALUES: u64 = 1000;
 
 impl DocumentWorkload {
     /// Creates collections and indexes, and finds out how many documents each collection holds. If a load follows,
@@ -90,7 +90,7 @@ impl DocumentWorkload {
         let mut next = count(collection, connection, database)?;
         loop {
             let values: Vec<Bson> =
-                (next..next + PROBED).map(|number| self.value(template, number)).collect();
+                (next..next + PROBED_VALUES).map(|number| self.value(template, number)).collect();
             let command = doc! {
                 "find": &collection.name, "filter": { field: { "$in": &values } }, "projection": { field: 1 },
             };

@@ -20,7 +20,7 @@ pub(super) struct SharedParts {
 
 /// The transaction that a command belongs to.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct InTransaction<'a> {
+pub(super) struct CommandTransaction<'a> {
     pub(super) session: &'a ActiveSession,
     /// Whether the command begins the transaction.
     pub(super) is_first: bool,
@@ -32,7 +32,7 @@ pub(super) struct InTransaction<'a> {
 pub(super) struct Requests<'a> {
     pub(super) shared: &'a DocumentShared,
     pub(super) fixed: &'a SharedParts,
-    pub(super) transaction: Option<InTransaction<'a>>,
+    pub(super) transaction: Option<CommandTransaction<'a>>,
     /// Whether a write is not answered.
     pub(super) unanswered: bool,
     /// Counts BSON bytes of documents and of updates that are written.
@@ -257,7 +257,7 @@ impl Requests<'_> {
         let Requests { shared, fixed, transaction, .. } = self;
         match transaction {
             // Concerns belong to the whole transaction, which runs on the primary.
-            Some(InTransaction { session, is_first, read_concern }) => {
+            Some(CommandTransaction { session, is_first, read_concern }) => {
                 session.write(*is_first, body);
                 if let Some(level) = read_concern.filter(|_| *is_first) {
                     body.begin_document("readConcern").string("level", level);

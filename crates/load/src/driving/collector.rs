@@ -14,7 +14,7 @@ use fathom_stats::{Histogram, MAX_CLIENT_CPU_SHARE, SeededRandom};
 
 use super::arrivals::Arrivals;
 use super::plan::{DrivingPlan, LoopsState};
-use super::recorder::{FailuresByKind, LatencyPoint, LoopGauge, LoopMessage, Piece, merge};
+use super::recorder::{FailuresByKind, LatencyPoint, LoopGauge, LoopMessage, LoopSecond, merge};
 use crate::generators::KeyDraws;
 use crate::measurements::OperationMeasurements;
 use crate::source::{Source, all_metrics};
@@ -22,10 +22,10 @@ use crate::source::{Source, all_metrics};
 /// The share of the loops' time above which the preparation of requests limits what the client can do, if it consists of draws.
 const MAX_PREPARING_SHARE: f64 = 0.25;
 /// The draws of a key above which the preparation of requests consists of draws.
-const MANY_DRAWS: u64 = 8;
+const MAX_DRAWS_PER_KEY: u64 = 8;
 /// The average interval between samples of operations under way. The times are random: evenly spaced ones could always fall on
 /// the same phase of a server's own rhythm.
-const SAMPLE: Duration = Duration::from_millis(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 const SECOND_NS: f64 = 1e9;
 
 /// The measurements of one second, over all loops.
@@ -132,7 +132,7 @@ impl LoadResult {
 
     /// Whether the loops had so much to do that the server may be able to do more: they were busy, or drew again and again.
     pub fn is_client_limited(&self) -> bool {
-        let draws_often = self.draws.draws > MANY_DRAWS.saturating_mul(self.draws.keys);
+        let draws_often = self.draws.draws > MAX_DRAWS_PER_KEY.saturating_mul(self.draws.keys);
         self.cpu_share() > MAX_CLIENT_CPU_SHARE || draws_often && self.preparing_share() > MAX_PREPARING_SHARE
     }
 
@@ -237,7 +237,7 @@ impl Collector {
         let mut sample_at = Instant::now() + self.random_pause();
         while self.running > 0 {
             match self.words.recv_timeout(sample_at.saturating_duration_since(Instant::now())) {
-                Ok(LoopMessage::Piece(second, piece)) => {
+                Ok(LoopMessage::LoopSecond(second, piece)) => {
                     if piece.answered > 0 {
                         moved = Instant::now();
                     }
@@ -272,7 +272,7 @@ impl Collector {
     }
 
     fn random_pause(&mut self) -> Duration {
-        SAMPLE.mul_f64(2.0 * self.random.uniform())
+        SAMPLE_INTERVAL.mul_f64(2.0 * self.random.uniform())
     }
 
     fn sample(&mut self) {
@@ -294,7 +294,7 @@ impl Collector {
         (moved.elapsed() > limit).then_some(End::NoProgress(limit))
     }
 
-    fn gather(&mut self, second: i64, piece: Piece) {
+    fn gather(&mut self, second: i64, piece: LoopSecond) {
         merge(&mut self.failures, piece.failures);
         self.reconnects += piece.reconnects;
         self.retries += piece.retries;

@@ -18,12 +18,12 @@ use rustix::fd::OwnedFd;
 pub(super) type Opener = dyn Fn(usize) -> Result<ConnectionParts, Error> + Send + Sync;
 
 /// The number of connections that are opened at once.
-const HANDS: usize = 16;
+const MAX_CONNECTING: usize = 16;
 /// An attempt that takes longer than this no longer counts among them.
-const LONG_ATTEMPT: Duration = Duration::from_secs(1);
+const MAX_COUNTED_ATTEMPT: Duration = Duration::from_secs(1);
 /// The pause before the first and the last of many tries to connect again.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LAST_PAUSE: Duration = Duration::from_secs(1);
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// The interval between checks for the end of the run.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -49,7 +49,7 @@ pub(super) fn connect_all(opener: &Opener, count: usize) -> Result<Vec<Connectio
         Ok(made)
     };
     let mut made = thread::scope(|scope| {
-        let hands: Vec<_> = (0..HANDS.min(count)).map(|_| scope.spawn(hand)).collect();
+        let hands: Vec<_> = (0..MAX_CONNECTING.min(count)).map(|_| scope.spawn(hand)).collect();
         let mut all = Vec::with_capacity(count);
         for hand in hands {
             all.extend(hand.join().unwrap_or_else(|panic| resume_unwind(panic))?);
@@ -139,9 +139,9 @@ pub(super) fn reconnect(
     let mut next = changed;
     while !stop.load(Ordering::Relaxed) {
         let mut now = Instant::now();
-        let brief = attempts.iter().filter(|begun| begun.elapsed() < LONG_ATTEMPT).count();
+        let brief = attempts.iter().filter(|begun| begun.elapsed() < MAX_COUNTED_ATTEMPT).count();
         if now >= next
-            && brief < HANDS
+            && brief < MAX_CONNECTING
             && let Some(wish) = waiting.pop_front()
         {
             attempts.push(now);
@@ -164,7 +164,7 @@ pub(super) fn reconnect(
                 waiting.push_back(wish);
                 // Attempts that fail together make the pause longer only once.
                 if begun >= changed {
-                    pause = (pause * 2).clamp(FIRST_PAUSE, LAST_PAUSE);
+                    pause = (pause * 2).clamp(FIRST_PAUSE, MAX_PAUSE);
                     (changed, next) = (now, now + pause);
                 }
             }

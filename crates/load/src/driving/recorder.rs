@@ -30,7 +30,7 @@ pub struct LatencyPoint {
 
 /// The measurements of one loop in a second.
 #[derive(Debug, Default)]
-pub(super) struct Piece {
+pub(super) struct LoopSecond {
     /// Measurements by the metric's place; kinds that did not occur have none and take no memory.
     pub(super) metrics: Vec<Option<Box<OperationMeasurements>>>,
     /// Individual latencies, if the plan asks for them.
@@ -76,7 +76,7 @@ impl LoopGauge {
 #[derive(Debug)]
 pub(super) enum LoopMessage {
     /// The measurements of a second, counted from when measuring began; earlier seconds are negative.
-    Piece(i64, Box<Piece>),
+    LoopSecond(i64, Box<LoopSecond>),
     /// The loop has ended, with this many operations still under way.
     Ended(u64),
 }
@@ -92,7 +92,7 @@ pub(super) struct OperationTimes {
     pub(super) sent_ns: u64,
 }
 
-impl Piece {
+impl LoopSecond {
     /// Records the measurements of a step of an operation of `records` records, unless it began in the warm-up. A step that is
     /// retried is an attempt, after which the operation has not ended.
     pub(super) fn note(

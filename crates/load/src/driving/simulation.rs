@@ -73,7 +73,7 @@ impl SimulatedPeer for SimulatedServer {
                 }
             }
             while let Some(length) = whole_frame(input).unwrap() {
-                let request_id = Header::of_frame(input).unwrap().request_id;
+                let request_id = Header::from_frame(input).unwrap().request_id;
                 self.due.extend((self.answer)(now_ns).map(|due_ns| (due_ns, place, request_id)));
                 input.drain(..length);
             }

@@ -98,7 +98,7 @@ fn a_busy_client_gives_no_answer_and_a_stop_ends_it() {
 }
 
 /// Simulates a server: rate a second, length in seconds, randomness.
-type Serve = fn(f64, f64, &mut SeededRandom) -> SearchStep;
+type ServerModel = fn(f64, f64, &mut SeededRandom) -> SearchStep;
 
 /// Of 200 statements, how many are too high and how many too low: 0.9 of what was stated must hold, and 1.2 must not. The server on which
 /// that is tried is up to `drift` faster or slower.
@@ -106,14 +106,14 @@ fn false_statements(
     rates: &SearchRates,
     (short_s, long_s): (f64, f64),
     drift: f64,
-    (closed_per_s, serve): (f64, Serve),
+    (closed_per_s, serve): (f64, ServerModel),
 ) -> (usize, usize) {
     let slo: Slo = "p99<10ms".parse().unwrap();
     let (mut low, mut high) = (0, 0);
     for seed in 0..200 {
         let mut random = SeededRandom::from_seed(seed);
         let run = |rate, pass| {
-            let seconds = if pass == Pass::Bracket { short_s } else { long_s };
+            let seconds = if pass == SearchPass::Bracket { short_s } else { long_s };
             Ok(Some(serve(rate, seconds, &mut random)))
         };
         let found = find_max(closed_per_s, rates, &slo, run).unwrap();
@@ -136,8 +136,9 @@ fn false_statements(
 #[test]
 fn what_short_steps_state_is_true() {
     // Under the throttle an operation takes 1 or 40 ms; behind a journal the percentile rises slowly with the rate.
-    let throttle: (f64, Serve) = (300.0, |rate, seconds, random| slices(300.0, seconds, random, rate));
-    let journal: (f64, Serve) = (20_000.0, |rate, seconds, random| group_commits(seconds, random, rate));
+    let throttle: (f64, ServerModel) = (300.0, |rate, seconds, random| slices(300.0, seconds, random, rate));
+    let journal: (f64, ServerModel) =
+        (20_000.0, |rate, seconds, random| group_commits(seconds, random, rate));
     for server in [throttle, journal] {
         for (rates, lengths_s, drift) in
             [(SearchRates::confirmed(1.1), (2.0, 10.0), 0.1), (SearchRates::coarse(), (2.0, 5.0), 0.4)]
@@ -151,7 +152,7 @@ fn what_short_steps_state_is_true() {
 /// A stall in each checkpoint's cycle makes about as many operations slow at any rate, so a single step cannot decide.
 #[test]
 fn what_is_stated_beside_checkpoints_is_true() {
-    let checkpoints: (f64, Serve) =
+    let checkpoints: (f64, ServerModel) =
         (2400.0, |rate, seconds, random| capped_checkpoints(seconds, random, rate));
     let rates = SearchRates::confirmed(1.1);
     let (low, high) = false_statements(&rates, (10.0, 10.0), 0.1, checkpoints);
@@ -163,7 +164,8 @@ fn what_is_stated_beside_checkpoints_is_true() {
 
 #[test]
 fn a_margin_and_a_tolerance_are_needed() {
-    let journal: (f64, Serve) = (20_000.0, |rate, seconds, random| group_commits(seconds, random, rate));
+    let journal: (f64, ServerModel) =
+        (20_000.0, |rate, seconds, random| group_commits(seconds, random, rate));
     for (rates, lengths_s, drift) in [
         (SearchRates { margin: 1.0, ..SearchRates::coarse() }, (2.0, 5.0), 0.4),
         (SearchRates { tolerance: 0.0, share_factor: 1.0, ..SearchRates::confirmed(1.1) }, (2.0, 10.0), 0.1),
@@ -270,7 +272,7 @@ fn the_second_pass_goes_up_in_small_steps() {
         let mut random = SeededRandom::from_seed(9);
         let mut highest = 0.0_f64;
         let run = |rate, pass| {
-            if pass == Pass::Confirmation {
+            if pass == SearchPass::Confirmation {
                 highest = highest.max(rate);
             }
             Ok(Some(queue(5000.0, false, 20.0, &mut random, rate)))
@@ -300,7 +302,8 @@ fn slices_with_stops(seconds: f64, random: &mut SeededRandom, rate: f64) -> Sear
 
 #[test]
 fn a_break_of_few_operations_is_tried_again() {
-    let throttle: (f64, Serve) = (300.0, |rate, seconds, random| slices_with_stops(seconds, random, rate));
+    let throttle: (f64, ServerModel) =
+        (300.0, |rate, seconds, random| slices_with_stops(seconds, random, rate));
     let (_, high) = false_statements(&SearchRates::confirmed(1.1), (2.0, 10.0), 0.02, throttle);
     assert!(high <= 2, "{high} too low");
 }

@@ -2,11 +2,11 @@
 
 /// The width of `zipfian`'s range up to which a forecast of new records counts, as a multiple of the records at the start. A run
 /// that ends by its number of operations fills the range, so that rejected draws are rare soon.
-const COUNTED_WIDTH: u64 = 1024;
+const MAX_COUNTED_WIDTH: u64 = 1024;
 /// The same for a run that has a limit of time: a range that is never filled would only make all records equally rare.
-const TIMED_WIDTH: u64 = 64;
+const MAX_TIMED_WIDTH: u64 = 64;
 /// The most new records of a forecast, so that sums of numbers do not overflow.
-const MAX_EXPECTED: u64 = 1 << 62;
+const MAX_EXPECTED_RECORDS: u64 = 1 << 62;
 
 /// The records that a run may choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,8 @@ impl Records {
     /// `zipfian` begins with the records at the start, and its range grows with them.
     #[must_use]
     pub fn expecting(self, new: u64, is_timed: bool) -> Records {
-        let width = if is_timed { TIMED_WIDTH } else { COUNTED_WIDTH };
-        let new = new.min(MAX_EXPECTED);
+        let width = if is_timed { MAX_TIMED_WIDTH } else { MAX_COUNTED_WIDTH };
+        let new = new.min(MAX_EXPECTED_RECORDS);
         let is_forecast = self.count.saturating_add(new) <= self.at_start().saturating_mul(width);
         Records { expected: if is_forecast { new } else { 0 }, ..self }
     }

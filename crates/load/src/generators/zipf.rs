@@ -15,7 +15,7 @@ const SCRAMBLED_ITEMS: u64 = 10_000_000_001;
 /// The sum of 1/i^0.99 over them, which YCSB has as a constant.
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// The terms of a sum that are added one by one, as in YCSB; the rest is an integral with its first corrections.
-const SUMMED: u64 = 1 << 20;
+const SUMMED_TERMS: u64 = 1 << 20;
 
 /// A distribution of ranks from 0, in which low ranks are frequent.
 #[derive(Clone, Debug)]
@@ -32,10 +32,10 @@ pub struct Zipf {
 
 /// `sum` and the terms 1/i^skew for i from `from` + 1 to `to`.
 ///
-/// Beyond the term [`SUMMED`] it uses the formula of Euler and Maclaurin, whose error there is below 1e-12.
+/// Beyond the term [`SUMMED_TERMS`] it uses the formula of Euler and Maclaurin, whose error there is below 1e-12.
 fn zeta(sum: f64, from: u64, to: u64, skew: f64) -> f64 {
     let term = |item: u64| 1.0 / (item as f64).powf(skew);
-    let last_summed = to.min(from.max(SUMMED));
+    let last_summed = to.min(from.max(SUMMED_TERMS));
     let mut sum = (from + 1..=last_summed).fold(sum, |sum, item| sum + term(item));
     if last_summed < to {
         let (a, b) = ((last_summed + 1) as f64, to as f64);

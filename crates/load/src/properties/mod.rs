@@ -33,7 +33,7 @@ pub(crate) fn read_small(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// The similarity at which an unknown name counts as a misspelled known one (0 to 1, after Jaro and Winkler).
-const ALIKE: f64 = 0.85;
+const MIN_SIMILARITY: f64 = 0.85;
 
 /// The largest count, so that a few of them can be added up.
 const MAX_COUNT: u64 = 1 << 62;
@@ -204,13 +204,28 @@ impl Properties {
         };
         strangers.map(sentence).collect()
     }
+
+    /// A sentence for each value that is no word of its property and means one all the same, as in YCSB: `readallfields=yes` is false.
+    pub fn misread(&self) -> Vec<String> {
+        let sentence = |known: &Property| {
+            let PropertyValue { value, origin } = self.given(known.name)?;
+            let is = |word: &str| value.trim().eq_ignore_ascii_case(word);
+            let meaning = match known.default {
+                "true" | "false" if !is("true") && !is("false") => "false",
+                "hashed" if value.trim() != "hashed" && !is("ordered") => "ordered",
+                _ => return None,
+            };
+            Some(format!("{}={value} ({origin}) means {meaning}, as in YCSB", known.name))
+        };
+        KNOWN.iter().filter_map(sentence).collect()
+    }
 }
 
 fn most_like(name: &str) -> Option<&'static str> {
     let lower = name.to_lowercase();
     let likeness = |known: &Property| strsim::jaro_winkler(&lower, &known.name.to_lowercase());
     let best = KNOWN.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)))?;
-    (likeness(best) >= ALIKE).then_some(best.name)
+    (likeness(best) >= MIN_SIMILARITY).then_some(best.name)
 }
 
 #[cfg(test)]
@@ -223,6 +238,28 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         file
+    }
+
+    /// A run read no field, or other keys, and nothing said why.
+    #[test]
+    fn a_value_that_means_something_else_is_told() {
+        let told = |pair: &str| {
+            let mut properties = Properties::default();
+            properties.add_flag(pair).unwrap();
+            properties.misread()
+        };
+        for (pair, meaning) in [
+            ("readallfields=yes", "readallfields=yes (-p) means false, as in YCSB"),
+            ("mongodb.upsert=1", "mongodb.upsert=1 (-p) means false, as in YCSB"),
+            ("insertorder=sorted", "insertorder=sorted (-p) means ordered, as in YCSB"),
+        ] {
+            assert_eq!(told(pair), [meaning]);
+        }
+        for pair in
+            ["readallfields= TRUE ", "dataintegrity=false", "insertorder=hashed", "insertorder=ordered"]
+        {
+            assert_eq!(told(pair), Vec::<String>::new(), "{pair}");
+        }
     }
 
     #[test]

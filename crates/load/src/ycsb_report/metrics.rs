@@ -50,8 +50,8 @@ pub(super) fn metrics<'a>(
     measured: &'a [(String, OperationMeasurements)],
     keep_empty: bool,
 ) -> Vec<ReportBlock<'a>> {
-    let service: Select = |latencies| &latencies.service;
-    let response: Select = |latencies| &latencies.response;
+    let service: HistogramSelector = |latencies| &latencies.service;
+    let response: HistogramSelector = |latencies| &latencies.response;
     let clocks = match settings.clock {
         MeasurementInterval::Service => vec![(service, "", true)],
         MeasurementInterval::Response => vec![(response, "", false)],
@@ -79,12 +79,12 @@ pub(super) fn metrics<'a>(
 }
 
 /// One of the two clocks.
-type Select = fn(&Latencies) -> &Histogram;
+type HistogramSelector = fn(&Latencies) -> &Histogram;
 
 fn succeeded<'a>(
     operation: &str,
     measured: &'a OperationMeasurements,
-    select: Select,
+    select: HistogramSelector,
     returns: Option<&'a OperationMeasurements>,
     keep_empty: bool,
 ) -> Option<ReportBlock<'a>> {
@@ -109,7 +109,7 @@ fn failed<'a>(
     settings: &ReportSettings,
     operation: &str,
     measured: &'a OperationMeasurements,
-    select: Select,
+    select: HistogramSelector,
     keep_empty: bool,
 ) -> Vec<ReportBlock<'a>> {
     let mut metrics: Vec<ReportBlock<'a>> = Vec::new();

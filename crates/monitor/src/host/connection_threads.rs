@@ -1,33 +1,32 @@
 //! The use of processors and disk by the threads of a server on this host: of each connection, and of the engine's own threads.
 //!
 //! mongod names a thread after the connection that it serves (`conn123`), and WiredTiger its own (`WTEvict...`). Every thread
-//! has files of its own under `/proc/PID/task`, so they are read only while the process is busy, `io` of the busiest threads
-//! only, and all of them again only after two hundred times the time that the last reading took. The use of the whole process
-//! is recorded with them, so that the part that the listed threads cover is known. A server whose threads serve many connections
-//! each does not say what a connection used, which is noted.
+//! has files of its own under `/proc/PID/task`, so a reader with a budget reads them while the process is busy, and `io` is read of the busiest
+//! threads only. The use of the whole process is recorded with them, so that the part that the listed threads cover is known. A server whose
+//! threads serve many connections each does not say what a connection used, which is noted.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fathom_errors::Result;
 use fathom_host::View;
-use fathom_host::process::{ProcessIo, ProcessStat, threads};
-use fathom_host::sched::SchedStat;
+use fathom_host::process::{ProcessIo, ProcessStat};
 use fathom_record::disk::Entry;
 use fathom_record::{ServerWork, ThreadUse};
 
+use super::thread_reader::{SharedThreadReader, ThreadReader, ThreadReading};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
-/// The pause before the next reading of all threads, as a multiple of the last reading's duration.
-const REST: u64 = 200;
 /// The number of threads whose `io` is read, and that of the names that are kept.
-const MAX_READ: usize = 64;
-const MAX_KEPT: usize = 24;
+const MAX_READ_THREADS: usize = 64;
+const MAX_KEPT_NAMES: usize = 24;
 /// A process that uses less of a processor and moves fewer bytes a second is at rest.
 const MIN_PROCESSOR_SHARE: f64 = 0.05;
 const MIN_BYTES_PER_S: f64 = 262_144.0;
 /// Names are read again after so many readings: the kernel gives the numbers of ended threads to new ones.
-const NAMES_KEPT: u32 = 30;
+const NAME_LIFETIME_READINGS: u32 = 30;
 
 /// The counters of a process at a reading.
 #[derive(Clone, Copy, Debug)]
@@ -37,19 +36,19 @@ struct ProcessTotals {
     io: Option<ProcessIo>,
 }
 
-/// A thread at the last reading.
-#[derive(Clone, Debug)]
-struct ThreadTotals {
+/// The name of a thread, and its bytes where they were read.
+#[derive(Clone, Debug, Default)]
+struct ThreadFacts {
     name: String,
-    sched: SchedStat,
     io: Option<ProcessIo>,
 }
 
-/// The threads at the last reading, and the process at that time.
+/// The threads at a reading, the process at that time, and the facts of the busiest threads.
 #[derive(Debug)]
-struct ThreadReading {
+struct WorkReading {
     process: ProcessTotals,
-    threads: HashMap<u32, ThreadTotals>,
+    threads: Arc<ThreadReading>,
+    facts: HashMap<u32, ThreadFacts>,
 }
 
 /// Reads `/proc/PID/task` of one server.
@@ -57,23 +56,23 @@ pub(crate) struct ConnectionThreads {
     view: View,
     member: String,
     pid: u32,
+    reader: SharedThreadReader,
     last: Option<ProcessTotals>,
-    reading: Option<ThreadReading>,
+    reading: Option<WorkReading>,
     readings: u32,
-    next_ns: u64,
     notes: Notes,
 }
 
 impl ConnectionThreads {
-    pub(crate) fn new(view: &View, member: &str, pid: u32) -> ConnectionThreads {
+    pub(crate) fn new(view: &View, member: &str, pid: u32, reader: SharedThreadReader) -> ConnectionThreads {
         ConnectionThreads {
             view: view.clone(),
             member: member.to_owned(),
             pid,
+            reader,
             last: None,
             reading: None,
             readings: 0,
-            next_ns: 0,
             notes: Notes::default(),
         }
     }
@@ -84,33 +83,29 @@ impl ConnectionThreads {
         Some(ProcessTotals { at_ns, cpu_us, io: ProcessIo::read(&self.view, self.pid) })
     }
 
-    /// Reads all threads, and `io` of those that ran most since the last reading.
-    fn read_threads(&mut self) -> HashMap<u32, ThreadTotals> {
+    /// Reads `io` and the names of those threads that ran most since the last reading.
+    fn read_facts(&mut self, threads: &ThreadReading) -> HashMap<u32, ThreadFacts> {
         self.readings = self.readings.wrapping_add(1);
-        let keeps_names = !self.readings.is_multiple_of(NAMES_KEPT);
-        let known = self.reading.as_ref().map(|reading| &reading.threads);
-        let before = |number: &u32| known.and_then(|known| known.get(number));
-        let mut all = threads(&self.view, self.pid);
-        let ran = |one: &(u32, SchedStat)| {
-            let since = one.1.since(before(&one.0).map_or_else(SchedStat::default, |before| before.sched));
-            std::cmp::Reverse((since.ran_ns, since.slices))
-        };
-        all.sort_by_key(ran);
-        let mut read = HashMap::new();
-        for (at, (number, sched)) in all.into_iter().enumerate() {
+        let keeps_names = !self.readings.is_multiple_of(NAME_LIFETIME_READINGS);
+        let past = self.reading.as_ref();
+        let used = past.map_or_else(|| threads.threads.clone(), |past| threads.since(&past.threads));
+        let mut busiest: Vec<u32> = threads.threads.keys().copied().collect();
+        let ran = |number: &u32| used.get(number).map_or((0, 0), |stat| (stat.ran_ns, stat.slices));
+        busiest.sort_unstable_by_key(|number| Reverse(ran(number)));
+        let facts = |number: u32| {
             let folder = format!("proc/{}/task/{number}", self.pid);
             // Of an ended thread, whose number another has now, the counters were higher.
-            let before = before(&number).filter(|before| before.sched.ran_ns <= sched.ran_ns);
-            let name = before.filter(|_| keeps_names).map(|before| before.name.clone());
-            let name = name.or_else(|| self.view.text(&format!("{folder}/comm")));
-            let io = match at < MAX_READ {
-                true => self.view.text(&format!("{folder}/io")).and_then(|text| ProcessIo::parse(&text)),
-                false => before.and_then(|before| before.io),
+            let is_same = |past: &&WorkReading| {
+                let ran_ns = |reading: &ThreadReading| reading.threads.get(&number).map(|stat| stat.ran_ns);
+                ran_ns(&past.threads) <= ran_ns(threads)
             };
-            let name = name.map(|name| name.trim_end().to_owned()).unwrap_or_default();
-            read.insert(number, ThreadTotals { name, sched, io });
-        }
-        read
+            let known = past.filter(|_| keeps_names).filter(is_same).and_then(|past| past.facts.get(&number));
+            let name = known.map(|known| known.name.clone());
+            let name = name.or_else(|| self.view.text(&format!("{folder}/comm"))).unwrap_or_default();
+            let io = self.view.text(&format!("{folder}/io")).and_then(|text| ProcessIo::parse(&text));
+            (number, ThreadFacts { name: name.trim_end().to_owned(), io })
+        };
+        busiest.into_iter().take(MAX_READ_THREADS).map(facts).collect()
     }
 }
 
@@ -124,18 +119,17 @@ impl Sampler for ConnectionThreads {
         // The sampler of the process reports one that has ended.
         let Some(now) = self.totals(begin_ns) else { return Ok(()) };
         let is_busy = self.last.replace(now).is_some_and(|before| now.is_busy_since(&before));
-        if !is_busy || begin_ns < self.next_ns {
+        if !is_busy {
             return Ok(());
         }
-        let threads = self.read_threads();
-        let end_ns = batch.clock.now_ns();
-        self.next_ns = end_ns.saturating_add(end_ns.saturating_sub(begin_ns).saturating_mul(REST));
+        let Some(threads) = ThreadReader::read(&self.reader, batch.clock) else { return Ok(()) };
+        let facts = self.read_facts(&threads);
         if now.io.is_none() {
             let note = "the I/O of its threads may not be read (only its own user and root may)";
             let cost = "which connection reads and writes the disk is not known";
             self.notes.once(batch, format!("server {}: {note}: {cost}", self.member));
         }
-        let reading = ThreadReading { process: now, threads };
+        let reading = WorkReading { process: now, threads, facts };
         let before = self.reading.replace(reading);
         let Some((before, now)) = before.as_ref().zip(self.reading.as_ref()) else { return Ok(()) };
         let used = used_since(before, now);
@@ -185,21 +179,21 @@ impl ProcessTotals {
 }
 
 /// The use by name since an earlier reading, the busiest first. Threads that serve no connection are added up under their name
-/// without its number. The use of a thread that ended meanwhile is lost.
-fn used_since(before: &ThreadReading, now: &ThreadReading) -> Vec<ThreadUse> {
+/// without its number. The use of a thread that ended meanwhile, or that either reading left out, is not in it.
+fn used_since(before: &WorkReading, now: &WorkReading) -> Vec<ThreadUse> {
     let mut by_name: HashMap<String, ThreadUse> = HashMap::new();
-    for (number, thread) in &now.threads {
-        let is_same = |past: &&ThreadTotals| past.sched.ran_ns <= thread.sched.ran_ns;
-        let past = before.threads.get(number).filter(is_same);
-        let sched = thread.sched.since(past.map_or_else(SchedStat::default, |past| past.sched));
+    for (number, sched) in now.threads.since(&before.threads) {
+        let Some(facts) = now.facts.get(&number) else { continue };
+        let ran_ns = |reading: &WorkReading| reading.threads.threads.get(&number).map(|stat| stat.ran_ns);
         // A thread that is new since the last reading has read all its bytes since then.
-        let past_io = past.map_or(Some(NO_IO), |past| past.io);
-        let bytes = |of: fn(&ProcessIo) -> u64| Some(of(&thread.io?).saturating_sub(of(&past_io?)));
+        let is_new = ran_ns(before).is_none_or(|past| Some(past) > ran_ns(now));
+        let past_io = if is_new { Some(NO_IO) } else { before.facts.get(&number).and_then(|past| past.io) };
+        let bytes = |of: fn(&ProcessIo) -> u64| Some(of(&facts.io?).saturating_sub(of(&past_io?)));
         let (read, written) = (bytes(|io| io.read_bytes), bytes(|io| io.written_bytes));
         if sched.ran_ns == 0 && read.unwrap_or(0) == 0 && written.unwrap_or(0) == 0 {
             continue;
         }
-        let name = group_name(&thread.name);
+        let name = group_name(&facts.name);
         let sum = by_name.entry(name.to_owned()).or_default();
         sum.name = name.to_owned();
         sum.processor_us += sched.ran_ns / 1000;
@@ -214,7 +208,7 @@ fn used_since(before: &ThreadReading, now: &ThreadReading) -> Vec<ThreadUse> {
     }
     let mut used: Vec<ThreadUse> = by_name.into_values().collect();
     used.sort_by(|one, other| (rank(other), &one.name).cmp(&(rank(one), &other.name)));
-    used.truncate(MAX_KEPT);
+    used.truncate(MAX_KEPT_NAMES);
     used
 }
 
@@ -285,7 +279,7 @@ mod tests {
     /// The work that samples a second apart record, with a change before each.
     fn recorded(changes: &[&dyn Fn(&Path)]) -> (Vec<ServerWork>, Vec<String>) {
         let (folder, view) = machine(&[]);
-        let mut sampler = ConnectionThreads::new(&view, "0", 9);
+        let mut sampler = ConnectionThreads::new(&view, "0", 9, ThreadReader::shared(&view, 9));
         let clock = Clock::simulated(&[]);
         let mut batch = Batch::new(clock);
         for change in changes {

@@ -21,13 +21,13 @@ struct Gauge {
     is_silent: bool,
 }
 
-pub(crate) struct InFlight {
+pub(crate) struct InFlightRequests {
     gauges: Vec<Gauge>,
     edge: Edge,
 }
 
-impl InFlight {
-    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> InFlight {
+impl InFlightRequests {
+    pub(crate) fn new(view: &View, targets: &[WatchedDevice]) -> InFlightRequests {
         let (tree, lines) = (BlockTree::read(view), diskstats::read(view).unwrap_or_default());
         let counters = |name: &str| lines.iter().find(|line| line.name == name).map(|line| &line.counters);
         let gauge = |target: &WatchedDevice| Gauge {
@@ -36,7 +36,7 @@ impl InFlight {
             file: None,
             is_silent: is_silent(view, &tree, target, counters),
         };
-        InFlight { gauges: targets.iter().map(gauge).collect(), edge: Edge::default() }
+        InFlightRequests { gauges: targets.iter().map(gauge).collect(), edge: Edge::default() }
     }
 }
 
@@ -65,7 +65,7 @@ fn parse(bytes: &[u8]) -> Option<u64> {
     Some(reads.saturating_add(writes))
 }
 
-impl Sampler for InFlight {
+impl Sampler for InFlightRequests {
     fn name(&self) -> String {
         "in_flight".into()
     }
@@ -103,7 +103,7 @@ mod tests {
         let (_folder, view) =
             machine(&[("sys/block/sda/dev", "8:0"), ("sys/block/sda/inflight", "       3       40\n")]);
         let targets = super::super::Devices::All.find(&view).unwrap();
-        let values = run_twice(&mut InFlight::new(&view, &targets), || {});
+        let values = run_twice(&mut InFlightRequests::new(&view, &targets), || {});
         assert_eq!(values, [("device.sda.in_flight".to_owned(), 43.0)]);
     }
 
@@ -115,7 +115,7 @@ mod tests {
             ("sys/block/sda/inflight", "0 0\n"),
         ]);
         let targets = super::super::Devices::All.find(&view).unwrap();
-        let (mut sampler, clock) = (InFlight::new(&view, &targets), Clock::simulated(&[]));
+        let (mut sampler, clock) = (InFlightRequests::new(&view, &targets), Clock::simulated(&[]));
         let mut values_after = |text: &str| {
             std::fs::write(folder.path().join("sys/block/sda/inflight"), text).unwrap();
             clock.pass(Duration::from_millis(1));

@@ -105,18 +105,18 @@ impl Sampler for MemoryPages {
 }
 
 /// Reads `/proc/net/dev` and `/proc/net/snmp`.
-pub(crate) struct Network {
+pub(crate) struct NetworkSampler {
     view: View,
     sums: Sums,
 }
 
-impl Network {
-    pub(crate) fn new(view: &View) -> Network {
-        Network { view: view.clone(), sums: Sums::default() }
+impl NetworkSampler {
+    pub(crate) fn new(view: &View) -> NetworkSampler {
+        NetworkSampler { view: view.clone(), sums: Sums::default() }
     }
 }
 
-impl Sampler for Network {
+impl Sampler for NetworkSampler {
     fn name(&self) -> String {
         "network".into()
     }

@@ -9,12 +9,13 @@ mod queues;
 mod targets;
 #[cfg(test)]
 pub(crate) mod testing;
+mod thread_reader;
 mod top_processes;
 
 pub(crate) use connection_threads::ConnectionThreads;
 pub(crate) use devices::{DeviceCounters, Journals};
-pub(crate) use in_flight::InFlight;
-pub(crate) use machine::{Cpu, MemoryPages, Network, Pressures};
+pub(crate) use in_flight::InFlightRequests;
+pub(crate) use machine::{Cpu, MemoryPages, NetworkSampler, Pressures};
 pub(crate) use process::ServerProcess;
 pub(crate) use queues::Queues;
 pub use targets::Devices;

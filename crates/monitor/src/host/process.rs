@@ -1,22 +1,16 @@
 //! The sampler of a server's process on this host: processor time, waits for a processor, I/O and memory.
 //!
-//! The wait is in one file for each thread, and a server may have thousands of threads. The files are read again only after
-//! two hundred times the time that the last reading took, so that they cost at most half a percent of a processor.
-
-use std::collections::HashMap;
+//! The wait is in one file for each thread, which a reader with a budget reads.
 
 use fathom_errors::{Error, Kind, Result};
 use fathom_host::View;
-use fathom_host::cgroup::Cgroups;
-use fathom_host::process::{ProcessIo, ProcessStat, threads};
-use fathom_host::sched::SchedStat;
+use fathom_host::cgroup::{Cgroups, QuotaSetting};
+use fathom_host::process::{ProcessIo, ProcessStat};
 
 use super::Edge;
+use super::thread_reader::{SharedThreadReader, ThreadWaits};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler, Sums};
-
-/// The pause before the next reading of all threads, as a multiple of the last reading's duration.
-const REST: u64 = 200;
 
 /// Reads the server's `/proc/PID`.
 pub(crate) struct ServerProcess {
@@ -26,6 +20,8 @@ pub(crate) struct ServerProcess {
     started_ticks: Option<u64>,
     edge: Edge,
     quota_edge: Edge,
+    /// The setting of the quota that was last written as a fact.
+    quota: Option<QuotaSetting>,
     sums: Sums,
     waits: ThreadWaits,
     notes: Notes,
@@ -40,10 +36,30 @@ impl ServerProcess {
             started_ticks: None,
             edge: Edge::default(),
             quota_edge: Edge::default(),
+            quota: None,
             sums: Sums::default(),
-            waits: ThreadWaits::default(),
+            waits: ThreadWaits::new(view, pid),
             notes: Notes::default(),
         }
+    }
+}
+
+impl ServerProcess {
+    /// The reader of its threads, for the other sampler of the process.
+    pub(crate) fn thread_reader(&self) -> SharedThreadReader {
+        self.waits.reader.clone()
+    }
+
+    /// Writes the file of the quota and its text as facts when they change. A quota that is lifted leaves the last ones.
+    fn put_quota_setting(&mut self, groups: &Cgroups, batch: &mut Batch) {
+        let Some(setting) = groups.cpu_quota_setting().filter(|found| self.quota.as_ref() != Some(found))
+        else {
+            return;
+        };
+        let name = format!("server.{}.process.cpu_quota", self.member);
+        batch.facts.push((format!("{name}.file"), setting.file.clone()));
+        batch.facts.push((format!("{name}.setting"), setting.text.clone()));
+        self.quota = Some(setting);
     }
 }
 
@@ -64,7 +80,8 @@ impl Sampler for ServerProcess {
         };
         self.started_ticks = Some(stat.started_ticks);
         let at_ns = batch.clock.now_ns();
-        let series = |what: &str| format!("server.{}.process.{what}", self.member);
+        let member = self.member.clone();
+        let series = |what: &str| format!("server.{member}.process.{what}");
         let cpu_us = stat.cpu_ticks as f64 * 1e6 / rustix::param::clock_ticks_per_second().max(1) as f64;
         self.sums.put(batch, &series("cpu_us"), "us", at_ns, cpu_us);
         let window_ns = self.edge.window_to(at_ns);
@@ -97,46 +114,11 @@ impl Sampler for ServerProcess {
                 batch.put(series("memory_used_bytes"), "bytes", window_ns, used_bytes as f64);
             }
         }
-        if let Some((window_ns, waited_ns)) = self.waits.read(batch, || threads(&self.view, pid)) {
+        if let Some((window_ns, waited_ns)) = self.waits.read(batch.clock) {
             batch.put(series("run_wait_us"), "us", window_ns, waited_ns as f64 / 1e3);
         }
+        self.put_quota_setting(&groups, batch);
         Ok(())
-    }
-}
-
-/// The waits of a process's threads, added up over threads that start and end.
-#[derive(Default)]
-struct ThreadWaits {
-    edge: Edge,
-    last: HashMap<u32, SchedStat>,
-    next_ns: u64,
-}
-
-impl ThreadWaits {
-    /// Returns the window since the last reading and the wait added in it, unless it is too soon to read again. The wait of
-    /// a thread that ended since the last reading is lost.
-    fn read(
-        &mut self,
-        batch: &Batch,
-        threads: impl FnOnce() -> Vec<(u32, SchedStat)>,
-    ) -> Option<((u64, u64), u64)> {
-        let begin_ns = batch.clock.now_ns();
-        if begin_ns < self.next_ns {
-            return None;
-        }
-        let now: HashMap<u32, SchedStat> = threads().into_iter().collect();
-        let at_ns = batch.clock.now_ns();
-        self.next_ns = at_ns.saturating_add((at_ns - begin_ns).saturating_mul(REST));
-        let window_ns = self.edge.window_to(at_ns);
-        let added = |(thread, stat): (&u32, &SchedStat)| match self.last.get(thread) {
-            Some(before) if before.waited_ns <= stat.waited_ns => stat.waited_ns - before.waited_ns,
-            // A new thread, or one that reuses the number of an ended thread.
-            _ => stat.waited_ns,
-        };
-        let waited_ns = now.iter().map(added).fold(0, u64::saturating_add);
-        let any = !now.is_empty();
-        self.last = now;
-        window_ns.filter(|_| any).map(|window_ns| (window_ns, waited_ns))
     }
 }
 
@@ -146,17 +128,27 @@ mod tests {
     use crate::host::testing::{machine, run_twice};
 
     #[test]
-    fn threads_that_come_and_go_are_added_up() {
-        let mut waits = ThreadWaits::default();
-        let batch = Batch::new(crate::Clock::since(std::time::Instant::now()));
-        let stat = |waited_ns| SchedStat { waited_ns, ..SchedStat::default() };
-        let mut read = |threads: Vec<(u32, SchedStat)>| {
-            waits.next_ns = 0;
-            waits.read(&batch, || threads).map(|(_, waited_ns)| waited_ns)
+    fn the_file_of_a_quota_is_a_fact_and_its_text_follows_changes() {
+        let (folder, view) = machine(&[
+            ("proc/9/stat", "9 (mongod) S 1 9 9 0 -1 0 0 0 0 0 10 5 0 0 20 0 7 0 77 1 10 9"),
+            ("proc/9/cgroup", "2:cpu:/db\n"),
+            ("proc/self/mountinfo", "33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"),
+            ("sys/fs/cgroup/cpu/db/cpu.cfs_quota_us", "6000\n"),
+            ("sys/fs/cgroup/cpu/db/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu/db/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 7000\n"),
+        ]);
+        let mut sampler = ServerProcess::new(&view, "0", 9);
+        let mut facts = || {
+            let mut batch = Batch::new(crate::Clock::since(std::time::Instant::now()));
+            sampler.sample(&mut batch).unwrap();
+            batch.facts
         };
-        assert_eq!(read(vec![(1, stat(100)), (2, stat(50))]), None);
-        assert_eq!(read(vec![(1, stat(130)), (3, stat(7))]), Some(37));
-        assert_eq!(read(vec![(1, stat(5))]), Some(5));
+        let fact = |name: &str, text: &str| (format!("server.0.process.cpu_quota.{name}"), text.to_owned());
+        let file = fact("file", "/sys/fs/cgroup/cpu/db/cpu.cfs_quota_us");
+        assert_eq!(facts(), [file.clone(), fact("setting", "6000")]);
+        assert_eq!(facts(), []);
+        std::fs::write(folder.path().join("sys/fs/cgroup/cpu/db/cpu.cfs_quota_us"), "8000\n").unwrap();
+        assert_eq!(facts(), [file, fact("setting", "8000")]);
     }
 
     #[test]

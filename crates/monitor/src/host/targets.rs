@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use fathom_errors::{Error, Kind, Result};
-use fathom_host::diskstats::Counters;
+use fathom_host::diskstats::{self, Counters};
 use fathom_host::{BlockTree, Device, DeviceKind, DeviceNumber, DeviceStack, View};
 
 /// The choice of devices to watch.
@@ -68,10 +68,7 @@ impl Devices {
             }
             Devices::Named(names) => {
                 for name in names {
-                    let device = tree.by_name(name).ok_or_else(|| {
-                        let what = format!("there is no block device called {name} here");
-                        Error::new(Kind::NotFound, what).advise("name one of those that lsblk shows")
-                    })?;
+                    let device = tree.by_name(name).ok_or_else(|| unknown(view, name))?;
                     std::iter::once(device).chain(tree.leaves([device])).for_each(&mut add);
                 }
             }
@@ -82,6 +79,19 @@ impl Devices {
                 .for_each(add),
         }
         Ok(found)
+    }
+}
+
+/// The error for a device that was named and is not in the tree. A container may hide it, or what it is stacked on.
+fn unknown(view: &View, name: &str) -> Error {
+    let is_hidden = view.list("sys/block").is_empty();
+    let what = format!("there is no block device called {name} here");
+    match (is_hidden, diskstats::read(view).unwrap_or_default().is_empty()) {
+        (true, true) => Error::new(Kind::Unsupported, format!("the counters of {name} cannot be read"))
+            .advise(diskstats::NO_COUNTERS),
+        (true, false) => Error::new(Kind::NotFound, what)
+            .advise("/sys/block is hidden, as in a container, so only disks and partitions can be named"),
+        (false, _) => Error::new(Kind::NotFound, what).advise("name one of those that lsblk shows"),
     }
 }
 

@@ -22,9 +22,9 @@ const MIN_OTHERS_SHARE: f64 = 0.5;
 /// Earlier readings are dropped after this time without a suspicion.
 const MAX_QUIET_NS: u64 = 60_000_000_000;
 /// The pause before the next walk, as a multiple of the last walk's duration.
-const REST: u64 = 200;
+const PAUSE_TO_WALK: u64 = 200;
 /// The number of processes named.
-const TOP: usize = 3;
+const MAX_NAMED_PROCESSES: usize = 3;
 /// A process that uses fewer processors and fewer bytes a second is not named.
 const MIN_PROCESSORS: f64 = 0.1;
 const MIN_BYTES_PER_S: f64 = 1_048_576.0;
@@ -147,7 +147,7 @@ impl TopProcesses {
         }
         self.walk = Some((begin_ns, walk));
         let took_ns = batch.clock.now_ns().saturating_sub(begin_ns);
-        self.next_ns = begin_ns.saturating_add(took_ns.saturating_mul(REST));
+        self.next_ns = begin_ns.saturating_add(took_ns.saturating_mul(PAUSE_TO_WALK));
     }
 
     fn tell(&mut self, batch: &mut Batch) {
@@ -180,7 +180,7 @@ impl TopProcesses {
             self.used.iter().map(|(name, group)| (name, group, value(group))).collect();
         all.retain(|(.., value)| *value >= least);
         all.sort_by(|one, other| other.2.total_cmp(&one.2));
-        let named = all.iter().take(TOP).map(|(name, group, value)| {
+        let named = all.iter().take(MAX_NAMED_PROCESSES).map(|(name, group, value)| {
             let which = if group.is_several { "several".to_owned() } else { format!("pid {}", group.pid) };
             format!("{name} ({which}) {}", words(*value))
         });

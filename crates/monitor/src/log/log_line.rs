@@ -20,12 +20,12 @@ pub struct LogLine {
     pub at_unix_ms: i64,
     /// The thread that wrote it: `conn11` serves one connection.
     pub context: String,
-    pub what: LogWhat,
+    pub what: LogEvent,
 }
 
 /// The event of a line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LogWhat {
+pub enum LogEvent {
     Slow(Box<LoggedOperation>),
     /// An event, and the line.
     Event(ServerEventKind, String),
@@ -86,12 +86,15 @@ pub(crate) fn event_of(line: &str) -> Option<ServerEventKind> {
 /// Returns the time of a line without parsing the whole line.
 pub(super) fn line_time_ms(line: &str) -> Option<i64> {
     /// The time is the first field.
-    const MAX_HEAD: usize = 32;
+    const MAX_HEAD_BYTES: usize = 32;
     if !line.starts_with('{') {
         return unix_ms(line);
     }
-    let at =
-        line.as_bytes().get(..MAX_HEAD.min(line.len()))?.windows(7).position(|word| word == b"\"$date\"")?;
+    let at = line
+        .as_bytes()
+        .get(..MAX_HEAD_BYTES.min(line.len()))?
+        .windows(7)
+        .position(|word| word == b"\"$date\"")?;
     unix_ms(line.get(at + 7..)?.trim_start_matches([':', ' ']).strip_prefix('"')?)
 }
 
@@ -113,7 +116,7 @@ pub fn read_log_line(bytes: &[u8]) -> Option<LogLine> {
     } else {
         (unix_ms(line)?, text_context(line).to_owned())
     };
-    let what = LogWhat::Event(kind, text_without_credentials(line));
+    let what = LogEvent::Event(kind, text_without_credentials(line));
     Some(LogLine { at_unix_ms, context, what })
 }
 
@@ -170,7 +173,7 @@ fn slow(line: &str) -> Option<LogLine> {
     Some(LogLine {
         at_unix_ms: time_of(&fields)?,
         context: fields.text("ctx").unwrap_or_default().into_owned(),
-        what: LogWhat::Slow(Box::new(LoggedOperation { operation, shape, driver, is_part_of_command })),
+        what: LogEvent::Slow(Box::new(LoggedOperation { operation, shape, driver, is_part_of_command })),
     })
 }
 
@@ -206,7 +209,7 @@ fn driver_of_connection(line: &str) -> Option<Option<LogLine>> {
             let attributes = fields.object(&["attr"])?;
             let driver = driver_words(&attributes.object(&["doc", "driver"])?)?;
             let context = attributes.text("client")?.into_owned();
-            Some(LogLine { at_unix_ms: time_of(&fields)?, context, what: LogWhat::Driver(driver) })
+            Some(LogLine { at_unix_ms: time_of(&fields)?, context, what: LogEvent::Driver(driver) })
         });
     }
     let (_, rest) = line.split_once("] received client metadata from ")?;
@@ -217,7 +220,7 @@ fn driver_of_connection(line: &str) -> Option<Option<LogLine>> {
         let version = rest.strip_prefix(", version: \"").and_then(|rest| rest.split_once('"'));
         let driver = version.map_or_else(|| name.to_owned(), |(version, _)| format!("{name} {version}"));
         let context = who.rsplit(' ').next()?.to_owned();
-        Some(LogLine { at_unix_ms: unix_ms(line)?, context, what: LogWhat::Driver(driver) })
+        Some(LogLine { at_unix_ms: unix_ms(line)?, context, what: LogEvent::Driver(driver) })
     };
     Some(read())
 }
@@ -302,7 +305,7 @@ fn text_slow(line: &str) -> Option<LogLine> {
         ..SlowOperation::default()
     };
     let what =
-        LogWhat::Slow(Box::new(LoggedOperation { operation, shape, driver: None, is_part_of_command }));
+        LogEvent::Slow(Box::new(LoggedOperation { operation, shape, driver: None, is_part_of_command }));
     Some(LogLine { at_unix_ms, context: text_context(line).to_owned(), what })
 }
 

@@ -8,6 +8,8 @@ use super::wrapping::{MAX_LINE_BYTES, Unwrapper};
 
 /// The number of lines that are searched for a file's first time: a collector or an operator may write some lines of its own first.
 const MAX_HEAD_LINES: usize = 200;
+/// The bytes of these lines that are read: a file without line ends is long.
+const MAX_HEAD_BYTES: u64 = 2 * MAX_LINE_BYTES as u64;
 /// The number of bytes read at a time.
 const BUFFER_BYTES: usize = 1 << 18;
 
@@ -25,6 +27,11 @@ impl LogLines {
     pub(super) fn new(contents: Box<dyn Read>) -> io::Result<LogLines> {
         let contents = decompressed(contents)?;
         Ok(LogLines { contents, line: Vec::new(), unwrapper: Unwrapper::default(), cut: 0 })
+    }
+
+    /// The same for its first bytes.
+    fn head(self) -> LogLines {
+        LogLines { contents: Box::new(Read::take(self.contents, MAX_HEAD_BYTES)), ..self }
     }
 
     /// Passes the next line to `visit`, unless it is a part of one whose rest follows. `false` at the end.
@@ -49,7 +56,8 @@ impl LogLines {
 }
 
 /// The first value that `find` returns for one of the first lines of a log.
-pub(super) fn found_in_head<T>(mut lines: LogLines, find: &mut dyn FnMut(&str) -> Option<T>) -> Option<T> {
+pub(super) fn found_in_head<T>(lines: LogLines, find: &mut dyn FnMut(&str) -> Option<T>) -> Option<T> {
+    let mut lines = lines.head();
     let mut found = None;
     let mut is_text = true;
     for _ in 0..MAX_HEAD_LINES {

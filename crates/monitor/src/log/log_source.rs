@@ -143,8 +143,8 @@ mod tests {
 
     const LINE: &str = "2026-11-21T05:35:53.472+0000 I CONTROL  [initandlisten] MongoDB starting : pid=7 port=27018 dbpath=/d 64-bit host=db1\n";
 
-    struct Torn;
-    impl Read for Torn {
+    struct TornReader;
+    impl Read for TornReader {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
             Err(io::Error::other("torn"))
         }
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!((log.path(), log.torn(), log.is_readable_twice()), (path.as_path(), None, true));
         assert_eq!(log.owner().unwrap().pid, Some(7));
         for length in [LINE.len(), text.len()] {
-            let mut torn = text.as_bytes().take(length as u64).chain(Torn);
+            let mut torn = text.as_bytes().take(length as u64).chain(TornReader);
             let log = LogSource::copied(path.clone(), &mut torn).unwrap().unwrap();
             assert_eq!((contents(&log).len(), log.torn()), (length, Some("torn")));
         }

@@ -15,7 +15,7 @@ mod tests;
 mod wrapping;
 
 pub use log_files::{is_log, logs_beside};
-pub use log_line::{LogLine, LogWhat, LoggedOperation, read_log_line};
+pub use log_line::{LogEvent, LogLine, LoggedOperation, read_log_line};
 pub(crate) use log_line::{duration_ms, event_of, may_be_slow, named_shape};
 pub use log_owner::LogOwner;
 pub use log_source::{LogSource, is_log_text};

@@ -110,10 +110,10 @@ impl CommandPart {
 /// Returns whether a word of a path is data rather than a field's name: a number, an identifier in hexadecimal digits, or a
 /// word with characters that names rarely have, such as an address.
 fn is_data(word: &str) -> bool {
-    const MIN_HEX: usize = 16;
+    const MIN_HEX_DIGITS: usize = 16;
     let is_all = |is: fn(u8) -> bool| !word.is_empty() && word.bytes().all(is);
     is_all(|byte| byte.is_ascii_digit())
-        || (word.len() >= MIN_HEX && is_all(|byte| byte.is_ascii_hexdigit() || byte == b'-'))
+        || (word.len() >= MIN_HEX_DIGITS && is_all(|byte| byte.is_ascii_hexdigit() || byte == b'-'))
         || !word.chars().all(|c| c.is_alphanumeric() || "_-$".contains(c))
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use fathom_errors::{Error, Kind, Result};
 
 use super::log_files::in_time_order;
-use super::log_line::{LogWhat, LoggedOperation, line_time_ms, read_log_line};
+use super::log_line::{LogEvent, LoggedOperation, line_time_ms, read_log_line};
 use super::log_source::LogSource;
 
 /// The number of connections whose drivers are remembered; if one log has more, all of them are forgotten at once.
@@ -58,13 +58,13 @@ pub fn read_slow_operations(
             reading.span_ms = Some((first.min(at_ms), last.max(at_ms)));
             let Some(line) = read_log_line(line) else { return };
             match line.what {
-                LogWhat::Driver(driver) => {
+                LogEvent::Driver(driver) => {
                     if drivers.len() >= MAX_CONNECTIONS {
                         drivers.clear();
                     }
                     drivers.insert(line.context, driver);
                 }
-                LogWhat::Slow(logged) if range_ms.contains(&line.at_unix_ms) => {
+                LogEvent::Slow(logged) if range_ms.contains(&line.at_unix_ms) => {
                     if writes.is_counted(&line.context, &logged) {
                         return;
                     }
@@ -72,7 +72,7 @@ pub fn read_slow_operations(
                     logged.driver = logged.driver.or_else(|| drivers.get(&line.context).cloned());
                     visit(SlowOperationEvent { ended_ms: line.at_unix_ms, logged });
                 }
-                LogWhat::Slow(_) | LogWhat::Event(..) => {}
+                LogEvent::Slow(_) | LogEvent::Event(..) => {}
             }
         };
         let end = loop {

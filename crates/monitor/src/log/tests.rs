@@ -5,11 +5,11 @@ use std::path::Path;
 use fathom_record::{ServerEventKind, SlowOperation};
 use proptest::prelude::*;
 
-use super::log_line::{LogWhat, duration_ms, read_log_line};
+use super::log_line::{LogEvent, duration_ms, read_log_line};
 
 fn slow(line: &str) -> SlowOperation {
     match read_log_line(line.as_bytes()).map(|line| line.what) {
-        Some(LogWhat::Slow(logged)) => logged.operation,
+        Some(LogEvent::Slow(logged)) => logged.operation,
         other => panic!("{other:?}: {line}"),
     }
 }
@@ -93,7 +93,7 @@ fn checkpoints_and_stalls_are_events() {
     let stalled = "2020-04-04T21:04:46.405+0000 I  COMMAND  [ftdc] serverStatus was very slow: { after basic: 26, at end: 1583 }";
     for (line, kind) in [(progress, ServerEventKind::Checkpoint), (stalled, ServerEventKind::Stall)] {
         let read = read_log_line(line.as_bytes()).unwrap();
-        assert_eq!(read.what, LogWhat::Event(kind, line.to_owned()));
+        assert_eq!(read.what, LogEvent::Event(kind, line.to_owned()));
     }
     assert_eq!(read_log_line(b"{\"msg\":\"Connection accepted\"}"), None);
     assert_eq!(read_log_line(b"{\"t\":7,\"msg\":\"saving checkpoint snapshot\"}"), None);

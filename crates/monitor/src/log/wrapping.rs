@@ -108,8 +108,8 @@ fn in_cri(line: &[u8]) -> Option<WrappedText<'_>> {
 /// `Nov 28 05:18:12 db1 mongod[4711]: ...` of syslog and journalctl, with any form of the time.
 fn behind_program(line: &[u8]) -> Option<WrappedText<'_>> {
     /// The program's name ends before this byte.
-    const MAX_PREFIX: usize = 200;
-    let head = line.get(..MAX_PREFIX.min(line.len()))?;
+    const MAX_PREFIX_BYTES: usize = 200;
+    let head = line.get(..MAX_PREFIX_BYTES.min(line.len()))?;
     let colon = head.windows(2).position(|pair| pair == b": ")?;
     let program = head.get(..colon)?.rsplit(|byte| *byte == b' ').next()?;
     let is_server = program.starts_with(b"mongod") || program.starts_with(b"mongos");

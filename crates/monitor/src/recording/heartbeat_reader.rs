@@ -9,7 +9,7 @@ const MAX_MEMBERS: usize = 50;
 /// Periods that are read whole: five hours.
 const MAX_WHOLE_PERIODS: usize = 150;
 /// Of longer recordings one period of so many is read, so that weeks take a few megabytes.
-const THINNING: i64 = 5;
+const PERIODS_PER_READ: i64 = 5;
 
 /// A figure of `replSetGetStatus`. Those of a member have its place in the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl HeartbeatReader {
         let Some(applied_ms) = own.applied_ms else { return };
         self.times.member = own.id;
         let period = applied_ms.div_euclid(HeartbeatTimes::PERIOD_MS);
-        if self.times.periods.len() >= MAX_WHOLE_PERIODS && period % THINNING != 0 {
+        if self.times.periods.len() >= MAX_WHOLE_PERIODS && period % PERIODS_PER_READ != 0 {
             return;
         }
         let peers = self.times.periods.entry(period).or_default();

@@ -9,6 +9,13 @@ const MIN_IN_PROGRESS: f64 = 0.25;
 /// The time for which it still counts as busy, so that the end of what kept it busy is seen too.
 const HELD_NS: u64 = 3_000_000_000;
 
+/// Whether transactions are open. Versions before 4.0 have none, and do not know idle sessions.
+pub(super) fn has_transactions(status: &RawDocument) -> bool {
+    ["currentOpen", "currentInactive", "currentPrepared"]
+        .into_iter()
+        .any(|count| number_at(status, &["transactions", count]).is_some_and(|count| count > 0.0))
+}
+
 /// The signs so far.
 #[derive(Debug, Default)]
 pub(super) struct BusySigns {
@@ -82,5 +89,18 @@ mod tests {
         assert_eq!(busy(&after), [true, true, true, false, false]);
         // A server that was restarted counts from zero.
         assert_eq!(busy(&[quiet, status(0, 0, 10)]), [false, false]);
+    }
+
+    #[test]
+    fn an_open_transaction_is_seen_on_a_server_at_rest() {
+        let with = |transactions: RawDocumentBuf| {
+            let mut status = status(0, 0, 0);
+            status.append(bson::cstr!("transactions"), transactions);
+            has_transactions(&status)
+        };
+        assert!(with(rawdoc! { "currentActive": 0, "currentInactive": 1, "currentOpen": 1 }));
+        assert!(with(rawdoc! { "currentOpen": 0, "currentPrepared": 1_i64 }));
+        assert!(!with(rawdoc! { "currentActive": 0, "currentInactive": 0, "currentOpen": 0 }));
+        assert!(!has_transactions(&status(3, 1, 0)), "a server before 4.0");
     }
 }

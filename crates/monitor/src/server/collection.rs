@@ -13,42 +13,46 @@ use bson::{RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 
 use super::link::{Refusal, ServerLink};
 use super::snapshot::number_of;
-use crate::sampler::Every;
 use crate::sampler::Notes;
+use crate::sampler::PeriodTimer;
 use crate::{Batch, Sums};
 
 /// The namespace that all samplers of a run watch, once it is known.
 #[derive(Clone, Debug, Default)]
-pub struct Namespace(Arc<OnceLock<String>>);
+pub struct Namespace {
+    known: Arc<OnceLock<String>>,
+    /// Whether the user named it.
+    is_named: bool,
+}
 
 impl Namespace {
     /// Watches the named namespace, or the busiest one if none is named.
     pub fn new(named: Option<String>) -> Namespace {
-        let cell = OnceLock::new();
-        if let Some(name) = named {
-            let _ = cell.set(name);
-        }
-        Namespace(Arc::new(cell))
+        let is_named = named.is_some();
+        Namespace { known: Arc::new(named.map_or_else(OnceLock::new, OnceLock::from)), is_named }
     }
 
     /// The database and the collection, if they are known by now.
     pub(crate) fn parts(&self) -> Option<(&str, &str)> {
-        self.0.get()?.split_once('.')
+        self.known.get()?.split_once('.')
     }
 
     /// The whole name, if it is known by now.
     pub(crate) fn name(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.known.get().map(String::as_str)
     }
 }
 
 /// The period of asking `top` until a collection is seen at work.
-const SELDOM: Duration = Duration::from_secs(10);
+const IDLE_PERIOD: Duration = Duration::from_secs(10);
 /// The period of asking for sizes: the server reads all counters of the collection's files for them, our most expensive command,
 /// and they change slowly.
-const SIZES: Duration = Duration::from_secs(30);
+const SIZES_PERIOD: Duration = Duration::from_secs(30);
+/// The number of consecutive readings without a named collection after which this is reported. A load that is watched creates its collection in its
+/// first second.
+const MAX_ABSENT_READINGS: u32 = 3;
 /// The time between the first two readings.
-const FIRST_LOOKS: Duration = Duration::from_secs(2);
+const FIRST_PERIOD: Duration = Duration::from_secs(2);
 
 /// Latencies and sizes of the namespace on one server.
 #[derive(Debug)]
@@ -57,8 +61,9 @@ pub(crate) struct CollectionFigures {
     prefix: String,
     /// The time of client operations by collection, as of the last `top`.
     times: Option<HashMap<String, f64>>,
-    looks: Every,
-    sizes: Every,
+    looks: PeriodTimer,
+    sizes: PeriodTimer,
+    absent_readings: u32,
 }
 
 impl CollectionFigures {
@@ -68,8 +73,9 @@ impl CollectionFigures {
             namespace,
             prefix,
             times: None,
-            looks: Every::period(FIRST_LOOKS),
-            sizes: Every::period(SIZES),
+            looks: PeriodTimer::new(FIRST_PERIOD),
+            sizes: PeriodTimer::new(SIZES_PERIOD),
+            absent_readings: 0,
         }
     }
 
@@ -92,7 +98,18 @@ impl CollectionFigures {
             Ok(reply) => reply,
             Err(Refusal::Lost(reason)) => return Err(Refusal::Lost(reason)),
             // A collection that does not exist yet, or a view.
-            Err(Refusal::Absent) => return Ok(()),
+            Err(Refusal::Absent) => {
+                // Only the request for sizes tells, so it is repeated at once.
+                self.absent_readings += 1;
+                if self.absent_readings < MAX_ABSENT_READINGS {
+                    self.sizes = PeriodTimer::new(SIZES_PERIOD);
+                } else if namespace.is_named && self.absent_readings == MAX_ABSENT_READINGS {
+                    notes.once(batch, format!(
+                        "{who} has no collection {database}.{collection}, so no operation on it is counted"
+                    ));
+                }
+                return Ok(());
+            }
             Err(Refusal::Denied) => {
                 notes.once(batch, format!(
                     "{who}: the user may not read $collStats of {database}.{collection} (the role clusterMonitor is enough): \
@@ -145,10 +162,10 @@ impl CollectionFigures {
             Ok(reply) => {
                 let now = times(reply);
                 if let Some(before) = &self.times {
-                    self.looks = Every::period(SELDOM);
+                    self.looks = PeriodTimer::new(IDLE_PERIOD);
                     self.looks.due(batch.clock.now_ns());
                     if let Some(name) = busiest(before, &now) {
-                        let _ = self.namespace.0.set(name);
+                        let _ = self.namespace.known.set(name);
                     }
                 }
                 self.times = Some(now);
@@ -156,7 +173,7 @@ impl CollectionFigures {
             }
             Err(Refusal::Lost(reason)) => Err(Refusal::Lost(reason)),
             Err(_) => {
-                self.looks = Every::period(Duration::MAX);
+                self.looks = PeriodTimer::new(Duration::MAX);
                 self.looks.due(batch.clock.now_ns());
                 notes.once(batch, format!(
                     "{who} does not say which collection is busiest (the role clusterMonitor is enough for top), and none is \

@@ -6,16 +6,14 @@
 use std::collections::BTreeMap;
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
-use fathom_record::{OperationGroup, text_without_credentials};
+use fathom_record::OperationGroup;
 
-use super::snapshot::number_of;
+use super::shown_client::{ShownClient, client_words, number, operation_number, text_at};
 use crate::log::{named_shape, plan_shape};
 
 /// The number of groups that are kept of one reading, and of connections of each.
 const MAX_GROUPS: usize = 12;
 const MAX_CONNECTIONS: usize = 64;
-/// A name that a client gives itself is cut at this length, in characters.
-const MAX_NAME: usize = 64;
 /// Commands that wait for a change by design, or that monitoring sends once a second.
 const IDLE: [&str; 9] = [
     "hello",
@@ -98,7 +96,7 @@ fn operation(one: &Document) -> Option<OperationGroup> {
     let running_us = number(one, "microsecs_running")
         .or_else(|| Some(number(one, "secs_running")?.saturating_mul(1_000_000)))
         .unwrap_or(0);
-    let application = text("appName").or_else(|| text_at(one, &["clientMetadata", "application"], "name"));
+    let ShownClient { application, driver, host, connection } = ShownClient::of(one);
     Some(OperationGroup {
         kind,
         namespace: namespace(text("ns").unwrap_or_default(), &command)?,
@@ -107,20 +105,14 @@ fn operation(one: &Document) -> Option<OperationGroup> {
         wait: wait(one),
         phase: text("msg").and_then(phase),
         progress: progress(one),
-        application: application.map(client_words),
-        driver: driver(one),
-        client: text("client").or_else(|| text("client_s")).map(|client| {
-            let host = client.rsplit_once(':').map_or(client, |(host, _)| host);
-            client_words(host)
-        }),
+        application,
+        driver,
+        client: host,
         count: 1,
         running_us,
         longest_us: running_us,
-        // A router's are text, with the shard's name.
-        longest_operation: number(one, "opid")
-            .map(|number| number.to_string())
-            .or_else(|| text("opid").map(client_words)),
-        connections: number(one, "connectionId").into_iter().collect(),
+        longest_operation: operation_number(one),
+        connections: connection.into_iter().collect(),
     })
 }
 
@@ -283,34 +275,6 @@ fn phase(message: &str) -> Option<String> {
 fn progress(one: &Document) -> Option<(u64, u64)> {
     let progress = one.get_document("progress").ok()?;
     Some((number(progress, "done")?, number(progress, "total")?)).filter(|(_, total)| *total > 0)
-}
-
-/// Name and version of the driver: `PyMongo 3.13.0`.
-fn driver(one: &Document) -> Option<String> {
-    let driver = one.get_document("clientMetadata").ok()?.get_document("driver").ok()?;
-    let words: Vec<&str> = ["name", "version"].iter().filter_map(|name| driver.get_str(name).ok()).collect();
-    (!words.is_empty()).then(|| client_words(&words.join(" ")))
-}
-
-/// A short text without control characters and without passwords.
-fn client_words(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
-    text_without_credentials(&text)
-}
-
-fn text_at<'d>(document: &'d Document, path: &[&str], field: &str) -> Option<&'d str> {
-    let inner = path.iter().try_fold(document, |document, name| document.get_document(name).ok())?;
-    inner.get_str(field).ok()
-}
-
-fn number(document: &Document, name: &str) -> Option<u64> {
-    let value = match document.get(name)? {
-        Bson::Int32(value) => number_of(RawBsonRef::Int32(*value)),
-        Bson::Int64(value) => number_of(RawBsonRef::Int64(*value)),
-        Bson::Double(value) => number_of(RawBsonRef::Double(*value)),
-        _ => None,
-    }?;
-    (value >= 0.0).then_some(value as u64)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use bson::{Document, RawDocumentBuf, doc};
 use proptest::prelude::*;
 
+use super::super::shown_client::MAX_NAME_CHARACTERS;
 use super::*;
 
 fn reply(operations: Vec<Document>) -> RawDocumentBuf {
@@ -106,7 +107,7 @@ fn an_index_build_has_its_progress_and_others_wait_for_its_lock() {
     let bulk =
         "Index Bulk Build: (2/3) btree bottom up Index: (2/3) BTree Bottom Up Progress: 244136/300000 81%";
     let expected = "Index Bulk Build: (2/3) btree bottom up Index: (2/3) BTree Bottom Up Progress";
-    assert_eq!(phase(bulk).unwrap(), expected.get(..MAX_NAME).unwrap());
+    assert_eq!(phase(bulk).unwrap(), expected.get(..MAX_NAME_CHARACTERS).unwrap());
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn managed_service(target: &Target, deployment: &Deployment) -> Option<ManagedSe
     let listed = target.seed_list.iter().map(fathom_client::SeedList::host);
     let named = target.addresses.iter().map(|address| address.host.as_str());
     let members = deployment.members().iter().map(|member| member.address.host.as_str());
-    listed.chain(named).chain(members).find_map(ManagedService::of_host)
+    listed.chain(named).chain(members).find_map(ManagedService::from_host)
 }
 
 /// The members that hold data, or the routers, unnumbered.

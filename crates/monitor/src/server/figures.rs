@@ -16,7 +16,7 @@ use crate::{Batch, Sums};
 
 /// One row of the table of names as a series of one server.
 #[derive(Debug)]
-struct WatchedDevice {
+struct ServerSeries {
     name: String,
     unit: &'static str,
     kind: Additivity,
@@ -24,7 +24,7 @@ struct WatchedDevice {
 
 /// The identity of a server's process at its last answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Life {
+struct ProcessIdentity {
     pid: f64,
     uptime_ms: f64,
 }
@@ -33,8 +33,8 @@ struct Life {
 #[derive(Debug)]
 pub(crate) struct CounterFigures {
     names: Arc<NameTree>,
-    targets: Vec<Option<WatchedDevice>>,
-    life: Option<Life>,
+    targets: Vec<Option<ServerSeries>>,
+    life: Option<ProcessIdentity>,
     /// The totals of the server's counters; other samplers of the same server put theirs here too, since all of
     /// them restart with it.
     pub(crate) sums: Sums,
@@ -49,7 +49,7 @@ impl CounterFigures {
             }
             let name = format!("server.{}.{}", watched.number, name.series);
             let kind = kind_of(&name)?;
-            Some(WatchedDevice { name, unit: kind.unit, kind: kind.kind })
+            Some(ServerSeries { name, unit: kind.unit, kind: kind.kind })
         };
         CounterFigures {
             names,
@@ -71,7 +71,7 @@ impl CounterFigures {
     ) {
         let at_ns = window.0.midpoint(window.1);
         let who = format!("server {} ({})", watched.number, watched.address);
-        let now = Life::from_status(status);
+        let now = ProcessIdentity::from_status(status);
         if self.life.is_some_and(|before| now.is_after(before)) {
             self.sums.restart();
             self.life = None;
@@ -101,17 +101,17 @@ impl CounterFigures {
     }
 }
 
-impl Life {
-    fn from_status(status: &RawDocument) -> Life {
+impl ProcessIdentity {
+    fn from_status(status: &RawDocument) -> ProcessIdentity {
         let seconds = || number_at(status, &["uptime"]).map(|seconds| seconds * 1000.0);
-        Life {
+        ProcessIdentity {
             pid: number_at(status, &["pid"]).unwrap_or(0.0),
             uptime_ms: number_at(status, &["uptimeMillis"]).or_else(seconds).unwrap_or(0.0),
         }
     }
 
     /// Returns whether this is a later process than `before`. In a container the process has the same number each time.
-    fn is_after(self, before: Life) -> bool {
+    fn is_after(self, before: ProcessIdentity) -> bool {
         (self.pid - before.pid).abs() > 0.5 || self.uptime_ms < before.uptime_ms
     }
 }

@@ -19,12 +19,12 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, SlowOperation};
 
 use super::link::{Refusal, ServerLink, WatchedServer};
-use crate::log::{LogWhat, LoggedOperation, duration_ms, event_of, may_be_slow, read_log_line};
+use crate::log::{LogEvent, LoggedOperation, duration_ms, event_of, may_be_slow, read_log_line};
 use crate::sampler::Notes;
 use crate::{Batch, Sampler};
 
 /// The number of slow operations kept from each reading, and that of events.
-const KEPT: usize = 50;
+const MAX_KEPT_OF_READING: usize = 50;
 
 #[derive(Debug)]
 enum LogSource {
@@ -90,7 +90,8 @@ impl LogTail {
                             if let Some(whole) = completed(line) {
                                 *line = whole;
                                 let note = "it cuts long lines for getLog, so operations in them count with the least time";
-                                self.notes.once(batch, format!("{}: {note}, {SLOW_MS} ms", link.who()));
+                                self.notes
+                                    .once(batch, format!("{}: {note}, {DEFAULT_SLOW_MS} ms", link.who()));
                             }
                         }
                         Ok((lines, ahead_ms))
@@ -144,7 +145,7 @@ fn unseen(reply: &RawDocument, written: &mut Option<i64>) -> Texts {
 /// `getLog` cuts lines before 4.4 to this length, in bytes, and with their end the duration.
 const CUT_BYTES: usize = 511;
 /// mongod logs operations from this duration on unless another is set.
-const SLOW_MS: u64 = 100;
+const DEFAULT_SLOW_MS: u64 = 100;
 
 /// Gives the line of a slow operation that the server cut the least duration that it can have; `None` for any other line.
 fn completed(line: &[u8]) -> Option<Vec<u8>> {
@@ -156,7 +157,7 @@ fn completed(line: &[u8]) -> Option<Vec<u8>> {
     }
     // The last word may be half of a number.
     let (whole, _) = text.rsplit_once(' ')?;
-    Some(format!("{} numYields:0 {SLOW_MS}ms", whole.trim_end_matches(',')).into_bytes())
+    Some(format!("{} numYields:0 {DEFAULT_SLOW_MS}ms", whole.trim_end_matches(',')).into_bytes())
 }
 
 /// Chooses the lines to parse: events, and the slowest of the slow operations. Returns also the number of lines left out.
@@ -172,10 +173,11 @@ fn chosen(lines: &[Vec<u8>]) -> (Vec<&[u8]>, usize) {
             events.push(at);
         }
     }
-    let left_out = slow.len().saturating_sub(KEPT) + events.len().saturating_sub(KEPT);
+    let left_out =
+        slow.len().saturating_sub(MAX_KEPT_OF_READING) + events.len().saturating_sub(MAX_KEPT_OF_READING);
     slow.sort_unstable_by(|one, other| other.cmp(one));
-    let slow = slow.into_iter().take(KEPT).map(|(_, at)| at);
-    let mut kept: Vec<usize> = slow.chain(events.into_iter().take(KEPT)).collect();
+    let slow = slow.into_iter().take(MAX_KEPT_OF_READING).map(|(_, at)| at);
+    let mut kept: Vec<usize> = slow.chain(events.into_iter().take(MAX_KEPT_OF_READING)).collect();
     kept.sort_unstable();
     (kept.into_iter().filter_map(|at| lines.get(at).map(Vec::as_slice)).collect(), left_out)
 }
@@ -202,22 +204,22 @@ impl Sampler for LogTail {
         let (now_ns, now_ms) = (batch.clock.now_ns(), wall_ms().saturating_add(ahead_ms));
         let (kept, left_out) = chosen(&lines);
         if left_out > 0 {
-            let note = format!("the {KEPT} slowest of each look at its log are kept");
+            let note = format!("the {MAX_KEPT_OF_READING} slowest of each look at its log are kept");
             self.notes.once(batch, format!("server {} logs many slow operations: {note}", self.number));
         }
         for line in kept.into_iter().filter_map(read_log_line) {
             let ago_ms = u64::try_from(now_ms.saturating_sub(line.at_unix_ms)).unwrap_or(0);
             let at_ns = now_ns.saturating_sub(ago_ms.saturating_mul(1_000_000));
             batch.entries.push(match line.what {
-                LogWhat::Slow(logged) => {
+                LogEvent::Slow(logged) => {
                     let (server, ended_ns) = (self.number, at_ns);
                     let line = line_without_values(&line.context, &logged);
                     let operation = SlowOperation { server, ended_ns, line, ..logged.operation };
                     Entry::SlowOperation(Box::new(operation))
                 }
                 // None of these lines was chosen.
-                LogWhat::Driver(_) => continue,
-                LogWhat::Event(kind, line) => {
+                LogEvent::Driver(_) => continue,
+                LogEvent::Event(kind, line) => {
                     Entry::ServerEvent(ServerEvent { server: self.number, at_ns, kind, line })
                 }
             });
@@ -229,7 +231,7 @@ impl Sampler for LogTail {
 /// The number of bytes read at a time; of a log that grows faster, a part is skipped.
 const READ_BYTES: usize = 8 << 20;
 /// A longer line is skipped: mongod cuts its own lines far below that (`maxLogSizeKB`, 10 by default).
-const LINE_BYTES: usize = 1 << 20;
+const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// New lines, and counts of the skipped parts.
 #[derive(Debug, Default)]
@@ -329,7 +331,7 @@ impl LogFile {
         if self.skips {
             return;
         }
-        if self.begun.len() + piece.len() > LINE_BYTES {
+        if self.begun.len() + piece.len() > MAX_LINE_BYTES {
             lines.passed_over_bytes += (self.begun.len() + piece.len()) as u64;
             self.begun.clear();
             self.skips = true;
@@ -378,10 +380,10 @@ mod tests {
         assert!(line.len() > CUT_BYTES && completed(line.as_bytes()).is_none(), "a whole line is as it is");
         for cut in [CUT_BYTES, CUT_BYTES + 1] {
             let read = read_log_line(&completed(&line.as_bytes()[..cut]).unwrap()).unwrap();
-            let LogWhat::Slow(logged) = read.what else { panic!("{read:?}") };
+            let LogEvent::Slow(logged) = read.what else { panic!("{read:?}") };
             assert_eq!(
                 (logged.operation.plan.as_deref(), logged.operation.duration_ms),
-                (Some("COLLSCAN"), SLOW_MS)
+                (Some("COLLSCAN"), DEFAULT_SLOW_MS)
             );
             assert_eq!(logged.operation.documents_examined, Some(100_000));
             assert_eq!(logged.shape, "find { filter: { field3: ? } }");
@@ -396,12 +398,15 @@ mod tests {
         let line = |n: usize| {
             format!(r#"{{"msg":"Slow query","attr":{{"n":{n},"durationMillis":{n}}}}}"#).into_bytes()
         };
-        let mut lines: Vec<Vec<u8>> = (0..KEPT + 20).map(line).collect();
+        let mut lines: Vec<Vec<u8>> = (0..MAX_KEPT_OF_READING + 20).map(line).collect();
         lines.push(b"serverStatus was very slow".to_vec());
         lines.push(b"nothing".to_vec());
         let (kept, left_out) = chosen(&lines);
-        assert_eq!((kept.len(), left_out), (KEPT + 1, 20));
-        assert_eq!((kept[0], kept[KEPT]), (lines[20].as_slice(), lines[KEPT + 20].as_slice()));
+        assert_eq!((kept.len(), left_out), (MAX_KEPT_OF_READING + 1, 20));
+        assert_eq!(
+            (kept[0], kept[MAX_KEPT_OF_READING]),
+            (lines[20].as_slice(), lines[MAX_KEPT_OF_READING + 20].as_slice())
+        );
     }
 
     fn texts(lines: &LogTailLines) -> Vec<String> {
@@ -447,7 +452,7 @@ mod tests {
         }
         let lines = log.read().unwrap();
         assert_eq!(lines.lines, [b"short".to_vec(), vec![0xff]]);
-        assert!(lines.passed_over_bytes >= 2 * LINE_BYTES as u64, "{}", lines.passed_over_bytes);
+        assert!(lines.passed_over_bytes >= 2 * MAX_LINE_BYTES as u64, "{}", lines.passed_over_bytes);
         let many = b"0123456789abcdef\n".repeat(READ_BYTES / 16);
         append(&path, &many);
         let lines = log.read().unwrap();

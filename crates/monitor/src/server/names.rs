@@ -229,6 +229,13 @@ pub(crate) static NAMES: &[Name] = &[
         &[at(&["locks.Collection.timeAcquiringMicros.*"]).zero_by("locks.Collection.acquireCount.*")],
     ),
     name("write_conflicts", &[at(&["metrics.operation.writeConflicts"])]),
+    // Since 4.0 [real].
+    name("transactions.open", &[at(&["transactions.currentOpen"])]),
+    name("transactions.inactive", &[at(&["transactions.currentInactive"])]),
+    name(
+        "transactions.pinned_ids",
+        &[at(&["wiredTiger.transaction.transaction range of IDs currently pinned"])],
+    ),
     // Since 4.2 [real].
     name("wait.flow_control_us", &[at(&["flowControl.timeAcquiringMicros"])]),
     name("flow_control.lagged", &[at(&["flowControl.isLagged"]).flag()]),
@@ -338,6 +345,8 @@ pub(crate) static NAMES: &[Name] = &[
         &[at(&["wiredTiger.cache.maximum bytes configured"]), at(&["rocksdb.block-cache-capacity"])],
     ),
     name("cache.dirty_bytes", &[at(&["wiredTiger.cache.tracked dirty bytes in the cache"])]),
+    // Since 4.4 [real].
+    name("cache.update_bytes", &[at(&["wiredTiger.cache.bytes allocated for updates"])]),
     name("cache.read_bytes", &[at(&["wiredTiger.cache.bytes read into cache"])]),
     name("cache.written_bytes", &[at(&["wiredTiger.cache.bytes written from cache"])]),
     name("engine.reads", &[at(&["wiredTiger.block-manager.blocks read"])]),

@@ -14,9 +14,9 @@ use super::collection::number_at;
 use crate::Batch;
 
 /// The number of readings of the primary that are kept: a member that is further behind is reported as far behind as the oldest of them.
-const KEPT: usize = 900;
+const MAX_PRIMARY_READINGS: usize = 900;
 /// A member that is behind the first of this many readings has been behind for longer than an entry takes to arrive.
-const LOOKS_TO_ARRIVE: usize = 3;
+const MIN_READINGS_BEHIND: usize = 3;
 
 /// A reading of the primary.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl OptimeProgress {
         {
             self.looks.clear();
         }
-        if self.looks.len() >= KEPT {
+        if self.looks.len() >= MAX_PRIMARY_READINGS {
             self.looks.pop_front();
         }
         self.looks.push_back(look);
@@ -92,7 +92,7 @@ impl OptimeProgress {
             // its last two entries until the newest has arrived.
             let oldest = self.looks.front()?;
             let seen_ms = ms(newest.at_ns - oldest.at_ns);
-            let has_arrived = self.looks.len() > LOOKS_TO_ARRIVE;
+            let has_arrived = self.looks.len() > MIN_READINGS_BEHIND;
             if place.time == newest.newest.time {
                 let lag_ms = if has_arrived { seen_ms } else { 0.0 };
                 return Some(MemberLag { entries: between(place, newest.newest), lag_ms });

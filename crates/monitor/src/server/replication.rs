@@ -19,7 +19,7 @@ use super::collection::number_at;
 use super::link::{Refusal, ServerLink, WatchedServer};
 use super::progress::{OptimeProgress, number_of};
 use super::server_status;
-use crate::sampler::{Every, Notes};
+use crate::sampler::{Notes, PeriodTimer};
 use crate::{Batch, Sampler};
 
 /// The state that replSetGetStatus gives the primary.
@@ -46,8 +46,8 @@ pub(crate) struct Replication {
     standings: BTreeMap<String, String>,
     /// The names of voters with data, as the configuration has them.
     voters: Vec<String>,
-    status_due: Every,
-    config_due: Every,
+    status_due: PeriodTimer,
+    config_due: PeriodTimer,
     progress_command: RawDocumentBuf,
     notes: Notes,
 }
@@ -80,8 +80,8 @@ impl Replication {
             states: HashMap::new(),
             standings: BTreeMap::new(),
             voters: Vec::new(),
-            status_due: Every::period(STATUS_PERIOD),
-            config_due: Every::period(CONFIG_PERIOD),
+            status_due: PeriodTimer::new(STATUS_PERIOD),
+            config_due: PeriodTimer::new(CONFIG_PERIOD),
             progress_command: server_status::of_progress(),
             notes: Notes::default(),
         }

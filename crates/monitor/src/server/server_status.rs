@@ -6,7 +6,7 @@ use super::link::{WatchedRole, WatchedServer};
 
 /// Sections that are left out. A server ignores names that it does not know; every section can be left out by name since 2.4
 /// (mongodb/mongo:src/mongo/db/commands/server_status_command.cpp).
-const UNREAD: [&str; 41] = [
+const UNREAD: [&str; 40] = [
     "activeIndexBuilds",
     "asserts",
     "batchedDeletes",
@@ -45,7 +45,6 @@ const UNREAD: [&str; 41] = [
     "tcmalloc",
     "tenantMigrations",
     "trafficRecording",
-    "transactions",
     "transportSecurity",
     "twoPhaseCommitCoordinator",
 ];
@@ -67,7 +66,7 @@ const UNREAD_METRICS: [&str; 11] = [
 ];
 
 /// Further sections that are left out if only the set's progress is requested.
-const NOT_PROGRESS: [&str; 14] = [
+const NOT_PROGRESS: [&str; 15] = [
     "connections",
     "ephemeralForTest",
     "extra_info",
@@ -81,6 +80,7 @@ const NOT_PROGRESS: [&str; 14] = [
     "queues",
     "rocksdb",
     "storageEngine",
+    "transactions",
     "wiredTiger",
 ];
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use fathom_errors::Result;
 
-use super::busy_signs::BusySigns;
+use super::busy_signs::{BusySigns, has_transactions};
 use super::collection::{CollectionFigures, Namespace, number_at};
 use super::figures::CounterFigures;
 use super::link::{Refusal, ServerLink, WatchedServer};
@@ -17,8 +17,8 @@ use super::progress::timestamp;
 use super::replication::changed;
 use super::server_status;
 use super::snapshot::NameTree;
-use super::work_questions::WorkQuestions;
-use crate::sampler::Every;
+use super::work_questions::{WorkQuestions, WorkSigns};
+use crate::sampler::PeriodTimer;
 use crate::{Batch, Sampler};
 
 /// The sampler of one server.
@@ -28,7 +28,7 @@ pub(crate) struct StatusSampler {
     link: ServerLink,
     figures: CounterFigures,
     collection: Option<CollectionFigures>,
-    parameters: Every,
+    parameters: PeriodTimer,
     command: RawDocumentBuf,
     last_ns: Option<u64>,
     is_up: bool,
@@ -37,6 +37,7 @@ pub(crate) struct StatusSampler {
     has_writes_held_up: bool,
     signs: BusySigns,
     is_busy: bool,
+    has_transactions: bool,
     /// The questions on its work; a router's is that of its shards.
     work: Option<WorkQuestions>,
 }
@@ -75,7 +76,7 @@ impl StatusSampler {
             figures: CounterFigures::new(&watched, names),
             // A router's latencies are those of its shards, which are watched themselves.
             collection: watched.role.has_engine().then(|| CollectionFigures::new(watched.number, namespace)),
-            parameters: Every::period(Duration::from_secs(10)),
+            parameters: PeriodTimer::new(Duration::from_secs(10)),
             command: server_status::command_for(&watched),
             last_ns: None,
             is_up: true,
@@ -83,6 +84,7 @@ impl StatusSampler {
             has_writes_held_up: false,
             signs: BusySigns::default(),
             is_busy: false,
+            has_transactions: false,
             work: watched.role.has_engine().then(|| WorkQuestions::new(watched.number)),
             watched,
         }
@@ -100,8 +102,9 @@ impl StatusSampler {
         batch.put(self.series("ping_us"), "us", window, ping.as_secs_f64() * 1e6);
         self.read_status(batch)?;
         self.read_fsync_lock(batch)?;
-        if let Some(work) = self.work.as_mut().filter(|_| self.is_busy) {
-            work.sample(&mut self.link, &mut self.figures.notes, batch)?;
+        let asks = WorkSigns { is_busy: self.is_busy, has_transactions: self.has_transactions };
+        if let Some(work) = self.work.as_mut().filter(|_| asks.is_any()) {
+            work.sample(asks, &mut self.link, &mut self.figures.notes, batch)?;
         }
         if let Some(collection) = &mut self.collection {
             let CounterFigures { sums, notes, .. } = &mut self.figures;
@@ -123,6 +126,7 @@ impl StatusSampler {
                     writes.zip(self.writes).is_some_and(|(now, before)| now.are_held_up_since(before));
                 self.writes = writes;
                 self.is_busy = self.signs.take(status, window.1);
+                self.has_transactions = has_transactions(status);
                 let end = |name| timestamp(status, &["oplog"], name).map(|stamp| f64::from(stamp.time));
                 if let Some((first, last)) = end("earliestOptime").zip(end("latestOptime")) {
                     let name = format!("server.{}.replication.oplog_s", self.watched.number);

@@ -1,7 +1,7 @@
 //! Asks a busy server which operations run (`$currentOp`) and which collections are used (`top`), within a budget of its time.
 //!
 //! Both walk structures that grow with connections and collections. Each is asked once a second at most, and less often if its
-//! answer takes long: on average a question takes no more than [`SHARE`] of the server's time.
+//! answer takes long: on average a question takes no more than [`MAX_SHARE_OF_TIME`] of the server's time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,11 +13,12 @@ use fathom_record::{CollectionUse, ServerWork};
 use super::collection::number_at;
 use super::current_operations::running_operations;
 use super::link::{Refusal, ServerLink};
+use super::open_transactions::{MIN_OPEN_US, open_transactions};
 use crate::Batch;
 use crate::sampler::Notes;
 
 /// The share of the server's time that each question may take: half a millisecond a second.
-const SHARE: f64 = 0.0005;
+const MAX_SHARE_OF_TIME: f64 = 0.0005;
 /// The shortest and the longest time between two questions. A stalled server answers late, which is not its cost.
 const PERIODS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 /// The number of operations that one reply lists.
@@ -46,7 +47,7 @@ impl QuestionBudget {
         self.took_ns = [self.took_ns[1], end_ns.saturating_sub(begin_ns)];
         // Of two, the shorter: a single late answer says nothing of the cost.
         let cost_ns = self.took_ns[0].min(self.took_ns[1]);
-        let rest_ns = (cost_ns as f64 / SHARE) as u64;
+        let rest_ns = (cost_ns as f64 / MAX_SHARE_OF_TIME) as u64;
         self.next_ns = begin_ns.saturating_add(rest_ns.clamp(nanos(PERIODS.0), nanos(PERIODS.1)));
     }
 }
@@ -57,6 +58,21 @@ fn nanos(time: Duration) -> u64 {
 
 /// The times and counts of `top`, by namespace and kind.
 type UseTotals = HashMap<(String, &'static str), (u64, u64)>;
+
+/// The signs by which a server is worth asking what it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkSigns {
+    /// Whether operations wait or keep it busy.
+    pub(super) is_busy: bool,
+    /// Whether transactions are open. These may belong to sessions between two operations, which hold what others wait for.
+    pub(super) has_transactions: bool,
+}
+
+impl WorkSigns {
+    pub(super) fn is_any(self) -> bool {
+        self.is_busy || self.has_transactions
+    }
+}
 
 /// The questions on one server's work.
 #[derive(Debug)]
@@ -82,17 +98,20 @@ impl WorkQuestions {
         }
     }
 
-    /// Asks a busy server what it does, as far as the budget allows.
+    /// Asks what a server does, as far as the budget allows.
     pub(super) fn sample(
         &mut self,
+        signs: WorkSigns,
         link: &mut ServerLink,
         notes: &mut Notes,
         batch: &mut Batch,
     ) -> Result<(), Refusal> {
         let begin_ns = batch.clock.now_ns();
         let mut work = ServerWork { server: self.number, ..ServerWork::default() };
-        self.read_operations(link, notes, batch, &mut work)?;
-        self.read_collections(link, notes, batch, &mut work)?;
+        self.read_operations(signs, link, notes, batch, &mut work)?;
+        if signs.is_busy {
+            self.read_collections(link, notes, batch, &mut work)?;
+        }
         let end_ns = batch.clock.now_ns();
         if work.begin_ns == 0 {
             work.begin_ns = self.last_ns.unwrap_or(begin_ns);
@@ -107,6 +126,7 @@ impl WorkQuestions {
 
     fn read_operations(
         &mut self,
+        signs: WorkSigns,
         link: &mut ServerLink,
         notes: &mut Notes,
         batch: &mut Batch,
@@ -117,8 +137,11 @@ impl WorkQuestions {
             return Ok(());
         }
         let who = link.who();
-        match link.ask("admin", &question(self.is_command)) {
+        match link.ask("admin", &question(self.is_command, signs.has_transactions)) {
             Ok(reply) => {
+                if signs.has_transactions {
+                    work.transactions = open_transactions(reply);
+                }
                 let running = running_operations(reply);
                 (work.operations, work.unlisted) = (running.groups, running.unlisted);
                 work.has_read_operations = true;
@@ -127,7 +150,9 @@ impl WorkQuestions {
             Err(Refusal::Denied) => {
                 self.operations.is_refused = true;
                 let note = "the user may not see the operations of others ($currentOp; the role clusterMonitor is enough)";
-                notes.once(batch, format!("{who}: {note}: what runs while something waits cannot be named"));
+                let cost =
+                    "what runs while something waits, and whose transactions stay open, cannot be named";
+                notes.once(batch, format!("{who}: {note}: {cost}"));
             }
             // Versions before 3.6, and servers that speak the protocol only in part.
             Err(_) if !self.is_command => self.is_command = true,
@@ -179,17 +204,33 @@ impl WorkQuestions {
     }
 }
 
-/// The active operations of all users with the longest first, long commands cut.
-fn question(is_command: bool) -> RawDocumentBuf {
+/// The active operations of all users with the longest first, long commands cut. With transactions also the sessions that hold one open
+/// between two operations: these are the first, because they keep what they hold.
+fn question(is_command: bool, with_transactions: bool) -> RawDocumentBuf {
+    let is_active = rawdoc! { "active": true, "op": { "$ne": "none" } };
+    let is_open = rawdoc! { "transaction.timeOpenMicros": { "$gte": MIN_OPEN_US } };
     if is_command {
-        return rawdoc! { "currentOp": 1, "active": true };
+        return match with_transactions {
+            true => rawdoc! { "currentOp": 1, "$or": [is_active, is_open] },
+            false => rawdoc! { "currentOp": 1, "active": true },
+        };
     }
+    let mut shown = rawdoc! { "allUsers": true, "idleConnections": false, "truncateOps": true };
+    let (wanted, order) = match with_transactions {
+        true => {
+            // Versions before 4.0 refuse the option, and have no transactions.
+            shown.append(bson::cstr!("idleSessions"), true);
+            let order = rawdoc! { "transaction.timeOpenMicros": -1, "microsecs_running": -1 };
+            (rawdoc! { "$or": [is_active, is_open] }, order)
+        }
+        false => (is_active, rawdoc! { "microsecs_running": -1 }),
+    };
     rawdoc! {
         "aggregate": 1,
         "pipeline": [
-            { "$currentOp": { "allUsers": true, "idleConnections": false, "truncateOps": true } },
-            { "$match": { "active": true, "op": { "$ne": "none" } } },
-            { "$sort": { "microsecs_running": -1 } },
+            { "$currentOp": shown },
+            { "$match": wanted },
+            { "$sort": order },
             { "$limit": MAX_OPERATIONS },
         ],
         "cursor": { "batchSize": MAX_OPERATIONS },
@@ -286,10 +327,20 @@ mod tests {
 
     #[test]
     fn both_forms_of_the_question_ask_for_active_operations() {
-        assert!(question(true).get_bool("active").unwrap());
-        let stage = question(false);
-        let pipeline = stage.get_array("pipeline").unwrap();
-        let first = pipeline.get_document(0).unwrap().get_document("$currentOp").unwrap();
-        assert!(first.get_bool("truncateOps").unwrap() && !first.get_bool("idleConnections").unwrap());
+        assert!(question(true, false).get_bool("active").unwrap());
+        let shown = |with_transactions: bool| {
+            let stage = question(false, with_transactions);
+            let pipeline = stage.get_array("pipeline").unwrap();
+            let first = pipeline.get_document(0).unwrap().get_document("$currentOp").unwrap();
+            assert!(first.get_bool("truncateOps").unwrap() && !first.get_bool("idleConnections").unwrap());
+            (first.get_bool("idleSessions").ok(), pipeline.get_document(1).unwrap().to_owned())
+        };
+        let active = rawdoc! { "$match": { "active": true, "op": { "$ne": "none" } } };
+        assert_eq!(shown(false), (None, active), "an option that versions before 4.0 refuse");
+        // Open transactions are asked for as well, in either form.
+        let (idle, wanted) = shown(true);
+        let wanted = wanted.get_document("$match").unwrap().get_array("$or").unwrap().to_owned();
+        let command = question(true, true);
+        assert_eq!((idle, command.get_array("$or").unwrap()), (Some(true), &*wanted));
     }
 }

@@ -1,8 +1,8 @@
 //! Traces block requests one by one: the time that each waits in the kernel (Q2D) and the time that the device takes (D2C).
 //!
 //! It needs root, or CAP_PERFMON and readable tracefs; without them it makes one note with the consequence. Every event is
-//! counted, not sampled; events that the kernel had no room for are counted and reported. Above 200 000 requests a second
-//! tracing stops, since it then costs more than it is worth.
+//! counted, not sampled; events that the kernel dropped for lack of space are counted and reported. Above 200 000 requests a
+//! second tracing stops, because it would cost more than it is worth.
 
 mod perf_event;
 mod records;
@@ -26,10 +26,10 @@ use tracepoint::Tracepoints;
 
 /// The rate beyond which tracing ends.
 const MAX_REQUESTS_PER_S: f64 = 200_000.0;
-/// The period at which times are handed over.
+/// The period at which times become readings.
 const WINDOW_NS: u64 = 1_000_000_000;
 /// Events younger than this may still lack older ones of another processor, whose ring was drained a moment before.
-const SETTLE_NS: u64 = 1_000_000;
+const MIN_EVENT_AGE_NS: u64 = 1_000_000;
 /// Memory of all rings together, which is locked.
 const RINGS_BYTES: usize = 64 << 20;
 
@@ -76,11 +76,11 @@ impl Trace {
         let filter: Vec<String> = disk_of.keys().map(|device| format!("dev == {device}")).collect();
         let processors = processors(&self.view.text("sys/devices/system/cpu/online").unwrap_or_default());
         let ring_bytes = (RINGS_BYTES / processors.len().max(1)).clamp(512 << 10, 8 << 20);
-        // The largest power of two that is not above it.
+        // A ring must be a power of two, so the size is rounded down to one.
         let ring_bytes = 1 << ring_bytes.ilog2();
         let open = |processor: &u32| {
             RingBuffer::open(&ids, *processor, &filter.join(" || "), ring_bytes).map_err(|e| {
-                Error::new(Kind::Permission, "the kernel does not let us trace block requests")
+                Error::new(Kind::Permission, "the kernel does not permit Fathom to trace block requests")
                     .because(e)
                     .advise("run as root, or grant CAP_PERFMON")
             })
@@ -135,7 +135,7 @@ impl Sampler for Trace {
         let lost = std::mem::take(&mut running.lost);
         batch.put("monitor.trace.lost", "1", window_ns, lost as f64);
         if lost > 0 {
-            self.notes.once(batch, "Some events of block requests found no room and are missing from the times of requests (monitor.trace.lost counts them); shares of the device rest on the others.");
+            self.notes.once(batch, "The kernel dropped some events of block requests for lack of space (monitor.trace.lost counts them). The times of requests do not contain them.");
         }
         if (traced as f64 + lost as f64) * 1e9 / (window_ns.1 - window_ns.0) as f64 > MAX_REQUESTS_PER_S {
             self.state = TraceState::Ended;
@@ -148,7 +148,7 @@ impl Sampler for Trace {
 impl TraceSession {
     /// Takes the events of the rings, and adds those that are old enough to be complete, in the order of time.
     fn drain(&mut self) {
-        let settled_ns = monotonic_ns().saturating_sub(SETTLE_NS);
+        let settled_ns = monotonic_ns().saturating_sub(MIN_EVENT_AGE_NS);
         for ring in &mut self.rings {
             self.bytes.clear();
             ring.drain(&mut self.bytes);
@@ -198,7 +198,7 @@ fn processors(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        // A list of more than any machine has is damaged.
+        // No machine has that many processors: the text is damaged.
         (last < 1 << 16).then_some(first..=last)
     };
     let list: Vec<u32> = text.split(',').filter_map(range).flatten().collect();

@@ -38,7 +38,7 @@ const HEADER_BYTES: usize = 8;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
 
-/// Adds the events in `bytes` to `events`, and returns how many the kernel had no room for.
+/// Adds the events in `bytes` to `events`, and returns the number of events that the kernel dropped for lack of space.
 pub(crate) fn parse(mut bytes: &[u8], points: &Tracepoints, events: &mut Vec<TraceEvent>) -> u64 {
     let mut lost: u64 = 0;
     while let Some((kind, length)) = header(bytes) {
@@ -86,7 +86,7 @@ fn sample(body: &[u8], points: &Tracepoints) -> Option<TraceEvent> {
         .or_else(|| of(&points.complete, RequestStage::Done))
 }
 
-/// An unsigned number of up to eight bytes, in the machine's order.
+/// An unsigned number of up to eight bytes, in the machine's byte order.
 fn number(bytes: &[u8], field: RecordField) -> Option<u64> {
     let part = bytes.get(field.offset..)?.get(..field.bytes)?;
     Some(match *part {
@@ -154,7 +154,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn records_are_told_apart() {
+    fn records_of_all_kinds_are_distinguished() {
         let lost = [7_u64.to_ne_bytes(), 12_u64.to_ne_bytes()].concat();
         let bytes = [
             record(RECORD_SAMPLE, &event_bytes(2, b"WS\0\0\0\0\0\0")),

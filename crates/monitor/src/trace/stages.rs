@@ -11,9 +11,9 @@ use fathom_stats::Histogram;
 use super::records::{RequestKind, RequestStage, TraceEvent};
 
 /// Above this number of unmatched events, old ones are dropped.
-const MAX_OPEN: usize = 10_000;
+const MAX_OPEN_EVENTS: usize = 10_000;
 /// No request waits longer: the kernel gives up a request after 30 s by default.
-const OLD_NS: u64 = 60_000_000_000;
+const MAX_REQUEST_NS: u64 = 60_000_000_000;
 
 /// The key of a request: its disk's place in the list and its first sector.
 type RequestKey = (usize, u64);
@@ -113,11 +113,11 @@ impl RequestTracks {
 
     /// Drops events that will never be matched: merged requests, and partners of lost events.
     pub(crate) fn tidy(&mut self, now_ns: u64) {
-        if self.queued.len() > MAX_OPEN {
-            self.queued.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < OLD_NS);
+        if self.queued.len() > MAX_OPEN_EVENTS {
+            self.queued.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < MAX_REQUEST_NS);
         }
-        if self.issued.len() > MAX_OPEN {
-            self.issued.retain(|_, (at_ns, _)| now_ns.saturating_sub(*at_ns) < OLD_NS);
+        if self.issued.len() > MAX_OPEN_EVENTS {
+            self.issued.retain(|_, (at_ns, _)| now_ns.saturating_sub(*at_ns) < MAX_REQUEST_NS);
         }
     }
 }
@@ -177,7 +177,7 @@ mod tests {
         for sector in 0..20_000 {
             requests.add(&event(sector, RequestStage::Queued, sector, 8, RequestKind::Write));
         }
-        requests.tidy(OLD_NS + 15_000);
+        requests.tidy(MAX_REQUEST_NS + 15_000);
         assert_eq!(requests.queued.len(), 4_999);
     }
 

@@ -1,6 +1,6 @@
 //! The mmap engine's file: loads and stores in a shared mapping, through the page cache.
 //!
-//! A store to a page whose read fails, or whose disk is full, is a signal (SIGBUS) that would end the program.
+//! A store to a page whose read fails, or whose disk is full, raises SIGBUS, which would end the program.
 //! So each block is first populated by `madvise` (MADV_POPULATE_READ or _WRITE, Linux 5.14), which does the same
 //! page faults and returns an error instead; older kernels are refused. Not comparable with fio's mmap engine
 //! under direct=1, which drops each page after use, nor with mongoperf's, which touches one byte a page.
@@ -18,7 +18,7 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::file::BlockFile;
 
-/// Bytes of a page, at least; where pages are larger, some are touched twice.
+/// The smallest page size. On a machine with larger pages, a page is touched more than once.
 const PAGE: usize = 4096;
 
 /// A whole file, mapped shared.
@@ -53,7 +53,7 @@ impl<'a> Mapping<'a> {
             )
         };
         let old =
-            |e| refused().because(e).advise("the mmap engine needs Linux 5.14 or later; take --engine psync");
+            |e| refused().because(e).advise("the mmap engine needs Linux 5.14 or later; use --engine psync");
         probe.map_err(old)?;
         Ok(mapping)
     }
@@ -120,7 +120,7 @@ impl BlockFile for Mapping<'_> {
         BlockFile::sync_all(self.file)
     }
 
-    fn begin_anew(&self, _size_bytes: u64) -> io::Result<()> {
+    fn start_over(&self, _size_bytes: u64) -> io::Result<()> {
         // A mapping keeps its length: appends start over at the front, on existing pages.
         Ok(())
     }

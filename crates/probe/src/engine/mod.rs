@@ -14,14 +14,14 @@ use crate::shape::{IoEngine, Job, Pattern};
 use crate::worker_context::WorkerContext;
 
 /// Requests in flight that one ring serves; above this number, more rings share the CPUs.
-const DEPTH_PER_RING: u32 = 256;
+const MAX_DEPTH_PER_RING: u32 = 256;
 
 /// The number of workers that a job needs: a thread per request in flight, or rings of up to 256 slots.
 pub(crate) fn workers(job: &Job, cpus: u32) -> u32 {
     match job.engine {
         // A log has one end, and a burst has one last write: both belong to one ring.
         IoEngine::IoUring if matches!(job.pattern, Pattern::Append | Pattern::Checkpoint) => 1,
-        IoEngine::IoUring => job.depth.div_ceil(DEPTH_PER_RING).clamp(1, cpus.max(1)),
+        IoEngine::IoUring => job.depth.div_ceil(MAX_DEPTH_PER_RING).clamp(1, cpus.max(1)),
         _ => job.depth,
     }
 }

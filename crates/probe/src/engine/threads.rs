@@ -17,7 +17,7 @@ use crate::tracks::{Track, TrackShard};
 use crate::worker_context::WorkerContext;
 
 /// The longest sleep of a worker before it checks whether the window is over.
-const NAP_NS: u64 = 50_000_000;
+const MAX_SLEEP_NS: u64 = 50_000_000;
 
 /// Runs worker `index` until the window ends.
 pub(crate) fn work<F: BlockFile>(file: &F, path: &Path, crew: &WorkerContext<'_>, index: u64) -> Result<()> {
@@ -75,8 +75,8 @@ impl<F: BlockFile> Worker<'_, F> {
                 if let Some(place) = crew.log.take(crew.job.block.get()) {
                     break place;
                 }
-                let anew = crew.log.begin_anew(|| self.file.begin_anew(crew.journal_bytes));
-                anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
+                let restarted = crew.log.start_over(|| self.file.start_over(crew.journal_bytes));
+                restarted.map_err(|e| failed("empty", self.path, 0, e))?;
             };
             self.write(IoRequest { write: true, offset: place.offset }, turn)?;
         }
@@ -101,7 +101,7 @@ impl<F: BlockFile> Worker<'_, F> {
             if now >= intended_ns {
                 return Some(intended_ns);
             }
-            sleep_until(intended_ns.min(now + NAP_NS));
+            sleep_until(intended_ns.min(now + MAX_SLEEP_NS));
         }
     }
 

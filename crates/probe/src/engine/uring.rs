@@ -28,7 +28,7 @@ use crate::tracks::{Track, TrackShard};
 use crate::worker_context::WorkerContext;
 
 /// The longest wait of a ring for completions before it checks whether the window is over.
-const NAP_NS: u64 = 50_000_000;
+const MAX_WAIT_NS: u64 = 50_000_000;
 /// The one registered file.
 const FILE: Fixed = Fixed(0);
 /// Marks the completion of a sync in `user_data`; the rest is the slot.
@@ -56,7 +56,7 @@ pub(crate) fn work(file: &File, path: &Path, crew: &WorkerContext<'_>, index: u6
 
 fn build(entries: u32) -> Result<IoUring> {
     let refused = |e: io::Error| {
-        let advice = "the kernel is too old, or io_uring is switched off (sysctl kernel.io_uring_disabled); take --engine psync";
+        let advice = "the kernel is too old, or io_uring is switched off (sysctl kernel.io_uring_disabled); use --engine psync";
         Error::new(Kind::Unsupported, "this machine gives no io_uring").because(e).advise(advice)
     };
     let best = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
@@ -151,7 +151,7 @@ impl<'a> Ring<'a> {
                     return Ok(());
                 }
                 if let Some(wake_ns) = wake_ns {
-                    sleep_until(wake_ns.min(now_ns() + NAP_NS));
+                    sleep_until(wake_ns.min(now_ns() + MAX_WAIT_NS));
                 }
                 continue;
             }
@@ -182,7 +182,7 @@ impl<'a> Ring<'a> {
             }
             let Some(request) = self.requests.next() else {
                 self.waiting_ns = intended_ns;
-                return self.begin_anew();
+                return self.start_over();
             };
             self.free.pop();
             self.prepare(slot, request, intended_ns)?;
@@ -191,10 +191,10 @@ impl<'a> Ring<'a> {
     }
 
     /// Empties a full append file once nothing is in flight.
-    fn begin_anew(&mut self) -> Result<Option<u64>> {
+    fn start_over(&mut self) -> Result<Option<u64>> {
         if self.in_flight == 0 {
-            let anew = BlockFile::begin_anew(self.file, self.crew.journal_bytes);
-            anew.map_err(|e| failed("begin anew", self.path, 0, e))?;
+            let restarted = BlockFile::start_over(self.file, self.crew.journal_bytes);
+            restarted.map_err(|e| failed("empty", self.path, 0, e))?;
             self.requests.rewind();
         }
         Ok(None)
@@ -271,7 +271,7 @@ impl<'a> Ring<'a> {
         let waited = match wake_ns {
             None => self.ring.submit_and_wait(1),
             Some(wake_ns) => {
-                let nap_ns = wake_ns.saturating_sub(now_ns()).min(NAP_NS);
+                let nap_ns = wake_ns.saturating_sub(now_ns()).min(MAX_WAIT_NS);
                 let timeout = Timespec::new().sec(0).nsec(nap_ns as u32);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
             }
@@ -391,7 +391,7 @@ impl<'a> Ring<'a> {
     fn drain(&mut self) {
         while self.in_flight > 0 {
             if self.wait(None).is_err() {
-                sleep_until(now_ns() + NAP_NS);
+                sleep_until(now_ns() + MAX_WAIT_NS);
             }
             // The first error has been reported already.
             let _ = self.reap();

@@ -1,7 +1,7 @@
 //! The largest burst allowance that a kind of device may have, and the number of requests that proves that a disk has none.
 
 /// A fall to this share of a rate, or lower, is the end of a burst. A smaller fall may be a slow change.
-pub const BURST_SHARE: f64 = 0.8;
+pub const MAX_BURST_END_SHARE: f64 = 0.8;
 
 /// The largest burst allowance of a kind of device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ impl AllowanceLimit {
 
 /// The largest bucket that this many requests would have emptied.
 pub fn excluded_requests(requests: f64) -> f64 {
-    (1.0 - BURST_SHARE) * requests
+    (1.0 - MAX_BURST_END_SHARE) * requests
 }
 
 /// The burst of a gp2 volume (docs/methods.md#burst-allowances), and of an instance whose limit for its volumes is above its baseline: half an hour a

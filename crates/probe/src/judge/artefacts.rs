@@ -12,9 +12,9 @@ use fathom_units::{Bytes, Nanos, count, decimal};
 use super::evidence::DiskEvidence;
 
 /// A step down must be at least this large to be called a burst bucket that ran dry.
-const DROP: f64 = 0.8;
+const MAX_BURST_END_RATIO: f64 = 0.8;
 /// The second write of a region must be this much faster than the first for the first to count as penalised.
-const FIRST_WRITE: f64 = 1.5;
+const MIN_FIRST_WRITE_RATIO: f64 = 1.5;
 /// Regions written faster than this carry no information: caches and clocks decide.
 const MIN_REGION_SECONDS: f64 = 0.3;
 /// The advice on a burst.
@@ -59,7 +59,7 @@ fn burst_of_drive(allowance: &BurstAllowance) -> Option<Finding> {
 fn burst_of_steps(steps: &[Step]) -> Option<Finding> {
     steps.iter().filter(|step| !step.cpu_bound() && step.streams.iter().all(|s| s.rate_per_s.is_none())).find_map(|step| {
         let found = find_step(&step.per_interval, SURROGATES, &mut SeededRandom::from_seed(42))?;
-        if found.p > 0.01 || found.after > found.before * DROP {
+        if found.p > 0.01 || found.after > found.before * MAX_BURST_END_RATIO {
             return None;
         }
         let seconds = (step.end_ns - step.begin_ns) as f64 / 1e9 / step.per_interval.len().max(1) as f64 * found.index as f64;
@@ -80,7 +80,7 @@ fn burst_of_steps(steps: &[Step]) -> Option<Finding> {
 pub(super) fn slowed(steps: &[Step]) -> Option<Finding> {
     let last = steps.iter().rev().find(|step| step.phase == "reference again")?;
     let first = steps.iter().find(|step| step.phase != last.phase && same_shape(step, last))?;
-    if first.cpu_bound() || last.cpu_bound() || last.per_s() > first.per_s() * DROP {
+    if first.cpu_bound() || last.cpu_bound() || last.per_s() > first.per_s() * MAX_BURST_END_RATIO {
         return None;
     }
     let claim = format!(
@@ -110,7 +110,7 @@ pub(super) fn first_write(layout: &Layout) -> Option<Finding> {
     let rewritten = layout.rewritten.as_ref()?;
     let seconds = Bytes(rewritten.bytes).as_mib() / rewritten.first_mib_per_s.max(1e-9);
     let ratio = rewritten.second_mib_per_s / rewritten.first_mib_per_s.max(1e-9);
-    if ratio < FIRST_WRITE || seconds < MIN_REGION_SECONDS {
+    if ratio < MIN_FIRST_WRITE_RATIO || seconds < MIN_REGION_SECONDS {
         return None;
     }
     let claim = format!(
@@ -162,7 +162,7 @@ fn wait(step: &Step) -> f64 {
 }
 
 /// A flush faster than this is either protected by a capacitor or battery, or not executed.
-const HONEST_FLUSH_NS: u64 = 100_000;
+const MIN_EXECUTED_FLUSH_NS: u64 = 100_000;
 
 pub(super) fn flushes(evidence: &DiskEvidence<'_>) -> Option<Finding> {
     let step = evidence.steps.iter().find(|step| {
@@ -183,7 +183,7 @@ pub(super) fn flushes(evidence: &DiskEvidence<'_>) -> Option<Finding> {
                 .evidence(format!("{asked}; the device counted {flushes:.1} flushes per second and says write_cache = write back"))
                 .advice("Look for nobarrier or barrier=0 in the mount options, and for cache=unsafe in the virtual machine's disk"),
         ),
-        (Some(true), _) if sync.latency.p50_ns < HONEST_FLUSH_NS => Some(
+        (Some(true), _) if sync.latency.p50_ns < MIN_EXECUTED_FLUSH_NS => Some(
             Finding::new("flush-very-fast", Severity::Note, format!("A flush takes {p50}: the device either protects its cache against power loss or does not flush; timing cannot tell which"))
                 .confidence(Confidence::CannotTell)
                 .evidence(asked)

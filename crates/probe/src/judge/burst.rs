@@ -5,16 +5,16 @@ use fathom_record::disk::Step;
 use fathom_stats::{SeededRandom, bootstrap_mean, mean, median};
 use fathom_units::{count, hours};
 
-use super::allowance_limit::{AllowanceLimit, BURST_SHARE, excluded_requests};
+use super::allowance_limit::{AllowanceLimit, MAX_BURST_END_SHARE, excluded_requests};
 use super::device_class::DeviceClass;
 
 /// The draws for an interval, and the most parts of a level to draw from: adjacent seconds are not independent.
 const DRAWS: usize = 2000;
-const PARTS: usize = 30;
+const MAX_PARTS: usize = 30;
 /// A rest that restores less than this share of what the refill would restore filled the bucket.
-const FULL_SHARE: f64 = 0.85;
+const MAX_FULL_SHARE: f64 = 0.85;
 /// A rest that restores less than this share of what the lowest rate would restore shows no bucket.
-const NO_BUCKET_SHARE: f64 = 0.3;
+const MAX_NO_BUCKET_SHARE: f64 = 0.3;
 /// The CPU did not cause a fall of the rate if its wait accounts for less than this share of the fall.
 const MAX_CPU_SHARE_OF_FALL: f64 = 0.5;
 
@@ -52,7 +52,7 @@ impl RateReadings<'_> {
             [high, .., low] => 1.0 - low.per_s / high.per_s,
             _ => 0.0,
         };
-        self.cpu_wait_share > Step::RUN_QUEUE_LIMIT_PCT / 100.0
+        self.cpu_wait_share > Step::MAX_RUN_QUEUE_WAIT_PCT / 100.0
             && self.cpu_wait_share / lower_share > MAX_CPU_SHARE_OF_FALL * fall
     }
 }
@@ -75,7 +75,7 @@ pub(crate) fn levels(rates: &[f64], window_ns: (u64, u64), steps: &[usize]) -> V
 
 /// A level of these rates.
 pub(crate) fn level_of(rates: &[f64], (begin_ns, end_ns): (u64, u64)) -> Option<BurstLevel> {
-    let parts: Vec<f64> = rates.chunks(rates.len().div_ceil(PARTS).max(1)).filter_map(mean).collect();
+    let parts: Vec<f64> = rates.chunks(rates.len().div_ceil(MAX_PARTS).max(1)).filter_map(mean).collect();
     let interval = bootstrap_mean(&parts, 0.95, DRAWS, &mut SeededRandom::from_seed(42));
     Some(BurstLevel {
         begin_ns,
@@ -87,12 +87,12 @@ pub(crate) fn level_of(rates: &[f64], (begin_ns, end_ns): (u64, u64)) -> Option<
 
 /// Whether the bucket was full again before the end of a rest.
 pub(crate) fn is_full(requests: f64, seconds: f64, refill_per_s: f64) -> bool {
-    requests < FULL_SHARE * refill_per_s * seconds
+    requests < MAX_FULL_SHARE * refill_per_s * seconds
 }
 
 /// Whether the requests restored by a rest show a bucket.
 pub(crate) fn shows_bucket(requests: f64, seconds: f64, lowest_per_s: f64) -> bool {
-    requests > NO_BUCKET_SHARE * lowest_per_s * seconds
+    requests > MAX_NO_BUCKET_SHARE * lowest_per_s * seconds
 }
 
 /// The judgement of a drive; `None` if it has no rate.
@@ -147,7 +147,7 @@ fn bucket(missing: f64, lowest: f64, rests: Vec<BucketRest>) -> Bucket {
     let full = rests.iter().find(|rest| rest.is_full).map(|rest| rest.requests);
     let most = rests.iter().map(|rest| rest.requests).fold(missing, f64::max);
     // A first rest that restored as much as one that filled the bucket filled it too, and gives no refill.
-    let is_partial = |rest: &&BucketRest| full.is_none_or(|full| rest.requests < FULL_SHARE * full);
+    let is_partial = |rest: &&BucketRest| full.is_none_or(|full| rest.requests < MAX_FULL_SHARE * full);
     let refill = rests.first().filter(is_partial).map(|rest| rest.requests / rest.seconds);
     Bucket {
         requests: full.unwrap_or(most),
@@ -161,7 +161,7 @@ fn bucket(missing: f64, lowest: f64, rests: Vec<BucketRest>) -> Bucket {
 fn fall(rates: &[f64]) -> Option<(f64, f64)> {
     let tenth = rates.len() / 10;
     let (early, late) = (median(rates.get(..tenth)?)?, median(rates.get(rates.len() - tenth..)?)?);
-    (late <= BURST_SHARE * early).then_some((early, late))
+    (late <= MAX_BURST_END_SHARE * early).then_some((early, late))
 }
 
 fn burst_words(levels: &[BurstLevel], bucket: &Bucket, was_empty: bool) -> String {

@@ -25,12 +25,12 @@ const ROUND_MB_PER_S: &[f64] = &[
     900.0, 1_000.0,
 ];
 /// The relative distance within which two rates count as the same.
-const NEAR: f64 = 0.02;
+const MAX_RATE_DISTANCE: f64 = 0.02;
 /// The relative distance to a round number, and the spread, within which the number counts: the table is so dense that one in three
 /// rates is within 2 % of an entry by chance, while a throttle keeps its rate exactly.
-const EXACT: f64 = 0.01;
+const MAX_ROUND_DISTANCE: f64 = 0.01;
 /// Spread of a plateau's levels, and of a step's intervals, below which a limit is at work.
-const STEADY: f64 = 0.03;
+const MAX_LIMITED_SPREAD: f64 = 0.03;
 
 pub(super) fn findings(evidence: &DiskEvidence<'_>) -> Vec<Finding> {
     let named: Vec<Finding> =
@@ -92,7 +92,8 @@ struct ShapePlateau {
 
 fn plateau(steps: &[&Step]) -> Option<ShapePlateau> {
     let best = steps.iter().map(|step| step.per_s()).max_by(f64::total_cmp)?;
-    let flat: Vec<&&Step> = steps.iter().filter(|step| step.per_s() > best * (1.0 - 2.0 * STEADY)).collect();
+    let flat: Vec<&&Step> =
+        steps.iter().filter(|step| step.per_s() > best * (1.0 - 2.0 * MAX_LIMITED_SPREAD)).collect();
     let values: Vec<f64> = flat.iter().map(|step| step.per_s()).collect();
     let flickers: Vec<f64> =
         flat.iter().filter_map(|step| coefficient_of_variation(&step.per_interval)).collect();
@@ -110,18 +111,18 @@ fn inferred(evidence: &DiskEvidence<'_>) -> Option<Finding> {
     let clean: Vec<Step> = evidence.steps.iter().filter(|step| !step.cpu_bound()).cloned().collect();
     let of = |block: u64| plateau(&of_shape(&clean, "randread", block).collect::<Vec<_>>());
     let small = of(4096)?;
-    if small.levels < 3 || small.spread > STEADY || small.flicker > STEADY {
+    if small.levels < 3 || small.spread > MAX_LIMITED_SPREAD || small.flicker > MAX_LIMITED_SPREAD {
         return None;
     }
     let large = of(32_768);
-    let exact = small.spread < EXACT && small.flicker < EXACT;
+    let exact = small.spread < MAX_ROUND_DISTANCE && small.flicker < MAX_ROUND_DISTANCE;
     let round = near_round(small.per_s, ROUND_IOPS).filter(|_| exact);
     let same_iops = large.as_ref().is_some_and(|large| near(large.per_s, small.per_s));
     let bandwidth = large.as_ref().and_then(|large| {
         let mb = large.mib_per_s * 1.048_576;
         near_round(large.mib_per_s, ROUND_MB_PER_S)
             .or_else(|| near_round(mb, ROUND_MB_PER_S))
-            .filter(|_| large.flicker < EXACT)
+            .filter(|_| large.flicker < MAX_ROUND_DISTANCE)
     });
     let level = count(small.per_s);
     let steady = format!(
@@ -153,7 +154,7 @@ fn inferred(evidence: &DiskEvidence<'_>) -> Option<Finding> {
     if let Some(round) = round {
         let evidence = format!(
             "{level} is within {:.0} % of {}, a limit that is sold or set",
-            EXACT * 100.0,
+            MAX_ROUND_DISTANCE * 100.0,
             count(round)
         );
         return Some(
@@ -176,9 +177,9 @@ fn inferred(evidence: &DiskEvidence<'_>) -> Option<Finding> {
 }
 
 fn near(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < NEAR
+    (a / b - 1.0).abs() < MAX_RATE_DISTANCE
 }
 
 fn near_round(value: f64, table: &[f64]) -> Option<f64> {
-    table.iter().copied().find(|round| (value / round - 1.0).abs() < EXACT)
+    table.iter().copied().find(|round| (value / round - 1.0).abs() < MAX_ROUND_DISTANCE)
 }

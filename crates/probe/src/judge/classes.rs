@@ -9,7 +9,7 @@ use super::evidence::{DiskEvidence, of_shape};
 use super::medium::Medium;
 
 /// The factor by which a disk may miss a class's latency and still belong to it: the effect of a noisy measurement and an unusual model.
-const MAX_FACTOR: f64 = 3.0;
+const MAX_LATENCY_RATIO: f64 = 3.0;
 /// From this share of a cap on, the cap accounts for a wait.
 const MAX_SHARE_OF_CAP: f64 = 0.8;
 
@@ -140,7 +140,7 @@ pub fn nearest(iops: f64, latency_ms: f64) -> Option<&'static StorageClass> {
     let distance = |class: &StorageClass| outside(iops, class.iops) + outside(latency_ms, class.latency_ms);
     // The first of equals wins, so narrow classes come before wide ones.
     let best = CLASSES.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-    (distance(best) < MAX_FACTOR.ln()).then_some(best)
+    (distance(best) < MAX_LATENCY_RATIO.ln()).then_some(best)
 }
 
 /// The slowest class for a disk of this medium.
@@ -165,7 +165,7 @@ pub(super) fn slower(evidence: &DiskEvidence<'_>, is_capped: bool) -> Option<Fin
     }
     let p50_ns = step.streams.first()?.kind("read")?.latency.p50_ns;
     let most_ns = class.latency_ms.1 * 1e6;
-    if p50_ns as f64 <= MAX_FACTOR * most_ns {
+    if p50_ns as f64 <= MAX_LATENCY_RATIO * most_ns {
         return None;
     }
     let (one, most) = (Nanos(p50_ns), Nanos(most_ns as u64));

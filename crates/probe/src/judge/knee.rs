@@ -60,7 +60,7 @@ fn withheld(clean: &[Step], starved: &[&Step], plateau_reached: bool) -> Option<
     if plateau_reached && !clean.is_empty() && depths(clean).any(|depth| depth == 1) {
         return None;
     }
-    let why = match first.run_queue_wait_pct.filter(|pct| *pct > Step::RUN_QUEUE_LIMIT_PCT) {
+    let why = match first.run_queue_wait_pct.filter(|pct| *pct > Step::MAX_RUN_QUEUE_WAIT_PCT) {
         Some(pct) => format!("the probe waited {pct:.0} % of its time for a CPU"),
         None => {
             format!(

@@ -19,7 +19,7 @@ use fathom_record::disk::{DiskFitness, FitnessOutcome, Knee};
 use fathom_record::{Confidence, Finding, FindingOrigin};
 use fathom_units::{Nanos, count};
 
-pub use allowance_limit::{AllowanceLimit, BURST_SHARE, excluded_requests};
+pub use allowance_limit::{AllowanceLimit, MAX_BURST_END_SHARE, excluded_requests};
 pub(crate) use burst::{RateReadings, is_full, judge as burst, level_of, levels, shows_bucket};
 pub use classes::{StorageClass, nearest};
 pub use device_class::{DeviceClass, device_class};

@@ -1,4 +1,4 @@
-//! Runs one test: lays the file out, ramps the threads up, and reports each second.
+//! Runs one test: lays the file out, increases the number of threads step by step, and reports each second.
 //!
 //! Threads are only ever added; those of earlier steps continue, so there is no gap between steps. Ticks are counted from the start
 //! of the run, so that they do not drift, and each second is divided by its measured length.
@@ -15,7 +15,7 @@ use fathom_units::Bytes;
 
 use super::config::MongoperfPlan;
 use super::lines::{MongoperfEvent, MongoperfStep, Second, Sync, figures, seconds};
-use super::worker::{self, Medium, WorkerState};
+use super::worker::{self, RecordAccess, WorkerState};
 use crate::clock::MonotonicClock;
 use crate::engine::mapping::Mapping;
 use crate::layout::{self, LayoutPlan};
@@ -68,7 +68,7 @@ pub fn run(
     let file = target.reopen(FileAccess { direct, dsync: false, read_only: false })?;
     let size = options.file_bytes.get();
     let mapping = options.mapped.then(|| Mapping::new(&file, size, options.writes)).transpose()?;
-    let medium = mapping.as_ref().map_or(Medium::Direct(&file), Medium::Mapped);
+    let medium = mapping.as_ref().map_or(RecordAccess::Direct(&file), RecordAccess::Mapped);
     let shared =
         WorkerState::new(&MonotonicClock, options, medium, target.path(), &stamper, target.alignment());
     let mut ramp = Ramp::new(&shared, plan, signals, tell);
@@ -103,15 +103,15 @@ fn spawn<'s>(
     spawned.map(drop).map_err(|e| {
         Error::new(Kind::Unsupported, "cannot start another thread")
             .because(e)
-            .advise("raise 'ulimit -u' and the cgroup's pids.max, or take a smaller nThreads")
+            .advise("raise 'ulimit -u' and the cgroup's pids.max, or set a smaller nThreads")
     })
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The interval at which the watching thread checks for signals, errors and syncs.
-const GLANCE_NS: u64 = 20_000_000;
+const CHECK_INTERVAL_NS: u64 = 20_000_000;
 
-/// The watch over one run.
+/// The state of the thread that starts the others, step by step, and reports each second.
 pub(super) struct Ramp<'a> {
     pub(super) shared: &'a WorkerState<'a>,
     pub(super) plan: &'a MongoperfPlan,
@@ -149,7 +149,7 @@ impl<'a> Ramp<'a> {
         }
     }
 
-    /// Climbs until the time is over, a signal arrives or an operation fails. `start` starts thread number N.
+    /// Adds threads step by step until the time is over, a signal arrives or an operation fails. `start` starts thread number N.
     pub(super) fn climb(&mut self, mut start: impl FnMut(u32) -> Result<()>) -> Result<()> {
         self.began_ns = self.now_ns();
         (self.last_ns, self.step_began_ns) = (self.began_ns, self.began_ns);
@@ -203,7 +203,7 @@ impl<'a> Ramp<'a> {
             if now >= tick_ns {
                 return Ok(true);
             }
-            self.shared.clock.sleep_until(tick_ns.min(now + GLANCE_NS));
+            self.shared.clock.sleep_until(tick_ns.min(now + CHECK_INTERVAL_NS));
         }
     }
 

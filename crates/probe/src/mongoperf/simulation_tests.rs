@@ -9,9 +9,9 @@ use fathom_process::Signals;
 use fathom_units::Nanos;
 
 use super::run::Ramp;
-use super::worker::{self, Medium, WorkerState};
+use super::worker::{self, RecordAccess, WorkerState};
 use super::{Lines, MongoperfEvent, MongoperfOptions, MongoperfPlan, MongoperfStep};
-use crate::clock::Clock;
+use crate::clock::WaitClock;
 use crate::file::BlockFile;
 use crate::stamp::Stamper;
 use crate::tracks::{Track, lock};
@@ -38,7 +38,7 @@ impl SimulatedTime {
     }
 }
 
-impl Clock for SimulatedTime {
+impl WaitClock for SimulatedTime {
     fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl<F: Fn() + Sync> BlockFile for SyncedFile<'_, F> {
         Ok(())
     }
 
-    fn begin_anew(&self, _: u64) -> io::Result<()> {
+    fn start_over(&self, _: u64) -> io::Result<()> {
         Ok(())
     }
 }
@@ -91,8 +91,14 @@ fn climb(
     let (clock, stamper) = (SimulatedTime::new(stall_ms), Stamper::new(1, false));
     let file = SyncedFile { clock: &clock, synced: || () };
     let options = parsed.options.clone();
-    let shared =
-        WorkerState::new(&clock, &options, Medium::Direct(&file), Path::new("/the/file"), &stamper, 512);
+    let shared = WorkerState::new(
+        &clock,
+        &options,
+        RecordAccess::Direct(&file),
+        Path::new("/the/file"),
+        &stamper,
+        512,
+    );
     let plan =
         MongoperfPlan { options: options.clone(), seconds: Some(Nanos::secs(seconds)), step_ticks, seed: 7 };
     let (mut lines, mut told) = (Lines::new(&options, &parsed.echo), Vec::new());
@@ -155,7 +161,8 @@ fn a_sync_begins_at_once_and_a_delay_after_each() {
     let options = MongoperfOptions::parse("{mmf:1,w:1,syncDelay:1}").unwrap().options;
     let (clock, stamper) = (SimulatedTime::new(Some((1500, 400))), Stamper::new(1, false));
     let idle = SyncedFile { clock: &clock, synced: || () };
-    let shared = WorkerState::new(&clock, &options, Medium::Direct(&idle), Path::new("/f"), &stamper, 512);
+    let shared =
+        WorkerState::new(&clock, &options, RecordAccess::Direct(&idle), Path::new("/f"), &stamper, 512);
     let end = || {
         if clock.now_ns() >= BEGIN_NS + 4000 * MS {
             shared.stop();

@@ -12,7 +12,7 @@ use fathom_units::Bytes;
 
 use super::config::{MongoperfOptions, PAGE};
 use crate::probe_location::{Permits, ProbeLocation};
-use crate::target::{MIN_SIZE, Needs, ProbeTarget};
+use crate::target::{MIN_SIZE, ProbeTarget, TargetNeeds};
 
 /// Creates (or reuses) the file for `options` in `dir`; `direct` bypasses the page cache, a mapping's layout included.
 ///
@@ -35,16 +35,17 @@ pub fn open(
     enough_memory(options, &View::live())?;
     let size = options.file_bytes.max(MIN_SIZE);
     let (path, free) = (place.path.clone(), Bytes(place.free_bytes));
-    let target = ProbeTarget::open(place, Some(size), direct, Needs { writes: true, journal: false }, ledger)
-        .map_err(|error| match error.kind() {
-            Kind::NoSpace => {
-                let what = format!("a file of {size} does not fit: {} has {free} free", path.display());
-                Error::new(Kind::NoSpace, what)
-                    .with_id("file-does-not-fit")
-                    .advise("take a smaller fileSizeMB or free some room")
-            }
-            _ => error,
-        })?;
+    let target =
+        ProbeTarget::open(place, Some(size), direct, TargetNeeds { writes: true, journal: false }, ledger)
+            .map_err(|error| match error.kind() {
+                Kind::NoSpace => {
+                    let what = format!("a file of {size} does not fit: {} has {free} free", path.display());
+                    Error::new(Kind::NoSpace, what)
+                        .with_id("file-does-not-fit")
+                        .advise("take a smaller fileSizeMB or free some room")
+                }
+                _ => error,
+            })?;
     check(&target, options)?;
     Ok(target)
 }

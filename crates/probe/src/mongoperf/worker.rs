@@ -13,7 +13,7 @@ use fathom_stats::SeededRandom;
 use super::config::{MongoperfOptions, PAGE};
 use super::test_file::keeps_content;
 use crate::buffer::AlignedBuffer;
-use crate::clock::{Clock, now_ns};
+use crate::clock::{WaitClock, now_ns};
 use crate::engine::failed;
 use crate::engine::mapping::Mapping;
 use crate::file::BlockFile;
@@ -22,10 +22,10 @@ use crate::tracks::{Shards, Track, TrackShard, lock};
 use crate::worker_context::Starter;
 
 /// The longest sleep of a thread before it checks whether the run is over.
-const NAP_NS: u64 = 50_000_000;
+const MAX_SLEEP_NS: u64 = 50_000_000;
 
 /// The way in which records are accessed.
-pub(super) enum Medium<'a> {
+pub(super) enum RecordAccess<'a> {
     /// Whole records, bypassing the page cache.
     Direct(&'a dyn BlockFile),
     /// One byte per page, through the page cache.
@@ -35,9 +35,9 @@ pub(super) enum Medium<'a> {
 /// The state that all threads share.
 pub(super) struct WorkerState<'a> {
     /// The time by which the ramp, the pauses and the background sync wait; operations read the monotonic clock itself.
-    pub(super) clock: &'a dyn Clock,
+    pub(super) clock: &'a dyn WaitClock,
     pub(super) options: &'a MongoperfOptions,
-    pub(super) medium: Medium<'a>,
+    pub(super) medium: RecordAccess<'a>,
     pub(super) path: &'a Path,
     pub(super) stamper: &'a Stamper,
     pub(super) shards: Shards,
@@ -56,9 +56,9 @@ pub(super) struct WorkerState<'a> {
 impl<'a> WorkerState<'a> {
     /// For a file aligned to `align` bytes.
     pub(super) fn new(
-        clock: &'a dyn Clock,
+        clock: &'a dyn WaitClock,
         options: &'a MongoperfOptions,
-        medium: Medium<'a>,
+        medium: RecordAccess<'a>,
         path: &'a Path,
         stamper: &'a Stamper,
         align: u64,
@@ -105,7 +105,7 @@ impl<'a> WorkerState<'a> {
     /// Sleeps, in naps, until `deadline_ns` or the end of the run.
     fn pause(&self, deadline_ns: u64) {
         while !self.stopping() && self.clock.now_ns() < deadline_ns {
-            self.clock.sleep_until(deadline_ns.min(self.clock.now_ns() + NAP_NS));
+            self.clock.sleep_until(deadline_ns.min(self.clock.now_ns() + MAX_SLEEP_NS));
         }
     }
 }
@@ -114,8 +114,8 @@ impl<'a> WorkerState<'a> {
 pub(super) fn work(shared: &WorkerState<'_>, index: u32, random: SeededRandom) -> Result<()> {
     let options = shared.options;
     let buffer = match shared.medium {
-        Medium::Direct(_) => options.record_bytes.get(),
-        Medium::Mapped(_) => PAGE,
+        RecordAccess::Direct(_) => options.record_bytes.get(),
+        RecordAccess::Mapped(_) => PAGE,
     };
     let buffer = AlignedBuffer::new(usize::try_from(buffer).unwrap_or(usize::MAX))?;
     let shard = shared.shards.shard(index as usize);
@@ -151,8 +151,8 @@ impl Worker<'_> {
         let offset = self.place();
         let begin = now_ns();
         let read = match &self.shared.medium {
-            Medium::Direct(file) => file.read_at(self.buffer.as_mut_slice(), offset),
-            Medium::Mapped(mapping) => mapping.load_pages(offset, self.room()),
+            RecordAccess::Direct(file) => file.read_at(self.buffer.as_mut_slice(), offset),
+            RecordAccess::Mapped(mapping) => mapping.load_pages(offset, self.room()),
         };
         let end = now_ns();
         read.map_err(|e| failed("read", self.shared.path, offset, e))?;
@@ -163,8 +163,8 @@ impl Worker<'_> {
     fn write(&mut self) -> Result<()> {
         let offset = self.place();
         match &self.shared.medium {
-            Medium::Direct(file) => self.write_direct(*file, offset),
-            Medium::Mapped(mapping) => {
+            RecordAccess::Direct(file) => self.write_direct(*file, offset),
+            RecordAccess::Mapped(mapping) => {
                 let begin = now_ns();
                 let stored = mapping.store_pages(offset, self.room());
                 let end = now_ns();
@@ -256,7 +256,7 @@ mod tests {
             Ok(())
         }
 
-        fn begin_anew(&self, _size_bytes: u64) -> io::Result<()> {
+        fn start_over(&self, _size_bytes: u64) -> io::Result<()> {
             Ok(())
         }
     }
@@ -267,8 +267,14 @@ mod tests {
         let mut tracks = Tracks::default();
         let error = {
             let path = Path::new("/the/file");
-            let shared =
-                WorkerState::new(&MonotonicClock, &options, Medium::Direct(&script), path, &stamper, 512);
+            let shared = WorkerState::new(
+                &MonotonicClock,
+                &options,
+                RecordAccess::Direct(&script),
+                path,
+                &stamper,
+                512,
+            );
             shared.running.store(1, Ordering::Relaxed);
             if let Err(error) = work(&shared, 0, SeededRandom::from_seed(7)) {
                 shared.fail(error);
@@ -306,7 +312,7 @@ mod tests {
     fn reads_alone_never_write() {
         let options = MongoperfOptions::parse("{r:1,nThreads:4,sleepMicros:4000}").unwrap().options;
         let (script, stamper) = (FailingFile::default(), Stamper::new(1, false));
-        let medium = Medium::Direct(&script);
+        let medium = RecordAccess::Direct(&script);
         let shared = WorkerState::new(&MonotonicClock, &options, medium, Path::new("/f"), &stamper, 1);
         shared.running.store(4, Ordering::Relaxed);
         std::thread::scope(|scope| {

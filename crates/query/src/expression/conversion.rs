@@ -17,7 +17,7 @@ pub(super) static SIGNATURE: OperatorSignature = OperatorSignature {
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UpdateTarget {
+enum ConversionTarget {
     Double,
     String,
     ObjectId,
@@ -28,27 +28,27 @@ enum UpdateTarget {
     Decimal,
 }
 
-impl UpdateTarget {
+impl ConversionTarget {
     /// Names and numbers of types, and the operators that are short for them.
-    const ALL: [(UpdateTarget, &'static str, i64, &'static str); 8] = [
-        (UpdateTarget::Double, "double", 1, "$toDouble"),
-        (UpdateTarget::String, "string", 2, "$toString"),
-        (UpdateTarget::ObjectId, "objectId", 7, "$toObjectId"),
-        (UpdateTarget::Bool, "bool", 8, "$toBool"),
-        (UpdateTarget::Date, "date", 9, "$toDate"),
-        (UpdateTarget::Int, "int", 16, "$toInt"),
-        (UpdateTarget::Long, "long", 18, "$toLong"),
-        (UpdateTarget::Decimal, "decimal", 19, "$toDecimal"),
+    const ALL: [(ConversionTarget, &'static str, i64, &'static str); 8] = [
+        (ConversionTarget::Double, "double", 1, "$toDouble"),
+        (ConversionTarget::String, "string", 2, "$toString"),
+        (ConversionTarget::ObjectId, "objectId", 7, "$toObjectId"),
+        (ConversionTarget::Bool, "bool", 8, "$toBool"),
+        (ConversionTarget::Date, "date", 9, "$toDate"),
+        (ConversionTarget::Int, "int", 16, "$toInt"),
+        (ConversionTarget::Long, "long", 18, "$toLong"),
+        (ConversionTarget::Decimal, "decimal", 19, "$toDecimal"),
     ];
 
     fn name(self) -> &'static str {
-        UpdateTarget::ALL.iter().find(|(target, ..)| *target == self).map_or("", |(_, name, ..)| name)
+        ConversionTarget::ALL.iter().find(|(target, ..)| *target == self).map_or("", |(_, name, ..)| name)
     }
 
-    fn parse(to: &Value<'_>) -> Result<UpdateTarget> {
+    fn parse(to: &Value<'_>) -> Result<ConversionTarget> {
         let wanted = to.as_str();
         let number = Number::from_value(to).and_then(Number::exact_long);
-        let found = UpdateTarget::ALL
+        let found = ConversionTarget::ALL
             .iter()
             .find(|(_, name, code, _)| Some(*name) == wanted || Some(*code) == number);
         if let Some((target, ..)) = found {
@@ -88,7 +88,7 @@ pub(super) fn convert<'e>(_: &'static str, values: Vec<Option<Value<'e>>>) -> Re
     if to.is_nullish() {
         return Ok(Value::NULL);
     }
-    match (convert_to(&input, UpdateTarget::parse(&to)?), on_error) {
+    match (convert_to(&input, ConversionTarget::parse(&to)?), on_error) {
         (Err(failure), Some(instead)) if failure.code() == Code::ConversionFailure => Ok(instead),
         (result, _) => result.map(Value::Own),
     }
@@ -99,7 +99,7 @@ pub(super) fn shorthand<'e>(name: &'static str, value: Value<'e>) -> Result<Valu
     if value.is_nullish() {
         return Ok(Value::NULL);
     }
-    match UpdateTarget::ALL.iter().find(|(.., short)| *short == name) {
+    match ConversionTarget::ALL.iter().find(|(.., short)| *short == name) {
         Some((target, ..)) => convert_to(&value, *target).map(Value::Own),
         None => Ok(Value::NULL),
     }
@@ -109,18 +109,18 @@ fn failed(message: impl std::fmt::Display) -> Failure {
     Failure::new(Code::ConversionFailure, message.to_string())
 }
 
-fn convert_to(value: &Value<'_>, target: UpdateTarget) -> Result<Bson> {
+fn convert_to(value: &Value<'_>, target: ConversionTarget) -> Result<Bson> {
     let converted = match target {
-        UpdateTarget::Bool => to_bool(value),
-        UpdateTarget::String => to_string(value),
-        UpdateTarget::Double => to_double(value)?,
-        UpdateTarget::Decimal => to_decimal(value)?,
-        UpdateTarget::Int => to_integer(value, target)?
+        ConversionTarget::Bool => to_bool(value),
+        ConversionTarget::String => to_string(value),
+        ConversionTarget::Double => to_double(value)?,
+        ConversionTarget::Decimal => to_decimal(value)?,
+        ConversionTarget::Int => to_integer(value, target)?
             .map(|long| i32::try_from(long).map(Bson::Int32).map_err(|_| overflow(value)))
             .transpose()?,
-        UpdateTarget::Long => to_integer(value, target)?.map(Bson::Int64),
-        UpdateTarget::Date => to_date(value)?,
-        UpdateTarget::ObjectId => to_object_id(value)?,
+        ConversionTarget::Long => to_integer(value, target)?.map(Bson::Int64),
+        ConversionTarget::Date => to_date(value)?,
+        ConversionTarget::ObjectId => to_object_id(value)?,
     };
     converted.ok_or_else(|| {
         let (from, to) = (value.type_name(), target.name());
@@ -208,10 +208,10 @@ fn to_decimal(value: &Value<'_>) -> Result<Option<Bson>> {
 }
 
 /// The integer of a truncated number, a boolean or a string of digits; for a long also of a date.
-fn to_integer(value: &Value<'_>, target: UpdateTarget) -> Result<Option<i64>> {
+fn to_integer(value: &Value<'_>, target: ConversionTarget) -> Result<Option<i64>> {
     Ok(Some(match value.as_raw() {
         Some(RawBsonRef::Boolean(value)) => i64::from(value),
-        Some(RawBsonRef::DateTime(moment)) if target == UpdateTarget::Long => moment.timestamp_millis(),
+        Some(RawBsonRef::DateTime(moment)) if target == ConversionTarget::Long => moment.timestamp_millis(),
         Some(RawBsonRef::String(text)) => text.parse().map_err(|_| {
             let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
             let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -249,7 +249,7 @@ fn to_date(value: &Value<'_>) -> Result<Option<Bson>> {
         Some(RawBsonRef::Timestamp(stamp)) => i64::from(stamp.time) * 1000,
         Some(RawBsonRef::String(text)) => date_text::free_form(text, None)?,
         Some(RawBsonRef::Int64(_) | RawBsonRef::Double(_) | RawBsonRef::Decimal128(_)) => {
-            to_integer(value, UpdateTarget::Date)?.unwrap_or(0)
+            to_integer(value, ConversionTarget::Date)?.unwrap_or(0)
         }
         _ => return Ok(None),
     };

@@ -12,7 +12,7 @@ use crate::{Code, Failure, Result};
 
 /// The steps that one evaluation may take; every sixteen created bytes count as a step. That is about a minute of work, more
 /// than one document should ever need.
-pub(crate) const BUDGET: u64 = 1 << 30;
+pub(crate) const MAX_STEPS: u64 = 1 << 30;
 
 /// Bytes that count as a step.
 pub(crate) const BYTES_PER_STEP: usize = 16;

@@ -35,7 +35,7 @@ use std::cell::Cell;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 
-use self::environment::{BUDGET, EvaluationScope, VariableFrame};
+use self::environment::{EvaluationScope, MAX_STEPS, VariableFrame};
 use self::node::ExpressionNode;
 use self::parse::Parser;
 use self::path::PathBase;
@@ -79,7 +79,7 @@ impl Expression {
         root: &RawDocument,
         variables: &Variables,
     ) -> Result<Value<'static>> {
-        let budget = Cell::new(BUDGET);
+        let budget = Cell::new(MAX_STEPS);
         let values = [Value::Raw(RawBsonRef::Document(current))];
         let frame = VariableFrame { values: &values, parent: None };
         let environment = EvaluationScope { root, variables, frame: Some(&frame), budget: &budget };
@@ -108,7 +108,7 @@ impl Expression {
                 path::of_document(document, &path.fields)
             }
             node => {
-                let budget = Cell::new(BUDGET);
+                let budget = Cell::new(MAX_STEPS);
                 let environment = EvaluationScope { root: document, variables, frame: None, budget: &budget };
                 // The result refers to the document, the variables and the tree, never to the budget.
                 node.evaluate(&environment)?.detach()

@@ -30,7 +30,7 @@ pub(crate) struct Bits {
 
 impl BitTest {
     /// The test of an operator's name.
-    pub(crate) fn of_name(name: &str) -> Option<BitTest> {
+    pub(crate) fn from_name(name: &str) -> Option<BitTest> {
         Some(match name {
             "$bitsAllSet" => BitTest::AllSet,
             "$bitsAllClear" => BitTest::AllClear,

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use super::numbers::{self, is_nan};
-use super::path::{Leaf, Walk};
+use super::path::{LastArray, PathWalk};
 use super::tree::{ComparisonOperator, ExpressionTest, Field, FilterNode, InList, Test};
 use crate::raw::unreadable;
 use crate::{Result, canonical_type, compare};
@@ -70,10 +70,10 @@ fn any(nodes: &[FilterNode], document: &RawDocument, position: &mut Option<usize
 impl Field {
     fn matches(&self, document: &RawDocument, position: &mut Option<usize>) -> Result<bool> {
         let leaf = match self.test {
-            Test::Size(_) | Test::ElementObject(_) | Test::ElementValue(_) => Leaf::Whole,
-            _ => Leaf::Opened,
+            Test::Size(_) | Test::ElementObject(_) | Test::ElementValue(_) => LastArray::Whole,
+            _ => LastArray::Opened,
         };
-        Walk { path: &self.path, leaf, position: None }.document(document, &mut |value, outer| {
+        PathWalk { path: &self.path, leaf, position: None }.document(document, &mut |value, outer| {
             let mut inner = None;
             let holds = self.test.holds(value, &mut inner)?;
             if holds {

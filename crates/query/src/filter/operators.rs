@@ -76,7 +76,7 @@ impl Parser<'_> {
 
 /// An operator whose argument holds no filter of its own.
 fn leaf(path: &str, name: &str, argument: RawBsonRef<'_>) -> Result<FilterNode> {
-    if let Some(test) = BitTest::of_name(name) {
+    if let Some(test) = BitTest::from_name(name) {
         return Ok(FilterNode::field(path, Test::Bits(Bits::parse(test, path, argument)?)));
     }
     Ok(match name {

@@ -10,7 +10,7 @@ use crate::raw::unreadable;
 use crate::{Code, Expression, Failure, Result, Variables};
 
 /// The most components of a dotted path, which is the depth to which documents nest.
-const PATH_COMPONENTS_LIMIT: usize = 200;
+const MAX_PATH_COMPONENTS: usize = 200;
 
 /// The subject of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,10 +145,10 @@ impl<'v> Parser<'v> {
 
 /// Refuses paths of too many components.
 fn check_path(path: &str) -> Result<()> {
-    if path.bytes().filter(|byte| *byte == b'.').count() >= PATH_COMPONENTS_LIMIT {
+    if path.bytes().filter(|byte| *byte == b'.').count() >= MAX_PATH_COMPONENTS {
         return Err(Failure::new(
             Code::Overflow,
-            format!("Field path in a filter has more than {PATH_COMPONENTS_LIMIT} components"),
+            format!("Field path in a filter has more than {MAX_PATH_COMPONENTS} components"),
         ));
     }
     Ok(())

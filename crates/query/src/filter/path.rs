@@ -8,7 +8,7 @@ use crate::raw::unreadable;
 
 /// The treatment of an array at the end of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Leaf {
+pub(super) enum LastArray {
     /// Its elements are visited, then the array itself.
     Opened,
     /// Only the array itself is visited.
@@ -17,18 +17,18 @@ pub(super) enum Leaf {
 
 /// A path and the treatment of an array at its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Walk<'p> {
+pub(super) struct PathWalk<'p> {
     /// The rest of the dotted path.
     pub(super) path: &'p str,
     /// The treatment of an array at its end.
-    pub(super) leaf: Leaf,
+    pub(super) leaf: LastArray,
     /// The index in the outermost array through which the path went.
     pub(super) position: Option<usize>,
 }
 
-impl<'p> Walk<'p> {
+impl<'p> PathWalk<'p> {
     /// Visits each value at the path, `None` if it is missing, with the index in the outermost array on the way, until
-    /// `visit` says that it has seen enough; returns whether it has.
+    /// `visit` returns true; returns whether it did.
     pub(super) fn document<'d, F>(self, document: &'d RawDocument, visit: &mut F) -> Result<bool>
     where
         F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
@@ -39,7 +39,7 @@ impl<'p> Walk<'p> {
             let (head, rest) = split(path);
             let value = document.get(head).map_err(unreadable)?;
             match (value, rest) {
-                (Some(RawBsonRef::Array(array)), None) if self.leaf == Leaf::Opened => {
+                (Some(RawBsonRef::Array(array)), None) if self.leaf == LastArray::Opened => {
                     return self.opened(array, visit);
                 }
                 (value, None) => return visit(value, self.position),
@@ -48,14 +48,14 @@ impl<'p> Walk<'p> {
                     path = rest;
                 }
                 (Some(RawBsonRef::Array(array)), Some(rest)) => {
-                    return Walk { path: rest, ..self }.elements(array, visit);
+                    return PathWalk { path: rest, ..self }.elements(array, visit);
                 }
                 (_, Some(_)) => return visit(None, self.position),
             }
         }
     }
 
-    /// An array at the end of the path.
+    /// Visits the elements of an array at the end of the path, then the array itself.
     fn opened<'d, F>(self, array: &'d RawArray, visit: &mut F) -> Result<bool>
     where
         F: FnMut(Option<RawBsonRef<'d>>, Option<usize>) -> Result<bool>,
@@ -79,7 +79,7 @@ impl<'p> Walk<'p> {
         for (index, element) in array.into_iter().enumerate() {
             let element = element.map_err(unreadable)?;
             if let RawBsonRef::Document(inner) = element
-                && (Walk { position: self.position.or(Some(index)), ..self }).document(inner, visit)?
+                && (PathWalk { position: self.position.or(Some(index)), ..self }).document(inner, visit)?
             {
                 return Ok(true);
             }
@@ -88,8 +88,10 @@ impl<'p> Walk<'p> {
             }
             let done = match (element, rest) {
                 (element, None) => visit(Some(element), self.position)?,
-                (RawBsonRef::Document(inner), Some(path)) => Walk { path, ..self }.document(inner, visit)?,
-                (RawBsonRef::Array(inner), Some(path)) => Walk { path, ..self }.elements(inner, visit)?,
+                (RawBsonRef::Document(inner), Some(path)) => {
+                    PathWalk { path, ..self }.document(inner, visit)?
+                }
+                (RawBsonRef::Array(inner), Some(path)) => PathWalk { path, ..self }.elements(inner, visit)?,
                 (_, Some(_)) => false,
             };
             if done {
@@ -127,10 +129,10 @@ mod tests {
     use super::*;
 
     /// The values that a walk visits, as `value@position`.
-    fn visited(document: bson::Document, path: &str, leaf: Leaf) -> Vec<String> {
+    fn visited(document: bson::Document, path: &str, leaf: LastArray) -> Vec<String> {
         let raw = RawDocumentBuf::try_from(&document).unwrap();
         let mut seen = Vec::new();
-        Walk { path, leaf, position: None }
+        PathWalk { path, leaf, position: None }
             .document(&raw, &mut |value, position| {
                 let value = value.map_or("missing".to_owned(), crate::filter::show::value);
                 seen.push(position.map_or(value.clone(), |position| format!("{value}@{position}")));
@@ -157,7 +159,7 @@ mod tests {
             (doc! { "a": [] }, "a.b", vec![]),
             (doc! { "a": [] }, "a", vec!["[]"]),
         ] {
-            assert_eq!(visited(document.clone(), path, Leaf::Opened), expected, "{path} of {document}");
+            assert_eq!(visited(document.clone(), path, LastArray::Opened), expected, "{path} of {document}");
         }
     }
 
@@ -172,13 +174,13 @@ mod tests {
             (doc! { "a": { "0": [7] } }, "a.0", vec!["7@0", "[ 7 ]"]),
             (doc! { "a": [5] }, "a.00", vec![]),
         ] {
-            assert_eq!(visited(document.clone(), path, Leaf::Opened), expected, "{path} of {document}");
+            assert_eq!(visited(document.clone(), path, LastArray::Opened), expected, "{path} of {document}");
         }
     }
 
     #[test]
     fn a_whole_leaf_is_not_opened() {
-        assert_eq!(visited(doc! { "a": [5, 6] }, "a", Leaf::Whole), ["[ 5, 6 ]"]);
-        assert_eq!(visited(doc! { "a": [{ "b": [1] }] }, "a.b", Leaf::Whole), ["[ 1 ]@0"]);
+        assert_eq!(visited(doc! { "a": [5, 6] }, "a", LastArray::Whole), ["[ 5, 6 ]"]);
+        assert_eq!(visited(doc! { "a": [{ "b": [1] }] }, "a.b", LastArray::Whole), ["[ 1 ]@0"]);
     }
 }

@@ -18,7 +18,7 @@ const INVALID: Code = Code(51091);
 const INVALID_OPTION: Code = Code(51108);
 
 /// The most bytes of a compiled expression; PCRE's own limit is 64 KiB of its code.
-const COMPILED_LIMIT_BYTES: usize = 4 << 20;
+const MAX_COMPILED_BYTES: usize = 4 << 20;
 
 /// A compiled regular expression.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ fn compile(translated: &str, options: &str) -> Result<Arc<Regex>> {
         .multi_line(options.contains('m'))
         .dot_matches_new_line(options.contains('s'))
         .ignore_whitespace(options.contains('x'))
-        .delegate_size_limit(COMPILED_LIMIT_BYTES)
+        .delegate_size_limit(MAX_COMPILED_BYTES)
         .build()
         .map(Arc::new)
         .map_err(|error| Failure::new(INVALID, format!("Regular expression is invalid: {error}")))

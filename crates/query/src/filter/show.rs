@@ -5,7 +5,7 @@ use std::fmt::Write;
 use bson::{Bson, RawBsonRef, RawDocument};
 
 /// The number of document levels that are written out; deeper ones become dots.
-const DEPTH_LIMIT: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// The text of a value: `5`, `2.0`, `"x"`, `{ a: 1 }`, `ObjectId('...')`.
 pub(crate) fn value(value: RawBsonRef<'_>) -> String {
@@ -62,7 +62,7 @@ fn write_value(out: &mut String, value: RawBsonRef<'_>, depth: usize) {
 }
 
 fn write_fields(out: &mut String, document: &RawDocument, depth: usize) {
-    if depth >= DEPTH_LIMIT {
+    if depth >= MAX_DEPTH {
         out.push_str("{ ... }");
         return;
     }
@@ -81,7 +81,7 @@ fn write_fields(out: &mut String, document: &RawDocument, depth: usize) {
 }
 
 fn write_items(out: &mut String, array: &bson::RawArray, depth: usize) {
-    if depth >= DEPTH_LIMIT {
+    if depth >= MAX_DEPTH {
         out.push_str("[ ... ]");
         return;
     }

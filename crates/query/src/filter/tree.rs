@@ -13,7 +13,7 @@ use super::types::TypeSet;
 use crate::{Code, Expression, Failure, Result, Variables};
 
 /// The most levels of nested operators: documents on the wire nest to 200, and each operator takes up to two levels.
-const DEPTH_LIMIT: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Debug)]
 pub(crate) enum FilterNode {
@@ -142,10 +142,10 @@ impl FilterNode {
 
 /// Refuses nesting beyond the limit.
 pub(super) fn check_depth(depth: usize) -> Result<()> {
-    if depth > DEPTH_LIMIT {
+    if depth > MAX_DEPTH {
         return Err(Failure::new(
             Code::BadValue,
-            format!("exceeded the depth limit of {DEPTH_LIMIT} for nested filters"),
+            format!("exceeded the depth limit of {MAX_DEPTH} for nested filters"),
         ));
     }
     Ok(())

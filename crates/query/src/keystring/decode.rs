@@ -187,7 +187,7 @@ fn check_depth(depth: u32) -> Result<()> {
 }
 
 /// From this integer part on, a decimal's integer is written rather than its double.
-const LONG_INTEGER: u64 = 1 << 53;
+const MIN_LONG_INTEGER: u64 = 1 << 53;
 
 impl KeyStringReader<'_> {
     pub(super) fn number(&mut self, class: u8) -> Result<Bson> {
@@ -313,7 +313,7 @@ impl KeyStringReader<'_> {
         }
         let bin = (encoded & !3) as f64 / (1u64 << (8 * fraction_bytes)) as f64;
         match marker(encoded) {
-            Marker::BelowFifteen | Marker::AboveFifteen if integer >= LONG_INTEGER => {
+            Marker::BelowFifteen | Marker::AboveFifteen if integer >= MIN_LONG_INTEGER => {
                 self.continued(long_base, kind, negative)
             }
             marker => self.marked(bin, marker, kind, negative),
@@ -328,7 +328,7 @@ impl KeyStringReader<'_> {
             NumberType::Int32 => Bson::Int32(i32::try_from(value).map_err(|_| too_large())?),
             NumberType::Int64 => Bson::Int64(value),
             NumberType::Double => Bson::Double(value as f64),
-            NumberType::Decimal => return self.decimal(FiniteDecimal::of_integer(value), kind, negative),
+            NumberType::Decimal => return self.decimal(FiniteDecimal::from_integer(value), kind, negative),
         })
     }
 

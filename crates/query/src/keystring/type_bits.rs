@@ -33,7 +33,7 @@ pub(super) enum ZeroType {
 /// The number of positive decimal zeros, one for each exponent; negative ones are counted after them.
 const POSITIVE_ZEROS: u16 = 12_288;
 /// The longest string of bits whose number of bytes fits into one.
-const SHORT_BYTES: usize = 127;
+const MAX_SHORT_BYTES: usize = 127;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct TypeBits {
@@ -111,7 +111,7 @@ impl TypeBits {
         let length = self.bytes.len();
         match (length, self.bytes.first()) {
             (1, Some(..=0x7f)) => {}
-            (..=SHORT_BYTES, _) => self.bytes.insert(0, 0x80 | length as u8),
+            (..=MAX_SHORT_BYTES, _) => self.bytes.insert(0, 0x80 | length as u8),
             _ => {
                 let size = (length as u32).to_le_bytes();
                 self.bytes.splice(0..0, std::iter::once(0x80).chain(size));

@@ -230,7 +230,7 @@ impl MergePipeline {
 
 /// The target of `$out`.
 #[derive(Clone, Debug)]
-pub(super) struct Out {
+pub(super) struct OutTarget {
     database: Option<String>,
     collection: String,
 }
@@ -263,12 +263,14 @@ pub(super) fn parse_out(_: &'static str, value: RawBsonRef<'_>, _: &StageLimits<
         }
     };
     match collection {
-        Some(collection) if !collection.is_empty() => Ok(vec![Stage::Out(Out { database, collection })]),
+        Some(collection) if !collection.is_empty() => {
+            Ok(vec![Stage::Out(OutTarget { database, collection })])
+        }
         _ => refused(73, "Invalid $out target namespace: the collection has no name"),
     }
 }
 
-impl Out {
+impl OutTarget {
     /// The target: the database, if it is named, and the collection.
     pub(super) fn target(&self) -> (Option<&str>, &str) {
         (self.database.as_deref(), &self.collection)

@@ -38,7 +38,7 @@ pub(super) enum Stage {
     BucketAuto(bucket::BucketAuto),
     Union(branch::Union),
     Source(source::StageSource),
-    Out(output::Out),
+    Out(output::OutTarget),
     Merge(output::MergeStage),
 }
 
@@ -57,12 +57,12 @@ pub(super) enum StageRule {
 }
 
 /// The parser of a stage, from its name, its value and the limits. One stage may yield several.
-pub(super) type Parse = fn(&'static str, RawBsonRef<'_>, &StageLimits<'_>) -> Result<Vec<Stage>>;
+pub(super) type StageParser = fn(&'static str, RawBsonRef<'_>, &StageLimits<'_>) -> Result<Vec<Stage>>;
 
 /// The entry of a stage in the table.
 pub(super) enum Form {
     /// The stage is served.
-    Known(StageRule, Parse),
+    Known(StageRule, StageParser),
     /// MongoDB has the stage and this server does not, with the reason.
     Refused(&'static str),
     /// The stage fails with MongoDB's own error on a standalone server.

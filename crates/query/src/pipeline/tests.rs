@@ -10,7 +10,7 @@ use crate::{Code, Failure, Filter, Result, Sorter, Variables};
 
 /// Collections in memory, and what was written.
 #[derive(Default)]
-struct StageMemory {
+struct HostStub {
     collections: HashMap<&'static str, Vec<Document>>,
     written: Mutex<Vec<Document>>,
     /// The number of checks after which the time is over.
@@ -25,7 +25,7 @@ fn rows(documents: Vec<Document>) -> Rows {
     Box::new(documents.into_iter().map(|document| Ok(raw(&document))))
 }
 
-impl ProcessInterface for StageMemory {
+impl ProcessInterface for HostStub {
     fn find(&self, collection: &str, query: Query) -> Result<Rows> {
         let documents = self.collections.get(collection).cloned().unwrap_or_default();
         let limit = query.limit.map(|limit| usize::try_from(limit).unwrap());
@@ -82,7 +82,7 @@ fn parse(stages: &[Document]) -> Result<Pipeline> {
     Pipeline::parse(&stages, &Variables::at(DateTime::from_millis(0)))
 }
 
-fn run_on(host: Arc<StageMemory>, input: Vec<Document>, stages: &[Document]) -> Result<Vec<Document>> {
+fn run_on(host: Arc<HostStub>, input: Vec<Document>, stages: &[Document]) -> Result<Vec<Document>> {
     let rows = parse(stages)?.run(rows(input), host)?;
     rows.map(|row| Ok(Document::try_from(&*row?).unwrap())).collect()
 }
@@ -189,7 +189,7 @@ fn stages_that_divide_and_rewrite_rows_do_so() {
     check(cases);
 }
 
-fn host() -> Arc<StageMemory> {
+fn host() -> Arc<HostStub> {
     let staff = vec![
         doc! { "_id": 1, "name": "Dev" },
         doc! { "_id": 2, "name": "Eliot", "boss": "Dev" },
@@ -200,9 +200,9 @@ fn host() -> Arc<StageMemory> {
         doc! { "_id": 2, "sku": "xyz" },
         doc! { "_id": 3 },
     ];
-    Arc::new(StageMemory {
+    Arc::new(HostStub {
         collections: HashMap::from([("staff", staff), ("stock", stock)]),
-        ..StageMemory::default()
+        ..HostStub::default()
     })
 }
 
@@ -287,7 +287,7 @@ fn what_a_plan_can_do_is_taken_off_and_the_rest_is_shown() {
 fn documents_stand_for_themselves_and_time_can_end() {
     let documents = [doc! { "$documents": [{ "a": { "$add": [1, 2] } }] }, doc! { "$set": { "b": 1 } }];
     assert_eq!(run(vec![], &documents), [doc! { "a": 3, "b": 1 }]);
-    let host = Arc::new(StageMemory { checks: Mutex::new(Some(3)), ..StageMemory::default() });
+    let host = Arc::new(HostStub { checks: Mutex::new(Some(3)), ..HostStub::default() });
     let many: Vec<Bson> = (0..1000).map(Bson::Int32).collect();
     let stages = [doc! { "$unwind": "$a" }, doc! { "$unwind": "$b" }, doc! { "$match": { "a": -1 } }];
     let failure = run_on(host, vec![doc! { "a": many.clone(), "b": many }], &stages).unwrap_err();

@@ -40,7 +40,7 @@ pub(super) struct Candidate<'a> {
 
 /// The rank of a candidate; the greatest is taken. The head of the module gives the reasons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Merit {
+pub(super) struct CandidateRank {
     unique: bool,
     equal_fields: usize,
     single_points: usize,
@@ -87,13 +87,13 @@ impl<'a> Candidate<'a> {
         !self.fields.is_empty()
     }
 
-    pub(super) fn merit(&self) -> Merit {
+    pub(super) fn merit(&self) -> CandidateRank {
         let equal = self.fields.iter().take_while(|bounds| bounds.are_points());
         let equal_fields = equal.clone().count();
         let single_points = equal.take_while(|bounds| bounds.intervals.len() <= 1).count();
         let narrowness = self.fields.get(equal_fields).map_or(0, |bounds| bounds.narrowness);
         let whole = single_points == self.index.pattern.fields.len();
-        Merit {
+        CandidateRank {
             unique: whole && self.index.unique,
             equal_fields,
             single_points,
@@ -206,14 +206,14 @@ fn covers(index: IndexInfo<'_>, projection: Option<&Projection>) -> bool {
 }
 
 /// The most ranges of one plan, unless a single list of points has more; beyond it fewer fields are narrowed.
-const RANGES_LIMIT: usize = 4000;
+const MAX_RANGES: usize = 4000;
 
 /// The number of leading fields that can be narrowed together within the limit; at least one.
 fn fitting(fields: &[Bounds]) -> usize {
     let mut ranges = 1_usize;
     for (place, bounds) in fields.iter().enumerate() {
         ranges = ranges.saturating_mul(bounds.intervals.len());
-        if ranges > RANGES_LIMIT && place > 0 {
+        if ranges > MAX_RANGES && place > 0 {
             return place;
         }
     }

@@ -83,7 +83,7 @@ impl Projection {
         if self.is_plain() {
             return names(&self.root, self.inclusive, document.as_bytes(), out);
         }
-        let apply = Apply { root: document, variables };
+        let apply = ProjectionScope { root: document, variables };
         let bytes = match self.inclusive {
             true => apply.include(&self.root, document.as_bytes(), false)?,
             false => apply.exclude(&self.root, document.as_bytes(), false)?,
@@ -130,13 +130,13 @@ fn names(node: &ProjectionNode, inclusive: bool, document: &[u8], out: &mut Vec<
 }
 
 /// The application of a projection to one document.
-struct Apply<'a> {
+struct ProjectionScope<'a> {
     /// The whole document, which expressions see.
     root: &'a RawDocument,
     variables: &'a Variables,
 }
 
-impl Apply<'_> {
+impl ProjectionScope<'_> {
     /// The document with only the fields of the tree. `in_nested_array` tells that the document is in an array within an
     /// array, where slices do not apply.
     fn include(&self, node: &ProjectionNode, document: &[u8], in_nested_array: bool) -> Result<Vec<u8>> {

@@ -21,7 +21,7 @@ pub(crate) use text::{element_text, type_name};
 
 use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
 pub use document::DocumentUpdate;
-use operator::Leaf;
+use operator::PathUpdate;
 pub use operator::UpdateMoment;
 use rewrite::Rewrite;
 use target::ArrayFilters;
@@ -34,7 +34,7 @@ pub struct Update {
 
 #[derive(Clone, Debug)]
 enum Form {
-    Operators { leaves: Vec<Leaf>, filters: ArrayFilters, paths: Vec<String> },
+    Operators { leaves: Vec<PathUpdate>, filters: ArrayFilters, paths: Vec<String> },
     Replacement(RawDocumentBuf),
     Pipeline(Box<Pipeline>),
 }

@@ -21,7 +21,7 @@ pub(super) enum ValueChange<'a> {
 
 /// The place where an operator is applied, for its messages.
 #[derive(Clone, Copy)]
-pub(super) struct Site<'s> {
+pub(super) struct UpdateSite<'s> {
     /// The whole document before the update.
     pub(super) root: &'s [u8],
     /// The path, with its positions filled in.
@@ -42,7 +42,11 @@ fn bad_value<T>(message: impl Into<Cow<'static, str>>) -> Result<T> {
 
 impl Operator {
     /// The change of the existing value at the path.
-    pub(super) fn modify<'a>(&'a self, existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'a>> {
+    pub(super) fn modify<'a>(
+        &'a self,
+        existing: &Element<'_>,
+        site: UpdateSite<'_>,
+    ) -> Result<ValueChange<'a>> {
         match self {
             Operator::Set(value) => Ok(replace_unless_same(existing, value)),
             Operator::Unset => Ok(ValueChange::Remove),
@@ -142,7 +146,7 @@ pub(super) fn replace_unless_same<'a>(existing: &Element<'_>, value: &'a Value) 
     }
 }
 
-fn not_array_for_push<T>(existing: &Element<'_>, site: Site<'_>) -> Result<T> {
+fn not_array_for_push<T>(existing: &Element<'_>, site: UpdateSite<'_>) -> Result<T> {
     bad_value(format!(
         "The field '{}' must be an array but is of type {} in document {{{}}}",
         site.path,
@@ -184,7 +188,7 @@ fn arithmetic<'a>(
     multiplied: bool,
     operand: &Bson,
     existing: &Element<'_>,
-    site: Site<'_>,
+    site: UpdateSite<'_>,
 ) -> Result<ValueChange<'a>> {
     let name = if multiplied { "$mul" } else { "$inc" };
     let Some(current) = number(existing) else {
@@ -210,7 +214,7 @@ fn arithmetic<'a>(
     Ok(replace_number(existing, &result))
 }
 
-fn bits<'a>(steps: &[BitStep], existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'a>> {
+fn bits<'a>(steps: &[BitStep], existing: &Element<'_>, site: UpdateSite<'_>) -> Result<ValueChange<'a>> {
     let result = match number(existing) {
         Some(Bson::Int32(value)) => bits_of(steps, value.into(), false),
         Some(Bson::Int64(value)) => bits_of(steps, value, true),

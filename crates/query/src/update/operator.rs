@@ -41,7 +41,7 @@ pub(super) enum Operator {
 
 /// The update of one path.
 #[derive(Clone, Debug)]
-pub(super) struct Leaf {
+pub(super) struct PathUpdate {
     pub(super) path: String,
     pub(super) operator: Operator,
     /// `$setOnInsert`: only when an upsert inserts.

@@ -1,5 +1,5 @@
 //! Parses a document of update operators into leaves: one for each path, in the order in which they are applied.
-use super::operator::{Leaf, Operator, unknown_modifier};
+use super::operator::{Operator, PathUpdate, unknown_modifier};
 use super::path::{self, PathPart};
 use super::storage;
 use super::target::ArrayFilters;
@@ -13,7 +13,7 @@ pub(super) fn operators(
     update: &RawDocument,
     filters: &ArrayFilters,
     variables: &Variables,
-) -> Result<Vec<Leaf>> {
+) -> Result<Vec<PathUpdate>> {
     let mut leaves = Vec::new();
     for modifier in Elements::new(update.as_bytes())? {
         let modifier = modifier?;
@@ -79,7 +79,7 @@ fn push_leaf(
     field: &Element<'_>,
     filters: &ArrayFilters,
     variables: &Variables,
-    leaves: &mut Vec<Leaf>,
+    leaves: &mut Vec<PathUpdate>,
 ) -> Result<()> {
     let path = field.name_text()?;
     path::check(path, !matches!(name, "$unset" | "$pull" | "$pullAll" | "$pop" | "$rename"))?;
@@ -92,17 +92,22 @@ fn push_leaf(
     }
     if let (Operator::RenameFrom(from), Some(to)) = (&operator, field.text()?) {
         path::check(to, true)?;
-        let from = Leaf {
+        let from = PathUpdate {
             path: from.clone(),
             operator: Operator::RenamedAway,
             inserting_only: false,
             dynamic: false,
         };
         leaves.push(from);
-        leaves.push(Leaf { path: to.to_string(), operator, inserting_only: false, dynamic: false });
+        leaves.push(PathUpdate { path: to.to_string(), operator, inserting_only: false, dynamic: false });
         return Ok(());
     }
-    leaves.push(Leaf { path: path.to_string(), operator, inserting_only: name == "$setOnInsert", dynamic });
+    leaves.push(PathUpdate {
+        path: path.to_string(),
+        operator,
+        inserting_only: name == "$setOnInsert",
+        dynamic,
+    });
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 //! At each level the targets are grouped by the part of their paths that names a child. A child with its own target
 //! is changed there, a child that paths lead through is rewritten by the same rule, and missing ones are appended in the
 //! order of the paths. No value is decoded, so a plain `$set` costs a walk and a copy.
-use super::modify::{Site, ValueChange};
+use super::modify::{UpdateSite, ValueChange};
 use super::operator::UpdateMoment;
 use super::path::index_of;
 use super::storage;
@@ -154,7 +154,7 @@ impl Rewrite<'_> {
         depth: usize,
     ) -> Result<ValueChange<'t>> {
         if let Some((target, action)) = group.action(depth) {
-            let site = Site { root: self.root, path: &target.path, moment: self.moment };
+            let site = UpdateSite { root: self.root, path: &target.path, moment: self.moment };
             return action.modify(element, site);
         }
         let rewritten = match element.kind {

@@ -2,8 +2,8 @@
 //! `$[identifier]` selects, and splits renames into a set and a removal.
 
 use super::array::matches_alone;
-use super::modify::{Site, ValueChange, replace_unless_same};
-use super::operator::{Leaf, Operator, UpdateMoment};
+use super::modify::{UpdateSite, ValueChange, replace_unless_same};
+use super::operator::{Operator, PathUpdate, UpdateMoment};
 use super::path::{self, PathPart, index_of};
 use super::text::{document_text, element_text, id_text};
 use crate::raw::{Element, Elements, Value, find, kind, malformed, write_index};
@@ -30,7 +30,7 @@ pub(super) enum TargetAction<'u> {
 }
 
 impl TargetAction<'_> {
-    pub(super) fn modify(&self, existing: &Element<'_>, site: Site<'_>) -> Result<ValueChange<'_>> {
+    pub(super) fn modify(&self, existing: &Element<'_>, site: UpdateSite<'_>) -> Result<ValueChange<'_>> {
         match self {
             TargetAction::Operator(operator) => operator.modify(existing, site),
             TargetAction::Put(value) => Ok(replace_unless_same(existing, value)),
@@ -57,7 +57,7 @@ impl TargetAction<'_> {
 
 /// The targets of the leaves in one document, in the order of their paths.
 pub(super) fn targets<'u>(
-    leaves: &'u [Leaf],
+    leaves: &'u [PathUpdate],
     filters: &ArrayFilters,
     before: &RawDocument,
     moment: &UpdateMoment<'_>,
@@ -311,7 +311,7 @@ impl ArrayFilters {
     }
 
     /// Fails if a filter occurs in no path.
-    pub(super) fn check_all_used(&self, leaves: &[Leaf], update: &RawDocument) -> Result<()> {
+    pub(super) fn check_all_used(&self, leaves: &[PathUpdate], update: &RawDocument) -> Result<()> {
         for (identifier, _) in &self.filters {
             let used = leaves.iter().filter(|leaf| leaf.dynamic).any(|leaf| {
                 leaf.path.split('.').any(|part| PathPart::from_text(part) == PathPart::Filtered(identifier))

@@ -18,7 +18,7 @@ use crate::staging_folder::StagingFolder;
 /// The most memory that reading may take, as a power of two: enough for the level at which bundles are packed, with a margin.
 const MAX_WINDOW_LOG: u32 = 27;
 /// Space that must stay free on the file system of an unpacked bundle.
-const ROOM_LEFT: u64 = 64 << 20;
+const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The result of unpacking.
 #[derive(Clone, Debug)]
@@ -116,7 +116,7 @@ fn is_free(folder: &Path) -> Result<()> {
 fn has_room(parent: &Path, list: &BundleList) -> Result<()> {
     let about = statvfs(parent).map_err(|e| Error::io("look at", parent, e))?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
-    let needed = list.bytes().unwrap_or(u64::MAX).saturating_add(ROOM_LEFT);
+    let needed = list.bytes().unwrap_or(u64::MAX).saturating_add(MIN_FREE_BYTES);
     if needed <= free {
         return Ok(());
     }

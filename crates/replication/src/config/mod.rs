@@ -59,7 +59,7 @@ impl ReplicaSetConfig {
     }
 
     /// The configuration for `replSetInitiate` without a document: this server as the only member.
-    pub fn of_one(name: &str, host: Host) -> ReplicaSetConfig {
+    pub fn with_one_member(name: &str, host: Host) -> ReplicaSetConfig {
         ReplicaSetConfig {
             name: name.to_owned(),
             version: 1,

@@ -11,7 +11,7 @@ use crate::write_concern::Progress;
 
 /// The number of immediate retries of a failed heartbeat (mongodb/mongo:src/mongo/db/repl/topology_coordinator.h,
 /// kMaxHeartbeatRetries).
-const RETRIES: u32 = 2;
+const MAX_RETRIES: u32 = 2;
 
 /// Whether a member answers heartbeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -200,7 +200,7 @@ impl HostLink {
     /// Notes a failed try. Returns whether it was the last.
     pub(super) fn miss(&mut self) -> bool {
         self.failures += 1;
-        let last = self.failures > RETRIES;
+        let last = self.failures > MAX_RETRIES;
         if last {
             self.trying_since = None;
         }

@@ -14,7 +14,7 @@ use crate::monotonic_time::MonotonicTime;
 use crate::optime::OpTime;
 
 /// The average number of heartbeats to each other member before the nearest is chosen.
-const PINGS_EACH: u64 = 2;
+const MIN_PINGS_EACH: u64 = 2;
 /// The time for which a source is avoided whose oplog begins after our last entry, as in mongod (sync_source_resolver.h).
 const TOO_STALE_DENIAL: Duration = Duration::from_secs(60);
 
@@ -46,7 +46,7 @@ impl Coordinator {
         }
         let others = u64::try_from(config.members.len()).unwrap_or(u64::MAX).saturating_sub(1);
         let pings: u64 = self.links.values().map(HostLink::hits).sum();
-        if pings < others.saturating_mul(PINGS_EACH) {
+        if pings < others.saturating_mul(MIN_PINGS_EACH) {
             return None;
         }
         // A primary in catch-up takes entries that it lacks from any member.

@@ -10,10 +10,10 @@ use crate::optime::OpTime;
 
 /// The largest random addition to the election timeout, in percent: it makes simultaneous candidacies rare
 /// (replElectionTimeoutOffsetLimitFraction).
-const CHANCE_PERCENT: u32 = 15;
+const MAX_RANDOM_PERCENT: u32 = 15;
 
 /// The number of entries within one second that a member which takes over because of its priority may lag behind.
-const FRESH_INCREMENTS: u32 = 1000;
+const MAX_LAG_INCREMENTS: u32 = 1000;
 
 impl Coordinator {
     /// Restarts the election timeout, if we are an electable secondary.
@@ -29,7 +29,7 @@ impl Coordinator {
     }
 
     fn random_delay(&mut self) -> Duration {
-        let most = self.election_timeout() * CHANCE_PERCENT / 100;
+        let most = self.election_timeout() * MAX_RANDOM_PERCENT / 100;
         self.chance.span(most)
     }
 
@@ -127,7 +127,7 @@ impl Coordinator {
             return false;
         }
         if own.seconds() == newest.seconds() {
-            return own.increment().saturating_add(FRESH_INCREMENTS) >= newest.increment();
+            return own.increment().saturating_add(MAX_LAG_INCREMENTS) >= newest.increment();
         }
         let window = self.options.takeover_freshness.as_secs();
         u64::from(own.seconds()) + window >= u64::from(newest.seconds())

@@ -73,7 +73,7 @@ fn each_reason_to_refuse_is_given() {
     refused(&mut desk, &RequestVotesArguments { last_applied: at(9999, 0), ..request() }, "staler than mine");
     refused(&mut desk, &RequestVotesArguments { candidate_index: 3, ..request() }, "no member has");
     refused(&mut desk, &RequestVotesArguments { candidate_index: -1, ..request() }, "no member has");
-    // All these requests told us of term 2, and got no vote.
+    // All these requests announced term 2, and got no vote.
     assert_eq!(desk.c.term(), 2);
     assert!(matches!(desk.c.vote_requested(desk.now, &request()), Ballot::StoreThenAnswer(..)));
 }

@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
 
 /// The time within which a primary must accept writes after all faults have ended. An election takes up to 11.5 s from the last
 /// sign of a primary, and may fail some times; a catch-up waits for heartbeats; a pause that had begun lasts up to 30 s more.
-const HEALED_WITHIN: Duration = Duration::from_secs(120);
+const HEALING_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Runs one schedule; panics if a promise is broken.
 pub(crate) fn run(seed: u64) -> Outcome {
@@ -50,7 +50,7 @@ fn settle(world: &mut World, seed: u64) {
     let since = world.now;
     while world.writable().len() != 1 {
         assert!(
-            world.now - since < HEALED_WITHIN,
+            world.now - since < HEALING_TIMEOUT,
             "seed {seed}: no primary {:?} after everything works again; writable: {:?}",
             world.now - since,
             world.writable()

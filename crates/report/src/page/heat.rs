@@ -28,10 +28,14 @@ const MIN_SECONDS: usize = 3;
 const MIN_OPERATIONS: u64 = 100;
 
 /// A latency log in the form for the page: its name, its whole histogram, and its distribution over time.
-pub type OverTime = (String, Histogram, LatencyMap);
+pub type PageLatencyLog = (String, Histogram, LatencyMap);
 
 /// The maps of the operations of a load, by response time if that is known. The bytes that servers wrote meanwhile are below the first map.
-pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints, series: &SeriesSet) -> Vec<Chart> {
+pub(super) fn maps(
+    latencies: &[PageLatencyLog],
+    checkpoints: &Checkpoints,
+    series: &SeriesSet,
+) -> Vec<Chart> {
     let has_response = |operation: &str| {
         latencies.iter().any(|(name, ..)| name.strip_suffix(".response").is_some_and(|one| one == operation))
     };
@@ -40,7 +44,7 @@ pub(super) fn maps(latencies: &[OverTime], checkpoints: &Checkpoints, series: &S
         Some((operation, "service")) => !has_response(operation),
         _ => false,
     };
-    let mut shown: Vec<&OverTime> = latencies
+    let mut shown: Vec<&PageLatencyLog> = latencies
         .iter()
         .filter(|(name, whole, map)| {
             is_shown(name) && whole.len() >= MIN_OPERATIONS && map.seconds() >= MIN_SECONDS
@@ -65,7 +69,7 @@ fn steps(map: &LatencyMap) -> (u64, u64) {
     (step_s, map.end_s().div_ceil(step_s) * step_s)
 }
 
-fn chart((name, whole, map): &OverTime, bands: &[(f64, f64)]) -> Chart {
+fn chart((name, whole, map): &PageLatencyLog, bands: &[(f64, f64)]) -> Chart {
     let (operation, clock) = name.rsplit_once('.').unwrap_or((name, "latency"));
     let (step_s, end_s) = steps(map);
     let cells = map.cells(step_s);
@@ -215,7 +219,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    fn log(name: &str, seconds: u64) -> OverTime {
+    fn log(name: &str, seconds: u64) -> PageLatencyLog {
         let (mut whole, mut map) = (Histogram::new(), LatencyMap::default());
         for second in 0..seconds {
             let mut interval = Histogram::new();

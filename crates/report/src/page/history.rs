@@ -16,11 +16,11 @@ use super::svg::{Axes, HEIGHT, PlotFrame, figure};
 use crate::history::{reach, told};
 
 /// The space before the first and after the last point, as a share of the time between them.
-const BESIDE: f64 = 0.02;
+const AXIS_MARGIN: f64 = 0.02;
 /// The most labels of the x axis.
-const LABELS: usize = 5;
+const MAX_LABELS: usize = 5;
 /// If runs span fewer seconds than this, labels include the hour.
-const FEW_DAYS_S: f64 = 3.0 * 86_400.0;
+const MAX_SPAN_WITH_HOURS_S: f64 = 3.0 * 86_400.0;
 
 /// A run's value in the unit of the chart.
 struct HistoryValue<'h> {
@@ -146,7 +146,7 @@ fn draw(title: &str, shown: &[HistoryValue<'_>]) -> String {
     let last_s = shown.last().map_or(0.0, |one| one.at_s).max(1.0);
     let mut frame = PlotFrame::open(Axes {
         title,
-        along: Scale::between(-BESIDE * last_s, (1.0 + BESIDE) * last_s),
+        along: Scale::between(-AXIS_MARGIN * last_s, (1.0 + AXIS_MARGIN) * last_s),
         up: Scale::around(lowest, highest),
         ticks: &labels(shown, last_s),
         rules: &[],
@@ -188,14 +188,14 @@ fn draw(title: &str, shown: &[HistoryValue<'_>]) -> String {
 
 /// Days, or hours if all runs are within a few days, at about even intervals over the time.
 fn labels(shown: &[HistoryValue<'_>], last_s: f64) -> Vec<(f64, String)> {
-    let label = |one: &HistoryValue<'_>| match last_s < FEW_DAYS_S {
+    let label = |one: &HistoryValue<'_>| match last_s < MAX_SPAN_WITH_HOURS_S {
         true => one.point.started.get(5..16).unwrap_or_default().replace('T', " "),
         false => day(one.point).to_owned(),
     };
     let nearest = |at_s: f64| {
         shown.iter().min_by(|one, two| (one.at_s - at_s).abs().total_cmp(&(two.at_s - at_s).abs()))
     };
-    let places = (0..LABELS).map(|place| last_s * place as f64 / (LABELS - 1) as f64);
+    let places = (0..MAX_LABELS).map(|place| last_s * place as f64 / (MAX_LABELS - 1) as f64);
     let mut labels: Vec<(f64, String)> =
         places.filter_map(nearest).map(|one| (one.at_s, label(one))).collect();
     labels.dedup_by(|one, two| one.0 == two.0);

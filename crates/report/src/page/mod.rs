@@ -30,7 +30,7 @@ use minijinja::{AutoEscape, Environment, Output, Value, context, escape_formatte
 use serde::Serialize;
 
 use self::chart::{ChartPlan, TimeGrid, whole_windows};
-pub use self::heat::OverTime;
+pub use self::heat::PageLatencyLog;
 pub use self::operations::{OperationRow, ServerOperations};
 pub use self::pair::pair_page;
 pub use self::recording::{RecordedServer, RecordingSource, Strip, recording_page};
@@ -62,7 +62,7 @@ pub struct PageSource<'r> {
     /// The operations of its servers.
     pub operations: &'r [ServerOperations],
     /// Its latencies, by name.
-    pub latencies: &'r [OverTime],
+    pub latencies: &'r [PageLatencyLog],
     /// Data that only charts show.
     pub pictures: &'r Pictures,
     /// Its figures among those of earlier runs of its kind; histories with too few runs are skipped.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use fathom_errors::Result;
-use fathom_record::incident::{FigureChange, Incident};
+use fathom_record::incident::{Incident, IncidentFigure};
 use fathom_record::verdict::{Outcome, Verdict};
 use fathom_record::{Confidence, Redaction, ShapeTotals, SlowOperationTable, most_frequent};
 use fathom_units::{Bytes, Nanos, count, time_span};
@@ -212,7 +212,7 @@ fn micros(us: f64) -> String {
     Nanos((us.max(0.0) * 1e3) as u64).to_string()
 }
 
-fn change_cells(change: &FigureChange) -> [String; 3] {
+fn change_cells(change: &IncidentFigure) -> [String; 3] {
     [change.of.clone(), micros(change.usual_us), micros(change.mean_us)]
 }
 
@@ -424,8 +424,8 @@ mod tests {
             lost_s: 12.0,
             lost_range_s: Some((10.0, 14.0)),
             lost_share: 0.5,
-            changes: vec![FigureChange { of: "a read".to_owned(), usual_us: 200.0, mean_us: 40_000.0 }],
-            waits: vec![FigureChange { of: "pages".to_owned(), usual_us: 10.0, mean_us: 39_000.0 }],
+            changes: vec![IncidentFigure { of: "a read".to_owned(), usual_us: 200.0, mean_us: 40_000.0 }],
+            waits: vec![IncidentFigure { of: "pages".to_owned(), usual_us: 10.0, mean_us: 39_000.0 }],
             engine_times: Vec::new(),
             evidence: vec!["It waited.".to_owned()],
             against: Vec::new(),

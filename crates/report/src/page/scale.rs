@@ -1,10 +1,10 @@
 //! Converts values to positions on a chart: linear and logarithmic, with ticks at round numbers.
 
 /// The margin at the ends of an axis of ratios, as a ratio.
-const BESIDE: f64 = 1.002;
+const AXIS_MARGIN: f64 = 1.002;
 /// The ratio between its ends up to which an axis of ratios has ticks at equal steps, and the ratio from which on it has them only at decades.
-const CLOSE: f64 = 3.0;
-const LONG: f64 = 100.0;
+const MAX_EQUAL_STEPS_RATIO: f64 = 3.0;
+const MIN_DECADES_RATIO: f64 = 100.0;
 
 /// An axis of a chart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,14 +48,14 @@ impl Scale {
     pub(super) fn around_ratios(lowest: f64, highest: f64) -> (Scale, Vec<f64>) {
         let is_usable = lowest.is_finite() && highest.is_finite() && lowest > 0.0 && highest >= lowest;
         let (lowest, highest) = if is_usable { (lowest, highest) } else { (1.0, 1.0) };
-        let (low, high) = (lowest / BESIDE, highest * BESIDE);
-        if high / low <= CLOSE {
+        let (low, high) = (lowest / AXIS_MARGIN, highest * AXIS_MARGIN);
+        if high / low <= MAX_EQUAL_STEPS_RATIO {
             let step = round_up((high - low) / 8.0);
             let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
             let ticks: Vec<f64> = (first..=last).map(|at| at as f64 * step).collect();
             return (Scale::between_ratios(first as f64 * step, last as f64 * step), ticks);
         }
-        let scale = match high / low < LONG {
+        let scale = match high / low < MIN_DECADES_RATIO {
             // The round number below is the reciprocal of the one above the reciprocal.
             true => Scale::between_ratios(1.0 / round_up(1.0 / low), round_up(high)),
             false => Scale::decades(low, high),

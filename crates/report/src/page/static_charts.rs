@@ -8,7 +8,7 @@ use fathom_record::load::Load;
 use fathom_stats::Histogram;
 
 use super::chart::ChartPlan;
-use super::heat::OverTime;
+use super::heat::PageLatencyLog;
 use super::scale::Scale;
 use super::svg::{ChartLine, XAxis};
 
@@ -20,7 +20,7 @@ const QUANTILES: [f64; 16] =
 const MIN_OPERATIONS: u64 = 100;
 
 /// The percentile curves of a run's latencies: one chart for each load or operation, with service and response time.
-pub(super) fn percentiles(latencies: &[OverTime]) -> Vec<ChartPlan> {
+pub(super) fn percentiles(latencies: &[PageLatencyLog]) -> Vec<ChartPlan> {
     let mut by_operation: BTreeMap<&str, Vec<(&str, &Histogram)>> = BTreeMap::new();
     for (name, histogram, _) in latencies.iter().filter(|(_, histogram, _)| histogram.len() >= MIN_OPERATIONS)
     {

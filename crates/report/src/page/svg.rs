@@ -16,9 +16,9 @@ const RIGHT: f64 = 8.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 24.0;
 /// Space above and below the plot for strokes at its ends.
-const BESIDE: f64 = 2.0;
+const STROKE_MARGIN: f64 = 2.0;
 /// The length of the stroke that is drawn for a single point.
-const LONE: f64 = 5.0;
+const LONE_STROKE: f64 = 5.0;
 /// The most that half of a letter's width can be, in the size of labels.
 const HALF_LETTER: f64 = 4.0;
 /// The most groups of neighbouring points that the picture's width can show separately. The lowest and the highest point of each group are drawn.
@@ -163,8 +163,8 @@ impl PlotFrame {
     /// can place values: the values at its ends, and whether equal ratios are equally far apart. Lines at the ends are not cut.
     pub(super) fn open_plot(&mut self) {
         let (low, high, is_log) = self.up.ends();
-        let (top, width) = (TOP - BESIDE, WIDTH - LEFT - RIGHT);
-        let height = self.height - TOP - BOTTOM + 2.0 * BESIDE;
+        let (top, width) = (TOP - STROKE_MARGIN, WIDTH - LEFT - RIGHT);
+        let height = self.height - TOP - BOTTOM + 2.0 * STROKE_MARGIN;
         let _ = write!(
             self.out,
             "<svg class=\"along\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
@@ -291,7 +291,7 @@ fn path(places: &[f64], line: &ChartLine, x: &dyn Fn(f64) -> f64, y: &dyn Fn(f64
             let _ = match (is_down, goes_on) {
                 (true, _) => write!(out, "L{x:.1} {y:.1}"),
                 (false, true) => write!(out, "M{x:.1} {y:.1}"),
-                (false, false) => write!(out, "M{:.1} {y:.1}h{LONE}", x - LONE / 2.0),
+                (false, false) => write!(out, "M{:.1} {y:.1}h{LONE_STROKE}", x - LONE_STROKE / 2.0),
             };
         }
         is_down = point.is_some();

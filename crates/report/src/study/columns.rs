@@ -3,14 +3,14 @@
 use crate::terminal_text::{cut, printable, wrap};
 
 /// Longer texts are neither figures nor short names.
-const WIDEST: usize = 34;
+const MAX_COLUMN_WIDTH: usize = 34;
 /// Blanks between two columns.
 const GAP: usize = 2;
 
 /// The table below its heads, every line within `width` characters and safe for a terminal. A row with a long name has it on a line
 /// of its own. If figures are sentences, they are listed below each other under their heads.
 pub(super) fn columns(heads: &[String], rows: &[Vec<String>], width: usize) -> Vec<String> {
-    let is_long = |cell: &String| cell.chars().count() > WIDEST;
+    let is_long = |cell: &String| cell.chars().count() > MAX_COLUMN_WIDTH;
     if rows.iter().any(|row| row.iter().skip(1).any(is_long)) {
         return rows.iter().flat_map(|row| listed(heads, row, width)).collect();
     }

@@ -9,7 +9,7 @@ use fathom_units::{Nanos, decimal};
 use crate::terminal_text::bytes;
 
 /// Effects of at least this ratio are written as times, not as percent.
-const TIMES: f64 = 3.0;
+const MIN_TIMES_RATIO: f64 = 3.0;
 
 /// A name in readable form: `update_p99` is `update p99`.
 pub(crate) fn spaced(name: &str) -> String {
@@ -47,7 +47,7 @@ pub(crate) fn percent(share: f64) -> String {
 pub(crate) fn effect(ratio: f64) -> String {
     match ratio {
         ratio if !ratio.is_finite() => "?".to_owned(),
-        ratio if ratio >= TIMES => format!("{} times", decimal(ratio)),
+        ratio if ratio >= MIN_TIMES_RATIO => format!("{} times", decimal(ratio)),
         ratio => format!("{:+.1} %", 100.0 * (ratio - 1.0)),
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn effect(ratio: f64) -> String {
 pub(crate) fn effect_interval(interval: Option<(f64, f64)>) -> String {
     match interval {
         None => "none: too few pairs".to_owned(),
-        Some((low, high)) if high < TIMES => format!("{} to {}", effect(low), effect(high)),
+        Some((low, high)) if high < MIN_TIMES_RATIO => format!("{} to {}", effect(low), effect(high)),
         Some((low, high)) => format!("{} to {} times", decimal(low), decimal(high)),
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn cell_name(study: &StudyResult, cell: &StudyCell) -> String {
 
 /// The result of a cell in a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Middle {
+pub(crate) struct CellResult {
     /// The median over blocks.
     pub(crate) median: f64,
     /// The highest less the lowest, as a share of the median, or `None` for a single block or a median of 0.
@@ -186,24 +186,24 @@ pub(crate) struct Middle {
 }
 
 /// The median of a cell's values in the metric at an index; `None` if no block has one.
-pub(crate) fn middle(cell: &StudyCell, metric: usize) -> Option<Middle> {
+pub(crate) fn middle(cell: &StudyCell, metric: usize) -> Option<CellResult> {
     let values: Vec<f64> =
         cell.values.get(metric)?.iter().flatten().copied().filter(|value| value.is_finite()).collect();
     let median = median(&values)?;
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let spread = (values.len() > 1 && median != 0.0).then(|| (high - low) / median.abs());
-    Some(Middle { median, spread, blocks: values.len() })
+    Some(CellResult { median, spread, blocks: values.len() })
 }
 
 /// `12,345/s (3.1 %)`, or a dash without a value.
-pub(crate) fn middle_words(middle: Option<Middle>, unit: &str) -> String {
+pub(crate) fn middle_words(middle: Option<CellResult>, unit: &str) -> String {
     match middle {
         None => "-".to_owned(),
-        Some(Middle { median, spread: Some(spread), .. }) => {
+        Some(CellResult { median, spread: Some(spread), .. }) => {
             format!("{} ({})", amount(median, unit), percent(spread))
         }
-        Some(Middle { median, spread: None, .. }) => amount(median, unit),
+        Some(CellResult { median, spread: None, .. }) => amount(median, unit),
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
         };
         assert_eq!(middle(&cell, 0), None);
         assert_eq!(middle_words(middle(&cell, 1), "1"), "4.00");
-        assert_eq!(middle(&cell, 2), Some(Middle { median: 2.0, spread: Some(1.0), blocks: 2 }));
+        assert_eq!(middle(&cell, 2), Some(CellResult { median: 2.0, spread: Some(1.0), blocks: 2 }));
         assert_eq!(middle(&cell, 3), None, "a record may have fewer rows than metrics");
     }
 }

@@ -117,7 +117,7 @@ fn databases_of(backend: &Backend) -> Result<Vec<String>> {
 }
 
 /// The time within which a majority of a new shard's members must confirm its identity.
-const MAJORITY_MS: i32 = 60_000;
+const MAJORITY_TIMEOUT_MS: i32 = 60_000;
 
 /// Tells the server which shard of which cluster it is, with a write concern that survives a failover.
 fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
@@ -131,7 +131,7 @@ fn identify(instance: &Instance, backend: &Backend, name: &str) -> Result<()> {
         "clusterId": cluster,
         "configsvrConnectionString": instance.config.config_db.to_string(),
     };
-    let majority = doc! { "w": "majority", "wtimeout": MAJORITY_MS };
+    let majority = doc! { "w": "majority", "wtimeout": MAJORITY_TIMEOUT_MS };
     let command = doc! { "_addShard": 1, "shardIdentity": identity, "writeConcern": majority };
     backend.change("admin", command).map(drop)
 }

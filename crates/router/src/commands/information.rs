@@ -12,7 +12,7 @@ use crate::instance::RouterOperation;
 use crate::request::Request;
 
 /// The largest size of a driver's metadata, in bytes, as in mongos.
-const METADATA_BYTES: usize = 512;
+const MAX_METADATA_BYTES: usize = 512;
 /// The idle time after which a session ends.
 const SESSION_MINUTES: i32 = 30;
 
@@ -45,9 +45,9 @@ pub(super) fn hello(op: RouterOperation<'_>, request: &Request<'_>, reply: &mut 
 
 fn note_client(op: RouterOperation<'_>, request: &Request<'_>) -> Result<()> {
     let Some(metadata) = parse::document(request.fields, "client")? else { return Ok(()) };
-    if metadata.as_bytes().len() > METADATA_BYTES {
+    if metadata.as_bytes().len() > MAX_METADATA_BYTES {
         let what =
-            format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");
+            format!("The client metadata document must be less then or equal to {MAX_METADATA_BYTES} bytes");
         return Err(Failure::new(Code::ClientMetadataDocumentTooLarge, what));
     }
     let metadata = parse::owned(metadata)?;

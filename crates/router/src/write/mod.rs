@@ -26,7 +26,7 @@ use crate::route::{Route, is_stale};
 use crate::shard_command::ShardCommand;
 
 /// The number of rounds without progress after which a batch is given up, as in mongos.
-const ROUNDS: u32 = 5;
+const MAX_ROUNDS_WITHOUT_PROGRESS: u32 = 5;
 
 /// A part of a batch for one shard: the positions of its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl BatchWriteOp<'_, '_> {
                 Ok(())
             });
             match answered {
-                Err(failure) if is_stale(failure.code()) && self.rounds < ROUNDS => {
+                Err(failure) if is_stale(failure.code()) && self.rounds < MAX_ROUNDS_WITHOUT_PROGRESS => {
                     self.route_again()?;
                     if self.route.table.is_some() {
                         return Ok(true);
@@ -112,12 +112,12 @@ impl BatchWriteOp<'_, '_> {
 
     /// Whether to make another round; if not, the statements that are left fail.
     fn another_round(&mut self, left: &[usize]) -> Result<bool> {
-        if self.rounds < ROUNDS {
+        if self.rounds < MAX_ROUNDS_WITHOUT_PROGRESS {
             self.route_again()?;
             return Ok(true);
         }
         let what = format!(
-            "no progress was made executing batch write op in {} after {ROUNDS} rounds",
+            "no progress was made executing batch write op in {} after {MAX_ROUNDS_WITHOUT_PROGRESS} rounds",
             self.route.namespace
         );
         for place in left {

@@ -143,7 +143,7 @@ fn next(socket: &mut TcpStream) -> Vec<u8> {
 }
 
 fn check(frame: &[u8], number: i32) {
-    assert_eq!(Header::of_frame(frame).unwrap().response_to, number);
+    assert_eq!(Header::from_frame(frame).unwrap().response_to, number);
     let Message::Msg(message) = Message::parse(frame).unwrap() else { panic!("no OP_MSG") };
     let reply = Document::try_from(message.body).unwrap();
     if number == 200 {

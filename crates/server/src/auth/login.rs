@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use bson::spec::BinarySubtype;
 use bson::{RawBsonRef, RawDocument, doc};
 use fathom_query::{Code, Failure};
-use fathom_wire::scram::{ClientFirst, Mechanism, ScramReply, ServerConversation};
+use fathom_wire::scram::{ClientFirstMessage, Mechanism, ScramReply, ServerConversation};
 
 use crate::Result;
 use crate::operation_context::OperationContext;
@@ -15,7 +15,7 @@ use crate::parse;
 use crate::request::Reply;
 
 /// The maximum length of a login message, as in mongod.
-const PAYLOAD_BYTES: usize = 64 << 10;
+const MAX_PAYLOAD_BYTES: usize = 64 << 10;
 /// The conversation number of the only login on a connection, as in mongod.
 const CONVERSATION: i32 = 1;
 
@@ -40,14 +40,14 @@ pub(crate) fn start(
 ) -> Result<()> {
     *conversation = None;
     let name = parse::required_string(command, "mechanism")?;
-    let mechanism = Mechanism::of_name(name).ok_or_else(|| {
+    let mechanism = Mechanism::from_name(name).ok_or_else(|| {
         let what = format!("Received authentication for mechanism {name} which is unknown or not enabled");
         Failure::new(Code::MechanismUnavailable, what)
     })?;
     let payload = payload_of(command)?;
     let options = parse::document(command, "options")?.unwrap_or(parse::empty());
     let skip_empty_exchange = parse::boolean(options, "skipEmptyExchange")?;
-    let first = ClientFirst::parse(&payload.bytes).map_err(|failure| {
+    let first = ClientFirstMessage::parse(&payload.bytes).map_err(|failure| {
         note_failure(op, database, "", mechanism, failure.message());
         failed()
     })?;
@@ -171,7 +171,7 @@ fn payload_of(command: &RawDocument) -> Result<Payload> {
         Some(other) => return Err(parse::wrong_type("payload", other, "binData")),
         None => return Err(parse::missing("payload")),
     };
-    if payload.bytes.len() > PAYLOAD_BYTES { Err(failed()) } else { Ok(payload) }
+    if payload.bytes.len() > MAX_PAYLOAD_BYTES { Err(failed()) } else { Ok(payload) }
 }
 
 fn answer(step: &ScramReply, text: bool, reply: &mut Reply<'_>) {

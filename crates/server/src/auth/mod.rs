@@ -102,7 +102,7 @@ impl PrivilegeSet {
 }
 
 /// The number of bytes of a command that a refusal repeats.
-const SHOWN_BYTES: usize = 2000;
+const MAX_SHOWN_BYTES: usize = 2000;
 /// Fields whose values are secrets.
 const SECRETS: &[&str] = &["pwd", "payload", "speculativeAuthenticate", "key", "digest"];
 
@@ -117,7 +117,7 @@ fn needs_login(request: &Request<'_>) -> Failure {
 fn not_authorized(request: &Request<'_>) -> Failure {
     let mut text = String::new();
     write_document(&mut text, request.body());
-    if text.len() >= SHOWN_BYTES {
+    if text.len() >= MAX_SHOWN_BYTES {
         text.push_str("...");
     }
     Failure::new(
@@ -129,7 +129,7 @@ fn not_authorized(request: &Request<'_>) -> Failure {
 fn write_document(text: &mut String, document: &RawDocument) {
     text.push('{');
     for (place, (name, value)) in document.iter().flatten().enumerate() {
-        if text.len() >= SHOWN_BYTES {
+        if text.len() >= MAX_SHOWN_BYTES {
             return;
         }
         text.push_str(if place == 0 { " " } else { ", " });
@@ -145,7 +145,7 @@ fn write_document(text: &mut String, document: &RawDocument) {
 }
 
 fn write_value(text: &mut String, value: RawBsonRef<'_>) {
-    if text.len() >= SHOWN_BYTES {
+    if text.len() >= MAX_SHOWN_BYTES {
         return;
     }
     match value {
@@ -159,7 +159,7 @@ fn write_value(text: &mut String, value: RawBsonRef<'_>) {
             text.push_str(" ]");
         }
         RawBsonRef::String(inner) => {
-            let shown: String = inner.chars().take(SHOWN_BYTES).collect();
+            let shown: String = inner.chars().take(MAX_SHOWN_BYTES).collect();
             text.push_str(&format!("{shown:?}"));
         }
         RawBsonRef::Double(number) => text.push_str(&format!("{number:?}")),
@@ -194,6 +194,6 @@ mod tests {
         assert_eq!(text, r#"{ createUser: "u", pwd: "xxx", roles: [ { role: "r" } ], x: 1.5 }"#);
         let mut text = String::new();
         write_document(&mut text, &rawdoc! { "a": "y".repeat(100_000), "b": 1 });
-        assert!(text.len() < 2 * SHOWN_BYTES, "{}", text.len());
+        assert!(text.len() < 2 * MAX_SHOWN_BYTES, "{}", text.len());
     }
 }

@@ -452,7 +452,7 @@ fn of_stage<'a>(
     }
 }
 
-/// The actions of a `$merge`: it inserts unless told otherwise, and updates unless a document that exists makes it fail.
+/// The actions of a `$merge`: it inserts unless the stage says otherwise, and updates unless a document that exists makes it fail.
 fn merging(stage: &RawDocument) -> ActionSet {
     let text = |name: &str| parse::string(stage, name).ok().flatten().unwrap_or_default();
     let inserts = upserting(!matches!(text("whenNotMatched"), "fail" | "discard"));

@@ -28,7 +28,7 @@ use crate::operation_context::OperationContext;
 use crate::storage::{CollectionState, Index};
 
 /// The interval at which the counts are flushed, as mongod's sizeStorer does.
-const COUNTS_SECONDS: u64 = 60;
+const COUNTS_INTERVAL_S: u64 = 60;
 
 /// Starts the background threads.
 pub(crate) fn start(instance: &Arc<Instance>) -> Result<Vec<std::thread::JoinHandle<()>>, Error> {
@@ -103,7 +103,7 @@ fn keep_house(instance: &Arc<Instance>) {
         }
         instance.cursors.expire(Duration::from_millis(instance.parameters.cursor_timeout_ms()));
         instance.catalog.drop_pending();
-        if counted.elapsed() >= Duration::from_secs(COUNTS_SECONDS) {
+        if counted.elapsed() >= Duration::from_secs(COUNTS_INTERVAL_S) {
             counted = Instant::now();
             if let Err(failure) = instance.catalog.flush_sizes(false) {
                 instance.log.warning(

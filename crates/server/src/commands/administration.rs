@@ -18,7 +18,7 @@ use crate::request::Request;
 use crate::storage::{Collection, IndexSpec};
 
 /// The interval between two checks whether earlier writes have finished.
-const LOOK: Duration = Duration::from_millis(2);
+const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// `fsync`: makes a checkpoint now. With `lock` it also blocks clients' writes until `fsyncUnlock`, so that the files can
 /// be copied. Background work that flushes counts continues: the journal holds its changes, and recovery applies them.
@@ -45,7 +45,7 @@ pub(super) fn fsync(
 fn wait_for_writers(op: &OperationContext<'_>) -> Result<()> {
     while op.instance.write_tickets.counts().out > 0 {
         op.check_interrupt()?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     Ok(())
 }

@@ -17,9 +17,9 @@ use crate::request::Request;
 use crate::users::{PrivilegeResource, set};
 
 /// The time that a tailable cursor waits for new documents if the client gives none.
-const AWAIT: Duration = Duration::from_secs(1);
+const DEFAULT_AWAIT_TIME: Duration = Duration::from_secs(1);
 /// The interval at which a waiting cursor checks whether it was killed.
-const AWAIT_LOOK: Duration = Duration::from_millis(100);
+const AWAIT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Writes the next batch.
 pub(super) fn get_more(
@@ -92,7 +92,7 @@ fn fill(
     let patience = if request.generic.max_time_ms > 0 {
         Duration::from_millis(request.generic.max_time_ms)
     } else {
-        AWAIT
+        DEFAULT_AWAIT_TIME
     };
     let until = Instant::now() + patience;
     let known = known_commit_point(request)?;
@@ -112,7 +112,7 @@ fn fill(
         op.check_interrupt()?;
         if let Producer::Find(_, collection) = &cursor.producer {
             let begun = Instant::now();
-            collection.wait_for_insert(seen, until.min(begun + AWAIT_LOOK));
+            collection.wait_for_insert(seen, until.min(begun + AWAIT_CHECK_INTERVAL));
             op.waits.data += begun.elapsed();
         }
     };

@@ -11,7 +11,9 @@ use super::pipeline::{aggregation_of, count_on_view, distinct_on_view, find_on_v
 use super::{Reply, read_let};
 use crate::Result;
 use crate::cursors::FindQuery;
-use crate::execution::explain::{ExplainOutput, ExplainedCommand, Top, empty_plan, find_stages, planner};
+use crate::execution::explain::{
+    ExplainOutput, ExplainedCommand, QueryAction, empty_plan, find_stages, planner,
+};
 use crate::execution::{Aggregation, PipelinePlan, WriteTarget};
 use crate::operation_context::OperationContext;
 use crate::parse;
@@ -107,33 +109,36 @@ fn subject_of(op: &mut OperationContext<'_>, name: &str, body: &RawDocument) -> 
         "find" => {
             let query = super::find::query_of(op, body)?;
             let shown = parse::document(body, "projection")?.map(parse::owned).transpose()?;
-            Ok(ExplainedCommand { query, top: Top::Find(shown) })
+            Ok(ExplainedCommand { query, top: QueryAction::Find(shown) })
         }
         "count" => {
             let mut query = super::matches::query_of_count(op, body)?;
             let (skip, limit) = (std::mem::take(&mut query.skip), query.limit.take());
-            Ok(ExplainedCommand { query, top: Top::Count { skip, limit } })
+            Ok(ExplainedCommand { query, top: QueryAction::Count { skip, limit } })
         }
         "distinct" => {
             let (query, key) = super::matches::query_of_distinct(op, body)?;
-            Ok(ExplainedCommand { query, top: Top::Distinct(key) })
+            Ok(ExplainedCommand { query, top: QueryAction::Distinct(key) })
         }
         "update" => {
             let request = super::writes::update_of(op, one("updates")?, false)?;
-            Ok(ExplainedCommand { query: query_of(&request.target), top: Top::Update(Box::new(request)) })
+            Ok(ExplainedCommand {
+                query: query_of(&request.target),
+                top: QueryAction::Update(Box::new(request)),
+            })
         }
         "delete" => {
             let request = super::writes::delete_of(op, one("deletes")?)?;
             Ok(ExplainedCommand {
                 query: query_of(&request.target),
-                top: Top::Delete { multi: request.multi },
+                top: QueryAction::Delete { multi: request.multi },
             })
         }
         "findAndModify" => {
             let asked = super::find_and_modify::asked_of(op, body)?;
             let top = match asked.update {
-                Some(request) => Top::Update(Box::new(request)),
-                None => Top::Delete { multi: false },
+                Some(request) => QueryAction::Update(Box::new(request)),
+                None => QueryAction::Delete { multi: false },
             };
             Ok(ExplainedCommand { query: query_of(&asked.target), top })
         }

@@ -14,7 +14,7 @@ use crate::replica_set::majority_of;
 use crate::request::{CommandAccess, Request};
 
 /// The maximum length of a driver's description of itself, in bytes, as in mongod.
-const METADATA_BYTES: usize = 512;
+const MAX_METADATA_BYTES: usize = 512;
 
 /// `hello` and `isMaster`: describe this server and its limits, and take the driver's description of itself.
 pub(super) fn hello(
@@ -69,9 +69,9 @@ pub(super) fn max_document_bytes() -> i32 {
 
 fn note_client(op: &OperationContext<'_>, request: &Request<'_>) -> Result<()> {
     let Some(metadata) = parse::document(request.fields, "client")? else { return Ok(()) };
-    if metadata.as_bytes().len() > METADATA_BYTES {
+    if metadata.as_bytes().len() > MAX_METADATA_BYTES {
         let what =
-            format!("The client metadata document must be less then or equal to {METADATA_BYTES} bytes");
+            format!("The client metadata document must be less then or equal to {MAX_METADATA_BYTES} bytes");
         return Err(Failure::new(Code::ClientMetadataDocumentTooLarge, what));
     }
     if !op.client.set_metadata(parse::owned(metadata)?) {

@@ -21,7 +21,8 @@ pub(super) fn current(
     reply: &mut Reply<'_>,
 ) -> Result<()> {
     let own = parse::boolean(request.fields, "$ownOps")?;
-    let shown = StageDescription { idle: parse::boolean(request.fields, "$all")?, all_users: !own };
+    let idle = parse::boolean(request.fields, "$all")?;
+    let shown = StageDescription { idle, all_users: !own, ..StageDescription::default() };
     let filter = conditions(op, request)?;
     {
         let mut operations = reply.begin_array("inprog");

@@ -48,7 +48,7 @@ pub(super) fn initiate(
     };
     let mut config = match given {
         Some(given) => ReplicaSetConfig::parse(&given)?,
-        None => ReplicaSetConfig::of_one(set.name(), own_host(op)?),
+        None => ReplicaSetConfig::with_one_member(set.name(), own_host(op)?),
     };
     config.config_server |= instance.config.cluster_role == crate::ClusterRole::Config;
     check_initiate(&config, set.name())?;

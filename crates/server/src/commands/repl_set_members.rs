@@ -19,7 +19,7 @@ use crate::replication;
 use crate::request::Request;
 
 /// The time that a vote may wait for this member to step down first.
-const STEP_DOWN: Duration = Duration::from_secs(10);
+const STEP_DOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Identifies this server to one that looks for itself in a configuration.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
@@ -61,7 +61,7 @@ pub(super) fn request_votes(
 ) -> Result<()> {
     let set = set_of(op)?;
     let arguments = RequestVotesArguments::from_document(&body(request)?)?;
-    let until = Instant::now() + STEP_DOWN;
+    let until = Instant::now() + STEP_DOWN_TIMEOUT;
     loop {
         let seen = set.changes();
         match set.tell(|one, now| one.vote_requested(now, &arguments)) {

@@ -11,7 +11,7 @@ use crate::Result;
 use crate::operation_context::OperationContext;
 use crate::parse;
 use crate::request::Request;
-use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id};
+use crate::sessions::{SessionKey, SessionOwner, TIMEOUT_MINUTES, read_id, read_owner, read_shown};
 
 /// The maximum number of sessions that one command may list, as in mongod.
 const MAX_LISTED: usize = 10_000;
@@ -84,7 +84,7 @@ pub(super) fn kill_by_pattern(
     request: &Request<'_>,
     _reply: &mut Reply<'_>,
 ) -> Result<()> {
-    let (mut all, mut ids, mut owners) = (false, HashSet::new(), HashSet::new());
+    let (mut all, mut sessions, mut owners) = (false, HashSet::new(), HashSet::new());
     let patterns = documents_of(request)?;
     for pattern in &patterns {
         all |= pattern.is_empty();
@@ -92,13 +92,10 @@ pub(super) fn kill_by_pattern(
             let (name, value) = element.map_err(|error| parse::malformed(&error))?;
             match (name.as_str(), value) {
                 ("lsid", lsid) => {
-                    ids.insert(read_id("KillAllSessionsByPattern.lsid", lsid)?);
+                    sessions.insert(read_shown("KillAllSessionsByPattern.lsid", lsid)?);
                 }
                 ("uid", RawBsonRef::Binary(digest)) => {
-                    let digest = digest.bytes.try_into().map_err(|_| {
-                        Failure::new(Code::UnsupportedFormat, "uid must be the 32 bytes of a SHA-256 digest")
-                    })?;
-                    owners.insert(SessionOwner::of_digest(digest));
+                    owners.insert(read_owner(digest.bytes)?);
                 }
                 (other, _) => {
                     let what = format!("this server cannot pick sessions by '{other}'");
@@ -108,7 +105,9 @@ pub(super) fn kill_by_pattern(
         }
     }
     all |= patterns.is_empty();
-    end_where(op, &|key| all || ids.contains(&key.id) || owners.contains(&key.owner), true);
+    let is_listed =
+        |key: &SessionKey| [Some(key.owner), None].iter().any(|owner| sessions.contains(&(key.id, *owner)));
+    end_where(op, &|key| all || is_listed(key) || owners.contains(&key.owner), true);
     Ok(())
 }
 

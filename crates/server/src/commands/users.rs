@@ -227,7 +227,7 @@ fn mechanisms_of(body: &RawDocument) -> Result<Option<Vec<Mechanism>>> {
         let RawBsonRef::String(name) = item.map_err(|error| parse::malformed(&error))? else {
             return Err(Failure::new(Code::BadValue, "mechanisms field must be an array of strings"));
         };
-        let mechanism = Mechanism::of_name(name)
+        let mechanism = Mechanism::from_name(name)
             .ok_or_else(|| Failure::new(Code::BadValue, format!("Unknown auth mechanism '{name}'")))?;
         mechanisms.push(mechanism);
     }

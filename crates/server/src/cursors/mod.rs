@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use crate::Result;
 use crate::client::Client;
 use crate::storage::Collection;
-pub(crate) use scan::{CollectionScan, Fetch, FindQuery, FindState, Leg, RecordWalk, Tally};
+pub(crate) use scan::{CollectionScan, Fetch, FindQuery, FindState, RecordWalk, ScanPart, ScanTally};
 
 /// The source of a cursor's documents.
 pub(crate) enum Producer {

@@ -130,7 +130,7 @@ pub(crate) struct RecordWalk {
 /// One scan through a collection.
 #[derive(Debug)]
 pub(crate) struct CollectionScan {
-    pub(crate) legs: Vec<Leg>,
+    pub(crate) legs: Vec<ScanPart>,
     pub(crate) leg: usize,
     pub(crate) filter: Option<Filter>,
     pub(crate) fetch: Fetch,
@@ -139,12 +139,12 @@ pub(crate) struct CollectionScan {
     /// The ranges that the shard owns, if its collection may hold documents of other shards.
     pub(crate) owned: Option<Arc<Ownership>>,
     /// The work of each leg, for explain.
-    pub(crate) tallies: Vec<Tally>,
+    pub(crate) tallies: Vec<ScanTally>,
 }
 
 /// The work of one leg of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct ScanTally {
     /// The number of index entries examined.
     pub(crate) keys: u64,
     /// The number of records read.
@@ -159,7 +159,7 @@ pub(crate) struct Tally {
 
 /// A part of a scan: the records or keys that it covers, and its position.
 #[derive(Debug)]
-pub(crate) enum Leg {
+pub(crate) enum ScanPart {
     Records { walk: RecordWalk, after: Option<i64>, first: Option<i64> },
     Id { value: bson::Bson, done: bool },
     Keys { index: Arc<Index>, ranges: Vec<Range>, backwards: bool, range: usize, after: Option<Vec<u8>> },
@@ -177,7 +177,7 @@ impl CollectionScan {
         let unique_records = add_legs(&plan.access, state, &mut legs)?;
         let filter = (plan.filter && !filter.is_empty()).then(|| filter.clone());
         let fetch = if filter.is_some() { Fetch::Record } else { fetch };
-        let tallies = vec![Tally::default(); legs.len()];
+        let tallies = vec![ScanTally::default(); legs.len()];
         let seen = (!unique_records).then(HashSet::new);
         Ok(CollectionScan { legs, leg: 0, filter, fetch, seen, owned: None, tallies })
     }
@@ -194,7 +194,7 @@ impl CollectionScan {
     }
 
     /// The work of each leg so far.
-    pub(crate) fn tallies(&self) -> &[Tally] {
+    pub(crate) fn tallies(&self) -> &[ScanTally] {
         &self.tallies
     }
 
@@ -205,7 +205,7 @@ impl CollectionScan {
 
     /// Begins a scan over records at this record or the next, for a collection whose record numbers are what the query asks for.
     pub(crate) fn begin_at(&mut self, record: i64) {
-        if let [Leg::Records { walk, first, .. }] = self.legs.as_mut_slice()
+        if let [ScanPart::Records { walk, first, .. }] = self.legs.as_mut_slice()
             && !walk.backwards
         {
             *first = Some(record);
@@ -225,8 +225,8 @@ impl CollectionScan {
     /// Fails if an index that the scan uses was dropped meanwhile.
     pub(crate) fn check(&self, state: &CollectionState) -> Result<()> {
         let here = |index: &Arc<Index>| state.indexes.iter().any(|other| Arc::ptr_eq(index, other));
-        match self.legs.iter().find(|leg| matches!(leg, Leg::Keys { index, .. } if !here(index))) {
-            Some(Leg::Keys { index, .. }) => Err(Failure::new(
+        match self.legs.iter().find(|leg| matches!(leg, ScanPart::Keys { index, .. } if !here(index))) {
+            Some(ScanPart::Keys { index, .. }) => Err(Failure::new(
                 Code::QueryPlanKilled,
                 format!("query plan killed :: index '{}' dropped", index.name()),
             )),
@@ -236,14 +236,14 @@ impl CollectionScan {
 }
 
 /// Adds the legs of an access path; returns whether each record comes up at most once.
-fn add_legs(access: &Access, state: &CollectionState, legs: &mut Vec<Leg>) -> Result<bool> {
+fn add_legs(access: &Access, state: &CollectionState, legs: &mut Vec<ScanPart>) -> Result<bool> {
     match access {
         Access::Scan { backwards } => {
             let capped = state.options.is_capped();
             let walk = RecordWalk { backwards: *backwards, capped, limit: i64::MAX, first: None };
-            legs.push(Leg::Records { walk, after: None, first: None });
+            legs.push(ScanPart::Records { walk, after: None, first: None });
         }
-        Access::Id(value) => legs.push(Leg::Id { value: value.clone(), done: false }),
+        Access::Id(value) => legs.push(ScanPart::Id { value: value.clone(), done: false }),
         Access::Nothing => {}
         Access::Index { index, ranges, backwards, .. } => {
             let index = state.indexes.get(*index);
@@ -251,7 +251,7 @@ fn add_legs(access: &Access, state: &CollectionState, legs: &mut Vec<Leg>) -> Re
                 index.ok_or_else(|| Failure::new(Code::QueryPlanKilled, "the plan's index is gone"))?;
             index.count_access();
             let range = if *backwards { ranges.len() } else { 0 };
-            legs.push(Leg::Keys {
+            legs.push(ScanPart::Keys {
                 index: Arc::clone(index),
                 ranges: ranges.clone(),
                 backwards: *backwards,

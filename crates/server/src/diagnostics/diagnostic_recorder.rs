@@ -95,7 +95,7 @@ impl Recorder {
             })?;
         }
         let sample = RawDocument::from_bytes(&bytes)
-            .map_err(|cause| Error::new(Kind::Malformed, "a sample is no document").because(cause))?;
+            .map_err(|cause| Error::new(Kind::Malformed, "a sample is not a document").because(cause))?;
         self.file.as_mut().map_or(Ok(()), |file| file.add_sample(now_ms, sample))
     }
 

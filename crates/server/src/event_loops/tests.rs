@@ -13,7 +13,7 @@ use fathom_wire::{Header, Message, OpMsgWriter, flag};
 
 use super::*;
 use crate::config::{Config, EngineName};
-use crate::executor::RUN;
+use crate::executor::MIN_CONSECUTIVE_BRIEF;
 use crate::log::Log;
 
 /// The limit of a wait for an event, which only a server that hangs reaches.
@@ -79,7 +79,7 @@ impl UnwatchedServer {
     fn bring(&self, connections: &mut [Connection]) {
         let before = self.instance.executor.connections();
         for connection in connections.iter_mut() {
-            (0..RUN).for_each(|number| read(connection, number % 8));
+            (0..MIN_CONSECUTIVE_BRIEF).for_each(|number| read(connection, number % 8));
         }
         self.wait_for_connections(before + connections.len());
     }
@@ -196,10 +196,12 @@ fn an_operation_that_waits_holds_nobody_up() {
     let begun = Instant::now();
     while watch.look() != Some("operations wait") {
         assert!(begun.elapsed() < TIMEOUT, "nobody saw that an operation waits");
-        std::thread::sleep(TICK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     assert_eq!((dissolve(&instance.executor), instance.executor.connections()), (6, 0));
-    crowd.iter_mut().for_each(|connection| (0..RUN).for_each(|number| read(connection, number % 8)));
+    crowd
+        .iter_mut()
+        .for_each(|connection| (0..MIN_CONSECUTIVE_BRIEF).for_each(|number| read(connection, number % 8)));
     // It still waits, and its connection has a thread afterwards.
     let client = slow().unwrap();
     assert!(client.interrupt(client.activity().operation, Code::Interrupted));
@@ -220,13 +222,15 @@ fn a_full_loop_gives_up_a_quarter_and_one_beside_an_idle_loop_all() {
     loop_thread(instance, None).give_up(95);
     assert_eq!(instance.executor.connections(), 6);
     // Those with threads come back after a run of brief operations.
-    crowd.iter_mut().for_each(|connection| (0..RUN).for_each(|number| read(connection, number % 8)));
+    crowd
+        .iter_mut()
+        .for_each(|connection| (0..MIN_CONSECUTIVE_BRIEF).for_each(|number| read(connection, number % 8)));
     server.wait_for_connections(8);
     let before = instance.executor.loops.all()[0].load();
     loop_thread(instance, Some(before)).give_up(20);
     assert_eq!(instance.executor.connections(), 0);
     crowd.iter_mut().for_each(|connection| read(connection, 5));
-    assert_eq!(server.stop(), 6 * u64::from(RUN));
+    assert_eq!(server.stop(), 6 * u64::from(MIN_CONSECUTIVE_BRIEF));
 }
 
 #[test]
@@ -239,9 +243,11 @@ fn the_gate_opens_for_many_while_devices_are_idle_and_tickets_are_plenty() {
     let documents: Vec<Document> = (0..8).map(|id| doc! { "_id": id, "square": id * id }).collect();
     run(&mut crowd[0], &doc! { "insert": "c", "documents": documents });
     // Four are too few. A connection asks after its reply, and so before the next one.
-    crowd[..4].iter_mut().for_each(|connection| (0..=RUN).for_each(|number| read(connection, number % 8)));
+    crowd[..4]
+        .iter_mut()
+        .for_each(|connection| (0..=MIN_CONSECUTIVE_BRIEF).for_each(|number| read(connection, number % 8)));
     assert_eq!(watch.decide(false, Some(true)), None);
-    (0..=RUN).for_each(|number| read(&mut crowd[4], number % 8));
+    (0..=MIN_CONSECUTIVE_BRIEF).for_each(|number| read(&mut crowd[4], number % 8));
     crowd[..4].iter_mut().for_each(|connection| (0..2).for_each(|id| read(connection, id)));
     assert_eq!(watch.decide(false, None), None);
     assert_eq!(watch.decide(false, Some(false)), Some("devices are read"));
@@ -271,13 +277,13 @@ fn an_operation_may_end_its_connection_and_no_other() {
 }
 
 /// A client that writes its bytes itself.
-struct Raw(TcpStream);
+struct RawClient(TcpStream);
 
-impl Raw {
-    fn connect(server: &UnwatchedServer) -> Raw {
+impl RawClient {
+    fn connect(server: &UnwatchedServer) -> RawClient {
         let socket = TcpStream::connect(("127.0.0.1", *server.instance.port.get().unwrap())).unwrap();
         socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-        Raw(socket)
+        RawClient(socket)
     }
 
     /// Sends all of them at once.
@@ -307,7 +313,7 @@ impl Raw {
 
     /// Sends brief queries one by one until a loop serves it too, with `others`.
     fn bring(&mut self, server: &UnwatchedServer, others: usize) {
-        for id in 0..RUN.cast_signed() {
+        for id in 0..MIN_CONSECUTIVE_BRIEF.cast_signed() {
             self.send(&[(0, find(id % 8))]);
             self.receive();
         }
@@ -323,7 +329,7 @@ fn find(id: i32) -> Document {
 fn messages_that_come_at_once_are_answered_in_their_order() {
     let server = UnwatchedServer::start();
     let _crowd = server.crowd(2);
-    let mut raw = Raw::connect(&server);
+    let mut raw = RawClient::connect(&server);
     for count in [3, 100] {
         raw.bring(&server, 2);
         let mut messages: Vec<(u32, Document)> = (0..count).map(|number| (0, find(number % 8))).collect();
@@ -354,7 +360,7 @@ fn a_client_that_does_not_read_its_reply_holds_nobody_up() {
         run(&mut server.connect(), &doc! { "insert": "large", "documents": [large] });
     }
     let mut crowd = server.crowd(5);
-    let mut raw = Raw::connect(&server);
+    let mut raw = RawClient::connect(&server);
     raw.bring(&server, 5);
     raw.send(&[(0, doc! { "find": "large", "limit": 12, "$db": "test" })]);
     // Its reply is more than its socket takes.
@@ -371,7 +377,7 @@ fn a_client_that_does_not_read_its_reply_holds_nobody_up() {
 #[test]
 fn reads_are_few_below_ten_pages_between_two_counts() {
     let mut reads = Reads::default();
-    let counts = [1 << 30, (1 << 30) + READ_BYTES, (1 << 30) + 2 * READ_BYTES + 1, 1 << 31, 1 << 31];
+    let counts = [1 << 30, (1 << 30) + MAX_READ_BYTES, (1 << 30) + 2 * MAX_READ_BYTES + 1, 1 << 31, 1 << 31];
     let few = counts.map(|bytes| reads.are_few_at(bytes));
     assert_eq!(few, [None, Some(true), Some(false), Some(false), Some(true)]);
 }
@@ -379,7 +385,8 @@ fn reads_are_few_below_ten_pages_between_two_counts() {
 #[test]
 fn a_loop_waits_when_its_thread_sleeps_often_between_two_counts() {
     let mut sample = LoopSample::default();
-    let waits = [500, 500 + SLEEPS, 501 + 2 * SLEEPS, 501 + 2 * SLEEPS].map(|sleeps| sample.count(sleeps));
+    let waits = [500, 500 + MAX_SLEEPS, 501 + 2 * MAX_SLEEPS, 501 + 2 * MAX_SLEEPS]
+        .map(|sleeps| sample.count(sleeps));
     assert_eq!(waits, [false, false, true, false]);
 }
 

@@ -116,7 +116,7 @@ impl PipelinePlan {
     /// The rows of the pipeline; nothing is executed before the first is requested.
     pub(crate) fn into_rows(self) -> PipelineRows {
         let attachment = Arc::clone(self.host.context.attachment());
-        PipelineRows::new(Box::new(Lazy { planned: Some(self), rows: None }), attachment)
+        PipelineRows::new(Box::new(LazyRows { planned: Some(self), rows: None }), attachment)
     }
 
     fn run(self) -> Result<Rows> {
@@ -135,12 +135,12 @@ impl PipelinePlan {
 }
 
 /// Rows that are produced when the first is requested.
-struct Lazy {
+struct LazyRows {
     planned: Option<PipelinePlan>,
     rows: Option<Rows>,
 }
 
-impl Iterator for Lazy {
+impl Iterator for LazyRows {
     type Item = Result<RawDocumentBuf>;
 
     fn next(&mut self) -> Option<Result<RawDocumentBuf>> {

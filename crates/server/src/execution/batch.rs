@@ -12,7 +12,7 @@ use crate::cursors::{PipelineRows, Producer};
 use crate::operation_context::OperationContext;
 
 /// The maximum bytes of documents in one reply; the rest of the 48 MB is for the other fields.
-const BATCH_BYTES: usize = 16 << 20;
+const MAX_BATCH_BYTES: usize = 16 << 20;
 
 /// One batch being written into a reply.
 #[derive(Debug)]
@@ -29,7 +29,8 @@ impl<'w, 'b> ReplyBatch<'w, 'b> {
 
     fn take(&mut self, document: &RawDocument) -> BatchEffect {
         let length = document.as_bytes().len();
-        if self.left == 0 || (self.array.count() > 0 && self.array.length_bytes() + length > BATCH_BYTES) {
+        if self.left == 0 || (self.array.count() > 0 && self.array.length_bytes() + length > MAX_BATCH_BYTES)
+        {
             return BatchEffect::No;
         }
         self.array.document(document);

@@ -21,12 +21,12 @@ use crate::storage::{Collection, CollectionState};
 #[derive(Debug)]
 pub(crate) struct ExplainedCommand {
     pub(crate) query: FindQuery,
-    pub(crate) top: Top,
+    pub(crate) top: QueryAction,
 }
 
 /// The action on the documents that the query finds.
 #[derive(Debug)]
-pub(crate) enum Top {
+pub(crate) enum QueryAction {
     /// They are returned with this projection.
     Find(Option<Document>),
     Count {
@@ -163,7 +163,7 @@ impl ExplainedCommand {
             return Ok(None);
         }
         match &self.top {
-            Top::Count { skip, limit } => {
+            QueryAction::Count { skip, limit } => {
                 let all = collection.records().unsigned_abs();
                 let counted = all.saturating_sub(*skip);
                 let counted = limit.map_or(counted, |limit| counted.min(limit));
@@ -171,7 +171,7 @@ impl ExplainedCommand {
                 let counts = doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(all)) };
                 Ok(Some(ExplainStage::over("RECORD_STORE_COUNT", None, work).counting(counts)))
             }
-            Top::Distinct(path) => {
+            QueryAction::Distinct(path) => {
                 let Some(index) = distinct_index(state, path) else { return Ok(None) };
                 let mut values = DistinctValues::new(path);
                 if runs {
@@ -205,23 +205,24 @@ impl ExplainedCommand {
         done: &mut ChangeCounts,
     ) -> Result<()> {
         let variables = op.variables().clone();
-        let mut values = DistinctValues::new(if let Top::Distinct(path) = &self.top { path } else { "" });
+        let mut values =
+            DistinctValues::new(if let QueryAction::Distinct(path) = &self.top { path } else { "" });
         find.fill(op, collection, state, &mut |document| {
             done.found += 1;
             let enough = match &self.top {
-                Top::Find(_) => false,
-                Top::Count { skip, limit } => {
+                QueryAction::Find(_) => false,
+                QueryAction::Count { skip, limit } => {
                     limit.is_some_and(|limit| done.found >= skip.saturating_add(limit))
                 }
-                Top::Distinct(_) => {
+                QueryAction::Distinct(_) => {
                     values.add(document)?;
                     false
                 }
-                Top::Update(request) => {
+                QueryAction::Update(request) => {
                     done.modified += u64::from(would_change(request, document, &variables)?);
                     !request.multi
                 }
-                Top::Delete { multi } => !multi,
+                QueryAction::Delete { multi } => !multi,
             };
             Ok(if enough { BatchEffect::Last } else { BatchEffect::More })
         })
@@ -229,20 +230,20 @@ impl ExplainedCommand {
 
     /// The stages, and the number of documents that the top stage returns.
     fn topped(&self, find: &FindState, state: &CollectionState, done: &ChangeCounts) -> (ExplainStage, u64) {
-        let shown = if let Top::Find(shown) = &self.top { shown.as_ref() } else { None };
+        let shown = if let QueryAction::Find(shown) = &self.top { shown.as_ref() } else { None };
         let stage = find_stages(find, state, shown);
         let below = stage.work();
         let work = Work { advanced: 0, works: below.works, at_end: true };
         match &self.top {
-            Top::Find(_) | Top::Distinct(_) => (stage, find.returned()),
-            Top::Count { skip, limit } => {
+            QueryAction::Find(_) | QueryAction::Distinct(_) => (stage, find.returned()),
+            QueryAction::Count { skip, limit } => {
                 let counted = done.found.saturating_sub(*skip);
                 let counted = limit.map_or(counted, |limit| counted.min(limit));
                 let counts =
                     doc! { "nCounted": number(counted), "nSkipped": number((*skip).min(done.found)) };
                 (ExplainStage::over("COUNT", Some(stage), work).counting(counts), 0)
             }
-            Top::Update(request) => {
+            QueryAction::Update(request) => {
                 let counts = doc! {
                     "nMatched": number(done.found),
                     "nWouldModify": number(done.modified),
@@ -250,7 +251,7 @@ impl ExplainedCommand {
                 };
                 (ExplainStage::over("UPDATE", Some(stage), work).counting(counts), 0)
             }
-            Top::Delete { .. } => {
+            QueryAction::Delete { .. } => {
                 let counts = doc! { "nWouldDelete": number(done.found) };
                 (ExplainStage::over("DELETE", Some(stage), work).counting(counts), 0)
             }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use bson::{Bson, Document, doc};
 use fathom_query::{IndexInfo, Plan};
 
-use super::find::SORT_MEMORY_BYTES;
-use crate::cursors::{Fetch, FindQuery, FindState, Tally};
+use super::find::MAX_SORT_BYTES;
+use crate::cursors::{Fetch, FindQuery, FindState, ScanTally};
 use crate::storage::CollectionState;
 
 /// The work of a stage.
@@ -181,8 +181,8 @@ fn base(query: &FindQuery, plan: &Plan, indexes: &[IndexInfo<'_>], fetch: Fetch)
 }
 
 /// Fills in the counts of the scan's legs.
-fn measure(stage: &mut ExplainStage, tallies: &[Tally], done: bool) {
-    let total = tallies.iter().fold(Tally::default(), |mut sum, tally| {
+fn measure(stage: &mut ExplainStage, tallies: &[ScanTally], done: bool) {
+    let total = tallies.iter().fold(ScanTally::default(), |mut sum, tally| {
         sum.keys += tally.keys;
         sum.documents += tally.documents;
         sum.seeks += tally.seeks;
@@ -217,7 +217,7 @@ fn measure(stage: &mut ExplainStage, tallies: &[Tally], done: bool) {
 }
 
 /// Fills in the counts of index scans; returns the number of calls to the stage.
-fn keys(stage: &mut ExplainStage, tallies: &[Tally], done: bool) -> u64 {
+fn keys(stage: &mut ExplainStage, tallies: &[ScanTally], done: bool) -> u64 {
     if stage.name == "OR" {
         let mut rest = tallies;
         let mut works = 0;
@@ -266,7 +266,7 @@ fn on_top(stage: ExplainStage, query: &FindQuery, plan: &Plan, returned: u64, do
     let below = stage.work;
     if let Some(sort) = sorts {
         let mut details =
-            doc! { "sortPattern": sort.to_document(), "memLimit": number(SORT_MEMORY_BYTES as u64) };
+            doc! { "sortPattern": sort.to_document(), "memLimit": number(MAX_SORT_BYTES as u64) };
         if let Some(limit) = query.limit {
             details.insert("limitAmount", number(limit.saturating_add(query.skip)));
         }

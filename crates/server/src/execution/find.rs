@@ -12,10 +12,10 @@ use crate::operation_context::OperationContext;
 use crate::storage::{Collection, CollectionState, Index};
 
 /// The maximum memory of a sort, as `internalQueryMaxBlockingSortMemoryUsageBytes` of 4.4.
-pub(crate) const SORT_MEMORY_BYTES: usize = 100 << 20;
+pub(crate) const MAX_SORT_BYTES: usize = 100 << 20;
 
 /// Takes a document for the reply; the result tells whether it was taken and whether more fit.
-pub(crate) type TakeDocument<'t> = dyn FnMut(&RawDocument) -> Result<BatchEffect> + 't;
+pub(crate) type DocumentSink<'t> = dyn FnMut(&RawDocument) -> Result<BatchEffect> + 't;
 
 /// The effect of a document on a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl FindState {
         op: &mut OperationContext<'_>,
         collection: &Collection,
         state: &CollectionState,
-        take: &mut TakeDocument<'_>,
+        take: &mut DocumentSink<'_>,
     ) -> Result<()> {
         self.scan.check(state)?;
         if self.query.sort.is_some() && !self.plan.sorted {
@@ -111,7 +111,7 @@ impl FindState {
         &mut self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        take: &mut TakeDocument<'_>,
+        take: &mut DocumentSink<'_>,
     ) -> Result<()> {
         if self.sorted.is_none() {
             self.sorted = Some(self.sort(op, collection)?);
@@ -145,7 +145,7 @@ impl FindState {
             .query
             .limit
             .map(|limit| usize::try_from(limit.saturating_add(self.query.skip)).unwrap_or(usize::MAX));
-        let mut sorter = Sorter::new(sort, keep, SORT_MEMORY_BYTES);
+        let mut sorter = Sorter::new(sort, keep, MAX_SORT_BYTES);
         self.scan.run(op, collection, &mut |found| {
             sorter.push(found.document.to_owned())?;
             Ok(ScanFlow::More)
@@ -180,7 +180,7 @@ impl Output<'_> {
         record: i64,
         document: &RawDocument,
         matched: Option<fathom_query::FilterMatch>,
-        take: &mut TakeDocument<'_>,
+        take: &mut DocumentSink<'_>,
     ) -> Result<BatchEffect> {
         if self.query.return_key {
             return take(&self.key_of(document)?);

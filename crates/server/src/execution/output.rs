@@ -15,8 +15,8 @@ use crate::cursors::FindQuery;
 use crate::storage::{Collection, CollectionOptions, IndexSpec};
 
 /// The numbers of rows and bytes written at once.
-const GROUP_ROWS: usize = 1000;
-const GROUP_BYTES: usize = 4 << 20;
+const MAX_GROUP_ROWS: usize = 1000;
+const MAX_GROUP_BYTES: usize = 4 << 20;
 
 /// Refuses a target that `$out` and `$merge` may not write to.
 fn check_target(namespace: &str, stage: &str) -> Result<()> {
@@ -106,7 +106,7 @@ fn fill(host: &ServerHost, namespace: &str, rows: Rows) -> Result<()> {
         let row = row?;
         bytes += row.as_bytes().len();
         group.push(row);
-        if group.len() >= GROUP_ROWS || bytes >= GROUP_BYTES {
+        if group.len() >= MAX_GROUP_ROWS || bytes >= MAX_GROUP_BYTES {
             insert(host, namespace, &group)?;
             group.clear();
             bytes = 0;
@@ -125,7 +125,7 @@ fn insert(host: &ServerHost, namespace: &str, group: &[RawDocumentBuf]) -> Resul
 }
 
 /// The action of `$merge` on a row that matches a document.
-enum WhenMatched {
+enum MatchAction {
     Replace,
     Merge,
     Keep,
@@ -145,14 +145,14 @@ pub(super) fn merge(host: &ServerHost, options: &Document, rows: Rows) -> Result
     check_unique(host, &namespace, &on)?;
     let matched = match options.get("whenMatched") {
         Some(Bson::String(mode)) => match mode.as_str() {
-            "replace" => WhenMatched::Replace,
-            "keepExisting" => WhenMatched::Keep,
-            "fail" => WhenMatched::Fail,
-            _ => WhenMatched::Merge,
+            "replace" => MatchAction::Replace,
+            "keepExisting" => MatchAction::Keep,
+            "fail" => MatchAction::Fail,
+            _ => MatchAction::Merge,
         },
         _ => match MergePipeline::from_options(options, &host.variables)? {
-            Some(pipeline) => WhenMatched::Pipeline(pipeline),
-            None => WhenMatched::Merge,
+            Some(pipeline) => MatchAction::Pipeline(pipeline),
+            None => MatchAction::Merge,
         },
     };
     let not_matched = options.get_str("whenNotMatched").unwrap_or("insert");
@@ -190,7 +190,7 @@ fn merge_row(
     host: &ServerHost,
     namespace: &str,
     on: &[String],
-    matched: &WhenMatched,
+    matched: &MatchAction,
     not_matched: &str,
     row: &RawDocument,
 ) -> Result<()> {
@@ -198,7 +198,7 @@ fn merge_row(
     let Some(change) = change_of(matched, row)? else {
         return match (matched, insert_row()) {
             // The document exists, and must be kept.
-            (WhenMatched::Keep, Err(failure)) if failure.code() == Code::DuplicateKey => {
+            (MatchAction::Keep, Err(failure)) if failure.code() == Code::DuplicateKey => {
                 keep_existing(host, namespace, on, row, failure)
             }
             (_, result) => result,
@@ -224,16 +224,16 @@ fn merge_row(
 }
 
 /// The update that a row requests when its document exists.
-fn change_of(matched: &WhenMatched, row: &RawDocument) -> Result<Option<Update>> {
+fn change_of(matched: &MatchAction, row: &RawDocument) -> Result<Option<Update>> {
     let variables = Variables::at(bson::DateTime::now());
     match matched {
-        WhenMatched::Keep | WhenMatched::Fail => Ok(None),
-        WhenMatched::Replace => Update::parse(RawBsonRef::Document(row), &[], &variables).map(Some),
-        WhenMatched::Merge => {
+        MatchAction::Keep | MatchAction::Fail => Ok(None),
+        MatchAction::Replace => Update::parse(RawBsonRef::Document(row), &[], &variables).map(Some),
+        MatchAction::Merge => {
             let set = crate::parse::raw_of(&doc! { "$set": crate::parse::owned(row)? })?;
             Update::parse(RawBsonRef::Document(&set), &[], &variables).map(Some)
         }
-        WhenMatched::Pipeline(pipeline) => pipeline.update_for(row).map(Some),
+        MatchAction::Pipeline(pipeline) => pipeline.update_for(row).map(Some),
     }
 }
 

@@ -8,11 +8,11 @@ use bson::{Binary, Document, RawDocument, RawDocumentBuf, doc};
 use fathom_query::{Code, Failure, Filter, Pipeline, ProcessInterface, Query, Rows, Sorter};
 
 use super::expression_context::{ExpressionContext, ServerHost};
-use super::find::SORT_MEMORY_BYTES;
+use super::find::MAX_SORT_BYTES;
 use super::output;
 use super::scan_rows::ScanRows;
 use super::stages;
-use super::views::{self, VIEWS_DEEP};
+use super::views::{self, MAX_VIEW_DEPTH};
 use crate::Result;
 use crate::cursors::{FindQuery, FindState};
 use crate::sessions::SessionOwner;
@@ -32,8 +32,8 @@ impl ServerHost {
 
     /// The rows of a query over a view, applied to the rows of its pipeline.
     fn view_rows(&self, resolved: views::ViewTarget, query: Query) -> Result<Rows> {
-        if self.depth >= VIEWS_DEEP {
-            let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
+        if self.depth >= MAX_VIEW_DEPTH {
+            let what = format!("View depth limit exceeded; maximum depth is {MAX_VIEW_DEPTH}");
             return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
         }
         let parts: Vec<&RawDocument> = resolved.stages.iter().map(AsRef::as_ref).collect();
@@ -89,7 +89,7 @@ fn take_query(rows: Rows, query: Query, filtered: bool) -> Result<Rows> {
     }
     let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     if let Some(sort) = sort {
-        let mut sorter = Sorter::new(sort, limit, SORT_MEMORY_BYTES);
+        let mut sorter = Sorter::new(sort, limit, MAX_SORT_BYTES);
         for row in rows {
             sorter.push(row?)?;
         }

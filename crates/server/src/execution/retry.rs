@@ -19,6 +19,7 @@ pub(crate) fn write_transaction<T>(
         op.session().begin()?;
         op.begin_changes();
         let result = work(op).and_then(|value| {
+            op.instance.fail_points.before_commit(op.client, || op.check_interrupt())?;
             let logged = op.log_changes()?;
             op.session().commit(Durability::Buffered)?;
             if let Some(logged) = logged {

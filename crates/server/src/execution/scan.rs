@@ -1,5 +1,5 @@
 //! Runs a scan over records or index entries from its last position until the visitor has enough, the plan ends, or the snapshot is old.
-//! Within a call the snapshot is renewed every [`SNAPSHOT_MS`], at which point mongod yields.
+//! Within a call the snapshot is renewed every [`SNAPSHOT_LIFETIME_MS`], at which point mongod yields.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use fathom_sharding::Ownership;
 
 use crate::Result;
 use crate::buffers;
-use crate::cursors::{CollectionScan, Fetch, Leg, RecordWalk, Tally};
+use crate::cursors::{CollectionScan, Fetch, RecordWalk, ScanPart, ScanTally};
 use crate::operation_context::OperationContext;
 use crate::storage::{Collection, Index, IndexEntry, document_of};
 
 /// The lifetime of a snapshot, in milliseconds; longer ones keep old versions in the engine's cache.
-const SNAPSHOT_MS: u64 = 100;
+const SNAPSHOT_LIFETIME_MS: u64 = 100;
 
 /// The number of keys between two checks of the clock and the kill switch, as in mongod.
 const KEYS_BETWEEN_CHECKS: u32 = 128;
@@ -40,7 +40,7 @@ pub(crate) enum ScanFlow {
 }
 
 /// The visitor of a scan.
-pub(crate) type Visit<'v> = dyn FnMut(ScanMatch<'_>) -> Result<ScanFlow> + 'v;
+pub(crate) type MatchVisitor<'v> = dyn FnMut(ScanMatch<'_>) -> Result<ScanFlow> + 'v;
 
 /// The reason for which a call of a scan stops.
 enum Pause {
@@ -58,13 +58,14 @@ impl CollectionScan {
         &mut self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        visit: &mut Visit<'_>,
+        visit: &mut MatchVisitor<'_>,
     ) -> Result<()> {
         while !self.is_done() {
             // Read before the snapshot begins, so that the snapshot contains every record up to this one.
             let limit = collection.readable_to();
             op.session().begin()?;
-            let pause = self.slice(op, collection, limit, Some(Duration::from_millis(SNAPSHOT_MS)), visit);
+            let pause =
+                self.slice(op, collection, limit, Some(Duration::from_millis(SNAPSHOT_LIFETIME_MS)), visit);
             op.session().rollback();
             match pause? {
                 Pause::End => self.leg += 1,
@@ -80,7 +81,7 @@ impl CollectionScan {
         &mut self,
         op: &mut OperationContext<'_>,
         collection: &Collection,
-        visit: &mut Visit<'_>,
+        visit: &mut MatchVisitor<'_>,
     ) -> Result<()> {
         while !self.is_done() {
             match self.slice(op, collection, i64::MAX, None, visit)? {
@@ -98,7 +99,7 @@ impl CollectionScan {
         collection: &Collection,
         limit: i64,
         budget: Option<Duration>,
-        visit: &mut Visit<'_>,
+        visit: &mut MatchVisitor<'_>,
     ) -> Result<Pause> {
         let (filter, fetch, seen) = (self.filter.as_ref(), self.fetch, self.seen.as_mut());
         let owned = self.owned.as_deref();
@@ -106,11 +107,11 @@ impl CollectionScan {
         let mut step = ScanCall { filter, fetch, seen, owned, tally, visit, pace: YieldPolicy::new(budget) };
         match self.legs.get_mut(self.leg) {
             None => Ok(Pause::End),
-            Some(Leg::Records { walk, after, first }) => {
+            Some(ScanPart::Records { walk, after, first }) => {
                 step.records(op, collection, RecordWalk { limit, first: *first, ..*walk }, after)
             }
-            Some(Leg::Id { value, done }) => step.id(op, collection, value, done),
-            Some(Leg::Keys { index, ranges, backwards, range, after }) => {
+            Some(ScanPart::Id { value, done }) => step.id(op, collection, value, done),
+            Some(ScanPart::Keys { index, ranges, backwards, range, after }) => {
                 step.keys(op, collection, index, &KeyWalk { ranges, backwards: *backwards }, range, after)
             }
         }
@@ -174,8 +175,8 @@ struct ScanCall<'s, 'v> {
     fetch: Fetch,
     seen: Option<&'s mut HashSet<i64>>,
     owned: Option<&'s Ownership>,
-    tally: &'s mut Tally,
-    visit: &'s mut Visit<'v>,
+    tally: &'s mut ScanTally,
+    visit: &'s mut MatchVisitor<'v>,
     pace: YieldPolicy,
 }
 

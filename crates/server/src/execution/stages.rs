@@ -4,6 +4,8 @@
 //!
 //! The commands `currentOp` and `killOp` use the functions on current operations too.
 
+use std::time::Instant;
+
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, doc};
 use fathom_query::{Code, Failure};
@@ -19,12 +21,20 @@ use crate::storage::Collection;
 use crate::storage::collection_stats::{write, write_latencies};
 
 /// The operations that `currentOp` should show.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageDescription {
     /// Whether idle connections are included.
     pub(crate) idle: bool,
+    /// Whether sessions between two operations of a transaction are included, as they are unless a client asks for the others alone.
+    pub(crate) idle_sessions: bool,
     /// Whether operations of other users are included; without logins all clients are the same user.
     pub(crate) all_users: bool,
+}
+
+impl Default for StageDescription {
+    fn default() -> StageDescription {
+        StageDescription { idle: false, idle_sessions: true, all_users: false }
+    }
 }
 
 /// One document for each connection with a running command that `asking` may see.
@@ -36,9 +46,11 @@ pub(crate) fn current_operations(
     let users = asking.users();
     let host = instance.host();
     let mut documents = Vec::new();
-    for client in instance.clients.all() {
+    let clients = if shown.idle { instance.clients.all() } else { instance.clients.active() };
+    for client in clients {
         let activity = client.activity();
-        let wanted = (shown.idle || activity.since.is_some())
+        let is_running = activity.since.is_some() && (shown.idle_sessions || activity.idle_since.is_none());
+        let wanted = (shown.idle || is_running)
             && (shown.all_users || !instance.config.auth || client.users() == users);
         if wanted {
             documents.push(describe(instance, &client, &activity, &host));
@@ -51,15 +63,19 @@ pub(crate) fn current_operations(
 pub(crate) fn kill_operation(instance: &Instance, asking: &Client, operation: u64, all_users: bool) -> bool {
     let users = asking.users();
     let may = |client: &Client| all_users || !instance.config.auth || client.users() == users;
-    let clients = instance.clients.all();
+    let clients = instance.clients.active();
     clients.iter().any(|client| may(client) && client.interrupt(operation, Code::Interrupted))
 }
 
 fn describe(instance: &Instance, client: &Client, activity: &Activity, host: &str) -> Document {
+    let (kind, desc) = match activity.idle_since {
+        Some(_) => ("idleSession", "inactive transaction".to_owned()),
+        None => ("op", format!("conn{}", client.id)),
+    };
     let mut document = doc! {
-        "type": "op",
+        "type": kind,
         "host": host,
-        "desc": format!("conn{}", client.id),
+        "desc": desc,
         "connectionId": i32::try_from(client.id).unwrap_or(i32::MAX),
         "client": &client.remote,
     };
@@ -74,26 +90,61 @@ fn describe(instance: &Instance, client: &Client, activity: &Activity, host: &st
     if !users.is_empty() {
         document.insert("effectiveUsers", users);
     }
+    if let Some((since, idle_since)) = activity.since.zip(activity.idle_since) {
+        describe_transaction(&mut document, client, activity, (since, idle_since));
+        return document;
+    }
     document.insert("active", activity.since.is_some());
     document.insert("currentOpTime", crate::log::time_text(DateTime::now()));
     if let Some(since) = activity.since {
         let elapsed = since.elapsed();
         let micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
         document.insert("opid", i64::try_from(activity.operation).unwrap_or(i64::MAX));
-        if let Some(session) = &activity.session {
-            let binary = |subtype, bytes: &[u8]| Binary { subtype, bytes: bytes.to_vec() };
-            let id = binary(BinarySubtype::Uuid, &session.id);
-            document.insert(
-                "lsid",
-                doc! { "id": id, "uid": binary(BinarySubtype::Generic, session.owner.bytes()) },
-            );
-        }
+        describe_session(&mut document, activity);
         document.insert("secs_running", micros / 1_000_000);
         document.insert("microsecs_running", micros);
         describe_command(&mut document, instance.commands, activity);
         describe_waits(&mut document, instance, client, activity);
     }
     document
+}
+
+fn describe_session(document: &mut Document, activity: &Activity) {
+    let Some(session) = &activity.session else { return };
+    let binary = |subtype, bytes: &[u8]| Binary { subtype, bytes: bytes.to_vec() };
+    let id = binary(BinarySubtype::Uuid, &session.id);
+    let uid = binary(BinarySubtype::Generic, session.owner.bytes());
+    document.insert("lsid", doc! { "id": id, "uid": uid });
+}
+
+/// A session between two operations of a transaction, as mongod shows it (mongodb/mongo@v4.0:src/mongo/db/session.cpp,
+/// `reportStashedState`). It is no operation, so it has neither a number nor a namespace.
+fn describe_transaction(
+    document: &mut Document,
+    client: &Client,
+    activity: &Activity,
+    (since, idle_since): (Instant, Instant),
+) {
+    let now = Instant::now();
+    let micros =
+        |from: Instant| i64::try_from(now.saturating_duration_since(from).as_micros()).unwrap_or(i64::MAX);
+    let (open_us, inactive_us) = (micros(since), micros(idle_since));
+    describe_session(document, activity);
+    let begun_ms = DateTime::now().timestamp_millis().saturating_sub(open_us / 1000);
+    document.insert(
+        "transaction",
+        doc! {
+            "parameters": { "txnNumber": 0_i64, "autocommit": false, "readConcern": { "level": "snapshot" } },
+            "startWallClockTime": crate::log::time_text(DateTime::from_millis(begun_ms)),
+            "timeOpenMicros": open_us,
+            "timeActiveMicros": open_us.saturating_sub(inactive_us),
+            "timeInactiveMicros": inactive_us,
+        },
+    );
+    document.insert("waitingForLock", false);
+    document.insert("active", false);
+    document.insert("locks", client.locks().modes());
+    document.insert("lockStats", client.locks().statistics());
 }
 
 fn describe_command(document: &mut Document, commands: &CommandRegistry, activity: &Activity) {
@@ -204,7 +255,7 @@ pub(crate) fn current_op_stage(
     client: &Client,
     options: &Document,
 ) -> Result<Vec<Document>> {
-    let mut shown = StageDescription { idle: false, all_users: false };
+    let mut shown = StageDescription::default();
     for (name, value) in options {
         let flag = || {
             value.as_bool().ok_or_else(|| {
@@ -215,8 +266,9 @@ pub(crate) fn current_op_stage(
         match name.as_str() {
             "idleConnections" => shown.idle = flag()?,
             "allUsers" => shown.all_users = flag()?,
-            // This server has no such idle sessions, cursors or forwarded operations to show.
-            "idleSessions" | "idleCursors" | "localOps" | "backtrace" | "truncateOps" => {
+            "idleSessions" => shown.idle_sessions = flag()?,
+            // This server has no such idle cursors or forwarded operations to show.
+            "idleCursors" | "localOps" | "backtrace" | "truncateOps" => {
                 flag()?;
             }
             other => {

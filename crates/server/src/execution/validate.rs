@@ -20,7 +20,7 @@ use crate::operation_context::OperationContext;
 use crate::storage::{Collection, CollectionState, Index};
 
 /// The lifetime of a snapshot; longer ones keep old versions of other tables in the engine's cache.
-const SNAPSHOT: Duration = Duration::from_millis(100);
+const SNAPSHOT_LIFETIME: Duration = Duration::from_millis(100);
 /// The number of keys between two checks of the clock and the kill switch.
 const KEYS_AT_ONCE: u32 = 128;
 
@@ -295,7 +295,7 @@ fn binary(bytes: &[u8]) -> Bson {
 }
 
 /// A function called with each key and value.
-type Visit<'v> = dyn FnMut(Key<'_>, &[u8]) -> Result<()> + 'v;
+type KeyVisitor<'v> = dyn FnMut(Key<'_>, &[u8]) -> Result<()> + 'v;
 
 /// The position at which a pass stopped.
 enum ResumePosition {
@@ -304,7 +304,7 @@ enum ResumePosition {
 }
 
 /// Passes every key and value to `visit`, in order.
-fn walk(op: &OperationContext<'_>, table: &Table, visit: &mut Visit<'_>) -> Result<()> {
+fn walk(op: &OperationContext<'_>, table: &Table, visit: &mut KeyVisitor<'_>) -> Result<()> {
     let mut position = None;
     loop {
         op.check_interrupt()?;
@@ -322,9 +322,9 @@ fn slice(
     op: &OperationContext<'_>,
     table: &Table,
     from: Option<&ResumePosition>,
-    visit: &mut Visit<'_>,
+    visit: &mut KeyVisitor<'_>,
 ) -> Result<Option<ResumePosition>> {
-    let until = Instant::now() + SNAPSHOT;
+    let until = Instant::now() + SNAPSHOT_LIFETIME;
     let mut cursor = op.session().cursor(table)?;
     let mut more = match from {
         None => cursor.first()?,

@@ -8,7 +8,7 @@ use crate::operation_context::OperationContext;
 use crate::parse;
 
 /// The maximum depth of nested views (mongodb/mongo:src/mongo/db/views/view_graph.cpp).
-pub(crate) const VIEWS_DEEP: usize = 20;
+pub(crate) const MAX_VIEW_DEPTH: usize = 20;
 
 /// The target of a namespace, which may be a view.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct ViewTarget {
 /// Resolves views down to a collection.
 pub(crate) fn resolve(op: &OperationContext<'_>, namespace: &str) -> Result<ViewTarget> {
     let mut resolved = ViewTarget { namespace: namespace.to_owned(), stages: Vec::new(), is_view: false };
-    for _ in 0..=VIEWS_DEEP {
+    for _ in 0..=MAX_VIEW_DEPTH {
         let Some(collection) = op.instance.catalog.get(&resolved.namespace) else { return Ok(resolved) };
         let (on, mut stages) = {
             let state = op.lock(&collection)?;
@@ -36,7 +36,7 @@ pub(crate) fn resolve(op: &OperationContext<'_>, namespace: &str) -> Result<View
         stages.append(&mut resolved.stages);
         resolved = ViewTarget { namespace: format!("{}.{on}", collection.database()), stages, is_view: true };
     }
-    let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
+    let what = format!("View depth limit exceeded; maximum depth is {MAX_VIEW_DEPTH}");
     Err(Failure::new(Code::ViewDepthLimitExceeded, what))
 }
 
@@ -95,8 +95,8 @@ fn follow(op: &mut OperationContext<'_>, database: &str, name: &str, path: &mut 
     let Some(collection) = op.instance.catalog.get(&namespace) else { return Ok(()) };
     let options = collection.lock().options.document.clone();
     let Ok(source) = options.get_str("viewOn") else { return Ok(()) };
-    if path.len() >= VIEWS_DEEP {
-        let what = format!("View depth limit exceeded; maximum depth is {VIEWS_DEEP}");
+    if path.len() >= MAX_VIEW_DEPTH {
+        let what = format!("View depth limit exceeded; maximum depth is {MAX_VIEW_DEPTH}");
         return Err(Failure::new(Code::ViewDepthLimitExceeded, what));
     }
     let stages = options.get_array("pipeline").cloned().unwrap_or_default();

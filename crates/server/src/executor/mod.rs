@@ -21,7 +21,7 @@ pub(crate) use gate::{Gate, GateRequest};
 pub(crate) use progress::{LoopProgress, WatchBell};
 
 /// The number of consecutive brief operations that makes a connection a candidate for a loop. Giving it back costs a thread.
-pub(crate) const RUN: u32 = 16;
+pub(crate) const MIN_CONSECUTIVE_BRIEF: u32 = 16;
 
 /// The loops, and the gate for new connections.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ impl<S: Service> Executor<S> {
 
     /// Whether a connection should be taken over after this many brief operations.
     pub(crate) fn wants(&self, brief_run: u32, asked: &GateRequest) -> bool {
-        brief_run >= RUN
+        brief_run >= MIN_CONSECUTIVE_BRIEF
             && !self.stages.is_empty()
             && self.gate.lets_in(asked, || self.bell.wake())
             && self.loops.have_room()

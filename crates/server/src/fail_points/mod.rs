@@ -1,12 +1,13 @@
 //! Fail points, which cause failures on demand for the tests of drivers (`configureFailPoint` with `enableTestCommands=1`).
 //!
-//! The fail points are `failCommand`, `onPrimaryTransactionalWrite` and `hangAfterStartingIndexBuild`; any other name is refused. While
-//! none is set, a command only checks one flag for each.
+//! The fail points are mongod's `failCommand`, `onPrimaryTransactionalWrite` and `hangAfterStartingIndexBuild`, and `holdTransaction`; any
+//! other name is refused. While none is set, a command only checks one flag for each.
 //!
 //! Where mongod fails each statement, this server fails the command. `failBeforeCommitExceptionCode` is refused: `failCommand` with an
 //! `errorCode` makes a write fail before it is executed.
 
 mod fail_command;
+mod hold_transaction;
 mod point;
 
 use std::time::Duration;
@@ -22,10 +23,12 @@ use crate::request::{CLOSE_CONNECTION, OperationClass, Reply, Request};
 
 use fail_command::FailCommand;
 pub(crate) use fail_command::ReplyAdditions;
+use hold_transaction::HoldTransaction;
+pub(crate) use hold_transaction::IdleTransactions;
 use point::{FailPoint, FailPointMode};
 
 /// The interval at which a blocked command checks whether it must stop.
-const NAP: Duration = Duration::from_millis(10);
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The fail points of a server.
 #[derive(Debug)]
@@ -35,6 +38,8 @@ pub(crate) struct FailPoints {
     command: FailPoint<FailCommand>,
     write: FailPoint<TransactionalWrite>,
     index_build: FailPoint<()>,
+    transaction: FailPoint<HoldTransaction>,
+    idle_transactions: IdleTransactions,
 }
 
 impl FailPoints {
@@ -46,6 +51,8 @@ impl FailPoints {
             command: FailPoint::default(),
             write: FailPoint::default(),
             index_build: FailPoint::default(),
+            transaction: FailPoint::default(),
+            idle_transactions: IdleTransactions::default(),
         }
     }
 
@@ -64,9 +71,15 @@ impl FailPoints {
                 Ok(self.write.configure(FailPointMode::parse(mode)?, TransactionalWrite::parse(data)?))
             }
             "hangAfterStartingIndexBuild" => Ok(self.index_build.configure(FailPointMode::parse(mode)?, ())),
+            "holdTransaction" if matches!(mode, RawBsonRef::String("off")) => {
+                Ok(self.transaction.switch_off())
+            }
+            "holdTransaction" => {
+                Ok(self.transaction.configure(FailPointMode::parse(mode)?, HoldTransaction::parse(data)?))
+            }
             _ => {
                 let what = format!(
-                    "fail point not found: {name} not found; this server has failCommand, hangAfterStartingIndexBuild and onPrimaryTransactionalWrite only"
+                    "fail point not found: {name} not found; this server has failCommand, hangAfterStartingIndexBuild, holdTransaction and onPrimaryTransactionalWrite only"
                 );
                 Err(Failure::new(Code::FailPointSetFailed, what))
             }
@@ -95,7 +108,33 @@ impl FailPoints {
     pub(crate) fn after_scan(&self, check_interrupt: impl Fn() -> Result<()>) -> Result<()> {
         while self.index_build.is_set() && self.index_build.strike(|()| true).is_some() {
             check_interrupt()?;
-            std::thread::sleep(NAP);
+            std::thread::sleep(CHECK_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// Holds a write before its commit, until the fail point is off or the write must stop.
+    #[inline]
+    pub(crate) fn before_commit(
+        &self,
+        client: &Client,
+        check_interrupt: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.transaction.is_set() { self.strike_transaction(client, check_interrupt) } else { Ok(()) }
+    }
+
+    /// The transactions that the fail point holds open.
+    pub(crate) fn idle_transactions(&self) -> &IdleTransactions {
+        &self.idle_transactions
+    }
+
+    #[cold]
+    fn strike_transaction(&self, client: &Client, check_interrupt: impl Fn() -> Result<()>) -> Result<()> {
+        let mut held = None;
+        while self.transaction.is_set() && self.transaction.strike(|data| data.concerns(client)).is_some() {
+            held.get_or_insert_with(|| self.idle_transactions.begin(client));
+            check_interrupt()?;
+            std::thread::sleep(CHECK_INTERVAL);
         }
         Ok(())
     }
@@ -148,7 +187,7 @@ fn wait(block: Duration, check_interrupt: impl Fn() -> Result<()>) -> Result<()>
         if left.is_zero() {
             return Ok(());
         }
-        std::thread::sleep(left.min(NAP));
+        std::thread::sleep(left.min(CHECK_INTERVAL));
     }
 }
 

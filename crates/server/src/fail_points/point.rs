@@ -121,6 +121,16 @@ impl<T: Clone> FailPoint<T> {
         count
     }
 
+    /// Switches it off, with the data that it has; returns how often it was triggered before.
+    pub(super) fn switch_off(&self) -> i64 {
+        let mut held = self.held.lock();
+        self.is_set.store(false, Ordering::Relaxed);
+        held.as_mut().map_or(0, |one| {
+            one.mode = FailPointMode::Off;
+            one.count
+        })
+    }
+
     /// Whether it may be triggered.
     #[inline]
     pub(super) fn is_set(&self) -> bool {

@@ -25,7 +25,7 @@ impl TimedCounter {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct ReplicationFigures {
     pub(crate) inserts: Counter,
     pub(crate) updates: Counter,
     pub(crate) deletes: Counter,
@@ -45,7 +45,7 @@ pub(crate) struct Figures {
     pub(crate) timeouts: Counter,
 }
 
-impl Figures {
+impl ReplicationFigures {
     /// Counts a batch that was applied.
     pub(crate) fn applied(&self, batch: &[OplogEntry], took: Duration) {
         self.batches.add(took);

@@ -29,7 +29,7 @@ pub(crate) use difference::difference;
 pub(crate) use entry::{
     ChangeKind, Image, LoggedChange, OplogEntry, RetryStatement, read_optime, stamp_of, timestamp_of,
 };
-pub(crate) use figures::{Figures, TimedCounter};
+pub(crate) use figures::{ReplicationFigures, TimedCounter};
 pub(crate) use oplog::{
     OPLOG, Oplog, OplogRole, OplogSlots, TRANSACTIONS, UnreplicatedWritesBlock, is_replicated, key,
     not_primary,
@@ -68,7 +68,7 @@ pub(crate) struct ReplicaSetState {
     minimum: Mutex<OpTime>,
     /// Outcomes that the coordinator reports once and that commands wait for.
     pub(crate) outcomes: Mutex<Outcomes>,
-    figures: Figures,
+    figures: ReplicationFigures,
     /// Ends the connection to the current sync source, which may wait for seconds.
     fetching: Mutex<Option<Interrupter>>,
     voting: Mutex<()>,
@@ -93,7 +93,7 @@ impl ReplicaSetState {
             transactions: Transactions::default(),
             minimum: Mutex::default(),
             outcomes: Mutex::default(),
-            figures: Figures::default(),
+            figures: ReplicationFigures::default(),
             fetching: Mutex::default(),
             voting: Mutex::default(),
         }
@@ -120,7 +120,7 @@ impl ReplicaSetState {
         &self.oplog
     }
 
-    pub(crate) fn figures(&self) -> &Figures {
+    pub(crate) fn figures(&self) -> &ReplicationFigures {
         &self.figures
     }
 
@@ -183,7 +183,7 @@ impl ReplicaSetState {
 
     /// The state that others see.
     pub(crate) fn state(&self) -> MemberState {
-        MemberState::of_number(i64::from(self.state.load(Ordering::Acquire))).unwrap_or_default()
+        MemberState::from_number(i64::from(self.state.load(Ordering::Acquire))).unwrap_or_default()
     }
 
     /// Whether clients' writes are accepted.

@@ -19,7 +19,7 @@ use super::oplog::Oplog;
 use crate::Result;
 
 /// The time after which an unused session expires.
-const KEPT_SECONDS: i64 = 30 * 60;
+const SESSION_TIMEOUT_S: i64 = 30 * 60;
 /// The number of entries read at once.
 const READ_ENTRIES: usize = 10_000;
 
@@ -143,7 +143,7 @@ impl Transactions {
 
     /// Reads all statements again from the oplog.
     pub(crate) fn learn_all(&self, oplog: &Oplog, session: &dyn Session) -> Result<()> {
-        let since = bson::DateTime::now().timestamp_millis() / 1000 - KEPT_SECONDS;
+        let since = bson::DateTime::now().timestamp_millis() / 1000 - SESSION_TIMEOUT_S;
         let mut from = u64::try_from(since).unwrap_or(0) << 32;
         loop {
             let entries = oplog.after(session, from, READ_ENTRIES)?;

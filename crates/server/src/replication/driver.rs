@@ -19,14 +19,14 @@ use crate::instance::Instance;
 use crate::replica_set::{ChangeKind, LoggedChange, OplogRole, ReplicaSetState};
 
 /// The interval at which the driver checks whether the server stops.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs until the server stops.
 pub(super) fn run(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
     let mut driver = ReplicationExecutor { instance, set, links: HashMap::new() };
     while !instance.is_stopping() {
-        for action in set.next_actions(Instant::now() + LOOK) {
+        for action in set.next_actions(Instant::now() + CHECK_INTERVAL) {
             if let Err(failure) = driver.act(action) {
                 driver.log("REPL", "a replica set member could not act", &failure);
             }
@@ -205,7 +205,7 @@ pub(crate) fn note(instance: &Instance, what: bson::RawDocumentBuf) -> Result<Op
 /// Keeps an idle primary's oplog growing, so that others can tell it from a primary that is down: writes an entry after 10
 /// s without any (`periodicNoopIntervalSecs`).
 pub(super) fn write_noops(instance: &Arc<Instance>) {
-    const EVERY: Duration = Duration::from_secs(10);
+    const NOOP_INTERVAL: Duration = Duration::from_secs(10);
     let Some(set) = &instance.set else { return };
     let mut seen = set.oplog().clock().last();
     let mut since = Instant::now();
@@ -216,7 +216,7 @@ pub(super) fn write_noops(instance: &Arc<Instance>) {
         if last != seen {
             seen = last;
             since = Instant::now();
-        } else if since.elapsed() >= EVERY && set.is_writable() {
+        } else if since.elapsed() >= NOOP_INTERVAL && set.is_writable() {
             // After a failure the next attempt is ten seconds later.
             let _ = note(instance, rawdoc! { "msg": "periodic noop" });
         }

@@ -20,13 +20,13 @@ use crate::instance::Instance;
 use crate::replica_set::{OplogEntry, ReplicaSetState, timestamp_of};
 
 /// The time that a getMore waits for entries, or half of the election timeout if that is shorter.
-const MAX_AWAIT: Duration = Duration::from_secs(5);
+const MAX_AWAIT_TIME: Duration = Duration::from_secs(5);
 /// The additional time allowed for the network.
-const GRACE: Duration = Duration::from_secs(5);
+const NETWORK_MARGIN: Duration = Duration::from_secs(5);
 /// The maximum bytes that wait for the applier (`OplogBufferBlockingQueue` has 256 MB).
-const BUFFER_BYTES: usize = 64 << 20;
+const MAX_BUFFER_BYTES: usize = 64 << 20;
 /// The time for which a failed source is not used again.
-const DENIED: Duration = Duration::from_secs(1);
+const SOURCE_DENIAL: Duration = Duration::from_secs(1);
 
 /// The entries between fetcher and applier.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Buffer {
     /// Adds entries that follow `after`, waiting for room; false if `go_on` asks to stop.
     fn push(&self, after: OpTime, entries: Vec<OplogEntry>, go_on: &dyn Fn() -> bool) -> bool {
         let mut state = self.state.lock();
-        while state.bytes > BUFFER_BYTES {
+        while state.bytes > MAX_BUFFER_BYTES {
             if !go_on() {
                 return false;
             }
@@ -169,7 +169,7 @@ pub(super) fn follow(
             let attributes = doc! { "source": source.as_str(), "error": failure.message() };
             instance.log.info("REPL", 21275, "ReplCoordExtern", "Fetching the oplog ended", attributes);
             set.tell(|coordinator, now| {
-                coordinator.deny_sync_source(now, source, MonotonicTime(now.0 + DENIED))
+                coordinator.deny_sync_source(now, source, MonotonicTime(now.0 + SOURCE_DENIAL))
             });
             FetchEnd::Elsewhere
         }
@@ -184,9 +184,10 @@ fn try_follow(
 ) -> Result<FetchEnd> {
     let last = buffer.last().unwrap_or_else(|| set.ask(|one| one.own_progress().applied));
     let patience = set.ask(|one| {
-        one.config().map_or(MAX_AWAIT, |config| (config.settings.election_timeout / 2).min(MAX_AWAIT))
+        one.config()
+            .map_or(MAX_AWAIT_TIME, |config| (config.settings.election_timeout / 2).min(MAX_AWAIT_TIME))
     });
-    let mut connection = connect(instance, source, patience + GRACE)?;
+    let mut connection = connect(instance, source, patience + NETWORK_MARGIN)?;
     set.fetching(Some(connection.interrupter().map_err(failure_of)?));
     let mut reply = run(&mut connection, &query_from(set, last))?;
     let (mut cursor, mut entries) = batch_of(&reply, "firstBatch")?;
@@ -194,7 +195,7 @@ fn try_follow(
         Some(first) if first.at == last => drop(entries.remove(0)),
         // A source that is not ahead proves nothing: its own history may be the one to be rolled back.
         _ if !is_ahead(&reply, last)? => {
-            set.tell(|one, now| one.deny_sync_source(now, source, MonotonicTime(now.0 + DENIED)));
+            set.tell(|one, now| one.deny_sync_source(now, source, MonotonicTime(now.0 + SOURCE_DENIAL)));
             return Ok(FetchEnd::Elsewhere);
         }
         Some(first) if first.at > last && is_too_stale(&mut connection, last)? => {

@@ -8,7 +8,7 @@ use fathom_engine::Durability;
 use fathom_query::{Code, Failure};
 use fathom_replication::{FollowerMode, OpTime};
 
-use super::apply::{Applier, Manner};
+use super::apply::{Applier, ApplyMode};
 use super::fetch::{Buffer, FetchEnd, follow};
 use super::store::become_consistent;
 use super::{driver, initial_sync, rollback};
@@ -18,12 +18,12 @@ use crate::instance::Instance;
 use crate::replica_set::{OplogEntry, ReplicaSetState};
 
 /// The maximum entries and bytes of a batch (`replBatchLimitOperations`, 100 MB).
-const BATCH_ENTRIES: usize = 5000;
-const BATCH_BYTES: usize = 100 << 20;
+const MAX_BATCH_ENTRIES: usize = 5000;
+const MAX_BATCH_BYTES: usize = 100 << 20;
 /// The interval at which the threads check for a stop.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The pause before a failed step is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Fetches, until the server stops.
 pub(super) fn fetch(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
@@ -39,10 +39,10 @@ pub(super) fn fetch(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
                 "replication waits before it tries again",
                 attributes,
             );
-            set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+            set.wait_for_change(set.changes(), Instant::now() + RETRY_PAUSE);
             continue;
         }
-        set.wait_for_change(seen, Instant::now() + LOOK);
+        set.wait_for_change(seen, Instant::now() + CHECK_INTERVAL);
     }
 }
 
@@ -74,7 +74,7 @@ fn fetch_once(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, buffer: &Buf
         FetchEnd::TooStale => {
             if set.tell(|one, now| one.deny_stale_source(now, &source, fetched)) {
                 set.tell(|one, now| one.set_follower_mode(now, FollowerMode::Recovering));
-                set.wait_for_change(set.changes(), Instant::now() + AGAIN);
+                set.wait_for_change(set.changes(), Instant::now() + RETRY_PAUSE);
             }
             Ok(())
         }
@@ -104,7 +104,7 @@ pub(super) fn apply(instance: &Arc<Instance>, buffer: &Arc<Buffer>) {
     };
     while !instance.is_stopping() {
         let until = Instant::now() + Duration::from_millis(20);
-        let (after, batch) = buffer.take(BATCH_ENTRIES, BATCH_BYTES, until);
+        let (after, batch) = buffer.take(MAX_BATCH_ENTRIES, MAX_BATCH_BYTES, until);
         let newest = set.oplog().optime_of(set.oplog().clock().settled());
         let result = if batch.is_empty() {
             take_office(instance, set, buffer)
@@ -149,7 +149,7 @@ fn apply_batch(
         let _nobody_reads = set.applying();
         // After a rollback or a copy, the data may already contain these entries.
         let ahead = batch.first().is_some_and(|first| first.at <= set.minimum());
-        applier.apply(batch, if ahead { Manner::Relaxed } else { Manner::Exact })?;
+        applier.apply(batch, if ahead { ApplyMode::Relaxed } else { ApplyMode::Exact })?;
     }
     set.figures().applied(batch, begun.elapsed());
     set.transactions().learn(batch);
@@ -177,7 +177,7 @@ fn wait_for_delay(instance: &Instance, set: &ReplicaSetState, at: OpTime) -> Res
     let due = i64::from(at.seconds()).saturating_add(i64::try_from(delay.as_secs()).unwrap_or(i64::MAX));
     while bson::DateTime::now().timestamp_millis() / 1000 < due {
         instance.check_stopping()?;
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     Ok(())
 }

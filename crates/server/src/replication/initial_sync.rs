@@ -28,8 +28,8 @@ use crate::storage::{CollectionOptions, IndexSpec};
 /// The time limit for an answer of the source.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum documents and bytes of one transaction of the copy.
-const GROUP_DOCUMENTS: usize = 256;
-const GROUP_BYTES: usize = 1 << 20;
+const MAX_GROUP_DOCUMENTS: usize = 256;
+const MAX_GROUP_BYTES: usize = 1 << 20;
 
 /// Copies all data of a source, if one is available.
 pub(super) fn run(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>) -> Result<()> {
@@ -179,7 +179,7 @@ fn copy_collection(
         let document = document.map_err(failure_of)?;
         bytes += document.as_bytes().len();
         group.push(document);
-        if group.len() >= GROUP_DOCUMENTS || bytes >= GROUP_BYTES {
+        if group.len() >= MAX_GROUP_DOCUMENTS || bytes >= MAX_GROUP_BYTES {
             insert(op, &namespace, &group)?;
             group.clear();
             bytes = 0;

@@ -16,10 +16,10 @@ use crate::client::REPLICATION_APP_NAME;
 use crate::instance::Instance;
 
 /// The time limit for an address to answer whether it belongs to this server.
-const IS_SELF: Duration = Duration::from_secs(3);
+const IS_SELF_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The time limit for a member to answer the request to run for election.
-const STEP_UP: Duration = Duration::from_secs(10);
+const STEP_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One heartbeat to send.
 struct Beat {
@@ -96,7 +96,7 @@ pub(super) fn request_vote(
 pub(super) fn step_up(instance: &Arc<Instance>, to: &Host) {
     let (instance, to) = (Arc::clone(instance), to.clone());
     let run = move || {
-        if let Err(failure) = ask(&instance, &to, &mut None, &doc! { "replSetStepUp": 1 }, STEP_UP) {
+        if let Err(failure) = ask(&instance, &to, &mut None, &doc! { "replSetStepUp": 1 }, STEP_UP_TIMEOUT) {
             let attributes = doc! { "to": to.as_str(), "error": failure.message() };
             instance.log.info(
                 "REPL",
@@ -183,7 +183,7 @@ fn is_own(instance: &Instance, host: &Host) -> bool {
     if is_own_address(instance, host) {
         return true;
     }
-    let asked = ask(instance, host, &mut None, &doc! { "_isSelf": 1 }, IS_SELF);
+    let asked = ask(instance, host, &mut None, &doc! { "_isSelf": 1 }, IS_SELF_TIMEOUT);
     asked.is_ok_and(|reply| reply.get_object_id("id").is_ok_and(|id| id == instance.id))
 }
 

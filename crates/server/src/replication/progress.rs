@@ -16,14 +16,14 @@ use crate::instance::Instance;
 use crate::replica_set::ReplicaSetState;
 
 /// The interval at which it checks whether the server stops.
-const LOOK: Duration = Duration::from_millis(200);
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Publishes progress until the server stops.
 pub(super) fn publish_all(instance: &Arc<Instance>) {
     let Some(set) = &instance.set else { return };
     let mut published = set.oplog().visible();
     while !instance.is_stopping() {
-        let settled = set.oplog().clock().wait_settled(published, Instant::now() + LOOK);
+        let settled = set.oplog().clock().wait_settled(published, Instant::now() + CHECK_INTERVAL);
         // A rollback moves behind the published point, and reports that to the coordinator itself.
         if settled < published {
             published = settled;
@@ -53,9 +53,9 @@ fn publish(instance: &Instance, set: &ReplicaSetState, settled: u64) -> Result<(
 }
 
 /// The maximum time between two reports, so that the source knows that this member is alive (`keepAliveInterval`: half an election timeout).
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+const MAX_REPORT_INTERVAL: Duration = Duration::from_secs(5);
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(10);
-const SOURCE_LOOK: Duration = Duration::from_millis(200);
+const SOURCE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Sends reports until the server stops.
 pub(super) fn report(instance: &Arc<Instance>) {
@@ -69,7 +69,7 @@ pub(super) fn report(instance: &Arc<Instance>) {
             let command = update.to_document();
             // A primary's knowledge of the set changes with each report; the report on this member and its followers does not.
             let said = (source.clone(), command.get_array("optimes").cloned().ok());
-            if sent.0.as_ref() != Some(&said) || sent.1.elapsed() >= KEEP_ALIVE {
+            if sent.0.as_ref() != Some(&said) || sent.1.elapsed() >= MAX_REPORT_INTERVAL {
                 let open = match &mut connection {
                     Some((host, open)) if *host == source => open,
                     other => &mut other.insert((source.clone(), None)).1,
@@ -79,11 +79,11 @@ pub(super) fn report(instance: &Arc<Instance>) {
                     continue;
                 }
                 sent.0 = None;
-                set.wait_for_change(set.changes(), Instant::now() + SOURCE_LOOK);
+                set.wait_for_change(set.changes(), Instant::now() + SOURCE_CHECK_INTERVAL);
             }
         } else {
             connection = None;
         }
-        set.wait_for_change(seen, Instant::now() + SOURCE_LOOK);
+        set.wait_for_change(seen, Instant::now() + SOURCE_CHECK_INTERVAL);
     }
 }

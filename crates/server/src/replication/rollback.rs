@@ -32,7 +32,7 @@ use crate::storage::Collection;
 /// The time limit for an answer of the source.
 const SOURCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Entries older than this are not undone, as with mongod's limit of 24 hours; all data is copied again.
-const MAX_SECONDS: u32 = 24 * 3600;
+const MAX_ROLLBACK_SECONDS: u32 = 24 * 3600;
 
 /// The changes by own entries after the common point.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ fn roll_back(instance: &Arc<Instance>, set: &Arc<ReplicaSetState>, source: &Host
     }
     let newest = own.first().map_or(common, |entry| entry.at);
     let lost = collect(&own);
-    if lost.beyond || newest.seconds().saturating_sub(common.seconds()) > MAX_SECONDS {
+    if lost.beyond || newest.seconds().saturating_sub(common.seconds()) > MAX_ROLLBACK_SECONDS {
         let attributes = doc! { "commonPoint": common.to_string() };
         instance.log.warning(
             "REPL",

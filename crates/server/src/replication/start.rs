@@ -9,7 +9,7 @@ use fathom_query::Failure;
 use fathom_replication::{FollowerMode, OpTime, Progress, ReplicaSetConfig};
 use fathom_service::spawn_thread;
 
-use super::apply::{Applier, Manner};
+use super::apply::{Applier, ApplyMode};
 use super::fetch::Buffer;
 use super::links::own_index;
 use super::{driver, follow, progress, store, trim};
@@ -64,7 +64,7 @@ fn replay(instance: &Arc<Instance>, set: &ReplicaSetState, last: OpTime) -> Resu
         let Some(end) = entries.last() else { break };
         from = end.at.timestamp;
         count += entries.len();
-        applier.apply(&entries, Manner::Relaxed)?;
+        applier.apply(&entries, ApplyMode::Relaxed)?;
     }
     let attributes = doc! {
         "from": validity.applied.to_string(),

@@ -15,7 +15,7 @@ use crate::instance::Instance;
 use crate::replica_set::{Oplog, ReplicaSetState, Stamp, key};
 
 /// The interval between two checks.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of parts into which the oplog is divided.
 const PARTS: i64 = 100;
 
@@ -33,7 +33,7 @@ pub(super) fn run(instance: &Arc<Instance>) {
     let mut counted = 0;
     while !instance.is_stopping() {
         let heard = instance.bell.rings();
-        instance.bell.sleep_since(heard, Some(Instant::now() + LOOK));
+        instance.bell.sleep_since(heard, Some(Instant::now() + CHECK_INTERVAL));
         if let Err(failure) = trim(instance, set, &mut parts, &mut counted) {
             say(instance, &failure);
         }

@@ -11,7 +11,7 @@ use crate::operation_context::OperationContext;
 use crate::replica_set::{ReplicaSetState, Stamp, majority_of, timestamp_of};
 
 /// The interval at which a waiter checks whether it must stop.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The maximum time of transactions from their timestamp to their commit.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -75,7 +75,7 @@ fn wait_for_others(
         if let Err(failure) = op.check_interrupt() {
             return Some(failure);
         }
-        let until = end.map_or(now + LOOK, |end| end.min(now + LOOK));
+        let until = end.map_or(now + CHECK_INTERVAL, |end| end.min(now + CHECK_INTERVAL));
         set.wait_for_change(seen, until);
     }
 }
@@ -112,7 +112,7 @@ pub(crate) fn for_cluster_time(op: &OperationContext<'_>, time: Stamp) -> Result
             continue;
         }
         op.check_interrupt()?;
-        set.wait_for_change(seen, Instant::now() + LOOK);
+        set.wait_for_change(seen, Instant::now() + CHECK_INTERVAL);
     }
 }
 
@@ -137,6 +137,6 @@ pub(crate) fn for_majority(op: &OperationContext<'_>) -> Result<()> {
             return Ok(());
         }
         op.check_interrupt()?;
-        set.wait_for_change(seen, Instant::now() + LOOK);
+        set.wait_for_change(seen, Instant::now() + CHECK_INTERVAL);
     }
 }

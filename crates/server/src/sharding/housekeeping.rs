@@ -79,9 +79,9 @@ pub(super) fn delete_range(
 }
 
 /// The time to wait for operations that use an earlier ownership, before the documents of a chunk that has moved are left to `cleanupOrphaned`.
-const READERS: Duration = Duration::from_secs(15 * 60);
+const READERS_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// The same before a chunk returns: the donor waits for it.
-const READERS_OF_THE_COMING: Duration = Duration::from_secs(20);
+const RETURN_READERS_TIMEOUT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Prepares for an arriving chunk: the remains of an earlier attempt are deleted. A chunk that the shard already owns is refused.
@@ -95,7 +95,7 @@ pub(crate) fn expect_range(
     sharding.known.soil(namespace);
     must_be_sharded(op, namespace)?;
     let newest = sharding.known.newest(namespace);
-    wait_for_readers(sharding, (namespace, newest), READERS_OF_THE_COMING, &|| op.check_interrupt())?;
+    wait_for_readers(sharding, (namespace, newest), RETURN_READERS_TIMEOUT, &|| op.check_interrupt())?;
     let _alone = sharding.housekeeping.alone.lock();
     let owned = must_be_sharded(op, namespace)?;
     let range = KeyRange::new(owned.key(), min, max)?;
@@ -143,7 +143,7 @@ pub(crate) fn clean_up(op: &mut OperationContext<'_>, namespace: &str) -> Result
     let sharding = &op.instance.sharding;
     must_be_sharded(op, namespace)?;
     let newest = sharding.known.newest(namespace);
-    wait_for_readers(sharding, (namespace, newest), READERS, &|| op.check_interrupt())?;
+    wait_for_readers(sharding, (namespace, newest), READERS_TIMEOUT, &|| op.check_interrupt())?;
     let _alone = sharding.housekeeping.alone.lock();
     let owned = must_be_sharded(op, namespace)?;
     let (min, max) = (owned.key().outermost(bson::Bson::MinKey), owned.key().outermost(bson::Bson::MaxKey));
@@ -164,7 +164,7 @@ pub(super) struct MigratedChunk {
 /// Deletes the documents of chunks that moved away, once no operation uses an older ownership.
 pub(super) fn delete_gone(op: &mut OperationContext<'_>, gone: &MigratedChunk) -> Result<()> {
     let sharding = &op.instance.sharding;
-    wait_for_readers(sharding, (&gone.namespace, gone.since), READERS, &|| op.check_interrupt())?;
+    wait_for_readers(sharding, (&gone.namespace, gone.since), READERS_TIMEOUT, &|| op.check_interrupt())?;
     let _alone = sharding.housekeeping.alone.lock();
     // The chunk may have returned, or the collection may be a different one by now.
     let Some(owned) = ownership(op, &gone.namespace)? else { return Ok(()) };

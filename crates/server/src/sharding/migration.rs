@@ -23,14 +23,14 @@ use crate::parse;
 use crate::sharding_state::{KeyRange, ShardIdentity, connect, unreachable};
 
 /// The maximum documents and bytes of one message to the recipient.
-const BATCH_DOCUMENTS: usize = 1000;
-const BATCH_BYTES: usize = 4 << 20;
+const MAX_BATCH_DOCUMENTS: usize = 1000;
+const MAX_BATCH_BYTES: usize = 4 << 20;
 /// The maximum number of changes left for the last pass, while the gate is shut.
 const MAX_LAST_CHANGES: usize = 100;
 /// The maximum number of passes before the last one.
-const PASSES: usize = 4;
+const MAX_PASSES: usize = 4;
 /// The time limit for finding the outcome of a commit whose answer was lost.
-const COMMIT: Duration = Duration::from_secs(60);
+const COMMIT_OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The chunk to move.
@@ -115,7 +115,7 @@ fn check(
     let chunk = chunk.filter(|chunk| {
         chunk.range.max == migration.max
             && chunk.shard == identity.shard
-            && chunk.version == ChunkVersion::of_timestamp(migration.version, migration.epoch)
+            && chunk.version == ChunkVersion::from_timestamp(migration.version, migration.epoch)
     });
     let chunk = chunk.ok_or_else(|| {
         conflict(format!(
@@ -172,7 +172,7 @@ fn copy_and_commit(
     figures.moves.add(1);
     let began = Instant::now();
     let mut digests = Digests::new();
-    for pass in 0..PASSES {
+    for pass in 0..MAX_PASSES {
         let changes = copy(op, migration, range, &mut digests, u32::try_from(pass).unwrap_or(0), taker)?;
         if pass > 0 && changes <= MAX_LAST_CHANGES {
             break;
@@ -181,7 +181,7 @@ fn copy_and_commit(
     figures.copying_ms.add(millis(began));
     let began = Instant::now();
     let shut = op.instance.sharding.gates.shut(&migration.namespace, &|| op.check_interrupt())?;
-    let last = u32::try_from(PASSES).unwrap_or(u32::MAX);
+    let last = u32::try_from(MAX_PASSES).unwrap_or(u32::MAX);
     copy(op, migration, range, &mut digests, last, taker)?;
     taker.make_durable(migration)?;
     let committing = Instant::now();
@@ -225,7 +225,7 @@ fn copy(
                 changes += 1;
                 bytes += document.as_bytes().len();
                 batch.push(document.to_owned());
-                if batch.len() >= BATCH_DOCUMENTS || bytes >= BATCH_BYTES {
+                if batch.len() >= MAX_BATCH_DOCUMENTS || bytes >= MAX_BATCH_BYTES {
                     bytes = 0;
                     taker.send(migration, std::mem::take(&mut batch))?;
                 }
@@ -288,7 +288,7 @@ fn settle(
     chunk: &Chunk,
     failure: Failure,
 ) -> Result<()> {
-    let until = Instant::now() + COMMIT;
+    let until = Instant::now() + COMMIT_OUTCOME_TIMEOUT;
     let version =
         ChunkVersion::new(chunk.version.major, chunk.version.minor.saturating_add(1), migration.epoch);
     let change = doc! { "$set": { "lastmod": version.timestamp() } };
@@ -367,7 +367,7 @@ impl Taker {
     }
 
     fn delete(&mut self, migration: &Migration, ids: &[Bson]) -> Result<()> {
-        for part in ids.chunks(BATCH_DOCUMENTS) {
+        for part in ids.chunks(MAX_BATCH_DOCUMENTS) {
             let deletes = part
                 .iter()
                 .map(|id| parse::raw_of(&doc! { "q": { "_id": { "$eq": id } }, "limit": 1 }))

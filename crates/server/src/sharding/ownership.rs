@@ -63,7 +63,7 @@ fn leads(instance: &Instance) -> bool {
 }
 
 /// The time that a secondary waits to learn which shard it belongs to.
-const IDENTITY: Duration = Duration::from_secs(10);
+const IDENTITY_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Compares the versions that a command carries, and gives the operation the shard's ownership of its collection. A write holds
@@ -104,7 +104,7 @@ pub(crate) fn check(op: &mut OperationContext<'_>, request: &Request<'_>) -> Res
 /// The identity of the shard. A secondary learns it by replication, and a router's request may arrive earlier.
 fn identity(op: &OperationContext<'_>) -> Result<Arc<ShardIdentity>> {
     let instance = op.instance;
-    let until = Instant::now() + IDENTITY;
+    let until = Instant::now() + IDENTITY_TIMEOUT;
     loop {
         let failure = match instance.sharding.must_be_shard(instance) {
             Err(failure) if failure.code() == Code::NoShardingEnabled => failure,

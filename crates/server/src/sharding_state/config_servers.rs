@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Result;
 
 /// The time limit for one answer.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The maximum number of rereads of a collection whose chunks are changing, and the pause before each.
 const MAX_REREADS: u32 = 20;
 const REREAD_PAUSE: Duration = Duration::from_millis(25);
@@ -33,7 +33,7 @@ pub(crate) struct ShardIdentity {
 /// Connects to that server of a list which accepts writes.
 pub(crate) fn connect(hosts: &AddressList) -> Result<Connection, Error> {
     let mut target = Target { connect_timeout: Duration::from_secs(5), ..hosts.target() };
-    target.socket_timeout = Some(TIMEOUT);
+    target.socket_timeout = Some(ANSWER_TIMEOUT);
     if hosts.set.is_none() {
         return Connection::connect(&target);
     }

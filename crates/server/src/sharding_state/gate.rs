@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::Result;
 
 /// The interval at which a waiting operation checks whether it must end.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Default)]
 struct GateState {
@@ -52,7 +52,7 @@ impl Gates {
         let gate = self.gate_for(namespace);
         let mut state = gate.state.lock();
         while state.shut {
-            gate.changed.wait_for(&mut state, LOOK);
+            gate.changed.wait_for(&mut state, CHECK_INTERVAL);
             if state.shut {
                 check()?;
             }
@@ -67,7 +67,7 @@ impl Gates {
         let gate = self.gate_for(namespace);
         let mut state = gate.state.lock();
         while state.shut {
-            gate.changed.wait_for(&mut state, LOOK);
+            gate.changed.wait_for(&mut state, CHECK_INTERVAL);
             check()?;
         }
         state.shut = true;
@@ -75,7 +75,7 @@ impl Gates {
         let shut = GateClosure(gate);
         let mut state = shut.0.state.lock();
         while state.inside > 0 {
-            shut.0.changed.wait_for(&mut state, LOOK);
+            shut.0.changed.wait_for(&mut state, CHECK_INTERVAL);
             check()?;
         }
         drop(state);

@@ -90,7 +90,7 @@ impl Housekeeping {
 
 /// The costs of moving chunks, and the number of requests with stale versions.
 #[derive(Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct MigrationFigures {
     pub(crate) stale: Counter,
     pub(crate) moves: Counter,
     pub(crate) copying_ms: Counter,
@@ -104,7 +104,7 @@ pub(crate) struct Figures {
 pub(crate) struct Sharding {
     pub(crate) identity: Mutex<Option<Arc<ShardIdentity>>>,
     pub(crate) known: CatalogCache,
-    pub(crate) figures: Figures,
+    pub(crate) figures: MigrationFigures,
     pub(crate) gates: Gates,
     pub(crate) housekeeping: Housekeeping,
     /// Held while a chunk is moved away: only one at a time.

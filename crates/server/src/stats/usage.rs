@@ -44,12 +44,12 @@ impl Use {
 
 /// The time and number of operations of one kind.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct UseTally {
     micros: AtomicU64,
     count: AtomicU64,
 }
 
-impl Tally {
+impl UseTally {
     fn add(&self, micros: u64) {
         self.micros.fetch_add(micros, Ordering::Relaxed);
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -64,9 +64,9 @@ impl Tally {
 /// The use of one collection.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
-    uses: [Tally; 6],
-    read_lock: Tally,
-    write_lock: Tally,
+    uses: [UseTally; 6],
+    read_lock: UseTally,
+    write_lock: UseTally,
     reads: LatencyHistogram,
     writes: LatencyHistogram,
     commands: LatencyHistogram,

@@ -333,7 +333,7 @@ impl Collection {
 /// mongod also writes the whole document (it logs changes in place only, docs/methods.md#records-and-indexes).
 fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
     /// The number of equal bytes up to which two differing ranges are joined.
-    const JOIN_BYTES: usize = 16;
+    const MAX_JOINED_GAP_BYTES: usize = 16;
     /// With more ranges than this, the whole value is written.
     const MAX_SPLICES: usize = 16;
     /// The number of bytes compared at once.
@@ -349,7 +349,7 @@ fn same_size_splices(before: &[u8], after: &[u8]) -> Option<Vec<Splice>> {
             let at = number * CHUNK_BYTES + place;
             let many = ranges.len() == MAX_SPLICES;
             match ranges.last_mut() {
-                Some((_, end)) if at <= *end + JOIN_BYTES => *end = at + 1,
+                Some((_, end)) if at <= *end + MAX_JOINED_GAP_BYTES => *end = at + 1,
                 _ if many => return None,
                 _ => ranges.push((at, at + 1)),
             }

@@ -17,7 +17,7 @@ use super::IndexSpec;
 use crate::Result;
 
 /// A larger buffer is not kept: keys have no maximum length, and a thread may live for days.
-const SCRATCH_BYTES: usize = 64 << 10;
+const MAX_KEPT_BUFFER_BYTES: usize = 64 << 10;
 
 /// The keys of a document before and after, and the bytes of one entry.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ fn with_scratch<T>(work: impl FnOnce(&mut IndexBuffers) -> T) -> T {
         Ok(mut scratch) => {
             let result = work(&mut scratch);
             let bytes = |keys: &IndexKeys| keys.keys.iter().map(|key| key.bytes.capacity()).sum::<usize>();
-            if scratch.entry.capacity() + bytes(&scratch.old) + bytes(&scratch.new) > SCRATCH_BYTES {
+            if scratch.entry.capacity() + bytes(&scratch.old) + bytes(&scratch.new) > MAX_KEPT_BUFFER_BYTES {
                 *scratch = IndexBuffers::default();
             }
             result

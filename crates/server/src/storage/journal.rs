@@ -16,7 +16,7 @@ use crate::stats::elapsed_micros;
 #[derive(Debug)]
 pub(crate) struct JournalFlusher {
     engine: Arc<dyn Engine>,
-    progress: Mutex<LoopProgress>,
+    progress: Mutex<SyncProgress>,
     done: Condvar,
     syncs: AtomicU64,
     waits: AtomicU64,
@@ -34,7 +34,7 @@ pub(crate) struct JournalCounts {
 }
 
 #[derive(Debug, Default)]
-struct LoopProgress {
+struct SyncProgress {
     /// The number of the running or last sync.
     begun: u64,
     /// The number of the last successful sync.

@@ -46,7 +46,7 @@ impl LockKind {
 
 /// A value for each kind of lock.
 #[derive(Debug, Default)]
-pub(crate) struct PerLock<T> {
+pub(crate) struct LockKindMap<T> {
     global_read: T,
     global_write: T,
     collection_read: T,
@@ -54,7 +54,7 @@ pub(crate) struct PerLock<T> {
     collection_exclusive: T,
 }
 
-impl<T> PerLock<T> {
+impl<T> LockKindMap<T> {
     /// The value of a kind.
     pub(crate) fn of(&self, kind: LockKind) -> &T {
         match kind {

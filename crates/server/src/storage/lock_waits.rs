@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::{LockKind, OperationLocks, PerLock};
+use super::{LockKind, LockKindMap, OperationLocks};
 use crate::stats::elapsed_micros;
 
 /// The locks and waits since the start, by kind of lock. A wait counts from its beginning on, so that one that does not end is seen
@@ -14,8 +14,8 @@ use crate::stats::elapsed_micros;
 #[derive(Debug)]
 pub(crate) struct LockWaits {
     started: Instant,
-    acquired: PerLock<AtomicU64>,
-    sums: PerLock<Mutex<WaitSums>>,
+    acquired: LockKindMap<AtomicU64>,
+    sums: LockKindMap<Mutex<WaitSums>>,
 }
 
 /// The waits for one kind of lock. Only an operation that must wait changes them.
@@ -47,7 +47,7 @@ struct BegunWait<'w> {
 
 impl Default for LockWaits {
     fn default() -> LockWaits {
-        LockWaits { started: Instant::now(), acquired: PerLock::default(), sums: PerLock::default() }
+        LockWaits { started: Instant::now(), acquired: LockKindMap::default(), sums: LockKindMap::default() }
     }
 }
 

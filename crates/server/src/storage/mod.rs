@@ -41,7 +41,7 @@ pub(crate) use document_bytes::document_of;
 pub(crate) use idempotent_apply::WriteEffects;
 pub(crate) use index::{Index, IndexEntry, leading_record_id};
 pub(crate) use journal::{JournalFlusher, MIN_VALID, SetTables};
-pub(crate) use lock_kind::{LockKind, PerLock};
+pub(crate) use lock_kind::{LockKind, LockKindMap};
 pub(crate) use lock_waits::LockWaits;
 pub(crate) use op_observer::OpObserver;
 pub(crate) use operation_locks::{HeldLock, OperationLocks};

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use bson::{Bson, Document};
 
-use super::{LockKind, PerLock};
+use super::{LockKind, LockKindMap};
 use crate::stats::elapsed_micros;
 
 /// The locks of an operation. Only the thread that runs the operation changes them, so that it needs no instruction that locks
 /// the memory; others read.
 #[derive(Debug, Default)]
 pub(crate) struct OperationLocks {
-    tallies: PerLock<LockTally>,
+    tallies: LockKindMap<LockTally>,
 }
 
 /// The locks of one kind.

@@ -59,7 +59,7 @@ impl User {
         let stored = document.get_document("credentials").map_err(|_| unusable("credentials"))?;
         for mechanism in Mechanism::ALL {
             if let Ok(one) = stored.get_document(mechanism.name()) {
-                credentials.push((mechanism, Credentials::of_document(mechanism, one)?));
+                credentials.push((mechanism, Credentials::from_document(mechanism, one)?));
             }
         }
         Ok(User { name, database, roles, credentials, document })

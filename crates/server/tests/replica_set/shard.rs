@@ -9,8 +9,8 @@ use fathom_server::config::EngineName;
 use super::set::Set;
 use crate::served::{code, failure, run};
 
-/// A router that has just added a shard reads from its secondaries at once. A secondary that replication had not told yet which shard
-/// it belongs to once refused.
+/// A router that has just added a shard reads from its secondaries at once. A secondary that replication has not yet informed
+/// of its shard once refused.
 #[test]
 fn a_secondary_waits_to_be_told_which_shard_it_belongs_to() {
     let set = Set::start_as(ClusterRole::Shard, &[EngineName::Ephemeral; 2]);

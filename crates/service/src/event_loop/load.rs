@@ -11,13 +11,13 @@ use rustix::time::{ClockId, clock_gettime};
 /// The time between two measurements.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// An older measurement describes a time before the loop went to sleep.
-const STALE: Duration = Duration::from_secs(1);
+const MAX_MEASUREMENT_AGE: Duration = Duration::from_secs(1);
 /// The percentage of a processor up to which a loop takes more connections.
-const ROOMY: u64 = 75;
+const MAX_ROOMY_PERCENT: u64 = 75;
 /// The percentage above which a loop gives some up.
-const FULL: u64 = 90;
+const MAX_LOOP_PERCENT: u64 = 90;
 /// The percentage up to which the load of a loop and the one before it together is left to the latter.
-const SPARE: u64 = 60;
+const MAX_JOINED_PERCENT: u64 = 60;
 
 /// A loop's last measurement, readable by all threads.
 #[derive(Debug)]
@@ -34,12 +34,12 @@ impl LoopLoad {
     /// The percentage of a processor; 0 for a loop that sleeps.
     pub fn percent(&self) -> u64 {
         let (at, percent) = *self.noted.lock();
-        if at.elapsed() <= STALE { percent } else { 0 }
+        if at.elapsed() <= MAX_MEASUREMENT_AGE { percent } else { 0 }
     }
 
     /// Whether the loop takes more connections.
     pub fn has_room(&self) -> bool {
-        self.percent() < ROOMY
+        self.percent() < MAX_ROOMY_PERCENT
     }
 
     pub fn note(&self, percent: u64) {
@@ -98,8 +98,8 @@ fn processor_time() -> Duration {
 /// The number of connections that a loop gives up: a quarter when it is full, all when the loop before it has room for both.
 pub fn excess(percent: u64, before: Option<u64>, connections: usize) -> usize {
     match before {
-        _ if percent > FULL => connections.div_ceil(4),
-        Some(before) if before + percent < SPARE => connections,
+        _ if percent > MAX_LOOP_PERCENT => connections.div_ceil(4),
+        Some(before) if before + percent < MAX_JOINED_PERCENT => connections,
         _ => 0,
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         // A time to come never gets stale.
         load.note_at(Instant::now() + Duration::from_secs(3600), 95);
         assert!(load.percent() == 95 && !load.has_room());
-        load.note_at(Instant::now().checked_sub(2 * STALE).unwrap(), 95);
+        load.note_at(Instant::now().checked_sub(2 * MAX_MEASUREMENT_AGE).unwrap(), 95);
         assert!(load.percent() == 0 && load.has_room());
     }
 

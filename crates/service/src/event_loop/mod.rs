@@ -150,9 +150,9 @@ mod tests {
 
     /// A service without clients.
     #[derive(Debug)]
-    struct Idle;
+    struct IdleService;
 
-    impl Service for Idle {
+    impl Service for IdleService {
         type Peer = ();
 
         fn log(&self) -> &Log {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_first_loop_with_room_takes_connections_until_all_are_busy() {
-        let loops = EventLoops { loops: (0..3).map(|_| EventLoop::<Idle>::new().unwrap()).collect() };
+        let loops = EventLoops { loops: (0..3).map(|_| EventLoop::<IdleService>::new().unwrap()).collect() };
         let place = || {
             let found = loops.with_room()?;
             loops.loops.iter().position(|one| std::ptr::eq(one, found))
@@ -204,6 +204,6 @@ mod tests {
         assert!(place().is_none() && !loops.have_room());
         note(0, 20);
         assert_eq!(place(), Some(0));
-        assert!(!EventLoops::<Idle>::none().have_room());
+        assert!(!EventLoops::<IdleService>::none().have_room());
     }
 }

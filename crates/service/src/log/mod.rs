@@ -26,7 +26,7 @@ pub use line::time_text;
 pub use sink::LogRotate;
 
 /// The maximum number of lines that `getLog` returns.
-const KEPT_LINES: usize = 1024;
+const MAX_KEPT_LINES: usize = 1024;
 
 /// The destination and the level of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Log {
     }
 
     fn to(sink: LogSink, options: &LogOptions) -> Log {
-        let recent = VecDeque::with_capacity(KEPT_LINES);
+        let recent = VecDeque::with_capacity(MAX_KEPT_LINES);
         let state = LogState { sink, recent, startup_warnings: Vec::new(), total: 0, lost: 0 };
         Log {
             state: Mutex::new(state),
@@ -136,7 +136,7 @@ impl Log {
         let shown = if self.shows_text { shell_text::shell_text(&line) } else { text.clone() };
         let mut state = self.state.lock();
         state.total += 1;
-        if state.recent.len() == KEPT_LINES {
+        if state.recent.len() == MAX_KEPT_LINES {
             state.recent.pop_front();
         }
         state.emit(&text);

@@ -55,7 +55,7 @@ impl LogSink {
 }
 
 /// The maximum number of starts within one second that may each move a log aside.
-const IN_A_SECOND: u32 = 100;
+const MAX_STARTS_PER_S: u32 = 100;
 
 /// Appends the time to the name of an old log, as mongod does: `log.2026-11-21T15-20-46`. A number follows if a server was started
 /// twice within a second, which mongod refuses.
@@ -67,7 +67,8 @@ fn move_aside(path: &Path) -> Result<(), Error> {
     }
     let time = DateTime::now().try_to_rfc3339_string().unwrap_or_default().replace(':', "-");
     let time = time.split('.').next().unwrap_or_default().trim_end_matches('Z');
-    let target = (1..=IN_A_SECOND).map(|number| aside(path, time, number)).find(|target| !target.exists());
+    let target =
+        (1..=MAX_STARTS_PER_S).map(|number| aside(path, time, number)).find(|target| !target.exists());
     let Some(target) = target else {
         let what = format!("cannot move the log {} aside: all names for {time} are taken", path.display());
         return Err(Error::new(Kind::Busy, what).advise("wait a second, or use --logappend"));

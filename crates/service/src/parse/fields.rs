@@ -9,7 +9,7 @@ use fathom_wire::{Code, Failure};
 use crate::Result;
 
 /// The number of fields of a body that are indexed; further fields are searched in its bytes.
-const LISTED: usize = 16;
+const MAX_INDEXED_FIELDS: usize = 16;
 
 /// A document or body with named fields.
 pub trait Fields<'d>: Copy {
@@ -28,7 +28,7 @@ impl<'d> Fields<'d> for &'d RawDocument {
 #[derive(Debug)]
 pub struct IndexedDocument<'d> {
     document: &'d RawDocument,
-    fields: [Option<(&'d str, RawBsonRef<'d>)>; LISTED],
+    fields: [Option<(&'d str, RawBsonRef<'d>)>; MAX_INDEXED_FIELDS],
     /// The number of entries in use.
     count: usize,
     /// Whether the document has more fields.
@@ -48,7 +48,7 @@ impl<'d> IndexedDocument<'d> {
     /// Indexes the fields of a document; fails if it is malformed.
     pub fn from_document(document: &'d RawDocument) -> Result<IndexedDocument<'d>> {
         let mut listed =
-            IndexedDocument { document, fields: [None; LISTED], count: 0, more: false, marks: 0 };
+            IndexedDocument { document, fields: [None; MAX_INDEXED_FIELDS], count: 0, more: false, marks: 0 };
         for element in document.iter_elements() {
             let element = element.map_err(|error| malformed(&error))?;
             let Some(place) = listed.fields.get_mut(listed.count) else {
@@ -82,7 +82,7 @@ impl<'d> IndexedDocument<'d> {
             each(name, value)?;
         }
         if self.more {
-            for element in self.document.iter().skip(LISTED) {
+            for element in self.document.iter().skip(MAX_INDEXED_FIELDS) {
                 let (name, value) = element.map_err(|error| malformed(&error))?;
                 each(name.as_str(), value)?;
             }
@@ -162,7 +162,9 @@ mod tests {
 
     #[test]
     fn a_listed_body_has_the_fields_of_its_document_however_many() {
-        for count in [0, 1, LISTED - 1, LISTED, LISTED + 1, 3 * LISTED] {
+        for count in
+            [0, 1, MAX_INDEXED_FIELDS - 1, MAX_INDEXED_FIELDS, MAX_INDEXED_FIELDS + 1, 3 * MAX_INDEXED_FIELDS]
+        {
             let mut document = bson::RawDocumentBuf::new();
             for place in 0..count {
                 let name = bson::raw::CString::try_from(format!("f{place}")).unwrap();

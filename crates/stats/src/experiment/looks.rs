@@ -8,7 +8,7 @@
 //! The few pairs at early looks often cannot give so small a p, whatever they show. Such a look is marked; as it can never end the
 //! study it costs nothing, and the others get its share.
 
-use super::{LEVEL, smallest_two_sided_p};
+use super::{SIGNIFICANCE_LEVEL, smallest_two_sided_p};
 use crate::distribution::{normal_quantile, two_sided_p};
 use crate::sign_flip::MAX_ENUMERATED_PAIRS;
 
@@ -20,7 +20,7 @@ pub struct Look {
     /// Blocks measured by then.
     pub after_blocks: usize,
     /// The study may end with a two-sided p of at most this. For [`super::verdict()`], which compares with
-    /// [`LEVEL`], p times the level over this is the p adjusted for looking.
+    /// [`SIGNIFICANCE_LEVEL`], p times the level over this is the p adjusted for looking.
     pub p: f64,
     /// Whether a sign-flip test of this many pairs can reach it.
     pub reachable: bool,
@@ -57,11 +57,13 @@ pub fn planned_looks(looks: usize, blocks: usize) -> Vec<Look> {
 /// The sum (in standard deviations of the last one) that is exceeded at any of `times`, shares of the whole study, with a chance of
 /// 5 % without an effect.
 fn boundary(times: &[f64]) -> f64 {
-    let (mut low, mut high) =
-        (normal_quantile(1.0 - LEVEL / 2.0) - 1e-6, normal_quantile(1.0 - LEVEL / 16.0));
+    let (mut low, mut high) = (
+        normal_quantile(1.0 - SIGNIFICANCE_LEVEL / 2.0) - 1e-6,
+        normal_quantile(1.0 - SIGNIFICANCE_LEVEL / 16.0),
+    );
     for _ in 0..30 {
         let middle = f64::midpoint(low, high);
-        if crossing(times, middle) > LEVEL {
+        if crossing(times, middle) > SIGNIFICANCE_LEVEL {
             low = middle;
         } else {
             high = middle;

@@ -30,15 +30,15 @@ pub use secondary::{SecondaryTests, secondary};
 pub use verdict::{AdjustedP, EffectThresholds, EffectVerdict, verdict};
 
 /// The chance of a false alarm that verdicts allow.
-pub const LEVEL: f64 = 0.05;
-/// Below this many pairs no outcome is rare enough for [`LEVEL`]: 2 / 2^5 is 6 %.
+pub const SIGNIFICANCE_LEVEL: f64 = 0.05;
+/// Below this many pairs no outcome is rare enough for [`SIGNIFICANCE_LEVEL`]: 2 / 2^5 is 6 %.
 pub const MIN_PAIRS: usize = 6;
 /// The power that sample sizes are planned for.
 const POWER: f64 = 0.8;
 
-/// The fewest pairs whose smallest p, 2 / 2^n, is below [`LEVEL`] after correction for this many comparisons.
+/// The fewest pairs whose smallest p, 2 / 2^n, is below [`SIGNIFICANCE_LEVEL`] after correction for this many comparisons.
 pub fn fewest_pairs(comparisons: usize) -> usize {
-    pairs_that_reach(LEVEL / comparisons.max(1) as f64)
+    pairs_that_reach(SIGNIFICANCE_LEVEL / comparisons.max(1) as f64)
 }
 
 /// The fewest pairs whose smallest two-sided p can be below `level`.

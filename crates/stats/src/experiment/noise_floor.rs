@@ -10,7 +10,7 @@
 //! pairs the floor is therefore the limit that the next pair stays within in 95 % if the noise is normal (Student's t), or the
 //! largest pair seen if that is more; from that number on it is the rank that the next pair stays below in 95 % whatever the noise.
 
-use super::{LEVEL, MIN_PAIRS, POWER, smallest_two_sided_p};
+use super::{MIN_PAIRS, POWER, SIGNIFICANCE_LEVEL, smallest_two_sided_p};
 use crate::distribution::{normal_quantile, student_t_quantile};
 
 /// From this many pairs on, the next pair exceeds the largest in at most 5 %: 1 / (n + 1).
@@ -47,10 +47,10 @@ pub fn noise_floor(log_ratios: &[f64]) -> Option<NoiseFloor> {
     sizes.sort_by(f64::total_cmp);
     let deviation = (sizes.iter().map(|size| size * size).sum::<f64>() / pairs as f64).sqrt();
     // Less what rounding adds to a whole number.
-    let rank = ((1.0 - LEVEL) * (pairs + 1) as f64 - 1e-9).ceil() as usize;
+    let rank = ((1.0 - SIGNIFICANCE_LEVEL) * (pairs + 1) as f64 - 1e-9).ceil() as usize;
     let seen = *sizes.get(rank.min(pairs) - 1)?;
     let floor = if pairs < MIN_PAIRS_FOR_RANK {
-        seen.max(student_t_quantile(1.0 - LEVEL / 2.0, pairs as f64) * deviation)
+        seen.max(student_t_quantile(1.0 - SIGNIFICANCE_LEVEL / 2.0, pairs as f64) * deviation)
     } else {
         seen
     };
@@ -68,9 +68,9 @@ pub fn minimum_detectable(deviation: f64, pairs: usize) -> Option<f64> {
         return None;
     }
     let (n, smallest) = (pairs as f64, smallest_two_sided_p(pairs));
-    let rejecting = (LEVEL / smallest).floor();
+    let rejecting = (SIGNIFICANCE_LEVEL / smallest).floor();
     // Of infinitely many flips the level is attained exactly.
-    let attained = if rejecting.is_finite() { rejecting * smallest } else { LEVEL };
+    let attained = if rejecting.is_finite() { rejecting * smallest } else { SIGNIFICANCE_LEVEL };
     let freedom = n - 1.0;
     let student = student_t_quantile(1.0 - attained / 2.0, freedom) + student_t_quantile(POWER, freedom);
     let one_sign = normal_quantile(POWER.powf(1.0 / n));
@@ -81,7 +81,11 @@ pub fn minimum_detectable(deviation: f64, pairs: usize) -> Option<f64> {
 /// The number of pairs that detects an effect of `share` (0.03 is 3 %) with a power of 80 % at 5 %: ((1.96 + 0.84) s / delta)^2 +
 /// 2, six at least. `usize::MAX` if no number does: a share of zero, a deviation that is not a number.
 pub fn needed_pairs(deviation: f64, share: f64) -> usize {
-    pairs_for(normal_quantile(1.0 - LEVEL / 2.0) + normal_quantile(POWER), deviation, share.abs().ln_1p())
+    pairs_for(
+        normal_quantile(1.0 - SIGNIFICANCE_LEVEL / 2.0) + normal_quantile(POWER),
+        deviation,
+        share.abs().ln_1p(),
+    )
 }
 
 /// Pairs for which `distance`, in logarithms, is `errors` standard errors; two more for not knowing the deviation.
@@ -148,7 +152,7 @@ mod tests {
             let mut stream = SeededRandom::from_seed(2).split(pairs as u64);
             let found = (0..2000).filter(|_| {
                 let logs: Vec<f64> = (0..pairs).map(|_| delta + 0.02 * stream.normal()).collect();
-                sign_flip(&logs, 0, &mut stream).unwrap().p_two_sided <= LEVEL
+                sign_flip(&logs, 0, &mut stream).unwrap().p_two_sided <= SIGNIFICANCE_LEVEL
             });
             let share = found.count() as f64 / 2000.0;
             println!("| {pairs} | {:.2} | {:.1} % |", delta / 0.02, 100.0 * share);

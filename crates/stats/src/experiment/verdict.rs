@@ -6,7 +6,7 @@
 
 use super::effect::Effect;
 use super::noise_floor::{NoiseFloor, pairs_for};
-use super::{LEVEL, POWER, pairs_that_reach};
+use super::{POWER, SIGNIFICANCE_LEVEL, pairs_that_reach};
 use crate::distribution::normal_quantile;
 
 /// More pairs than this are no plan but a no: at ten minutes a pair, a week.
@@ -14,7 +14,7 @@ const MAX_PAIRS: usize = 1_000;
 
 /// If equal runs differ by more than this share, they cannot show that two things are the same: a margin widened further by noise
 /// would call everything equal.
-const WIDEST_SAME: f64 = 0.10;
+const MAX_SAME_NOISE: f64 = 0.10;
 
 /// The p of one of several comparisons that are reported together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ impl AdjustedP {
     /// at most it is the number of comparisons.
     fn level(self, p: f64) -> f64 {
         let corrected = if self.p < 1.0 { p / self.p.max(p) } else { 1.0 / self.comparisons.max(1) as f64 };
-        LEVEL * corrected.clamp(1e-6, 1.0)
+        SIGNIFICANCE_LEVEL * corrected.clamp(1e-6, 1.0)
     }
 }
 
@@ -77,7 +77,7 @@ impl EffectThresholds {
     pub fn new(floor: Option<&NoiseFloor>, pairs: usize, margin: f64) -> EffectThresholds {
         let margin = margin.max(0.0);
         let Some(floor) = floor else { return EffectThresholds::plain(margin) };
-        let same = floor.floor.min(WIDEST_SAME).max(margin);
+        let same = floor.floor.min(MAX_SAME_NOISE).max(margin);
         EffectThresholds { differs: floor.of_estimate(pairs).max(margin), same }
     }
 }
@@ -91,7 +91,7 @@ pub fn verdict(
 ) -> EffectVerdict {
     let (differs, same) = (limits.differs.ln_1p(), limits.same.ln_1p());
     let size = effect.ratio.ln();
-    if adjusted.p < LEVEL && size.abs() > differs {
+    if adjusted.p < SIGNIFICANCE_LEVEL && size.abs() > differs {
         return if (size > 0.0) == higher_is_better { EffectVerdict::Better } else { EffectVerdict::Worse };
     }
     if effect.interval_90.is_some_and(|interval| -same <= interval.low.ln() && interval.high.ln() <= same) {
@@ -112,7 +112,7 @@ fn needs(effect: &Effect, adjusted: AdjustedP, size: f64, (differs, same): (f64,
         (normal_quantile(1.0 - level / 2.0) + normal_quantile(POWER), size, pairs_that_reach(level))
     } else {
         // Both ends must come within: each fails in half of what may fail.
-        (normal_quantile(1.0 - LEVEL) + normal_quantile((1.0 + POWER) / 2.0), same - size, 0)
+        (normal_quantile(1.0 - SIGNIFICANCE_LEVEL) + normal_quantile((1.0 + POWER) / 2.0), same - size, 0)
     };
     let pairs = pairs_for(errors, effect.deviation, distance).max(effect.pairs + 1).max(fewest);
     (pairs <= MAX_PAIRS).then_some(pairs)
@@ -186,7 +186,7 @@ mod tests {
         let noisy = |floor: f64| {
             EffectThresholds::new(Some(&NoiseFloor { floor, deviation: floor / 2.0, pairs: 8 }), 8, 0.02)
         };
-        assert_eq!(noisy(3.0).same, WIDEST_SAME);
+        assert_eq!(noisy(3.0).same, MAX_SAME_NOISE);
         assert!(matches!(
             verdict(&around(0.3, 0.2), 1.0, true, noisy(3.0)),
             EffectVerdict::Undecided { needs_pairs: None }

@@ -41,7 +41,7 @@ impl CapLimits {
     /// Refuses a cap without any limit, and a limit of zero.
     pub(crate) fn check(&self) -> Result<()> {
         if *self == CapLimits::default() || self.named().iter().any(|&(limit, ..)| limit == Some(0)) {
-            return Err(Error::usage("an I/O cap needs at least one limit, and none of 0"));
+            return Err(Error::usage("an I/O cap needs at least one limit, and each limit must be above 0"));
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ pub struct Cap {
 
 impl Cap {
     /// Makes a group that is limited on `device` (a whole disk, not a partition). Needs root, or a part of the
-    /// cgroup tree that was handed to the user.
+    /// cgroup tree that was delegated to the user.
     pub fn new(ledger: &Ledger, device: DeviceNumber, limits: CapLimits) -> Result<Cap> {
         Cap::on_each(ledger, &[device], limits)
     }

@@ -50,7 +50,7 @@ fn check(path: &Path, wipe: bool) -> Result<()> {
     let mounts = Mounts::read(&view)?;
     let ours = |name: &str| name == device.name || parts.iter().any(|part| part.name == name);
     let stands_on_it = |mount: &&Mount| {
-        let stack = DeviceStack::of_mount(&view, &mounts, &tree, mount);
+        let stack = DeviceStack::from_mount(&view, &mounts, &tree, mount);
         stack.tops.iter().any(|under| ours(&under.name))
     };
     let mounted = mounts.iter().find(stands_on_it);

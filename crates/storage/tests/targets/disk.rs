@@ -84,17 +84,17 @@ pub(crate) fn settings(name: &str) -> [Option<String>; 3] {
 }
 
 /// The number of requests of a queue, restored when this is dropped.
-struct AsFound(std::path::PathBuf, Vec<u8>);
+struct QueueRequestsGuard(std::path::PathBuf, Vec<u8>);
 
-impl AsFound {
-    fn read(queue: &Path) -> AsFound {
+impl QueueRequestsGuard {
+    fn read(queue: &Path) -> QueueRequestsGuard {
         let path = queue.join("nr_requests");
         let value = fs::read(&path).unwrap();
-        AsFound(path, value)
+        QueueRequestsGuard(path, value)
     }
 }
 
-impl Drop for AsFound {
+impl Drop for QueueRequestsGuard {
     fn drop(&mut self) {
         let _ = fs::write(&self.0, &self.1);
     }
@@ -106,7 +106,7 @@ fn a_disk_is_borrowed_and_given_back_empty_with_its_own_settings() {
     let disk = place.disk(64);
     // The owner's settings, which must come back. A loop device keeps some of them for the next user of its number.
     let queue = Path::new("/sys/block").join(disk.name()).join("queue");
-    let as_found = AsFound::read(&queue);
+    let as_found = QueueRequestsGuard::read(&queue);
     for (file, value) in [("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")] {
         fs::write(queue.join(file), value).unwrap();
     }

@@ -59,7 +59,7 @@ fn what_contradicts_itself_is_refused_also_without_root() {
         (TargetSpec { filesystem: Some(Filesystem::Xfs), ..in_folder() }, "file system already"),
         (TargetSpec { array: array(ArrayKind::MdRaid0, None), ..in_folder() }, "file system already"),
         (TargetSpec { queue: queue.clone(), ..in_folder() }, "queue is not ours"),
-        (TargetSpec { cap: Some(CapLimits::iops(0)), ..ext4() }, "none of 0"),
+        (TargetSpec { cap: Some(CapLimits::iops(0)), ..ext4() }, "must be above 0"),
         (TargetSpec { cap: Some(CapLimits::default()), ..ext4() }, "at least one limit"),
         (disks(&["/dev/sdy"]), "the name given with it is '/dev/sdy'"),
         (disks(&["sdx", "sdy"]), "the name given with it is 'sdy'"),

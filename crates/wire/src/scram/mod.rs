@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::{Code, Failure};
 
 pub use client::ClientConversation;
-pub use server::{ClientFirst, Credentials, ScramReply, ServerConversation};
+pub use server::{ClientFirstMessage, Credentials, ScramReply, ServerConversation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
@@ -37,7 +37,7 @@ impl Mechanism {
     }
 
     /// The mechanism with this name.
-    pub fn of_name(name: &str) -> Option<Mechanism> {
+    pub fn from_name(name: &str) -> Option<Mechanism> {
         Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 

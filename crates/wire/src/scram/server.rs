@@ -1,7 +1,7 @@
 //! The server's side of SCRAM: stores credentials, demands a proof of the password, and gives a proof of its own.
 //!
 //! The stored credentials suffice to check a password and to prove the server's identity, but not to log in elsewhere. The first message is parsed on
-//! its own ([`ClientFirst`]), because the credentials must be fetched before it can be answered. A failure reveals only that the login failed.
+//! its own ([`ClientFirstMessage`]), because the credentials must be fetched before it can be answered. A failure reveals only that the login failed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ use crate::{Code, Failure};
 
 /// The client's first message, which names its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClientFirst {
+pub struct ClientFirstMessage {
     user: String,
     nonce: String,
     /// The message without its channel binding header, as both sides sign it.
@@ -24,9 +24,9 @@ pub struct ClientFirst {
     header: String,
 }
 
-impl ClientFirst {
+impl ClientFirstMessage {
     /// Reads the payload of `saslStart`; channel binding and authorization as another user are refused.
-    pub fn parse(payload: &[u8]) -> Result<ClientFirst, Failure> {
+    pub fn parse(payload: &[u8]) -> Result<ClientFirstMessage, Failure> {
         let text = text_of(payload)?;
         let bare = text.strip_prefix("n,,").or_else(|| text.strip_prefix("y,,")).ok_or_else(|| {
             malformed("it asks for channel binding or another identity, which is not supported")
@@ -38,7 +38,12 @@ impl ClientFirst {
         if nonce.is_empty() {
             return Err(malformed("the nonce is empty"));
         }
-        Ok(ClientFirst { user, nonce: nonce.to_owned(), bare: bare.to_owned(), header: header.to_owned() })
+        Ok(ClientFirstMessage {
+            user,
+            nonce: nonce.to_owned(),
+            bare: bare.to_owned(),
+            header: header.to_owned(),
+        })
     }
 
     /// The user whose credentials are needed.
@@ -79,7 +84,7 @@ impl ServerConversation {
     /// `skip_empty_exchange` is the client's option of that name.
     pub fn start(
         mechanism: Mechanism,
-        first: ClientFirst,
+        first: ClientFirstMessage,
         credentials: Credentials,
         server_nonce: &str,
         skip_empty_exchange: bool,
@@ -176,7 +181,7 @@ impl Credentials {
         iterations: u32,
     ) -> Result<Credentials, Failure> {
         let salted = mechanism.salted_password(user, password, &salt, iterations)?;
-        Credentials::of_salted(mechanism, &salted, salt, iterations)
+        Credentials::from_salted(mechanism, &salted, salt, iterations)
     }
 
     /// Derives credentials for SCRAM-SHA-1 from a password that the client digested already (hex MD5 of
@@ -184,10 +189,10 @@ impl Credentials {
     pub fn derive_digested(digest: &str, salt: Vec<u8>, iterations: u32) -> Result<Credentials, Failure> {
         let mut salted = vec![0; Mechanism::Sha1.hash_bytes()];
         pbkdf2::pbkdf2_hmac::<sha1::Sha1>(digest.as_bytes(), &salt, iterations, &mut salted);
-        Credentials::of_salted(Mechanism::Sha1, &salted, salt, iterations)
+        Credentials::from_salted(Mechanism::Sha1, &salted, salt, iterations)
     }
 
-    fn of_salted(
+    fn from_salted(
         mechanism: Mechanism,
         salted: &[u8],
         salt: Vec<u8>,
@@ -209,7 +214,7 @@ impl Credentials {
     }
 
     /// Reads a document from [`Credentials::to_document`], or from mongod.
-    pub fn of_document(mechanism: Mechanism, document: &Document) -> Result<Credentials, Failure> {
+    pub fn from_document(mechanism: Mechanism, document: &Document) -> Result<Credentials, Failure> {
         let unsupported = |field: &str| {
             let what = format!("credential document has no usable {field}");
             Failure::new(Code::UnsupportedFormat, what)

@@ -122,6 +122,6 @@ fn what_must_not_be_compressed() {
             .all(never_compressed)
     );
     assert!(!["find", "insert", "dropUser"].into_iter().any(never_compressed));
-    assert_eq!(Compressor::of_name("zstd"), Some(Compressor::Zstd));
-    assert_eq!(Compressor::of_name("noop"), None);
+    assert_eq!(Compressor::from_name("zstd"), Some(Compressor::Zstd));
+    assert_eq!(Compressor::from_name("noop"), None);
 }

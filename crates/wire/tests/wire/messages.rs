@@ -132,7 +132,7 @@ fn checksums_are_verified() {
     let length = writer.finish_with_checksum().unwrap();
     assert_eq!(length, frame.len());
     assert_eq!(message(&frame).body.get_f64("ok").unwrap(), 1.0);
-    let header = Header::of_frame(&frame).unwrap();
+    let header = Header::from_frame(&frame).unwrap();
     assert_eq!((header.request_id, header.response_to), (3, 9));
     for at in [4, 22, length - 1] {
         let mut wrong = frame.clone();
@@ -216,7 +216,7 @@ proptest! {
         more.iter().for_each(|document| DocumentWriter::new(sequence.buffer()).extend(document));
         sequence.end();
         if checksum { writer.finish_with_checksum().unwrap() } else { writer.finish().unwrap() };
-        let header = Header::of_frame(&buffer[3..]).unwrap();
+        let header = Header::from_frame(&buffer[3..]).unwrap();
         prop_assert_eq!((header.request_id, header.response_to), ids);
         let read = message(&buffer[3..]);
         prop_assert_eq!(read.flags, flag::EXHAUST_ALLOWED | u32::from(checksum));

@@ -1,6 +1,8 @@
 //! Tests of SCRAM: the vectors of the RFCs, a conversation of MongoDB's own kind, and logins that must fail.
 
-use fathom_wire::scram::{ClientConversation, ClientFirst, Credentials, Mechanism, ServerConversation};
+use fathom_wire::scram::{
+    ClientConversation, ClientFirstMessage, Credentials, Mechanism, ServerConversation,
+};
 use fathom_wire::{Code, Failure};
 use proptest::prelude::*;
 
@@ -32,7 +34,7 @@ fn rfc_7677() {
 
     let salt = b"\x5b\x6d\x99\x68\x9d\x12\x35\x8e\xec\xa0\x4b\x14\x12\x36\xfa\x81".to_vec();
     let credentials = Credentials::derive(Mechanism::Sha256, USER, PASSWORD, salt, 4096).unwrap();
-    let opening = ClientFirst::parse(&first).unwrap();
+    let opening = ClientFirstMessage::parse(&first).unwrap();
     assert_eq!(opening.user(), USER);
     let (mut server, step) = ServerConversation::start(
         Mechanism::Sha256,
@@ -73,11 +75,16 @@ fn converse(
 ) -> Result<String, Failure> {
     let salt = vec![7; mechanism.salt_bytes()];
     let credentials = Credentials::derive(mechanism, user, passwords.0, salt, 4096)?;
-    let kept = Credentials::of_document(mechanism, &credentials.to_document())?;
+    let kept = Credentials::from_document(mechanism, &credentials.to_document())?;
     assert_eq!(kept, credentials);
     let (mut client, first) = ClientConversation::start(mechanism, user, passwords.1, "abcd");
-    let (mut server, mut step) =
-        ServerConversation::start(mechanism, ClientFirst::parse(&first)?, kept, "efgh", skip_empty_exchange);
+    let (mut server, mut step) = ServerConversation::start(
+        mechanism,
+        ClientFirstMessage::parse(&first)?,
+        kept,
+        "efgh",
+        skip_empty_exchange,
+    );
     let mut exchanges = 1;
     while !step.done {
         let message = client.step(&step.payload)?;
@@ -141,10 +148,14 @@ fn openings_that_are_refused() {
         "n,,r=a,n=u",
         "",
     ] {
-        assert_eq!(ClientFirst::parse(payload.as_bytes()).unwrap_err().code(), Code::BadValue, "{payload}");
+        assert_eq!(
+            ClientFirstMessage::parse(payload.as_bytes()).unwrap_err().code(),
+            Code::BadValue,
+            "{payload}"
+        );
     }
-    assert!(ClientFirst::parse(b"n,,n=\xff,r=a").is_err());
-    assert_eq!(ClientFirst::parse(b"n,,n=a=3Db=2C,r=a").unwrap().user(), "a=b,");
+    assert!(ClientFirstMessage::parse(b"n,,n=\xff,r=a").is_err());
+    assert_eq!(ClientFirstMessage::parse(b"n,,n=a=3Db=2C,r=a").unwrap().user(), "a=b,");
 }
 
 #[test]
@@ -158,11 +169,11 @@ fn secrets_stay_out_of_debug_output() {
 #[test]
 fn credentials_that_are_no_use() {
     let document = Credentials::derive(Mechanism::Sha1, USER, PASSWORD, vec![1, 2], 2).unwrap().to_document();
-    assert!(Credentials::of_document(Mechanism::Sha256, &document).is_err(), "keys of the other size");
+    assert!(Credentials::from_document(Mechanism::Sha256, &document).is_err(), "keys of the other size");
     for field in ["iterationCount", "salt", "storedKey", "serverKey"] {
         let mut lacking = document.clone();
         lacking.remove(field);
-        let failure = Credentials::of_document(Mechanism::Sha1, &lacking).unwrap_err();
+        let failure = Credentials::from_document(Mechanism::Sha1, &lacking).unwrap_err();
         assert!(failure.message().contains(field), "{failure}");
     }
 }
@@ -170,9 +181,9 @@ fn credentials_that_are_no_use() {
 proptest! {
     #[test]
     fn anything_at_all_never_panics_and_never_passes(first in any::<Vec<u8>>(), last in "c=biws,r=abcdefgh,p=[A-Za-z0-9+/=]{0,40}|.{0,40}") {
-        let _ = ClientFirst::parse(&first);
+        let _ = ClientFirstMessage::parse(&first);
         let credentials = Credentials::derive(Mechanism::Sha1, USER, PASSWORD, vec![1], 1).unwrap();
-        let opening = ClientFirst::parse(b"n,,n=user,r=abcd").unwrap();
+        let opening = ClientFirstMessage::parse(b"n,,n=user,r=abcd").unwrap();
         let (mut server, _) = ServerConversation::start(Mechanism::Sha1, opening, credentials, "efgh", true);
         prop_assert!(server.step(last.as_bytes()).is_err());
         let (mut client, _) = ClientConversation::start(Mechanism::Sha1, USER, PASSWORD, "abcd");

@@ -42,7 +42,7 @@ pub(crate) struct Config {
     #[arg(long, requires = "uri", conflicts_with = "no_load")]
     pub(super) load: bool,
     /// Load the server without asking first
-    #[arg(long, requires = "load")]
+    #[arg(long, requires = "load", conflicts_with_all = ["no_load", "time", "slo", "need", "storage_engine"])]
     pub(super) yes: bool,
     /// Only probe the disk, and load no server
     #[arg(long)]

@@ -12,10 +12,10 @@ use super::config::Config;
 use crate::{confirmation, output};
 
 /// The time for which a deployment is watched, which includes a checkpoint if there is one each minute.
-const TIME: Nanos = Nanos::secs(60);
-const QUICK_TIME: Nanos = Nanos::secs(15);
+const WATCH_TIME: Nanos = Nanos::secs(60);
+const QUICK_WATCH_TIME: Nanos = Nanos::secs(15);
 /// The shortest time that allows a judgement.
-const MIN_TIME: Nanos = Nanos::secs(5);
+const MIN_WATCH_TIME: Nanos = Nanos::secs(5);
 
 impl Config {
     /// Refuses contradictory options; opens nothing.
@@ -30,6 +30,7 @@ impl Config {
             (self.no_load, "--no-load"),
             (self.size.is_some(), "--size"),
             (self.mongodb.is_some(), "--mongodb"),
+            (self.documents.flag().is_some(), self.documents.flag().unwrap_or_default()),
         ];
         if let Some((_, name)) =
             of_directory.iter().find(|(is_given, _)| *is_given && !self.examines_directory())
@@ -42,15 +43,15 @@ impl Config {
             let what = "--need and --slo both state an objective";
             return Err(Error::usage(what).advise("leave one of them out").into());
         }
-        if self.watch_time() < MIN_TIME {
+        if self.watch_time() < MIN_WATCH_TIME {
             let what = format!("--for {} is too short to say anything", self.watch_time());
-            return Err(Error::usage(what).advise(format!("take {MIN_TIME} or more")).into());
+            return Err(Error::usage(what).advise(format!("take {MIN_WATCH_TIME} or more")).into());
         }
         Ok(())
     }
 
     pub(super) fn watch_time(&self) -> Nanos {
-        self.time.unwrap_or(if self.quick { QUICK_TIME } else { TIME })
+        self.time.unwrap_or(if self.quick { QUICK_WATCH_TIME } else { WATCH_TIME })
     }
 
     /// Whether the deployment is watched and not loaded.

@@ -44,7 +44,7 @@ pub(super) struct StopArgs {
     #[command(flatten)]
     tagged: TaggedArgs,
     /// Do not wait until they have ended
-    #[arg(long)]
+    #[arg(long, conflicts_with = "timeout")]
     no_wait: bool,
     #[command(flatten)]
     patience: TimeoutArgs,
@@ -106,7 +106,7 @@ pub(super) fn start(args: StartArgs) -> Result<VerbOutcome> {
 /// Stops servers with SIGTERM or by `shutdown`.
 pub(super) fn stop(args: StopArgs) -> Result<VerbOutcome> {
     let (count, has_waited) = send(&args, Signal::TERM)?;
-    let verb = if has_waited { "stopped" } else { "told to stop" };
+    let verb = if has_waited { "stopped" } else { "asked to stop" };
     output::line(&format!("{} {verb}", servers(count)))?;
     Ok(VerbOutcome::Clean)
 }

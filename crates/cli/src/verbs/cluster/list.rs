@@ -22,10 +22,10 @@ pub(super) struct ListArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Show the tags of each server, by which other actions select
+    /// Show the tags of each server, by which other actions select (--json has them anyway)
     #[arg(long)]
     tags: bool,
-    /// Show the command line of each server
+    /// Show the command line of each server (--json has it anyway)
     #[arg(long)]
     startup: bool,
     /// The same as --tags

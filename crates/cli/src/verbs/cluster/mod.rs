@@ -176,7 +176,9 @@ pub(crate) fn command() -> Command {
         .long_about(None)
         .after_help(EXAMPLES)
         .subcommand_required(true)
-        .arg_required_else_help(true);
+        .arg_required_else_help(true)
+        // An alias may give an option that its user gives again, as with mlaunch.
+        .args_override_self(true);
     command.mut_subcommand("init", |init| init.args(init::tls_arguments()))
 }
 

@@ -106,6 +106,20 @@ mod tests {
         }
     }
 
+    /// An alias with a port, called with another one, was refused; mlaunch takes the last.
+    #[test]
+    fn an_option_may_be_given_again() {
+        let given = |line: &str| {
+            let words = plain(line.split(' ').map(OsString::from).collect());
+            let matches = super::super::command().try_get_matches_from(words.into_iter().skip(1)).unwrap();
+            matches.subcommand().map(|(_, matches)| matches.clone()).unwrap()
+        };
+        let init = given("fathom cluster --single --port 7 --dir a --port 8 --single --slowms 5 --dir b");
+        assert_eq!(init.get_one::<u16>("port"), Some(&8));
+        let list = given("fathom cluster list --dir a --dir b");
+        assert_eq!(list.get_one::<std::path::PathBuf>("dir"), Some(&"b".into()));
+    }
+
     #[test]
     fn options_of_the_servers_go_behind_the_dashes() {
         assert_eq!(

@@ -74,7 +74,7 @@ pub(crate) struct Config {
     #[arg(long, conflicts_with_all = LONE, conflicts_with = "list")]
     factors: bool,
     /// Print the study's file
-    #[arg(long, conflicts_with_all = ["dry_run", "json"])]
+    #[arg(long, conflicts_with_all = ["dry_run", "json", "quick", "size", "dir", "runs"])]
     print: bool,
     /// Print JSON: one document at the end
     #[arg(long)]

@@ -24,10 +24,10 @@ use crate::outcome::VerbOutcome;
 use crate::output;
 
 /// The bounds of the interval between two frames on a screen, so that a reader can follow. In lines the interval is that of the clock.
-const SCREEN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
-const LINES: Duration = Duration::from_secs(1);
+const FRAME_INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two judgements.
-const JUDGED: Duration = Duration::from_millis(500);
+const MIN_JUDGEMENT_INTERVAL: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -114,9 +114,9 @@ fn watched(config: &Config, recording: &Recording, signals: &Signals) -> Result<
     let watch = WatchLoop {
         target: format!("a recording, {} times as fast; q skips it", config.speed),
         feed: &mut replay,
-        judge: JudgeThread::start(JUDGED)?,
+        judge: JudgeThread::start(MIN_JUDGEMENT_INTERVAL)?,
         signals,
-        interval: if is_screen { second.clamp(SCREEN.0, SCREEN.1) } else { LINES },
+        interval: if is_screen { second.clamp(FRAME_INTERVALS.0, FRAME_INTERVALS.1) } else { LINE_INTERVAL },
         until: None,
         metrics: None,
     };

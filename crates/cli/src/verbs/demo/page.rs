@@ -1,4 +1,4 @@
-//! The path of the page. It is never a file other than a page of this verb, and is checked before anything is shown.
+//! Chooses the path of the demo's page before anything is shown. An existing file is replaced only if it is a page of this verb.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,12 @@ const TAIL_BYTES: u64 = 256;
 pub(super) enum PageFile {
     /// The page in this file.
     At(PathBuf),
-    /// A new file among the temporary ones: the state folder cannot be written.
+    /// A new file in the folder for temporary files, because the state folder cannot be written.
     Temporary,
 }
 
 impl PageFile {
-    /// The named file, else one within the kept folder, else one in the state folder, else a temporary file.
+    /// The file of `--output`; without it one in the folder of `--keep`, in the state folder, or in the folder for temporary files.
     ///
     /// # Errors
     /// When an existing file is not a page of this verb, or no file can be written.
@@ -76,7 +76,7 @@ fn new_file() -> Result<PathBuf> {
 fn refused(folder: &Path, error: std::io::Error) -> Error {
     Error::io("write the page into", folder, error)
         .with_kind(Kind::Unsupported)
-        .advise("name another place with --output")
+        .advise("name a file in another folder with --output")
 }
 
 fn try_to_write(folder: &Path) -> Result<()> {

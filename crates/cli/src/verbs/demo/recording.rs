@@ -71,8 +71,8 @@ impl Recording {
         let (before, after) = (place.join(BEFORE), place.join(AFTER));
         let mut probe = Run::open(place.join(PROBE))?.results()?;
         probe.retain(|entry| matches!(entry, Entry::Step(_)));
-        let (assessment, state) = Assessment::of_folder(&before, probe.clone())?;
-        let (assessment_after, _) = Assessment::of_folder(&after, probe)?;
+        let (assessment, state) = Assessment::from_folder(&before, probe.clone())?;
+        let (assessment_after, _) = Assessment::from_folder(&after, probe)?;
         let runs = (Run::open(&before)?, Run::open(&after)?);
         let mut readings = runs.0.readings()?;
         readings.sort_by_key(|reading| reading.end_ns);

@@ -187,7 +187,7 @@ fn recorded(config: &Config) -> Result<(Assessment, State, Option<PathBuf>)> {
     }
     let folder =
         run_folders::named_or_newest(config.paths.first().map(PathBuf::as_path), config.runs.as_deref())?;
-    let (assessment, state) = Assessment::of_folder(&folder, probed(config)?)?;
+    let (assessment, state) = Assessment::from_folder(&folder, probed(config)?)?;
     Ok((assessment, state, Some(folder)))
 }
 

@@ -119,11 +119,21 @@ fn all_lines(servers: &[JudgedRecording], zone: &TimeZone, detail: TextDetail) -
             all.extend(wrapped(&line, "  ", "    ", WIDTH));
         }
     }
-    for sentence in clock_sentences(servers) {
+    let common = if servers.len() > 1 { common_missing(servers) } else { Vec::new() };
+    for sentence in clock_sentences(servers).iter().map(String::as_str).chain(common) {
         all.push(String::new());
-        all.extend(wrapped(&printable(&sentence), "", "  ", WIDTH));
+        all.extend(wrapped(&printable(sentence), "", "  ", WIDTH));
     }
     all
+}
+
+/// The sentences on what none of several recordings has.
+fn common_missing(servers: &[JudgedRecording]) -> Vec<&str> {
+    let Some((first, others)) = servers.split_first() else { return Vec::new() };
+    let is_common = |sentence: &&String| {
+        others.iter().all(|server| server.judgement.missing.iter().any(|other| other == *sentence))
+    };
+    first.judgement.missing.iter().filter(is_common).map(String::as_str).collect()
 }
 
 /// The slow operations of a log without a recording, as one document.

@@ -29,7 +29,7 @@ pub(super) struct ExportArgs {
     /// The file to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -50,7 +50,7 @@ enum Format {
 
 pub(super) fn run(args: &ExportArgs) -> Result<VerbOutcome> {
     if args.format == Format::Csv && args.recording.has_standard_input() {
-        let what = "CSV reads a recording twice, for its columns and for its rows, and standard input can be read once";
+        let what = "CSV needs two passes over a recording, one for the columns and one for the rows, and standard input can be read only once";
         return Err(Error::usage(what).advise("save it to a file, or use --format jsonl").into());
     }
     let Some(path) = &args.output else {
@@ -128,10 +128,7 @@ fn each_block(
     let problems =
         visit_samples(&args.recording.paths, filter, &|path| matches(&patterns, path), &mut |block| {
             if signals.stopped() {
-                return Err(Error::new(
-                    Kind::Stopped,
-                    "the export was interrupted, and its file is not written",
-                ));
+                return Err(Error::new(Kind::Stopped, "the export was interrupted, and no file was written"));
             }
             if block.metrics.is_empty() {
                 return Ok(());

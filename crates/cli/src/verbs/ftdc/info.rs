@@ -39,8 +39,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<VerbOutcome> {
         let what = "only dumps of a server are named, and no recording";
         return Err(Error::usage(what).advise("name its diagnostic.data too").into());
     }
-    let (mut servers, problems) = take_inventory(&recordings)?;
+    // First, since it keeps what an archive on standard input holds.
     let found = RecordingCompanions::find_dumps(&recordings, &dumps);
+    let (mut servers, problems) = take_inventory(&recordings)?;
     servers.iter_mut().for_each(|server| found.dumps.complete(&mut server.facts));
     let zone = args.recording.zone();
     if args.json {

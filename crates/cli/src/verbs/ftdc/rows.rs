@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::output;
 use crate::recording_arguments::precise_time;
 
-/// The names of the metrics of a block. If a path occurs twice, as on hosts with a mount point listed twice, the second has its number at the end.
+/// The names of the metrics of a block. If a path occurs twice, as on a host that lists a mount point twice, the second name ends in `#2`.
 fn column_names<'m>(metrics: &[&'m Metric]) -> Vec<Cow<'m, str>> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let name = |metric: &&'m Metric| {

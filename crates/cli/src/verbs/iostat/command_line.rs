@@ -90,7 +90,7 @@ pub(crate) struct Config {
     #[arg(short = 'g', value_name = "NAME", action = ArgAction::Append, allow_hyphen_values = true)]
     groups: Vec<String>,
     /// Show the totals of groups without their devices
-    #[arg(short = 'H', requires = "groups")]
+    #[arg(short = 'H', requires = "groups", conflicts_with = "tree")]
     totals_only: bool,
     /// Read counters only from DIR, where a driver in user space writes them; +f DIR: from the kernel too
     #[arg(short = 'f', value_name = "DIR")]
@@ -440,6 +440,7 @@ mod tests {
             "-f /a +f /b",
             "-o XML",
             "--tree -g a",
+            "--tree -H",
         ] {
             let error = try_parse(&words.split_whitespace().collect::<Vec<_>>()).unwrap_err();
             assert_eq!(error.downcast_ref::<clap::Error>().unwrap().exit_code(), 2, "{words}");

@@ -25,7 +25,7 @@ pub(super) struct ExportArgs {
     /// The file of the bundle [default: NAME.tar.zst here]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that is there already
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }

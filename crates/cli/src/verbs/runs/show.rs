@@ -44,7 +44,7 @@ pub(super) fn run(args: &ShowArgs, place: &RunsFolder) -> Result<VerbOutcome> {
     match folder.manifest.verb.as_str() {
         // These verbs print a judgement of their series.
         "explain" | "watch" | "import" => {
-            let (assessment, state) = Assessment::of_folder(&folder.path, Vec::new())?;
+            let (assessment, state) = Assessment::from_folder(&folder.path, Vec::new())?;
             blocks.push(assessment_text::text(&assessment, state, Some(&folder.path)));
         }
         _ => {

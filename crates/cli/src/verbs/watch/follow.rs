@@ -94,7 +94,7 @@ impl<S: Feed> WatchLoop<'_, S> {
 
     /// Shows the screen on a terminal, until the user quits.
     pub(in crate::verbs) fn on_terminal(mut self) -> Result<FollowEnd> {
-        let paint = Paint::of_environment(|name| std::env::var(name).ok());
+        let paint = Paint::from_environment(|name| std::env::var(name).ok());
         let mut terminal = Terminal::take(paint)?;
         let mut mode = DisplayMode::default();
         let mut screen = self.screen();
@@ -153,7 +153,7 @@ impl<S: Feed> WatchLoop<'_, S> {
             // A server that first answers later than others must not move the columns again.
             let more = text_view::is_several(&screen) && !several;
             several |= more;
-            let is_headed = more || moments % text_view::HEADER_EVERY == 0;
+            let is_headed = more || moments % text_view::LINES_PER_HEADER == 0;
             if is_headed {
                 output::line(&text_view::header(several))?;
             }

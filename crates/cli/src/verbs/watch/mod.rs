@@ -31,7 +31,7 @@ use crate::output;
 /// The shortest and the longest useful interval.
 const INTERVALS: (Nanos, Nanos) = (Nanos::millis(100), Nanos::secs(60));
 /// The shortest time between two judgements.
-const JUDGED: Duration = Duration::from_secs(2);
+const MIN_JUDGEMENT_INTERVAL: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 EXAMPLES:
@@ -64,7 +64,7 @@ pub(crate) struct Config {
     #[arg(long)]
     record: bool,
     /// Directory for run folders [default: the state folder's runs/]
-    #[arg(long, value_name = "DIR", requires = "record")]
+    #[arg(long, value_name = "DIR", requires = "record", conflicts_with = "replay")]
     runs: Option<PathBuf>,
     /// Serve every series as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
@@ -103,7 +103,7 @@ pub(crate) fn run(config: Config) -> Result<VerbOutcome> {
         let view = ReplayView {
             hindsight: Duration::from(config.hindsight),
             interval: config.interval(),
-            judged: JUDGED,
+            judged: MIN_JUDGEMENT_INTERVAL,
             time: config.time.map(Duration::from),
             is_plain: config.plain,
             is_json: config.json,
@@ -164,7 +164,7 @@ impl Events for WatchOutput<'_> {
         let watch = WatchLoop {
             feed,
             target: self.target.clone(),
-            judge: JudgeThread::start(JUDGED)?,
+            judge: JudgeThread::start(MIN_JUDGEMENT_INTERVAL)?,
             signals,
             interval: self.config.interval(),
             until,

@@ -9,7 +9,7 @@ use fathom_errors::{Error, Kind};
 use fathom_explain::Evidence;
 use fathom_ftdc::SampleFilter;
 use fathom_process::Signals;
-use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, Replay, open_run};
+use fathom_session::{JudgeThread, MAX_RECORDED_S, RecordedRun, RecordingCompanions, Replay, open_run};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -18,20 +18,24 @@ use crate::outcome::VerbOutcome;
 use crate::output;
 use crate::recording_arguments::{note_problems, parse_time, parse_zone};
 
+/// The arguments of watching servers and devices, which a replay does not do. clap waives the requirement of an argument that
+/// conflicts with another one that is given, so each argument of a replay has these conflicts itself.
+const LIVE: [&str; 7] = ["uri", "dir", "device", "namespace", "log", "record", "metrics"];
+
 /// The recording to replay.
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
     /// Show a run folder or a mongod's recording (diagnostic.data) as if it happened now
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["uri", "dir", "device", "namespace", "log", "record", "metrics"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = LIVE)]
     pub(super) replay: Option<PathBuf>,
     /// The time at which a replay begins, like 2026-11-27T19:28 [default: the first sample]
-    #[arg(long, value_name = "TIME", requires = "replay")]
+    #[arg(long, value_name = "TIME", requires = "replay", conflicts_with_all = LIVE)]
     at: Option<String>,
     /// How many seconds of a replay pass in one
-    #[arg(long, value_name = "FACTOR", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600), requires = "replay")]
+    #[arg(long, value_name = "FACTOR", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600), requires = "replay", conflicts_with_all = LIVE)]
     speed: u32,
     /// The time zone of --at [default: UTC]
-    #[arg(long, value_name = "ZONE", value_parser = parse_zone, requires = "replay")]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone, requires = "at", conflicts_with_all = LIVE)]
     tz: Option<TimeZone>,
 }
 
@@ -89,16 +93,17 @@ fn run_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) 
 fn recording_replay(speed: u32, path: &Path, at_ms: Option<i64>, hindsight: Duration) -> Result<Replay> {
     let hindsight_ms = i64::try_from(hindsight.as_millis()).unwrap_or(i64::MAX);
     let inputs = [path.to_owned()];
+    let dumps = RecordingCompanions::find_dumps(&inputs, &[]).dumps;
     let run = match at_ms {
         Some(at_ms) => {
             let from_ms = at_ms.saturating_sub(hindsight_ms);
             let to_ms = from_ms.saturating_add(MAX_RECORDED_S as i64 * 1000);
-            RecordedRun::read(&inputs, SampleFilter::new(from_ms..=to_ms))?
+            RecordedRun::read(&inputs, SampleFilter::new(from_ms..=to_ms), &dumps)?
         }
-        None => match RecordedRun::read(&inputs, SampleFilter::new(i64::MIN..=i64::MAX)) {
+        None => match RecordedRun::read(&inputs, SampleFilter::new(i64::MIN..=i64::MAX), &dumps) {
             // Standard input can be read once.
             Err(error) if error.kind() == Kind::Usage && path != Path::new("-") => {
-                let run = RecordedRun::read_first(&inputs)?;
+                let run = RecordedRun::read_first(&inputs, &dumps)?;
                 output::note(
                     "fathom: note: the recording is longer than six hours, and these are its first six; --at TIME begins later",
                 );

@@ -399,6 +399,9 @@ fn what_a_busy_server_runs_is_named_in_every_form() {
     assert!(lines.iter().any(|line| line.contains("waits for lock Database")), "{lines:#?}");
     let text = shown(&screen, (120, 40), DisplayMode::default(), PLAIN);
     assert!(text.contains("find shop.orders COLLSCAN (PyMongo 4.10.1)"), "{text}");
+    // A small terminal has them too: other sections yield.
+    let small = shown(&screen, (80, 24), DisplayMode::default(), PLAIN);
+    assert!(small.contains("find shop.orders COLLSCAN (PyMongo 4.10.1)"), "{small}");
     let idle = single();
     assert!(idle.operations.is_empty() && text_view::operations(&idle).is_empty());
 }

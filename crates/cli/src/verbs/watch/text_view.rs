@@ -6,7 +6,7 @@ use super::draw::paint::{clock, count, megabytes, percent, time, time_or_dash};
 use super::view::{DeviceFigures, MemberView, OperationView, Screen};
 
 /// The names of the columns are repeated after this many moments.
-pub(super) const HEADER_EVERY: u64 = 20;
+pub(super) const LINES_PER_HEADER: u64 = 20;
 
 /// Table: the columns, and how wide they are.
 const COLUMNS: [(&str, usize); 21] = [
@@ -89,8 +89,8 @@ pub(super) fn operations(screen: &Screen) -> Vec<String> {
 /// The operations that a reader would notice as others than before.
 pub(super) fn main_operations(screen: &Screen) -> Vec<String> {
     /// Smaller shares change from moment to moment.
-    const MIN_SHARE: f64 = 0.2;
-    let main = screen.operations.iter().filter(|one| one.time_share >= MIN_SHARE);
+    const MIN_LAYER_SHARE: f64 = 0.2;
+    let main = screen.operations.iter().filter(|one| one.time_share >= MIN_LAYER_SHARE);
     main.map(|one| format!("{} {} {}", one.member, one.kind, one.namespace)).collect()
 }
 

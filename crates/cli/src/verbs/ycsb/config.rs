@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use fathom_errors::{Error, Kind};
 use fathom_load::builtin_workloads;
 use fathom_load::client_settings::{ClientSettings, phase_of};
@@ -74,10 +74,10 @@ pub(crate) struct Config {
     #[arg(long, requires = "slo", conflicts_with = "target")]
     pub(super) find_max: bool,
     /// A latency objective for --find-max, such as 'p99<10ms'
-    #[arg(long, requires = "find_max")]
+    #[arg(long, requires = "find_max", conflicts_with_all = ["workload", "target"])]
     pub(super) slo: Option<Slo>,
     /// How long each step of --find-max is measured
-    #[arg(long, default_value = "30s", value_name = "TIME", requires = "find_max")]
+    #[arg(long, default_value = "30s", value_name = "TIME", requires = "find_max", conflicts_with_all = ["workload", "target"])]
     pub(super) step: Nanos,
     /// Serve the progress as OpenMetrics: a port of the loopback, or ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
@@ -86,7 +86,7 @@ pub(crate) struct Config {
     #[arg(long, conflicts_with = "no_record")]
     pub(super) watch: bool,
     /// The directory of the data on this host, where the servers do not say it themselves
-    #[arg(long, value_name = "DIR", requires = "watch")]
+    #[arg(long, value_name = "DIR", requires = "watch", conflicts_with = "no_record")]
     pub(super) watch_dir: Option<PathBuf>,
     /// Print one JSON document in place of YCSB's report
     #[arg(long)]
@@ -105,6 +105,18 @@ pub(crate) struct Config {
     /// Accepted for compatibility; ignored (-jvm-args)
     #[arg(long, hide = true, allow_hyphen_values = true)]
     pub(super) jvm_args: Option<String>,
+    /// The flags that set properties, in the order of the command line.
+    #[arg(skip)]
+    flags: Vec<PropertyFlag>,
+}
+
+/// A flag that sets a property.
+#[derive(Clone, Debug)]
+struct PropertyFlag {
+    place: usize,
+    /// The property and the flag; `None` for `-p`, whose value names the property.
+    named: Option<(&'static str, &'static str)>,
+    value: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -156,33 +168,53 @@ fn document_workload(file: &Path) -> Result<String> {
 /// A report's file that cannot be written is refused before the load rather than after it.
 pub(super) fn check_export_file(settings: &ClientSettings) -> Result<()> {
     if let Some(file) = &settings.export_file {
+        let is_new = std::fs::symlink_metadata(file).is_err();
         let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
         opened.map_err(|error| Error::io("write the report to", file, error))?;
+        if is_new {
+            // A load that fails leaves no empty report.
+            std::fs::remove_file(file).map_err(|error| Error::io("remove", file, error))?;
+        }
     }
     Ok(())
 }
 
 impl Config {
+    /// Reads the command line. Of two flags that set one property the later one counts, as in YCSB.
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self> {
+        let mut config = Config::from_arg_matches(matches)?;
+        let indices = |id: &str| matches.indices_of(id).into_iter().flatten();
+        let pair = |(place, pair): (usize, &String)| PropertyFlag { place, named: None, value: pair.clone() };
+        let mut flags: Vec<PropertyFlag> = indices("properties").zip(&config.properties).map(pair).collect();
+        for (id, property, flag, value) in [
+            ("threads", "threadcount", "-threads", &config.threads),
+            ("target", "target", "-target", &config.target),
+            ("label", "label", "-l", &config.label),
+            ("db", "db", "-db", &config.db),
+        ] {
+            let named = Some((property, flag));
+            let given = indices(id).zip(value);
+            flags.extend(given.map(|(place, value)| PropertyFlag { place, named, value: value.clone() }));
+        }
+        flags.sort_by_key(|flag| flag.place);
+        config.flags = flags;
+        Ok(config)
+    }
+
     /// The properties of all files and flags.
     pub(super) fn properties(&self) -> Result<Properties> {
         let mut properties = Properties::default();
         for file in &self.files {
             properties.add_file(file)?;
         }
-        for pair in &self.properties {
-            properties.add_flag(pair)?;
-        }
-        for (name, value, flag) in [
-            ("threadcount", &self.threads, "-threads"),
-            ("target", &self.target, "-target"),
-            ("label", &self.label, "-l"),
-            ("db", &self.db, "-db"),
-        ] {
-            if let Some(value) = value {
-                properties.set(name, value, flag);
+        for PropertyFlag { named, value, .. } in &self.flags {
+            match named {
+                None => properties.add_flag(value)?,
+                Some((name, flag)) => properties.set(name, value, flag),
             }
         }
         if self.find_max {
+            self.check_search(&properties)?;
             // A search has its own time limit, and needs enough connections for the operations under way when a server stalls.
             properties.set("operationcount", "0", "--find-max");
             properties.set("maxexecutiontime", "3600", "--find-max");
@@ -196,6 +228,22 @@ impl Config {
         self.phase(&mut properties)?;
         self.check_binding(&properties)?;
         Ok(properties)
+    }
+
+    /// Refuses properties of the command line that a search sets itself, and the file of a report that it does not make.
+    fn check_search(&self, properties: &Properties) -> Result<()> {
+        const SET: [&str; 5] = ["target", "arrivals", "operationcount", "maxexecutiontime", "warmup"];
+        let pairs = self.properties.iter().filter_map(|pair| pair.split_once('='));
+        let mut names = pairs.filter(|(_, value)| value.trim() != "0").map(|(name, _)| name.trim());
+        if let Some(name) = names.find(|name| SET.contains(name)) {
+            let what = format!("{name} has no effect with --find-max, which sets it for each step");
+            return Err(Error::usage(what).advise("leave it out").into());
+        }
+        if let Some(file) = properties.text("exportfile") {
+            let what = format!("exportfile={file} is for YCSB's report, and --find-max makes none");
+            return Err(Error::usage(what).advise("leave it out; --json prints all steps").into());
+        }
+        Ok(())
     }
 
     /// The workload of the command line: that of the properties, a search on it, or a workload of documents.
@@ -308,6 +356,28 @@ mod tests {
     fn after(line: &str) -> String {
         let words = plain(line.split(' ').map(OsString::from).collect());
         words.iter().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// `-threads` counted before each `-p`, and a flag that a script repeats was refused.
+    #[test]
+    fn the_later_of_two_flags_counts() {
+        let value = |line: &str, name: &str| {
+            let words = plain(line.split(' ').map(OsString::from).collect()).into_iter().skip(1);
+            let matches = super::super::command().try_get_matches_from(words).unwrap();
+            let properties = Config::from_matches(&matches).unwrap().properties().unwrap();
+            properties.get(name).map(str::to_owned)
+        };
+        for (line, threads) in [
+            ("fathom ycsb run mongodb -threads 4 -p threadcount=8", "8"),
+            ("fathom ycsb run mongodb -p threadcount=8 -threads 4", "4"),
+            ("fathom ycsb run mongodb -p threadcount=8 -p threadcount=2", "2"),
+            ("fathom ycsb run mongodb -threads 4 -p threadcount=8 -threads 3 -s -s", "3"),
+        ] {
+            assert_eq!(value(line, "threadcount").as_deref(), Some(threads), "{line}");
+        }
+        let twice = "fathom ycsb run mongodb -target 5 -l one -target 6 -l two";
+        assert_eq!(value(twice, "target").as_deref(), Some("6"));
+        assert_eq!(value(twice, "label").as_deref(), Some("two"));
     }
 
     #[test]

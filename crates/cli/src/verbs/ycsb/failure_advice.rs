@@ -1,4 +1,4 @@
-//! The usual causes of failed operations of a core workload, and advice.
+//! The usual causes of failed operations, and advice.
 
 use fathom_load::core_workload::{CoreWorkload, Phase};
 use fathom_load::driving::LoadResult;
@@ -32,7 +32,7 @@ impl TargetCollection {
         let deletes = ended.metrics.iter().any(|(name, _)| *name == "DELETE");
         let missing = sum(Status::NotFound);
         let all: u64 = Status::ALL.into_iter().map(sum).sum();
-        let has_duplicates = ended.failures.keys().any(|kind| kind.starts_with("DuplicateKey("));
+        let has_duplicates = has_duplicates(ended);
         let sentences = [
             // Deleted records are expected to be missing.
             (missing > 0 && !deletes).then(|| self.missing_records(missing, all)),
@@ -70,4 +70,18 @@ impl TargetCollection {
             ),
         }
     }
+}
+
+fn has_duplicates(ended: &LoadResult) -> bool {
+    ended.failures.keys().any(|kind| kind.starts_with("DuplicateKey("))
+}
+
+/// The same for a workload of documents, whose numbers are looked up once.
+pub(super) fn advice_on_documents(ended: &LoadResult) -> Option<String> {
+    has_duplicates(ended).then(|| {
+        "some documents that it inserts exist already: another client inserts into the same collection, and both go on behind \
+         the documents that were there at the start; give each client numbers of its own (!sequence {start: 1, step: 2}) or \
+         an _id of !objectid"
+            .to_owned()
+    })
 }

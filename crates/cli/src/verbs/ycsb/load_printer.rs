@@ -1,6 +1,8 @@
 //! The output of a load: status lines or a bar while it runs, then YCSB's report, or figures for a document.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,7 +20,7 @@ use fathom_units::count;
 use serde_json::Value;
 
 use super::config::Config;
-use super::failure_advice::TargetCollection;
+use super::failure_advice::{TargetCollection, advice_on_documents};
 use super::load_progress::LoadProgress;
 use super::points::{HistogramFiles, Points};
 use super::{points, results};
@@ -125,7 +127,8 @@ impl<'s> LoadPrinter<'s> {
         self.since_operations = 0;
     }
 
-    /// Prints the report. The first failure is kept for the end, so that the measurement is not lost.
+    /// Prints the report, and writes the files that properties ask for. With `--json` standard output is for the document alone.
+    /// The first failure is kept for the end, so that the measurement is not lost.
     fn show_report(&mut self, ended: &LoadResult, wall: Duration) {
         let raw = std::mem::replace(&mut self.points, Points::new()).taken();
         let metrics = [ended.metrics.as_slice(), ended.report_only.as_slice()].concat();
@@ -136,12 +139,23 @@ impl<'s> LoadPrinter<'s> {
             series: &self.means.series(),
             raw: &raw,
         };
-        if self.report.wants_raw() {
+        let prints = !self.config.json;
+        if self.report.wants_raw() && (prints || self.report.raw_file().is_some()) {
             let written = points::write(self.report, &raw).err();
             self.report_error = self.report_error.take().or(written);
         }
-        let shown = show(&report(self.report, &totals), self.settings.export_file.as_deref());
-        self.report_error = self.report_error.take().or(shown.err());
+        let text = report(self.report, &totals);
+        let written = match self.settings.export_file.as_deref() {
+            Some(file) => export(&text, file, self.parts.is_empty()),
+            None => Ok(()),
+        };
+        // A report that its file does not take is not lost.
+        let shown = match (&written, self.settings.export_file.is_some()) {
+            (Ok(()), true) => Ok(()),
+            _ if prints => output::line(text.trim_end()),
+            _ => Ok(()),
+        };
+        self.report_error = self.report_error.take().or(written.err()).or(shown.err());
     }
 }
 
@@ -192,12 +206,12 @@ impl Events for LoadPrinter<'_> {
 
     fn part_ends(&mut self, part: LoadPart<'_>, ended: &LoadResult, wall: Duration) -> ControlFlow<()> {
         self.last_status();
-        if !self.config.json {
-            self.show_report(ended, wall);
-        }
+        self.show_report(ended, wall);
         results::show_summary(ended, part.settings);
         self.has_failures |= ended.has_failures();
-        for sentence in self.collection.iter().flat_map(|one| one.advice(part.phase, ended)) {
+        let of_documents = self.config.workload.as_ref().and_then(|_| advice_on_documents(ended));
+        let of_collection = self.collection.iter().flat_map(|one| one.advice(part.phase, ended));
+        for sentence in of_collection.chain(of_documents) {
             output::note(&format!("fathom: {sentence}"));
         }
         self.parts.push(results::load_document(part.name, ended));
@@ -220,12 +234,31 @@ impl Events for LoadPrinter<'_> {
     }
 }
 
-/// Writes the report to a file; to standard output without one, or if the file cannot be written.
-fn show(text: &str, file: Option<&str>) -> Result<()> {
-    let Some(file) = file else { return output::line(text.trim_end()) };
-    let written = std::fs::write(file, text).map_err(|error| Error::io("write the report to", file, error));
-    if written.is_err() {
-        output::line(text.trim_end())?;
+/// Writes the report to a file. The first part of a load replaces what the file held, and the others follow it.
+fn export(text: &str, file: &str, is_first: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true);
+    if is_first {
+        options.write(true).truncate(true)
+    } else {
+        options.append(true)
+    };
+    let opened = options.open(file).and_then(|mut open| open.write_all(text.as_bytes()));
+    opened.map_err(|error| Error::io("write the report to", file, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a workload with several phases, the file had the report of the last one only.
+    #[test]
+    fn the_parts_of_a_load_share_one_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("report").display().to_string();
+        std::fs::write(&file, "the report of an earlier load").unwrap();
+        export("first\n", &file, true).unwrap();
+        export("second\n", &file, false).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "first\nsecond\n");
     }
-    written
 }

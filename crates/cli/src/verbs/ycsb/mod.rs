@@ -61,6 +61,8 @@ pub(crate) fn command() -> Command {
         .about("Load a MongoDB as YCSB does: its command line, files, keys and report, cheaper")
         .long_about(None)
         .after_help(EXAMPLES)
+        // A script adds its own options to those of its user, as with YCSB.
+        .args_override_self(true)
 }
 
 /// Loads or runs, and reports.

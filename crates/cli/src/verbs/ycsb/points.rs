@@ -1,7 +1,7 @@
 //! The files that YCSB writes on request: every single latency, and histogram logs.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -89,6 +89,8 @@ impl HistogramFiles {
         if !self.logs.contains_key(name) {
             // A plain prefix, as in YCSB: without a separator.
             let path = PathBuf::from(format!("{}{name}.hdr", self.prefix));
+            // The log of an earlier run is replaced, as in YCSB: times in it count from another start.
+            File::create(&path).map_err(|error| Error::io("create", &path, error))?;
             self.logs.insert(name.to_owned(), LatencyLog::create(path, self.started)?);
         }
         let missing = || Error::usage(format!("no log of {name}"));

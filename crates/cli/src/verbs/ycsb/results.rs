@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use crate::output;
 
 /// A schedule lag above this at the 99th percentile, in nanoseconds, is due to the client or to connections that are all busy.
-const LAG_NS: u64 = 1_000_000;
+const MAX_LAG_NS: u64 = 1_000_000;
 /// The largest gap in Little's law (docs/methods.md#littles-law).
-const GAP: f64 = 0.02;
+const MAX_CLIENT_GAP: f64 = 0.02;
 
 /// Prints the main facts of a load to standard error: both clocks, failures and their reasons, and whether the client was the
 /// limit.
@@ -113,7 +113,7 @@ fn sentences(ended: &LoadResult, settings: &ClientSettings) -> Vec<String> {
             ));
         }
         let lag = ended.lag.quantile_ns(0.99).unwrap_or(0);
-        if lag > LAG_NS {
+        if lag > MAX_LAG_NS {
             sentences.push(format!(
                 "fathom: operations were sent late: 99 % within {:.1} ms of when they were due; more connections may help",
                 lag as f64 / 1e6
@@ -167,7 +167,7 @@ fn little(ended: &LoadResult, rate_per_s: f64) -> Option<String> {
         mean_latency_ns: sum_ns / count as f64,
     };
     let gap = check.relative_gap();
-    (rate_per_s > 0.0 && gap > GAP).then(|| {
+    (rate_per_s > 0.0 && gap > MAX_CLIENT_GAP).then(|| {
         format!(
             "fathom: Little's law is off by {:.1} %: {:.2} operations were under way, and {:.2} follow from rate and latency",
             gap * 100.0,

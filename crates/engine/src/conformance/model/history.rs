@@ -8,7 +8,7 @@ pub(super) const SESSIONS: u64 = 5;
 
 /// A key of one of the two tables: 0 has numbers, 1 has bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Spot {
+pub(super) struct TableKey {
     pub(super) table: usize,
     pub(super) key: OwnedKey,
 }
@@ -26,19 +26,19 @@ pub(super) enum CursorMove {
 
 /// One call, or a few that belong together.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum HistoryAction {
     Begin,
     Commit {
         durable: bool,
     },
     Rollback,
-    Get(Spot),
-    Insert(Spot, ValueRecipe),
-    Put(Spot, ValueRecipe),
-    Update(Spot, ValueRecipe),
+    Get(TableKey),
+    Insert(TableKey, ValueRecipe),
+    Put(TableKey, ValueRecipe),
+    Update(TableKey, ValueRecipe),
     /// Changes parts of the existing value, with splices made from the seed.
-    Splice(Spot, u64),
-    Remove(Spot),
+    Splice(TableKey, u64),
+    Remove(TableKey),
     Truncate {
         table: usize,
         from: Option<OwnedKey>,
@@ -79,7 +79,7 @@ impl ValueRecipe {
 #[derive(Clone, Debug)]
 pub(super) struct ModelStep {
     pub(super) session: usize,
-    pub(super) act: Act,
+    pub(super) act: HistoryAction,
 }
 
 /// The history of a seed over `keys` different keys in each table.
@@ -99,33 +99,33 @@ struct HistoryGenerator {
 }
 
 impl HistoryGenerator {
-    fn act(&mut self) -> Act {
+    fn act(&mut self) -> HistoryAction {
         match self.random.below(100) {
-            0..14 => Act::Begin,
-            14..22 => Act::Commit { durable: self.random.once_in(20) },
-            22..25 => Act::Rollback,
-            25..35 => Act::Get(self.spot()),
-            35..45 => Act::Insert(self.spot(), self.value()),
-            45..53 => Act::Put(self.spot(), self.value()),
-            53..57 => Act::Update(self.spot(), self.value()),
-            57..61 => Act::Splice(self.spot(), self.random.next()),
-            61..69 => Act::Remove(self.spot()),
+            0..14 => HistoryAction::Begin,
+            14..22 => HistoryAction::Commit { durable: self.random.once_in(20) },
+            22..25 => HistoryAction::Rollback,
+            25..35 => HistoryAction::Get(self.spot()),
+            35..45 => HistoryAction::Insert(self.spot(), self.value()),
+            45..53 => HistoryAction::Put(self.spot(), self.value()),
+            53..57 => HistoryAction::Update(self.spot(), self.value()),
+            57..61 => HistoryAction::Splice(self.spot(), self.random.next()),
+            61..69 => HistoryAction::Remove(self.spot()),
             69..71 => self.truncate(),
             71..81 => self.walk(),
             81..88 => {
-                let Spot { table, key } = self.spot();
-                Act::Place { table, to: self.start(key) }
+                let TableKey { table, key } = self.spot();
+                HistoryAction::Place { table, to: self.start(key) }
             }
-            88..98 => Act::Go(self.step()),
-            98 => Act::Flush,
-            _ if self.random.once_in(5) => Act::Checkpoint,
-            _ => Act::Flush,
+            88..98 => HistoryAction::Go(self.step()),
+            98 => HistoryAction::Flush,
+            _ if self.random.once_in(5) => HistoryAction::Checkpoint,
+            _ => HistoryAction::Flush,
         }
     }
 
-    fn spot(&mut self) -> Spot {
+    fn spot(&mut self) -> TableKey {
         let table = self.random.below(2) as usize;
-        Spot { table, key: self.key(table) }
+        TableKey { table, key: self.key(table) }
     }
 
     /// Numbers around zero; bytes with shared prefixes, and zero and 0xff among them.
@@ -149,13 +149,13 @@ impl HistoryGenerator {
     }
 
     /// Mostly short ranges; occasionally one that is open or crossed.
-    fn truncate(&mut self) -> Act {
-        let Spot { table, key } = self.spot();
+    fn truncate(&mut self) -> HistoryAction {
+        let TableKey { table, key } = self.spot();
         match self.random.below(8) {
-            0 => Act::Truncate { table, from: None, to: Some(key) },
-            1 => Act::Truncate { table, from: Some(key), to: None },
-            2 => Act::Truncate { table, from: Some(key), to: Some(self.key(table)) },
-            _ => Act::Truncate { table, from: Some(key.clone()), to: Some(key) },
+            0 => HistoryAction::Truncate { table, from: None, to: Some(key) },
+            1 => HistoryAction::Truncate { table, from: Some(key), to: None },
+            2 => HistoryAction::Truncate { table, from: Some(key), to: Some(self.key(table)) },
+            _ => HistoryAction::Truncate { table, from: Some(key.clone()), to: Some(key) },
         }
     }
 
@@ -172,10 +172,10 @@ impl HistoryGenerator {
         if self.random.once_in(2) { CursorMove::Next } else { CursorMove::Previous }
     }
 
-    fn walk(&mut self) -> Act {
-        let Spot { table, key } = self.spot();
+    fn walk(&mut self) -> HistoryAction {
+        let TableKey { table, key } = self.spot();
         let (start, step) = (self.start(key), self.step());
         let steps = if self.random.once_in(4) { self.keys } else { self.random.below(5) };
-        Act::Walk { table, start, step, steps: steps as usize }
+        HistoryAction::Walk { table, start, step, steps: steps as usize }
     }
 }

@@ -1,6 +1,6 @@
 //! Plays a history on an engine and on the model, and stops at the first difference.
 
-use super::history::{Act, CursorMove, ModelStep, SESSIONS, Spot};
+use super::history::{CursorMove, HistoryAction, ModelStep, SESSIONS, TableKey};
 use super::state::{Demand, ModelOutcome, ModelRows, ReferenceModel};
 use crate::conformance::atomicity::spliced;
 use crate::conformance::fixture::OwnedKey;
@@ -49,49 +49,53 @@ impl Player<'_> {
     fn step(&mut self, step: &ModelStep) -> ModelCheck<()> {
         let who = step.session;
         match &step.act {
-            Act::Begin | Act::Commit { .. } | Act::Rollback => self.turn(who, &step.act),
-            Act::Get(spot) => self.get(who, spot),
-            Act::Insert(spot, value) => {
+            HistoryAction::Begin | HistoryAction::Commit { .. } | HistoryAction::Rollback => {
+                self.turn(who, &step.act)
+            }
+            HistoryAction::Get(spot) => self.get(who, spot),
+            HistoryAction::Insert(spot, value) => {
                 let value = value.bytes();
                 let result = self.sessions[who].insert(&self.tables[spot.table], spot.key.as_key(), &value);
                 self.written(who, spot, Demand::Absent, result.map(|()| true), Some(value))
             }
-            Act::Put(spot, value) => {
+            HistoryAction::Put(spot, value) => {
                 let value = value.bytes();
                 let result = self.sessions[who].put(&self.tables[spot.table], spot.key.as_key(), &value);
                 self.written(who, spot, Demand::Any, result.map(|()| true), Some(value))
             }
-            Act::Update(spot, value) => self.update(who, spot, |_| (value.bytes(), None)),
-            Act::Splice(spot, seed) => self.update(who, spot, |old| {
+            HistoryAction::Update(spot, value) => self.update(who, spot, |_| (value.bytes(), None)),
+            HistoryAction::Splice(spot, seed) => self.update(who, spot, |old| {
                 let (value, splices) = spliced(old, &mut Random::new(*seed));
                 (value, Some(splices))
             }),
-            Act::Remove(spot) => {
+            HistoryAction::Remove(spot) => {
                 let result = self.sessions[who].remove(&self.tables[spot.table], spot.key.as_key());
                 self.written(who, spot, Demand::Present, result, None)
             }
-            Act::Truncate { table, from, to } => self.truncate(who, *table, from.as_ref(), to.as_ref()),
-            Act::Walk { table, start, step, steps } => self.walk(who, *table, start, step, *steps),
-            Act::Place { table, to } => self.place(who, *table, to),
-            Act::Go(step) => self.go(who, step),
-            Act::Flush => self.engine.flush_journal().map_err(|error| error.to_string()),
-            Act::Checkpoint => self.engine.checkpoint().map_err(|error| error.to_string()),
+            HistoryAction::Truncate { table, from, to } => {
+                self.truncate(who, *table, from.as_ref(), to.as_ref())
+            }
+            HistoryAction::Walk { table, start, step, steps } => self.walk(who, *table, start, step, *steps),
+            HistoryAction::Place { table, to } => self.place(who, *table, to),
+            HistoryAction::Go(step) => self.go(who, step),
+            HistoryAction::Flush => self.engine.flush_journal().map_err(|error| error.to_string()),
+            HistoryAction::Checkpoint => self.engine.checkpoint().map_err(|error| error.to_string()),
         }
     }
 
     /// Begins and ends of transactions; those that do not fit are left out.
-    fn turn(&mut self, who: usize, act: &Act) -> ModelCheck<()> {
+    fn turn(&mut self, who: usize, act: &HistoryAction) -> ModelCheck<()> {
         let session = &self.sessions[who];
         let open = self.model.is_open(who);
-        if matches!(act, Act::Begin) == open {
+        if matches!(act, HistoryAction::Begin) == open {
             return Ok(());
         }
         if let Some(held) = &mut self.held[who] {
             held.here = None;
         }
         let done = match act {
-            Act::Begin => session.begin().map(|()| self.model.begin(who)),
-            Act::Commit { durable } => {
+            HistoryAction::Begin => session.begin().map(|()| self.model.begin(who)),
+            HistoryAction::Commit { durable } => {
                 let durability = if *durable { Durability::Durable } else { Durability::Buffered };
                 session.commit(durability).map(|()| self.model.commit(who))
             }
@@ -105,7 +109,7 @@ impl Player<'_> {
         same("in_transaction", &session.in_transaction(), &self.model.is_open(who))
     }
 
-    fn get(&self, who: usize, spot: &Spot) -> ModelCheck<()> {
+    fn get(&self, who: usize, spot: &TableKey) -> ModelCheck<()> {
         let mut out = Vec::new();
         let found = self.sessions[who].get(&self.tables[spot.table], spot.key.as_key(), &mut out);
         let found = found.map_err(|error| format!("failed: {error}"))?.then_some(out);
@@ -116,7 +120,7 @@ impl Player<'_> {
     fn update(
         &mut self,
         who: usize,
-        spot: &Spot,
+        spot: &TableKey,
         change: impl FnOnce(&[u8]) -> (Vec<u8>, Option<Vec<crate::Splice>>),
     ) -> ModelCheck<()> {
         let Some(old) = self.model.rows(who, spot.table).get(&spot.key) else { return Ok(()) };
@@ -130,7 +134,7 @@ impl Player<'_> {
     fn written(
         &mut self,
         who: usize,
-        spot: &Spot,
+        spot: &TableKey,
         demand: Demand,
         result: Result<bool>,
         value: Option<Vec<u8>>,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use super::history::{CursorMove, SESSIONS, Spot};
+use super::history::{CursorMove, SESSIONS, TableKey};
 use crate::conformance::fixture::OwnedKey;
 
 /// A table's keys and values.
@@ -31,16 +31,16 @@ pub(super) enum Demand {
 struct OpenTransaction {
     began: u64,
     view: [ModelRows; 2],
-    written: BTreeSet<Spot>,
+    written: BTreeSet<TableKey>,
     /// Keys of writes that changed nothing; an engine may treat them as written.
-    touched: BTreeSet<Spot>,
+    touched: BTreeSet<TableKey>,
 }
 
 /// The rows of the tables, the open transactions and cursors, and when each key last changed.
 #[derive(Debug)]
 pub(super) struct ReferenceModel {
     pub(super) committed: [ModelRows; 2],
-    changed: BTreeMap<Spot, u64>,
+    changed: BTreeMap<TableKey, u64>,
     clock: u64,
     open: Vec<Option<OpenTransaction>>,
 }
@@ -83,7 +83,7 @@ impl ReferenceModel {
     }
 
     /// Whether another session has written the key since the session's snapshot.
-    fn is_taken(&self, session: usize, spot: &Spot) -> bool {
+    fn is_taken(&self, session: usize, spot: &TableKey) -> bool {
         let own = self.open[session].as_ref();
         if own.is_some_and(|own| own.written.contains(spot)) {
             return false;
@@ -101,7 +101,7 @@ impl ReferenceModel {
     }
 
     /// Every way in which the write of one key may end.
-    pub(super) fn outcomes(&self, session: usize, spot: &Spot, demand: Demand) -> Vec<ModelOutcome> {
+    pub(super) fn outcomes(&self, session: usize, spot: &TableKey, demand: Demand) -> Vec<ModelOutcome> {
         let there = self.rows(session, spot.table).contains_key(&spot.key);
         let unmet = match demand {
             Demand::Absent if there => Some(ModelOutcome::Duplicate),
@@ -125,16 +125,16 @@ impl ReferenceModel {
         table: usize,
         from: Option<&OwnedKey>,
         to: Option<&OwnedKey>,
-    ) -> (Vec<ModelOutcome>, Vec<Spot>) {
+    ) -> (Vec<ModelOutcome>, Vec<TableKey>) {
         let within = |key: &OwnedKey| from.is_none_or(|from| from <= key) && to.is_none_or(|to| key <= to);
-        let spot = |key: &OwnedKey| Spot { table, key: key.clone() };
+        let spot = |key: &OwnedKey| TableKey { table, key: key.clone() };
         let keys = self.rows(session, table).keys();
-        let going: Vec<Spot> = keys.filter(|key| within(key)).map(spot).collect();
+        let going: Vec<TableKey> = keys.filter(|key| within(key)).map(spot).collect();
         if going.iter().any(|spot| self.is_taken(session, spot)) {
             return (vec![ModelOutcome::Conflict], going);
         }
         // A truncate does not affect rows that this session does not see, but an engine may report a conflict on them.
-        let near = |spot: &Spot| spot.table == table && within(&spot.key) && self.is_taken(session, spot);
+        let near = |spot: &TableKey| spot.table == table && within(&spot.key) && self.is_taken(session, spot);
         let mut others = self.others(session).flat_map(|other| other.written.iter().chain(&other.touched));
         let held =
             self.changed.keys().any(near) || others.any(|spot| spot.table == table && within(&spot.key));
@@ -142,7 +142,7 @@ impl ReferenceModel {
     }
 
     /// Records the result of a successful write: a value or none.
-    pub(super) fn write(&mut self, session: usize, spot: &Spot, value: Option<Vec<u8>>) {
+    pub(super) fn write(&mut self, session: usize, spot: &TableKey, value: Option<Vec<u8>>) {
         let alone = self.open[session].is_none();
         if alone {
             self.begin(session);
@@ -160,7 +160,7 @@ impl ReferenceModel {
     }
 
     /// Records a write that changed nothing.
-    pub(super) fn touch(&mut self, session: usize, spot: &Spot) {
+    pub(super) fn touch(&mut self, session: usize, spot: &TableKey) {
         if let Some(open) = &mut self.open[session] {
             open.touched.insert(spot.clone());
         }

@@ -332,7 +332,7 @@ fn bulk_write(
         .iter()
         .map(|one| one.filter.largest_bytes().saturating_add(one.update.largest_bytes()))
         .sum();
-    if one.saturating_mul(times) > super::super::MESSAGE_BYTES {
+    if one.saturating_mul(times) > super::super::MAX_MESSAGE_BYTES {
         return Err(list.refuse("so many statements may be larger than a message"));
     }
     Ok(StepCommand::Update { statements, times, ordered: fields.truth("ordered", true)? })

@@ -12,7 +12,7 @@ use fathom_wire::OpMsgWriter;
 
 use super::DocumentWorkload;
 use super::operations::{Operation, StepCommand};
-use super::requests::{InTransaction, Requests, SessionPool, SharedParts};
+use super::requests::{CommandTransaction, Requests, SessionPool, SharedParts};
 use super::shared::{DocumentShared, Part};
 use super::template::{Drawing, TemplateVariables};
 use crate::document_workload::requests::ActiveSession;
@@ -208,10 +208,10 @@ impl DocumentSource {
 }
 
 /// The transaction that the command of an operation's step belongs to.
-fn transaction_of<'a>(operation: &'a Operation, state: &'a DocumentState) -> Option<InTransaction<'a>> {
+fn transaction_of<'a>(operation: &'a Operation, state: &'a DocumentState) -> Option<CommandTransaction<'a>> {
     let read_concern = operation.transaction.as_ref()?.read_concern.as_deref();
     let session = state.session.as_ref()?;
-    Some(InTransaction { session, is_first: state.step == 0, read_concern })
+    Some(CommandTransaction { session, is_first: state.step == 0, read_concern })
 }
 
 /// The metric of an operation.
@@ -263,12 +263,16 @@ impl Source for DocumentSource {
             return self.loaded(state, &answer, reply);
         };
         match state.turn {
-            Turn::Step if answer.is_clean() => self.answered(operation, state, &answer, reply, message),
-            Turn::Commit if answer.is_clean() => self.end(operation, state, Status::Ok),
-            Turn::Step | Turn::Commit => self.refused(operation, state, &answer, reply, message),
+            LastMessage::Step if answer.is_clean() => {
+                self.answered(operation, state, &answer, reply, message)
+            }
+            LastMessage::Commit if answer.is_clean() => self.end(operation, state, Status::Ok),
+            LastMessage::Step | LastMessage::Commit => {
+                self.refused(operation, state, &answer, reply, message)
+            }
             // The reply about a cursor that is no longer read does not matter.
-            Turn::Kill(status) => self.step_ended(operation, state, status, message),
-            Turn::Abort { status, again } => self.aborted(operation, state, status, again, message),
+            LastMessage::Kill(status) => self.step_ended(operation, state, status, message),
+            LastMessage::Abort { status, again } => self.aborted(operation, state, status, again, message),
         }
     }
 
@@ -312,7 +316,7 @@ pub struct DocumentState {
     operation: Option<usize>,
     /// The operation's current step.
     step: usize,
-    turn: Turn,
+    turn: LastMessage,
     variables: TemplateVariables,
     /// The numbers of the documents that it inserts.
     claims: Vec<DocumentRange>,
@@ -327,7 +331,7 @@ pub struct DocumentState {
 
 /// The last message of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum LastMessage {
     /// The command of the step, or a request for more of its cursor.
     Step,
     /// The close of the step's cursor, with the status of the step.
@@ -360,7 +364,7 @@ impl DocumentState {
         DocumentState {
             operation,
             step: 0,
-            turn: Turn::Step,
+            turn: LastMessage::Step,
             variables: TemplateVariables::default(),
             claims: Vec::new(),
             seen: 0,

@@ -7,7 +7,7 @@ use fathom_wire::{Code, Failure, OpMsgWriter};
 
 use super::super::operations::{Operation, StepCommand};
 use super::super::requests::Requests;
-use super::{DocumentSource, DocumentState, LOAD_METRIC, Turn, operation_metric, transaction_of};
+use super::{DocumentSource, DocumentState, LOAD_METRIC, LastMessage, operation_metric, transaction_of};
 use crate::measurements::Status;
 use crate::reply::{ReplyContent, status_of};
 use crate::source::{MetricIndex, ReplyOutcome};
@@ -78,7 +78,7 @@ impl DocumentSource {
                 let collection = self.shared.workload.collections.get(step.collection);
                 let name = collection.map_or("", |collection| collection.name.as_str());
                 let transaction = transaction_of(operation, state)
-                    .map(|transaction| super::InTransaction { is_first: false, ..transaction });
+                    .map(|transaction| super::CommandTransaction { is_first: false, ..transaction });
                 let requests = Requests {
                     shared: &self.shared,
                     fixed: &self.fixed,
@@ -88,7 +88,7 @@ impl DocumentSource {
                 };
                 if left == Some(0) {
                     requests.kill_cursor(id, name, message);
-                    state.turn = Turn::Kill(Status::Ok);
+                    state.turn = LastMessage::Kill(Status::Ok);
                 } else {
                     let size = [*batch_size, left].into_iter().flatten().min();
                     requests.get_more(id, name, size, message);
@@ -111,7 +111,7 @@ impl DocumentSource {
     ) -> ReplyOutcome {
         let part = self.part_metric(state, state.step).map(|metric| (metric, status));
         state.seen = 0;
-        state.turn = Turn::Step;
+        state.turn = LastMessage::Step;
         if !status.is_success() {
             if state.session.is_some() {
                 let step = self.abort(state, status, false, message);
@@ -128,7 +128,7 @@ impl DocumentSource {
             return ReplyOutcome { part, ..self.end(operation, state, status) };
         };
         self.requests().end_transaction(session, true, message);
-        state.turn = Turn::Commit;
+        state.turn = LastMessage::Commit;
         ReplyOutcome { part, more: true, ..ReplyOutcome::default() }
     }
 
@@ -144,7 +144,9 @@ impl DocumentSource {
             self.sessions.put(session);
         }
         let commit = match state.turn {
-            Turn::Commit => self.part_metric(state, operation.steps.len()).map(|metric| (metric, status)),
+            LastMessage::Commit => {
+                self.part_metric(state, operation.steps.len()).map(|metric| (metric, status))
+            }
             _ => None,
         };
         let metric = state.operation.map_or(LOAD_METRIC, operation_metric);
@@ -176,7 +178,7 @@ impl DocumentSource {
         if let Some(session) = &state.session {
             self.requests().end_transaction(session, false, message);
         }
-        state.turn = Turn::Abort { status, again };
+        state.turn = LastMessage::Abort { status, again };
         ReplyOutcome { more: true, ..ReplyOutcome::default() }
     }
 
@@ -194,7 +196,7 @@ impl DocumentSource {
         };
         session.next();
         state.step = 0;
-        state.turn = Turn::Step;
+        state.turn = LastMessage::Step;
         state.tries += 1;
         self.write_step(operation, state, message);
         ReplyOutcome { more: true, ..ReplyOutcome::default() }
@@ -227,7 +229,7 @@ impl DocumentSource {
             return ReplyOutcome { failure: failure.filter(|_| !told), ..step };
         }
         let status = failure.as_ref().map_or(Status::Error, status_of);
-        let at = if state.turn == Turn::Commit { operation.steps.len() } else { state.step };
+        let at = if state.turn == LastMessage::Commit { operation.steps.len() } else { state.step };
         let part = self.part_metric(state, at).map(|metric| (metric, status));
         if let Some(transaction) = &operation.transaction {
             let again = is_transient(reply) && state.tries < transaction.retries;

@@ -12,10 +12,10 @@ use crate::core_workload::Lengths;
 use crate::generators::{Distribution, Zipf};
 
 /// The most levels of a template: servers accept 100 levels of nested documents, and this is enough for any template.
-const DEEPEST: usize = 60;
+const MAX_LEVELS: usize = 60;
 /// The most record choosers, and the most different zipfian ranges: each takes memory and time to set up.
 const MAX_CHOOSERS: usize = 64;
-const MAX_ZIPFIAN: usize = 32;
+const MAX_ZIPFIAN_RANGES: usize = 32;
 
 /// The settings of a chooser of records.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +54,10 @@ impl Compiler {
         if let Some((_, _, zipf)) = known {
             return Ok(Lengths::Zipfian { least: 0, zipf: Box::new((**zipf).clone()) });
         }
-        if self.zipfian.len() == MAX_ZIPFIAN {
-            return Err(item.refuse(format!("there are more than {MAX_ZIPFIAN} different zipfian ranges")));
+        if self.zipfian.len() == MAX_ZIPFIAN_RANGES {
+            return Err(
+                item.refuse(format!("there are more than {MAX_ZIPFIAN_RANGES} different zipfian ranges"))
+            );
         }
         let zipf = Zipf::new(items, skew);
         self.zipfian.push((items, skew, Arc::new(zipf.clone())));
@@ -113,8 +115,8 @@ impl Compiler {
 }
 
 pub(super) fn check_depth(item: &Item<'_>, depth: usize) -> Result<(), Error> {
-    if depth > DEEPEST {
-        return Err(item.refuse(format!("it is nested deeper than {DEEPEST} levels")));
+    if depth > MAX_LEVELS {
+        return Err(item.refuse(format!("it is nested deeper than {MAX_LEVELS} levels")));
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use bson::{Bson, DateTime};
 use fathom_stats::SeededRandom;
 use fathom_wire::{ArrayWriter, DocumentWriter};
 
-use self::values::{Moment, append_plain, append_text, double, long, multiplied, rounded, settle, text};
+use self::values::{TimeValue, append_plain, append_text, double, long, multiplied, rounded, settle, text};
 use super::collection_state::CollectionProgress;
 use crate::core_workload::Lengths;
 use crate::generators::KeyChooser;
@@ -53,11 +53,11 @@ pub(super) enum Generator {
     /// Random text, or binary data.
     Text { lengths: Lengths, compressibility: f64, binary: bool },
     /// A time between two moments.
-    Date { from: Moment, to: Moment },
+    Date { from: TimeValue, to: TimeValue },
     /// A new object id.
     ObjectId,
     /// One value of several.
-    Pick { values: Vec<Template>, by: Pick },
+    ChoiceRule { values: Vec<Template>, by: ChoiceRule },
     /// An array of values of one template, with a drawn length.
     Array { of: Template, lengths: Lengths },
     /// The concatenation of texts and numbers, as one text.
@@ -72,7 +72,7 @@ pub(super) enum Generator {
 
 /// The rule by which one of several values is chosen.
 #[derive(Clone, Debug)]
-pub(super) enum Pick {
+pub(super) enum ChoiceRule {
     Place(Lengths),
     /// By cumulative weights; the last is 1.
     Weights(Vec<f64>),
@@ -297,7 +297,7 @@ impl Generator {
                 out.extend_from_slice(&ObjectId::new().bytes());
                 ElementType::ObjectId
             }
-            Generator::Pick { values, by } => return by.one(values, drawing)?.append(drawing, out),
+            Generator::ChoiceRule { values, by } => return by.one(values, drawing)?.append(drawing, out),
             Generator::Array { of, lengths } => {
                 let mut array = ArrayWriter::new(out);
                 (0..lengths.draw(drawing.random)).for_each(|_| of.append_item(drawing, &mut array));
@@ -331,7 +331,7 @@ impl Generator {
         match self {
             Generator::Key(names) => names.prefix.len() as u64 + names.digits.max(20) as u64 + 5,
             Generator::Text { lengths, .. } => longest(lengths).saturating_add(6),
-            Generator::Pick { values, .. } => most(values),
+            Generator::ChoiceRule { values, .. } => most(values),
             Generator::Array { of, lengths } => {
                 longest(lengths).saturating_mul(of.largest_bytes().saturating_add(10)).saturating_add(5)
             }
@@ -348,7 +348,7 @@ impl Generator {
     /// The templates within it.
     fn parts(&self) -> &[Template] {
         match self {
-            Generator::Pick { values, .. } => values,
+            Generator::ChoiceRule { values, .. } => values,
             Generator::Join(parts) => parts,
             Generator::Array { of, .. } => std::slice::from_ref(of),
             Generator::Optional { value, .. } => std::slice::from_ref(value),
@@ -362,18 +362,18 @@ impl Generator {
             | Generator::Int { .. }
             | Generator::Long { .. }
             | Generator::Double { .. } => true,
-            Generator::Pick { values, .. } => values.iter().all(Template::is_number),
+            Generator::ChoiceRule { values, .. } => values.iter().all(Template::is_number),
             Generator::Variable { number, .. } => *number,
             _ => false,
         }
     }
 }
 
-impl Pick {
+impl ChoiceRule {
     fn one<'t>(&self, values: &'t [Template], drawing: &mut Drawing<'_>) -> Option<&'t Template> {
         let place = match self {
-            Pick::Place(places) => places.draw(drawing.random) as usize,
-            Pick::Weights(sums) => {
+            ChoiceRule::Place(places) => places.draw(drawing.random) as usize,
+            ChoiceRule::Weights(sums) => {
                 let drawn = drawing.random.uniform();
                 sums.partition_point(|sum| *sum <= drawn)
             }

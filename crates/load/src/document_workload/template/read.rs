@@ -10,8 +10,8 @@ use serde_yaml_ng::Value;
 
 use super::super::item::{Item, kind};
 use super::compiler::{ChooserSettings, Compiler, check_depth, collection, plain};
-use super::values::Moment;
-use super::{Generator, Pick, Template};
+use super::values::TimeValue;
+use super::{ChoiceRule, Generator, Template};
 use crate::core_workload::Lengths;
 use crate::generators::{Distribution, YCSB_SKEW};
 use crate::keys::KeyNames;
@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The most values of a list.
 const MAX_ITEMS: u64 = 100_000;
 /// The widest range from which a number is drawn.
-const WIDEST: u64 = 1 << 62;
+const MAX_RANGE: u64 = 1 << 62;
 
 type TemplateReader = fn(&mut Compiler, &Item<'_>, usize) -> Result<Template, Error>;
 
@@ -186,7 +186,7 @@ fn range(
     width: Option<i64>,
     zipfian: Option<f64>,
 ) -> Result<Lengths, Error> {
-    let width = width.and_then(|width| u64::try_from(width).ok()).filter(|width| *width < WIDEST);
+    let width = width.and_then(|width| u64::try_from(width).ok()).filter(|width| *width < MAX_RANGE);
     let width = width.ok_or_else(|| item.refuse("'to' must not be below 'from', nor 2^62 above it"))?;
     match zipfian {
         Some(skew) => compiler.zipf(item, width + 1, skew),
@@ -272,14 +272,14 @@ fn date(_: &mut Compiler, item: &Item<'_>, _: usize) -> Result<Template, Error> 
     let (from, to) = match item.value {
         Value::Mapping(_) => {
             let fields = item.fields(&["from", "to"])?;
-            (Moment::read(fields.need("from")?)?, Moment::read(fields.need("to")?)?)
+            (TimeValue::read(fields.need("from")?)?, TimeValue::read(fields.need("to")?)?)
         }
         Value::Sequence(_) => {
             let (from, to, _) = ends(item)?;
-            (Moment::read(&from)?, Moment::read(&to)?)
+            (TimeValue::read(&from)?, TimeValue::read(&to)?)
         }
         _ => {
-            let moment = Moment::read(item)?;
+            let moment = TimeValue::read(item)?;
             (moment, moment)
         }
     };
@@ -308,9 +308,9 @@ fn pick(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Templa
                 (None | Some("uniform"), None) => None,
                 (Some("zipfian"), None) if count > 0 => {
                     let skew = fields.number("skew", 0.01, 0.999)?.unwrap_or(YCSB_SKEW);
-                    Some(Pick::Place(compiler.zipf(&list, count, skew)?))
+                    Some(ChoiceRule::Place(compiler.zipf(&list, count, skew)?))
                 }
-                (None, Some(weights)) => Some(Pick::Weights(sums(weights, count)?)),
+                (None, Some(weights)) => Some(ChoiceRule::Weights(sums(weights, count)?)),
                 _ => return Err(item.refuse("'by' is uniform or zipfian, and cannot be used with 'weights'")),
             };
             list
@@ -323,8 +323,8 @@ fn pick(compiler: &mut Compiler, item: &Item<'_>, depth: usize) -> Result<Templa
     if values.is_empty() {
         return Err(list.refuse("there is nothing to pick from"));
     }
-    let uniform = Pick::Place(Lengths::Uniform { least: 0, most: values.len() as u64 - 1 });
-    Ok(made(Generator::Pick { values, by: by.unwrap_or(uniform) }))
+    let uniform = ChoiceRule::Place(Lengths::Uniform { least: 0, most: values.len() as u64 - 1 });
+    Ok(made(Generator::ChoiceRule { values, by: by.unwrap_or(uniform) }))
 }
 
 /// Reads weights as cumulative shares of their sum.

@@ -136,7 +136,7 @@ pub(super) fn settle(element_type: Option<ElementType>, start: usize, out: &mut 
 
 /// A moment in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::document_workload) enum Moment {
+pub(in crate::document_workload) enum TimeValue {
     /// A time in milliseconds since 1970.
     At(i64),
     /// Milliseconds from now, negative for the past.
@@ -149,15 +149,15 @@ const UNITS: [(&str, i64); 6] =
 /// About 10,000 years in milliseconds.
 const MAX_MS: i64 = 315_360_000_000_000;
 
-impl Moment {
+impl TimeValue {
     /// Reads `now`, `-7d`, `+90s` or `2026-01-31T12:00:00Z`.
-    pub(in crate::document_workload) fn read(item: &Item<'_>) -> Result<Moment, Error> {
+    pub(in crate::document_workload) fn read(item: &Item<'_>) -> Result<TimeValue, Error> {
         let text = item.text().unwrap_or_default();
         let found = match text {
-            "now" => Some(Moment::FromNow(0)),
-            _ => offset(text).map(Moment::FromNow).or_else(|| {
+            "now" => Some(TimeValue::FromNow(0)),
+            _ => offset(text).map(TimeValue::FromNow).or_else(|| {
                 let time: jiff::Timestamp = text.parse().ok()?;
-                Some(Moment::At(time.as_millisecond()))
+                Some(TimeValue::At(time.as_millisecond()))
             }),
         };
         found.ok_or_else(|| {
@@ -168,8 +168,8 @@ impl Moment {
     /// The moment in milliseconds since 1970. Both ends of a range take one `now`: two readings of the clock would put `now` before itself.
     pub(in crate::document_workload) fn millis(self, now: DateTime) -> i64 {
         match self {
-            Moment::At(millis) => millis,
-            Moment::FromNow(offset) => now.timestamp_millis().saturating_add(offset),
+            TimeValue::At(millis) => millis,
+            TimeValue::FromNow(offset) => now.timestamp_millis().saturating_add(offset),
         }
     }
 }
@@ -196,11 +196,11 @@ mod tests {
     #[test]
     fn moments_are_read() {
         for (text, moment) in [
-            ("now", Some(Moment::FromNow(0))),
-            ("-7d", Some(Moment::FromNow(-604_800_000))),
-            ("+90s", Some(Moment::FromNow(90_000))),
-            ("-5ms", Some(Moment::FromNow(-5))),
-            ("1970-01-02T00:00:00Z", Some(Moment::At(86_400_000))),
+            ("now", Some(TimeValue::FromNow(0))),
+            ("-7d", Some(TimeValue::FromNow(-604_800_000))),
+            ("+90s", Some(TimeValue::FromNow(90_000))),
+            ("-5ms", Some(TimeValue::FromNow(-5))),
+            ("1970-01-02T00:00:00Z", Some(TimeValue::At(86_400_000))),
             ("7d", None),
             ("-7", None),
             ("-7y", None),
@@ -210,7 +210,7 @@ mod tests {
             ("yesterday", None),
         ] {
             let value = Value::String(text.to_owned());
-            assert_eq!(Moment::read(&Item::root(&value)).ok(), moment, "{text}");
+            assert_eq!(TimeValue::read(&Item::root(&value)).ok(), moment, "{text}");
         }
     }
 }

@@ -22,7 +22,7 @@ use super::connector::{ConnectionEvent, ConnectionQueue, ReconnectRequest, Recon
 use super::link::{ConnectionSlot, PendingOperation};
 use super::plan::{LoopsState, thread_cpu_ns};
 use super::recorder;
-use super::recorder::{LatencyPoint, LoopGauge, LoopMessage, Piece};
+use super::recorder::{LatencyPoint, LoopGauge, LoopMessage, LoopSecond};
 use crate::measurements::Status;
 use crate::source::{MetricIndex, Source, all_metrics};
 
@@ -34,11 +34,11 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The time that operations under way may still take when the run stops.
 pub(super) const GRACE_NS: u64 = 5 * SECOND_NS;
 /// Events taken from the kernel at once.
-const EVENTS: usize = 256;
+const MAX_EVENTS_AT_ONCE: usize = 256;
 /// Bytes of one read: most replies fit whole.
 const SCRATCH_BYTES: usize = 64 << 10;
 /// Operations that are sent without waiting for a reply, before the loop looks at its sockets again.
-const UNANSWERED_AT_ONCE: usize = 64;
+const MAX_UNANSWERED_AT_ONCE: usize = 64;
 
 /// The parts that belong to one loop.
 pub(super) struct LoopContext {
@@ -75,7 +75,7 @@ pub(super) struct ClientLoop<S: Source> {
     /// Connections that may continue at once, because no reply is expected, or because they wait for the loop to look at its sockets.
     ready: VecDeque<usize>,
     resting: Vec<RetryWait<S::State>>,
-    piece: Piece,
+    piece: LoopSecond,
     /// The time that a request takes to prepare, averaged over the last few.
     preparing_ns: u64,
     second: i64,
@@ -116,7 +116,7 @@ impl<S: Source> ClientLoop<S> {
             idle: VecDeque::new(),
             ready: VecDeque::new(),
             resting: Vec::new(),
-            piece: Piece::default(),
+            piece: LoopSecond::default(),
             preparing_ns: 0,
             second: 0,
             cpu_ns: 0,
@@ -163,7 +163,7 @@ impl<S: Source> ClientLoop<S> {
                 self.go_on(place);
             }
         }
-        let mut events = Vec::with_capacity(EVENTS);
+        let mut events = Vec::with_capacity(MAX_EVENTS_AT_ONCE);
         loop {
             let now_ns = clock.now_ns();
             if now_ns >= self.next_tick_ns {
@@ -273,8 +273,10 @@ impl<S: Source> ClientLoop<S> {
         self.piece.cpu_ns = cpu_ns.saturating_sub(self.cpu_ns);
         self.cpu_ns = cpu_ns;
         // A collector that has ended needs no data.
-        let _ =
-            self.place.words.send(LoopMessage::Piece(self.second, Box::new(std::mem::take(&mut self.piece))));
+        let _ = self
+            .place
+            .words
+            .send(LoopMessage::LoopSecond(self.second, Box::new(std::mem::take(&mut self.piece))));
     }
 
     fn drain(&mut self, now_ns: u64) {

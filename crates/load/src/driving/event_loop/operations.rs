@@ -5,7 +5,7 @@ use fathom_wire::OpMsgWriter;
 
 use super::super::link::PendingOperation;
 use super::super::recorder::OperationTimes;
-use super::{ClientLoop, RetryWait, UNANSWERED_AT_ONCE};
+use super::{ClientLoop, MAX_UNANSWERED_AT_ONCE, RetryWait};
 use crate::driving::plan::nanos;
 use crate::measurements::Status;
 use crate::source::{MetricIndex, ReplyOutcome, Source};
@@ -13,12 +13,12 @@ use crate::source::{MetricIndex, ReplyOutcome, Source};
 /// The errors of a server that is not, or no longer, the primary (docs/methods.md#commands-and-errors): a new connection may find it.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 /// The interval at which a resting operation checks for its connection.
-const REST_AGAIN_NS: u64 = 100_000_000;
+const RESTING_CHECK_NS: u64 = 100_000_000;
 /// Operations of a schedule that begin before the loop looks at its sockets again.
-const DUE_AT_ONCE: usize = 1024;
+const MAX_DUE_AT_ONCE: usize = 1024;
 /// The time to prepare a request from which on the loop looks at its sockets before it prepares another: replies that arrive meanwhile
 /// would count as slow.
-const SLOW_REQUEST_NS: u64 = 10_000;
+const MIN_SLOW_REQUEST_NS: u64 = 10_000;
 
 impl<S: Source> ClientLoop<S> {
     /// Begins the next operation of a connection that has room: at once, or when the loop has looked at its sockets, or when the
@@ -40,7 +40,7 @@ impl<S: Source> ClientLoop<S> {
 
     /// Whether a request takes so long to prepare that replies would wait for it.
     fn is_slow_to_prepare(&self) -> bool {
-        self.preparing_ns > SLOW_REQUEST_NS
+        self.preparing_ns > MIN_SLOW_REQUEST_NS
     }
 
     /// The number of operations that begin before the loop looks at its sockets again, at most `most`.
@@ -51,7 +51,7 @@ impl<S: Source> ClientLoop<S> {
     /// Begins the operations that are due, as far as connections have room.
     pub(super) fn start_due(&mut self, now_ns: u64) {
         // The number at once is limited, to leave time for replies and for the end of the run, however late the schedule is.
-        for _ in 0..self.at_once(DUE_AT_ONCE) {
+        for _ in 0..self.at_once(MAX_DUE_AT_ONCE) {
             if self.draining {
                 return;
             }
@@ -68,7 +68,7 @@ impl<S: Source> ClientLoop<S> {
     /// Continues on connections that wait for no reply.
     pub(super) fn go_on_ready(&mut self) {
         let depth = self.place.shared.depth;
-        for _ in 0..self.at_once(UNANSWERED_AT_ONCE) {
+        for _ in 0..self.at_once(MAX_UNANSWERED_AT_ONCE) {
             let Some(place) = self.ready.pop_front().filter(|_| !self.draining) else { return };
             let free = |link: &super::ConnectionSlot<S::State>| {
                 link.is_live() && link.under_way() < depth && !link.is_congested()
@@ -267,7 +267,7 @@ impl<S: Source> ClientLoop<S> {
                     link.resting -= 1;
                     self.give_up(resting.job, now_ns);
                 } else {
-                    resting.due_ns = now_ns + REST_AGAIN_NS;
+                    resting.due_ns = now_ns + RESTING_CHECK_NS;
                     self.resting.push(resting);
                     place += 1;
                 }

@@ -81,7 +81,7 @@ impl<S: Source> ClientLoop<S> {
     }
 
     fn frame(&mut self, place: usize, frame: &[u8], now_ns: u64) -> io::Result<()> {
-        let header = Header::of_frame(frame).map_err(io::Error::other)?;
+        let header = Header::from_frame(frame).map_err(io::Error::other)?;
         if header.op_code != OpCode::COMPRESSED {
             return self.reply(place, frame, now_ns);
         }
@@ -94,7 +94,7 @@ impl<S: Source> ClientLoop<S> {
     }
 
     fn reply(&mut self, place: usize, frame: &[u8], now_ns: u64) -> io::Result<()> {
-        let header = Header::of_frame(frame).map_err(io::Error::other)?;
+        let header = Header::from_frame(frame).map_err(io::Error::other)?;
         let Message::Msg(message) = Message::parse(frame).map_err(io::Error::other)? else {
             return Err(io::Error::other("the server does not answer in OP_MSG"));
         };

@@ -42,7 +42,7 @@ use crate::binding::Binding;
 use crate::source::Source;
 
 /// The time limit for the driver to close its connections.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether [`run_by_driver`] can run: in this build it can.
 ///
@@ -142,9 +142,9 @@ fn refuse(plan: &DrivingPlan, binding: &Binding) -> Result<(), Error> {
 fn say_goodbye(runtime: Runtime, client: Client) {
     // A server that has stopped needs no logout.
     let _ = runtime.block_on(async {
-        tokio::time::timeout(FAREWELL, client.shutdown().immediate(true).into_future()).await
+        tokio::time::timeout(CLOSE_TIMEOUT, client.shutdown().immediate(true).into_future()).await
     });
-    runtime.shutdown_timeout(FAREWELL);
+    runtime.shutdown_timeout(CLOSE_TIMEOUT);
 }
 
 /// An observer that reports the cost of collecting to the pacer.
@@ -166,9 +166,9 @@ impl Observer for CostObserver<'_> {
 }
 
 /// The time limit for the first answer if the connection string sets none, so that an error comes within 5 s.
-const FIRST_ANSWER: Duration = Duration::from_secs(4);
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// The connections that the pool opens at once, as many as our own client does.
-const HANDS: u32 = 16;
+const MAX_CONNECTING: u32 = 16;
 
 /// The driver's options. An error repeats nothing of the connection string except what the driver says is wrong with it.
 async fn client_options(url: &str, binding: &Binding, connections: usize) -> Result<ClientOptions, Error> {
@@ -176,10 +176,10 @@ async fn client_options(url: &str, binding: &Binding, connections: usize) -> Res
     let mut options = options.map_err(|error| refused("cannot use the connection string", &error))?;
     options.app_name.get_or_insert_with(|| "fathom".to_owned());
     options.max_pool_size = Some(u32::try_from(connections).unwrap_or(u32::MAX));
-    options.max_connecting.get_or_insert(HANDS);
-    options.server_selection_timeout.get_or_insert(FIRST_ANSWER);
+    options.max_connecting.get_or_insert(MAX_CONNECTING);
+    options.server_selection_timeout.get_or_insert(FIRST_ANSWER_TIMEOUT);
     options.connect_timeout =
-        Some(options.connect_timeout.map_or(FIRST_ANSWER, |time| time.min(FIRST_ANSWER)));
+        Some(options.connect_timeout.map_or(FIRST_ANSWER_TIMEOUT, |time| time.min(FIRST_ANSWER_TIMEOUT)));
     // YCSB's old options for these count if the connection string has none, so the binding's combination of both is used.
     options.write_concern = read::<WriteConcern>(binding.write_concern.as_ref())?;
     options.selection_criteria =

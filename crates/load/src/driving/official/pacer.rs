@@ -16,13 +16,13 @@ use tokio::sync::Semaphore;
 use super::super::arrivals::ArrivalTimes;
 use super::super::event_loop::{GRACE_NS, TICK_NS};
 use super::super::plan::LoopsState;
-use super::super::recorder::{LoopGauge, LoopMessage, Piece};
+use super::super::recorder::{LoopGauge, LoopMessage, LoopSecond};
 use crate::driving::plan::{process_cpu_ns, thread_cpu_ns};
 
 /// The place for the tasks' measurements: one for each thread, so that few tasks wait for each other.
 #[derive(Debug, Default)]
 pub(super) struct TaskLane {
-    pub(super) piece: Mutex<Piece>,
+    pub(super) piece: Mutex<LoopSecond>,
     pub(super) gauge: Arc<LoopGauge>,
 }
 
@@ -142,7 +142,7 @@ impl Pacer {
         for lane in &self.lanes {
             let mut piece = std::mem::take(&mut *lane.piece.lock());
             piece.cpu_ns = share_ns;
-            let _ = self.words.send(LoopMessage::Piece(second, Box::new(piece)));
+            let _ = self.words.send(LoopMessage::LoopSecond(second, Box::new(piece)));
         }
         spent_ns
     }

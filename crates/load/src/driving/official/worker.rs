@@ -18,9 +18,9 @@ use crate::measurements::Status;
 use crate::source::{ReplyOutcome, Source, all_metrics};
 
 /// The wait of a task that found no operation left, as another task may give some back.
-const SECOND_LOOK: Duration = Duration::from_millis(1);
+const EMPTY_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// The interval at which a pausing task checks whether the run is over.
-const LOOK_UP: Duration = Duration::from_millis(50);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const UNANSWERED: &str = "the official driver refuses writes that nothing answers (w=0)";
 
 pub(super) struct DriverTask<S> {
@@ -105,7 +105,7 @@ impl<S: Source> DriverTask<S> {
         let batch = self.shared.batch;
         match self.shared.budget.claim(batch) {
             0 if batch > 1 => {
-                tokio::time::sleep(SECOND_LOOK).await;
+                tokio::time::sleep(EMPTY_CHECK_INTERVAL).await;
                 self.shared.budget.claim(batch)
             }
             claimed => claimed,
@@ -270,7 +270,7 @@ impl<S: Source> DriverTask<S> {
             if left_ns == 0 {
                 return true;
             }
-            tokio::time::sleep(Duration::from_nanos(left_ns).min(LOOK_UP)).await;
+            tokio::time::sleep(Duration::from_nanos(left_ns).min(STOP_CHECK_INTERVAL)).await;
         }
     }
 }

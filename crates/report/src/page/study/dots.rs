@@ -1,4 +1,5 @@
-//! Points with their intervals as a chart, joined line by line. It is for figures measured at few places, each with its own uncertainty.
+//! A chart of points with their intervals; lines join the points of a series. It shows figures that were measured at few places, each with its
+//! own uncertainty.
 //!
 //! The picture needs no script. Its CSV has a row for each point, in the order in which they are drawn.
 
@@ -14,7 +15,7 @@ use super::super::svg::{Axes, HEIGHT, PlotFrame, escaped, figure};
 const COLOURS: usize = 8;
 /// About the width of a letter and the height of a line, in the picture's units.
 const LETTER: (f64, f64) = (7.0, 13.0);
-/// The position right of which no text may be written; the picture's width is slightly larger.
+/// The largest x position of text; the picture's width is slightly larger.
 const RIGHT_END: f64 = 716.0;
 
 pub(super) struct Dot {
@@ -41,7 +42,7 @@ pub(super) struct Dots {
     pub(super) id: String,
     pub(super) title: String,
     pub(super) unit: &'static str,
-    /// The head of the places in the CSV.
+    /// The head of the column of places in the CSV.
     pub(super) places: String,
     /// Names of the lines.
     pub(super) lines: Vec<String>,

@@ -18,11 +18,11 @@ use crate::terminal_text::cut;
 
 /// The picture in its own units: its width, the height of a row, and the margins of the plot.
 const WIDTH: f64 = 720.0;
-const ROW: f64 = 40.0;
-const BESIDE: f64 = 24.0;
-const BELOW: f64 = 26.0;
+const ROW_HEIGHT: f64 = 40.0;
+const SIDE_MARGIN: f64 = 24.0;
+const BOTTOM_MARGIN: f64 = 26.0;
 /// The number of letters for which a row's name has space.
-const LETTERS: usize = 92;
+const MAX_NAME_LETTERS: usize = 92;
 /// More rows than this are split into another picture: one must fit a sheet of paper.
 const MAX_ROWS: usize = 14;
 
@@ -127,11 +127,11 @@ fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
     let intervals = rows.iter().filter_map(|one| one.interval).flat_map(|(low, high)| [low, high]);
     let values = rows.iter().map(|one| one.ratio).chain(intervals).chain(floors).chain([1.0]);
     let axis = ratios(values);
-    let x = |value: f64| BESIDE + axis.scale.place(value) * (WIDTH - 2.0 * BESIDE);
-    let bottom = ROW * rows.len() as f64 + 4.0;
+    let x = |value: f64| SIDE_MARGIN + axis.scale.place(value) * (WIDTH - 2.0 * SIDE_MARGIN);
+    let bottom = ROW_HEIGHT * rows.len() as f64 + 4.0;
     let mut out = format!(
         "<svg class=\"forest\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">",
-        bottom + BELOW,
+        bottom + BOTTOM_MARGIN,
         escaped(title)
     );
     for (number, one) in rows.iter().enumerate() {
@@ -140,7 +140,7 @@ fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
             let _ = write!(
                 out,
                 "<rect class=\"band\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"16\"/>",
-                ROW * number as f64 + 22.0,
+                ROW_HEIGHT * number as f64 + 22.0,
                 (right - left).max(1.0)
             );
         }
@@ -154,13 +154,13 @@ fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
             escaped(label)
         );
         for number in 0..rows.len() {
-            let top = ROW * number as f64 + 20.0;
+            let top = ROW_HEIGHT * number as f64 + 20.0;
             let class = if (tick - 1.0).abs() < 1e-9 { "rule one" } else { "rule" };
             let _ = write!(out, "<path class=\"{class}\" d=\"M{at:.1} {top:.1}v20\"/>");
         }
     }
     for (number, one) in rows.iter().enumerate() {
-        let (top, at) = (ROW * number as f64, x(one.ratio));
+        let (top, at) = (ROW_HEIGHT * number as f64, x(one.ratio));
         let colour = match one.verdict {
             StudyVerdict::Better | StudyVerdict::Worse => 0,
             StudyVerdict::Same | StudyVerdict::Undecided => 7,
@@ -169,7 +169,7 @@ fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
             out,
             "<text class=\"row\" x=\"2\" y=\"{:.1}\">{}</text>",
             top + 15.0,
-            escaped(&cut(&name(one), LETTERS))
+            escaped(&cut(&name(one), MAX_NAME_LETTERS))
         );
         let y = top + 30.0;
         if let Some((low, high)) = one.interval {
@@ -183,7 +183,7 @@ fn draw(study: &StudyResult, title: &str, rows: &[&StudyComparison]) -> String {
 }
 
 /// The most labels of blocks.
-const LABELS: usize = 12;
+const MAX_LABELS: usize = 12;
 
 /// A chart for each primary metric of each factor, with a line for each of its levels.
 pub(super) fn pair_charts(study: &StudyResult) -> Vec<Chart> {
@@ -219,7 +219,7 @@ fn pair_chart(study: &StudyResult, number: usize, group: &[&StudyComparison]) ->
     let floor = study.noise.iter().find(|noise| noise.metric == first.metric).map(|noise| noise.floor);
     let band = floor.filter(|floor| *floor >= 0.0).map(|floor| (1.0 / (1.0 + floor), 1.0 + floor));
     let behind = band.into_iter().flat_map(|(low, high)| [low, high]).chain([1.0]);
-    let step = (last / LABELS as f64).ceil().max(1.0) as usize;
+    let step = (last / MAX_LABELS as f64).ceil().max(1.0) as usize;
     let said: Vec<String> = group
         .iter()
         .map(|one| format!("{} over {}: {}", one.level, one.baseline, effect(one.ratio)))

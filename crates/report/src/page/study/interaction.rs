@@ -13,7 +13,7 @@ use crate::terminal_text::cut;
 /// Draws of the interval if there are too many blocks to try all subsets.
 const SUBSETS: usize = 999;
 /// The distance between the points of two lines at the same level, as a share of the distance between levels.
-const APART: f64 = 0.06;
+const LINE_DISTANCE: f64 = 0.06;
 
 /// A chart for each pair of factors and each metric that has an interaction.
 pub(super) fn charts(study: &StudyResult) -> Vec<Chart> {
@@ -115,7 +115,7 @@ fn crossed(
 ) -> InteractionPoints {
     let mut crossed = InteractionPoints::default();
     for (line, other) in lines.1.levels.iter().enumerate() {
-        let beside = (line as f64 - (lines.1.levels.len() as f64 - 1.0) / 2.0) * APART;
+        let beside = (line as f64 - (lines.1.levels.len() as f64 - 1.0) / 2.0) * LINE_DISTANCE;
         for (step, level) in along.1.levels.iter().enumerate() {
             let logs = logs(study, metric, (along.0, level), (lines.0, other));
             let Some(shift) = hodges_lehmann(&logs, 0.95, SUBSETS, &mut SeededRandom::from_seed(study.seed))

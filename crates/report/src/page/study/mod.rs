@@ -36,7 +36,7 @@ pub(super) struct StudyPart<'s> {
     scalings: Vec<BarTable>,
     cells: Vec<BarTable>,
     common: Vec<&'s (String, String)>,
-    made: Vec<tables::CellMade<'s>>,
+    made: Vec<tables::CellRow<'s>>,
     broken: usize,
     members: Vec<BarTable>,
     published: Vec<BarTable>,

@@ -12,11 +12,11 @@ use super::dots::{Axis, Dot, Dots, around, from_zero};
 use crate::study::labels::{amount, given, ratio_interval};
 
 /// If the ratio of the highest to the lowest number is at least this, the axis is one of ratios.
-const WIDE: f64 = 4.0;
+const MIN_LOGARITHMIC_RATIO: f64 = 4.0;
 /// The distance between the points of two lines at the same number, as a share of the axis.
-const APART: f64 = 0.012;
+const LINE_DISTANCE: f64 = 0.012;
 /// The number of points of the dashed line.
-const GUIDE: usize = 40;
+const GUIDE_POINTS: usize = 40;
 
 /// Scalings that belong in one chart: of one factor and phase and the same other levels, with a line for each level that is compared.
 struct ScalingChart<'s> {
@@ -115,7 +115,7 @@ pub(super) fn speedups(study: &StudyResult) -> Vec<Chart> {
 
 fn speedup(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
     let (first, last) = group.ends();
-    let is_wide = first > 0.0 && last / first >= WIDE;
+    let is_wide = first > 0.0 && last / first >= MIN_LOGARITHMIC_RATIO;
     let dot = |(line, point): (usize, &ScalingPoint)| Dot {
         line,
         // Points of two lines at the same number are drawn next to each other.
@@ -136,9 +136,9 @@ fn speedup(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
     counts.dedup();
     let highest = dots.iter().map(|dot| dot.interval.map_or(dot.value, |(_, high)| high)).fold(1.0, f64::max);
     // The line extends over the whole picture.
-    let share = |step: usize| first * (last / first).powf(step as f64 / (GUIDE - 1) as f64);
+    let share = |step: usize| first * (last / first).powf(step as f64 / (GUIDE_POINTS - 1) as f64);
     let guide: Vec<(f64, f64)> = match first > 0.0 && last > first {
-        true => (0..GUIDE)
+        true => (0..GUIDE_POINTS)
             .map(|step| (share(step), share(step) / first))
             .filter(|(_, times)| *times <= 1.1 * highest)
             .collect(),
@@ -172,8 +172,8 @@ fn speedup(number: usize, group: &ScalingChart<'_>) -> Option<Chart> {
 /// The position at the given number of steps from a count.
 fn beside(count: f64, (first, last): (f64, f64), is_wide: bool, steps: f64) -> f64 {
     match is_wide {
-        true => count * (last / first).powf(APART * steps),
-        false => count + APART * steps * (last - first),
+        true => count * (last / first).powf(LINE_DISTANCE * steps),
+        false => count + LINE_DISTANCE * steps * (last - first),
     }
 }
 

@@ -187,7 +187,7 @@ pub(super) fn noise(study: &StudyResult) -> Vec<BarTable> {
 
 /// A cell for the template.
 #[derive(Serialize)]
-pub(super) struct CellMade<'s> {
+pub(super) struct CellRow<'s> {
     name: String,
     /// The facts that hold for it and not for all cells.
     facts: Vec<&'s (String, String)>,
@@ -204,11 +204,11 @@ struct TrialRow<'s> {
 }
 
 /// The facts that hold for all cells, and the cells with their other facts.
-pub(super) fn made(study: &StudyResult) -> (Vec<&(String, String)>, Vec<CellMade<'_>>) {
+pub(super) fn made(study: &StudyResult) -> (Vec<&(String, String)>, Vec<CellRow<'_>>) {
     let is_common = |fact: &&(String, String)| study.cells.iter().all(|cell| cell.facts.contains(fact));
     let common: Vec<&(String, String)> =
         study.cells.first().into_iter().flat_map(|cell| &cell.facts).filter(is_common).collect();
-    let cells = study.cells.iter().map(|cell| CellMade {
+    let cells = study.cells.iter().map(|cell| CellRow {
         name: cell_name(study, cell),
         facts: cell.facts.iter().filter(|fact| !common.contains(fact)).collect(),
         trials: trials(cell),

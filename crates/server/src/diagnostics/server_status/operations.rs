@@ -8,7 +8,7 @@ use fathom_wire::DocumentWriter;
 use super::process::SectionSources;
 use crate::Result;
 use crate::instance::Instance;
-use crate::replica_set::{Figures, Oplog, TimedCounter, majority_of};
+use crate::replica_set::{Oplog, ReplicationFigures, TimedCounter, majority_of};
 use crate::request::OperationClass;
 use crate::stats::LatencyHistogram;
 use crate::stats::output::{counter, length, number};
@@ -62,7 +62,7 @@ pub(super) fn replicated(
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
     let figures = context.instance.set.as_ref().map(|set| set.figures());
-    let of = |count: fn(&Figures) -> u64| figures.map_or(0, count);
+    let of = |count: fn(&ReplicationFigures) -> u64| figures.map_or(0, count);
     let mut section = writer.begin_document(name);
     counter(&mut section, "insert", of(|figures| figures.inserts.get()));
     counter(&mut section, "query", 0);
@@ -180,26 +180,29 @@ pub(super) fn locks(context: &SectionSources<'_>, name: &str, writer: &mut Docum
     Ok(())
 }
 
-/// `transactions`: zeros, since this server has no multi-document transactions.
+/// `transactions`: this server has no multi-document transactions, so all are those that a fail point holds open.
 #[expect(clippy::unnecessary_wraps, reason = "the table's signature")]
 pub(super) fn transactions(
-    _context: &SectionSources<'_>,
+    context: &SectionSources<'_>,
     name: &str,
     writer: &mut DocumentWriter<'_>,
 ) -> Result<()> {
-    const FIELDS: [&str; 9] = [
-        "retriedCommandsCount",
-        "retriedStatementsCount",
-        "transactionsCollectionWriteCount",
-        "currentActive",
-        "currentInactive",
-        "currentOpen",
-        "totalAborted",
-        "totalCommitted",
-        "totalStarted",
-    ];
+    let held = context.instance.fail_points.idle_transactions();
+    let (open, started) = (held.open(), held.started());
     let mut section = writer.begin_document(name);
-    FIELDS.iter().for_each(|name| section.i64(name, 0));
+    for (name, count) in [
+        ("retriedCommandsCount", 0),
+        ("retriedStatementsCount", 0),
+        ("transactionsCollectionWriteCount", 0),
+        ("currentActive", 0),
+        ("currentInactive", open),
+        ("currentOpen", open),
+        ("totalAborted", 0),
+        ("totalCommitted", started.saturating_sub(open)),
+        ("totalStarted", started),
+    ] {
+        counter(&mut section, name, count);
+    }
     Ok(())
 }
 
@@ -247,7 +250,7 @@ fn documents(instance: &Instance, document: &mut DocumentWriter<'_>) {
 
 /// Waits for other members that ended without success; zero on a standalone server.
 fn last_errors(instance: &Instance, get_last_error: &mut DocumentWriter<'_>) {
-    let none = Figures::default();
+    let none = ReplicationFigures::default();
     let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
     timed(get_last_error, "wtime", &figures.waits);
     counter(get_last_error, "wtimeouts", figures.timeouts.get());
@@ -293,7 +296,7 @@ fn cursors(instance: &Instance, cursor: &mut DocumentWriter<'_>) {
 
 /// Entries fetched and applied; zeros if the server is not a member of a set.
 fn replication(instance: &Instance, repl: &mut DocumentWriter<'_>) {
-    let none = Figures::default();
+    let none = ReplicationFigures::default();
     let figures = instance.set.as_ref().map_or(&none, |set| set.figures());
     let mut apply = repl.begin_document("apply");
     counter(&mut apply, "attemptsToBecomeSecondary", 0);

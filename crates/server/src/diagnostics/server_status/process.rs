@@ -88,7 +88,7 @@ pub(super) fn connections(
 ) -> Result<()> {
     let instance = context.instance;
     let (open, created, rejected) = instance.clients.counts();
-    let active = instance.clients.all().iter().filter(|client| client.is_active()).count();
+    let active = instance.clients.active().len();
     let mut section = writer.begin_document(name);
     number(&mut section, "current", length(open));
     number(&mut section, "available", length(instance.config.net.max_connections.saturating_sub(open)));

@@ -16,10 +16,10 @@ use crate::operation_context::OperationContext;
 use crate::storage::{CappedLimits, Collection, CollectionState, document_of};
 
 /// The maximum documents and bytes of one transaction (`internalInsertMaxBatchSize` and `insertVectorMaxBytes` of 4.0).
-const GROUP_DOCUMENTS: usize = 64;
-const GROUP_BYTES: usize = 256 << 10;
+const MAX_GROUP_DOCUMENTS: usize = 64;
+const MAX_GROUP_BYTES: usize = 256 << 10;
 /// The size of the largest document: 16 MiB.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// Inserts documents; returns the number inserted, and the failures. `ordered` stops at the first failure.
 pub(crate) fn insert_documents(
@@ -82,9 +82,9 @@ fn group_at<'d>(documents: &'d [&'d RawDocument], at: usize) -> &'d [&'d RawDocu
     let mut bytes = 0;
     let fits = |document: &&&RawDocument| {
         bytes += document.as_bytes().len();
-        bytes <= GROUP_BYTES
+        bytes <= MAX_GROUP_BYTES
     };
-    let length = rest.iter().take(GROUP_DOCUMENTS).take_while(fits).count().max(1);
+    let length = rest.iter().take(MAX_GROUP_DOCUMENTS).take_while(fits).count().max(1);
     rest.get(..length).unwrap_or(rest)
 }
 
@@ -277,11 +277,11 @@ fn check_id(id: RawBsonRef<'_>) -> Result<()> {
 
 /// Refuses a document that is too large to be stored.
 pub(crate) fn check_size(bytes: usize) -> Result<()> {
-    if bytes <= MAX_BYTES {
+    if bytes <= MAX_DOCUMENT_BYTES {
         return Ok(());
     }
     Err(Failure::new(
         Code::BSONObjectTooLarge,
-        format!("object to insert too large. size in bytes: {bytes}, max size: {MAX_BYTES}"),
+        format!("object to insert too large. size in bytes: {bytes}, max size: {MAX_DOCUMENT_BYTES}"),
     ))
 }

@@ -9,14 +9,14 @@ use bson::Document;
 use fathom_engine::{Durability, Key};
 use fathom_query::{Code, Failure, IndexKeys};
 
-use super::document::Manner;
+use super::document::ApplyMode;
 use crate::Result;
 use crate::execution::build_indexes;
 use crate::operation_context::OperationContext;
 use crate::replica_set::OplogEntry;
 use crate::storage::{Collection, CollectionOptions, CollectionState, Index, IndexSpec};
 
-pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: ApplyMode) -> Result<()> {
     let command = crate::parse::owned(&entry.object)?;
     let Some((name, target)) = command.iter().next() else {
         return Err(unknown("an empty command"));
@@ -65,11 +65,11 @@ fn create(op: &OperationContext<'_>, entry: &OplogEntry, namespace: &str, comman
     catalog.create_as(namespace, CollectionOptions { document: options }, uuid).map(drop)
 }
 
-fn rename(op: &OperationContext<'_>, command: &Document, manner: Manner) -> Result<()> {
+fn rename(op: &OperationContext<'_>, command: &Document, manner: ApplyMode) -> Result<()> {
     let text = |name: &str| command.get_str(name).unwrap_or_default();
     let (from, to) = (text("renameCollection"), text("to"));
     let catalog = &op.instance.catalog;
-    if manner == Manner::Relaxed && catalog.get(from).is_none() {
+    if manner == ApplyMode::Relaxed && catalog.get(from).is_none() {
         return Ok(());
     }
     catalog.rename(from, to, true)
@@ -94,7 +94,7 @@ fn create_index(
     op: &mut OperationContext<'_>,
     namespace: &str,
     mut spec: Document,
-    manner: Manner,
+    manner: ApplyMode,
 ) -> Result<()> {
     spec.remove("createIndexes");
     let spec = IndexSpec::new(spec);
@@ -104,7 +104,7 @@ fn create_index(
         }
         let defaults = state.options.index_defaults();
         let built = match build_indexes(op, collection, vec![spec.clone()], &defaults) {
-            Err(failure) if manner == Manner::Relaxed && failure.code() == Code::DuplicateKey => {
+            Err(failure) if manner == ApplyMode::Relaxed && failure.code() == Code::DuplicateKey => {
                 vec![build_relaxed(op, collection, spec, &defaults)?]
             }
             other => other?,

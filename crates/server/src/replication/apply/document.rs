@@ -14,7 +14,7 @@ use crate::storage::{Collection, CollectionState, WriteEffects, document_of};
 
 /// The assumption about the state of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum ApplyMode {
     /// The data is exactly as before the batch.
     Exact,
     /// The data may already contain some of the entries, or later ones.
@@ -24,11 +24,11 @@ pub(crate) enum Manner {
 /// The number of retries of a write conflict before it counts as a fault: no other thread writes these documents.
 const MAX_TRIES: u32 = 1000;
 
-pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: Manner) -> Result<()> {
+pub(super) fn apply(op: &mut OperationContext<'_>, entry: &OplogEntry, manner: ApplyMode) -> Result<()> {
     loop {
         let Some(collection) = find(op, entry) else {
             // The collection or its database was dropped later.
-            return if manner == Manner::Relaxed { Ok(()) } else { Err(missing(&entry.namespace)) };
+            return if manner == ApplyMode::Relaxed { Ok(()) } else { Err(missing(&entry.namespace)) };
         };
         let state = collection.lock();
         if state.gone {
@@ -58,7 +58,7 @@ fn write(
     collection: &Arc<Collection>,
     state: &CollectionState,
     entry: &OplogEntry,
-    manner: Manner,
+    manner: ApplyMode,
 ) -> Result<()> {
     for _ in 0..MAX_TRIES {
         op.session().begin()?;
@@ -92,7 +92,7 @@ fn change(
     collection: &Collection,
     state: &CollectionState,
     entry: &OplogEntry,
-    manner: Manner,
+    manner: ApplyMode,
 ) -> Result<WriteEffects> {
     let session = op.session();
     let id = entry.id().ok_or_else(|| Failure::new(Code::NoSuchKey, "the entry names no _id"))?;
@@ -106,7 +106,7 @@ fn change(
                 return collection.put_relaxed(session, state, &entry.object);
             }
             let Some(record) = found else {
-                return if manner == Manner::Relaxed {
+                return if manner == ApplyMode::Relaxed {
                     Ok(WriteEffects::default())
                 } else {
                     Err(missing(&entry.namespace))
@@ -125,7 +125,7 @@ fn change(
                     collection.replace_relaxed(session, state, record, before, &after)
                 }
                 // In a replay, its index entries may still belong to another document.
-                _ if manner == Manner::Relaxed => {
+                _ if manner == ApplyMode::Relaxed => {
                     collection.replace_relaxed(session, state, record, before, before)
                 }
                 _ => Ok(WriteEffects::default()),

@@ -8,7 +8,7 @@ mod command;
 mod document;
 
 pub(super) use command::build_relaxed;
-pub(super) use document::Manner;
+pub(super) use document::ApplyMode;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -25,7 +25,7 @@ use crate::operation_context::OperationContext;
 use crate::replica_set::{ChangeKind, OplogEntry, UnreplicatedWritesBlock};
 
 /// Fewer entries than this are applied by one thread: starting others would take longer.
-const ALONE: usize = 32;
+const MIN_PARALLEL_ENTRIES: usize = 32;
 
 /// The threads' sessions, kept from batch to batch.
 pub(crate) struct Applier {
@@ -46,7 +46,7 @@ impl Applier {
         Ok(Applier { instance: Arc::clone(instance), sessions: sessions.collect::<Result<_, _>>()? })
     }
 
-    pub(crate) fn apply(&mut self, entries: &[OplogEntry], manner: Manner) -> Result<()> {
+    pub(crate) fn apply(&mut self, entries: &[OplogEntry], manner: ApplyMode) -> Result<()> {
         let mut from = 0;
         while let Some(rest) = entries.get(from..)
             && !rest.is_empty()
@@ -61,13 +61,13 @@ impl Applier {
         Ok(())
     }
 
-    fn apply_command(&self, entry: &OplogEntry, manner: Manner) -> Result<()> {
+    fn apply_command(&self, entry: &OplogEntry, manner: ApplyMode) -> Result<()> {
         let Some(session) = self.sessions.first() else { return Ok(()) };
         with_operation(&self.instance, &**session, |op| command::apply(op, entry, manner))
             .map_err(|failure| explained(entry, &failure))
     }
 
-    fn apply_documents(&mut self, entries: &[OplogEntry], manner: Manner) -> Result<()> {
+    fn apply_documents(&mut self, entries: &[OplogEntry], manner: ApplyMode) -> Result<()> {
         let lanes = self.lanes(entries);
         let instance = &self.instance;
         let run = |session: &dyn Session, lane: &[&OplogEntry]| {
@@ -94,8 +94,8 @@ impl Applier {
     /// Distributes the entries over threads; each lane keeps their order.
     fn lanes<'e>(&self, entries: &'e [OplogEntry]) -> Vec<Vec<&'e OplogEntry>> {
         let work = || entries.iter().filter(|entry| entry.kind != ChangeKind::Noop);
-        let threads = self.sessions.len().min(entries.len() / (ALONE / 2));
-        if entries.len() < ALONE || threads < 2 {
+        let threads = self.sessions.len().min(entries.len() / (MIN_PARALLEL_ENTRIES / 2));
+        if entries.len() < MIN_PARALLEL_ENTRIES || threads < 2 {
             return vec![work().collect()];
         }
         let mut lanes = vec![Vec::new(); threads];

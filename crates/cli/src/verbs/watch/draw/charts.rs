@@ -80,13 +80,13 @@ pub(super) fn gauge(share: f64, width: usize, colour: Color, paint: Paint) -> Ve
 }
 
 /// Columns of the labels.
-const LABEL: usize = 6;
+const LABEL_COLUMNS: usize = 6;
 /// The colours from cold to hot, of the 256: readable on light and dark backgrounds, and in order of brightness.
 const COLOURS: [u8; 4] = [24, 31, 214, 202];
 
 /// Lines for at most `height` decades that occurred, the slowest first, and a line of checkpoints and marks.
 pub(super) fn heat_strip(heat: &Heat, width: usize, height: usize, paint: Paint) -> Vec<Line<'static>> {
-    let shown = width.saturating_sub(LABEL + 1);
+    let shown = width.saturating_sub(LABEL_COLUMNS + 1);
     let skipped = heat.columns.len().saturating_sub(shown);
     let columns = heat.columns.get(skipped..).unwrap_or_default();
     let decades = decades(columns, height.saturating_sub(1));
@@ -94,7 +94,7 @@ pub(super) fn heat_strip(heat: &Heat, width: usize, height: usize, paint: Paint)
         .into_iter()
         .rev()
         .map(|decade| {
-            let mut spans = vec![paint.faint(format!("{:>LABEL$} ", label(2 * decade)))];
+            let mut spans = vec![paint.faint(format!("{:>LABEL_COLUMNS$} ", label(2 * decade)))];
             let cells = columns.iter().map(|column| {
                 let share = |step: usize| column.get(step).copied().unwrap_or(0.0);
                 cell(share(2 * decade), share(2 * decade + 1), paint)
@@ -161,7 +161,7 @@ fn events(heat: &Heat, skipped: usize, paint: Paint) -> Line<'static> {
         })
         .collect();
     Line::from(vec![
-        paint.faint(format!("{:>LABEL$} ", "events")),
+        paint.faint(format!("{:>LABEL_COLUMNS$} ", "events")),
         Span::styled(text, paint.fg(Color::Indexed(214))),
     ])
 }

@@ -13,10 +13,10 @@ pub(crate) use self::paint::Paint;
 use super::view::Screen;
 
 /// From this width on, sections are drawn side by side if they fit.
-const WIDE: u16 = 76;
+const MIN_SIDE_BY_SIDE_COLUMNS: u16 = 76;
 /// The least and the most lines of the heat strip.
-const MIN_HEAT: usize = 4;
-const MAX_HEAT: usize = 9;
+const MIN_HEAT_LINES: usize = 4;
+const MAX_HEAT_LINES: usize = 9;
 /// Table: the help, which describes the keys and the lines on one screen.
 const HELP: [&str; 18] = [
     "q  quit (Ctrl-C and Esc too)      p  pause the screen; reading continues",
@@ -89,7 +89,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, screen: &Screen, mode: DisplayMode, pa
 
 fn rows(screen: &Screen, mode: DisplayMode, area: Rect, paint: Paint) -> Vec<Row> {
     let width = usize::from(area.width);
-    let is_wide = area.width >= WIDE;
+    let is_wide = area.width >= MIN_SIDE_BY_SIDE_COLUMNS;
     let column = if is_wide { width / 2 - 1 } else { width };
     let right = if is_wide { width - width / 2 } else { width };
     let latency = sections::latency(screen, paint);
@@ -118,7 +118,7 @@ fn rows(screen: &Screen, mode: DisplayMode, area: Rect, paint: Paint) -> Vec<Row
     let free = usize::from(area.height).saturating_sub(others);
     let heat = match screen.heat.is_empty() {
         true => Vec::new(),
-        false => charts::heat_strip(&screen.heat, column, free.clamp(MIN_HEAT, MAX_HEAT), paint),
+        false => charts::heat_strip(&screen.heat, column, free.clamp(MIN_HEAT_LINES, MAX_HEAT_LINES), paint),
     };
     if is_wide {
         rows.push(Row { rank: 6, left: heat, right: latency });

@@ -12,7 +12,7 @@ pub(crate) struct Paint {
 
 impl Paint {
     /// Read from the environment: `NO_COLOR` (no-color.org), `TERM`, and the locale's encoding.
-    pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Paint {
+    pub(crate) fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Paint {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         let is_dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         // The first of these that is set decides, as locale(7) says.
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn the_environment_decides() {
         let paint = |pairs: &[(&str, &str)]| {
-            Paint::of_environment(|name| {
+            Paint::from_environment(|name| {
                 pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
             })
         };

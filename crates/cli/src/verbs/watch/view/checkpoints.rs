@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::reading::{EvidenceLook, SECOND_NS};
+use super::reading::{EvidenceView, SECOND_NS};
 
 /// Cycles that are shown.
-const CYCLES: usize = 5;
+const MAX_CYCLES: usize = 5;
 
 /// The checkpoints of a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,11 +29,11 @@ pub(crate) struct Cycle {
 }
 
 /// The checkpoints of each server that makes any.
-pub(super) fn all(look: EvidenceLook<'_>) -> Vec<CheckpointView> {
+pub(super) fn all(look: EvidenceView<'_>) -> Vec<CheckpointView> {
     look.evidence.members().iter().filter_map(|member| checkpoint_view(look, member)).collect()
 }
 
-fn checkpoint_view(look: EvidenceLook<'_>, member: &str) -> Option<CheckpointView> {
+fn checkpoint_view(look: EvidenceView<'_>, member: &str) -> Option<CheckpointView> {
     let name = |what: &str| format!("server.{member}.{what}");
     let running = look.last(&name("checkpoint.running"));
     let counts = look.since(&name("checkpoint.count"), u64::MAX);
@@ -55,7 +55,7 @@ fn checkpoint_view(look: EvidenceLook<'_>, member: &str) -> Option<CheckpointVie
         });
         before_ns = point.end_ns;
     }
-    cycles.drain(..cycles.len().saturating_sub(CYCLES));
+    cycles.drain(..cycles.len().saturating_sub(MAX_CYCLES));
     let is_running = running.is_some_and(|running| running > 0.0);
     let every_s = look.last(&name("parameter.syncdelay_s")).filter(|every_s| *every_s > 0.0);
     // WiredTiger sleeps `syncdelay` from the end of one to the start of the next.

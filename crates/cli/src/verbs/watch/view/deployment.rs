@@ -6,10 +6,10 @@ use fathom_record::disk::Entry;
 use fathom_record::{ServerEvent, ServerEventKind};
 use serde::Serialize;
 
-use super::reading::{EvidenceLook, MemberCondition, SECOND_NS};
+use super::reading::{EvidenceView, MemberCondition, SECOND_NS};
 
 /// The number of changes that are shown, which are the newest.
-const CHANGES: usize = 3;
+const MAX_CHANGES: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct MemberView {
@@ -46,7 +46,7 @@ pub(crate) struct MemberView {
 }
 
 /// All members; `devices` are those that are watched.
-pub(super) fn members(look: EvidenceLook<'_>, devices: &[DeviceFigures]) -> Vec<MemberView> {
+pub(super) fn members(look: EvidenceView<'_>, devices: &[DeviceFigures]) -> Vec<MemberView> {
     let mut members: Vec<MemberView> =
         look.evidence.members().into_iter().map(|number| member(look, number, devices)).collect();
     let of_shards = |one: &MemberView| one.operations_per_s.filter(|_| one.shard.is_some() && !one.follows());
@@ -58,7 +58,7 @@ pub(super) fn members(look: EvidenceLook<'_>, devices: &[DeviceFigures]) -> Vec<
 }
 
 /// The newest changes of members' states and of servers' reachability, the last one last.
-pub(super) fn changes(look: EvidenceLook<'_>) -> Vec<String> {
+pub(super) fn changes(look: EvidenceView<'_>) -> Vec<String> {
     let told = look.evidence.results.iter().filter_map(|entry| match entry {
         Entry::ServerEvent(ServerEvent { kind: ServerEventKind::Member, at_ns, line, .. }) => {
             Some(format!("{} s: {line}", at_ns / SECOND_NS))
@@ -66,16 +66,17 @@ pub(super) fn changes(look: EvidenceLook<'_>) -> Vec<String> {
         _ => None,
     });
     let mut told: Vec<String> = told.collect();
-    told.split_off(told.len().saturating_sub(CHANGES))
+    told.split_off(told.len().saturating_sub(MAX_CHANGES))
 }
 
 /// Whether a server currently copies from another and no client reads from it: its operations are then those of monitoring itself, and of
 /// other members that copy from it.
-pub(super) fn follows(look: EvidenceLook<'_>, number: &str) -> bool {
-    const OWN_PER_S: f64 = 3.0;
+pub(super) fn follows(look: EvidenceView<'_>, number: &str) -> bool {
+    const MAX_MONITORING_PER_S: f64 = 3.0;
     let state = look.last(&format!("server.{number}.replication.state"));
     let read = look.rate(&format!("server.{number}.collection.reads.operations"));
-    state.is_some_and(|state| state_name(state) != "primary") && read.is_none_or(|rate| rate <= OWN_PER_S)
+    state.is_some_and(|state| state_name(state) != "primary")
+        && read.is_none_or(|rate| rate <= MAX_MONITORING_PER_S)
 }
 
 impl MemberView {
@@ -89,7 +90,7 @@ impl MemberView {
     }
 }
 
-fn member(look: EvidenceLook<'_>, number: String, devices: &[DeviceFigures]) -> MemberView {
+fn member(look: EvidenceView<'_>, number: String, devices: &[DeviceFigures]) -> MemberView {
     let fact = |what: &str| look.fact(&format!("server.{number}{what}")).map(str::to_owned);
     let series = |what: &str| format!("server.{number}.{what}");
     // The present role takes precedence over that at the start.
@@ -152,7 +153,7 @@ pub(crate) struct DeviceFigures {
 }
 
 /// Every device that is watched.
-pub(super) fn devices(look: EvidenceLook<'_>) -> Vec<DeviceFigures> {
+pub(super) fn devices(look: EvidenceView<'_>) -> Vec<DeviceFigures> {
     let device = |name: String| {
         let of = |what: &str| format!("device.{name}.{what}");
         let rate = |what: &str| look.rate(&of(what));
@@ -172,6 +173,6 @@ pub(super) fn devices(look: EvidenceLook<'_>) -> Vec<DeviceFigures> {
 }
 
 /// The share of time in which some task waited for a device; also used for the host's processors.
-pub(super) fn pressure_share(look: EvidenceLook<'_>, of: &str) -> Option<f64> {
+pub(super) fn pressure_share(look: EvidenceView<'_>, of: &str) -> Option<f64> {
     look.rate(&format!("host.pressure.{of}.some_us")).map(|us| us / 1e6)
 }

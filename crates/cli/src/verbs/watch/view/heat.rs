@@ -3,7 +3,7 @@
 //! A watched client provides the median and the 99th percentile of each kind of operation; a server provides its mean of each
 //! kind, for all operations of that second. Colours or characters show the share of a second's operations.
 
-use super::reading::{EvidenceLook, SECOND_NS};
+use super::reading::{EvidenceView, SECOND_NS};
 
 /// Half decades from 10 us to 100 s.
 pub(crate) const STEPS: usize = 14;
@@ -47,7 +47,7 @@ pub(crate) fn label(step: usize) -> &'static str {
 }
 
 /// The strip of the last minutes.
-pub(super) fn strip(look: EvidenceLook<'_>) -> Heat {
+pub(super) fn strip(look: EvidenceView<'_>) -> Heat {
     let newest = look.now_ns / SECOND_NS;
     let first = newest.saturating_sub(COLUMNS as u64 - 1).max(look.evidence.window_ns.0 / SECOND_NS);
     let count = usize::try_from(newest + 1 - first.min(newest)).unwrap_or(COLUMNS).min(COLUMNS);
@@ -90,7 +90,7 @@ pub(super) fn strip(look: EvidenceLook<'_>) -> Heat {
     heat
 }
 
-fn servers(look: EvidenceLook<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Option<usize>) {
+fn servers(look: EvidenceView<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Option<usize>) {
     for member in look.evidence.members() {
         for kind in ["reads", "writes"] {
             let counts = rates(look, &format!("server.{member}.{kind}.operations"));
@@ -104,7 +104,7 @@ fn servers(look: EvidenceLook<'_>, heat: &mut Heat, column: &dyn Fn(u64) -> Opti
 }
 
 /// The value of a series in the window with that end.
-fn rates<'e>(look: EvidenceLook<'e>, name: &str) -> impl Fn(u64) -> Option<f64> + use<'e> {
+fn rates<'e>(look: EvidenceView<'e>, name: &str) -> impl Fn(u64) -> Option<f64> + use<'e> {
     let points = look.series(name).map_or(&[][..], |series| &series.points);
     move |end_ns| {
         let at = points.partition_point(|point| point.end_ns < end_ns);

@@ -23,10 +23,10 @@ pub(crate) use self::heat::Heat;
 pub(crate) use self::operations::{LatencyRow, LoopPart, LoopRow, Rung};
 pub(crate) use self::work::OperationView;
 
-use self::reading::{EvidenceLook, SECOND_NS};
+use self::reading::{EvidenceView, SECOND_NS};
 
 /// The number of suspects that are shown.
-const SUSPECTS: usize = 3;
+const MAX_SUSPECTS: usize = 3;
 
 /// Everything on the screen.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,7 +69,7 @@ impl Screen {
     ) -> Screen {
         // Readings come once a second, however often they are taken.
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(SECOND_NS);
-        let look = EvidenceLook { evidence: &recent.evidence, now_ns: recent.now_ns(), interval_ns };
+        let look = EvidenceView { evidence: &recent.evidence, now_ns: recent.now_ns(), interval_ns };
         let samplers = look.named("monitor.", ".cpu_us");
         let devices = deployment::devices(look);
         let own_us: Vec<f64> =
@@ -117,7 +117,7 @@ fn suspects(judgement: &Judgement) -> Vec<MainFinding> {
         .findings
         .iter()
         .filter(is_worth_a_line)
-        .take(SUSPECTS)
+        .take(MAX_SUSPECTS)
         .map(|finding| MainFinding {
             id: finding.id.clone(),
             claim: finding.claim.clone(),

@@ -6,12 +6,12 @@ use fathom_record::budget::Budget;
 use serde::Serialize;
 
 use super::deployment::follows;
-use super::reading::{EvidenceLook, SECOND_NS};
+use super::reading::{EvidenceView, SECOND_NS};
 
 /// The span over which a rung is judged.
 const CAP_SPAN_NS: u64 = 60 * SECOND_NS;
 /// A rung is full above this share of its cap, and is capped if that holds in this share of the samples (A3 of the analysis).
-const FULL: f64 = 0.95;
+const MIN_FILL_OF_CAP: f64 = 0.95;
 const MIN_FULL_SHARE: f64 = 0.10;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub(crate) struct Rung {
 }
 
 /// The rungs from the client down.
-pub(super) fn rungs(look: EvidenceLook<'_>) -> Vec<Rung> {
+pub(super) fn rungs(look: EvidenceView<'_>) -> Vec<Rung> {
     let mut rungs = Vec::new();
     rungs.extend(rung(look, "client", "client.in_flight", look.last("client.connections"), None));
     let members = look.evidence.members();
@@ -51,7 +51,7 @@ pub(super) fn rungs(look: EvidenceLook<'_>) -> Vec<Rung> {
 }
 
 fn rung(
-    look: EvidenceLook<'_>,
+    look: EvidenceView<'_>,
     name: &str,
     series: &str,
     cap: Option<f64>,
@@ -59,7 +59,7 @@ fn rung(
 ) -> Option<Rung> {
     let now = look.last(series)?;
     let points = look.since(series, CAP_SPAN_NS);
-    let full = |value: f64| cap.is_some_and(|cap| cap > 0.0 && value >= FULL * cap);
+    let full = |value: f64| cap.is_some_and(|cap| cap > 0.0 && value >= MIN_FILL_OF_CAP * cap);
     let share = points.iter().filter(|point| full(point.value)).count() as f64 / points.len() as f64;
     Some(Rung {
         name: name.to_owned(),
@@ -91,7 +91,7 @@ pub(crate) struct ClockFigures {
 }
 
 /// A row for each kind of operation.
-pub(super) fn latency_rows(look: EvidenceLook<'_>) -> Vec<LatencyRow> {
+pub(super) fn latency_rows(look: EvidenceView<'_>) -> Vec<LatencyRow> {
     let client = look.named("client.", ".service.mean_ns");
     if client.is_empty() {
         let members = look.evidence.members();
@@ -106,7 +106,7 @@ pub(super) fn latency_rows(look: EvidenceLook<'_>) -> Vec<LatencyRow> {
     client.iter().filter_map(|operation| of_client(look, operation)).collect()
 }
 
-fn of_client(look: EvidenceLook<'_>, operation: &str) -> Option<LatencyRow> {
+fn of_client(look: EvidenceView<'_>, operation: &str) -> Option<LatencyRow> {
     let clock = |clock: &str| {
         let of = |what: &str| look.last(&format!("client.{operation}.{clock}.{what}_ns")).map(|ns| ns / 1e6);
         ClockFigures { mean_ms: of("mean"), p50_ms: of("p50"), p99_ms: of("p99") }
@@ -119,7 +119,7 @@ fn of_client(look: EvidenceLook<'_>, operation: &str) -> Option<LatencyRow> {
     })
 }
 
-fn of_server(look: EvidenceLook<'_>, member: &str, kind: &str, several: bool) -> Option<LatencyRow> {
+fn of_server(look: EvidenceView<'_>, member: &str, kind: &str, several: bool) -> Option<LatencyRow> {
     let of = |what: &str| format!("server.{member}.{kind}.{what}");
     let per_s = look.rate(&of("operations"))?;
     let mean_ms = look.mean(&of("latency_us"), &of("operations")).map(|us| us / 1000.0);
@@ -156,7 +156,7 @@ pub(crate) struct LoopPart {
 }
 
 /// The rows of the newest budgets; before the first budget, the servers' own means.
-pub(super) fn loop_rows(look: EvidenceLook<'_>, judgement: &Judgement) -> Vec<LoopRow> {
+pub(super) fn loop_rows(look: EvidenceView<'_>, judgement: &Judgement) -> Vec<LoopRow> {
     let mut rows: Vec<LoopRow> = judgement.budgets.iter().map(loop_row).collect();
     if rows.is_empty() {
         for member in look.evidence.members().into_iter().filter(|member| !follows(look, member)) {
@@ -192,7 +192,7 @@ fn loop_row(budget: &Budget) -> LoopRow {
     }
 }
 
-fn bare(look: EvidenceLook<'_>, member: &str, kind: &str) -> Option<LoopRow> {
+fn bare(look: EvidenceView<'_>, member: &str, kind: &str) -> Option<LoopRow> {
     let of = |what: &str| format!("server.{member}.{kind}.{what}");
     let mean_us = look.mean(&of("latency_us"), &of("operations"))?;
     Some(LoopRow {

@@ -12,7 +12,7 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// The span of rates and means: short enough to show a change, long enough not to flicker.
 pub(super) const LATELY_NS: u64 = 10 * SECOND_NS;
 /// The longest period of samplers: that of a series whose period is not known yet, since it has one point.
-const LONGEST_PERIOD_NS: u64 = 10 * SECOND_NS;
+const MAX_PERIOD_NS: u64 = 10 * SECOND_NS;
 /// A series' period is the shortest distance of so many of its last points: a gap is no longer period.
 const PERIOD_POINTS: usize = 5;
 /// Series of a server that its own sampler does not read: those that the set or the router tells, and those of the host.
@@ -42,7 +42,7 @@ impl MemberCondition {
 
 /// The evidence as seen from a moment.
 #[derive(Clone, Copy)]
-pub(super) struct EvidenceLook<'e> {
+pub(super) struct EvidenceView<'e> {
     pub(super) evidence: &'e Evidence,
     /// The present moment, which advances while nothing is read.
     pub(super) now_ns: u64,
@@ -50,7 +50,7 @@ pub(super) struct EvidenceLook<'e> {
     pub(super) interval_ns: u64,
 }
 
-impl<'e> EvidenceLook<'e> {
+impl<'e> EvidenceView<'e> {
     pub(super) fn series(&self, name: &str) -> Option<&'e Series> {
         self.evidence.series.get(name)
     }
@@ -93,7 +93,7 @@ impl<'e> EvidenceLook<'e> {
     fn read_now(&self, name: &str) -> &'e [Point] {
         let points = self.series(name).map_or(&[][..], |series| &series.points);
         let Some(last) = points.last().filter(|_| !self.is_of_silent_server(name)) else { return &[] };
-        let period_ns = self.period_ns(points).unwrap_or(LONGEST_PERIOD_NS);
+        let period_ns = self.period_ns(points).unwrap_or(MAX_PERIOD_NS);
         let late_ns = period_ns + period_ns / 2;
         if last.end_ns.saturating_add(late_ns) < self.now_ns {
             return &[];
@@ -179,8 +179,8 @@ mod tests {
         evidence
     }
 
-    fn look(evidence: &Evidence, now_ms: u64) -> EvidenceLook<'_> {
-        EvidenceLook { evidence, now_ns: now_ms * 1_000_000, interval_ns: SECOND_NS }
+    fn look(evidence: &Evidence, now_ms: u64) -> EvidenceView<'_> {
+        EvidenceView { evidence, now_ns: now_ms * 1_000_000, interval_ns: SECOND_NS }
     }
 
     #[test]

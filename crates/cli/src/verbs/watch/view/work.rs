@@ -5,13 +5,13 @@
 use fathom_explain::{WorkRow, WorkTable, work_table};
 use serde::Serialize;
 
-use super::reading::{EvidenceLook, LATELY_NS, SECOND_NS};
+use super::reading::{EvidenceView, LATELY_NS, SECOND_NS};
 use crate::metrics::OperationNumbers;
 
 /// The number of operations that are shown of each server.
-const SHOWN: usize = 5;
+const MAX_OPERATIONS: usize = 5;
 /// A kind of operation that ran for a smaller share of the time is not shown.
-const MIN_RUNNING: f64 = 0.01;
+const MIN_RUNNING_SHARE: f64 = 0.01;
 
 /// Alike operations of one server over the last ten seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,13 +84,13 @@ impl OperationView {
 }
 
 /// The operations of each server over the last seconds.
-pub(super) fn operations(look: EvidenceLook<'_>) -> Vec<OperationView> {
+pub(super) fn operations(look: EvidenceView<'_>) -> Vec<OperationView> {
     let window_ns = (look.now_ns.saturating_sub(LATELY_NS), look.now_ns);
     let of_member = |member: String| {
         let table = work_table(&look.evidence.results, member.parse().ok()?, window_ns)?;
-        let is_shown = |one: &OperationView| one.running >= MIN_RUNNING;
+        let is_shown = |one: &OperationView| one.running >= MIN_RUNNING_SHARE;
         let rows = table.rows.iter().map(|row| view(&member, row, &table));
-        Some(rows.filter(is_shown).take(SHOWN).collect::<Vec<_>>())
+        Some(rows.filter(is_shown).take(MAX_OPERATIONS).collect::<Vec<_>>())
     };
     look.evidence.members().into_iter().filter_map(of_member).flatten().collect()
 }
