@@ -4,7 +4,7 @@
 //! time limit. Studies that found the machine disturbed are repeated once at the end, and named if it was disturbed again; they
 //! prove nothing and fail nothing. The run fails only if a test or a command failed, or if a step hung.
 //!
-//! `ONLY=faults,guest` selects steps, and `ONLY=faults::device::proof::name` a test, which is what the last lines of a run give.
+//! `ONLY=faults,guest` selects steps, and `ONLY=faults::device::proof::name` a test, which is what the last lines of a run give, or all tests of a module.
 //! Ctrl-C ends the step under way and prints the report so far.
 
 mod report;

@@ -81,9 +81,10 @@ impl ProofPlan {
     }
 }
 
-/// The filter expression of cargo-nextest that selects tests by their paths.
+/// The filter expression of cargo-nextest that selects tests by their paths, and all tests of a module by its path.
 pub(super) fn filter<'n>(tests: impl IntoIterator<Item = &'n String>) -> String {
-    let tests: Vec<String> = tests.into_iter().map(|name| format!("test(={name})")).collect();
+    let tests: Vec<String> =
+        tests.into_iter().map(|name| format!("test(={name}) | test(/^{name}::/)")).collect();
     tests.join(" | ")
 }
 
@@ -166,7 +167,10 @@ mod tests {
         let steps = plan.select(&only).unwrap();
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         assert_eq!(names, ["checkup", "tests"]);
-        assert_eq!(steps[1].tests.as_deref(), Some("test(=a::b) | test(=c::d)"));
+        assert_eq!(
+            steps[1].tests.as_deref(),
+            Some("test(=a::b) | test(/^a::b::/) | test(=c::d) | test(/^c::d::/)")
+        );
     }
 
     #[test]
