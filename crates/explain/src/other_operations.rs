@@ -1,7 +1,8 @@
 //! Computes what other operations of a server lose while some operations run: the cost of those, which is never their own time.
 //!
 //! Two ways lead to it (docs/methods.md#whose-work-it-is). The mean time of the other operations while the culprit runs is compared with
-//! their mean at other times. If the culprit always runs, the waits of the other connections' threads for a processor are counted.
+//! their mean at other times: by the clock of a load that was watched, else by the server's. If the culprit always runs, the waits of the
+//! other connections' threads for a processor are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +12,7 @@ use fathom_stats::{SeededRandom, bootstrap_mean, quantile};
 use fathom_units::{Nanos, count};
 
 use crate::Evidence;
-use crate::client::points;
+use crate::client::{ClientLoads, points};
 use crate::server_work::{WorkTable, WorkUse, kind_in_top, work_readings};
 use crate::windows::{Window, overlap};
 
@@ -36,7 +37,12 @@ pub(crate) struct Culprit<'c> {
     owns: &'c dyn Fn(&OperationGroup) -> bool,
     /// Its collections and kinds in `top`. Other operations of these cannot be distinguished from its own.
     classes: BTreeSet<OperationClass>,
+    /// Whether some of the operations are those of a load of this program.
+    is_load: bool,
 }
+
+/// The driver in the metadata of this program's clients; also the application that it names where a load uses another driver.
+const LOAD_CLIENT: &str = "fathom";
 
 /// A collection, and a kind of operation in `top`.
 type OperationClass = (String, String);
@@ -50,9 +56,14 @@ impl<'c> Culprit<'c> {
     ) -> Culprit<'c> {
         let number = member.parse().unwrap_or(usize::MAX);
         let work = work_readings(&evidence.results, number, evidence.window_ns);
-        let own = work.iter().flat_map(|work| &work.operations).filter(|group| owns(group));
-        let class = |group: &OperationGroup| (group.namespace.clone(), kind_in_top(&group.kind).to_owned());
-        Culprit { owns, classes: own.map(class).collect() }
+        let own: Vec<&OperationGroup> =
+            work.iter().flat_map(|work| &work.operations).filter(|group| owns(group)).collect();
+        let class = |group: &&OperationGroup| (group.namespace.clone(), kind_in_top(&group.kind).to_owned());
+        let is_load = |group: &&OperationGroup| match group.application.as_deref() {
+            Some(application) => application == LOAD_CLIENT,
+            None => group.driver.as_deref().is_some_and(|driver| driver.starts_with(LOAD_CLIENT)),
+        };
+        Culprit { owns, classes: own.iter().map(class).collect(), is_load: own.iter().any(is_load) }
     }
 
     fn has(&self, namespace: &str, kind: &str) -> bool {
@@ -145,7 +156,8 @@ fn series_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// The loss of the others while the culprit runs. `None` if they are too few, if the culprit always runs, or if `top` was not read.
+/// The loss of the others while the culprit runs. `None` if they are too few, if the culprit always runs, or if neither `top` nor a client was
+/// read.
 pub(crate) fn loss_by_comparison(
     evidence: &Evidence,
     member: &str,
@@ -157,23 +169,72 @@ pub(crate) fn loss_by_comparison(
         .filter(|work| !work.collections.is_empty())
         .map(|work| TopReading::new(work, culprit))
         .collect();
-    let usual = quantile(&read.iter().map(|one| one.own_us_per_s).collect::<Vec<_>>(), 0.9)?;
+    let usual = quantile(&read.iter().map(|one| one.own_us_per_s).collect::<Vec<_>>(), 0.9).unwrap_or(0.0);
     let is_active =
         |one: &&TopReading| one.is_seen || usual > 0.0 && one.own_us_per_s >= MIN_ACTIVE_PART * usual;
     let active: Vec<&TopReading> = read.iter().filter(is_active).collect();
-    let rest: Vec<&TopReading> =
-        read.iter().filter(|one| !one.is_seen && one.own_us_per_s <= MAX_REST_PART * usual).collect();
     let seen = work.iter().filter(|work| work.operations.iter().any(culprit.owns));
-    let busy: Vec<Window> = seen
-        .map(|work| (work.begin_ns, work.end_ns))
-        .chain(active.iter().map(|one| one.window_ns))
-        .map(|(begin_ns, end_ns)| {
-            (begin_ns.saturating_sub(SIGHTING_MARGIN_NS), end_ns.saturating_add(SIGHTING_MARGIN_NS))
-        })
-        .collect();
-    let calm = CalmTimes::new(evidence, member, culprit, &read, &rest, &busy);
-    let losses: Vec<ReadingLoss> = active.iter().filter_map(|one| calm.loss(one)).collect();
-    compared(evidence.seed, calm.all(), &losses)
+    let active_ns: Vec<Window> =
+        seen.map(|work| (work.begin_ns, work.end_ns)).chain(active.iter().map(|one| one.window_ns)).collect();
+    let widen = |(begin_ns, end_ns): &Window| {
+        (begin_ns.saturating_sub(SIGHTING_MARGIN_NS), end_ns.saturating_add(SIGHTING_MARGIN_NS))
+    };
+    let busy: Vec<Window> = active_ns.iter().map(widen).collect();
+    loss_of_clients(evidence, culprit, &active_ns, &busy).or_else(|| {
+        let rest: Vec<&TopReading> =
+            read.iter().filter(|one| !one.is_seen && one.own_us_per_s <= MAX_REST_PART * usual).collect();
+        let calm = CalmTimes::new(evidence, member, culprit, &read, &rest, &busy);
+        let losses: Vec<ReadingLoss> = active.iter().filter_map(|one| calm.loss(one)).collect();
+        compared(evidence.seed, LatencyClock::Server, calm.all(), &losses)
+    })
+}
+
+/// The loss of the load that was watched, by its own clock; it includes what the server cannot see. `None` without such a load, or if the
+/// culprit is that load.
+fn loss_of_clients(
+    evidence: &Evidence,
+    culprit: &Culprit<'_>,
+    active: &[Window],
+    busy: &[Window],
+) -> Option<OthersLoss> {
+    let client = ClientLoads::from_evidence(evidence).filter(|_| !culprit.is_load)?;
+    let has = |clock: &str| client.operations.iter().all(|operation| operation.has_clock(evidence, clock));
+    let (clock, name) = [(LatencyClock::Response, "response"), (LatencyClock::Service, "service")]
+        .into_iter()
+        .find(|(_, name)| has(name))?;
+    let whole = client.windows(evidence);
+    let is_whole = |one: &Window| whole.iter().any(|whole| overlap(*whole, *one));
+    let mut calm = OperationTime::default();
+    let mut losses: BTreeMap<u64, ReadingLoss> = BTreeMap::new();
+    for operation in &client.operations {
+        let (counts, times_us) = (operation.counts(evidence), operation.times_us(evidence, name));
+        let timed: Vec<(Window, OperationTime)> = counts
+            .iter()
+            .zip(&times_us)
+            .map(|(count, us)| {
+                ((count.begin_ns, count.end_ns), OperationTime { us: us.value, count: count.value })
+            })
+            .filter(|(window_ns, _)| is_whole(window_ns))
+            .collect();
+        let at_rest = timed.iter().filter(|(window_ns, _)| !busy.iter().any(|one| overlap(*one, *window_ns)));
+        let (mut usual, mut rest_s) = (OperationTime::default(), 0.0);
+        for (window_ns, timed) in at_rest {
+            usual.add(*timed);
+            rest_s += length_s(*window_ns);
+        }
+        let enough = rest_s >= MIN_REST_S && usual.count >= MIN_OPERATIONS;
+        let Some(usual_us) = usual.mean_us().filter(|_| enough) else { continue };
+        calm.add(usual);
+        let is_active = |(begin_ns, end_ns): Window| {
+            let middle_ns = begin_ns + end_ns.saturating_sub(begin_ns) / 2;
+            active.iter().any(|(begin_ns, end_ns)| (*begin_ns..*end_ns).contains(&middle_ns))
+        };
+        for (window_ns, timed) in timed.iter().filter(|(window_ns, _)| is_active(*window_ns)) {
+            losses.entry(window_ns.1).or_default().add(*timed, usual_us);
+        }
+    }
+    let losses: Vec<ReadingLoss> = losses.into_values().collect();
+    compared(evidence.seed, clock, calm, &losses)
 }
 
 /// The times of other operations while the culprit is at rest, by class.
@@ -213,8 +274,7 @@ impl CalmTimes {
         let mut loss = ReadingLoss::default();
         for (class, timed) in &reading.others {
             let Some(usual_us) = self.by_class.get(class).and_then(|calm| calm.mean_us()) else { continue };
-            loss.took.add(*timed);
-            loss.lost_us += timed.us - timed.count * usual_us;
+            loss.add(*timed, usual_us);
         }
         (loss.took.count > 0.0).then_some(loss)
     }
@@ -262,7 +322,19 @@ struct ReadingLoss {
     lost_us: f64,
 }
 
-fn compared(seed: u64, calm: OperationTime, losses: &[ReadingLoss]) -> Option<OthersLoss> {
+impl ReadingLoss {
+    fn add(&mut self, took: OperationTime, usual_us: f64) {
+        self.took.add(took);
+        self.lost_us += took.us - took.count * usual_us;
+    }
+}
+
+fn compared(
+    seed: u64,
+    clock: LatencyClock,
+    calm: OperationTime,
+    losses: &[ReadingLoss],
+) -> Option<OthersLoss> {
     let mut took = OperationTime::default();
     losses.iter().for_each(|one| took.add(one.took));
     if losses.len() < MIN_READINGS || took.count < MIN_OPERATIONS || calm.count < MIN_OPERATIONS {
@@ -274,17 +346,27 @@ fn compared(seed: u64, calm: OperationTime, losses: &[ReadingLoss]) -> Option<Ot
     let share = |lost_us: f64| (lost_us / all_us).clamp(0.0, 1.0);
     let lost_us: f64 = lost.iter().sum();
     let times = lost.len() as f64;
+    let (subject, source) = match clock {
+        LatencyClock::Server => (
+            "Other operations",
+            "other operations while it runs, compared with their mean at other times (top, opLatencies)",
+        ),
+        _ => (
+            "Operations of the watched load",
+            "watched load's operations while it runs, compared with their mean at other times",
+        ),
+    };
     let cost = Cost {
-        clock: LatencyClock::Server,
+        clock,
         share: share(lost_us),
         interval: (share(times * interval.low), share(times * interval.high)),
         mean_us: lost_us.max(0.0) / all,
         p99_us: None,
         unserved_per_s: None,
-        basis: "The mean of the other operations while it runs, compared with their mean at other times (top, opLatencies).".to_owned(),
+        basis: format!("The mean of the {source}."),
     };
     let words = format!(
-        "Other operations take {} on average while it runs, and {} for the same operations at other times.",
+        "{subject} take {} on average while it runs, and {} for the same operations at other times.",
         time(took.us / took.count),
         time((took.us - lost_us).max(0.0) / took.count)
     );

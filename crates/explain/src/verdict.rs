@@ -100,17 +100,21 @@ fn cost_words(cost: &Cost) -> String {
     if low >= MIN_INTERVAL_BEGIN || high < MIN_COST_SHARE {
         return cost.words();
     }
-    let clock = match cost.clock {
-        LatencyClock::Response => "response time",
-        LatencyClock::Service => "time from the send",
-        LatencyClock::Server => "time within the server",
-    };
     let whole_us = if cost.share > 0.0 { cost.mean_us / cost.share } else { 0.0 };
     let whole = Nanos((whole_us.max(0.0) * 1e3).round() as u64);
     format!(
-        "how much is not known, at most {:.0} % of the mean {clock} of {whole}; a few moments hold most of it.",
-        100.0 * high
+        "how much is not known, at most {:.0} % of the mean {} of {whole}; a few moments hold most of it.",
+        100.0 * high,
+        clock_words(cost.clock)
     )
+}
+
+fn clock_words(clock: LatencyClock) -> &'static str {
+    match clock {
+        LatencyClock::Response => "response time",
+        LatencyClock::Service => "time from the send",
+        LatencyClock::Server => "time within the server",
+    }
 }
 
 /// The verdict on work that fills a resource, if the mean of all operations is of two kinds: it says nothing about the loss of one.
@@ -137,7 +141,8 @@ fn mixed_work(judgement: &Judgement) -> Option<Verdict> {
     })
 }
 
-/// The verdict on work that fills a resource, if the others' loss by it is known and small, and nothing else is left to explain.
+/// The verdict on work that fills a resource, if the others' loss by it is small, and nothing else is left to explain. Cannot tell if the
+/// interval of that loss ends above what matters.
 fn harmless_work(judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict> {
     let is_known = |one: &&Finding| causes::is_of_work(one) && one.confidence != Confidence::CannotTell;
     let finding = judgement.findings.iter().find(is_known)?;
@@ -158,9 +163,13 @@ fn harmless_work(judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict>
     if other_wait || judgement.findings.iter().any(costly) {
         return None;
     }
+    if finding.cost.as_ref().is_some_and(|cost| cost.interval.1 >= MIN_COST_SHARE) {
+        let (_, cause) = causes::ranked_cause(finding)?;
+        return Some(probably(finding, cause, &judgement.withheld));
+    }
     let lost = finding.cost.as_ref().map_or_else(
         || "nothing that was measured".to_owned(),
-        |cost| format!("at most {:.0} % of their time within the server", 100.0 * cost.interval.1),
+        |cost| format!("at most {:.0} % of their {}", 100.0 * cost.interval.1, clock_words(cost.clock)),
     );
     Some(Verdict {
         reasons: finding.evidence.clone(),

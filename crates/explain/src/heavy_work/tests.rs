@@ -1,7 +1,7 @@
 //! Work of each kind that fills a resource, with a loss of the others and without, as `$currentOp`, `top` and threads show it.
 
 use fathom_record::disk::Entry;
-use fathom_record::verdict::Outcome;
+use fathom_record::verdict::{LatencyClock, Outcome};
 use fathom_record::{CollectionUse, ServerWork, ThreadUse};
 
 use super::*;
@@ -144,6 +144,84 @@ fn scans_that_others_wait_for_cost_their_wait_and_not_the_scans_own_time() {
     let cost = verdict.cost.as_ref().unwrap();
     assert!((cost.share - 1880.0 / 2120.0).abs() < 0.01 && (cost.mean_us - 940.0).abs() < 20.0, "{cost:#?}");
     assert!(verdict.reasons[0].starts_with("Scans of ycsb.usertable"), "{verdict:#?}");
+}
+
+#[test]
+fn a_loss_that_may_matter_is_not_called_none() {
+    // The waits are between 9 and 21 % of the others' time.
+    let judgement = crate::judge(&scans(|_| true, 122, 6400, true));
+    let verdict = judgement.verdict.as_ref().unwrap();
+    assert_eq!(
+        (verdict.cause.as_deref(), verdict.exit_code()),
+        (Some("collection-scan"), 4),
+        "{judgement:#?}"
+    );
+    assert!(
+        verdict.sentence.starts_with("Cannot tell: perhaps held back by scans without an index:"),
+        "{}",
+        verdict.sentence
+    );
+    let cost = verdict.cost.as_ref().unwrap();
+    assert!(cost.share < 0.2 && cost.interval.1 >= 0.2, "{cost:#?}");
+}
+
+/// Adds a load of 300 reads a second: its mean is `scanned_us` while the scans run, and 150 µs otherwise.
+fn with_load(mut evidence: Evidence, runs: impl Fn(u64) -> bool, scanned_us: f64) -> Evidence {
+    for second in 0..SECONDS {
+        let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+        let mean_us = if runs(second) { scanned_us } else { 150.0 };
+        for (name, value) in [
+            ("client.operations.per_s", 300.0),
+            ("client.read.per_s", 300.0),
+            ("client.read.service.mean_ns", 1000.0 * mean_us),
+        ] {
+            evidence.series.add(name, "1", Point { begin_ns, end_ns, value });
+        }
+    }
+    evidence
+}
+
+#[test]
+fn a_watched_load_says_what_it_loses() {
+    // The server's own time of the updates hardly changes; the load waits before the server sees its operations.
+    let runs = |second| second >= 30;
+    let judgement = crate::judge(&with_load(scans(runs, 122, 2000, true), runs, 600.0));
+    let verdict = judgement.verdict.as_ref().unwrap();
+    assert_eq!(
+        (verdict.cause.as_deref(), verdict.exit_code()),
+        (Some("collection-scan"), 1),
+        "{judgement:#?}"
+    );
+    // 30 s with 600 µs, 27 s without the margin around the scans and the first second with 150 µs.
+    let cost = verdict.cost.as_ref().unwrap();
+    assert_eq!(cost.clock, LatencyClock::Service);
+    assert!((cost.share - 0.6).abs() < 0.05, "{cost:#?}");
+    let finding = found(&judgement, "collection-scan").unwrap();
+    assert!(
+        finding.evidence[0]
+            .starts_with("Operations of the watched load take 600 µs on average while it runs"),
+        "{finding:#?}"
+    );
+    let judgement = crate::judge(&with_load(scans(runs, 122, 2000, true), runs, 155.0));
+    let verdict = judgement.verdict.as_ref().unwrap();
+    assert_eq!(verdict.outcome, Outcome::NotHeldBack, "{judgement:#?}");
+    assert!(verdict.sentence.contains("of their time from the send"), "{}", verdict.sentence);
+}
+
+#[test]
+fn a_load_that_is_the_culprit_does_not_say_what_others_lose() {
+    let runs = |second| second >= 30;
+    let mut evidence = with_load(scans(runs, 2000, 2000, true), runs, 600.0);
+    for entry in &mut evidence.results {
+        let Entry::ServerWork(work) = entry else { continue };
+        for group in &mut work.operations {
+            group.application = None;
+            group.driver = Some("fathom 0.1.0".to_owned());
+        }
+    }
+    let judgement = crate::judge(&evidence);
+    let finding = found(&judgement, "collection-scan").unwrap();
+    assert_eq!(finding.cost.as_ref().unwrap().clock, LatencyClock::Server, "{finding:#?}");
 }
 
 #[test]
