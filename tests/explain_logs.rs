@@ -115,6 +115,54 @@ fn a_log_alone_says_which_shapes_read_the_disk() {
     assert_eq!(table(&part)["count"], 60, "{part:?}");
 }
 
+/// The judgement of a recording of a mongod 4.0 that another client worked on from 30 to 90 s, with its log, and the exit code.
+fn judged_work(name: &str) -> (Value, i32) {
+    let folder = recordings().join("../server-work");
+    let output = explain(&folder).args([name, "--json"]).run();
+    let server = output.json()["servers"][0].clone();
+    assert!(server["slow_operations"]["count"].as_u64().unwrap() > 0, "{server:#}");
+    (server["judgement"].clone(), output.code)
+}
+
+/// Fails unless the costliest incident has this cause, and a sentence with these words.
+#[track_caller]
+fn expect_incident(judgement: &Value, cause: &str, words: &[&str]) {
+    let incident = &judgement["incidents"][0];
+    assert_eq!(incident["cause"], cause, "{judgement:#}");
+    let sentence = incident["sentence"].as_str().unwrap();
+    let missing: Vec<_> = words.iter().filter(|word| !sentence.contains(**word)).collect();
+    assert!(missing.is_empty(), "{missing:?}: {incident:#}");
+}
+
+#[test]
+fn scans_of_the_log_explain_busy_processors_and_hold_no_other_operation_back() {
+    let (judgement, code) = judged_work("collection-scan");
+    let words = ["Scans of ycsb.usertable without an index filled the processors", "100,000 documents"];
+    expect_incident(&judgement, "collection-scan", &words);
+    // The other client's mean was 0.32 ms before and 0.36 ms meanwhile.
+    assert!(judgement["incidents"][0]["lost_share"].as_f64().unwrap() < 0.2, "{judgement:#}");
+    assert_eq!((&judgement["verdict"]["outcome"], code), (&json!("not_held_back"), 0), "{judgement:#}");
+}
+
+#[test]
+fn an_index_build_of_the_log_is_named_as_the_holder_of_the_lock() {
+    let (judgement, code) = judged_work("index-build");
+    let words = ["An index build (createIndexes) on ycsb.usertable held a lock twice", "705 ms", "1.20 s"];
+    expect_incident(&judgement, "lock-held-by", &words);
+    assert_eq!((&judgement["verdict"]["cause"], code), (&json!("lock-held-by"), 1), "{judgement:#}");
+}
+
+#[test]
+fn an_import_of_the_log_is_named_with_what_reads_lose_by_it() {
+    let (judgement, code) = judged_work("bulk-load");
+    let words = ["Inserts into imports.events filled the processors", "documents a second were inserted"];
+    expect_incident(&judgement, "bulk-writer", &words);
+    // Within the server, reads took 673 µs in place of 147.
+    let share = judgement["incidents"][0]["lost_share"].as_f64().unwrap();
+    assert!((share - 526.0 / 673.0).abs() < 0.1, "{judgement:#}");
+    assert_eq!((&judgement["verdict"]["cause"], code), (&json!("bulk-writer"), 1), "{judgement:#}");
+}
+
 /// Docker cuts lines at this length.
 const DOCKER_BYTES: usize = 16 << 10;
 

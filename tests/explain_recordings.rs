@@ -70,6 +70,20 @@ fn reads_that_wait_above_the_disk_are_named() {
         text(&judgement["verdict"], "sentence").starts_with("Held back by storage for "),
         "{judgement:#}"
     );
+    assert_storage_time(&judgement, incident);
+}
+
+/// Asserts that faster storage would buy what an incident of storage cost, in it and in the whole, and not more than all time.
+fn assert_storage_time(judgement: &Value, incident: &Value) {
+    let seconds = |value: &Value, field: &str| value[field].as_f64().unwrap();
+    let (lost_s, storage_s) = (seconds(incident, "lost_s"), seconds(incident, "storage_s"));
+    assert!(lost_s > 0.0 && storage_s >= lost_s, "{incident:#}");
+    let whole_s = seconds(judgement, "storage_s");
+    assert!(whole_s >= storage_s && whole_s <= seconds(judgement, "operation_s"), "{judgement:#}");
+    let sentence = |one: &Value| {
+        one.as_str().unwrap_or_default().starts_with("Faster storage would save operations at most ")
+    };
+    assert!(incident["evidence"].as_array().unwrap().iter().any(sentence), "{incident:#}");
 }
 
 #[test]
@@ -108,6 +122,8 @@ fn a_slow_journal_is_named_in_its_minutes_and_not_before() {
     let [(begin, end)] = spans.as_slice() else { panic!("{judgement:#}") };
     assert!((clock(19, 28, 0)..=clock(19, 29, 0)).contains(begin), "{judgement:#}");
     assert!((clock(19, 30, 0)..=clock(19, 31, 30)).contains(end), "{judgement:#}");
+    // mongod counts no wait for the journal.
+    assert_storage_time(&judgement, incidents.iter().find(costly).unwrap());
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn others_at_work(loaded: &LoadedServer, application: &str, clients: u32, work: 
 }
 
 /// The first lines of the answer in words.
-fn first_lines(recording: &Recording) -> String {
+pub(super) fn first_lines(recording: &Recording) -> String {
     let text = Fathom::new(PROGRAM).arg("explain").arg(recording.folder("run")).run().stdout;
     text.lines().take(FIRST_LINES).collect::<Vec<_>>().join("\n")
 }

@@ -10,6 +10,7 @@ mod device;
 pub(crate) mod diagnosis;
 mod heavy_work;
 mod network;
+mod open_transaction;
 pub(crate) mod other_clients;
 mod pair;
 mod processor;

@@ -82,6 +82,11 @@ impl RecordingInputs {
     /// If several devices were named, or no recording.
     pub(crate) fn with_device(mut self, devices: &[String]) -> Result<RecordingInputs> {
         self.device = match devices {
+            [device] if device.is_empty() => {
+                return Err(
+                    Error::usage("--device is empty").advise("name a disk of the recording, like sdb")
+                );
+            }
             [] => None,
             [device] if !self.recordings.is_empty() => Some(device.clone()),
             [_] => return Err(Error::usage("--device is the disk of a recording, and only logs are named")),

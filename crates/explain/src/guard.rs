@@ -4,6 +4,7 @@
 //! names the threads that waited (docs/methods.md#waiting-for-a-processor). One figure of the server is not enough: threads that wake
 //! up together always wait a little, so the host must be busy too, if its processors were read.
 
+use fathom_record::disk::Entry;
 use fathom_record::{Confidence, Finding, Gain, Point, Severity, SlowOperation};
 use fathom_stats::MAX_CLIENT_CPU_SHARE;
 use fathom_units::{Nanos, count};
@@ -256,24 +257,33 @@ fn server_fills(evidence: &Evidence) -> Option<Finding> {
             time(read_us.min(write_us))
         ));
     }
-    finding.evidence.extend(scans(evidence, member));
+    match logged_scans(evidence, member) {
+        None => finding.evidence.push(examined_words(evidence, member).unwrap_or_else(|| {
+            "The run holds no plan of a query, so it does not say which operations these are.".to_owned()
+        })),
+        Some((count, namespaces)) => {
+            finding
+                .evidence
+                .push(format!("The log has {count} slow scans without an index, of {namespaces}."));
+            // Readings of the server's work name its users with their shares.
+            let has_readings = evidence.results.iter().any(|one| matches!(one, Entry::ServerWork(_)));
+            if !has_readings && long != "writes" {
+                finding.claim.push_str(&format!("; its log has scans of {namespaces} without an index"));
+            }
+        }
+    }
     Some(finding)
 }
 
-/// The collections that the log of slow operations names for scans without an index.
-fn scans(evidence: &Evidence, member: &str) -> Option<String> {
+/// The number of slow scans without an index in the log, and their collections.
+fn logged_scans(evidence: &Evidence, member: &str) -> Option<(usize, String)> {
     let is_scan = |one: &&SlowOperation| one.plan.as_deref().is_some_and(|plan| plan.contains("COLLSCAN"));
     let mut namespaces: Vec<String> =
         logged_operations(evidence, member).filter(is_scan).map(namespace_of).collect();
-    let found = namespaces.len();
+    let count = namespaces.len();
     namespaces.sort_unstable();
     namespaces.dedup();
-    Some(match found {
-        0 => examined_words(evidence, member).unwrap_or_else(|| {
-            "The run holds no plan of a query, so it does not say which operations these are.".to_owned()
-        }),
-        count => format!("The log has {count} slow scans without an index, of {}.", namespaces.join(", ")),
-    })
+    (count > 0).then(|| (count, namespaces.join(", ")))
 }
 
 /// A sentence on queries that examine far more documents than they return, as those without an index do.

@@ -3,17 +3,20 @@
 //! A finding on a device, on processors or on locks says that operations wait. Whose work they wait behind is in the table of
 //! work (docs/methods.md#whose-work-it-is). The cost of that work is what the other operations lose by it, and never its own time.
 
+use fathom_record::verdict::{LatencyClock, MIN_COST_SHARE};
 use fathom_record::{Confidence, Finding, OperationGroup, Point, Severity};
 use fathom_units::Bytes;
 
-use crate::causes::{is_of_mixed_mean, mixed_mean, ranked_cause, set_mixed_mean};
+use crate::causes::{is_of_mixed_mean, is_of_work, mixed_mean, ranked_cause, set_mixed_mean};
 use crate::client::points;
 use crate::guard::{MAX_SHORT_IDLE_PCT, SERVER_FILLS, is_processor_shortage};
 use crate::index_proposal::index_command;
 use crate::member::{is_router, meets_clients};
+use crate::operation_standstill::AT_LIMIT;
 use crate::other_operations::{Culprit, OthersLoss, ProcessorUse, loss_by_comparison, loss_by_run_waits};
 use crate::removable::Wait;
 use crate::server_work::{ClientWork, WorkResource, WorkRow, WorkShare, WorkTable, work_table};
+use crate::windows::Window;
 use crate::work_users::{UserShare, WorkAction, WorkUser, users};
 use crate::{Evidence, Judgement};
 
@@ -52,6 +55,49 @@ const OF_THE_MEAN: [&str; 7] = [
     "small-cache",
     "tickets-or-locks",
 ];
+
+/// Findings on times in which operations waited, whatever they waited for.
+const SYMPTOMS: [&str; 4] = ["stalls", "operations-stand-still", "checkpoint-spikes", "periodic-spikes"];
+/// The least part of these times in which the work ran that explains them.
+const MIN_COMMON_PART: f64 = 0.8;
+
+/// Leaves the waits of a watched load to the work that ran meanwhile, if the load's own clock shows what it loses by that: it is one cause. A limit
+/// that the device reached is a cause of its own.
+pub(crate) fn join_symptoms(findings: &mut [Finding]) {
+    let is_measured = |one: &&Finding| {
+        let is_costly = one
+            .cost
+            .as_ref()
+            .is_some_and(|cost| cost.share >= MIN_COST_SHARE && cost.clock != LatencyClock::Server);
+        is_of_work(one) && one.confidence != Confidence::CannotTell && is_costly
+    };
+    let Some((work, claim)) =
+        findings.iter().find(is_measured).map(|work| (work.windows_ns.clone(), work.claim.clone()))
+    else {
+        return;
+    };
+    let is_symptom = |one: &&mut Finding| {
+        SYMPTOMS.contains(&one.id.as_str())
+            && !one.claim.contains(AT_LIMIT)
+            && common_part(&one.windows_ns, &work) >= MIN_COMMON_PART
+    };
+    for symptom in findings.iter_mut().filter(is_symptom) {
+        symptom.evidence.push(format!("The cost is that of the work which ran meanwhile: {claim}."));
+        symptom.severity = Severity::Note;
+        symptom.cost = None;
+        symptom.gain = None;
+    }
+}
+
+/// The part of windows that lies within others, none of which overlap.
+fn common_part(windows: &[Window], others: &[Window]) -> f64 {
+    let length = |(begin_ns, end_ns): Window| end_ns.saturating_sub(begin_ns) as f64;
+    let common = |one: &Window| -> f64 {
+        others.iter().map(|other| length((one.0.max(other.0), one.1.min(other.1)))).sum()
+    };
+    let all: f64 = windows.iter().copied().map(length).sum();
+    if all > 0.0 { windows.iter().map(common).sum::<f64>() / all } else { 0.0 }
+}
 
 /// Names users, and adds a finding for each kind of work that fills a resource.
 pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
@@ -285,7 +331,8 @@ impl WorkPlace<'_> {
         let find = |id: &'static str, is_its: &dyn Fn(&UserShare<'_>) -> bool| {
             resources.iter().find_map(|resource| {
                 let (resource, found) = self.users(*resource);
-                let heavy = found.into_iter().find(|one| one.share.low >= MIN_CAUSE_SHARE && is_its(one))?;
+                let is_most = |one: &&UserShare<'_>| self.least_share(resource, one) >= MIN_CAUSE_SHARE;
+                let heavy = found.iter().filter(is_most).find(|one| is_its(one))?.clone();
                 let (share, rows) = (heavy.share, heavy.rows.clone());
                 Some(HeavyWork { id, resource, share, rows, worker: Worker::User(heavy) })
             })
@@ -302,6 +349,15 @@ impl WorkPlace<'_> {
             Culprit::new(self.evidence, self.member, &owns).has_others(self.table, seconds)
         });
         causes
+    }
+
+    /// The lower bound of a user's share. The engine's threads evict and write for what connections change, so that a share of processor time by
+    /// writes is one of what connections use themselves.
+    fn least_share(&self, resource: WorkResource, one: &UserShare<'_>) -> f64 {
+        let is_shared = resource == WorkResource::Processor && one.user.action.is_write();
+        let engine = self.table.engine.of(resource).filter(|_| is_shared).unwrap_or(0.0);
+        let all = self.table.all_of(resource).unwrap_or(0.0);
+        if all > engine { (one.share.low * all / (all - engine)).min(1.0) } else { one.share.low }
     }
 
     /// Whether operations are a work of their own, and not a part of what every client does.
@@ -358,8 +414,9 @@ impl WorkPlace<'_> {
             .series(
                 ["reads.operations", "reads.latency_us", "writes.operations", "writes.latency_us"]
                     .map(|name| format!("server.{}.{name}", self.member)),
-            )
-            .window(self.evidence.window_ns);
+            );
+        let compared = loss.as_ref().map(|loss| loss.windows.clone()).filter(|windows| !windows.is_empty());
+        finding.windows_ns = compared.unwrap_or_else(|| vec![self.evidence.window_ns]);
         finding.evidence.extend(loss.as_ref().map(|loss| loss.words.clone()));
         if is_known || heavy.id == "collection-scan" {
             let own = self.is_most_of_time(heavy).then(|| mixed_mean(&who));

@@ -123,7 +123,7 @@ fn finding(evidence: &Evidence, judgement: &Judgement, member: &str) -> Option<F
 fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
     let mut runs: BTreeMap<(String, String), Vec<Window>> = BTreeMap::new();
     // One that waited for its lock itself held nothing that others waited for.
-    let is_holder = |one: &&SlowOperation| HOLDERS.contains(&one.operation.as_str()) && !waited_for_lock(one);
+    let is_holder = |one: &&SlowOperation| is_lock_holder(&one.operation) && !waited_for_lock(one);
     for one in logged_operations(evidence, member).filter(is_holder) {
         runs.entry((one.operation.clone(), namespace_of(one))).or_default().push(window_of(one));
     }
@@ -140,7 +140,7 @@ fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
         let is_seen = seen.contains(&(operation.clone(), namespace.clone()));
         let waited = |one: &&SlowOperation| {
             let meets = windows.iter().any(|window| overlap(*window, window_of(one)));
-            !HOLDERS.contains(&one.operation.as_str()) && meets && waited_for_lock(one)
+            !is_lock_holder(&one.operation) && meets && waited_for_lock(one)
         };
         let logged = logged_operations(evidence, member).filter(waited);
         let (waiters, logged_us) =
@@ -155,8 +155,13 @@ fn largest_holder(evidence: &Evidence, member: &str) -> Option<LockHolder> {
     runs.into_iter().map(holder).max_by(|one, other| one.waited_us.total_cmp(&other.waited_us))
 }
 
+/// Whether a command takes a collection or a database for itself.
+pub(crate) fn is_lock_holder(command: &str) -> bool {
+    HOLDERS.contains(&command)
+}
+
 /// Whether an operation waited for locks for half of its time or more.
-fn waited_for_lock(one: &SlowOperation) -> bool {
+pub(crate) fn waited_for_lock(one: &SlowOperation) -> bool {
     2.0 * one.lock_wait_us.unwrap_or(0) as f64 >= 1e3 * one.duration_ms as f64
 }
 
@@ -165,7 +170,7 @@ fn seen_runs(evidence: &Evidence, member: &str) -> Vec<((String, String), Window
     let Ok(number) = member.parse() else { return Vec::new() };
     let mut runs: BTreeMap<(String, String, Option<String>), Window> = BTreeMap::new();
     for work in work_readings(&evidence.results, number, evidence.window_ns) {
-        let holds = |one: &&OperationGroup| one.wait.is_none() && HOLDERS.contains(&one.kind.as_str());
+        let holds = |one: &&OperationGroup| one.wait.is_none() && is_lock_holder(&one.kind);
         for one in work.operations.iter().filter(holds) {
             let begin_ns = work.end_ns.saturating_sub(one.longest_us.saturating_mul(1000));
             let key = (one.kind.clone(), one.namespace.clone(), one.longest_operation.clone());

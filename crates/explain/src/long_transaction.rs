@@ -11,7 +11,7 @@ use fathom_record::{Confidence, Finding, Severity};
 use fathom_units::{Nanos, count};
 
 use crate::client::points;
-use crate::held_transactions::{HeldTransaction, LockWaiters, held_transactions};
+use crate::held_transactions::{HeldTransaction, LockWaiters, RetriedWrites, held_transactions};
 use crate::member::{is_router, name_of};
 use crate::windows::{Window, overlap};
 use crate::{Evidence, Judgement};
@@ -47,6 +47,8 @@ const MIN_PINNED_CHANGES: f64 = 1000.0;
 const MIN_UPDATES_SHARE: f64 = 0.1;
 /// Writes that collide less often than this, each second, wait for other things.
 const MIN_CONFLICTS_PER_S: f64 = 0.1;
+/// Writes that were seen in flight have ended if the growth of their latency has this part of their time.
+const MIN_ENDED_PART: f64 = 0.5;
 /// A cost whose lower bound is below this share is not known.
 const MIN_KNOWN_SHARE: f64 = 0.01;
 
@@ -88,14 +90,17 @@ struct LostTime {
 #[derive(Default)]
 struct TransactionLoss<'e> {
     waiters: LockWaiters<'e>,
+    retried: RetriedWrites<'e>,
     locks: Option<LostTime>,
     cache: Option<LostTime>,
     conflicts: Option<LostTime>,
+    /// The time of writes that were tried again and have not ended, so that no latency has it.
+    unended: Option<LostTime>,
 }
 
 impl TransactionLoss<'_> {
     fn parts(&self) -> impl Iterator<Item = LostTime> {
-        [self.locks, self.cache, self.conflicts].into_iter().flatten()
+        [self.locks, self.cache, self.conflicts, self.unended].into_iter().flatten()
     }
 
     fn us(&self) -> f64 {
@@ -105,6 +110,13 @@ impl TransactionLoss<'_> {
     /// The losses as parts of the claim.
     fn words(&self) -> Option<String> {
         let list = |words: &BTreeSet<&str>| words.iter().copied().take(3).collect::<Vec<_>>().join(", ");
+        let unended = self.unended.map(|lost| {
+            format!(
+                "writes of {} that began since wait for no lock and did not end, for {} in all, as writes of documents that it changed do",
+                list(&self.retried.namespaces),
+                seconds(lost.us)
+            )
+        });
         let locks = self.locks.map(|lost| {
             format!(
                 "operations waited {} {HOLDS_LOCKS} (lock {}, {})",
@@ -125,7 +137,7 @@ impl TransactionLoss<'_> {
                 seconds(lost.us)
             )
         });
-        let words: Vec<String> = [locks, cache, conflicts].into_iter().flatten().collect();
+        let words: Vec<String> = [locks, cache, conflicts, unended].into_iter().flatten().collect();
         (!words.is_empty()).then(|| words.join(", and "))
     }
 }
@@ -170,7 +182,12 @@ impl<'e> TransactionPlace<'e> {
         let cache = self.cache(held);
         let others_us = [locks, cache].into_iter().flatten().map(|lost| lost.us).sum();
         let conflicts = self.conflicts(held, others_us);
-        TransactionLoss { waiters, locks, cache, conflicts }
+        let retried = RetriedWrites::of(self.evidence, self.member, held);
+        let (low_us, high_us) = retried.seen_us;
+        // Writes that ended after all are in the latency of writes.
+        let is_ended = conflicts.is_some_and(|lost| lost.us >= MIN_ENDED_PART * low_us);
+        let unended = (low_us > 0.0 && !is_ended).then_some(LostTime { us: low_us, low_us, high_us });
+        TransactionLoss { waiters, retried, locks, cache, conflicts, unended }
     }
 
     /// The time in which operations evicted, if the engine pins what was written since the begin.
@@ -222,7 +239,9 @@ impl<'e> TransactionPlace<'e> {
         let sum = |tail: &str| self.evidence.sum(&self.name(tail)).unwrap_or(0.0);
         let ended_us = sum("reads.latency_us") + sum("writes.latency_us");
         // Waits that have not ended are in no latency.
-        let all_us = if loss.us() > ended_us { ended_us + loss.us() } else { ended_us };
+        let unended_us = loss.unended.map_or(0.0, |lost| lost.us);
+        let counted_us = loss.us() - unended_us;
+        let all_us = unended_us + if counted_us > ended_us { ended_us + counted_us } else { ended_us };
         let all = sum("reads.operations") + sum("writes.operations");
         let share = |us: f64| (us / all_us.max(1.0)).clamp(0.0, 1.0);
         let (low_us, high_us) =
@@ -243,7 +262,7 @@ impl<'e> TransactionPlace<'e> {
         let general = [
             ("tickets-or-locks", loss.locks),
             ("eviction-by-operations", loss.cache),
-            ("write-conflicts", loss.conflicts),
+            ("write-conflicts", loss.conflicts.or(loss.unended)),
         ];
         let of_member = format!("server.{}.", self.member);
         for finding in &mut judgement.findings {
@@ -292,7 +311,7 @@ impl<'e> TransactionPlace<'e> {
                 // It was looked for, and nothing of it was found.
                 finding.confidence = Confidence::Likely;
                 finding.evidence.push(
-                    "No cost of it was measured: no operation was seen waiting for its locks, and while it was open operations waited no longer for room in the cache."
+                    "No cost of it was measured: no operation was seen waiting for its locks, no write was seen that does not end, and while it was open operations waited no longer for room in the cache."
                         .to_owned(),
                 );
             }

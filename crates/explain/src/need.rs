@@ -194,6 +194,7 @@ impl Need {
             device_reads_per_s: needed.reads,
             writes_per_s: needed.writes,
             factor: held,
+            broken_factor: broken.filter(|broken| broken.is_finite()),
             assumptions: self.assumptions(),
         }
     }
@@ -396,6 +397,7 @@ mod tests {
         // 400 reads alone are few, but each of 400 updates reads its page too, which makes this the mix itself.
         let mix = verdict("reads=400,writes=400", &measured);
         assert!((mix.factor.unwrap() - 0.975).abs() < 1e-9, "{mix:#?}");
+        assert!((mix.broken_factor.unwrap() - 1.025).abs() < 1e-9, "{mix:#?}");
         // Updates of records in memory read nothing.
         let cached = verdict("writes=450,data=1G,memory=64G", &measured);
         assert_eq!((cached.verdict, cached.device_reads_per_s), (NeedVerdict::Yes, 0.0));

@@ -1,7 +1,8 @@
 //! Finds a server that answers and finishes nothing: pings come back, and operations that are under way do not end.
 //!
 //! Operations in flight are in no mean, because a server counts the time of an operation when it ends. So the mean of the operations that ended
-//! says nothing about such a time. A server that answers nothing is in `standstill`, one that `fsync` locked in `fsync_lock`.
+//! says nothing about such a time. A server that answers nothing is in `standstill`, one that `fsync` locked in `fsync_lock`. Operations that run
+//! for seconds, such as the scans of one client, wait for nothing: they use processors or read pages meanwhile.
 
 use fathom_record::verdict::MIN_COST_SHARE;
 use fathom_record::{Confidence, Finding, Point, Severity};
@@ -15,8 +16,9 @@ use crate::long_transaction;
 use crate::member::{is_router, meets_clients, name_of};
 use crate::seconds::mean;
 use crate::server_devices::leaves;
+use crate::server_work::work_readings;
 use crate::standstill::{gain_of_stops, gain_without_client};
-use crate::windows::{Window, in_ns, neighbours_as_one, overlap};
+use crate::windows::{Window, in_ns, neighbours_as_one, overlap, read_in, spread_where};
 use crate::{Evidence, Judgement};
 
 /// The series that it is judged by.
@@ -30,6 +32,11 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.queue.readers",
     "server.{member}.queue.writers",
     "server.{member}.checkpoint.running",
+    "server.{member}.process.cpu_us",
+    "server.{member}.process.run_wait_us",
+    "server.{member}.wait.page_read_us",
+    "host.cpu.idle_pct",
+    "host.cpu.count",
 ];
 
 const ID: &str = "operations-stand-still";
@@ -48,6 +55,10 @@ const MAX_READING_S: f64 = 2.5;
 const MIN_SHARE_WATCHED: f64 = 0.2;
 /// The least part of a standstill that the operations which end right behind it have waited.
 const MIN_WAITED_PART: f64 = 0.5;
+/// Operations run, and do not wait, if they are on a processor, want one or read pages for this part of their time.
+const MIN_RUNNING_PART: f64 = 0.5;
+/// The least part of a standstill in which their work must have been read.
+const MIN_COVERED_PART: f64 = 0.5;
 /// The least fill of a cache that operations make room in (WiredTiger's `eviction_trigger` is 95 %).
 const MIN_CACHE_FILL: f64 = 0.95;
 /// The standstills that a claim lists.
@@ -90,7 +101,7 @@ pub(crate) fn join_caps(findings: &mut [Finding]) {
 }
 
 /// The words of a device that its cap holds.
-const AT_LIMIT: &str = "was at its limit of";
+pub(crate) const AT_LIMIT: &str = "was at its limit of";
 
 /// The times in which operations were under way and none ended.
 struct OperationStandstill {
@@ -124,6 +135,11 @@ impl OpenOperations {
 
     fn most(&self) -> f64 {
         (self.write_tickets + self.read_tickets).max(self.clients).max(self.queued)
+    }
+
+    /// Whether no operation that writes is among them.
+    fn are_reads(&self) -> bool {
+        self.write_tickets < 1.0 && self.read_tickets + self.clients >= 1.0
     }
 
     fn words(&self) -> Option<String> {
@@ -201,10 +217,7 @@ impl OperationStandstill {
             .map(in_ns)
             .filter(|window| length_s(*window) >= MIN_LENGTH_S - 0.1)
             .filter(|window| !explained.iter().any(|one| overlap(*one, *window)))
-            .filter(|window| {
-                let under_way = OpenOperations::within(evidence, member, &[*window]).most();
-                under_way >= 1.0 || is_waited_through(&times, *window)
-            })
+            .filter(|window| are_waiting(evidence, member, &times, *window))
             .collect();
         let total_s: f64 = windows.iter().map(|window| length_s(*window)).sum();
         let is_watched = ClientLoads::from_evidence(evidence).is_some();
@@ -297,10 +310,59 @@ impl OperationStandstill {
     }
 }
 
-/// Whether the operations that ended right behind a standstill had waited through it.
-fn is_waited_through(times_us: &[Point], window: Window) -> bool {
+/// Whether operations were under way in a time without ends, and waited for something.
+fn are_waiting(evidence: &Evidence, member: &str, times_us: &[Point], window: Window) -> bool {
+    let under_way = OpenOperations::within(evidence, member, &[window]);
+    let waited_through = waited_through(times_us, window);
+    if under_way.most() < 1.0 && waited_through < MIN_WAITED_PART {
+        return false;
+    }
+    let held = under_way.most().max(waited_through);
+    under_way.queued >= 1.0 || running(evidence, member, &under_way, window) < MIN_RUNNING_PART * held
+}
+
+/// The operations that waited through a standstill, by the time of those that ended right behind it.
+fn waited_through(times_us: &[Point], window: Window) -> f64 {
     let behind = times_us.iter().find(|point| point.begin_ns + 1_000_000 >= window.1);
-    behind.is_some_and(|point| point.value >= MIN_WAITED_PART * 1e6 * length_s(window))
+    behind.map_or(0.0, |point| point.value / (1e6 * length_s(window)))
+}
+
+/// The operations that ran in a window, on average: those that used processors, and those that read pages from a device without a reached limit.
+fn running(evidence: &Evidence, member: &str, under_way: &OpenOperations, window: Window) -> f64 {
+    let seconds_per_s = |tail: &str| {
+        let read = points(evidence, &format!("server.{member}.{tail}"));
+        let us = spread_where(read, &[window], MIN_COVERED_PART).first().copied().flatten()?;
+        Some(us / 1e6 / length_s(window))
+    };
+    // Threads of the engine wait for processors too, but hardly work for reads.
+    let wanted = seconds_per_s("process.run_wait_us").filter(|_| under_way.are_reads()).unwrap_or(0.0);
+    let on_processors = processors_of_connections(evidence, member, window)
+        .or_else(|| Some(seconds_per_s("process.cpu_us")? + wanted))
+        .or_else(|| busy_processors(evidence, window))
+        .unwrap_or(0.0);
+    let is_limited =
+        leaves(evidence, member).iter().any(|device| reached_within(evidence, device, &[window]).is_some());
+    let reading = seconds_per_s("wait.page_read_us").filter(|_| !is_limited).unwrap_or(0.0);
+    on_processors + reading
+}
+
+/// The connections' threads that were on a processor or waited for one, on average; `None` if no thread was read in the window.
+fn processors_of_connections(evidence: &Evidence, member: &str, window: Window) -> Option<f64> {
+    let readings = work_readings(&evidence.results, member.parse().ok()?, window);
+    let (mut us, mut seconds) = (0.0, 0.0);
+    for work in readings.into_iter().filter(|work| work.end_ns > window.0 && !work.threads.is_empty()) {
+        seconds += length_s((work.begin_ns, work.end_ns));
+        let connections = work.threads.iter().filter(|thread| thread.name.starts_with("conn"));
+        us += connections.map(|thread| (thread.processor_us + thread.run_wait_us) as f64).sum::<f64>();
+    }
+    (seconds > 0.0).then(|| us / 1e6 / seconds)
+}
+
+/// The host's processors that were busy, which is the most that the server can have used. A processor that waits for a device is free.
+fn busy_processors(evidence: &Evidence, window: Window) -> Option<f64> {
+    let mean = |name: &str| read_in(points(evidence, name), &[window]).first().copied().flatten();
+    let idle_pct = mean("host.cpu.idle_pct")? + mean("host.cpu.iowait_pct").unwrap_or(0.0);
+    Some(mean("host.cpu.count")? * (1.0 - idle_pct / 100.0).max(0.0))
 }
 
 /// The bytes that a device without a reached cap wrote a second.

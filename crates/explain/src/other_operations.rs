@@ -84,6 +84,8 @@ pub(crate) struct OthersLoss {
     pub(crate) cost: Cost,
     /// The loss in a sentence.
     pub(crate) words: String,
+    /// The times in which the culprit ran, as far as the loss was compared with other times.
+    pub(crate) windows: Vec<Window>,
 }
 
 impl OthersLoss {
@@ -180,13 +182,27 @@ pub(crate) fn loss_by_comparison(
         (begin_ns.saturating_sub(SIGHTING_MARGIN_NS), end_ns.saturating_add(SIGHTING_MARGIN_NS))
     };
     let busy: Vec<Window> = active_ns.iter().map(widen).collect();
-    loss_of_clients(evidence, culprit, &active_ns, &busy).or_else(|| {
+    let loss = loss_of_clients(evidence, culprit, &active_ns, &busy).or_else(|| {
         let rest: Vec<&TopReading> =
             read.iter().filter(|one| !one.is_seen && one.own_us_per_s <= MAX_REST_PART * usual).collect();
         let calm = CalmTimes::new(evidence, member, culprit, &read, &rest, &busy);
         let losses: Vec<ReadingLoss> = active.iter().filter_map(|one| calm.loss(one)).collect();
         compared(evidence.seed, LatencyClock::Server, calm.all(), &losses)
-    })
+    });
+    loss.map(|loss| OthersLoss { windows: joined(busy), ..loss })
+}
+
+/// Joins windows that overlap, the earliest first.
+fn joined(mut windows: Vec<Window>) -> Vec<Window> {
+    windows.sort_unstable();
+    let mut joined: Vec<Window> = Vec::new();
+    for (begin_ns, end_ns) in windows {
+        match joined.last_mut().filter(|last| begin_ns <= last.1) {
+            Some(last) => last.1 = last.1.max(end_ns),
+            None => joined.push((begin_ns, end_ns)),
+        }
+    }
+    joined
 }
 
 /// The loss of the load that was watched, by its own clock; it includes what the server cannot see. `None` without such a load, or if the
@@ -370,7 +386,7 @@ fn compared(
         time(took.us / took.count),
         time((took.us - lost_us).max(0.0) / took.count)
     );
-    Some(OthersLoss { cost, words })
+    Some(OthersLoss { cost, words, windows: Vec::new() })
 }
 
 /// The wait of the others for a processor, as far as the culprit can cause it: between its own share of the processor time and all of it.
@@ -419,7 +435,7 @@ pub(crate) fn loss_by_run_waits(
         count(witnesses.count),
         time(mean_us)
     );
-    Some(OthersLoss { cost, words })
+    Some(OthersLoss { cost, words, windows: Vec::new() })
 }
 
 /// The culprit's use of the processors.

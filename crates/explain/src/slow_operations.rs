@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use fathom_record::incident::Incident;
 use fathom_record::{ShapeTotals, SlowOperation, SlowOperationTable};
 
+use crate::logged_work::LoggedWork;
 use crate::recording::RecordingTimeline;
 
 /// The most shapes that are counted apart: an application that writes values into names of fields has any number.
@@ -17,6 +18,7 @@ pub struct SlowOperationCounter<'r> {
     timeline: Option<&'r RecordingTimeline>,
     shapes: HashMap<String, CountedShape>,
     table: SlowOperationTable,
+    work: LoggedWork,
 }
 
 /// The totals of a shape, and the sums for their means.
@@ -33,7 +35,8 @@ impl<'r> SlowOperationCounter<'r> {
         incidents: &'r [Incident],
         timeline: &'r RecordingTimeline,
     ) -> SlowOperationCounter<'r> {
-        SlowOperationCounter { incidents, timeline: Some(timeline), ..SlowOperationCounter::default() }
+        let work = LoggedWork::new(incidents.len());
+        SlowOperationCounter { incidents, timeline: Some(timeline), work, ..SlowOperationCounter::default() }
     }
 
     /// Adds an operation that ended at `ended_ms` (since 1970), with its shape and its client's driver.
@@ -43,6 +46,10 @@ impl<'r> SlowOperationCounter<'r> {
         table.time_s += operation.duration_ms as f64 / 1e3;
         if let Some(bytes) = operation.read_bytes {
             table.read_bytes = Some(table.read_bytes.unwrap_or(0).saturating_add(bytes));
+        }
+        let is_within = |incident: &Incident| (incident.begin_ms..=incident.end_ms).contains(&ended_ms);
+        for (number, _) in self.incidents.iter().enumerate().filter(|(_, incident)| is_within(incident)) {
+            self.work.add(number, operation);
         }
         let key = format!("{} {shape}", operation.namespace);
         if !self.shapes.contains_key(&key) {
@@ -59,7 +66,6 @@ impl<'r> SlowOperationCounter<'r> {
         }
         let Some(counted) = self.shapes.get_mut(&key) else { return };
         counted.totals.add(operation, driver);
-        let is_within = |incident: &Incident| (incident.begin_ms..=incident.end_ms).contains(&ended_ms);
         counted.totals.in_incidents += u64::from(self.incidents.iter().any(is_within));
         if let Some(share) = self.timeline.and_then(|timeline| timeline.disk_busy_share(ended_ms)) {
             counted.busy_share_sum += share;
@@ -69,6 +75,11 @@ impl<'r> SlowOperationCounter<'r> {
 
     /// The table, without the extent of the logs.
     pub fn finish(self) -> SlowOperationTable {
+        self.finish_with_work().0
+    }
+
+    /// The table, and the operations of each incident.
+    pub fn finish_with_work(self) -> (SlowOperationTable, LoggedWork) {
         let mut table = self.table;
         table.shapes = self
             .shapes
@@ -83,7 +94,7 @@ impl<'r> SlowOperationCounter<'r> {
             let by_name = (&one.namespace, &one.shape).cmp(&(&other.namespace, &other.shape));
             other.read_bytes.cmp(&one.read_bytes).then(by_time).then(by_name)
         });
-        table
+        (table, self.work)
     }
 }
 

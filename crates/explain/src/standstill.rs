@@ -1,15 +1,16 @@
 //! Finds a server that answered nothing for a while, not even pings, and then continued. No client is needed.
 //!
 //! Each second the samplers ask each server and wait for its answer, so that a reading of a stopped server spans the stop. A stopped
-//! host delays the readings of the host as well, and a server that ended is down, not stopped.
+//! host delays the readings of the host as well, and a server that ended is down, not stopped. A reading is late too if one command of the
+//! samplers waits, or if the server is overloaded: then pings come back, or operations end and processors are used as at other times.
 
-use fathom_record::{Confidence, Finding, Gain, Severity};
+use fathom_record::{Confidence, Finding, Gain, Point, Severity};
 use fathom_stats::{LatencyReading, quantile};
 
 use crate::client::points;
 use crate::member::name_of;
 use crate::spikes::LatencySeries;
-use crate::windows::{Window, in_ns, overlap};
+use crate::windows::{Window, in_ns, overlap, spread_where};
 use crate::{Evidence, Judgement};
 
 /// The series that it is judged by.
@@ -17,6 +18,8 @@ pub(crate) const NEEDS: &[&str] = &[
     "server.{member}.up",
     "server.{member}.ping_us",
     "server.{member}.reads.operations",
+    "server.{member}.writes.operations",
+    "server.{member}.process.cpu_us",
     "host.cpu.idle_pct",
 ];
 
@@ -26,6 +29,12 @@ const MIN_STOP_S: f64 = 1.0;
 const MIN_READINGS: usize = 10;
 /// The largest share of the readings that may span a stop; a larger share means a slow server, or one that is read less often.
 const MAX_SHARE_OF_READINGS: f64 = 0.2;
+/// The least part of a stop that a ping took which was sent in it: it is sent within the first second.
+const MIN_PING_PART: f64 = 0.5;
+/// The counters that a server adds to while it works: the operations that ended, and its processor time.
+const WORK: [&[&str]; 2] = [&["reads.operations", "writes.operations"], &["process.cpu_us"]];
+/// The least part of a reading that must be covered to compare its work with the usual work.
+const MIN_COVERED_PART: f64 = 0.5;
 /// How many stops are described with their moments.
 const MAX_MOMENTS: usize = 5;
 
@@ -51,8 +60,8 @@ fn length_s((begin_ns, end_ns): Window) -> f64 {
     end_ns.saturating_sub(begin_ns) as f64 / 1e9
 }
 
-fn usual_s(lengths_s: &[f64]) -> Option<f64> {
-    quantile(lengths_s, 0.5).filter(|_| lengths_s.len() >= MIN_READINGS)
+fn usual(readings: &[f64]) -> Option<f64> {
+    quantile(readings, 0.5).filter(|_| readings.len() >= MIN_READINGS)
 }
 
 fn stops(evidence: &Evidence, member: &str) -> Vec<Standstill> {
@@ -61,14 +70,14 @@ fn stops(evidence: &Evidence, member: &str) -> Vec<Standstill> {
     };
     let read = windows(&format!("server.{member}.reads.operations"));
     let lengths_s: Vec<f64> = read.iter().map(|window| length_s(*window)).collect();
-    let Some(usual_s) = usual_s(&lengths_s) else { return Vec::new() };
+    let Some(usual_s) = usual(&lengths_s) else { return Vec::new() };
     let down: Vec<Window> = points(evidence, &format!("server.{member}.up"))
         .iter()
         .filter(|point| point.value < 1.0)
         .map(|point| (point.begin_ns, point.end_ns))
         .collect();
     let host = windows("host.cpu.idle_pct");
-    let host_usual_s = self::usual_s(&host.iter().map(|window| length_s(*window)).collect::<Vec<_>>());
+    let host_usual_s = usual(&host.iter().map(|window| length_s(*window)).collect::<Vec<_>>());
     let stop = |window: &Window| {
         let length_s = length_s(*window) - usual_s;
         let is_down = down.iter().any(|down| overlap(*down, *window));
@@ -85,8 +94,44 @@ fn stops(evidence: &Evidence, member: &str) -> Vec<Standstill> {
             }),
         })
     };
-    let stops: Vec<Standstill> = read.iter().filter_map(stop).collect();
-    if stops.len() as f64 > MAX_SHARE_OF_READINGS * read.len() as f64 { Vec::new() } else { stops }
+    let mut stops: Vec<Standstill> = read.iter().filter_map(stop).collect();
+    if stops.len() as f64 > MAX_SHARE_OF_READINGS * read.len() as f64 {
+        return Vec::new();
+    }
+    stops.retain(|stop| {
+        !had_quick_ping(evidence, member, stop) && !was_at_work(evidence, member, stop, usual_s)
+    });
+    stops
+}
+
+/// Whether the pings of a late reading came back soon, on a host that was on time: then one command of the samplers waited, and not the server.
+fn had_quick_ping(evidence: &Evidence, member: &str, stop: &Standstill) -> bool {
+    let pings = points(evidence, &format!("server.{member}.ping_us"));
+    let within = pings.iter().filter(|ping| overlap((ping.begin_ns, ping.end_ns), stop.window_ns));
+    let longest_us = within.map(|ping| ping.value).reduce(f64::max);
+    stop.host_went_on == Some(true) && longest_us.is_some_and(|us| us < MIN_PING_PART * 1e6 * stop.length_s)
+}
+
+/// Whether the server did more in a late reading than a stopped one can: that works for no longer than a usual reading takes.
+fn was_at_work(evidence: &Evidence, member: &str, stop: &Standstill, usual_s: f64) -> bool {
+    let most_part = (1.0 + usual_s / length_s(stop.window_ns)) / 2.0;
+    WORK.iter().any(|tails| {
+        let part = work_part(evidence, member, tails, stop.window_ns);
+        part.is_some_and(|part| part >= most_part)
+    })
+}
+
+/// The growth of counters in a window as a part of their usual growth, which is the median of all readings.
+fn work_part(evidence: &Evidence, member: &str, tails: &[&str], window: Window) -> Option<f64> {
+    let (mut usual_per_s, mut work) = (0.0, 0.0);
+    for tail in tails {
+        let read = points(evidence, &format!("server.{member}.{tail}"));
+        let per_s = |point: &Point| point.value / length_s((point.begin_ns, point.end_ns)).max(1e-9);
+        let rates: Vec<f64> = read.iter().filter(|point| point.value.is_finite()).map(per_s).collect();
+        usual_per_s += usual(&rates)?;
+        work += spread_where(read, &[window], MIN_COVERED_PART).first().copied().flatten()?;
+    }
+    (usual_per_s > 0.0).then(|| work / (usual_per_s * length_s(window)))
 }
 
 fn finding(evidence: &Evidence, judgement: &Judgement, member: &str, stops: &[Standstill]) -> Finding {
@@ -239,6 +284,45 @@ mod tests {
         assert_eq!(finding.windows_ns.len(), 3);
         let host = judged(&[20], true, false);
         assert!(host[0].evidence[1].contains("the host stopped"), "{host:#?}");
+    }
+
+    /// A minute of readings of which three are 4 s late, with a ping and the work of each: operations and processor time.
+    fn late(ping_us: f64, work_in_late: f64) -> Vec<Finding> {
+        let mut series = SeriesSet::default();
+        let mut begin_ns = 0;
+        for second in 0..60 {
+            let is_late = [20, 30, 40].contains(&second);
+            let end_ns = begin_ns + if is_late { 5 * SECOND } else { SECOND };
+            let work = if is_late { work_in_late } else { 1.0 };
+            for (name, value) in [
+                ("server.0.reads.operations", 200.0 * work),
+                ("server.0.writes.operations", 100.0 * work),
+                ("server.0.process.cpu_us", 1.5e6 * work),
+                ("server.0.ping_us", if is_late { ping_us } else { 200.0 }),
+            ] {
+                let begin_ns = if name.ends_with("ping_us") { end_ns - SECOND / 2 } else { begin_ns };
+                series.add(name, "1", Point { begin_ns, end_ns, value });
+            }
+            for at_ns in (begin_ns..end_ns).step_by(SECOND as usize) {
+                let end_ns = at_ns + SECOND;
+                series.add("host.cpu.idle_pct", "1", Point { begin_ns: at_ns, end_ns, value: 5.0 });
+            }
+            begin_ns = end_ns;
+        }
+        let evidence = Evidence { series, window_ns: (0, begin_ns), ..Evidence::default() };
+        let mut judgement = Judgement::default();
+        judge(&evidence, &mut judgement);
+        judgement.findings
+    }
+
+    #[test]
+    fn an_overloaded_server_did_not_stop() {
+        // A stopped process works for the second before its stop, and the ping waits for its end.
+        assert_eq!(late(3.6e6, 1.0).len(), 1);
+        // An import fills the processors: operations end as at other times, and pings wait for a processor.
+        assert_eq!(late(3.6e6, 4.5), []);
+        // Another command of the samplers waits, and no operation ends.
+        assert_eq!(late(900.0, 0.0), []);
     }
 
     #[test]

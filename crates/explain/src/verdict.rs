@@ -10,6 +10,7 @@ use fathom_units::{Nanos, count};
 
 use crate::causes::{self, CAUSES, Cause};
 use crate::guard::{SERVER_FILLS, is_processor_shortage};
+use crate::heavy_work::join_symptoms;
 use crate::operation_standstill::join_caps;
 use crate::outside_server::outside_server;
 use crate::pricing::{PricedPart, largest, parts, price_all, wait_costs};
@@ -29,6 +30,7 @@ pub(crate) fn judge(evidence: &Evidence, judgement: &mut Judgement) {
     let parts = parts(evidence, judgement);
     price_all(evidence, &mut judgement.findings, &parts);
     join_caps(&mut judgement.findings);
+    join_symptoms(&mut judgement.findings);
     let rank = |finding: &Finding| causes::ranked_cause(finding).map_or(CAUSES.len(), |(rank, _)| rank);
     let share = |finding: &Finding| finding.cost.as_ref().map_or(-1.0, |cost| cost.share);
     let gain = |finding: &Finding| finding.gain.as_ref().map_or(0.0, |gain| gain.share);
@@ -123,8 +125,9 @@ fn mixed_work(judgement: &Judgement) -> Option<Verdict> {
     let is_mixed = |one: &&Finding| one.id == SERVER_FILLS || causes::is_of_mixed_mean(one);
     let findings = || judgement.findings.iter().filter(is_unknown);
     let mixed = findings().find(is_mixed)?;
-    let work = judgement.findings.iter().find(|one| causes::is_of_work(one));
-    if work.is_some_and(|work| work.confidence != Confidence::CannotTell) {
+    // One whose loss is known says nothing about the loss by another.
+    let work = findings().find(|one| causes::is_of_work(one));
+    if work.is_none() && judgement.findings.iter().any(causes::is_of_work) {
         return None;
     }
     let finding = work.unwrap_or(mixed);
@@ -144,8 +147,11 @@ fn mixed_work(judgement: &Judgement) -> Option<Verdict> {
 /// The verdict on work that fills a resource, if the others' loss by it is small, and nothing else is left to explain. Cannot tell if the
 /// interval of that loss ends above what matters.
 fn harmless_work(judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict> {
+    let most = |one: &Finding| one.cost.as_ref().map_or(0.0, |cost| cost.interval.1);
     let is_known = |one: &&Finding| causes::is_of_work(one) && one.confidence != Confidence::CannotTell;
-    let finding = judgement.findings.iter().find(is_known)?;
+    // Of several, the one by which others may lose most.
+    let known = judgement.findings.iter().filter(is_known);
+    let finding = known.rev().max_by(|one, other| most(one).total_cmp(&most(other)))?;
     if !judgement.findings.iter().any(causes::is_of_mixed_mean) {
         return None;
     }
@@ -163,7 +169,7 @@ fn harmless_work(judgement: &Judgement, parts: &[PricedPart]) -> Option<Verdict>
     if other_wait || judgement.findings.iter().any(costly) {
         return None;
     }
-    if finding.cost.as_ref().is_some_and(|cost| cost.interval.1 >= MIN_COST_SHARE) {
+    if most(finding) >= MIN_COST_SHARE {
         let (_, cause) = causes::ranked_cause(finding)?;
         return Some(probably(finding, cause, &judgement.withheld));
     }

@@ -22,7 +22,7 @@ pub(crate) enum WorkAction {
 
 impl WorkAction {
     /// The action of an operation by its name in `$currentOp` or its kind in `top`, and its plan.
-    fn of(kind: &str, plan: Option<&str>) -> WorkAction {
+    pub(crate) fn of(kind: &str, plan: Option<&str>) -> WorkAction {
         if plan.is_some_and(|plan| plan.contains("COLLSCAN")) {
             return WorkAction::Scan;
         }

@@ -28,6 +28,7 @@ mod server_facts;
 mod server_words;
 mod shell_json;
 mod stream_path;
+mod tar_entries;
 mod timeline;
 mod varint;
 

@@ -17,18 +17,19 @@ use fathom_errors::{Error, Kind, Result};
 use flate2::read::MultiGzDecoder;
 
 use crate::piped_files::PipedFiles;
-use crate::stream_path::{StreamFormat, StreamPath};
+use crate::stream_path::{HEAD_BYTES, StreamFormat, StreamPath};
+use crate::tar_entries::last_entries;
 
 /// The nesting depth of archives, compression included: `case.zip` > `node.tar.gz` > `diagnostic.data.tar` has four.
 const MAX_NESTING: usize = 12;
-/// The mark of a tar archive is at byte 257 of its first block.
-const HEAD_BYTES: u64 = 512;
 /// The file with the newest samples, which mongod replaces every ten samples.
 const INTERIM: &str = "metrics.interim";
 /// A larger interim file is not kept in memory. Real ones hold one chunk.
 const MAX_INTERIM_BYTES: u64 = 64 << 20;
 /// Endings of archives and of compressed files.
 const ARCHIVE_ENDINGS: [&str; 6] = [".tar", ".tgz", ".gz", ".zst", ".tzst", ".zip"];
+/// Endings of archives that are not read. They may have recordings all the same.
+const UNREAD_ENDINGS: [&str; 6] = [".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".7z", ".rar"];
 
 /// A file of a recording.
 pub struct RecordingFile<'f> {
@@ -170,7 +171,9 @@ fn no_recording(input: &Path) -> Error {
 
 /// Returns whether a file may be one of a recording, or an archive of some.
 fn may_hold_recordings(name: &str) -> bool {
-    is_recording(name) || ARCHIVE_ENDINGS.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending))
+    let lower = name.to_ascii_lowercase();
+    let mut endings = ARCHIVE_ENDINGS.iter().chain(&UNREAD_ENDINGS);
+    is_recording(name) || endings.any(|ending| lower.ends_with(ending))
 }
 
 /// The kind of companion that a file may be, by its name: `mongod.log`, `db1.log.2026-11-27T00-00-00`, `getMongoData.json`.
@@ -231,14 +234,23 @@ struct RecordingSearch<'v> {
     ended: HashSet<String>,
     /// Directories in archives that are being read.
     open: Vec<String>,
+    /// The entries of the archive that comes next, if it is a tar, after which their directories end.
+    last_entries: HashSet<usize>,
     /// Whether logs and dumps in archives are passed on too.
     with_companions: bool,
 }
 
 impl<'v> RecordingSearch<'v> {
     fn new(visit: &'v mut dyn FnMut(SearchEvent<'_>) -> Result<()>) -> RecordingSearch<'v> {
-        let (ended, open) = (HashSet::new(), Vec::new());
-        RecordingSearch { visit, files: 0, problems: Vec::new(), ended, open, with_companions: false }
+        RecordingSearch {
+            visit,
+            files: 0,
+            problems: Vec::new(),
+            ended: HashSet::new(),
+            open: Vec::new(),
+            last_entries: HashSet::new(),
+            with_companions: false,
+        }
     }
 
     fn input(&mut self, input: &Path) -> Result<()> {
@@ -356,6 +368,10 @@ impl<'v> RecordingSearch<'v> {
             }
             return self.stream(at, &mut Cursor::new(head).chain(file), 0);
         }
+        if !self.with_companions && growth.is_none() {
+            // Reading the archive itself meets the same error.
+            self.last_entries = last_entries(&mut file, at, &is_recording).unwrap_or_default();
+        }
         match growth {
             _ if StreamFormat::new(&head) == StreamFormat::Zip => {
                 self.zip(at, file, 1)?;
@@ -406,6 +422,12 @@ impl<'v> RecordingSearch<'v> {
                     Ok(())
                 }
             },
+            StreamFormat::Unread(format) => {
+                let what = format!("{at} is in the format {format}, which is not read");
+                let advice = "unpack it, or pack it as tar, gzip, zstd or zip";
+                self.problems.push(Error::new(Kind::Malformed, what).advise(advice));
+                Ok(())
+            }
             StreamFormat::Plain => self.plain(at, &mut contents),
         }
     }
@@ -437,10 +459,14 @@ impl<'v> RecordingSearch<'v> {
     /// Ends the directories of an archive that was read.
     fn end_of_archive(&mut self, at: &StreamPath) -> Result<()> {
         let archive = at.to_string();
-        let is_within = |directory: &mut String| {
+        self.end_of_directories(&|directory| {
             directory.strip_prefix(&archive).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        for directory in self.open.extract_if(.., is_within).collect::<Vec<String>>() {
+        })
+    }
+
+    /// Ends the directories in archives that `is_ended` chooses.
+    fn end_of_directories(&mut self, is_ended: &dyn Fn(&str) -> bool) -> Result<()> {
+        for directory in self.open.extract_if(.., |one| is_ended(one)).collect::<Vec<String>>() {
             (self.visit)(SearchEvent::End { directory: &directory })?;
             self.ended.insert(directory);
         }
@@ -456,7 +482,8 @@ impl<'v> RecordingSearch<'v> {
                 return Ok(());
             }
         };
-        for entry in entries {
+        let last_entries = std::mem::take(&mut self.last_entries);
+        for (number, entry) in entries.enumerate() {
             let mut entry = match entry {
                 Ok(entry) => entry,
                 Err(cause) => {
@@ -468,6 +495,9 @@ impl<'v> RecordingSearch<'v> {
             let inside = at.inside(&path);
             if entry.header().entry_type().is_file() && self.is_wanted(&inside.name) {
                 self.stream(&inside, &mut entry, depth)?;
+            }
+            if last_entries.contains(&number) {
+                self.end_of_directories(&|directory| directory == inside.directory)?;
             }
         }
         Ok(())

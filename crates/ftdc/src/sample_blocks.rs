@@ -132,12 +132,17 @@ pub fn visit_servers(
     Ok(problems)
 }
 
+/// The paths whose choice is kept. Real recordings have some thousands.
+const MAX_KNOWN_PATHS: usize = 1 << 16;
+
 /// The columns of the present schema that are wanted.
 #[derive(Debug, Default)]
 struct WantedColumns {
     schema: Option<u64>,
     /// For each metric, whether it is wanted.
     chosen: Vec<bool>,
+    /// The same by path. A schema mostly differs from the one before in the types of a few metrics.
+    known: HashMap<String, bool>,
 }
 
 impl WantedColumns {
@@ -148,7 +153,18 @@ impl WantedColumns {
         }
         self.schema = Some(chunk.schema());
         self.chosen.clear();
-        self.chosen.extend(chunk.metrics().iter().map(|metric| is_wanted(&metric.path)));
+        if self.known.len() > MAX_KNOWN_PATHS {
+            self.known.clear();
+        }
+        for Metric { path, .. } in chunk.metrics() {
+            let known = self.known.get(path).copied();
+            let is_chosen = known.unwrap_or_else(|| {
+                let is_chosen = is_wanted(path);
+                self.known.insert(path.clone(), is_chosen);
+                is_chosen
+            });
+            self.chosen.push(is_chosen);
+        }
     }
 }
 

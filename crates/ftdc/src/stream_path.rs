@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
+/// The first bytes of a stream that show its format: the mark of a tar archive is at byte 257 of its first block.
+pub(crate) const HEAD_BYTES: u64 = 512;
+
 /// The path of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamPath {
@@ -30,8 +33,10 @@ impl StreamPath {
 
     /// A file inside this archive.
     pub(crate) fn inside(&self, entry: &str) -> StreamPath {
-        let entry = entry.trim_start_matches("./").replace('\\', "/");
-        let (folder, name) = entry.rsplit_once('/').unwrap_or(("", &entry));
+        let entry = entry.replace('\\', "/");
+        // An archive of absolute paths begins at its root all the same.
+        let entry = entry.trim_start_matches("./").trim_start_matches('/');
+        let (folder, name) = entry.rsplit_once('/').unwrap_or(("", entry));
         let mut directory = self.to_string();
         if !folder.is_empty() {
             directory = format!("{directory}/{folder}");
@@ -65,9 +70,20 @@ pub(crate) enum StreamFormat {
     Zstd,
     Tar,
     Zip,
+    /// A format of this name that is not read.
+    Unread(&'static str),
     /// Not compressed and not an archive.
     Plain,
 }
+
+/// The marks of formats that are not read. None of them is the length of a document.
+const UNREAD: [(&[u8], &str); 5] = [
+    (b"\xfd7zXZ\0", "xz"),
+    (b"BZh", "bzip2"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"Rar!\x1a\x07", "RAR"),
+    (b"\x04\x22\x4d\x18", "LZ4"),
+];
 
 impl StreamFormat {
     pub(crate) fn new(head: &[u8]) -> StreamFormat {
@@ -76,7 +92,31 @@ impl StreamFormat {
             [0x28, 0xb5, 0x2f, 0xfd, ..] => StreamFormat::Zstd,
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => StreamFormat::Zip,
             _ if head.get(257..262) == Some(b"ustar") => StreamFormat::Tar,
-            _ => StreamFormat::Plain,
+            _ => match UNREAD.iter().find(|(mark, _)| head.starts_with(mark)) {
+                Some((_, name)) => StreamFormat::Unread(name),
+                None => StreamFormat::Plain,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_an_archive_are_below_it_whatever_their_names_begin_with() {
+        let archive = StreamPath::of_file(Path::new("case.tar"), true);
+        for (entry, directory) in [
+            ("./db1/metrics.interim", "case.tar/db1"),
+            ("/var/lib/mongodb/metrics.interim", "case.tar/var/lib/mongodb"),
+            ("../../db1/metrics.interim", "case.tar/../../db1"),
+            ("C:\\data\\db\\metrics.interim", "case.tar/C:/data/db"),
+            ("\\\\host\\share\\metrics.interim", "case.tar/host/share"),
+            ("metrics.interim", "case.tar"),
+        ] {
+            let inside = archive.inside(entry);
+            assert_eq!((inside.directory.as_str(), inside.name.as_str()), (directory, "metrics.interim"));
         }
     }
 }

@@ -121,6 +121,39 @@ fn archives_hold_what_the_folder_holds_however_nested() {
 }
 
 #[test]
+fn an_archive_in_a_format_that_is_not_read_is_named_with_it() {
+    let (scratch, folder, files) = recording();
+    for (name, mark, format) in [
+        ("db1.tar.xz", &b"\xfd7zXZ\0"[..], "xz"),
+        ("metrics.2025-07-10T19-28-00Z-00000.bz2", &b"BZh9"[..], "bzip2"),
+        ("db1.7z", &b"7z\xbc\xaf\x27\x1c"[..], "7-Zip"),
+        ("db1.rar", &b"Rar!\x1a\x07\0"[..], "RAR"),
+        ("upload", &b"\x04\x22\x4d\x18"[..], "LZ4"),
+    ] {
+        let contents = [mark, &[0x5a; 600][..]].concat();
+        let path = scratch.path().join(name);
+        fs::write(&path, &contents).unwrap();
+        let refused = take_inventory(&[path]).unwrap_err();
+        let message = refused.to_string();
+        assert!(
+            message.contains(&format!("{name} is in the format {format}, which is not read")),
+            "{message}"
+        );
+        // In a folder and in another archive it is a problem next to what can be read; a file of another name is passed over.
+        let inner = [files.clone(), vec![(name.to_owned(), contents.clone())]].concat();
+        let archive = scratch.path().join("all.tar");
+        fs::write(&archive, tar(&inner)).unwrap();
+        fs::write(folder.join(name), &contents).unwrap();
+        for input in [&folder, &archive] {
+            let (servers, problems) = take_inventory(std::slice::from_ref(input)).unwrap();
+            assert_whole(&servers[0]);
+            assert_eq!(problems.len(), usize::from(name != "upload"), "{name}: {problems:?}");
+        }
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+}
+
+#[test]
 fn two_servers_in_one_archive_are_two() {
     let (scratch, _, files) = recording();
     let both: Vec<(String, Vec<u8>)> = ["db1", "db2"]
@@ -449,6 +482,44 @@ fn directories_in_an_archive_end_with_it() {
     assert!(problems.unwrap().is_empty());
     seen.dedup();
     assert_eq!(seen, ["n1.tar samples", "n1.tar end", "n2.tar samples", "n2.tar end"]);
+}
+
+/// The same of an archive that has the directories of several servers, one after another or not.
+#[test]
+fn directories_in_one_archive_end_after_their_last_files() {
+    let (scratch, _, files) = recording();
+    let [archive_file, interim] = files.as_slice() else { panic!("{}", files.len()) };
+    let of = |host: &str, (name, contents): &(String, Vec<u8>)| (format!("{host}/{name}"), contents.clone());
+    let apart = [of("n1", archive_file), of("n1", interim), of("n2", interim), of("n2", archive_file)];
+    let mixed = [of("n1", interim), of("n2", archive_file), of("n1", archive_file), of("n2", interim)];
+    let of_apart = ["n1 samples", "n1 end", "n2 samples", "n2 end"];
+    let of_mixed = ["n1 samples", "n2 samples", "n1 samples", "n1 end", "n2 samples", "n2 end"];
+    for (files, expected) in [(apart, &of_apart[..]), (mixed, &of_mixed[..])] {
+        let plain = tar(&files);
+        let compressed = zstd::encode_all(plain.as_slice(), 1).unwrap();
+        for (name, contents) in [("a.tgz", gzip(&plain)), ("a.tar.zst", compressed), ("a.tar", plain)] {
+            let path = scratch.path().join(name);
+            fs::write(&path, contents).unwrap();
+            let (mut seen, mut samples) = (Vec::new(), 0);
+            let filter = SampleFilter::new(i64::MIN..=i64::MAX);
+            let problems = visit_servers(&[path], filter, &|_| false, &mut |event| {
+                let (directory, what) = match event {
+                    SampleEvent::Block(block) => {
+                        samples += block.starts_ms.len();
+                        (block.directory, "samples")
+                    }
+                    SampleEvent::End { directory } => (directory, "end"),
+                };
+                let name = directory.split('/').rev().find(|name| name.starts_with('n'));
+                seen.push(format!("{} {what}", name.unwrap_or_default()));
+                Ok(())
+            });
+            assert!(problems.unwrap().is_empty());
+            seen.dedup();
+            assert_eq!(seen, expected, "{name}");
+            assert_eq!(samples, 2 * RECORDING_SAMPLES, "{name}");
+        }
+    }
 }
 
 #[test]

@@ -195,6 +195,9 @@ pub struct NeedAnswer {
     /// The capacity divided by the need: the objective still holds with every rate of the need times this factor. Above 1 there is a reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
+    /// The same for the lowest rates that broke the objective: it breaks with every rate of the need times this factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken_factor: Option<f64>,
     /// Assumptions about caches and access, one sentence each.
     pub assumptions: Vec<String>,
 }

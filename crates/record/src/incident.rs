@@ -62,6 +62,9 @@ pub struct Incident {
     pub lost_range_s: Option<(f64, f64)>,
     /// The time lost as a part of the time of all operations in the incident, 0 to 1.
     pub lost_share: f64,
+    /// The part of the operations' time in the incident that faster storage could remove at most, in seconds.
+    #[serde(default)]
+    pub storage_s: f64,
     /// The figures by which it was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<IncidentFigure>,

@@ -265,6 +265,7 @@ mod tests {
                 device_reads_per_s: 1.0,
                 writes_per_s: 0.0,
                 factor: None,
+                broken_factor: None,
                 assumptions: Vec::new(),
             }))
         };

@@ -109,13 +109,17 @@ impl SeriesSet {
 
     /// Adds the points of one series, which come in the order of their windows' ends.
     pub fn extend(&mut self, name: &str, unit: &str, points: impl IntoIterator<Item = Point>) {
-        let mut points = points.into_iter().peekable();
-        if points.peek().is_none() {
+        // A vector is not copied.
+        let mut points: Vec<Point> = points.into_iter().collect();
+        if points.is_empty() {
             return;
         }
         let empty = || Series { unit: unit.to_owned(), points: Vec::new() };
         let series = self.series.entry(name.to_owned()).or_insert_with(empty);
-        series.points.extend(points);
+        match series.points.is_empty() {
+            true => series.points = points,
+            false => series.points.append(&mut points),
+        }
         if !series.points.is_sorted_by_key(|point| point.end_ns) {
             series.points.sort_by_key(|point| point.end_ns);
         }

@@ -19,7 +19,7 @@ use crate::log::LogSeverity;
 use crate::operation_context::{OperationContext, OutsideWaits};
 use crate::request::Request;
 use crate::stats::output::signed;
-use crate::stats::{Use, micros};
+use crate::stats::{ProfileDecision, Profiler, Use, micros};
 use crate::storage::CollectionOptions;
 
 /// The number of bytes of a command that a log line holds (`maxLogSizeKB`).
@@ -109,26 +109,41 @@ struct OperationDescription<'a> {
     micros: u64,
 }
 
+/// The descriptions of an operation that are logged and kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ReportChoice {
+    /// The time by which the operation itself is judged.
+    own_us: u64,
+    own: ProfileDecision,
+    /// Whether the command of a single write is logged in its place, because only the wait for the write concern was long.
+    logs_command: bool,
+}
+
+impl ReportChoice {
+    /// A single write is judged by the time of its work.
+    fn new(profiler: &Profiler, database: &str, is_single: bool, latency: Latency) -> ReportChoice {
+        let own_us = if is_single { latency.work_us } else { latency.command_us };
+        let own = profiler.judge(database, own_us);
+        let logs_command = !profiler.is_slow(own_us) && profiler.judge(database, latency.command_us).log;
+        ReportChoice { own_us, own, logs_command }
+    }
+}
+
 /// Logs and records an operation that ended, as the settings require.
-///
-/// A single write is judged by the time of its work. If only the wait for its write concern was long, its command is logged in its place.
 #[cold]
 fn report(op: &mut OperationContext<'_>, request: &Request<'_>, finished: &Completion<'_>, latency: Latency) {
     let single = single_write(Use::for_command(request.command.name), request);
-    let own_us = if single.is_some() { latency.work_us } else { latency.command_us };
-    let profiler = &op.instance.profiler;
-    let verdict = profiler.judge(request.database, own_us);
-    let waited_only = !profiler.is_slow(own_us) && profiler.judge(request.database, latency.command_us).log;
-    if verdict.log || verdict.profile {
-        let report = OperationDescription::new(op, request, finished, single, own_us);
-        if verdict.log {
+    let choice = ReportChoice::new(&op.instance.profiler, request.database, single.is_some(), latency);
+    if choice.own.log || choice.own.profile {
+        let report = OperationDescription::new(op, request, finished, single, choice.own_us);
+        if choice.own.log {
             report.log(op);
         }
-        if verdict.profile {
+        if choice.own.profile {
             keep(op, request.database, &report.entry(op));
         }
     }
-    if waited_only {
+    if choice.logs_command {
         OperationDescription::new(op, request, finished, None, latency.command_us).log(op);
     }
 }
@@ -388,6 +403,22 @@ pub(crate) fn prepare_profile(instance: &Arc<Instance>, database: &str) -> crate
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_single_write_that_only_waited_is_logged_as_its_command_and_not_profiled() {
+        let profiler = Profiler::new(&Config { slow_ms: 100, ..Config::default() });
+        profiler.set_level("test", 1);
+        let choice = |is_single: bool, work_ms: u64, command_ms: u64| {
+            let latency = Latency { command_us: 1000 * command_ms, work_us: 1000 * work_ms };
+            let choice = ReportChoice::new(&profiler, "test", is_single, latency);
+            (choice.own_us / 1000, choice.own.log, choice.own.profile, choice.logs_command)
+        };
+        assert_eq!(choice(true, 3, 163), (3, false, false, true));
+        assert_eq!(choice(true, 120, 163), (120, true, true, false));
+        assert_eq!(choice(false, 3, 163), (163, true, true, false));
+        assert_eq!(choice(true, 3, 4), (3, false, false, false));
+    }
 
     #[test]
     fn a_wait_for_data_is_in_no_latency_and_one_for_the_write_concern_in_the_commands_alone() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use fathom_errors::{Error, Result};
-use fathom_explain::SlowOperationCounter;
+use fathom_explain::{LoggedWork, SlowOperationCounter};
 use fathom_monitor::{LogReading, LogSource, is_log, logs_beside, read_slow_operations};
 use fathom_record::SlowOperationTable;
 
@@ -24,21 +24,23 @@ pub fn slow_operations(
     logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
 ) -> Result<(SlowOperationTable, Vec<Error>)> {
-    counted(SlowOperationCounter::default(), logs, range_ms)
+    let (table, _, problems) = counted(SlowOperationCounter::default(), logs, range_ms)?;
+    Ok((table, problems))
 }
 
-/// The same for the time of a recording of the same server, with its incidents.
+/// The same for the time of a recording of the same server. The operations behind its incidents are named in its judgement.
 ///
 /// # Errors
 /// As [`slow_operations`].
 pub fn slow_operations_beside(
-    server: &JudgedRecording,
+    server: &mut JudgedRecording,
     logs: &[LogSource],
 ) -> Result<(SlowOperationTable, Vec<Error>)> {
-    let judgement = &server.judgement;
+    let judgement = &mut server.judgement;
     let window_ms = (judgement.begin_ms, judgement.end_ms);
     let counter = SlowOperationCounter::with_recording(&judgement.incidents, &judgement.timeline);
-    let (mut table, problems) = counted(counter, logs, window_ms.0..=window_ms.1)?;
+    let (mut table, work, problems) = counted(counter, logs, window_ms.0..=window_ms.1)?;
+    judgement.name_logged_work(&work);
     table.threshold_ms = Some(server.facts.slow_ms.unwrap_or(DEFAULT_SLOW_MS));
     table.sample_rate = server.facts.slow_sample_rate;
     let both = table.span_ms.map(|(first, last)| (first.max(window_ms.0), last.min(window_ms.1)));
@@ -52,14 +54,15 @@ fn counted(
     mut counter: SlowOperationCounter<'_>,
     logs: &[LogSource],
     range_ms: RangeInclusive<i64>,
-) -> Result<(SlowOperationTable, Vec<Error>)> {
+) -> Result<(SlowOperationTable, LoggedWork, Vec<Error>)> {
     let LogReading { files, lines, span_ms, problems } =
         read_slow_operations(logs, range_ms, &mut |event| {
             let logged = event.logged;
             counter.add(event.ended_ms, &logged.operation, &logged.shape, logged.driver.as_deref());
         })?;
     let files = files.iter().map(|file| file.display().to_string()).collect();
-    Ok((SlowOperationTable { files, lines, span_ms, ..counter.finish() }, problems))
+    let (table, work) = counter.finish_with_work();
+    Ok((SlowOperationTable { files, lines, span_ms, ..table }, work, problems))
 }
 
 /// The logs of a recorded server that are on this host: near its recording, or at the path in its options. Those that were written last before the

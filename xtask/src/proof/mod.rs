@@ -5,6 +5,7 @@
 //! prove nothing and fail nothing. The run fails only if a test or a command failed, or if a step hung.
 //!
 //! `ONLY=faults,guest` selects steps, and `ONLY=faults::device::proof::name` a test, which is what the last lines of a run give, or all tests of a module.
+//! A word that selects nothing is an error before the first step.
 //! Ctrl-C ends the step under way and prints the report so far.
 
 mod report;
@@ -31,6 +32,9 @@ pub fn run(root: PathBuf, arguments: &[String]) -> Result<bool> {
         arguments.iter().map(String::as_str).chain([only.as_str()]).flat_map(|words| words.split(','));
     let only: Vec<String> = words.filter(|word| !word.is_empty()).map(str::to_owned).collect();
     let steps = plan.select(&only)?;
+    for step in steps.iter().filter(|step| !step.selected.is_empty()) {
+        step::check_paths(&step.selected, &running::list_tests(&root)?)?;
+    }
     let begun = Instant::now();
     let runner = Runner::new(root)?;
     let mut rows = Vec::new();

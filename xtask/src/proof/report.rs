@@ -193,6 +193,7 @@ impl ProofReport {
             let names = row.failures.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let failure = match row.outcome {
                 ProofOutcome::Hung => "killed, because it hung",
+                _ if row.passed + row.failed == 0 && names.is_empty() => "no test ran",
                 _ if names.is_empty() => "the command failed",
                 _ => &names,
             };

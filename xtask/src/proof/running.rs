@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use tempfile::TempDir;
@@ -36,7 +36,8 @@ pub(super) struct Runner {
 /// The results that a runner of tests printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Results {
-    counts: Counts,
+    /// `None` if no summary of tests was printed.
+    counts: Option<Counts>,
     failures: BTreeSet<String>,
 }
 
@@ -107,11 +108,16 @@ fn row(
     skipped: Vec<SkippedTest>,
     disturbed: BTreeSet<String>,
 ) -> ReportRow {
-    let Results { counts: Counts { mut passed, mut failed }, mut failures } = results;
-    // A command without counts is one test that passes or fails.
-    if step.command.is_some() && passed + failed == 0 {
-        (passed, failed) = (u64::from(end == End::Success), u64::from(end == End::Failure));
-    }
+    let Results { counts, mut failures } = results;
+    let Counts { mut passed, mut failed } = match (counts, &step.command) {
+        (Some(counts), _) => counts,
+        // A command without tests is one that passes or fails.
+        (None, Some(_)) => {
+            Counts { passed: u64::from(end == End::Success), failed: u64::from(end == End::Failure) }
+        }
+        (None, None) => Counts::default(),
+    };
+    let has_run = passed + failed > 0;
     // A study that the machine disturbed panics, which the runner counts as a failure.
     let before = failures.len();
     failures.retain(|name| !disturbed.contains(name));
@@ -123,11 +129,29 @@ fn row(
         End::Interrupted => ProofOutcome::NotReached,
         _ if failed > 0 => ProofOutcome::Failed,
         End::Failure if disturbed.is_empty() => ProofOutcome::Failed,
+        // A filter that no test matches, as after a module was renamed, proves nothing.
+        _ if !has_run => ProofOutcome::Failed,
         _ if !disturbed.is_empty() => ProofOutcome::Disturbed,
         _ if passed == 0 && !skipped.is_empty() => ProofOutcome::Skipped,
         _ => ProofOutcome::Passed,
     };
     ReportRow { passed, failed, failures, skipped, disturbed, ..ReportRow::new(step, outcome) }
+}
+
+/// The paths of all tests that a step can select.
+pub(super) fn list_tests(root: &Path) -> Result<BTreeSet<String>> {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "list", "--workspace", "--locked", "--profile", "proof", "--cargo-quiet"]);
+    command.args(["--message-format", "oneline"]).current_dir(root).stderr(Stdio::inherit());
+    forget_package(&mut command);
+    let listed = command.output().context("cannot run cargo nextest; setup/nextest.sh installs it")?;
+    ensure!(listed.status.success(), "cannot list the tests, because cargo nextest list failed");
+    Ok(String::from_utf8_lossy(&listed.stdout).lines().filter_map(path).map(str::to_owned).collect())
+}
+
+/// The path of a test in a line of nextest: the program, a space, and the path.
+fn path(line: &str) -> Option<&str> {
+    line.split_whitespace().next_back()
 }
 
 fn plain(words: &[String]) -> Command {
@@ -237,8 +261,9 @@ fn pass_on(
             let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
             // nextest prints one summary, the standard runner one for each program.
             if let Some(Counts { passed, failed }) = summary(&text) {
-                results.counts.passed += passed;
-                results.counts.failed += failed;
+                let counts = results.counts.get_or_insert_default();
+                counts.passed += passed;
+                counts.failed += failed;
             }
             results.failures.extend(failure(&text).map(str::to_owned));
             // A closed output does not end the tests.
@@ -257,8 +282,8 @@ fn failure(line: &str) -> Option<&str> {
     let (status, rest) = line.split_once('[')?;
     let status = status.trim_start();
     let is_failure = ["FAIL", "TIMEOUT", "ABORT", "SIG"].iter().any(|word| status.starts_with(word));
-    let (_, path) = rest.split_once("s] ").filter(|_| is_failure)?;
-    path.split_whitespace().next_back()
+    let (_, test) = rest.split_once("s] ").filter(|_| is_failure)?;
+    path(test)
 }
 
 /// The numbers of nextest's `     Summary [  12.345s] 10 tests run: 8 passed (1 slow), 1 failed, 1 timed out, 2301 skipped`, or of
@@ -350,7 +375,7 @@ mod tests {
         let step = ProofStep::of_tests(&[]);
         let outcome = |failures: &[&str], disturbed: &[&str]| {
             let counts = Counts { passed: 1, failed: failures.len() as u64 };
-            let results = Results { counts, failures: names(failures) };
+            let results = Results { counts: Some(counts), failures: names(failures) };
             let row = row(&step, End::Failure, results, Vec::new(), names(disturbed));
             (row.outcome, row.failed)
         };
@@ -364,10 +389,37 @@ mod tests {
     #[test]
     fn a_step_whose_tests_were_all_skipped_is_skipped() {
         let step = ProofStep::of_tests(&[]);
-        let results = |passed| Results { counts: Counts { passed, failed: 0 }, ..Results::default() };
+        let results = |passed| {
+            let counts = Some(Counts { passed, failed: 0 });
+            Results { counts, ..Results::default() }
+        };
         let skipped = || vec![SkippedTest::parse("guest\ta::b\tno QEMU").unwrap()];
         let outcome = |passed| row(&step, End::Success, results(passed), skipped(), names(&[])).outcome;
         assert_eq!((outcome(1), outcome(2)), (ProofOutcome::Skipped, ProofOutcome::Passed));
+    }
+
+    #[test]
+    fn a_step_without_any_test_has_failed_and_a_command_needs_none() {
+        let tests = ProofStep::of_tests(&[]);
+        let command = ProofStep { command: Some(vec!["true".to_owned()]), tests: None, ..tests.clone() };
+        let outcome = |step, counts| {
+            let results = Results { counts, ..Results::default() };
+            let row = row(step, End::Success, results, Vec::new(), names(&[]));
+            (row.outcome, row.passed)
+        };
+        let none = Some(Counts::default());
+        assert_eq!(outcome(&tests, none), (ProofOutcome::Failed, 0));
+        // The standard runner exits with 0 if its filter matches no test.
+        assert_eq!(outcome(&command, none), (ProofOutcome::Failed, 0));
+        assert_eq!(outcome(&command, None), (ProofOutcome::Passed, 1));
+        assert_eq!(outcome(&command, Some(Counts { passed: 2, failed: 0 })), (ProofOutcome::Passed, 2));
+    }
+
+    #[test]
+    fn the_paths_of_tests_are_those_that_nextest_lists() {
+        let listed = "fathom::tests faults::device::proof::a\nfathom-testkit disturbance::b\n\n";
+        let paths: Vec<&str> = listed.lines().filter_map(path).collect();
+        assert_eq!(paths, ["faults::device::proof::a", "disturbance::b"]);
     }
 
     #[test]
@@ -406,7 +458,7 @@ mod tests {
         let (end, results) = watch(shell(&script), TIMEOUT, &AtomicBool::new(false)).unwrap();
         let process: i32 = fs::read_to_string(process.path()).unwrap().trim().parse().unwrap();
         rustix::process::kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
-        assert_eq!((end, results.counts), (End::Success, Counts { passed: 2, failed: 0 }));
+        assert_eq!((end, results.counts), (End::Success, Some(Counts { passed: 2, failed: 0 })));
         assert!(begun.elapsed() < TIMEOUT);
     }
 }

@@ -14,6 +14,8 @@ const LIST: &str = "xtask/proof.toml";
 /// The limit of a test (.config/nextest.toml).
 const TEST_TIMEOUT: Duration = Duration::from_secs(900);
 const MIN_LIMIT: Duration = Duration::from_secs(1_800);
+/// An error lists no more names of a module.
+const MAX_NAMES: usize = 20;
 
 /// All steps in the order in which they run.
 #[derive(Debug, Deserialize)]
@@ -31,7 +33,7 @@ pub(super) struct ProofStep {
     pub(super) name: String,
     /// One clause: what is true when the step passes.
     pub(super) proves: String,
-    /// The usual time on two cores at rest. The report shows it next to the time taken; nothing fails for it.
+    /// The time on two cores at rest and a quarter more. The report shows it next to the time taken; nothing fails for it.
     pub(super) budget_seconds: u64,
     /// A filter expression of cargo-nextest.
     pub(super) tests: Option<String>,
@@ -70,7 +72,10 @@ impl ProofPlan {
         let (tests, names): (Vec<&String>, Vec<&String>) = only.iter().partition(|word| word.contains("::"));
         if let Some(unknown) = names.iter().find(|name| self.steps.iter().all(|step| step.name != ***name)) {
             let names: Vec<&str> = self.steps.iter().map(|step| step.name.as_str()).collect();
-            bail!("there is no step '{unknown}'; the steps are: {}", names.join(", "));
+            bail!(
+                "there is no step '{unknown}'; the steps are: {}; the path of a test or of a module has '::' in it",
+                names.join(", ")
+            );
         }
         let is_selected = |step: &&ProofStep| only.is_empty() || names.contains(&&step.name);
         let mut steps: Vec<ProofStep> = self.steps.iter().filter(is_selected).cloned().collect();
@@ -79,6 +84,29 @@ impl ProofPlan {
         }
         Ok(steps)
     }
+}
+
+/// Fails for the first path that is neither that of one of these tests nor that of one of their modules, and names the paths nearby.
+pub(super) fn check_paths(paths: &BTreeSet<String>, tests: &BTreeSet<String>) -> Result<()> {
+    let below = |module: &str| -> Vec<&str> {
+        let inner = tests.iter().filter_map(|test| test.strip_prefix(module)?.strip_prefix("::"));
+        inner.filter_map(|rest| rest.split("::").next()).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let Some(wrong) = paths.iter().find(|path| !tests.contains(*path) && below(path).is_empty()) else {
+        return Ok(());
+    };
+    let mut module = wrong.as_str();
+    while let Some((outer, _)) = module.rsplit_once("::") {
+        let names = below(outer);
+        if !names.is_empty() {
+            let rest = names.len().saturating_sub(MAX_NAMES);
+            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let names = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
+            bail!("no test and no module has the path '{wrong}'; {outer} contains: {names}{more}");
+        }
+        module = outer;
+    }
+    bail!("no test and no module has the path '{wrong}'; cargo nextest list --profile proof prints the paths")
 }
 
 /// The filter expression of cargo-nextest that selects tests by their paths, and all tests of a module by its path.
@@ -143,7 +171,10 @@ mod tests {
         assert_eq!(names(&[]).unwrap(), ["faults", "checkup"]);
         assert_eq!(names(&["checkup", "faults"]).unwrap(), ["faults", "checkup"]);
         let error = names(&["fault"]).unwrap_err().to_string();
-        assert_eq!(error, "there is no step 'fault'; the steps are: faults, checkup");
+        assert_eq!(
+            error,
+            "there is no step 'fault'; the steps are: faults, checkup; the path of a test or of a module has '::' in it"
+        );
     }
 
     #[test]
@@ -171,6 +202,30 @@ mod tests {
             steps[1].tests.as_deref(),
             Some("test(=a::b) | test(/^a::b::/) | test(=c::d) | test(/^c::d::/)")
         );
+    }
+
+    #[test]
+    fn a_path_that_selects_nothing_is_named_next_to_others_that_do() {
+        let set =
+            |paths: &[&str]| -> BTreeSet<String> { paths.iter().map(|path| (*path).to_owned()).collect() };
+        let many: Vec<String> = (0..25).map(|number| format!("many::t{number:02}")).collect();
+        let mut tests =
+            set(&["faults::device::proof::a", "faults::device::proof::b", "faults::cache::proof::c"]);
+        tests.extend(many);
+        let check = |paths: &[&str]| check_paths(&set(paths), &tests).map_err(|error| error.to_string());
+        assert_eq!(check(&["faults::device::proof::a", "faults::cache", "many"]), Ok(()));
+        for (wrong, nearby) in [
+            ("faults::device::proof::d", "faults::device::proof contains: a, b"),
+            ("faults::device::prof::a", "faults::device contains: proof"),
+            // The beginning of a name is no path.
+            ("faults::dev", "faults contains: cache, device"),
+            ("fault::device", "cargo nextest list --profile proof prints the paths"),
+        ] {
+            let expected = format!("no test and no module has the path '{wrong}'; {nearby}");
+            assert_eq!(check(&["faults::cache", wrong]), Err(expected));
+        }
+        let error = check(&["many::x"]).unwrap_err();
+        assert!(error.contains(" t18, t19 and 5 more"), "{error}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Checks that the outcome of `make test` does not depend on the machine's speed: outside modules named `timed` or `proof`, which
 //! `make proof` runs, test code asserts no upper bound on elapsed time, and sleeps only in a loop that waits for an event.
 //!
-//! A lower bound is allowed, as a slow machine cannot break it. So is a limit by a constant named `TIMEOUT`, which only a program
-//! that hangs reaches. A sleep in a closure is the delay of a simulated peer. `xtask/floors.toml` lists the files with other sleeps,
+//! A variable that was set from an elapsed time counts as one. A lower bound is allowed, as a slow machine cannot break it. So is a limit
+//! by a constant named `TIMEOUT`, which only a program that hangs reaches. A sleep in a closure is the delay of a simulated peer. `xtask/floors.toml` lists the files with other sleeps,
 //! each with the reason why the outcome does not depend on the machine's speed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
@@ -17,6 +17,7 @@ use super::{Complaint, FLOORS};
 const SLEEP: &str = "a test sleeps for a result";
 /// The name of a limit that only a program that hangs reaches.
 const HANG_LIMIT: &str = "TIMEOUT";
+const ELAPSED: &str = "elapsed";
 
 pub(super) fn check(tree: &Tree) -> Vec<Complaint> {
     let mut complaints = Vec::new();
@@ -79,6 +80,8 @@ struct Finder<'a> {
     in_tests: bool,
     /// The number of loops and closures around the visited place.
     loops: usize,
+    /// The variables of the visited function that hold an elapsed time.
+    times: BTreeSet<String>,
     complaints: Vec<Complaint>,
 }
 
@@ -94,21 +97,34 @@ impl Finder<'_> {
     }
 }
 
-/// The line of an `elapsed` that a comparison bounds from above.
-fn upper_bound(tokens: TokenStream) -> Option<usize> {
+/// The line of an elapsed time that a comparison bounds from above, as `elapsed() < x` and `x > elapsed()` do.
+fn upper_bound(tokens: TokenStream, is_time: &dyn Fn(&str) -> bool) -> Option<usize> {
     let mut elapsed = None;
-    let mut tokens = tokens.into_iter().peekable();
+    let (mut is_greater, mut is_limit) = (false, false);
+    let mut tokens = tokens.into_iter();
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Ident(word) if word == "elapsed" => elapsed = Some(word.span().start().line),
+            TokenTree::Ident(word) if is_time(&word.to_string()) => {
+                let line = word.span().start().line;
+                if is_greater && !is_limit {
+                    return Some(line);
+                }
+                elapsed = Some(line);
+            }
+            TokenTree::Ident(word) if word == HANG_LIMIT => is_limit = true,
             TokenTree::Punct(punct) if punct.as_char() == '<' && elapsed.is_some() => {
                 let is_limit = tokens.by_ref().take(2).any(|token| token.to_string() == HANG_LIMIT);
                 return elapsed.filter(|_| !is_limit);
             }
+            TokenTree::Punct(punct) if punct.as_char() == '>' => is_greater = true,
+            // The next comparison begins.
+            TokenTree::Punct(punct) if matches!(punct.as_char(), '&' | '|') => {
+                (elapsed, is_greater, is_limit) = (None, false, false);
+            }
             // The condition is over.
             TokenTree::Punct(punct) if punct.as_char() == ',' => return None,
             TokenTree::Group(group) if group.delimiter() != Delimiter::Brace => {
-                if let Some(line) = upper_bound(group.stream()) {
+                if let Some(line) = upper_bound(group.stream(), is_time) {
                     return Some(line);
                 }
             }
@@ -116,6 +132,32 @@ fn upper_bound(tokens: TokenStream) -> Option<usize> {
         }
     }
     None
+}
+
+/// Finds an elapsed time in an expression whose value is a time as well, so not in a comparison.
+struct TimeFinder<'a> {
+    times: &'a BTreeSet<String>,
+    is_found: bool,
+}
+
+impl<'ast> Visit<'ast> for TimeFinder<'_> {
+    fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
+        self.is_found |= call.method == ELAPSED;
+        visit::visit_expr_method_call(self, call);
+    }
+
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        self.is_found |= path.path.get_ident().is_some_and(|name| self.times.contains(&name.to_string()));
+    }
+
+    fn visit_expr_binary(&mut self, item: &'ast syn::ExprBinary) {
+        use syn::BinOp::{Eq, Ge, Gt, Le, Lt, Ne};
+        if !matches!(item.op, Eq(_) | Ge(_) | Gt(_) | Le(_) | Lt(_) | Ne(_)) {
+            visit::visit_expr_binary(self, item);
+        }
+    }
+
+    fn visit_block(&mut self, _: &'ast syn::Block) {}
 }
 
 impl<'ast> Visit<'ast> for Finder<'_> {
@@ -127,6 +169,30 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         self.in_tests |= is_cfg_test(item);
         visit::visit_item_mod(self, item);
         self.in_tests = outer;
+    }
+
+    fn visit_block(&mut self, block: &'ast syn::Block) {
+        let outer = self.times.clone();
+        visit::visit_block(self, block);
+        self.times = outer;
+    }
+
+    fn visit_local(&mut self, local: &'ast syn::Local) {
+        visit::visit_local(self, local);
+        let pattern = match &local.pat {
+            syn::Pat::Type(typed) => &*typed.pat,
+            pattern => pattern,
+        };
+        if let (syn::Pat::Ident(name), Some(value)) = (pattern, &local.init) {
+            let mut finder = TimeFinder { times: &self.times, is_found: false };
+            finder.visit_expr(&value.expr);
+            let (name, is_time) = (name.ident.to_string(), finder.is_found);
+            if is_time {
+                self.times.insert(name);
+            } else {
+                self.times.remove(&name);
+            }
+        }
     }
 
     fn visit_expr_loop(&mut self, item: &'ast syn::ExprLoop) {
@@ -160,7 +226,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_macro(&mut self, item: &'ast syn::Macro) {
         let is_assertion = item.path.segments.last().is_some_and(|last| last.ident == "assert");
-        if let Some(line) = upper_bound(item.tokens.clone()).filter(|_| is_assertion && self.in_tests) {
+        let is_time = |word: &str| word == ELAPSED || self.times.contains(word);
+        let bound = upper_bound(item.tokens.clone(), &is_time);
+        if let Some(line) = bound.filter(|_| is_assertion && self.in_tests) {
             let advice = "order the test by events, or move it to a module named timed";
             self.complain(line, "a test asserts an upper bound on elapsed time", advice);
         }
@@ -187,6 +255,30 @@ mod tests {
             ]
         );
         assert_eq!(complaints("fn t() { assert!(ok && (a.elapsed() <= LIMIT)); }\n").len(), 1);
+    }
+
+    #[test]
+    fn a_bound_is_named_in_either_order_and_by_way_of_a_variable() {
+        for body in [
+            "assert!(LIMIT > begun.elapsed());",
+            "assert!(x > 0 && LIMIT >= begun.elapsed());",
+            "let took = begun.elapsed(); assert!(took.as_secs() < 5, \"{took:?}\");",
+            "let took = begun.elapsed(); let each: Duration = took / rounds; assert!(each < LIMIT);",
+            "let took = f(a.elapsed()); { let took = 1; } assert!(took < LIMIT);",
+        ] {
+            assert_eq!(complaints(&format!("fn t() {{ {body} }}\n")).len(), 1, "{body}");
+        }
+        for body in [
+            "let took = begun.elapsed(); assert!(took >= WAIT && x < y);",
+            "let took = begun.elapsed(); let took = 3; assert!(took < LIMIT);",
+            "let is_late = begun.elapsed() > WAIT; assert!(is_late < x);",
+            "let took = begun.elapsed(); println!(\"{}\", took < LIMIT);",
+            "let took = begun.elapsed(); assert!(took < TIMEOUT && TIMEOUT > took);",
+        ] {
+            assert_eq!(complaints(&format!("fn t() {{ {body} }}\n")), Vec::<String>::new(), "{body}");
+        }
+        let two = "fn a() { let took = x.elapsed(); }\nfn b(took: u64) { assert!(took < 3); }\n";
+        assert_eq!(complaints(two), Vec::<String>::new());
     }
 
     #[test]

@@ -122,6 +122,24 @@ fn scans_that_hurt_no_other_operation_are_named_and_hold_nothing_back() {
 }
 
 #[test]
+fn scans_of_the_log_are_named_if_the_server_was_not_asked_what_runs() {
+    let mut evidence = scans(|_| true, 122, 2000, true);
+    evidence.results = vec![Entry::SlowOperation(Box::new(fathom_record::SlowOperation {
+        namespace: TABLE.to_owned(),
+        operation: "find".to_owned(),
+        plan: Some("COLLSCAN".to_owned()),
+        duration_ms: 140,
+        ended_ns: 5 * SECOND,
+        ..fathom_record::SlowOperation::default()
+    }))];
+    let judgement = crate::judge(&evidence);
+    let verdict = judgement.verdict.as_ref().unwrap();
+    assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some(SERVER_FILLS), 4), "{verdict:#?}");
+    let words = "for its reads; its log has scans of ycsb.usertable without an index";
+    assert!(verdict.sentence.contains(words), "{}", verdict.sentence);
+}
+
+#[test]
 fn scans_that_others_wait_for_cost_their_wait_and_not_the_scans_own_time() {
     // Always: each update waits for a processor for half a millisecond or more, and its 1.3 ms are the whole.
     let judgement = crate::judge(&scans(|_| true, 1300, 250_000, true));
@@ -304,6 +322,69 @@ fn a_bulk_writer_is_named_with_its_share_of_the_bytes_and_what_others_lose() {
     // A limit is a cause of its own, and keeps its cost.
     let judgement = judged(&bulk_load(|second| (20..50).contains(&second), 1800), "operations-stand-still");
     assert!(!is_of_mixed_mean(found(&judgement, "operations-stand-still").unwrap()), "{judgement:#?}");
+}
+
+#[test]
+fn writers_that_the_engines_own_threads_work_for_are_named() {
+    let mut evidence = bulk_load(|second| (20..50).contains(&second), 1800);
+    for second in 0..SECONDS {
+        let (begin_ns, end_ns) = (second * SECOND, (second + 1) * SECOND);
+        let value = if (20..50).contains(&second) { 2.0 } else { 90.0 };
+        evidence.series.add("host.cpu.idle_pct", "%", Point { begin_ns, end_ns, value });
+    }
+    for entry in &mut evidence.results {
+        let Entry::ServerWork(work) = entry else { continue };
+        let imports = work.operations.iter().any(|one| one.namespace == "imports.events");
+        for one in &mut work.threads {
+            one.processor_us = match one.name.as_str() {
+                "WTCheck" => 900_000,
+                "conn10" => 50_000,
+                _ => 200_000,
+            };
+            one.processor_us *= u64::from(imports);
+        }
+    }
+    let mut judgement = Judgement::default();
+    judge(&evidence, &mut judgement);
+    let finding = found(&judgement, "bulk-writer").unwrap();
+    assert!(
+        finding.claim.starts_with("Inserts into imports.events from loader use 0.40 processors, "),
+        "{finding:#?}"
+    );
+    assert!(finding.cost.as_ref().unwrap().share > 0.5, "{finding:#?}");
+}
+
+#[test]
+fn stops_of_a_watched_load_are_left_to_the_work_that_makes_them() {
+    let cost = |share: f64, clock| fathom_record::verdict::Cost {
+        clock,
+        share,
+        interval: (share, share),
+        mean_us: 1000.0,
+        p99_us: None,
+        unserved_per_s: None,
+        basis: String::new(),
+    };
+    let window = |from: u64, to: u64| (from * SECOND, to * SECOND);
+    let joined = |claim: &str, clock, stalled: Window| {
+        let stalls = Finding::new("operations-stand-still", Severity::Warning, claim)
+            .cost(cost(0.97, LatencyClock::Response))
+            .window(stalled);
+        let work = Finding::new("bulk-writer", Severity::Warning, "Inserts into imports.events wrote 90 %")
+            .confidence(Confidence::Likely)
+            .cost(cost(0.9, clock))
+            .window(window(10, 30));
+        let mut findings = vec![stalls, work];
+        join_symptoms(&mut findings);
+        findings[0].cost.is_none()
+    };
+    let still = "server 0 answered and finished no operation";
+    assert!(joined(still, LatencyClock::Response, window(12, 20)));
+    // Much of it is older than the work; the load was not watched; a limit held the device.
+    assert!(!joined(still, LatencyClock::Response, window(2, 20)));
+    assert!(!joined(still, LatencyClock::Server, window(12, 20)));
+    let limited = format!("{still}: sdb {AT_LIMIT} 5 bytes");
+    assert!(!joined(&limited, LatencyClock::Response, window(12, 20)));
 }
 
 #[test]

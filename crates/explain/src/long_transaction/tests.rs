@@ -193,6 +193,66 @@ fn writes_that_collide_with_its_changes_are_its_cost() {
     assert!(finding.cost.as_ref().unwrap().share > 0.4, "{finding:#?}");
 }
 
+/// Two updates that began at 22 s and do not end, as `$currentOp` shows them.
+fn endless_updates(second: u64) -> OperationGroup {
+    let longest_us = (second + 1).saturating_sub(22) * 1_000_000;
+    OperationGroup {
+        kind: "update".to_owned(),
+        namespace: "shop.orders".to_owned(),
+        count: 2,
+        running_us: 2 * longest_us,
+        longest_us,
+        connections: vec![3, 4],
+        ..OperationGroup::default()
+    }
+}
+
+#[test]
+fn writes_that_collide_and_do_not_end_cost_their_time_in_flight() {
+    // The server counts their conflicts when they end, so no counter has them.
+    let judgement =
+        crate::judge(&with_transaction(WRITER, |second| (Vec::new(), vec![endless_updates(second)])));
+    let finding = found(&judgement);
+    assert!(
+        finding.claim.contains("writes of shop.orders that began since wait for no lock"),
+        "{finding:#?}"
+    );
+    // Two of them from 24 s, when they are known to last, to 50 s: 54 s next to the 4.8 s of those that ended.
+    let cost = finding.cost.as_ref().unwrap();
+    assert!((cost.share - 54.0 / 58.8).abs() < 0.02 && cost.interval.0 > 0.8, "{cost:#?}");
+    let verdict = judgement.verdict.as_ref().unwrap();
+    assert_eq!((verdict.cause.as_deref(), verdict.exit_code()), (Some(ID), 1), "{verdict:#?}");
+}
+
+#[test]
+fn long_writes_that_do_not_collide_are_not_its_cost() {
+    let cost = |evidence: &Evidence| found(&crate::judge(evidence)).cost.clone();
+    let seen = |locks| with_transaction(locks, |second| (Vec::new(), vec![endless_updates(second)]));
+    assert_eq!(cost(&seen(READER)), None, "it has changed nothing");
+    // Updates of many documents take as long without it.
+    let mut usual = seen(WRITER);
+    let first = ServerWork {
+        end_ns: 15 * SECOND,
+        has_read_operations: true,
+        operations: vec![OperationGroup { longest_us: 9_000_000, ..endless_updates(30) }],
+        ..ServerWork::default()
+    };
+    usual.results.push(Entry::ServerWork(Box::new(first)));
+    assert_eq!(cost(&usual), None);
+    // Or their threads work all the time.
+    let mut busy = seen(WRITER);
+    for entry in &mut busy.results {
+        let Entry::ServerWork(work) = entry else { continue };
+        let thread = |name: &str| fathom_record::ThreadUse {
+            name: name.to_owned(),
+            processor_us: 700_000,
+            ..fathom_record::ThreadUse::default()
+        };
+        work.threads = vec![thread("conn3"), thread("conn4")];
+    }
+    assert_eq!(cost(&busy), None);
+}
+
 #[test]
 fn a_transaction_that_no_operation_waits_for_is_a_note_that_says_so() {
     let judgement = crate::judge(&with_transaction(WRITER, |_| (Vec::new(), Vec::new())));

@@ -89,6 +89,62 @@ fn operations_that_wait_without_a_ticket_are_seen_when_they_end() {
 }
 
 #[test]
+fn operations_that_run_for_seconds_do_not_stand_still() {
+    // One client scans: its operation holds a ticket and uses a processor, and each takes longer than a second.
+    let read_tickets = |second: u64| if (20..40).contains(&second) { 2.0 } else { 1.0 };
+    let judged = |more: &[SeriesBySecond]| {
+        let scan: SeriesBySecond = ("server.0.tickets.read.out", read_tickets);
+        self::judged(&evidence(&[&[scan][..], more].concat()), Vec::new()).len()
+    };
+    let processor: SeriesBySecond = ("server.0.process.cpu_us", |_| 0.9e6);
+    assert_eq!(judged(&[]), 1, "without figures of its work it may wait");
+    assert_eq!(judged(&[processor]), 0);
+    // Of an old recording only the host's processors are known.
+    assert_eq!(judged(&[("host.cpu.idle_pct", |_| 70.0), ("host.cpu.count", |_| 4.0)]), 0);
+    // It reads the disk; or it waits for the processors that other programs have.
+    assert_eq!(judged(&[("server.0.wait.page_read_us", |_| 0.8e6)]), 0);
+    let starved: [SeriesBySecond; 2] =
+        [("server.0.process.cpu_us", |_| 0.1e6), ("server.0.process.run_wait_us", |_| 0.8e6)];
+    assert_eq!(judged(&starved), 0);
+    // Another operation queues behind it.
+    assert_eq!(judged(&[processor, ("server.0.queue.readers", |_| 1.0)]), 1);
+    // Twelve writers wait while the engine's own threads fill two processors.
+    let busy: [SeriesBySecond; 3] = [
+        ("server.0.tickets.write.out", held_tickets),
+        ("server.0.process.cpu_us", |_| 1.9e6),
+        ("server.0.process.run_wait_us", |_| 9e6),
+    ];
+    assert_eq!(judged(&busy), 1);
+}
+
+#[test]
+fn threads_of_connections_say_whether_operations_run() {
+    let with_threads = |processor_us: u64| {
+        let mut evidence = evidence(&[
+            ("server.0.tickets.write.out", |second| if (20..40).contains(&second) { 2.0 } else { 0.0 }),
+            ("server.0.process.cpu_us", |_| 1.9e6),
+        ]);
+        let thread = |name: &str, processor_us| fathom_record::ThreadUse {
+            name: name.to_owned(),
+            processor_us,
+            ..fathom_record::ThreadUse::default()
+        };
+        for second in 0..60u64 {
+            let work = fathom_record::ServerWork {
+                begin_ns: second * SECOND,
+                end_ns: (second + 1) * SECOND,
+                threads: vec![thread("conn3", processor_us), thread("WTEvict", 1_800_000)],
+                ..fathom_record::ServerWork::default()
+            };
+            evidence.results.push(fathom_record::disk::Entry::ServerWork(Box::new(work)));
+        }
+        judged(&evidence, Vec::new()).len()
+    };
+    assert_eq!(with_threads(50_000), 1, "the engine's own threads are no operations");
+    assert_eq!(with_threads(1_200_000), 0);
+}
+
+#[test]
 fn a_lock_that_is_known_explains_it() {
     let lock = Finding::new("fsync-lock", Severity::Warning, "x").window((19 * SECOND, 39 * SECOND));
     assert_eq!(judged(&evidence(&[("server.0.tickets.write.out", held_tickets)]), vec![lock]), []);

@@ -23,40 +23,23 @@ struct Bin {
     covered_s: f32,
 }
 
-/// Series by name on one grid.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Bins {
-    /// The number of the first bin since 1970.
-    first: Option<u64>,
-    count: usize,
-    columns: BTreeMap<String, Vec<Bin>>,
+/// One series on the grid.
+#[derive(Clone, Debug)]
+struct BinColumn {
+    /// Whether it is a counter, and not a gauge.
+    is_sum: bool,
+    bins: Vec<Bin>,
 }
 
-impl Bins {
-    /// Adds the series of a segment that `is_used` chooses. Segments come in any order. Data that would make the grid longer than
-    /// [`MAX_SPAN_NS`] is left out.
-    pub(super) fn add(&mut self, series: &SeriesSet, is_used: &dyn Fn(&str) -> bool) {
-        for (name, one) in series.iter().filter(|(name, _)| is_used(name)) {
-            let is_sum = kind_of(name).is_some_and(|kind| kind.kind == Additivity::Sum);
-            for point in &one.points {
-                self.add_point(name, point, is_sum);
-            }
-        }
+impl BinColumn {
+    fn new(name: &str) -> BinColumn {
+        let is_sum = kind_of(name).is_some_and(|kind| kind.kind == Additivity::Sum);
+        BinColumn { is_sum, bins: Vec::new() }
     }
 
-    fn add_point(&mut self, name: &str, point: &Point, is_sum: bool) {
-        let length_ns = point.end_ns.saturating_sub(point.begin_ns);
-        if length_ns == 0 || length_ns > MAX_POINT_NS || !point.value.is_finite() {
-            return;
-        }
-        if self.first.is_none_or(|first| point.begin_ns / BIN_NS < first) {
-            self.begin_at(point.begin_ns / BIN_NS);
-        }
-        let first = self.first.unwrap_or(0);
-        if !self.columns.contains_key(name) {
-            self.columns.insert(name.to_owned(), Vec::new());
-        }
-        let Some(column) = self.columns.get_mut(name) else { return };
+    /// Adds a point to the bins that it touches; the grid begins with the bin `first`.
+    fn add(&mut self, first: u64, point: &Point) {
+        let length_ns = (point.end_ns - point.begin_ns) as f64;
         let mut at_ns = point.begin_ns;
         while at_ns < point.end_ns {
             let number = at_ns / BIN_NS;
@@ -65,17 +48,50 @@ impl Bins {
             at_ns = end_ns;
             let at = number.checked_sub(first).filter(|at| *at < MAX_BINS);
             let Some(at) = at.map(|at| at as usize) else { continue };
-            if column.len() <= at {
-                column.resize(at + 1, Bin::default());
+            if self.bins.len() <= at {
+                self.bins.resize(at + 1, Bin::default());
             }
-            self.count = self.count.max(at + 1);
-            if let Some(bin) = column.get_mut(at) {
+            if let Some(bin) = self.bins.get_mut(at) {
                 let seconds = part_ns / 1e9;
                 let added =
-                    if is_sum { point.value * part_ns / length_ns as f64 } else { point.value * seconds };
+                    if self.is_sum { point.value * part_ns / length_ns } else { point.value * seconds };
                 bin.sum += added as f32;
                 bin.covered_s += seconds as f32;
             }
+        }
+    }
+}
+
+/// Returns whether bins take a point: it has a length and a value, and is not a gap.
+fn is_binned(point: &&Point) -> bool {
+    let length_ns = point.end_ns.saturating_sub(point.begin_ns);
+    length_ns > 0 && length_ns <= MAX_POINT_NS && point.value.is_finite()
+}
+
+/// Series by name on one grid.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bins {
+    /// The number of the first bin since 1970.
+    first: Option<u64>,
+    count: usize,
+    columns: BTreeMap<String, BinColumn>,
+}
+
+impl Bins {
+    /// Adds the series of a segment that `is_used` chooses. Segments come in any order. Data that would make the grid longer than
+    /// [`MAX_SPAN_NS`] is left out.
+    pub(super) fn add(&mut self, series: &SeriesSet, is_used: &dyn Fn(&str) -> bool) {
+        for (name, one) in series.iter().filter(|(name, _)| is_used(name)) {
+            let points = || one.points.iter().filter(is_binned);
+            for number in points().map(|point| point.begin_ns / BIN_NS) {
+                if self.first.is_none_or(|first| number < first) {
+                    self.begin_at(number);
+                }
+            }
+            let Some(first) = self.first.filter(|_| points().next().is_some()) else { continue };
+            let column = self.columns.entry(name.to_owned()).or_insert_with(|| BinColumn::new(name));
+            points().for_each(|point| column.add(first, point));
+            self.count = self.count.max(column.bins.len());
         }
     }
 
@@ -86,7 +102,7 @@ impl Bins {
             return;
         }
         for column in self.columns.values_mut() {
-            drop(column.splice(0..0, std::iter::repeat_n(Bin::default(), more as usize)));
+            drop(column.bins.splice(0..0, std::iter::repeat_n(Bin::default(), more as usize)));
         }
         self.first = Some(number);
         self.count += if self.count > 0 { more as usize } else { 0 };
@@ -125,7 +141,7 @@ impl Bins {
     }
 
     fn total(&self, name: &str, bins: &[usize]) -> Option<(f64, f64)> {
-        let column = self.columns.get(name)?;
+        let column = &self.columns.get(name)?.bins;
         let read = bins.iter().filter_map(|bin| column.get(*bin));
         let (sum, covered_s) = read.fold((0.0, 0.0), |(sum, covered_s), bin| {
             (sum + f64::from(bin.sum), covered_s + f64::from(bin.covered_s))
@@ -135,8 +151,8 @@ impl Bins {
 
     /// The seconds in bins that were read of a series.
     pub(super) fn covered_s(&self, name: &str, bins: Range<usize>) -> f64 {
-        let column =
-            self.columns.get(name).and_then(|column| column.get(bins.start..bins.end.min(column.len())));
+        let column = self.columns.get(name).map_or(&[][..], |column| column.bins.as_slice());
+        let column = column.get(bins.start..bins.end.min(column.len()));
         column.unwrap_or_default().iter().map(|bin| f64::from(bin.covered_s)).sum()
     }
 

@@ -38,6 +38,10 @@ const BINNED: &[&str] = &[
     "connections.current",
     "volume.available_bytes",
     "volume.capacity_bytes",
+    "documents.inserted",
+    "documents.updated",
+    "documents.deleted",
+    "scan.documents",
 ];
 
 /// Samples that are not judged.

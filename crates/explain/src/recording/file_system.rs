@@ -58,6 +58,7 @@ pub(super) fn full_file_system(bins: &Bins, member: usize) -> Vec<Incident> {
         lost_s: 0.0,
         lost_range_s: None,
         lost_share: 0.0,
+        storage_s: 0.0,
         changes: Vec::new(),
         waits: Vec::new(),
         engine_times: Vec::new(),

@@ -3,7 +3,7 @@
 //! After a stop a client at a fixed rate sends what it owes, so many operations end before the next sample. The time that the sample before
 //! the gap took decides: a recorder that waits is within a sample.
 
-use fathom_record::{Point, SeriesSet};
+use fathom_record::{Point, Series, SeriesSet};
 use fathom_stats::median;
 
 /// The number of samples from which the usual length is taken.
@@ -67,6 +67,8 @@ impl GapFinder {
     /// Adds a segment of a server.
     pub(super) fn add(&mut self, series: &SeriesSet, member: usize) {
         let Some(up) = series.get(&format!("server.{member}.up")) else { return };
+        let counters =
+            ["reads", "writes"].map(|kind| series.get(&format!("server.{member}.{kind}.operations")));
         for point in &up.points {
             let window_ns = (point.begin_ns, point.end_ns);
             if point.value < 1.0 {
@@ -75,9 +77,9 @@ impl GapFinder {
                 self.last = None;
                 continue;
             }
-            let operations = ["reads", "writes"]
+            let operations = counters
                 .iter()
-                .filter_map(|kind| value_at(series, &format!("server.{member}.{kind}.operations"), window_ns))
+                .filter_map(|counter| value_of((*counter)?, window_ns))
                 .reduce(|one, other| one + other);
             let length_s = (point.end_ns - point.begin_ns) as f64 / 1e9;
             self.follow(length_s);
@@ -181,8 +183,12 @@ fn push_within(values: &mut Vec<f64>, value: Option<f64>) {
 }
 
 /// The value that was read with a window.
-fn value_at(series: &SeriesSet, name: &str, (begin_ns, end_ns): (u64, u64)) -> Option<f64> {
-    let points = &series.get(name)?.points;
+fn value_at(series: &SeriesSet, name: &str, window_ns: (u64, u64)) -> Option<f64> {
+    value_of(series.get(name)?, window_ns)
+}
+
+fn value_of(series: &Series, (begin_ns, end_ns): (u64, u64)) -> Option<f64> {
+    let points = &series.points;
     let at = points.partition_point(|point| point.end_ns < end_ns);
     let point: &Point = points.get(at)?;
     (point.begin_ns == begin_ns && point.end_ns == end_ns).then_some(point.value)

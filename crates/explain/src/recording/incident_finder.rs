@@ -16,6 +16,7 @@ use super::engine_times;
 use super::gaps::{GapKind, RecordedGap};
 use super::incident_cause::{IncidentCause, IncidentComparison, UNKNOWN};
 use super::signals::{SIGNALS, Signal};
+use super::storage_time::with_storage_time;
 use super::stretch::Stretch;
 
 /// Bins above normal that are no further apart than this are one incident.
@@ -78,8 +79,7 @@ pub(super) fn incidents(
     }
     found.retain(|_, signals| !signals.is_empty());
     let finder = Finder { bins, member, disk, found: &found, near_gap: &near_gap };
-    let mut incidents: Vec<Incident> =
-        finder.joined().iter().map(|over| finder.with_engine_times(over)).collect();
+    let mut incidents: Vec<Incident> = finder.joined().iter().map(|over| finder.with_storage(over)).collect();
     incidents.retain(|incident| incident.cause != UNKNOWN || incident.lost_s > 0.0);
     incidents
         .retain(|incident| incident.length_s() >= MIN_HARMLESS_S || incident.lost_share >= MIN_LOST_SHARE);
@@ -129,10 +129,11 @@ impl Finder<'_> {
         (0..self.bins.len()).filter(is_calm).collect()
     }
 
-    /// The incident with the times of the engine's reads and writes.
-    fn with_engine_times(&self, over: &[usize]) -> Incident {
+    /// The incident with what faster storage would buy in it, and with the times of the engine's reads and writes.
+    fn with_storage(&self, over: &[usize]) -> Incident {
         let times = engine_times::distributions(self.bins, self.member, over, &self.calm(over));
-        engine_times::with_distributions(self.incident(over), times)
+        let incident = engine_times::with_distributions(self.incident(over), times);
+        with_storage_time(self.bins, self.member, over, incident)
     }
 
     fn incident(&self, over: &[usize]) -> Incident {
@@ -300,6 +301,7 @@ fn incident(
         sentence: cause.sentence,
         lost_s: lost.0,
         lost_share: lost.1,
+        storage_s: 0.0,
         lost_range_s: None,
         changes,
         waits: Vec::new(),

@@ -13,7 +13,9 @@ mod era;
 mod file_system;
 mod gaps;
 mod incident_cause;
+mod incident_counters;
 mod incident_finder;
+mod logged_cause;
 mod normal;
 mod own_share;
 mod recorded_facts;
@@ -21,6 +23,7 @@ mod recorded_stretch;
 mod recording_verdict;
 mod segment_verdict;
 mod signals;
+mod storage_time;
 mod stretch;
 mod timeline;
 
@@ -29,13 +32,17 @@ use fathom_record::incident::Incident;
 use fathom_record::verdict::Verdict;
 use serde::Serialize;
 
+use crate::LoggedWork;
+
 pub use clock_offset::ClockOffset;
 use database_disk::DatabaseDisk;
 pub use era::OmittedTime;
 use era::RecordingEra;
+use incident_counters::IncidentCounters;
 pub use own_share::{DiskOwnership, OwnShare, ShareWindow};
 pub use recorded_facts::RecordedFacts;
 pub use recorded_stretch::{RecordedStretch, SignalMean, StretchEnd};
+use recording_verdict::{VerdictBasis, VerdictInput};
 use segment_verdict::SegmentVerdict;
 pub use timeline::RecordingTimeline;
 
@@ -77,6 +84,20 @@ pub struct RecordingJudgement {
     /// Its main figures along its time.
     #[serde(skip)]
     pub timeline: RecordingTimeline,
+    /// The basis of the verdict, and the counters of each incident, for a log that is read later.
+    #[serde(skip)]
+    basis: VerdictBasis,
+    #[serde(skip)]
+    counters: Vec<IncidentCounters>,
+}
+
+impl RecordingJudgement {
+    /// Names the operations of the server's log behind the incidents, and judges the whole again with them.
+    pub fn name_logged_work(&mut self, work: &LoggedWork) {
+        logged_cause::name_operations(&mut self.incidents, &std::mem::take(&mut self.counters), work);
+        self.incidents.sort_by(|one, other| other.lost_s.total_cmp(&one.lost_s));
+        self.verdict = self.basis.verdict(&self.incidents);
+    }
 }
 
 /// Eras that are kept at a time. Of more, the one with the least samples is left out at once.
@@ -142,29 +163,29 @@ impl RecordingJudge {
         if self.facts.is_disaggregated {
             incidents.retain(|incident| !incident.is_storage());
         }
-        let whole = recording_verdict::VerdictInput {
+        let input = VerdictInput {
             member: self.member,
             facts: &self.facts,
             bins: &era.bins,
             disk: &disk,
             device: self.device.as_deref(),
-            segments: &era.segments,
-            incidents: &incidents,
-            recorded_s: era.recorded_s,
         };
-        let (verdict, missing) = (whole.verdict(), whole.missing());
         // The sum of no figures is -0, and none of these is negative.
         let sum = |figure: fn(&SegmentVerdict) -> f64| era.segments.iter().map(figure).sum::<f64>().abs();
-        let operation_s = sum(|segment| segment.operation_s);
+        let (operations, operation_s) =
+            (sum(|segment| segment.operations), sum(|segment| segment.operation_s));
+        let uncounted_s = storage_time::uncounted_s(&era.bins, self.member, &incidents);
+        let storage_s = (sum(|segment| segment.storage_s) + uncounted_s).min(operation_s);
+        let basis = VerdictBasis::new(&input, std::mem::take(&mut era.segments), era.recorded_s);
         let ms = |ns: u64| (ns / 1_000_000) as i64;
         Some(RecordingJudgement {
             member: self.member,
             begin_ms: ms(begin_ns),
             end_ms: ms(end_ns),
             recorded_s: era.recorded_s.max(0.0),
-            operations: sum(|segment| segment.operations),
+            operations,
             operation_s,
-            storage_s: sum(|segment| segment.storage_s).min(operation_s),
+            storage_s,
             timeline: RecordingTimeline::from_bins(&era.bins, self.member, disk.name()),
             disk: disk.name().map(str::to_owned),
             disks: DiskOwnership::from_bins(&era.bins, self.member, &disk),
@@ -177,9 +198,11 @@ impl RecordingJudge {
             ),
             restarts_ms: era.gaps.restarts_ns.iter().map(|ns| ms(*ns)).collect(),
             left_out: self.left_out,
+            verdict: basis.verdict(&incidents),
+            missing: input.missing(),
+            counters: IncidentCounters::of_incidents(&era.bins, self.member, &incidents),
             incidents,
-            verdict,
-            missing,
+            basis,
         })
     }
 }

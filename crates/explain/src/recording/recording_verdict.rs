@@ -10,6 +10,7 @@ use super::change_points::{ChangePoint, change_points};
 use super::database_disk::{DatabaseDisk, disks};
 use super::detection::logs;
 use super::file_system::{FULL, nearly_full_words};
+use super::logged_cause::{BULK_WRITER, LOCK_HELD, SCAN, is_of_work};
 use super::recorded_facts::RecordedFacts;
 use super::segment_verdict::SegmentVerdict;
 use super::signals::{SIGNALS, Signal};
@@ -28,7 +29,7 @@ const MIN_LOST_AT_A_TIME: f64 = 0.05;
 /// Less is not worth a sentence, in seconds.
 const MIN_NAMED_LOST_S: f64 = 0.05;
 
-/// A recording and what was found in it.
+/// A recording without its incidents.
 pub(super) struct VerdictInput<'w> {
     pub(super) member: usize,
     pub(super) facts: &'w RecordedFacts,
@@ -36,9 +37,29 @@ pub(super) struct VerdictInput<'w> {
     pub(super) disk: &'w DatabaseDisk,
     /// The device that the user named.
     pub(super) device: Option<&'w str>,
-    pub(super) segments: &'w [SegmentVerdict],
-    pub(super) incidents: &'w [Incident],
-    pub(super) recorded_s: f64,
+}
+
+/// What decides on a whole recording next to its incidents. A log may change the causes of these later.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VerdictBasis {
+    segments: Vec<SegmentVerdict>,
+    recorded_s: f64,
+    is_disaggregated: bool,
+    is_router: bool,
+    /// Whether the engine counts the syncs of its journal.
+    has_syncs: bool,
+    /// Whether the times of operations were recorded.
+    is_timed: bool,
+    /// The sentence on a file system that is nearly full.
+    full: Option<String>,
+    /// Further facts of the whole recording, a sentence each.
+    reasons: Vec<String>,
+}
+
+/// The judgement of a recording by its incidents and all else.
+struct WholeRecording<'r> {
+    basis: &'r VerdictBasis,
+    incidents: &'r [Incident],
 }
 
 /// From so many stretches of ten minutes on a cause may hold a server back all along, if it does in one of so many.
@@ -47,23 +68,44 @@ const MIN_STRETCHES: usize = 6;
 /// for seconds, hour after hour.
 const STOPS: [&str; 2] = ["server-stood-still", "operations-stand-still"];
 
-impl VerdictInput<'_> {
-    pub(super) fn verdict(&self) -> Verdict {
-        let mut verdict = self.decide();
-        verdict.reasons.extend(self.busy_with_others());
-        verdict.reasons.extend(
-            SIGNALS
-                .iter()
-                .filter(|signal| signal.is_operations)
-                .filter_map(|signal| self.level_change(signal)),
-        );
-        let full = nearly_full_words(self.bins, self.member).filter(|_| !self.facts.is_disaggregated);
-        verdict.reasons.splice(0..0, full);
-        verdict
+impl VerdictBasis {
+    pub(super) fn new(
+        input: &VerdictInput<'_>,
+        segments: Vec<SegmentVerdict>,
+        recorded_s: f64,
+    ) -> VerdictBasis {
+        let is_recorded = |series: &str| {
+            let name = format!("server.{}.{series}", input.member);
+            input.bins.names().any(|one| one == name)
+        };
+        let is_disaggregated = input.facts.is_disaggregated;
+        let of_operations = SIGNALS.iter().filter(|signal| signal.is_operations);
+        let mut reasons = input.busy_with_others();
+        reasons.extend(of_operations.filter_map(|signal| input.level_change(signal)));
+        VerdictBasis {
+            segments,
+            recorded_s,
+            is_disaggregated,
+            is_router: input.facts.is_router,
+            has_syncs: is_recorded("journal.sync_us"),
+            is_timed: is_recorded("reads.operations"),
+            full: nearly_full_words(input.bins, input.member).filter(|_| !is_disaggregated),
+            reasons,
+        }
     }
 
+    /// The verdict with these incidents, the costliest first.
+    pub(super) fn verdict(&self, incidents: &[Incident]) -> Verdict {
+        let mut verdict = WholeRecording { basis: self, incidents }.decide();
+        verdict.reasons.extend(self.reasons.iter().cloned());
+        verdict.reasons.splice(0..0, self.full.clone());
+        verdict
+    }
+}
+
+impl WholeRecording<'_> {
     fn decide(&self) -> Verdict {
-        if self.facts.is_disaggregated {
+        if self.basis.is_disaggregated {
             let reason = "This build keeps its data on other hosts (disaggregated storage).";
             return Verdict {
                 reasons: vec![reason.to_owned()],
@@ -78,8 +120,9 @@ impl VerdictInput<'_> {
             .collect();
         let at_times = self.held_back_at_times(&costly);
         // In a short recording an incident is most of it.
-        let is_long = self.segments.len() >= MIN_STRETCHES;
-        let all_along = self.held_back_all_along().filter(|_| is_long || at_times.is_none());
+        let is_long = self.basis.segments.len() >= MIN_STRETCHES;
+        let is_known = at_times.is_some() || self.incidents.iter().any(is_of_work);
+        let all_along = self.held_back_all_along().filter(|_| is_long || !is_known);
         let by_waits = all_along.or(at_times);
         self.full(by_waits.as_ref())
             .or(by_waits)
@@ -96,7 +139,7 @@ impl VerdictInput<'_> {
         let sentence = format!(
             "Held back by a full file system of the data for {} of {}.",
             time_span(all_s),
-            time_span(self.recorded_s)
+            time_span(self.basis.recorded_s)
         );
         let besides = by_waits.map(|verdict| format!("Besides: {}", verdict.sentence));
         Some(Verdict {
@@ -109,18 +152,43 @@ impl VerdictInput<'_> {
         })
     }
 
-    /// The verdict on an idle server, or on one whose operations were not timed.
-    fn not_examined(&self) -> Option<Verdict> {
-        let name = format!("server.{}.reads.operations", self.member);
-        if !self.bins.names().any(|one| one == name) {
-            return Some(Verdict::new(
-                Outcome::NotExamined,
-                "Not examined: no times of operations were recorded (mongod does that since 3.4).",
-            ));
+    /// The verdict if no times of operations were recorded: on storage by the engine alone.
+    fn untimed(&self) -> Verdict {
+        let untimed = "no times of operations were recorded (mongod does that since 3.4)";
+        let slow = self.incidents.iter().filter(|incident| incident.is_storage());
+        let slow_s: f64 = slow.map(Incident::length_s).sum();
+        if slow_s > 0.0 {
+            let sentence = format!(
+                "Cannot tell whether operations waited for storage: {untimed}. By the engine's counters storage was slower than usual for {} of {}.",
+                time_span(slow_s),
+                time_span(self.basis.recorded_s)
+            );
+            let verdict = Verdict::new(Outcome::CannotTell, sentence);
+            return Verdict { confidence: Confidence::CannotTell, ..verdict };
         }
-        let operations: f64 = self.segments.iter().map(|segment| segment.operations).sum();
+        let usual = "By the engine's counters storage was as fast as usual throughout.";
+        Verdict {
+            reasons: self.basis.has_syncs.then(|| usual.to_owned()).into_iter().collect(),
+            ..Verdict::new(Outcome::NotExamined, format!("Not examined: {untimed}."))
+        }
+    }
+
+    /// The verdict on a router, on an idle server, or on one whose operations were not timed.
+    fn not_examined(&self) -> Option<Verdict> {
+        if self.basis.is_router {
+            let sentence = "Not examined: a mongos keeps no data, and its operations wait for shards.";
+            let next = "Judge the recordings of the shards' members too.";
+            return Some(Verdict {
+                next: Some(next.to_owned()),
+                ..Verdict::new(Outcome::NotExamined, sentence)
+            });
+        }
+        if !self.basis.is_timed {
+            return Some(self.untimed());
+        }
+        let operations: f64 = self.basis.segments.iter().map(|segment| segment.operations).sum();
         // The sum of no figures is -0.
-        let per_s = if self.recorded_s > 0.0 { operations.abs() / self.recorded_s } else { 0.0 };
+        let per_s = if self.basis.recorded_s > 0.0 { operations.abs() / self.basis.recorded_s } else { 0.0 };
         (per_s < MIN_EXAMINED_PER_S).then(|| {
             let sentence = format!(
                 "Not examined: the server was idle, with {} operations a second ({MIN_EXAMINED_PER_S} at least are needed).",
@@ -152,9 +220,15 @@ impl VerdictInput<'_> {
             incident.confidence == Confidence::CannotTell && is_costly(incident) && matters(incident)
         };
         let worst = self.incidents.iter().find(is_unexplained)?;
+        let reasons = vec![self.storage_words(share)];
+        if is_of_work(worst) {
+            let sentence = format!("Cannot tell who loses by it: {}", lower_first(&worst.sentence));
+            let verdict = verdict(sentence, reasons, worst.next.clone());
+            return Some(Verdict { cause: Some(worst.cause.clone()), domain: worst.domain, ..verdict });
+        }
         let sentence =
             "Cannot tell what made operations slow at times; no wait for storage was seen.".to_owned();
-        Some(verdict(sentence, vec![self.storage_words(share)], worst.next.clone()))
+        Some(verdict(sentence, reasons, worst.next.clone()))
     }
 
     fn not_held_back(&self) -> Verdict {
@@ -177,13 +251,13 @@ impl VerdictInput<'_> {
 
     /// The part of the operations' time in which they waited for storage.
     fn storage_share(&self) -> f64 {
-        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
-        let storage_s: f64 = self.segments.iter().map(|segment| segment.storage_s).sum();
+        let all_s: f64 = self.basis.segments.iter().map(|segment| segment.operation_s).sum();
+        let storage_s: f64 = self.basis.segments.iter().map(|segment| segment.storage_s).sum();
         if all_s > 0.0 { (storage_s / all_s).min(1.0) } else { 0.0 }
     }
 
     fn storage_words(&self, share: f64) -> String {
-        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
+        let all_s: f64 = self.basis.segments.iter().map(|segment| segment.operation_s).sum();
         format!(
             "All operations together took {} in the server. {} of that{} they waited for page reads and journal syncs.",
             time_span(all_s),
@@ -194,14 +268,14 @@ impl VerdictInput<'_> {
 
     /// The cause that the segments name most, if it costs a fifth of all operations' time.
     fn held_back_all_along(&self) -> Option<Verdict> {
-        if self.segments.iter().map(|segment| segment.operations).sum::<f64>() < MIN_OPERATIONS {
+        if self.basis.segments.iter().map(|segment| segment.operations).sum::<f64>() < MIN_OPERATIONS {
             return None;
         }
-        let all_s: f64 = self.segments.iter().map(|segment| segment.operation_s).sum();
+        let all_s: f64 = self.basis.segments.iter().map(|segment| segment.operation_s).sum();
         let mut causes: Vec<(Option<String>, Option<Domain>, f64, &Verdict)> = Vec::new();
         let is_stop =
             |verdict: &Verdict| verdict.cause.as_deref().is_some_and(|cause| STOPS.contains(&cause));
-        let named = self.segments.iter().filter_map(|one| one.held_back.as_ref());
+        let named = self.basis.segments.iter().filter_map(|one| one.held_back.as_ref());
         for (domain, lost_s, verdict) in named.filter(|(_, _, verdict)| !is_stop(verdict)) {
             match causes.iter_mut().find(|(cause, ..)| *cause == verdict.cause) {
                 Some((_, _, sum_s, _)) => *sum_s += lost_s,
@@ -210,9 +284,9 @@ impl VerdictInput<'_> {
         }
         let (cause, domain, lost_s, verdict) =
             causes.into_iter().max_by(|one, other| one.2.total_cmp(&other.2))?;
-        let segments = self.segments.iter().filter_map(|one| one.held_back.as_ref());
+        let segments = self.basis.segments.iter().filter_map(|one| one.held_back.as_ref());
         let number = segments.filter(|(_, _, one)| one.cause == cause).count();
-        if lost_s < MIN_COST_SHARE * all_s || number * MIN_STRETCHES < self.segments.len() {
+        if lost_s < MIN_COST_SHARE * all_s || number * MIN_STRETCHES < self.basis.segments.len() {
             return None;
         }
         let noun = verdict.sentence.split_once(" by ").and_then(|(_, rest)| rest.split_once(':'));
@@ -220,7 +294,7 @@ impl VerdictInput<'_> {
             "Held back by {}: it took {:.0} % of the time of all operations, all of that in {number} of {} stretches of 10 min.",
             noun.map_or("storage", |(noun, _)| noun),
             100.0 * lost_s / all_s,
-            self.segments.len()
+            self.basis.segments.len()
         );
         Some(Verdict {
             cause,
@@ -253,7 +327,7 @@ impl VerdictInput<'_> {
         let sentence = format!(
             "Held back by {by} for {} of {}: operations took {} longer in total.",
             time_span(all_s),
-            time_span(self.recorded_s),
+            time_span(self.basis.recorded_s),
             time_span(lost_s)
         );
         let share = self.storage_share();
@@ -266,7 +340,9 @@ impl VerdictInput<'_> {
             ..Verdict::new(Outcome::HeldBack, sentence)
         })
     }
+}
 
+impl VerdictInput<'_> {
     /// The largest change after which operations took longer or shorter for hours.
     fn level_change(&self, signal: &Signal) -> Option<String> {
         let size = |one: &ChangePoint| (one.after_log - one.before_log).abs();
@@ -322,6 +398,8 @@ impl VerdictInput<'_> {
                 .to_owned(),
         ];
         missing.extend(match self.disk {
+            // It has no disk of a database.
+            _ if self.facts.is_router => None,
             DatabaseDisk::NoneRecorded => Some(
                 "This recording has no processors and disks of the host (mongod 3.4 and later record them, on Linux and Windows), so storage is judged by the engine's counters alone."
                     .to_owned(),
@@ -372,6 +450,11 @@ fn matters(incident: &Incident) -> bool {
     incident.lost_s >= MIN_LOST_AT_A_TIME * incident.length_s()
 }
 
+fn lower_first(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
 /// The cause of an incident, for "held back by".
 fn noun_of(incident: &Incident) -> &'static str {
     match incident.cause.as_str() {
@@ -381,6 +464,9 @@ fn noun_of(incident: &Incident) -> &'static str {
         "cache" | "more-pages" => "its cache",
         "tickets" => "tickets",
         "locks" => "locks",
+        LOCK_HELD => "an operation that held a lock",
+        SCAN => "scans without an index",
+        BULK_WRITER => "one kind of writes",
         "flow-control" => "flow control",
         "replication" => "other members of its set",
         _ => "what the incidents below name",

@@ -383,3 +383,51 @@ fn a_client_that_scans_holds_nothing_back() {
     let verdict = judge.finish().unwrap().verdict;
     assert_eq!((verdict.outcome, verdict.cause), (Outcome::NotHeldBack, None), "{}", verdict.sentence);
 }
+
+/// The judgement of an hour of a server with these facts and these series in each bin of ten seconds.
+fn judged_hour(
+    facts: &RecordedFacts,
+    figures: &dyn Fn(u64) -> Vec<(&'static str, f64)>,
+) -> RecordingJudgement {
+    const FIRST: u64 = 170_000_000;
+    let mut series = SeriesSet::default();
+    for bin in 0..360 {
+        let (begin_ns, end_ns) = ((FIRST + bin) * BIN_NS, (FIRST + bin + 1) * BIN_NS);
+        for (name, value) in figures(bin).into_iter().chain([("up", 1.0)]) {
+            series.extend(&format!("server.0.{name}"), "1", [Point { begin_ns, end_ns, value }]);
+        }
+    }
+    let mut judge = RecordingJudge::new(0);
+    judge.add_segment(facts.clone(), series, (FIRST * BIN_NS, (FIRST + 360) * BIN_NS));
+    judge.finish().unwrap()
+}
+
+#[test]
+fn a_server_without_times_of_operations_is_judged_by_its_engine_alone() {
+    let verdict = |slow: std::ops::Range<u64>| {
+        let sync_us = move |bin: u64| if slow.contains(&bin) { 200_000.0 } else { 5000.0 };
+        let figures = |bin: u64| vec![("journal.syncs", 100.0), ("journal.sync_us", 100.0 * sync_us(bin))];
+        judged_hour(&RecordedFacts::default(), &figures).verdict
+    };
+    let slow = verdict(200..206);
+    assert_eq!(slow.outcome, Outcome::CannotTell, "{slow:#?}");
+    let sentence = "By the engine's counters storage was slower than usual for 60.0 s of 60 min.";
+    assert!(slow.sentence.ends_with(sentence), "{slow:#?}");
+    let calm = verdict(0..0);
+    assert_eq!(calm.outcome, Outcome::NotExamined, "{calm:#?}");
+    assert_eq!(calm.reasons, ["By the engine's counters storage was as fast as usual throughout."]);
+    // Another engine does not count that.
+    let other = judged_hour(&RecordedFacts::default(), &|_| Vec::new()).verdict;
+    assert_eq!((other.outcome, other.reasons), (Outcome::NotExamined, Vec::new()));
+}
+
+#[test]
+fn a_router_is_not_judged_by_storage() {
+    let facts = RecordedFacts { is_router: true, ..RecordedFacts::default() };
+    let figures = |_: u64| vec![("reads.operations", 5000.0), ("reads.latency_us", 5e6)];
+    let judgement = judged_hour(&facts, &figures);
+    let verdict = &judgement.verdict;
+    assert_eq!(verdict.outcome, Outcome::NotExamined, "{verdict:#?}");
+    assert!(verdict.sentence.starts_with("Not examined: a mongos keeps no data"), "{verdict:#?}");
+    assert!(!judgement.missing.iter().any(|one| one.contains("storage")), "{:?}", judgement.missing);
+}

@@ -452,3 +452,36 @@ fn a_limit_that_delays_nothing_is_not_held_back_and_no_sentence_denies_its_own_c
         );
     }
 }
+
+/// The verdict on scans that others hardly lose by, next to writes with this cost.
+fn scans_and_writes(writes: Option<(f64, f64)>) -> Verdict {
+    let cost = |(low, high): (f64, f64)| Cost {
+        clock: LatencyClock::Server,
+        share: (low + high) / 2.0,
+        interval: (low, high),
+        mean_us: 100.0,
+        p99_us: None,
+        unserved_per_s: None,
+        basis: String::new(),
+    };
+    let mut fills = finding(SERVER_FILLS);
+    causes::set_mixed_mean(&mut fills, "scans");
+    let mut bulk = finding("bulk-writer");
+    match writes {
+        Some(writes) => bulk = bulk.cost(cost(writes)),
+        None => bulk.confidence = Confidence::CannotTell,
+    }
+    let scans = finding("collection-scan").cost(cost((0.02, 0.08)));
+    let judgement = judged(&[("network", 200.0), ("engine", 9800.0)], vec![fills, scans, bulk]);
+    verdict_of(&judgement).clone()
+}
+
+#[test]
+fn of_two_kinds_of_work_the_one_that_may_cost_more_decides() {
+    assert_eq!(scans_and_writes(Some((0.01, 0.03))).outcome, Outcome::NotHeldBack);
+    let uncertain = scans_and_writes(Some((0.02, 0.25)));
+    assert_eq!((uncertain.outcome, uncertain.cause.as_deref()), (Outcome::CannotTell, Some("bulk-writer")));
+    let unknown = scans_and_writes(None);
+    assert_eq!((unknown.outcome, unknown.cause.as_deref()), (Outcome::CannotTell, Some("bulk-writer")));
+    assert!(unknown.sentence.starts_with("Cannot tell who loses by it"), "{}", unknown.sentence);
+}

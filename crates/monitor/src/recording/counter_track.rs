@@ -39,7 +39,8 @@ impl CounterTrack {
 
     /// Moves the points to a set of series.
     pub(super) fn drain_into(&mut self, series: &mut SeriesSet) {
-        series.extend(&self.name, self.unit, self.points.drain(..));
+        let next = Vec::with_capacity(self.points.len());
+        series.extend(&self.name, self.unit, std::mem::replace(&mut self.points, next));
     }
 }
 

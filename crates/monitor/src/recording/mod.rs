@@ -3,6 +3,7 @@
 //! The same table of names serves both (`server/names.rs`), and so does the catalog of series. Counters become sums over the interval between two
 //! samples; an interval in which another process started has no sums. What a recording lacks (pings, caps, queues, traces) is absent.
 
+mod block_columns;
 mod counter_track;
 mod cpu_times;
 mod engine_times;
@@ -16,8 +17,9 @@ use fathom_errors::{Error, Result};
 use fathom_ftdc::{SampleEvent, SampleFilter, ServerDumps, visit_servers};
 
 use crate::server::NameTree;
+use block_columns::ColumnUse;
+use segment_reader::SegmentReader;
 pub use segment_reader::{ClockStep, RecordedProcess, RecordedSegment, RecordingOwner};
-use segment_reader::{ColumnUse, SegmentReader};
 
 /// A step in reading the recordings of several servers.
 #[derive(Debug)]

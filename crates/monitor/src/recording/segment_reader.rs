@@ -1,17 +1,16 @@
-//! Turns the samples of one server into series: maps each column of a chunk to its use, and computes the intervals between samples.
+//! Turns the samples of one server into series: computes the intervals between samples, and what each counter grew in them.
 
 use std::collections::HashMap;
 
 use fathom_errors::Result;
-use fathom_ftdc::{ROLES, SampleBlock, ServerDumps, ServerFacts};
+use fathom_ftdc::{SampleBlock, ServerDumps, ServerFacts};
 use fathom_record::{HeartbeatTimes, Point, SeriesSet};
 use serde::Serialize;
 
+use super::block_columns::BlockColumns;
 use super::counter_track::CounterTrack;
 use super::cpu_times::RecordedCpuTimes;
-use super::engine_times;
-use super::heartbeat_reader::{HeartbeatField, HeartbeatReader};
-use super::host_columns::{HostColumn, mount_of};
+use super::heartbeat_reader::HeartbeatReader;
 use crate::server::{NAMES, NameTree};
 
 /// A stretch of one server's recording.
@@ -73,68 +72,6 @@ const MAX_PROCESSES: usize = 1000;
 /// The start of a process, as its uptime and the host's clock give it, drifts with that clock.
 const MAX_START_DRIFT_MS: u64 = 60_000;
 
-/// A metric's path without the role that it is recorded under.
-fn without_role(path: &str) -> &str {
-    let rest = |role: &&str| path.strip_prefix(*role).and_then(|rest| rest.strip_prefix('.'));
-    ROLES.iter().find_map(rest).unwrap_or(path)
-}
-
-/// The dbPath of a server that was started without one.
-const DEFAULT_DB_PATH: &str = "/data/db";
-
-/// The use of a column.
-#[derive(Clone, Debug)]
-pub(super) enum ColumnUse {
-    /// It adds to these value paths of the table of names, times these factors.
-    Status(Vec<(usize, f64)>),
-    Host(HostColumn),
-    /// A bucket of times of the engine's reads or writes: the series behind `server.{member}.`.
-    EngineTimes(String),
-    Heartbeat(HeartbeatField),
-    Pid,
-    UptimeMs,
-    /// When the sample ended.
-    End,
-    Unused,
-}
-
-impl ColumnUse {
-    pub(super) fn from_path(path: &str, names: &NameTree) -> ColumnUse {
-        // Each role has an end of its own.
-        if path == "end" {
-            return ColumnUse::End;
-        }
-        let path = without_role(path);
-        match path.strip_prefix("serverStatus.") {
-            Some("pid") => ColumnUse::Pid,
-            Some("uptimeMillis") => ColumnUse::UptimeMs,
-            Some(status) => match names.counts_at(status) {
-                counts if counts.is_empty() => {
-                    engine_times::series_of(status).map_or(ColumnUse::Unused, ColumnUse::EngineTimes)
-                }
-                counts => ColumnUse::Status(counts),
-            },
-            None => match path.strip_prefix("systemMetrics.") {
-                Some(metric) => HostColumn::parse(metric).map_or(ColumnUse::Unused, ColumnUse::Host),
-                None => HeartbeatField::parse(path).map_or(ColumnUse::Unused, ColumnUse::Heartbeat),
-            },
-        }
-    }
-}
-
-/// A column of a chunk with its use, series by their numbers.
-enum ChunkColumn {
-    Status(Vec<(usize, f64)>),
-    Host(usize, f64),
-    /// A counter of the server's process.
-    EngineTimes(usize),
-    CpuTime(usize),
-    Heartbeat(HeartbeatField),
-    Pid,
-    UptimeMs,
-    End,
-}
-
 /// A sample's time and process, to compare with the next sample.
 #[derive(Clone, Copy, Debug)]
 struct SampleOrigin {
@@ -151,6 +88,18 @@ impl SampleOrigin {
         let is_older = self.uptime_ms.zip(later.uptime_ms).is_none_or(|(before, after)| after >= before);
         same_pid && is_older
     }
+}
+
+/// A sample of the present block, and the intervals that end with it, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug)]
+struct SampleWindow {
+    /// Its place in the block.
+    row: usize,
+    /// Its number in the recording.
+    number: u64,
+    window_ns: Option<(u64, u64)>,
+    /// The same, if the sample before it is of the same process.
+    process_ns: Option<(u64, u64)>,
 }
 
 /// Reads the samples of one server.
@@ -172,6 +121,8 @@ pub(super) struct SegmentReader<'n> {
     host_numbers: HashMap<String, usize>,
     cpu: RecordedCpuTimes,
     heartbeats: HeartbeatReader,
+    /// The columns of the last block.
+    columns: Option<BlockColumns>,
     /// The series that shows whether the server answered, with the window of each sample.
     up: Vec<Point>,
     /// How long samples took.
@@ -206,6 +157,7 @@ impl<'n> SegmentReader<'n> {
             host_numbers: HashMap::new(),
             cpu: RecordedCpuTimes::new(),
             heartbeats: HeartbeatReader::default(),
+            columns: None,
             up: Vec::new(),
             sample_ms: Vec::new(),
             clock_steps: Vec::new(),
@@ -227,54 +179,69 @@ impl<'n> SegmentReader<'n> {
             self.recorded.clone_from(block.facts);
             self.facts.clone_from(block.facts);
             self.dumps.complete(&mut self.facts);
+            self.columns = None;
         }
-        let uses: Vec<ColumnUse> =
-            block.metrics.iter().map(|metric| ColumnUse::from_path(&metric.path, self.names)).collect();
-        let mounts = uses.iter().filter_map(|one| match one {
-            ColumnUse::Host(HostColumn::Mount(mount, _)) => Some(mount.as_str()),
-            _ => None,
-        });
-        let db_path = self.facts.db_path.as_deref().unwrap_or(DEFAULT_DB_PATH);
-        let has_data = self.facts.process.as_deref() != Some("mongos");
-        let data_mount = mount_of(db_path, mounts).filter(|_| has_data).map(str::to_owned);
-        let columns: Vec<(ChunkColumn, &Vec<i64>)> = uses
-            .into_iter()
-            .zip(block.columns)
-            .filter_map(|(one, column)| Some((self.column(one, data_mount.as_deref())?, column)))
-            .collect();
-        for (row, at_ms) in block.starts_ms.iter().enumerate() {
-            self.follow_clock(block.file, *at_ms, visit)?;
-            self.add_sample(*at_ms, row, &columns);
-            let length_ms = self.begin_ms.map_or(0, |begin_ms| at_ms.saturating_sub(begin_ms));
-            if length_ms >= self.segment_ms {
-                self.finish(visit)?;
-            }
-        }
+        let columns = match self.columns.take().filter(|columns| columns.are_of(block)) {
+            Some(columns) => columns,
+            None => self.columns_of(block),
+        };
+        self.add_samples(block, &columns, visit)?;
+        self.columns = Some(columns);
         Ok(())
     }
 
-    /// Notes a step of the clock before a sample. A segment ends before a step back, and before one forward that is longer than any interval.
-    fn follow_clock(
+    /// The columns of a block. Series that were not seen before get a track.
+    fn columns_of(&mut self, block: &SampleBlock<'_>) -> BlockColumns {
+        let SegmentReader { host, host_numbers, .. } = self;
+        let mut number_of = |name: String| {
+            if let Some(number) = host_numbers.get(&name) {
+                return Some(*number);
+            }
+            host.push(CounterTrack::new(name.clone())?);
+            host_numbers.insert(name, host.len() - 1);
+            Some(host.len() - 1)
+        };
+        BlockColumns::new(block, self.names, (self.member, &self.facts), &mut number_of)
+    }
+
+    fn add_samples(
         &mut self,
-        file: &str,
-        at_ms: i64,
+        block: &SampleBlock<'_>,
+        columns: &BlockColumns,
         visit: &mut dyn FnMut(RecordedSegment<'_>) -> Result<()>,
     ) -> Result<()> {
+        let mut windows: Vec<SampleWindow> = Vec::with_capacity(block.starts_ms.len());
+        for (row, at_ms) in block.starts_ms.iter().copied().enumerate() {
+            if self.follow_clock(block.file, at_ms) {
+                self.add_values(block, columns, &mut windows);
+                self.finish(visit)?;
+                (self.begin_ms, self.last) = (None, None);
+            }
+            windows.push(self.add_sample(at_ms, row, block, columns));
+            let length_ms = self.begin_ms.map_or(0, |begin_ms| at_ms.saturating_sub(begin_ms));
+            if length_ms >= self.segment_ms {
+                self.add_values(block, columns, &mut windows);
+                self.finish(visit)?;
+            }
+        }
+        self.add_values(block, columns, &mut windows);
+        Ok(())
+    }
+
+    /// Notes a step of the clock before a sample, and returns whether a segment ends before it: at a step back, and at one forward that is longer than any
+    /// interval.
+    fn follow_clock(&mut self, file: &str, at_ms: i64) -> bool {
         // Files of an archive may come in any order.
         let is_same_file = self.file == file;
         if !is_same_file {
             file.clone_into(&mut self.file);
         }
-        let Some(last) = self.last else { return Ok(()) };
+        let Some(last) = self.last else { return false };
         let is_back = at_ms < last.at_ms;
         if is_back && is_same_file && self.clock_steps.len() < MAX_CLOCK_STEPS {
             self.clock_steps.push(ClockStep { from_ms: last.at_ms, to_ms: at_ms });
         }
-        if is_back || at_ms.saturating_sub(last.at_ms) > MAX_INTERVAL_MS {
-            self.finish(visit)?;
-            (self.begin_ms, self.last) = (None, None);
-        }
-        Ok(())
+        is_back || at_ms.saturating_sub(last.at_ms) > MAX_INTERVAL_MS
     }
 
     /// Passes on what was read since the last segment.
@@ -325,93 +292,36 @@ impl<'n> SegmentReader<'n> {
         }
     }
 
-    /// The column of a use; `data_mount` is the mount of the file system that holds the data.
-    fn column(&mut self, column: ColumnUse, data_mount: Option<&str>) -> Option<ChunkColumn> {
-        Some(match column {
-            ColumnUse::Status(counts) => ChunkColumn::Status(counts),
-            ColumnUse::Host(HostColumn::CpuTime(number)) => ChunkColumn::CpuTime(number),
-            ColumnUse::Host(HostColumn::Series(name, factor)) => {
-                ChunkColumn::Host(self.host_number(name)?, factor)
-            }
-            ColumnUse::Host(HostColumn::Mount(mount, figure)) => {
-                let series = figure.series(self.member);
-                ChunkColumn::Host(
-                    self.host_number(series).filter(|_| Some(mount.as_str()) == data_mount)?,
-                    1.0,
-                )
-            }
-            ColumnUse::EngineTimes(series) => {
-                ChunkColumn::EngineTimes(self.host_number(format!("server.{}.{series}", self.member))?)
-            }
-            ColumnUse::Heartbeat(field) => ChunkColumn::Heartbeat(field),
-            ColumnUse::Pid => ChunkColumn::Pid,
-            ColumnUse::UptimeMs => ChunkColumn::UptimeMs,
-            ColumnUse::End => ChunkColumn::End,
-            ColumnUse::Unused => return None,
-        })
-    }
-
-    fn host_number(&mut self, name: String) -> Option<usize> {
-        if let Some(number) = self.host_numbers.get(&name) {
-            return Some(*number);
-        }
-        let number = self.host.len();
-        self.host.push(CounterTrack::new(name.clone())?);
-        self.host_numbers.insert(name, number);
-        Some(number)
-    }
-
-    fn add_sample(&mut self, at_ms: i64, row: usize, columns: &[(ChunkColumn, &Vec<i64>)]) {
-        let mut sample = SampleOrigin { at_ms, end_ms: None, pid: None, uptime_ms: None };
-        for (column, values) in columns {
-            match column {
-                ChunkColumn::Pid => sample.pid = values.get(row).copied(),
-                ChunkColumn::UptimeMs => sample.uptime_ms = values.get(row).copied(),
-                ChunkColumn::End => sample.end_ms = values.get(row).copied(),
-                _ => {}
-            }
-        }
+    /// Adds a sample, except for the values of series that [`SegmentReader::add_values`] adds, and returns its window.
+    fn add_sample(
+        &mut self,
+        at_ms: i64,
+        row: usize,
+        block: &SampleBlock<'_>,
+        columns: &BlockColumns,
+    ) -> SampleWindow {
+        let value_in = |column: usize| block.columns.get(column)?.get(row).copied();
+        let sample = SampleOrigin {
+            at_ms,
+            end_ms: columns.end.and_then(value_in),
+            pid: columns.pid.and_then(value_in),
+            uptime_ms: columns.uptime_ms.and_then(value_in),
+        };
         self.follow_process(sample);
         // A clock that stepped back gives no interval, and a restart gives no interval of the server.
         let window_ns =
             self.last.filter(|last| last.at_ms < at_ms).map(|last| (to_ns(last.at_ms), to_ns(at_ms)));
         let is_same_process = self.last.is_none_or(|last| last.is_before(sample));
-        let status_window_ns = window_ns.filter(|_| is_same_process);
         self.samples += 1;
         let number = self.samples;
-        let mut found = vec![None; self.names.paths()];
-        for (column, values) in columns {
-            let Some(value) = values.get(row).copied() else { continue };
-            match column {
-                ChunkColumn::Status(counts) => {
-                    for (path, factor) in counts {
-                        if let Some(sum) = found.get_mut(*path) {
-                            *sum = Some(sum.unwrap_or(0.0) + value as f64 * factor);
-                        }
-                    }
-                }
-                ChunkColumn::Host(track, factor) => {
-                    if let Some(track) = self.host.get_mut(*track) {
-                        track.add(number, window_ns, value as f64 * factor);
-                    }
-                }
-                ChunkColumn::EngineTimes(track) => {
-                    if let Some(track) = self.host.get_mut(*track) {
-                        track.add(number, status_window_ns, value as f64);
-                    }
-                }
-                ChunkColumn::CpuTime(time) => self.cpu.set(*time, value),
-                ChunkColumn::Heartbeat(field) => self.heartbeats.set(*field, value),
-                ChunkColumn::Pid | ChunkColumn::UptimeMs | ChunkColumn::End => {}
-            }
+        for (column, time) in &columns.cpu_times {
+            value_in(*column).into_iter().for_each(|value| self.cpu.set(*time, value));
         }
         self.cpu.end_sample(number, window_ns);
-        self.heartbeats.end_sample();
-        for (track, value) in self.status.iter_mut().zip(self.names.values(found)) {
-            if let (Some(track), Some(value)) = (track, value) {
-                track.add(number, status_window_ns, value);
-            }
+        for (column, field) in &columns.heartbeats {
+            value_in(*column).into_iter().for_each(|value| self.heartbeats.set(*field, value));
         }
+        self.heartbeats.end_sample();
         if let Some((begin_ns, end_ns)) = window_ns {
             let value = f64::from(u8::from(is_same_process));
             self.up.push(Point { begin_ns, end_ns, value });
@@ -423,6 +333,32 @@ impl<'n> SegmentReader<'n> {
         if self.begin_ms.is_none_or(|begin_ms| at_ms < begin_ms) {
             self.begin_ms = Some(at_ms);
         }
+        SampleWindow { row, number, window_ns, process_ns: window_ns.filter(|_| is_same_process) }
+    }
+
+    /// Adds the values of samples series by series, and forgets their windows.
+    fn add_values(
+        &mut self,
+        block: &SampleBlock<'_>,
+        columns: &BlockColumns,
+        windows: &mut Vec<SampleWindow>,
+    ) {
+        for one in &columns.status {
+            let Some(track) = self.status.get_mut(one.row).and_then(Option::as_mut) else { continue };
+            for window in windows.iter() {
+                track.add(window.number, window.process_ns, one.value(block.columns, window.row));
+            }
+        }
+        for one in &columns.tracks {
+            let (track, column) = (self.host.get_mut(one.track), block.columns.get(one.column));
+            let (Some(track), Some(column)) = (track, column) else { continue };
+            for window in windows.iter() {
+                let Some(value) = column.get(window.row) else { continue };
+                let window_ns = if one.is_of_process { window.process_ns } else { window.window_ns };
+                track.add(window.number, window_ns, *value as f64 * one.factor);
+            }
+        }
+        windows.clear();
     }
 }
 

@@ -35,7 +35,7 @@ pub use link::{WatchedRole, WatchedServer};
 pub use replication::state_name;
 
 use log_tail::LogTail;
-pub(crate) use names::NAMES;
+pub(crate) use names::{NAMES, ValuePath};
 use replication::Replication;
 use sharding::ShardingSampler;
 pub(crate) use snapshot::NameTree;

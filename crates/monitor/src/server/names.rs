@@ -54,6 +54,11 @@ impl ValuePath {
     const fn flag(self) -> ValuePath {
         ValuePath { is_flag: true, ..self }
     }
+
+    /// The value of the series from the sum of its paths.
+    pub(crate) fn value(&self, sum: f64) -> f64 {
+        if self.is_flag { f64::from(u8::from(sum > 0.0)) } else { sum }
+    }
 }
 
 const fn name(series: &'static str, places: &'static [ValuePath]) -> Name {

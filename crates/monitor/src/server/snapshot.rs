@@ -58,35 +58,50 @@ impl NameTree {
 
     /// The value paths in which the value at a path below `serverStatus` counts, with its factors.
     pub(crate) fn counts_at(&self, path: &str) -> Vec<(usize, f64)> {
-        let mut nodes = vec![&self.root];
-        for word in path.split('.') {
-            let mut below = Vec::new();
-            for node in nodes {
-                below.extend(node.fields.get(word).into_iter().chain(node.any.as_deref()));
-            }
-            nodes = below;
-        }
-        nodes.iter().flat_map(|node| node.counts.iter().copied()).collect()
+        let mut counts = Vec::new();
+        add_counts(&self.root, path, &mut counts);
+        counts
     }
 
     /// The values of a reply to `serverStatus`: one for each row of [`NAMES`], `None` for a missing one.
     pub(crate) fn read(&self, status: &RawDocument) -> Vec<Option<f64>> {
         let mut found = vec![None; self.places];
         walk(&self.root, status, &mut found);
-        self.values(found)
+        self.values(&found)
+    }
+
+    /// The value path that gives each row of [`NAMES`] its value, with its number: the first one that is found.
+    pub(crate) fn value_paths(
+        &self,
+        is_found: impl Fn(usize) -> bool,
+    ) -> impl Iterator<Item = Option<(usize, &'static ValuePath)>> {
+        let mut next = 0;
+        NAMES.iter().map(move |name| {
+            let first = next;
+            next += name.places.len();
+            (first..).zip(name.places).find(|(number, _)| is_found(*number))
+        })
     }
 
     /// The value of each row of [`NAMES`] from the sums of all value paths.
-    pub(crate) fn values(&self, found: Vec<Option<f64>>) -> Vec<Option<f64>> {
-        let mut found = found.into_iter();
-        let value_of = |(place, value): (&ValuePath, Option<f64>)| {
-            value.map(|value| if place.is_flag { f64::from(u8::from(value > 0.0)) } else { value })
+    fn values(&self, found: &[Option<f64>]) -> Vec<Option<f64>> {
+        let sum = |number: usize| found.get(number).copied().flatten();
+        let value_of = |path: Option<(usize, &ValuePath)>| {
+            let (number, path) = path?;
+            sum(number).map(|sum| path.value(sum))
         };
-        let first = |places: &'static [ValuePath]| {
-            let values: Vec<Option<f64>> = found.by_ref().take(places.len()).collect();
-            places.iter().zip(values).find_map(value_of)
-        };
-        NAMES.iter().map(|name| name.places).map(first).collect()
+        self.value_paths(|number| sum(number).is_some()).map(value_of).collect()
+    }
+}
+
+/// Adds the counts of the nodes that the rest of a path leads to from a node.
+fn add_counts(node: &PathNode, path: &str, counts: &mut Vec<(usize, f64)>) {
+    let (word, rest) = path.split_once('.').map_or((path, None), |(word, rest)| (word, Some(rest)));
+    for next in node.fields.get(word).into_iter().chain(node.any.as_deref()) {
+        match rest {
+            Some(rest) => add_counts(next, rest, counts),
+            None => counts.extend(&next.counts),
+        }
     }
 }
 

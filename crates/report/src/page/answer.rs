@@ -88,28 +88,30 @@ fn capacity_bars(results: &[Entry]) -> Option<Bars> {
     })
 }
 
-/// The need, and the share of it that the disk serves.
+/// The need, and the share of it that the disk serves: up to the rates that held the objective, and on to those that broke it.
 fn need_bars(results: &[Entry]) -> Option<Bars> {
     let mut rows = Vec::new();
     for answer in need_answers(results) {
         let Some(factor) = answer.factor else { continue };
-        let longest = factor.max(1.0);
-        for (name, part, kind) in [("needed", 1.0, "rest"), ("carried", factor, "most")] {
-            let share = format!("{:.0} %", 100.0 * part);
-            rows.push(Bar {
-                name: format!("{}, {name}", answer.server),
-                whole: share.clone(),
-                segments: vec![Segment {
-                    name: name.to_owned(),
-                    value: share.clone(),
-                    share: String::new(),
-                    wide_pct: figure(100.0 * part / longest),
-                    kind,
-                }],
-            });
+        let broken = answer.broken_factor.filter(|broken| *broken > factor);
+        let longest = factor.max(1.0).max(broken.unwrap_or(0.0));
+        let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+        let segment = |name: &str, up_to: f64, wide: f64, kind| Segment {
+            name: name.to_owned(),
+            value: percent(up_to),
+            share: String::new(),
+            wide_pct: figure(100.0 * wide / longest),
+            kind,
+        };
+        let needed = vec![segment("needed", 1.0, 1.0, "rest")];
+        let between = broken.map(|broken| segment("breaks at", broken, broken - factor, "unknown"));
+        let carried = std::iter::once(segment("holds at", factor, factor, "most")).chain(between).collect();
+        for (name, part, segments) in [("needed", 1.0, needed), ("carried", factor, carried)] {
+            let name = format!("{}, {name}", answer.server);
+            rows.push(Bar { name, whole: percent(part), segments });
         }
     }
-    let how = "All rates of the need together, at the same objective.";
+    let how = "All rates of the need together, at the same objective. Between the rates that held it and those that broke it nothing was decided.";
     (!rows.is_empty()).then(|| Bars { title: "Capacity against need".to_owned(), rows, how })
 }
 
@@ -225,7 +227,7 @@ pub(super) fn moment(started: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fathom_record::capacity::CapacityLoad;
+    use fathom_record::capacity::{CapacityLoad, NeedAnswer, NeedVerdict};
 
     use super::*;
 
@@ -321,6 +323,36 @@ mod tests {
         let sentences = crate::capacity_sentences(&capacities(&results)).concat();
         assert!(sentences.contains("about 17,000 point reads"), "{sentences}");
         assert!(sentences.contains("between 8,500 and 12,000 journaled writes"), "{sentences}");
+    }
+
+    /// A need between the rates that held and those that broke: the bar of the capacity crosses that of the need.
+    #[test]
+    fn bars_of_a_need_reach_to_the_rates_that_broke() {
+        let mut answer = NeedAnswer {
+            server: "Server".into(),
+            need: "reads=1000".into(),
+            verdict: NeedVerdict::CannotTell,
+            sentence: String::new(),
+            device_reads_per_s: 1000.0,
+            writes_per_s: 0.0,
+            factor: Some(0.95),
+            broken_factor: Some(1.25),
+            assumptions: Vec::new(),
+        };
+        let segments = |answer: &NeedAnswer| -> Vec<Vec<(String, String)>> {
+            let [bars] = bars(&[Entry::Need(Box::new(answer.clone()))]).try_into().unwrap();
+            let of_row = |row: &Bar| {
+                row.segments.iter().map(|one| (one.value.clone(), one.wide_pct.clone())).collect()
+            };
+            bars.rows.iter().map(of_row).collect()
+        };
+        let pair = |value: &str, wide_pct: &str| (value.to_owned(), wide_pct.to_owned());
+        assert_eq!(
+            segments(&answer),
+            [vec![pair("100 %", "80")], vec![pair("95 %", "76"), pair("125 %", "24")]]
+        );
+        answer.broken_factor = None;
+        assert_eq!(segments(&answer), [vec![pair("100 %", "100")], vec![pair("95 %", "95")]]);
     }
 
     #[test]

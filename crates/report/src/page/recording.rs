@@ -424,6 +424,7 @@ mod tests {
             lost_s: 12.0,
             lost_range_s: Some((10.0, 14.0)),
             lost_share: 0.5,
+            storage_s: 0.0,
             changes: vec![IncidentFigure { of: "a read".to_owned(), usual_us: 200.0, mean_us: 40_000.0 }],
             waits: vec![IncidentFigure { of: "pages".to_owned(), usual_us: 10.0, mean_us: 39_000.0 }],
             engine_times: Vec::new(),

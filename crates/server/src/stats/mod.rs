@@ -7,5 +7,5 @@ mod profiler;
 mod usage;
 
 pub(crate) use counters::{Counter, LatencyHistogram, ServerCounters, elapsed_micros, micros};
-pub(crate) use profiler::Profiler;
+pub(crate) use profiler::{ProfileDecision, Profiler};
 pub(crate) use usage::{Usage, Use};

@@ -1,9 +1,11 @@
 //! Slow operations: the log line and the document in `system.profile` describe the operation's work.
 
+use std::time::Instant;
+
 use bson::{Bson, Document, doc};
 use fathom_client::{Connection, Target};
 
-use super::support::{ENGINES, Lab, at, fail, found, number, run, run_on, text};
+use super::support::{ENGINES, Lab, at, fail, found, grown, number, run, run_on, status, text};
 
 /// The lines about slow operations that the log holds, newest last.
 fn lines(lab: &Lab) -> Vec<Document> {
@@ -184,9 +186,37 @@ fn what_a_query_read_from_the_disk_is_said() {
     assert_eq!(number(&warm, "attr.docsExamined"), 4000);
 }
 
+/// The server's time and the wait fit into the client's time one after the other. If the wait were part of the server's time, they would
+/// not, however slow the machine is.
+#[test]
+fn a_wait_for_new_data_is_not_part_of_the_servers_time() {
+    const WAIT_US: i64 = 1_000_000;
+    let lab = Lab::start(ENGINES[0]);
+    let mut connection = all_are_slow(&lab);
+    run(&mut connection, &doc! { "create": "log", "capped": true, "size": 4096 });
+    run(&mut connection, &doc! { "insert": "log", "documents": [{ "_id": 1 }] });
+    let opened = run(&mut connection, &doc! { "find": "log", "tailable": true, "awaitData": true });
+    let id = number(&opened, "cursor.id");
+    let before = status(&mut connection);
+    let begun = Instant::now();
+    let more = doc! { "getMore": id, "collection": "log", "batchSize": 10, "maxTimeMS": WAIT_US / 1000 };
+    assert!(at(&run(&mut connection, &more), "cursor.nextBatch").as_array().unwrap().is_empty());
+    let client_us = i64::try_from(begun.elapsed().as_micros()).unwrap();
+    let after = status(&mut connection);
+    let top = run_on(&mut connection, "admin", &doc! { "top": 1 });
+    let totals = at(&top, "totals").as_document().unwrap().get_document("test.log").unwrap();
+    let times_us = [
+        grown(&before, &after, "opLatencies.reads.latency"),
+        number(totals, "getmore.time"),
+        1000 * number(&line(&lab, runs("getMore")), "attr.durationMillis"),
+    ];
+    // The server counts the wait from a moment before it.
+    let least_us = WAIT_US / 10 * 9;
+    assert!(times_us.iter().all(|time_us| client_us - time_us >= least_us), "{client_us} {times_us:?}");
+}
+
 /// Waits of seconds, judged by thresholds of half of that.
 mod timed {
-    use super::super::support::{grown, status};
     use super::*;
 
     #[test]

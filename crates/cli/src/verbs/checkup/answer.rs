@@ -188,6 +188,7 @@ mod tests {
             device_reads_per_s: 20_000.0,
             writes_per_s: 0.0,
             factor: Some(0.86),
+            broken_factor: Some(0.95),
             assumptions: vec!["All records are accessed equally often.".to_owned()],
         })));
         result.is_interrupted = true;
